@@ -1,0 +1,50 @@
+# Each target makes .venv when it is missing, installs what it needs and does its whole job.
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+
+.PHONY: help demo test lint format bench clean
+help:
+	@echo "make demo    fit the digits tasks and print the comparison"
+	@echo "make test    run the tests and print the coverage"
+	@echo "make lint    ruff (lint and format) and mypy"
+	@echo "make format  rewrite the sources in the house format"
+	@echo "make bench   run the benchmarks (about ten minutes), tables and JSON in benchmarks/results"
+	@echo "make clean   remove .venv and everything that was made"
+
+$(BIN)/python:
+	$(PYTHON) -m venv $(VENV)
+
+$(VENV)/.core: pyproject.toml | $(BIN)/python
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable .
+	@touch $@
+
+$(VENV)/.dev: pyproject.toml | $(BIN)/python
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable ".[dev]"
+	@touch $@
+
+$(VENV)/.bench: pyproject.toml | $(BIN)/python
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable ".[bench]"
+	@touch $@
+
+demo: $(VENV)/.core
+	$(BIN)/python examples/digits.py
+
+test: $(VENV)/.dev
+	$(BIN)/python -m pytest --numprocesses 2 --cov --cov-fail-under=95
+
+lint: $(VENV)/.dev
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+
+format: $(VENV)/.dev
+	$(BIN)/ruff check --fix .
+	$(BIN)/ruff format .
+
+bench: $(VENV)/.bench
+	$(BIN)/python benchmarks/core.py
+
+clean:
+	rm -rf $(VENV) build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis .coverage benchmarks/results
+	find . -name __pycache__ -type d -prune -exec rm -rf {} +

@@ -1,0 +1,36 @@
+"""The index convention: the one place that says which index runs fastest.
+
+Every vector over (feature, output) pairs has row index ``feature * p + output``, and every vector over
+(sample, output) pairs has row index ``sample * p + output``. In NumPy's row-major order both are plain
+reshapes: an array of shape (m, p) or (n, p) flattens into such a vector with ``reshape(-1)``, and a
+block operator that acts on features alone is ``kron(A, eye(p))``.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+__all__ = ["kraus_to_stacked", "stacked_to_kraus"]
+
+Array = NDArray[np.float64]
+
+
+def kraus_to_stacked(kraus: Array) -> Array:
+    """Write Kraus operators (r, p, m) as the columns of Q (m * p, r), column i being vec(M_i).
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> kraus = np.arange(6.0).reshape(1, 2, 3)  # one operator, p = 2 outputs, m = 3 features
+    >>> kraus_to_stacked(kraus).ravel()
+    array([0., 3., 1., 4., 2., 5.])
+    """
+    r, p, m = kraus.shape
+    return kraus.transpose(2, 1, 0).reshape(m * p, r)
+
+
+def stacked_to_kraus(Q: Array, n_outputs: int) -> Array:
+    """Read the columns of Q (m * p, r) as Kraus operators (r, p, m); inverse of `kraus_to_stacked`."""
+    mp, r = Q.shape
+    return Q.reshape(mp // n_outputs, n_outputs, r).transpose(2, 1, 0)
