@@ -1,0 +1,286 @@
+"""How well an operator-valued kernel is aligned with the targets, and the gradient of that, from moments."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from .moments import Moments
+
+__all__ = ["Alignment", "Evaluation"]
+
+Array = NDArray[np.float64]
+
+
+@dataclass(frozen=True, eq=False)
+class _Part:
+    """What one term leaves behind for the gradient and for a line search through the same point."""
+
+    value: float
+    gradient: Array
+    inner: Array
+    projection: Array
+
+
+@dataclass(frozen=True, eq=False)
+class Evaluation:
+    """Objective, its two terms and its gradient (m, k, r) at one Q; passed back to `Alignment.line`."""
+
+    value: float
+    terms: tuple[float, float]
+    gradient: Array
+    parts: tuple[_Part, _Part]
+
+
+class _Term:
+    """Alignment of X X^T with b b^T under a psd form E: ||b^T X||^2 / (||X^T E X||_F * norm).
+
+    Both alignments of the paper are this one function, of two unfoldings of the same array Q: the
+    partial-trace term reads it as X = (m, k * r), the full term as X = (m * k, r).
+    """
+
+    def __init__(self, b: Array, norm: float, form: Callable[[Array], Array]) -> None:
+        self.b, self.norm, self.form = b, norm, form
+
+    def evaluate(self, X: Array) -> _Part:
+        # ||X^T E X||_F = ||E X X^T||-type norm on whichever side is smaller, and E X X^T E X likewise.
+        EX = self.form(X)
+        projection = self.b.T @ X
+        if X.shape[1] <= X.shape[0]:
+            inner = X.T @ EX
+            squared, pull = float(np.vdot(inner, inner)), EX @ inner
+        else:
+            inner = self.form(X @ X.T)
+            squared, pull = float(np.vdot(inner, inner.T)), inner @ EX
+        if self.norm == 0.0 or squared <= 0.0:
+            return _Part(0.0, np.zeros_like(X), inner, projection)
+        gain = float(np.vdot(projection, projection))
+        scale = 1.0 / (np.sqrt(squared) * self.norm)
+        gradient = (2.0 * scale) * (self.b @ projection - (gain / squared) * pull)
+        return _Part(gain * scale, gradient, inner, projection)
+
+    def line(self, X: Array, direction: Array, part: _Part) -> tuple[Array, Array]:
+        """Coefficients in t of gain and squared norm at X + t * direction, lowest power first."""
+        projection = self.b.T @ direction
+        if X.shape[1] <= X.shape[0]:
+            ED = self.form(direction)
+            cross, last = X.T @ ED, direction.T @ ED
+            first = cross + cross.T
+        else:
+            cross = X @ direction.T
+            first, last = self.form(cross + cross.T), self.form(direction @ direction.T)
+        gain = [
+            np.vdot(part.projection, part.projection),
+            2.0 * np.vdot(part.projection, projection),
+            np.vdot(projection, projection),
+        ]
+        squared = [
+            np.vdot(part.inner, part.inner.T),
+            2.0 * np.vdot(part.inner, first.T),
+            np.vdot(first, first.T) + 2.0 * np.vdot(part.inner, last.T),
+            2.0 * np.vdot(first, last.T),
+            np.vdot(last, last.T),
+        ]
+        return np.array(gain), np.array(squared)
+
+    def ratio(self, gain: float, squared: float) -> float:
+        if self.norm == 0.0 or squared <= 0.0:
+            return 0.0
+        return gain / (float(np.sqrt(squared)) * self.norm)
+
+
+class Alignment:
+    """The objective of entangled kernel learning, (1 - mix) * a1 + mix * a2, as a function of D.
+
+    For D = A kron I_p + Q Q^T with partial trace S over the outputs, and with C, B, V the centred
+    co-moments of features and targets,
+
+        a1 = tr(S B B^T) / ( sqrt(tr(C S C S)) * ||V||_F )
+        a2 = (q^T D q) / ( sqrt(tr(E D E D)) * ||y||^2 )
+
+    are the centred alignments of the partial trace of the Gram matrix with Y Y^T and of the whole Gram
+    matrix with y y^T. When rows are centred per column, E = C kron I_p, q = vec(B) and ||y||^2 = tr V.
+    When they are taken as they are, the paper centres the whole Gram matrix with one mean over all its n p
+    rows: with g the grand mean of the targets and W the total weight,
+
+        q = vec(Phi^T (Y - g)),   E = Phi^T Phi kron I_p - u u^T,   u = sqrt(W / p) * mean(phi) kron 1_p
+
+    Parameters
+    ----------
+    mix : float
+        Weight of the full term, between 0 and 1.
+    C, B : ndarray of shape (m, m) and (m, k)
+        For the partial-trace term; ``C=None`` stands for the identity.
+    E, q : ndarray of shape (m, m) and (m, k)
+        For the full term; ``E=None`` stands for the identity.
+    u : ndarray of shape (m, k) or None
+        None when rows are centred per column.
+    norms : pair of float
+        ||V||_F and ||y||^2.
+    n_outputs : int
+        p; larger than k when outputs were reduced.
+
+    Notes
+    -----
+    Both terms have the same form, ``||b^T X||^2 / ||X^T E X||_F``, in two unfoldings X of Q, and each
+    gradient is ``2 (b b^T X - (gain / squared norm) E X X^T E X) / norm``. Along a line Q + t * direction
+    gain and squared norm are polynomials of degree two and four in t, so after `line` every trial step
+    of a line search is free.
+
+    Time m k r (m + r) and less when k r < m; no n, and nothing of size (m k)^2 unless r is that large.
+    """
+
+    def __init__(
+        self,
+        mix: float,
+        *,
+        C: Array | None,
+        B: Array,
+        E: Array | None,
+        q: Array,
+        u: Array | None,
+        norms: tuple[float, float],
+        n_outputs: int,
+    ) -> None:
+        self.mix, self.n_outputs, self.norms = mix, n_outputs, norms
+        self.C, self.B, self.E, self.q, self.u = C, B, E, q, u
+        self._traced = _Term(B, norms[0], self._apply_C)
+        self._full = _Term(q.reshape(-1, 1), norms[1], self._apply_E)
+
+    @classmethod
+    def from_moments(
+        cls,
+        moments: Moments,
+        mix: float = 0.5,
+        *,
+        centred: bool = True,
+        ones: Array | None = None,
+        n_outputs: int | None = None,
+    ) -> Alignment:
+        """Objective in the coordinates of the moments.
+
+        Parameters
+        ----------
+        moments : Moments
+        mix : float
+        centred : bool
+            Whether rows are centred per column first (as with an intercept), or taken as they are.
+        ones : ndarray of shape (k,), optional
+            Coordinates of the vector of p ones, where outputs have been rotated.
+        n_outputs : int, optional
+            p, where outputs have been rotated to fewer.
+        """
+        p = moments.n_outputs if n_outputs is None else n_outputs
+        C, B, V = moments.C, moments.B, moments.V
+        norm_V = float(np.linalg.norm(V))
+        if centred:
+            norms = (norm_V, float(np.trace(V)))
+            return cls(mix, C=C, B=B, E=C, q=B, u=None, norms=norms, n_outputs=p)
+        ones = np.ones(p) if ones is None else ones
+        weight, mean_phi, mean_y = moments.weight, moments.mean_phi, moments.mean_y
+        grand_mean = float(ones @ mean_y) / p
+        spread = float(mean_y @ mean_y) - p * grand_mean**2
+        return cls(
+            mix,
+            C=C,
+            B=B,
+            E=C + np.outer(weight * mean_phi, mean_phi),
+            q=B + np.outer(weight * mean_phi, mean_y - grand_mean * ones),
+            u=np.sqrt(weight / p) * np.outer(mean_phi, ones),
+            norms=(norm_V, float(np.trace(V)) + weight * max(spread, 0.0)),
+            n_outputs=p,
+        )
+
+    def transformed(self, features: Array, outputs: Array, *, whitened: bool) -> Alignment:
+        """The same objective for Q given in other coordinates, Q = (features kron outputs) Q'.
+
+        ``features`` is (m, m') and ``outputs`` (k, k') with orthonormal columns; ``whitened`` says that
+        features^T E features is the identity, which then costs nothing to apply.
+        """
+
+        def congruent(M: Array | None) -> Array:
+            return features.T @ (features if M is None else M @ features)
+
+        def mapped(b: Array) -> Array:
+            return features.T @ b @ outputs
+
+        same = self.C is self.E
+        return Alignment(
+            self.mix,
+            C=None if same and whitened else congruent(self.C),
+            B=mapped(self.B),
+            E=None if whitened else congruent(self.E),
+            q=mapped(self.q),
+            u=None if self.u is None else mapped(self.u),
+            norms=self.norms,
+            n_outputs=self.n_outputs,
+        )
+
+    def _apply_C(self, X: Array) -> Array:
+        return X if self.C is None else self.C @ X
+
+    def _apply_E(self, X: Array) -> Array:
+        m = len(self.q)
+        EX = X if self.E is None else (self.E @ X.reshape(m, -1)).reshape(X.shape)
+        if self.u is None:
+            return EX
+        u = self.u.reshape(-1)  # (m * k,)
+        return EX - np.outer(u, u @ X)
+
+    def evaluate(self, Q: Array) -> Evaluation:
+        """Objective, terms and gradient at Q (m, k, r)."""
+        m, k, r = Q.shape
+        traced = self._traced.evaluate(Q.reshape(m, k * r))
+        full = self._full.evaluate(Q.reshape(m * k, r))
+        gradient = (1.0 - self.mix) * traced.gradient.reshape(Q.shape)
+        gradient += self.mix * full.gradient.reshape(Q.shape)
+        terms = (traced.value, full.value)
+        return Evaluation(self._blend(terms), terms, gradient, (traced, full))
+
+    def line(self, Q: Array, direction: Array, at: Evaluation) -> Callable[[float], float]:
+        """The objective along Q + t * direction as a function of t, every call of constant cost."""
+        m, k, r = Q.shape
+        wide, tall = (m, k * r), (m * k, r)
+        gain_1, squared_1 = self._traced.line(Q.reshape(wide), direction.reshape(wide), at.parts[0])
+        gain_2, squared_2 = self._full.line(Q.reshape(tall), direction.reshape(tall), at.parts[1])
+
+        def objective(t: float) -> float:
+            powers = t ** np.arange(5.0)
+            a1 = self._traced.ratio(float(gain_1 @ powers[:3]), float(squared_1 @ powers))
+            a2 = self._full.ratio(float(gain_2 @ powers[:3]), float(squared_2 @ powers))
+            return self._blend((a1, a2))
+
+        return objective
+
+    def value(self, Q: Array, metric: Array | None = None) -> float:
+        """Objective of D = metric kron I_p + Q Q^T."""
+        return self._blend(self.terms(Q, metric))
+
+    def terms(self, Q: Array, metric: Array | None = None) -> tuple[float, float]:
+        """Partial-trace and full alignment of D = metric kron I_p + Q Q^T, Q (m, k, r), metric (m, m)."""
+        m, k, r = Q.shape
+        A = np.zeros((m, m)) if metric is None else metric
+        Q_wide, Q_tall = Q.reshape(m, k * r), Q.reshape(m * k, r)
+        S = self.n_outputs * A + Q_wide @ Q_wide.T
+        CS = self._apply_C(S)
+        a1 = self._traced.ratio(float(np.vdot(self.B, S @ self.B)), float(np.vdot(CS, CS.T)))
+
+        gain = float(np.vdot(self.q, A @ self.q)) + float(np.sum((self.q.reshape(-1) @ Q_tall) ** 2))
+        EA = A if self.E is None else self.E @ A
+        EQ = self._apply_E(Q_tall)
+        inner = Q_tall.T @ EQ
+        squared = self.n_outputs * float(np.vdot(EA, EA.T)) + float(np.vdot(inner, inner))
+        EQ_wide = EQ.reshape(m, k * r)
+        squared += 2.0 * float(np.vdot(EQ_wide, A @ EQ_wide))
+        if self.u is not None:
+            Au = A @ self.u
+            EAu = Au if self.E is None else self.E @ Au
+            squared += float(np.vdot(self.u, Au)) ** 2 - 2.0 * float(np.vdot(Au, EAu))
+        a2 = self._full.ratio(gain, squared)
+        return a1, a2
+
+    def _blend(self, terms: tuple[float, float]) -> float:
+        return (1.0 - self.mix) * terms[0] + self.mix * terms[1]

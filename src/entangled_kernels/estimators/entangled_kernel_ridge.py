@@ -1,0 +1,521 @@
+"""Ridge regression of several targets with a kernel that learns how the targets hang together."""
+
+from __future__ import annotations
+
+import warnings
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from scipy.sparse import issparse
+from sklearn.base import BaseEstimator, MultiOutputMixin, RegressorMixin, TransformerMixin, clone
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.utils import check_array, check_consistent_length, check_random_state
+from sklearn.utils.validation import check_is_fitted, has_fit_parameter, validate_data
+
+from ..learned import LearnedKernel
+from ..moments import Moments
+from ..reduction import Problem, compress_rows, reduce_moments
+from ..ridge import KernelRidgeFactor
+from ..solvers import SOLVERS, Progress, SolverOptions, solve
+from .frames import CONTAINERS, target_names, to_container
+from .parameters import check_choice, check_fraction, check_integer, check_positive, resolve_rank
+
+__all__ = ["EntangledKernelRidge"]
+
+Array = NDArray[np.float64]
+
+PREDICTIONS = ("entangled", "partial_trace")
+INITS = ("identity", "random")
+
+# Rows are handled in parts of this many numbers where a result per row is larger than the row.
+_CHUNK_NUMBERS = 2**22
+
+
+class EntangledKernelRidge(TransformerMixin, RegressorMixin, MultiOutputMixin, BaseEstimator):
+    """Kernel ridge regression with a learned entangled kernel.
+
+    Learns an operator-valued kernel K(x, z) = phi(x)^T A phi(z) I + sum_i M_i phi(x) phi(z)^T M_i^T by
+    aligning it with the targets, then solves the ridge problem with it. The features phi come from any
+    scikit-learn transformer.
+
+    Parameters
+    ----------
+    feature_map : transformer or None, default=None
+        Gives the features phi(x); cloned, and fitted with X, y and, where it takes them, the
+        sample weights. None stands for the linear kernel,
+        phi(x) = x. `sklearn.kernel_approximation.Nystroem` and `RBFSampler` approximate other kernels.
+    solver : {"closed-form", "ascent", "lbfgs"}, default="closed-form"
+        How the kernel is learned. ``"closed-form"`` writes down a regularised optimum of the alignment;
+        ``"ascent"`` is the published algorithm, steepest ascent on the unit sphere, for which stopping
+        early is what regularises; ``"lbfgs"`` runs to the optimum of the alignment.
+    rank : int, float or None, default=None
+        Largest number r of Kraus operators M_i: a count of up to features times outputs, or a fraction of the
+        largest number that the data can use (`full_rank_`). None leaves it to the solver: one operator and a
+        metric A for the closed form, full rank for the iterative ones.
+    alignment_mix : float, default=0.5
+        Weight, between 0 and 1, of aligning the whole operator-valued kernel against aligning its partial
+        trace over the outputs.
+    shrinkage : float, default=0.25
+        Share, between 0 and 1, of the plain kernel phi(x)^T phi(z) I that is mixed into the learned one. With
+        1 the estimator is kernel ridge.
+    target_alpha : float, default=0.1
+        Ridge of the fit whose shape the closed form takes on, in units of the mean eigenvalue of the features'
+        second moments. The iterative solvers do not use it.
+    alpha : float, default=1.0
+        Ridge penalty, positive. The learned kernel is scaled so that the trace of its training Gram matrix is
+        the plain kernel's; so alpha means what it means in `sklearn.kernel_ridge.KernelRidge`.
+    prediction : {"entangled", "partial_trace"}, default="entangled"
+        Predict with the operator-valued kernel, or with the one scalar kernel that its partial trace over the
+        outputs gives (the paper's EKL and ptrEKL).
+    init : {"identity", "random"}, default="identity"
+        Start of the iterative solvers: the plain kernel, or a random one.
+    max_iter : int, default=200
+        Number of steps of the iterative solvers.
+    tol : float, default=1e-6
+        The iterative solvers stop when the gradient on the unit sphere is no longer than this.
+    fit_intercept : bool, default=True
+        Whether to centre features and targets; otherwise they are taken as they are.
+    random_state : int, RandomState or None, default=None
+        For ``init="random"``.
+    verbose : bool, default=False
+        Print the alignment as the iterative solvers go.
+
+    Attributes
+    ----------
+    kraus_ : ndarray of shape (r, p, m)
+        Kraus operators M_i, in the coordinates of the feature map's output: orthogonal to each other, the
+        strongest first, of positive covariance with the targets. Built at every access.
+    metric_ : ndarray of shape (m, m) or None
+        The matrix A, None when it is zero. Built at every access.
+    coef_ : ndarray of shape (p, m)
+        The fitted model is f(x) = coef_ @ phi(x) + intercept_.
+    intercept_ : ndarray of shape (p,)
+    alignment_ : float
+        Objective of the kernel as finally used, shrinkage included, on the training rows.
+    alignment_terms_ : tuple of float
+        Its partial-trace and full terms.
+    alignment_history_ : ndarray
+        Objective, before shrinkage, at the start of the solver and after every step.
+    noise_variance_ : ndarray of shape (p,)
+        Estimated variance of each target about the model; see Notes.
+    n_iter_ : int
+    converged_ : bool
+    stop_reason_ : str
+    solver_ : str
+    full_rank_ : int
+        Largest Kraus rank that can matter: rank of the features times rank of what they reach in the outputs.
+    feature_map_ : transformer or None
+    n_features_in_ : int
+    feature_names_in_ : ndarray of shape (n_features_in_,)
+        When X had string column names.
+    target_names_ : ndarray of shape (p,)
+        When y was a data frame or a named series.
+
+    See Also
+    --------
+    sklearn.kernel_ridge.KernelRidge : What ``shrinkage=1`` gives.
+
+    Notes
+    -----
+    With C, B the second moments of features and of features with targets and W = (C + rho I)^-1 B the ridge
+    fit for rho = target_alpha tr(C)/m, the closed form is
+
+        D = tau I/(mp) + (1 - tau) [ (1 - mix) W W^T kron I/(p ||W||^2) + mix vec(W^T) vec(W^T)^T/||W||^2 ]
+
+    for ``shrinkage`` tau, scaled to tr((C kron I) D) = p tr(C). The iterative solvers put their Q Q^T in the
+    place of the bracket. Alignment, learning and ridge need only moments, so after one pass over the rows
+    nothing depends on their number; see `entangled_kernels.moments.Moments`.
+
+    The Gaussian-process view reads the kernel, times a variance s_o^2 for every output o, as a prior covariance
+    and alpha s_o^2 as the variance of the noise. With e_o the weighted residuals of output o, n rows of
+    total weight W and df_o the trace of its block of the hat matrix (plus one with an intercept),
+
+        alpha s_o^2 = sum e_o^2 / (n - df_o),   noise_variance_[o] = alpha s_o^2 n / W
+
+    A row of zero weight is left out; scaling all weights changes no more than scaling alpha does.
+
+    Time n (m + p)^2 for the pass, m^3 + m^2 p for the closed form, m p a row to predict. Tables with more columns
+    than rows are rotated first, so m and p are never above n there.
+
+    References
+    ----------
+    R. Huusari and H. Kadri, "Entangled Kernels - Beyond Separability", Journal of Machine Learning Research 22
+    (2021), 1-40.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_linnerud
+    >>> from sklearn.kernel_approximation import Nystroem
+    >>> from sklearn.pipeline import make_pipeline
+    >>> from sklearn.preprocessing import StandardScaler
+    >>> from entangled_kernels import EntangledKernelRidge
+    >>> X, Y = load_linnerud(return_X_y=True)
+    >>> features = make_pipeline(StandardScaler(), Nystroem(n_components=20, random_state=0))
+    >>> model = EntangledKernelRidge(features).fit(X, Y)
+    >>> model.predict(X[:2]).shape
+    (2, 3)
+    >>> mean, std = model.predict(X[:2], return_std=True)
+    >>> bool((std > 0).all())
+    True
+    """
+
+    def __init__(
+        self,
+        feature_map: Any = None,
+        *,
+        solver: str = "closed-form",
+        rank: int | float | None = None,
+        alignment_mix: float = 0.5,
+        shrinkage: float = 0.25,
+        target_alpha: float = 0.1,
+        alpha: float = 1.0,
+        prediction: str = "entangled",
+        init: str = "identity",
+        max_iter: int = 200,
+        tol: float = 1e-6,
+        fit_intercept: bool = True,
+        random_state: Any = None,
+        verbose: bool = False,
+    ) -> None:
+        self.feature_map = feature_map
+        self.solver = solver
+        self.rank = rank
+        self.alignment_mix = alignment_mix
+        self.shrinkage = shrinkage
+        self.target_alpha = target_alpha
+        self.alpha = alpha
+        self.prediction = prediction
+        self.init = init
+        self.max_iter = max_iter
+        self.tol = tol
+        self.fit_intercept = fit_intercept
+        self.random_state = random_state
+        self.verbose = verbose
+
+    def fit(self, X: Any, y: Any, sample_weight: ArrayLike | None = None) -> Self:
+        """Learn the kernel and the coefficients.
+
+        Parameters
+        ----------
+        X : array-like or data frame of shape (n_samples, n_features)
+        y : array-like or data frame of shape (n_samples, n_outputs) or (n_samples,)
+            The targets, Y in the formulas.
+        sample_weight : array-like of shape (n_samples,) or float, optional
+            Non-negative weights of the squared errors; they count as that many copies of the row.
+
+        Returns
+        -------
+        self
+        """
+        self._check_parameters()
+        targets = self._take_targets(y)
+        Phi = self._fit_features(X, targets, sample_weight)
+        check_consistent_length(X, targets)
+        targets = targets.reshape(len(targets), -1)
+        Phi, targets, weight = _positive_rows(Phi, targets, sample_weight)
+        rows = compress_rows(Phi, targets, centred=self.fit_intercept)
+        with np.errstate(over="ignore", invalid="ignore"):
+            moments = Moments.from_arrays(rows.Phi, rows.Y, weight)
+        if not np.isfinite(moments.scatter).all():
+            raise ValueError("X or y has values whose squares overflow; scale the columns before fitting")
+        self._fit_problem(
+            reduce_moments(moments, centred=self.fit_intercept, mix=float(self.alignment_mix), rows=rows)
+        )
+        return self
+
+    def _fit_problem(self, problem: Problem) -> None:
+        """Learn the kernel, scale it, solve the ridge problem, and store what came of it."""
+        m, p = problem.n_features, problem.n_outputs
+        # A seed is drawn so that a Generator, a RandomState and an int all work.
+        seed = check_random_state(self.random_state).randint(np.iinfo(np.int32).max)
+        options = SolverOptions(
+            rank=resolve_rank(self.rank, m, p, problem.full_rank),
+            target_alpha=float(self.target_alpha),
+            init=self.init,
+            max_iter=int(self.max_iter),
+            tol=float(self.tol),
+            rng=np.random.default_rng(seed),
+            callback=self._print_progress if self.verbose else None,
+        )
+        result = solve(self.solver, problem, options)
+        if result.reason == "stalled":
+            warnings.warn(
+                f"solver={self.solver!r} could not raise the alignment any further after {result.n_iter} steps, "
+                f"although the gradient is longer than tol={self.tol}; standardise the features or raise tol",
+                ConvergenceWarning,
+                stacklevel=3,
+            )
+        kernel = result.kernel.canonical(problem.targets).shrunk(float(self.shrinkage), m, p)
+        trace = kernel.gram_trace(problem.scale, p)
+        if trace > 0.0:
+            kernel = kernel.scaled(p * float(problem.scale.sum()) / trace)
+        self._problem, self._kernel = problem, kernel
+        self.alignment_terms_ = problem.alignment_terms(kernel)
+        self.alignment_ = float(
+            (1.0 - self.alignment_mix) * self.alignment_terms_[0]
+            + self.alignment_mix * self.alignment_terms_[1]
+        )
+        self.alignment_history_ = result.history
+        self.n_iter_, self.converged_, self.stop_reason_ = result.n_iter, result.converged, result.reason
+        self.solver_, self.full_rank_ = self.solver, problem.full_rank
+        self._fit_ridge(problem, kernel)
+
+    def _fit_ridge(self, problem: Problem, kernel: LearnedKernel) -> None:
+        if self.prediction == "partial_trace":
+            kernel = kernel.partial_trace(problem.n_outputs)
+        alpha = float(self.alpha)
+        factor = KernelRidgeFactor(problem, kernel)
+        coef = factor.coefficients(alpha)[0]
+        self.coef_ = problem.expand_coef(coef)
+        self.intercept_ = problem.mean_y - self.coef_ @ problem.mean_phi
+        self._posterior = factor.posterior(alpha)
+        freedom = self._posterior.degrees_of_freedom(problem.scale, problem.outputs, alpha)
+        left = problem.n_samples - freedom - bool(self.fit_intercept)
+        left = np.maximum(left, np.sqrt(np.finfo(float).eps) * problem.n_samples)
+        unit_noise = problem.squared_residuals(coef) / left
+        self._prior_scale = np.sqrt(unit_noise / alpha)
+        self.noise_variance_ = unit_noise * (problem.n_samples / problem.weight)
+
+    def predict(self, X: Any, return_std: bool = False, return_cov: bool = False) -> Any:
+        """Predict the targets, with their uncertainty on request.
+
+        Parameters
+        ----------
+        X : array-like or data frame of shape (n, n_features)
+        return_std : bool, default=False
+            Also return the standard deviation of a new observation of every target.
+        return_cov : bool, default=False
+            Also return the covariance of a new observation of all targets, row by row.
+
+        Returns
+        -------
+        mean : ndarray of shape (n, p), or (n,) when y was one-dimensional
+        std : like mean, with ``return_std``
+        cov : ndarray of shape (n, p, p), or (n,) when y was one-dimensional, with ``return_cov``
+
+        Notes
+        -----
+        In the Gaussian-process view the covariance of the model at x is the posterior one; `noise_variance_` is
+        added to it, and with an intercept its variance, noise over n. Subtract `noise_variance_` for the model
+        alone.
+        """
+        check_is_fitted(self)
+        if return_std and return_cov:
+            raise ValueError(
+                "return_std and return_cov cannot both be true; the covariance holds the deviations"
+            )
+        Phi = self._features(X)
+        mean = Phi @ self.coef_.T
+        mean += self.intercept_
+        self._check_finite(X, Phi, mean)
+        if return_cov:
+            cov = self._covariances(Phi)
+            return self._finish(mean, X), cov[:, 0, 0] if self._one_dimensional else cov
+        if return_std:
+            return self._finish(mean, X), self._finish(np.sqrt(self._variances(Phi)), X)
+        return self._finish(mean, X)
+
+    def project(self, X: Any) -> Array:
+        """Supervised multi-task dimension reduction: every row as r coordinates for each output.
+
+        Returns
+        -------
+        Z : ndarray of shape (n, p, r)
+            Z[j, :, i] = M_i phi(x_j), so K(x_j, x_l) = Z[j] @ Z[l].T, plus the metric's part.
+        """
+        check_is_fitted(self)
+        if self._kernel.Q.shape[2] == 0:
+            raise ValueError(
+                "the learned kernel has no Kraus operators to project on (shrinkage=1, alignment_mix=0 without a "
+                "rank, or targets that the features say nothing about); use shrinkage below 1 and set rank"
+            )
+        Phi = self._features(X)
+        self._check_finite(X, Phi, Phi)
+        reduced = Phi @ self._problem.features  # (n, m')
+        return np.asarray(self._problem.outputs @ np.tensordot(reduced, self._kernel.Q, axes=1))
+
+    def transform(self, X: Any) -> Array:
+        """`project` with outputs and coordinates in one axis, (n, p * r), the coordinates running fastest."""
+        Z = self.project(X)
+        return Z.reshape(len(Z), -1)
+
+    def get_feature_names_out(self, input_features: Any = None) -> NDArray[np.object_]:
+        """Names of the columns of `transform`: target and number of the Kraus operator."""
+        check_is_fitted(self)
+        r = self._kernel.Q.shape[2]
+        return np.array(
+            [f"{target}_kraus{i}" for target in self._output_names() for i in range(r)], dtype=object
+        )
+
+    def set_output(self, *, transform: str | None = None, predict: str | None = None) -> Self:
+        """Choose the containers that `transform` and `predict` return.
+
+        Parameters
+        ----------
+        transform : {"default", "pandas", "polars"} or None
+        predict : {"default", "pandas", "polars"} or None
+            None leaves the choice as it is.
+        """
+        super().set_output(transform=transform)
+        if predict is not None:
+            check_choice("predict", predict, CONTAINERS)
+            # scikit-learn's clone copies this dictionary, so the choice survives cross-validation.
+            config = getattr(self, "_sklearn_output_config", {})
+            self._sklearn_output_config = {**config, "predict": predict}
+        return self
+
+    @property
+    def kraus_(self) -> Array:
+        """Kraus operators (r, p, m)."""
+        check_is_fitted(self)
+        return self._problem.expand_kraus(self._kernel.Q)
+
+    @property
+    def metric_(self) -> Array | None:
+        """The matrix A (m, m), or None."""
+        check_is_fitted(self)
+        return self._problem.expand_metric(self._kernel)
+
+    def _check_parameters(self) -> None:
+        check_choice("solver", self.solver, SOLVERS)
+        check_choice("prediction", self.prediction, PREDICTIONS)
+        check_choice("init", self.init, INITS)
+        check_fraction("alignment_mix", self.alignment_mix)
+        check_fraction("shrinkage", self.shrinkage)
+        check_positive("target_alpha", self.target_alpha, zero_allowed=True)
+        check_positive("alpha", self.alpha)
+        check_positive("tol", self.tol, zero_allowed=True)
+        check_integer("max_iter", self.max_iter, low=1)
+        resolve_rank(self.rank, 2**31, 2**31, 1)
+        if self.feature_map is not None and not hasattr(self.feature_map, "transform"):
+            raise TypeError(
+                f"feature_map must be None or a transformer with fit and transform, got {self.feature_map!r}"
+            )
+
+    def _take_targets(self, y: Any) -> Array:
+        if y is None:
+            raise ValueError(
+                f"This {type(self).__name__} estimator requires y to be passed, but the target y is None."
+            )
+        targets = check_array(y, ensure_2d=False, dtype=np.float64, input_name="y")
+        if targets.ndim == 2 and targets.shape[1] == 0:
+            raise ValueError(f"y must have at least one column, got shape {targets.shape}")
+        self._one_dimensional = targets.ndim == 1
+        names = target_names(y)
+        if names is not None:
+            self.target_names_ = names
+        elif hasattr(self, "target_names_"):
+            del self.target_names_
+        return np.asarray(targets)
+
+    def _fit_features(self, X: Any, targets: Array, sample_weight: ArrayLike | None) -> Any:
+        if self.feature_map is None:
+            self.feature_map_ = None
+            return validate_data(self, X, dtype=[np.float64, np.float32], ensure_min_samples=2)
+        _check_table(X)
+        validate_data(self, X, skip_check_array=True)
+        self.feature_map_ = clone(self.feature_map)
+        weighted = sample_weight is not None and has_fit_parameter(self.feature_map_, "sample_weight")
+        weights = {"sample_weight": sample_weight} if weighted else {}
+        return _dense_features(
+            self.feature_map_.fit(X, targets, **weights).transform(X), ensure_min_samples=2
+        )
+
+    def _features(self, X: Any) -> Any:
+        """Features of new rows; finiteness is left to `_check_finite`, which looks at what came of them."""
+        if self.feature_map_ is None:
+            return validate_data(
+                self, X, reset=False, dtype=[np.float64, np.float32], ensure_all_finite=False
+            )
+        _check_table(X)
+        validate_data(self, X, reset=False, skip_check_array=True)
+        return _dense_features(self.feature_map_.transform(X), ensure_all_finite=False)
+
+    def _check_finite(self, X: Any, Phi: Any, result: Array) -> None:
+        """Raise when a feature is not finite; every such feature that is used makes the result so too.
+
+        A pass over the result is shorter than one over the features. A feature that no target uses may leave no
+        trace in the result, so then the features are looked at.
+        """
+        if np.isfinite(result).all() and self.coef_.any(axis=0).all():
+            return
+        check_array(
+            Phi, dtype=[np.float64, np.float32], input_name="X" if self.feature_map_ is None else "features"
+        )
+
+    def _output_names(self) -> list[str]:
+        if hasattr(self, "target_names_"):
+            return [str(name) for name in self.target_names_]
+        return [f"output{o}" for o in range(len(self.coef_))]
+
+    def _finish(self, values: Array, X: Any) -> Any:
+        """One-dimensional where Y was, in the container asked for."""
+        kind = getattr(self, "_sklearn_output_config", {}).get("predict", "default")
+        return to_container(kind, values[:, 0] if self._one_dimensional else values, self._output_names(), X)
+
+    def _posterior_parts(self, Phi: Any) -> Any:
+        """Chunks of rows: variance shared by the outputs (t,), and vectors that span the rest (t, p, r)."""
+        problem, posterior = self._problem, self._posterior
+        p, r = problem.n_outputs, posterior.Q.shape[2]
+        step = max(1, _CHUNK_NUMBERS // max(p * max(r, p), Phi.shape[1]))
+        for start in range(0, len(Phi), step):
+            rows = np.asarray(Phi[start : start + step], dtype=np.float64) - problem.mean_phi
+            reduced = rows @ problem.features
+            shared = posterior.shared_variance(reduced, np.einsum("nm,nm->n", rows, rows))
+            yield slice(start, start + len(rows)), shared, posterior.spread(reduced, problem.outputs)
+
+    def _noise(self) -> Array:
+        """Variance of a new observation about the model, with that of the intercept, (p,)."""
+        if not self.fit_intercept:
+            return self.noise_variance_
+        return self.noise_variance_ * (1.0 + 1.0 / self._problem.n_samples)
+
+    def _variances(self, Phi: Any) -> Array:
+        variances = np.empty((len(Phi), self._problem.n_outputs))
+        for rows, shared, spread in self._posterior_parts(Phi):
+            variances[rows] = shared[:, None] + np.einsum("npr,npr->np", spread, spread)
+        return np.asarray(variances * self._prior_scale**2 + self._noise())
+
+    def _covariances(self, Phi: Any) -> Array:
+        p = self._problem.n_outputs
+        covariances = np.empty((len(Phi), p, p))
+        for rows, shared, spread in self._posterior_parts(Phi):
+            covariances[rows] = spread @ spread.transpose(0, 2, 1) + shared[:, None, None] * np.eye(p)
+        covariances *= np.outer(self._prior_scale, self._prior_scale)
+        covariances[:, np.arange(p), np.arange(p)] += self._noise()
+        return covariances
+
+    def _print_progress(self, progress: Progress) -> None:
+        if progress.n_iter % 10 == 0 or progress.n_iter == self.max_iter:
+            print(
+                f"[EntangledKernelRidge] step {progress.n_iter}/{self.max_iter}  alignment {progress.value:.6f}  "
+                f"gradient {progress.gradient_norm:.1e}"
+            )
+
+
+def _check_table(X: Any) -> None:
+    """Raise scikit-learn's error for an array that is not two-dimensional; what is in it is the map's affair."""
+    if isinstance(X, np.ndarray) and X.ndim != 2:
+        check_array(X, dtype=None, ensure_all_finite=False)
+
+
+def _dense_features(Phi: Any, **checks: Any) -> Any:
+    Phi = Phi.toarray() if issparse(Phi) else Phi
+    return check_array(Phi, dtype=[np.float64, np.float32], input_name="features", **checks)
+
+
+def _positive_rows(Phi: Any, Y: Array, sample_weight: ArrayLike | None) -> tuple[Any, Array, Array | None]:
+    """Rows of positive weight and their weights."""
+    if sample_weight is None:
+        return Phi, Y, None
+    weight = np.asarray(sample_weight, dtype=np.float64)
+    weight = np.full(len(Y), float(weight)) if weight.ndim == 0 else weight
+    if weight.shape != (len(Y),):
+        raise ValueError(f"sample_weight must be a number or of shape ({len(Y)},), got shape {weight.shape}")
+    if not np.isfinite(weight).all() or weight.min() < 0.0:
+        raise ValueError("sample_weight must be finite and not negative")
+    if not weight.any():
+        raise ValueError("sample_weight must be positive for at least one row, got zero weights only")
+    keep = weight > 0.0
+    return (Phi, Y, weight) if keep.all() else (Phi[keep], Y[keep], weight[keep])

@@ -1,0 +1,213 @@
+"""Additive sufficient statistics: all that learning and ridge regression need to know about the rows."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from scipy.linalg.blas import dsyrk
+
+__all__ = ["Moments"]
+
+Array = NDArray[np.float64]
+
+# Rows are centred in a buffer of this many numbers: small enough for the cache, long enough for BLAS-3.
+_BUFFER_NUMBERS = 2**19
+
+
+@dataclass(frozen=True, eq=False)
+class Moments:
+    """Weighted count, mean and centred co-moments of features and targets together.
+
+    With z = (phi, y) the joint row of length m + p, w its weight and W = sum of w, the object holds
+    ``mean`` = sum w z / W and ``scatter`` = sum w (z - mean)(z - mean)^T. Two of them add, so rows may
+    arrive in any number of parts and in any order.
+
+    Attributes
+    ----------
+    n_samples : int
+        Number of rows seen, whatever their weights.
+    weight : float
+        Sum of the weights; equals ``n_samples`` when no weights were given.
+    n_features : int
+        m, the number of leading entries of the joint row that are features.
+    mean : ndarray of shape (m + p,)
+    scatter : ndarray of shape (m + p, m + p)
+
+    Notes
+    -----
+    A weight counts as that many copies of its row. Parts are merged with the pairwise update of centred
+    co-moments (Chan, Golub and LeVeque 1983)::
+
+        delta   = mean_2 - mean_1
+        mean    = mean_1 + delta W_2 / W
+        scatter = scatter_1 + scatter_2 + delta delta^T W_1 W_2 / W
+
+    which, unlike raw sums, loses nothing when the mean is far larger than the spread.
+
+    Time n (m + p)^2 in one symmetric product per block of rows, memory (m + p)^2 and one block. float32
+    rows are widened block by block, so all sums are in float64.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from entangled_kernels.moments import Moments
+    >>> rng = np.random.default_rng(0)
+    >>> Phi, Y = rng.normal(size=(100, 3)), rng.normal(size=(100, 2))
+    >>> whole = Moments.from_arrays(Phi, Y)
+    >>> parts = Moments.from_arrays(Phi[:30], Y[:30]) + Moments.from_arrays(Phi[30:], Y[30:])
+    >>> parts.allclose(whole)
+    True
+    >>> whole.C.shape, whole.B.shape, whole.V.shape
+    ((3, 3), (3, 2), (2, 2))
+    """
+
+    n_samples: int
+    weight: float
+    n_features: int
+    mean: Array
+    scatter: Array
+
+    @classmethod
+    def from_arrays(cls, Phi: ArrayLike, Y: ArrayLike, sample_weight: ArrayLike | None = None) -> Moments:
+        """Moments of the rows of Phi (n, m) and Y (n, p), optionally weighted.
+
+        Parameters
+        ----------
+        Phi : array of shape (n, m)
+        Y : array of shape (n, p)
+        sample_weight : array of shape (n,), optional
+            Non-negative; a row with weight zero changes nothing but ``n_samples``.
+        """
+        Phi, Y = np.asarray(Phi), np.asarray(Y)
+        _check_rows(Phi, Y)
+        n, m = Phi.shape
+        width = m + Y.shape[1]
+        root_weight = _root_weights(sample_weight, n)
+        total = cls(0, 0.0, m, np.zeros(width), np.zeros((width, width), order="F"))
+        # Rows are taken relative to the first one, which makes constant columns exactly zero.
+        first_phi, first_y = (np.asarray(rows[:1], dtype=np.float64) for rows in (Phi, Y))
+        height = max(64, _BUFFER_NUMBERS // max(width, 1))
+        buffer = np.empty((min(height, n), width))
+        for start in range(0, n, height):
+            block = buffer[: min(height, n - start)]
+            stop = start + len(block)
+            np.subtract(Phi[start:stop], first_phi, out=block[:, :m])
+            np.subtract(Y[start:stop], first_y, out=block[:, m:])
+            total = total._accumulate(block, None if root_weight is None else root_weight[start:stop])
+        mean = total.mean + np.hstack([first_phi, first_y])[0] if n else total.mean
+        return cls(n, total.weight, m, mean, _mirror_upper(total.scatter))
+
+    def _accumulate(self, block: Array, root_weight: Array | None) -> Moments:
+        """Add a block of joint rows, overwriting it and the upper triangle of ``scatter``."""
+        if root_weight is None:
+            weight = float(len(block))
+            mean = block.mean(axis=0)
+            block -= mean
+        else:
+            weight = float(root_weight @ root_weight)
+            if weight == 0.0:
+                return self
+            mean = (root_weight**2 / weight) @ block
+            block -= mean
+            block *= root_weight[:, None]
+        total, mean, delta, factor = _merged_mean(self.weight, self.mean, weight, mean)
+        scatter = dsyrk(1.0, block.T, beta=1.0, c=self.scatter, overwrite_c=1)
+        scatter = dsyrk(factor, delta[:, None], beta=1.0, c=scatter, overwrite_c=1)
+        return Moments(self.n_samples, total, self.n_features, mean, scatter)
+
+    def __add__(self, other: Moments) -> Moments:
+        if not isinstance(other, Moments):
+            return NotImplemented
+        if (self.n_features, self.n_outputs) != (other.n_features, other.n_outputs):
+            raise ValueError(
+                f"moments to add must have the same features and outputs, got (m, p) = "
+                f"{(self.n_features, self.n_outputs)} and {(other.n_features, other.n_outputs)}"
+            )
+        weight, mean, delta, factor = _merged_mean(self.weight, self.mean, other.weight, other.mean)
+        scatter = self.scatter + other.scatter + np.outer(factor * delta, delta)
+        return Moments(self.n_samples + other.n_samples, weight, self.n_features, mean, scatter)
+
+    @property
+    def n_outputs(self) -> int:
+        """p, the number of targets."""
+        return len(self.mean) - self.n_features
+
+    @property
+    def mean_phi(self) -> Array:
+        """Mean of the features, (m,)."""
+        return self.mean[: self.n_features]
+
+    @property
+    def mean_y(self) -> Array:
+        """Mean of the targets, (p,)."""
+        return self.mean[self.n_features :]
+
+    @property
+    def C(self) -> Array:
+        """Centred co-moments of the features, (m, m)."""
+        return self.scatter[: self.n_features, : self.n_features]
+
+    @property
+    def B(self) -> Array:
+        """Centred co-moments of features with targets, (m, p)."""
+        return self.scatter[: self.n_features, self.n_features :]
+
+    @property
+    def V(self) -> Array:
+        """Centred co-moments of the targets, (p, p)."""
+        return self.scatter[self.n_features :, self.n_features :]
+
+    def uncentred(self) -> Moments:
+        """The same rows with moments about zero: ``scatter`` = sum w z z^T and ``mean`` = 0."""
+        scatter = self.scatter + np.outer(self.weight * self.mean, self.mean)
+        return Moments(self.n_samples, self.weight, self.n_features, np.zeros_like(self.mean), scatter)
+
+    def allclose(self, other: Moments, rtol: float = 1e-9) -> bool:
+        """Whether both describe the same rows, to ``rtol`` of the spread of each column."""
+        if self.scatter.shape != other.scatter.shape or self.n_features != other.n_features:
+            return False
+        if self.n_samples != other.n_samples or not np.isclose(self.weight, other.weight, rtol=rtol):
+            return False
+        spread = np.sqrt(np.maximum(np.diag(self.scatter), np.diag(other.scatter)))
+        typical = spread / np.sqrt(max(self.weight, 1.0))
+        near_mean = np.abs(self.mean - other.mean) <= rtol * (typical + np.abs(self.mean))
+        near_scatter = np.abs(self.scatter - other.scatter) <= rtol * np.outer(spread, spread)
+        return bool(near_mean.all() and near_scatter.all())
+
+
+def _merged_mean(
+    weight_1: float, mean_1: Array, weight_2: float, mean_2: Array
+) -> tuple[float, Array, Array, float]:
+    """Total weight, merged mean, difference of the means, and the factor of its outer product."""
+    weight = weight_1 + weight_2
+    share = weight_2 / weight if weight > 0 else 0.0
+    delta = mean_2 - mean_1
+    return weight, mean_1 + share * delta, delta, weight_1 * share
+
+
+def _mirror_upper(scatter: Array) -> Array:
+    """Copy the upper triangle onto the lower, in place."""
+    lower = np.tril_indices(len(scatter), -1)
+    scatter[lower] = scatter.T[lower]
+    return scatter
+
+
+def _check_rows(Phi: NDArray[np.generic], Y: NDArray[np.generic]) -> None:
+    for name, array in (("Phi", Phi), ("Y", Y)):
+        if array.ndim != 2:
+            raise ValueError(f"{name} must be two-dimensional, one row per sample, got shape {array.shape}")
+    if len(Phi) != len(Y):
+        raise ValueError(f"Phi and Y must have one row per sample each, got {len(Phi)} and {len(Y)} rows")
+
+
+def _root_weights(sample_weight: ArrayLike | None, n: int) -> Array | None:
+    if sample_weight is None:
+        return None
+    weight = np.asarray(sample_weight, dtype=np.float64)
+    if weight.shape != (n,):
+        raise ValueError(f"sample_weight must have shape ({n},), one weight per row, got {weight.shape}")
+    if not np.all(np.isfinite(weight)) or weight.min(initial=0.0) < 0:
+        raise ValueError("sample_weight must be finite and non-negative")
+    return np.sqrt(weight)

@@ -1,0 +1,226 @@
+"""Exact reductions: the smallest coordinates in which a kernel can be learned and a ridge problem solved."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.linalg import eigh, qr, svd
+
+from .alignment import Alignment
+from .learned import LearnedKernel
+from .moments import Moments
+
+__all__ = ["CompressedRows", "Problem", "compress_rows", "reduce_moments"]
+
+Array = NDArray[np.float64]
+
+# Eigenvalues of a Gram matrix below this many rounding errors of the largest cannot be told from zero.
+_MIN_ROUNDING_ERRORS = 64
+
+
+@dataclass(frozen=True, eq=False)
+class CompressedRows:
+    """Rows in orthonormal bases of few columns; a basis of None changes nothing.
+
+    The original features are ``first_phi + Phi @ features.T``, the targets ``first_y + Y @ outputs.T``.
+    """
+
+    Phi: Array
+    Y: Array
+    features: Array | None
+    outputs: Array | None
+    first_phi: Array
+    first_y: Array
+
+
+def compress_rows(Phi: Array, Y: Array, *, centred: bool) -> CompressedRows:
+    """Rotate wide tables so that neither has more columns than are needed to hold its n rows exactly.
+
+    Where the mean does not matter, rows are taken relative to the first one, which makes constant columns
+    exactly zero. Where it does, the basis of the outputs also spans the vector of ones, which the paper's
+    centring of the whole Gram matrix singles out.
+
+    Time n^2 (m + p), memory n (m + p); nothing of size m^2 or p^2 is formed when m, p > n.
+    """
+    n, features, outputs = len(Phi), None, None
+    first_phi, first_y = np.zeros(Phi.shape[1]), np.zeros(Y.shape[1])
+    if Phi.shape[1] > n:
+        if centred:
+            first_phi = np.asarray(Phi[0], dtype=np.float64)
+        features, triangle = qr((Phi - first_phi).T, mode="economic")
+        Phi = triangle.T
+    if Y.shape[1] > n + 1:
+        if centred:
+            first_y = np.asarray(Y[0], dtype=np.float64)
+        spanning = np.vstack([Y - first_y, np.zeros_like(first_y) if centred else np.ones_like(first_y)])
+        outputs, triangle = qr(spanning.T, mode="economic")
+        Y = triangle.T[:n]
+    return CompressedRows(Phi, Y, features, outputs, first_phi, first_y)
+
+
+@dataclass(frozen=True, eq=False)
+class Problem:
+    """Learning problem in coordinates where the features are uncorrelated and nothing is redundant.
+
+    Attributes
+    ----------
+    features : ndarray of shape (m, m')
+        Orthonormal basis of the range of the features' second moments.
+    outputs : ndarray of shape (p, k)
+        Orthonormal basis of the outputs that the features say anything about.
+    scale : ndarray of shape (m',)
+        The features' second moments in these coordinates, positive: their matrix is diag(scale).
+    targets : ndarray of shape (m', k)
+        Second moments of features with targets.
+    whitened : Alignment
+        The objective as a function of sqrt(scale) * Q, so that its feature form is the identity.
+    mean_phi, mean_y : ndarray of shape (m,) and (p,)
+        Means of the original columns about which everything is taken; zero without an intercept.
+    n_samples, weight : int and float
+        Number of rows and their total weight.
+    target_scatter : ndarray of shape (p,)
+        Second moment of each original target.
+    """
+
+    features: Array
+    outputs: Array
+    scale: Array
+    targets: Array
+    whitened: Alignment
+    mean_phi: Array
+    mean_y: Array
+    n_samples: int
+    weight: float
+    target_scatter: Array
+
+    @property
+    def n_features(self) -> int:
+        """M, before the reduction."""
+        return len(self.features)
+
+    @property
+    def n_outputs(self) -> int:
+        """P, before the reduction."""
+        return len(self.outputs)
+
+    @property
+    def full_rank(self) -> int:
+        """Largest Kraus rank that can matter, m' * k."""
+        return self.targets.size
+
+    def whiten(self, Q: Array) -> Array:
+        """Q (m', k, r) in the coordinates of the whitened objective."""
+        return np.sqrt(self.scale)[:, None, None] * Q
+
+    def alignment_terms(self, kernel: LearnedKernel) -> tuple[float, float]:
+        """Partial-trace and full alignment of a kernel in reduced coordinates."""
+        metric = kernel.total_metric()
+        root = np.sqrt(self.scale)
+        if metric is not None:
+            metric = root[:, None] * metric * root
+        return self.whitened.terms(self.whiten(kernel.Q), metric)
+
+    def squared_residuals(self, coef: Array) -> Array:
+        """Weighted sum of squared residuals of each original output, for coefficients (m', k)."""
+        explained = coef.T @ (2.0 * self.targets - self.scale[:, None] * coef)  # (k, k)
+        gained = np.einsum("ok,kl,ol->o", self.outputs, explained, self.outputs, optimize=True)
+        rounding = np.finfo(float).eps * self.target_scatter
+        return np.asarray(np.maximum(self.target_scatter - gained, rounding))
+
+    def expand_coef(self, coef: Array) -> Array:
+        """Coefficients (m', k) as (p, m) of the original features and outputs."""
+        return self.outputs @ coef.T @ self.features.T
+
+    def expand_kraus(self, Q: Array) -> Array:
+        """Kraus operators (r, p, m) of the original features and outputs."""
+        kraus = self.outputs @ Q.transpose(2, 1, 0) @ self.features.T  # (r, p, m)
+        return np.ascontiguousarray(kraus)
+
+    def expand_metric(self, kernel: LearnedKernel) -> Array | None:
+        """identity * I + metric in the original features, (m, m), or None when both are absent."""
+        if kernel.identity == 0.0 and kernel.metric is None:
+            return None
+        metric = np.zeros((self.n_features, self.n_features))
+        if kernel.metric is not None:
+            metric += self.features @ kernel.metric @ self.features.T
+        metric[np.diag_indices_from(metric)] += kernel.identity
+        return metric
+
+
+def reduce_moments(
+    moments: Moments, *, centred: bool, mix: float, rows: CompressedRows | None = None
+) -> Problem:
+    """Rotate features to the range of their second moments, outputs to what the features can reach.
+
+    Parameters
+    ----------
+    moments : Moments
+    centred : bool
+        Whether the model has an intercept: then everything is about the mean of each column.
+    mix : float
+        Weight of the full alignment in the objective.
+    rows : CompressedRows, optional
+        Where the moments are those of compressed rows.
+
+    Notes
+    -----
+    With C = F diag(scale) F^T the second moments of the features and B those with the targets, the optimum
+    of the alignment and every ridge solution lie in range(C) kron rowspace(B). Without an intercept the
+    output space also takes in the mean of the targets and the vector of ones, which the paper's centring
+    brings in; kernels are then sought on that space.
+
+    Time m^3 + m^2 p, once.
+    """
+    features_in, outputs_in = (None, None) if rows is None else (rows.features, rows.outputs)
+    p = moments.n_outputs if outputs_in is None else len(outputs_in)
+    ones = np.ones(p) if outputs_in is None else outputs_in.sum(axis=0)
+    working = moments if centred else moments.uncentred()
+    mean_phi, mean_y, target_scatter = working.mean_phi, working.mean_y, np.diag(working.V)
+    if rows is not None and features_in is not None:
+        mean_phi = rows.first_phi + features_in @ mean_phi
+    if rows is not None and outputs_in is not None:
+        mean_y = rows.first_y + outputs_in @ mean_y
+        target_scatter = np.einsum("ok,kl,ol->o", outputs_in, working.V, outputs_in, optimize=True)
+
+    scale, features = eigh(working.C)
+    keep = scale > np.finfo(float).eps * max(_MIN_ROUNDING_ERRORS, len(scale)) * max(scale[-1], 0.0)
+    scale, features = scale[keep], np.ascontiguousarray(features[:, keep])
+    targets = features.T @ working.B  # (m', p)
+
+    spanning = targets
+    if not centred:
+        size = float(np.linalg.norm(targets))
+        spanning = np.vstack([targets, [_with_norm(moments.mean_y, size), _with_norm(ones, size)]])
+    outputs = _row_space(spanning)
+
+    objective = Alignment.from_moments(moments, mix, centred=centred, ones=ones, n_outputs=p)
+    whitener = features / np.sqrt(scale)
+    return Problem(
+        features=features if features_in is None else features_in @ features,
+        outputs=outputs if outputs_in is None else outputs_in @ outputs,
+        scale=scale,
+        targets=targets @ outputs,
+        whitened=objective.transformed(whitener, outputs, whitened=True),
+        mean_phi=mean_phi,
+        mean_y=mean_y,
+        n_samples=moments.n_samples,
+        weight=moments.weight,
+        target_scatter=target_scatter,
+    )
+
+
+def _with_norm(vector: Array, size: float) -> Array:
+    norm = float(np.linalg.norm(vector))
+    return vector if norm == 0.0 else vector * (size / norm)
+
+
+def _row_space(rows: Array) -> Array:
+    """Orthonormal basis (p, k) of the row space; the identity when it is everything."""
+    p = rows.shape[1]
+    if rows.size == 0:
+        return np.zeros((p, 0))
+    _, values, directions = svd(rows, full_matrices=False)
+    rank = int(np.sum(values > np.finfo(float).eps * max(rows.shape) * values[0]))
+    return np.eye(p) if rank == p else np.ascontiguousarray(directions[:rank].T)
