@@ -1,17 +1,15 @@
-"""Ridge regression with a learned kernel: coefficients for a path of alphas, and the posterior of a Gaussian process."""
+"""Ridge regression with a learned kernel: one factorisation, coefficients for every alpha."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy.linalg import cho_factor, cho_solve, cholesky, eigh, solve_triangular
+from scipy.linalg import cho_factor, cho_solve, eigh
 
 from .learned import LearnedKernel
 from .reduction import Problem
 
-__all__ = ["KernelRidgeFactor", "Posterior"]
+__all__ = ["KernelRidgeFactor"]
 
 Array = NDArray[np.float64]
 
@@ -72,11 +70,11 @@ class KernelRidgeFactor:
         delta = 1.0 / (self.levels + alpha)[:, None]
         if self.X.shape[2] == 0:
             return np.asarray(delta * self.b)
-        factor = cho_factor(self._inner(alpha), lower=True)
+        factor = cho_factor(self.inner(alpha), lower=True)
         z = cho_solve(factor, np.tensordot(self.X, delta * self.b, axes=((0, 1), (0, 1))))  # (r,)
         return np.asarray(delta * (self.b - self.X @ z))
 
-    def _inner(self, alpha: float) -> Array:
+    def inner(self, alpha: float) -> Array:
         """P = I + X^T Delta X, (r, r)."""
         m, k, r = self.X.shape
         weighted = (self.X / np.sqrt(self.levels + alpha)[:, None, None]).reshape(m * k, r)
@@ -92,60 +90,3 @@ class KernelRidgeFactor:
             coef = coef + self.kernel.metric @ primal
         projected = np.tensordot(self.X, dual, axes=((0, 1), (0, 1)))  # (r,)
         return np.asarray(coef + self.kernel.Q @ projected)
-
-    def posterior(self, alpha: float) -> Posterior:
-        """Posterior of the coefficients for noise of variance ``alpha``, up to a common factor.
-
-        Notes
-        -----
-        Writing the model as (A kron I)-part plus Q z with z standard normal, the first part given z has
-        covariance A - A C^1/2 (Aw + alpha I)^-1 C^1/2 A, z has precision P, and a change of z moves the
-        coefficients by (H kron I) Q with H = I - A C^1/2 (Aw + alpha I)^-1 C^1/2. So the posterior is again a
-        metric and Kraus operators, in r dimensions.
-        """
-        m, k, r = self.X.shape
-        A = self.kernel.total_metric()
-        A = np.zeros((m, m)) if A is None else A
-        delta = 1.0 / (self.levels + alpha)
-        reach = A @ (self.root[:, None] * self.U)  # A C^1/2 U
-        metric = A - (reach * delta) @ reach.T
-        moved = self.kernel.Q - np.tensordot(reach * delta, self.X, axes=1)  # (m', k, r)
-        lower = cholesky(self._inner(alpha), lower=True) if r else np.zeros((0, 0))
-        Q = solve_triangular(lower, moved.reshape(m * k, r).T, lower=True).T if r else moved
-        return Posterior(self.kernel.identity, metric, np.ascontiguousarray(Q).reshape(m, k, r))
-
-
-@dataclass(frozen=True, eq=False)
-class Posterior:
-    """Covariance of f(x), up to a factor: phi^T metric phi I_p + sum_i N_i phi phi^T N_i^T.
-
-    ``metric`` (m', m') and N_i = Q[:, :, i]^T act on the reduced features; directions that the reduction
-    dropped, about which the rows say nothing, keep their prior variance ``identity``.
-    """
-
-    identity: float
-    metric: Array
-    Q: Array
-
-    def degrees_of_freedom(self, scale: Array, outputs: Array, alpha: float) -> Array:
-        """Trace of the block of the hat matrix that belongs to each output, (p,)."""
-        shared = float(scale @ np.diag(self.metric))
-        energy = np.einsum("f,fkr,flr->kl", scale, self.Q, self.Q, optimize=True)  # (k, k)
-        own = np.einsum("ok,kl,ol->o", outputs, energy, outputs, optimize=True)
-        return np.asarray((shared + own) / alpha)
-
-    def shared_variance(self, reduced: Array, squared_norms: Array) -> Array:
-        """phi^T metric phi and the prior variance of dropped directions, (n,).
-
-        ``reduced`` (n, m') are the features in reduced coordinates, ``squared_norms`` (n,) those of the
-        original ones.
-        """
-        inside = np.einsum("nf,nf->n", reduced @ self.metric, reduced)
-        if self.identity == 0.0:
-            return np.asarray(inside)
-        dropped = np.maximum(squared_norms - np.einsum("nf,nf->n", reduced, reduced), 0.0)
-        return np.asarray(inside + self.identity * dropped)
-
-    def spread(self, reduced: Array, outputs: Array) -> Array:
-        """Vectors N_i phi(x) in the original outputs, (n, p, r)."""
-        return np.asarray(outputs @ np.tensordot(reduced, self.Q, axes=1))

@@ -15,6 +15,7 @@ from sklearn.utils.validation import check_is_fitted, has_fit_parameter, validat
 
 from ..learned import LearnedKernel
 from ..moments import Moments
+from ..posterior import fit_posterior
 from ..reduction import Problem, compress_rows, reduce_moments
 from ..ridge import KernelRidgeFactor
 from ..solvers import SOLVERS, Progress, SolverOptions, solve
@@ -27,9 +28,6 @@ Array = NDArray[np.float64]
 
 PREDICTIONS = ("entangled", "partial_trace")
 INITS = ("identity", "random")
-
-# Rows are handled in parts of this many numbers where a result per row is larger than the row.
-_CHUNK_NUMBERS = 2**22
 
 
 class EntangledKernelRidge(TransformerMixin, RegressorMixin, MultiOutputMixin, BaseEstimator):
@@ -60,8 +58,8 @@ class EntangledKernelRidge(TransformerMixin, RegressorMixin, MultiOutputMixin, B
         Share, between 0 and 1, of the plain kernel phi(x)^T phi(z) I that is mixed into the learned one. With
         1 the estimator is kernel ridge.
     target_alpha : float, default=0.1
-        Ridge of the fit whose shape the closed form takes on, in units of the mean eigenvalue of the features'
-        second moments. The iterative solvers do not use it.
+        Ridge of the fit whose shape the closed form takes on, in units of the mean eigenvalue of the
+        features' second moments. The iterative solvers do not use it.
     alpha : float, default=1.0
         Ridge penalty, positive. The learned kernel is scaled so that the trace of its training Gram matrix is
         the plain kernel's; so alpha means what it means in `sklearn.kernel_ridge.KernelRidge`.
@@ -104,7 +102,8 @@ class EntangledKernelRidge(TransformerMixin, RegressorMixin, MultiOutputMixin, B
     stop_reason_ : str
     solver_ : str
     full_rank_ : int
-        Largest Kraus rank that can matter: rank of the features times rank of what they reach in the outputs.
+        Largest Kraus rank that can matter: rank of the features times rank of what they reach in the
+        outputs.
     feature_map_ : transformer or None
     n_features_in_ : int
     feature_names_in_ : ndarray of shape (n_features_in_,)
@@ -127,21 +126,21 @@ class EntangledKernelRidge(TransformerMixin, RegressorMixin, MultiOutputMixin, B
     place of the bracket. Alignment, learning and ridge need only moments, so after one pass over the rows
     nothing depends on their number; see `entangled_kernels.moments.Moments`.
 
-    The Gaussian-process view reads the kernel, times a variance s_o^2 for every output o, as a prior covariance
-    and alpha s_o^2 as the variance of the noise. With e_o the weighted residuals of output o, n rows of
-    total weight W and df_o the trace of its block of the hat matrix (plus one with an intercept),
+    The Gaussian-process view reads the kernel, times a variance s_o^2 for every output o, as a prior
+    covariance and alpha s_o^2 as the variance of the noise. With e_o the weighted residuals of output o,
+    n rows of total weight W and df_o the trace of its block of the hat matrix (plus one with an intercept),
 
         alpha s_o^2 = sum e_o^2 / (n - df_o),   noise_variance_[o] = alpha s_o^2 n / W
 
     A row of zero weight is left out; scaling all weights changes no more than scaling alpha does.
 
-    Time n (m + p)^2 for the pass, m^3 + m^2 p for the closed form, m p a row to predict. Tables with more columns
-    than rows are rotated first, so m and p are never above n there.
+    Time n (m + p)^2 for the pass, m^3 + m^2 p for the closed form, m p a row to predict. Tables with more
+    columns than rows are rotated first, so m and p are never above n there.
 
     References
     ----------
-    R. Huusari and H. Kadri, "Entangled Kernels - Beyond Separability", Journal of Machine Learning Research 22
-    (2021), 1-40.
+    R. Huusari and H. Kadri, "Entangled Kernels - Beyond Separability", Journal of Machine Learning Research
+    22 (2021), 1-40.
 
     Examples
     --------
@@ -241,8 +240,9 @@ class EntangledKernelRidge(TransformerMixin, RegressorMixin, MultiOutputMixin, B
         result = solve(self.solver, problem, options)
         if result.reason == "stalled":
             warnings.warn(
-                f"solver={self.solver!r} could not raise the alignment any further after {result.n_iter} steps, "
-                f"although the gradient is longer than tol={self.tol}; standardise the features or raise tol",
+                f"solver={self.solver!r} could not raise the alignment any further after {result.n_iter} "
+                f"steps, although the gradient is longer than tol={self.tol}; standardise the features or "
+                f"raise tol",
                 ConvergenceWarning,
                 stacklevel=3,
             )
@@ -269,13 +269,8 @@ class EntangledKernelRidge(TransformerMixin, RegressorMixin, MultiOutputMixin, B
         coef = factor.coefficients(alpha)[0]
         self.coef_ = problem.expand_coef(coef)
         self.intercept_ = problem.mean_y - self.coef_ @ problem.mean_phi
-        self._posterior = factor.posterior(alpha)
-        freedom = self._posterior.degrees_of_freedom(problem.scale, problem.outputs, alpha)
-        left = problem.n_samples - freedom - bool(self.fit_intercept)
-        left = np.maximum(left, np.sqrt(np.finfo(float).eps) * problem.n_samples)
-        unit_noise = problem.squared_residuals(coef) / left
-        self._prior_scale = np.sqrt(unit_noise / alpha)
-        self.noise_variance_ = unit_noise * (problem.n_samples / problem.weight)
+        self._posterior = fit_posterior(factor, alpha, coef, intercept=self.fit_intercept)
+        self.noise_variance_ = self._posterior.noise_variance
 
     def predict(self, X: Any, return_std: bool = False, return_cov: bool = False) -> Any:
         """Predict the targets, with their uncertainty on request.
@@ -296,24 +291,22 @@ class EntangledKernelRidge(TransformerMixin, RegressorMixin, MultiOutputMixin, B
 
         Notes
         -----
-        In the Gaussian-process view the covariance of the model at x is the posterior one; `noise_variance_` is
-        added to it, and with an intercept its variance, noise over n. Subtract `noise_variance_` for the model
-        alone.
+        In the Gaussian-process view the covariance of the model at x is the posterior one; `noise_variance_`
+        is added to it, and with an intercept its variance, noise over n. Subtract `noise_variance_` for the
+        model alone.
         """
         check_is_fitted(self)
         if return_std and return_cov:
-            raise ValueError(
-                "return_std and return_cov cannot both be true; the covariance holds the deviations"
-            )
+            raise ValueError("return_std and return_cov cannot both be true; the covariance holds both")
         Phi = self._features(X)
         mean = Phi @ self.coef_.T
         mean += self.intercept_
-        self._check_finite(X, Phi, mean)
+        self._check_finite(Phi, mean)
         if return_cov:
-            cov = self._covariances(Phi)
+            cov = self._posterior.covariance(Phi)
             return self._finish(mean, X), cov[:, 0, 0] if self._one_dimensional else cov
         if return_std:
-            return self._finish(mean, X), self._finish(np.sqrt(self._variances(Phi)), X)
+            return self._finish(mean, X), self._finish(np.sqrt(self._posterior.variance(Phi)), X)
         return self._finish(mean, X)
 
     def project(self, X: Any) -> Array:
@@ -327,11 +320,12 @@ class EntangledKernelRidge(TransformerMixin, RegressorMixin, MultiOutputMixin, B
         check_is_fitted(self)
         if self._kernel.Q.shape[2] == 0:
             raise ValueError(
-                "the learned kernel has no Kraus operators to project on (shrinkage=1, alignment_mix=0 without a "
-                "rank, or targets that the features say nothing about); use shrinkage below 1 and set rank"
+                "the learned kernel has no Kraus operators to project on (shrinkage=1, alignment_mix=0 "
+                "without a rank, or targets that the features say nothing about); use shrinkage below 1 "
+                "and set rank"
             )
         Phi = self._features(X)
-        self._check_finite(X, Phi, Phi)
+        self._check_finite(Phi, Phi)
         reduced = Phi @ self._problem.features  # (n, m')
         return np.asarray(self._problem.outputs @ np.tensordot(reduced, self._kernel.Q, axes=1))
 
@@ -432,17 +426,16 @@ class EntangledKernelRidge(TransformerMixin, RegressorMixin, MultiOutputMixin, B
         validate_data(self, X, reset=False, skip_check_array=True)
         return _dense_features(self.feature_map_.transform(X), ensure_all_finite=False)
 
-    def _check_finite(self, X: Any, Phi: Any, result: Array) -> None:
+    def _check_finite(self, Phi: Any, result: Array) -> None:
         """Raise when a feature is not finite; every such feature that is used makes the result so too.
 
-        A pass over the result is shorter than one over the features. A feature that no target uses may leave no
-        trace in the result, so then the features are looked at.
+        A pass over the result is shorter than one over the features. A feature that no target uses may leave
+        no trace in the result, so then the features are looked at.
         """
         if np.isfinite(result).all() and self.coef_.any(axis=0).all():
             return
-        check_array(
-            Phi, dtype=[np.float64, np.float32], input_name="X" if self.feature_map_ is None else "features"
-        )
+        name = "X" if self.feature_map_ is None else "features"
+        check_array(Phi, dtype=[np.float64, np.float32], input_name=name)
 
     def _output_names(self) -> list[str]:
         if hasattr(self, "target_names_"):
@@ -454,48 +447,16 @@ class EntangledKernelRidge(TransformerMixin, RegressorMixin, MultiOutputMixin, B
         kind = getattr(self, "_sklearn_output_config", {}).get("predict", "default")
         return to_container(kind, values[:, 0] if self._one_dimensional else values, self._output_names(), X)
 
-    def _posterior_parts(self, Phi: Any) -> Any:
-        """Chunks of rows: variance shared by the outputs (t,), and vectors that span the rest (t, p, r)."""
-        problem, posterior = self._problem, self._posterior
-        p, r = problem.n_outputs, posterior.Q.shape[2]
-        step = max(1, _CHUNK_NUMBERS // max(p * max(r, p), Phi.shape[1]))
-        for start in range(0, len(Phi), step):
-            rows = np.asarray(Phi[start : start + step], dtype=np.float64) - problem.mean_phi
-            reduced = rows @ problem.features
-            shared = posterior.shared_variance(reduced, np.einsum("nm,nm->n", rows, rows))
-            yield slice(start, start + len(rows)), shared, posterior.spread(reduced, problem.outputs)
-
-    def _noise(self) -> Array:
-        """Variance of a new observation about the model, with that of the intercept, (p,)."""
-        if not self.fit_intercept:
-            return self.noise_variance_
-        return self.noise_variance_ * (1.0 + 1.0 / self._problem.n_samples)
-
-    def _variances(self, Phi: Any) -> Array:
-        variances = np.empty((len(Phi), self._problem.n_outputs))
-        for rows, shared, spread in self._posterior_parts(Phi):
-            variances[rows] = shared[:, None] + np.einsum("npr,npr->np", spread, spread)
-        return np.asarray(variances * self._prior_scale**2 + self._noise())
-
-    def _covariances(self, Phi: Any) -> Array:
-        p = self._problem.n_outputs
-        covariances = np.empty((len(Phi), p, p))
-        for rows, shared, spread in self._posterior_parts(Phi):
-            covariances[rows] = spread @ spread.transpose(0, 2, 1) + shared[:, None, None] * np.eye(p)
-        covariances *= np.outer(self._prior_scale, self._prior_scale)
-        covariances[:, np.arange(p), np.arange(p)] += self._noise()
-        return covariances
-
     def _print_progress(self, progress: Progress) -> None:
         if progress.n_iter % 10 == 0 or progress.n_iter == self.max_iter:
             print(
-                f"[EntangledKernelRidge] step {progress.n_iter}/{self.max_iter}  alignment {progress.value:.6f}  "
-                f"gradient {progress.gradient_norm:.1e}"
+                f"[EntangledKernelRidge] step {progress.n_iter}/{self.max_iter}  "
+                f"alignment {progress.value:.6f}  gradient {progress.gradient_norm:.1e}"
             )
 
 
 def _check_table(X: Any) -> None:
-    """Raise scikit-learn's error for an array that is not two-dimensional; what is in it is the map's affair."""
+    """Raise scikit-learn's error for an array that is no table; its contents are the map's affair."""
     if isinstance(X, np.ndarray) and X.ndim != 2:
         check_array(X, dtype=None, ensure_all_finite=False)
 

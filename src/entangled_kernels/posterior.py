@@ -1,0 +1,129 @@
+"""The Gaussian-process view of a ridge fit: how sure the model is of each prediction."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.linalg import cholesky, solve_triangular
+
+from .reduction import Problem
+from .ridge import KernelRidgeFactor
+
+__all__ = ["Posterior", "fit_posterior"]
+
+Array = NDArray[np.float64]
+
+# A result per row is larger than the row, so rows are handled in chunks of this many numbers.
+_CHUNK_NUMBERS = 2**22
+
+
+@dataclass(frozen=True, eq=False)
+class Posterior:
+    """Predictive distribution of new observations.
+
+    For a row with features phi, taken relative to their mean, the covariance of the p outputs is
+
+        S (phi^T metric phi I + sum_i N_i phi phi^T N_i^T) S + diag(noise),   S = diag(prior_scale)
+
+    Attributes
+    ----------
+    problem : Problem
+        For its bases and its mean.
+    identity : float
+        Prior variance of the directions that the reduction dropped, about which the rows say nothing.
+    metric : ndarray of shape (m', m')
+    Q : ndarray of shape (m', k, r)
+        N_i = Q[:, :, i]^T in reduced coordinates.
+    prior_scale, noise_variance : ndarray of shape (p,)
+    intercept_variance : ndarray of shape (p,)
+        Zero without an intercept.
+    """
+
+    problem: Problem
+    identity: float
+    metric: Array
+    Q: Array
+    prior_scale: Array
+    noise_variance: Array
+    intercept_variance: Array
+
+    def variance(self, Phi: Array) -> Array:
+        """Variance of a new observation, (n, p) for features (n, m)."""
+        variance = np.empty((len(Phi), self.problem.n_outputs))
+        for rows, shared, spread in self._chunks(Phi):
+            variance[rows] = shared[:, None] + np.einsum("npr,npr->np", spread, spread)
+        return np.asarray(variance * self.prior_scale**2 + self.noise_variance + self.intercept_variance)
+
+    def covariance(self, Phi: Array) -> Array:
+        """Covariance of a new observation of all outputs, (n, p, p) for features (n, m)."""
+        p = self.problem.n_outputs
+        covariance = np.empty((len(Phi), p, p))
+        for rows, shared, spread in self._chunks(Phi):
+            covariance[rows] = spread @ spread.transpose(0, 2, 1) + shared[:, None, None] * np.eye(p)
+        covariance *= np.outer(self.prior_scale, self.prior_scale)
+        covariance[:, np.arange(p), np.arange(p)] += self.noise_variance + self.intercept_variance
+        return covariance
+
+    def _chunks(self, Phi: Array) -> Iterator[tuple[slice, Array, Array]]:
+        """Rows with the variance that all outputs share (t,) and the vectors N_i phi (t, p, r)."""
+        problem = self.problem
+        p, r = problem.n_outputs, self.Q.shape[2]
+        step = max(1, _CHUNK_NUMBERS // max(p * max(r, p), problem.n_features))
+        for start in range(0, len(Phi), step):
+            rows = np.asarray(Phi[start : start + step], dtype=np.float64) - problem.mean_phi
+            reduced = rows @ problem.features  # (t, m')
+            shared = np.einsum("tf,tf->t", reduced @ self.metric, reduced)
+            if self.identity > 0.0:
+                dropped = np.einsum("tm,tm->t", rows, rows) - np.einsum("tf,tf->t", reduced, reduced)
+                shared += self.identity * np.maximum(dropped, 0.0)
+            spread = problem.outputs @ np.tensordot(reduced, self.Q, axes=1)
+            yield slice(start, start + len(rows)), shared, spread
+
+
+def fit_posterior(factor: KernelRidgeFactor, alpha: float, coef: Array, *, intercept: bool) -> Posterior:
+    """Posterior of a ridge fit with coefficients ``coef`` (m', k), and the noise that its residuals show.
+
+    Notes
+    -----
+    Written as an (A kron I)-part plus Q z with z standard normal, the coefficients have a posterior in r
+    dimensions. Given z the first part has covariance A - A C^1/2 (Aw + alpha I)^-1 C^1/2 A, z itself has
+    precision P, and a change of z moves the coefficients by (H kron I) Q with
+    H = I - A C^1/2 (Aw + alpha I)^-1 C^1/2; Aw and P are those of `KernelRidgeFactor`. All of this is in
+    units where the noise has variance alpha.
+
+    The unit is found for each output from its residuals e, alpha * prior_scale^2 = sum e^2 / (n - df), where
+    df is the trace of the output's block of the hat matrix, plus one with an intercept.
+
+    Time m'^3 + m' k r^2 + r^3.
+    """
+    problem, kernel = factor.problem, factor.kernel
+    m, k, r = factor.X.shape
+    A = kernel.total_metric()
+    A = np.zeros((m, m)) if A is None else A
+    reach = A @ (factor.root[:, None] * factor.U)  # A C^1/2 U
+    weighted = reach / (factor.levels + alpha)
+    metric = A - weighted @ reach.T
+    Q = kernel.Q - np.tensordot(weighted, factor.X, axes=1)  # (m', k, r)
+    if r > 0:
+        lower = cholesky(factor.inner(alpha), lower=True)
+        Q = solve_triangular(lower, Q.reshape(m * k, r).T, lower=True).T.reshape(m, k, r)
+
+    energy = np.einsum("f,fkr,flr->kl", problem.scale, Q, Q, optimize=True)  # (k, k)
+    own = np.einsum("ok,kl,ol->o", problem.outputs, energy, problem.outputs, optimize=True)
+    freedom = (float(problem.scale @ np.diag(metric)) + own) / alpha
+    left = problem.n_samples - freedom - bool(intercept)
+    left = np.maximum(left, np.sqrt(np.finfo(float).eps) * problem.n_samples)
+    unit_noise = problem.squared_residuals(coef) / left
+    noise = unit_noise * (problem.n_samples / problem.weight)
+    return Posterior(
+        problem=problem,
+        identity=kernel.identity,
+        metric=metric,
+        Q=Q,
+        prior_scale=np.sqrt(unit_noise / alpha),
+        noise_variance=noise,
+        intercept_variance=noise / problem.n_samples if intercept else np.zeros_like(noise),
+    )
