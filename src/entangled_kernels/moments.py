@@ -12,8 +12,8 @@ __all__ = ["Moments"]
 
 Array = NDArray[np.float64]
 
-# Rows are centred in a buffer of this many numbers: small enough for the cache, long enough for BLAS-3.
-_BUFFER_NUMBERS = 2**19
+# Rows are shifted in a buffer of this many numbers: small enough for the cache, long enough for BLAS-3.
+_BUFFER_NUMBERS = 2**20
 
 
 @dataclass(frozen=True, eq=False)
@@ -44,7 +44,8 @@ class Moments:
         mean    = mean_1 + delta W_2 / W
         scatter = scatter_1 + scatter_2 + delta delta^T W_1 W_2 / W
 
-    which, unlike raw sums, loses nothing when the mean is far larger than the spread.
+    which, unlike raw sums, loses nothing when the mean is far larger than the spread. Within one call the
+    rows are taken relative to the mean of the first block of them, to the same end.
 
     Time n (m + p)^2 in one symmetric product per block of rows, memory (m + p)^2 and one block. float32
     rows are widened block by block, so all sums are in float64.
@@ -85,37 +86,24 @@ class Moments:
         n, m = Phi.shape
         width = m + Y.shape[1]
         root_weight = _root_weights(sample_weight, n)
-        total = cls(0, 0.0, m, np.zeros(width), np.zeros((width, width), order="F"))
-        # Rows are taken relative to the first one, which makes constant columns exactly zero.
-        first_phi, first_y = (np.asarray(rows[:1], dtype=np.float64) for rows in (Phi, Y))
-        height = max(64, _BUFFER_NUMBERS // max(width, 1))
-        buffer = np.empty((min(height, n), width))
+        height = max(64, _BUFFER_NUMBERS // (width + 1))
+        # A column of ones gathers the sums in the same product; only the upper triangle is computed.
+        buffer = np.ones((min(height, n), width + 1))
+        sums = np.zeros((width + 1, width + 1), order="F")
+        shift_phi, shift_y = _typical_row(Phi, height), _typical_row(Y, height)
         for start in range(0, n, height):
-            block = buffer[: min(height, n - start)]
-            stop = start + len(block)
-            np.subtract(Phi[start:stop], first_phi, out=block[:, :m])
-            np.subtract(Y[start:stop], first_y, out=block[:, m:])
-            total = total._accumulate(block, None if root_weight is None else root_weight[start:stop])
-        mean = total.mean + np.hstack([first_phi, first_y])[0] if n else total.mean
-        return cls(n, total.weight, m, mean, _mirror_upper(total.scatter))
-
-    def _accumulate(self, block: Array, root_weight: Array | None) -> Moments:
-        """Add a block of joint rows, overwriting it and the upper triangle of ``scatter``."""
-        if root_weight is None:
-            weight = float(len(block))
-            mean = block.mean(axis=0)
-            block -= mean
-        else:
-            weight = float(root_weight @ root_weight)
-            if weight == 0.0:
-                return self
-            mean = (root_weight**2 / weight) @ block
-            block -= mean
-            block *= root_weight[:, None]
-        total, mean, delta, factor = _merged_mean(self.weight, self.mean, weight, mean)
-        scatter = dsyrk(1.0, block.T, beta=1.0, c=self.scatter, overwrite_c=1)
-        scatter = dsyrk(factor, delta[:, None], beta=1.0, c=scatter, overwrite_c=1)
-        return Moments(self.n_samples, total, self.n_features, mean, scatter)
+            stop = min(start + height, n)
+            block = buffer[: stop - start]
+            np.subtract(Phi[start:stop], shift_phi, out=block[:, :m])
+            np.subtract(Y[start:stop], shift_y, out=block[:, m:width])
+            if root_weight is not None:
+                block[:, width] = 1.0
+                block *= root_weight[start:stop, None]
+            sums = dsyrk(1.0, block.T, beta=1.0, c=sums, overwrite_c=1)
+        weight = float(sums[-1, -1])
+        offset = sums[:-1, -1] / weight if weight > 0.0 else np.zeros(width)
+        scatter = _mirror_upper(sums[:-1, :-1]) - np.outer(weight * offset, offset)
+        return cls(n, weight, m, np.concatenate([shift_phi, shift_y]) + offset, scatter)
 
     def __add__(self, other: Moments) -> Moments:
         if not isinstance(other, Moments):
@@ -125,8 +113,11 @@ class Moments:
                 f"moments to add must have the same features and outputs, got (m, p) = "
                 f"{(self.n_features, self.n_outputs)} and {(other.n_features, other.n_outputs)}"
             )
-        weight, mean, delta, factor = _merged_mean(self.weight, self.mean, other.weight, other.mean)
-        scatter = self.scatter + other.scatter + np.outer(factor * delta, delta)
+        weight = self.weight + other.weight
+        share = other.weight / weight if weight > 0.0 else 0.0
+        delta = other.mean - self.mean
+        mean = self.mean + share * delta
+        scatter = self.scatter + other.scatter + np.outer(self.weight * share * delta, delta)
         return Moments(self.n_samples + other.n_samples, weight, self.n_features, mean, scatter)
 
     @property
@@ -177,14 +168,12 @@ class Moments:
         return bool(near_mean.all() and near_scatter.all())
 
 
-def _merged_mean(
-    weight_1: float, mean_1: Array, weight_2: float, mean_2: Array
-) -> tuple[float, Array, Array, float]:
-    """Total weight, merged mean, difference of the means, and the factor of its outer product."""
-    weight = weight_1 + weight_2
-    share = weight_2 / weight if weight > 0 else 0.0
-    delta = mean_2 - mean_1
-    return weight, mean_1 + share * delta, delta, weight_1 * share
+def _typical_row(rows: NDArray[np.generic], height: int) -> Array:
+    """Mean of the first rows, exact where they are constant; what all rows are taken relative to."""
+    if len(rows) == 0:
+        return np.zeros(rows.shape[1])
+    first = np.asarray(rows[0], dtype=np.float64)
+    return np.asarray(first + (rows[:height] - first).mean(axis=0))
 
 
 def _mirror_upper(scatter: Array) -> Array:
