@@ -17,6 +17,7 @@ from entangled_kernels import EntangledKernelRidge
 from entangled_kernels.moments import Moments
 from entangled_kernels.reduction import reduce_moments
 from entangled_kernels.solvers import SolverOptions, solve
+
 from measure import best_seconds, in_fresh_process, print_table, write_json
 
 sys.path.insert(0, str(Path(__file__).parent.parent / "tests"))

@@ -119,7 +119,7 @@ class Alignment:
     u : ndarray of shape (m, k) or None
         None when rows are centred per column.
     norms : pair of float
-        ||V||_F and ||y||^2.
+        ||V||_F and ||y||^2; B, q and these may be in any unit of the targets.
     n_outputs : int
         p; larger than k when outputs were reduced.
 
@@ -175,22 +175,25 @@ class Alignment:
         """
         p = moments.n_outputs if n_outputs is None else n_outputs
         C, B, V = moments.C, moments.B, moments.V
-        norm_V = float(np.linalg.norm(V))
-        if centred:
-            norms = (norm_V, float(np.trace(V)))
-            return cls(mix, C=C, B=B, E=C, q=B, u=None, norms=norms, n_outputs=p)
         ones = np.ones(p) if ones is None else ones
         weight, mean_phi, mean_y = moments.weight, moments.mean_phi, moments.mean_y
         grand_mean = float(ones @ mean_y) / p
-        spread = float(mean_y @ mean_y) - p * grand_mean**2
+        energy = float(np.trace(V))
+        if not centred:
+            energy += weight * max(float(mean_y @ mean_y) - p * grand_mean**2, 0.0)
+        # The unit of the targets cancels; taking it out keeps their squares within range.
+        unit = np.sqrt(energy) if energy > 0.0 else 1.0
+        B, norms = B / unit, (float(np.linalg.norm(V / unit / unit)), energy / unit**2)
+        if centred:
+            return cls(mix, C=C, B=B, E=C, q=B, u=None, norms=norms, n_outputs=p)
         return cls(
             mix,
             C=C,
             B=B,
             E=C + np.outer(weight * mean_phi, mean_phi),
-            q=B + np.outer(weight * mean_phi, mean_y - grand_mean * ones),
+            q=B + np.outer(weight * mean_phi, (mean_y - grand_mean * ones) / unit),
             u=np.sqrt(weight / p) * np.outer(mean_phi, ones),
-            norms=(norm_V, float(np.trace(V)) + weight * max(spread, 0.0)),
+            norms=norms,
             n_outputs=p,
         )
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -168,7 +169,7 @@ class Moments:
         return bool(near_mean.all() and near_scatter.all())
 
 
-def _typical_row(rows: NDArray[np.generic], height: int) -> Array:
+def _typical_row(rows: NDArray[Any], height: int) -> Array:
     """Mean of the first rows, exact where they are constant; what all rows are taken relative to."""
     if len(rows) == 0:
         return np.zeros(rows.shape[1])
@@ -183,7 +184,7 @@ def _mirror_upper(scatter: Array) -> Array:
     return scatter
 
 
-def _check_rows(Phi: NDArray[np.generic], Y: NDArray[np.generic]) -> None:
+def _check_rows(Phi: NDArray[Any], Y: NDArray[Any]) -> None:
     for name, array in (("Phi", Phi), ("Y", Y)):
         if array.ndim != 2:
             raise ValueError(f"{name} must be two-dimensional, one row per sample, got shape {array.shape}")

@@ -392,7 +392,7 @@ class EntangledKernelRidge(TransformerMixin, RegressorMixin, MultiOutputMixin, B
             raise ValueError(
                 f"This {type(self).__name__} estimator requires y to be passed, but the target y is None."
             )
-        targets = check_array(y, ensure_2d=False, dtype=np.float64, input_name="y")
+        targets = check_array(y, ensure_2d=False, dtype=np.float64, ensure_min_features=0, input_name="y")
         if targets.ndim == 2 and targets.shape[1] == 0:
             raise ValueError(f"y must have at least one column, got shape {targets.shape}")
         self._one_dimensional = targets.ndim == 1

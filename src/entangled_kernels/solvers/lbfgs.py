@@ -30,28 +30,25 @@ def solve_lbfgs(problem: Problem, options: SolverOptions) -> SolverResult:
     search = _Search(problem, options)
     start = problem.whiten(starting_point(problem, options))
     start /= np.linalg.norm(start)
-    outcome = minimize(
-        search,
-        start.reshape(-1),
-        jac=True,
-        method="L-BFGS-B",
-        callback=search.after_step,
-        # The solver's own tests look at single entries and single steps; `after_step` decides instead.
-        options={
-            "maxiter": options.max_iter,
-            "maxfun": 20 * options.max_iter + 100,
-            "ftol": 0.0,
-            "gtol": 0.0,
-        },
-    )
-    reason = search.reason or ("max_iter" if outcome.nit >= options.max_iter else "stalled")
+    search.begin(start.reshape(-1))
+    if not search.reason:
+        outcome = minimize(
+            search,
+            start.reshape(-1),
+            jac=True,
+            method="L-BFGS-B",
+            callback=search.after_step,
+            # SciPy's own tests look at single entries and single steps; `after_step` decides instead.
+            options={"maxiter": options.max_iter, "maxfun": 100 * options.max_iter, "ftol": 0.0, "gtol": 0.0},
+        )
+        search.reason = search.reason or ("max_iter" if outcome.nit >= options.max_iter else "stalled")
     Q = search.best_Q
     kernel = LearnedKernel(0.0, None, Q / np.linalg.norm(Q))
     return SolverResult(
         kernel,
         search.best_value,
-        reason == "tolerance",
-        reason,
+        search.reason == "tolerance",
+        search.reason,
         len(search.history) - 1,
         search.n_evaluations,
         np.array(search.history),
@@ -77,18 +74,19 @@ class _Search:
         if at.value > self.best_value:
             self.best_value, self.best_Q = at.value, X / self.root
             self.best_gradient_norm = float(np.linalg.norm(at.gradient) * np.linalg.norm(X))
-        if not self.history:
-            self.history.append(at.value)
-            self._stop_if_converged()
         return -at.value, -at.gradient.reshape(-1)
 
-    def _stop_if_converged(self) -> None:
+    def begin(self, x: Array) -> None:
+        self(x)
+        self._record()
+
+    def _record(self) -> None:
+        self.history.append(self.best_value)
         if self.best_gradient_norm <= self.options.tol:
             self.reason = "tolerance"
 
     def after_step(self, x: Array) -> None:
-        self.history.append(self.best_value)
-        self._stop_if_converged()
+        self._record()
         if self.options.callback is not None:
             Q = self.best_Q / np.linalg.norm(self.best_Q)
             Q.flags.writeable = False

@@ -14,11 +14,7 @@ Array = NDArray[np.float64]
 
 
 def starting_point(problem: Problem, options: SolverOptions) -> Array:
-    """Q (m', k, r) of unit norm.
-
-    ``"identity"`` is the plain kernel, D proportional to the identity. With fewer operators than that
-    needs, it keeps the coordinates (eigenvector of the features, output) that hold most of the targets.
-    """
+    """Q (m', k, r) of unit norm: the one given, a random one, or the plain kernel."""
     m, k = problem.targets.shape
     rank = problem.full_rank if options.rank is None else min(options.rank, problem.full_rank)
     if not isinstance(options.init, str):
@@ -26,8 +22,28 @@ def starting_point(problem: Problem, options: SolverOptions) -> Array:
     elif options.init == "random":
         Q = options.rng.standard_normal((m, k, rank))
     else:
-        order = np.argsort(-np.abs(problem.targets.reshape(-1)), kind="stable")[:rank]
-        stacked = np.zeros((m * k, rank))
-        stacked[np.sort(order), np.arange(rank)] = 1.0
-        Q = stacked.reshape(m, k, rank)
+        Q = _identity(problem.targets, rank)
     return np.asarray(Q / np.linalg.norm(Q))
+
+
+def _identity(targets: Array, rank: int) -> Array:
+    """The identity in as many operators as there may be.
+
+    With m' * k operators each holds one (feature, output) pair, and D is the identity. With fewer, each holds
+    a piece of a diagonal of the (feature, output) table, so that it pairs no feature and no output twice:
+    then no operator starts in a subspace that the gradient of the partial-trace term cannot leave, and once
+    every pair is taken the partial trace of D is the identity. Diagonals begin at the strongest features and
+    outputs, and entries take the signs of the targets.
+    """
+    m, k = targets.shape
+    features = np.argsort(-np.linalg.norm(targets, axis=1), kind="stable")
+    outputs = np.argsort(-np.linalg.norm(targets, axis=0), kind="stable")
+    diagonal, place = np.divmod(np.arange(min(m * k, rank * min(m, k))), min(m, k))
+    feature = features[(place + diagonal * (m >= k)) % m]
+    output = outputs[(place + diagonal * (m < k)) % k]
+    Q = np.zeros((m, k, rank))
+    for operator, pairs in enumerate(np.array_split(np.arange(len(place)), rank)):
+        Q[feature[pairs], output[pairs], operator] = np.where(
+            targets[feature[pairs], output[pairs]] < 0, -1.0, 1.0
+        )
+    return Q

@@ -1,0 +1,213 @@
+"""Every bad argument is named, with what it got and what it needs; odd but valid tables work."""
+
+import itertools
+
+import numpy as np
+import pytest
+from sklearn.impute import SimpleImputer
+from sklearn.kernel_approximation import Nystroem
+from sklearn.preprocessing import OneHotEncoder
+
+from entangled_kernels import EntangledKernelRidge
+from entangled_kernels.solvers import SOLVERS
+
+
+@pytest.fixture
+def rows(make_rows):
+    return make_rows(20, 4, 3)
+
+
+@pytest.mark.parametrize(
+    ("settings", "error", "message"),
+    [
+        (
+            {"solver": "newton"},
+            ValueError,
+            "solver must be one of 'closed-form', .*, got 'newton'",
+        ),
+        ({"prediction": "ptr"}, ValueError, "prediction must be one of"),
+        ({"init": None}, ValueError, "init must be one of 'identity', 'random', got None"),
+        ({"alpha": 0}, ValueError, "alpha must be a positive number, got 0"),
+        ({"alpha": -1.0}, ValueError, "alpha must be a positive number, got -1.0"),
+        ({"alpha": np.nan}, ValueError, "alpha must be a positive number, got nan"),
+        ({"alpha": "big"}, TypeError, "alpha must be a positive number, got 'big' of type str"),
+        ({"alpha": True}, TypeError, "alpha must be a positive number, got True"),
+        ({"target_alpha": -0.1}, ValueError, "target_alpha must be a number of at least 0, got -0.1"),
+        ({"shrinkage": 1.5}, ValueError, "shrinkage must be a number between 0 and 1, got 1.5"),
+        ({"alignment_mix": -0.5}, ValueError, "alignment_mix must be a number between 0 and 1, got -0.5"),
+        ({"max_iter": 0}, ValueError, "max_iter must be a whole number of at least 1, got 0"),
+        ({"max_iter": 2.5}, TypeError, "max_iter must be a whole number of at least 1, got 2.5"),
+        ({"tol": -1}, ValueError, "tol must be a number of at least 0, got -1"),
+        (
+            {"rank": 13},
+            ValueError,
+            r"the full rank 12 \(4 features times 3 outputs\), got 13",
+        ),
+        ({"rank": 0}, ValueError, "rank must be between 1"),
+        ({"rank": 1.5}, ValueError, "rank must be None, a whole number of at least 1, or a fraction"),
+        ({"rank": "half"}, TypeError, "rank must be None, a whole number"),
+        (
+            {"feature_map": "rbf"},
+            TypeError,
+            "feature_map must be None or a transformer .* got 'rbf'",
+        ),
+        ({"random_state": "seed"}, ValueError, "seed"),
+    ],
+)
+def test_parameters(rows, settings, error, message):
+    with pytest.raises(error, match=message):
+        EntangledKernelRidge(**settings).fit(*rows)
+
+
+@pytest.mark.parametrize("bad", [np.nan, np.inf])
+def test_values_that_are_not_finite(rows, bad):
+    X, Y = rows
+    model = EntangledKernelRidge().fit(X, Y)
+    spoilt_X, spoilt_Y = X.copy(), Y.copy()
+    spoilt_X[3, 1] = spoilt_Y[2, 0] = bad
+    with pytest.raises(ValueError, match=r"Input X contains (NaN|infinity)"):
+        EntangledKernelRidge().fit(spoilt_X, Y)
+    with pytest.raises(ValueError, match=r"Input y contains (NaN|infinity)"):
+        EntangledKernelRidge().fit(X, spoilt_Y)
+    for method in (model.predict, model.transform):
+        with pytest.raises(ValueError, match=r"Input X contains (NaN|infinity)"):
+            method(spoilt_X)
+
+
+def test_not_finite_in_a_feature_that_is_not_used(rows):
+    X, Y = rows
+    X = np.hstack([X, np.ones((20, 1))])
+    model = EntangledKernelRidge().fit(X, Y)
+    X[3, 4] = np.nan
+    with pytest.raises(ValueError, match="Input X contains NaN"):
+        model.predict(X)
+
+
+def test_lengths_and_shapes(rows):
+    X, Y = rows
+    with pytest.raises(ValueError, match="inconsistent numbers of samples"):
+        EntangledKernelRidge().fit(X, Y[:-1])
+    with pytest.raises(ValueError, match="1 sample"):
+        EntangledKernelRidge().fit(X[:1], Y[:1])
+    with pytest.raises(ValueError, match="y must have at least one column"):
+        EntangledKernelRidge().fit(X, Y[:, :0])
+    with pytest.raises(ValueError, match="requires y to be passed"):
+        EntangledKernelRidge().fit(X, None)
+    with pytest.raises(ValueError, match="expecting 4 features"):
+        EntangledKernelRidge().fit(X, Y).predict(X[:, :3])
+    with pytest.raises(ValueError, match="Reshape your data"):
+        EntangledKernelRidge(Nystroem(n_components=5)).fit(X, Y).predict(X[0])
+
+
+@pytest.mark.parametrize(
+    ("weight", "message"),
+    [
+        (np.ones(19), r"sample_weight must be a number or of shape \(20,\), got shape \(19,\)"),
+        (-np.ones(20), "sample_weight must be finite and not negative"),
+        (np.full(20, np.nan), "sample_weight must be finite and not negative"),
+        (np.zeros(20), "got zero weights only"),
+    ],
+)
+def test_weights(rows, weight, message):
+    with pytest.raises(ValueError, match=message):
+        EntangledKernelRidge().fit(*rows, sample_weight=weight)
+
+
+def test_one_number_as_weight(rows):
+    X, Y = rows
+    one, other = EntangledKernelRidge().fit(X, Y, 1.0), EntangledKernelRidge().fit(X, Y)
+    np.testing.assert_allclose(one.coef_, other.coef_, atol=1e-12)
+
+
+def test_values_too_large_to_square(rows):
+    X, Y = rows
+    with pytest.raises(ValueError, match="squares overflow"):
+        EntangledKernelRidge().fit(X * 1e200, Y)
+
+
+@pytest.fixture(
+    params=itertools.product(SOLVERS, ("entangled", "partial_trace"), (True, False)),
+    ids=lambda param: "-".join(map(str, param)),
+)
+def fit(request):
+    """Fit and look at what came out; warnings are errors in these tests, so none reaches the user either."""
+    solver, prediction, fit_intercept = request.param
+
+    def fit(X, Y):
+        model = EntangledKernelRidge(
+            solver=solver, prediction=prediction, fit_intercept=fit_intercept, max_iter=20
+        ).fit(X, Y)
+        assert np.isfinite(model.predict(X, return_std=True)).all()
+        assert 0 <= model.alignment_ <= 1 + 1e-12
+        return model
+
+    return fit
+
+
+def test_constant_targets(fit, rows):
+    X, Y = rows
+    model = fit(X, np.full_like(Y, 0.1))
+    if model.fit_intercept:
+        np.testing.assert_allclose(model.predict(X), 0.1)
+        assert model.alignment_ == 0
+
+
+def test_one_constant_target(fit, rows):
+    X, Y = rows
+    model = fit(X, np.column_stack([Y, np.full(20, 7.3)]))
+    if model.fit_intercept:
+        np.testing.assert_allclose(model.predict(X)[:, 3], 7.3)
+
+
+def test_constant_features(fit, rows):
+    X, Y = np.full_like(rows[0], 0.7), rows[1]
+    model = fit(X, Y)
+    if model.fit_intercept:
+        np.testing.assert_allclose(model.predict(X), np.tile(Y.mean(axis=0), (20, 1)))
+
+
+def test_zero_table(fit, rows):
+    X, Y = rows
+    assert not fit(np.zeros_like(X), np.zeros_like(Y)).predict(X).any()
+
+
+def test_duplicated_features(fit, rows):
+    X, Y = rows
+    model = fit(np.hstack([X, X]), Y)
+    np.testing.assert_allclose(model.coef_[:, :4], model.coef_[:, 4:], atol=1e-8)
+
+
+def test_duplicated_targets(fit, rows):
+    X, Y = rows
+    model = fit(X, np.hstack([Y, Y]))
+    np.testing.assert_allclose(model.predict(X)[:, :3], model.predict(X)[:, 3:], atol=1e-8)
+
+
+def test_two_samples(fit, rows):
+    X, Y = rows
+    fit(X[:2], Y[:2])
+
+
+def test_more_outputs_than_samples(fit, make_rows):
+    assert fit(*make_rows(5, 3, 30)).coef_.shape == (30, 3)
+
+
+def test_units_of_the_targets_pass_through(fit, rows):
+    X, Y = rows
+    plain = fit(X, Y).predict(X)
+    for unit in (1e-100, 1e60):
+        np.testing.assert_allclose(fit(X, Y * unit).predict(X) / unit, plain, rtol=1e-6)
+
+
+def test_feature_map_may_take_what_arrays_cannot_hold(rows):
+    _, Y = rows
+    colours = np.array([["red"], ["blue"], ["green"], ["blue"]] * 5, dtype=object)
+    model = EntangledKernelRidge(OneHotEncoder()).fit(colours, Y)
+    assert model.predict(colours).shape == (20, 3)
+    assert model.coef_.shape == (3, 3)
+
+
+def test_feature_map_may_mend_missing_values(rows):
+    X, Y = rows
+    X[0, 0] = np.nan
+    assert np.isfinite(EntangledKernelRidge(SimpleImputer()).fit(X, Y).predict(X)).all()

@@ -1,0 +1,289 @@
+import itertools
+import pickle
+import warnings
+
+import numpy as np
+import pytest
+from sklearn.base import clone
+from sklearn.exceptions import ConvergenceWarning, NotFittedError
+from sklearn.kernel_approximation import Nystroem, RBFSampler
+from sklearn.kernel_ridge import KernelRidge
+from sklearn.linear_model import Ridge
+from sklearn.model_selection import GridSearchCV, cross_val_score
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+
+from entangled_kernels import EntangledKernelRidge
+from entangled_kernels.solvers import SOLVERS
+
+from reference import dense
+from reference.contract import scikit_learn_checks
+
+PREDICTIONS = ("entangled", "partial_trace")
+
+
+@scikit_learn_checks(
+    [EntangledKernelRidge(prediction=prediction) for prediction in PREDICTIONS]
+    + [
+        EntangledKernelRidge(solver="ascent", rank=1, max_iter=20),
+        EntangledKernelRidge(StandardScaler()),
+        EntangledKernelRidge(fit_intercept=False),
+    ]
+)
+def test_scikit_learn_contract(estimator, check):
+    check(estimator)
+
+
+def dense_of(model):
+    metric = np.zeros((model.coef_.shape[1],) * 2) if model.metric_ is None else model.metric_
+    return dense.learned_matrix(model.kraus_, metric)
+
+
+@pytest.mark.parametrize(
+    ("fit_intercept", "solver", "prediction", "shrinkage", "weighted", "shape"),
+    list(
+        itertools.product(
+            (True, False),
+            SOLVERS,
+            PREDICTIONS,
+            (0.0, 0.3, 1.0),
+            (True, False),
+            ((15, 4, 3), (8, 10, 2), (7, 3, 10)),
+        )
+    ),
+)
+def test_against_the_dense_definition(
+    make_rows, rng, fit_intercept, solver, prediction, shrinkage, weighted, shape
+):
+    n, m, p = shape
+    Phi, Y = make_rows(n, m, p)
+    weight = rng.uniform(0.2, 2.0, size=n) if weighted else None
+    model = EntangledKernelRidge(
+        solver=solver,
+        prediction=prediction,
+        shrinkage=shrinkage,
+        fit_intercept=fit_intercept,
+        alpha=0.8,
+        alignment_mix=0.4,
+        max_iter=30,
+    ).fit(Phi, Y, weight)
+    D = dense_of(model)
+    terms = dense.alignment(Phi, Y, D, weight, fit_intercept)
+    np.testing.assert_allclose(model.alignment_terms_, terms, atol=1e-10)
+    assert model.alignment_ == pytest.approx(0.6 * terms[0] + 0.4 * terms[1], abs=1e-10)
+    if solver == "closed-form":
+        expected = dense.closed_form(Phi, Y, 0.4, 0.1, shrinkage, weight, fit_intercept)
+        np.testing.assert_allclose(D, expected, atol=1e-9 * np.abs(expected).max())
+    w = np.ones(n) if weight is None else weight
+    Pc = dense.center_columns(Phi, w) if fit_intercept else Phi
+    C = Pc.T @ (w[:, None] * Pc)
+    assert np.trace(np.kron(C, np.eye(p)) @ D) == pytest.approx(p * np.trace(C))
+    used = dense.partial_trace_kernel(D, p) if prediction == "partial_trace" else D
+    Z = rng.normal(size=(6, m))
+    expected = dense.ridge_predict(Phi, Y, used, 0.8, Z, weight, fit_intercept)
+    np.testing.assert_allclose(model.predict(Z), expected, rtol=1e-8, atol=1e-8)
+
+
+@pytest.mark.parametrize("prediction", PREDICTIONS)
+@pytest.mark.parametrize("solver", SOLVERS)
+@pytest.mark.parametrize("fit_intercept", [True, False])
+@pytest.mark.parametrize("alpha", [1e-3, 1.0, 100.0])
+def test_full_shrinkage_is_ridge(make_rows, rng, prediction, solver, fit_intercept, alpha):
+    Phi, Y = make_rows(30, 5, 3)
+    weight = rng.uniform(0.5, 2, size=30)
+    settings = {"alpha": alpha, "fit_intercept": fit_intercept}
+    ours = EntangledKernelRidge(shrinkage=1, solver=solver, prediction=prediction, max_iter=5, **settings)
+    peer = Ridge(solver="cholesky", **settings)
+    for sample_weight in (None, weight):
+        ours.fit(Phi, Y, sample_weight)
+        peer.fit(Phi, Y, sample_weight)
+        np.testing.assert_allclose(ours.predict(Phi), peer.predict(Phi), atol=1e-8)
+        np.testing.assert_allclose(ours.coef_, peer.coef_, atol=1e-8)
+        np.testing.assert_allclose(ours.intercept_, peer.intercept_, atol=1e-8)
+
+
+@pytest.mark.parametrize("prediction", PREDICTIONS)
+def test_single_target(make_rows, prediction):
+    """Full shrinkage is Ridge for one target too, and 1-D targets come back 1-D."""
+    Phi, Y = make_rows(30, 5, 1)
+    ours = EntangledKernelRidge(shrinkage=1, prediction=prediction).fit(Phi, Y[:, 0])
+    np.testing.assert_allclose(ours.predict(Phi), Ridge().fit(Phi, Y[:, 0]).predict(Phi), atol=1e-8)
+    learned = EntangledKernelRidge(prediction=prediction)
+    flat, column = learned.fit(Phi, Y[:, 0]).predict(Phi), learned.fit(Phi, Y).predict(Phi)
+    assert flat.shape == (30,)
+    np.testing.assert_array_equal(flat, column[:, 0])
+
+
+def test_modes_agree_on_one_target(make_rows):
+    """With p = 1 the partial trace is the kernel."""
+    Phi, Y = make_rows(30, 5, 1)
+    one, other = (EntangledKernelRidge(prediction=mode).fit(Phi, Y).predict(Phi) for mode in PREDICTIONS)
+    np.testing.assert_allclose(one, other, atol=1e-9)
+
+
+@pytest.mark.parametrize("prediction", PREDICTIONS)
+def test_nystroem_on_all_points_is_exact_kernel_ridge(make_rows, prediction):
+    X, Y = make_rows(40, 3, 2)
+    features = Nystroem(gamma=0.3, n_components=40, random_state=0)
+    ours = EntangledKernelRidge(features, shrinkage=1, prediction=prediction, fit_intercept=False)
+    centred = Y - Y.mean(axis=0)
+    peer = KernelRidge(kernel="rbf", gamma=0.3, alpha=1.0).fit(X, centred)
+    np.testing.assert_allclose(
+        ours.fit(X, centred).predict(X[:7] + 0.1), peer.predict(X[:7] + 0.1), atol=1e-8
+    )
+
+
+def test_weights_are_copies(make_rows, rng):
+    Phi, Y = make_rows(20, 4, 3)
+    copies = rng.integers(0, 3, size=20)
+    Z = rng.normal(size=(5, 4))
+    weighted = EntangledKernelRidge().fit(Phi, Y, copies)
+    repeated = EntangledKernelRidge().fit(np.repeat(Phi, copies, axis=0), np.repeat(Y, copies, axis=0))
+    np.testing.assert_allclose(weighted.predict(Z), repeated.predict(Z), atol=1e-10)
+    assert weighted.alignment_ == pytest.approx(repeated.alignment_)
+
+
+@pytest.mark.parametrize("prediction", PREDICTIONS)
+@pytest.mark.parametrize("solver", SOLVERS)
+def test_rotations_do_not_matter(make_rows, rng, prediction, solver):
+    """Rotated features and outputs give rotated predictions: nothing hangs on the coordinates."""
+    Phi, Y = make_rows(20, 4, 3)
+    turn_x, turn_y = (np.linalg.qr(rng.normal(size=(s, s)))[0] for s in (4, 3))
+    model = EntangledKernelRidge(solver=solver, prediction=prediction, max_iter=15)
+    plain = model.fit(Phi, Y).predict(Phi)
+    turned = model.fit(Phi @ turn_x, Y @ turn_y).predict(Phi @ turn_x)
+    np.testing.assert_allclose(turned, plain @ turn_y, atol=1e-8)
+
+
+def test_offset_of_a_million(rng):
+    Phi, Y = rng.normal(size=(60, 3)), rng.normal(size=(60, 2))
+    plain = EntangledKernelRidge().fit(Phi, Y).predict(Phi)
+    moved = EntangledKernelRidge().fit(Phi + 1e6, Y - 1e6).predict(Phi + 1e6) + 1e6
+    np.testing.assert_allclose(moved, plain, atol=1e-6)
+
+
+@pytest.mark.parametrize("shape", [(8, 500, 3), (8, 4, 700), (9, 300, 400)])
+@pytest.mark.parametrize("fit_intercept", [True, False])
+def test_wide_tables(make_rows, shape, fit_intercept):
+    """More columns than rows: full shrinkage is still Ridge, and predictions are of all outputs."""
+    Phi, Y = make_rows(*shape)
+    for prediction in PREDICTIONS:
+        model = EntangledKernelRidge(shrinkage=1, prediction=prediction, fit_intercept=fit_intercept)
+        peer = Ridge(fit_intercept=fit_intercept).fit(Phi, Y)
+        np.testing.assert_allclose(model.fit(Phi, Y).predict(Phi), peer.predict(Phi), atol=1e-8)
+        learned = model.set_params(shrinkage=0.2).fit(Phi, Y)
+        assert learned.predict(Phi).shape == (shape[0], shape[2])
+        assert 0 < learned.alignment_ <= 1
+        assert learned.full_rank_ <= (shape[0] + 1) ** 2
+
+
+def test_fitted_shapes(make_rows):
+    Phi, Y = make_rows(20, 4, 3)
+    model = EntangledKernelRidge(solver="ascent", rank=5, max_iter=10).fit(Phi, Y)
+    assert model.kraus_.shape == (5, 3, 4)
+    assert model.metric_.shape == (4, 4)
+    assert model.coef_.shape == (3, 4)
+    assert model.intercept_.shape == (3,)
+    assert model.noise_variance_.shape == (3,)
+    assert model.n_features_in_ == 4
+    assert (model.n_iter_, model.converged_, model.solver_) == (10, False, "ascent")
+    assert len(model.alignment_history_) == 11
+    assert model.full_rank_ == 12
+    assert model.set_params(shrinkage=0).fit(Phi, Y).metric_ is None
+    np.testing.assert_allclose(model.predict(Phi), Phi @ model.coef_.T + model.intercept_)
+
+
+@pytest.mark.parametrize(("rank", "expected"), [(0.5, 6), (1.0, 12), (0.01, 1), (12, 12), (None, 12)])
+def test_rank_as_count_or_fraction(make_rows, rank, expected):
+    Phi, Y = make_rows(20, 4, 3)
+    model = EntangledKernelRidge(solver="ascent", rank=rank, max_iter=3).fit(Phi, Y)
+    assert len(model.kraus_) == expected
+
+
+def test_rank_beyond_what_the_data_hold_is_cut(make_rows):
+    Phi, Y = make_rows(5, 10, 3)
+    assert len(EntangledKernelRidge(solver="ascent", rank=30, max_iter=2).fit(Phi, Y).kraus_) == 12
+
+
+def test_projection(make_rows):
+    Phi, Y = make_rows(20, 4, 3)
+    model = EntangledKernelRidge(solver="ascent", rank=2, shrinkage=0, max_iter=20).fit(Phi, Y)
+    Z = model.project(Phi)
+    assert Z.shape == (20, 3, 2)
+    np.testing.assert_allclose(Z, np.einsum("rpm,nm->npr", model.kraus_, Phi), atol=1e-12)
+    G = dense.gram(Phi, dense_of(model), 3)
+    np.testing.assert_allclose(np.einsum("iar,jbr->iajb", Z, Z).reshape(60, 60), G, atol=1e-10)
+    np.testing.assert_array_equal(model.transform(Phi), Z.reshape(20, 6))
+    assert list(model.get_feature_names_out()[:3]) == ["output0_kraus0", "output0_kraus1", "output1_kraus0"]
+
+
+def test_projection_needs_operators(make_rows):
+    Phi, Y = make_rows(20, 4, 3)
+    for settings in ({"shrinkage": 1}, {"alignment_mix": 0}):
+        with pytest.raises(ValueError, match="no Kraus operators"):
+            EntangledKernelRidge(**settings).fit(Phi, Y).transform(Phi)
+    assert EntangledKernelRidge(alignment_mix=0, rank=2).fit(Phi, Y).transform(Phi).shape == (20, 6)
+
+
+def test_random_state(make_rows):
+    Phi, Y = make_rows(20, 4, 3)
+    settings = {"solver": "ascent", "init": "random", "rank": 2, "max_iter": 5}
+    one, same, other = (
+        EntangledKernelRidge(random_state=seed, **settings).fit(Phi, Y).coef_ for seed in (0, 0, 1)
+    )
+    np.testing.assert_array_equal(one, same)
+    assert np.abs(one - other).max() > 1e-6
+
+
+def test_float32_input(make_rows):
+    Phi, Y = make_rows(200, 4, 3)
+    single, double = (EntangledKernelRidge().fit(Phi.astype(kind), Y) for kind in (np.float32, np.float64))
+    np.testing.assert_allclose(single.coef_, double.coef_, rtol=1e-4, atol=1e-5)
+    assert single.predict(Phi.astype(np.float32)).dtype == np.float64
+
+
+@pytest.mark.parametrize("feature_map", [Nystroem(n_components=15), RBFSampler(n_components=30)])
+def test_any_transformer(make_rows, feature_map):
+    X, Y = make_rows(40, 3, 2)
+    model = EntangledKernelRidge(make_pipeline(StandardScaler(), feature_map.set_params(random_state=0)))
+    model.fit(X, Y)
+    assert model.feature_map_ is not model.feature_map
+    Phi = model.feature_map_.transform(X)
+    np.testing.assert_allclose(model.predict(X), Phi @ model.coef_.T + model.intercept_, atol=1e-12)
+
+
+def test_in_scikit_learn_tools(make_rows):
+    X, Y = make_rows(60, 3, 2)
+    pipe = make_pipeline(StandardScaler(), EntangledKernelRidge(Nystroem(n_components=20, random_state=0)))
+    grid = GridSearchCV(pipe, {"entangledkernelridge__alpha": [0.1, 1.0]}, n_jobs=2).fit(X, Y)
+    assert grid.predict(X).shape == (60, 2)
+    assert cross_val_score(clone(pipe), X, Y).shape == (5,)
+    fitted = pipe.fit(X, Y)
+    np.testing.assert_array_equal(pickle.loads(pickle.dumps(fitted)).predict(X), fitted.predict(X))
+
+
+def test_verbose_shows_the_alignment(make_rows, capsys):
+    Phi, Y = make_rows(20, 4, 3)
+    EntangledKernelRidge(solver="ascent", max_iter=20, tol=0, verbose=True).fit(Phi, Y)
+    lines = capsys.readouterr().out.splitlines()
+    assert len(lines) == 2
+    assert "step 20/20" in lines[-1]
+
+
+def test_convergence_warning_only_when_stalled(make_rows):
+    Phi, Y = make_rows(20, 4, 3, noise=0.1)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        EntangledKernelRidge(solver="ascent", max_iter=3).fit(Phi, Y)
+        EntangledKernelRidge(solver="lbfgs", tol=1e-3).fit(Phi, Y)
+    with pytest.warns(ConvergenceWarning, match="could not raise the alignment any further"):
+        EntangledKernelRidge(solver="lbfgs", rank=1, tol=0, max_iter=100_000).fit(Phi, Y)
+
+
+def test_unfitted_properties():
+    model = EntangledKernelRidge()
+    assert not hasattr(model, "kraus_")
+    with pytest.raises(NotFittedError):
+        _ = model.metric_
+    with pytest.raises(NotFittedError):
+        model.get_feature_names_out()

@@ -1,0 +1,82 @@
+import numpy as np
+import pandas as pd
+import polars as pl
+import pytest
+from sklearn.base import clone
+
+from entangled_kernels import EntangledKernelRidge
+
+
+@pytest.fixture
+def tables(make_rows):
+    X, Y = make_rows(20, 4, 2)
+    inputs, targets = ["a", "b b", "c", "d"], ["yield (%)", "π"]
+    return {
+        "array": (X, Y),
+        "pandas": (pd.DataFrame(X, columns=inputs, index=range(100, 120)), pd.DataFrame(Y, columns=targets)),
+        "polars": (pl.DataFrame(X, schema=inputs), pl.DataFrame(Y, schema=targets)),
+    }
+
+
+@pytest.mark.parametrize("kind", ["pandas", "polars"])
+def test_frames_in(tables, kind):
+    plain = EntangledKernelRidge().fit(*tables["array"])
+    X, Y = tables[kind]
+    model = EntangledKernelRidge().fit(X, Y)
+    assert list(model.feature_names_in_) == ["a", "b b", "c", "d"]
+    assert list(model.target_names_) == ["yield (%)", "π"]
+    prediction = model.predict(X)
+    assert isinstance(prediction, np.ndarray)
+    np.testing.assert_allclose(prediction, plain.predict(tables["array"][0]), atol=1e-12)
+    assert list(model.get_feature_names_out()) == ["yield (%)_kraus0", "π_kraus0"]
+
+
+@pytest.mark.parametrize(("kind", "frame"), [("pandas", pd.DataFrame), ("polars", pl.DataFrame)])
+def test_frames_out(tables, kind, frame):
+    X, Y = tables[kind]
+    model = clone(EntangledKernelRidge().set_output(transform=kind, predict=kind)).fit(X, Y)
+    mean, std = model.predict(X, return_std=True)
+    for table in (mean, std):
+        assert isinstance(table, frame)
+        assert list(table.columns) == ["yield (%)", "π"]
+    projected = model.transform(X)
+    assert isinstance(projected, frame)
+    assert list(projected.columns) == ["yield (%)_kraus0", "π_kraus0"]
+    assert model.score(X, Y) > 0
+    if kind == "pandas":
+        assert list(mean.index) == list(X.index)
+    assert isinstance(model.set_output(predict="default").predict(X), np.ndarray)
+
+
+def test_series_in_and_out(tables):
+    X, Y = tables["pandas"]
+    model = EntangledKernelRidge().set_output(predict="pandas").fit(X, Y["π"])
+    prediction = model.predict(X)
+    assert isinstance(prediction, pd.Series)
+    assert prediction.name == "π"
+    X, Y = tables["polars"]
+    prediction = EntangledKernelRidge().set_output(predict="polars").fit(X, Y["π"]).predict(X)
+    assert isinstance(prediction, pl.Series)
+    assert prediction.name == "π"
+
+
+def test_names_are_forgotten_with_the_frame(tables):
+    model = EntangledKernelRidge().fit(*tables["pandas"])
+    model.fit(*tables["array"])
+    assert not hasattr(model, "target_names_")
+    assert list(model.set_output(predict="pandas").predict(tables["array"][0]).columns) == [
+        "output0",
+        "output1",
+    ]
+
+
+def test_unknown_container():
+    with pytest.raises(ValueError, match="predict must be one of 'default', 'pandas', 'polars', got 'arrow'"):
+        EntangledKernelRidge().set_output(predict="arrow")
+
+
+def test_other_columns_are_refused(tables):
+    X, Y = tables["pandas"]
+    model = EntangledKernelRidge().fit(X, Y)
+    with pytest.raises(ValueError, match="feature names"):
+        model.predict(X.rename(columns={"a": "z"}))

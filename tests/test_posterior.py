@@ -1,0 +1,114 @@
+import numpy as np
+import pytest
+from sklearn.gaussian_process import GaussianProcessRegressor
+from sklearn.gaussian_process.kernels import ConstantKernel, DotProduct
+
+from entangled_kernels import EntangledKernelRidge
+from entangled_kernels import posterior as posterior_module
+
+from reference import dense
+
+SETTINGS = [
+    {"shrinkage": 0.3},
+    {"shrinkage": 0.0, "prediction": "partial_trace"},
+    {"shrinkage": 1.0},
+    {"shrinkage": 0.0, "solver": "ascent", "max_iter": 20},
+    {"shrinkage": 0.4, "solver": "ascent", "max_iter": 20, "rank": 2},
+]
+
+
+def used_matrix(model):
+    m, p = model.coef_.shape[1], model.coef_.shape[0]
+    D = dense.learned_matrix(model.kraus_, np.zeros((m, m)) if model.metric_ is None else model.metric_)
+    return dense.partial_trace_kernel(D, p) if model.prediction == "partial_trace" else D
+
+
+@pytest.mark.parametrize("settings", SETTINGS)
+@pytest.mark.parametrize("fit_intercept", [True, False])
+@pytest.mark.parametrize("shape", [(12, 3, 2), (6, 8, 2), (6, 3, 11)])
+def test_covariance_is_the_dense_posterior(make_rows, rng, settings, fit_intercept, shape):
+    n, m, p = shape
+    Phi, Y = make_rows(n, m, p)
+    Z = rng.normal(size=(7, m))
+    model = EntangledKernelRidge(alpha=0.7, fit_intercept=fit_intercept, **settings).fit(Phi, Y)
+    D = used_matrix(model)
+    hat = dense.hat_matrix(Phi, D, 0.7, p, fit_intercept)
+    freedom = np.diag(hat).reshape(n, p).sum(axis=0) + fit_intercept
+    residuals = Y - model.predict(Phi)
+    noise = np.sum(residuals**2, axis=0) / (n - freedom)
+    np.testing.assert_allclose(model.noise_variance_, noise, rtol=1e-6)
+    prior = np.sqrt(noise / 0.7)
+    expected = dense.posterior_covariance(Phi, D, 0.7, Z, p, fit_intercept) * np.outer(prior, prior)
+    expected += np.diag(noise * (1 + fit_intercept / n))
+    mean, cov = model.predict(Z, return_cov=True)
+    np.testing.assert_allclose(mean, model.predict(Z))
+    np.testing.assert_allclose(cov, expected, rtol=1e-6, atol=1e-8 * expected.max())
+    std = model.predict(Z, return_std=True)[1]
+    np.testing.assert_allclose(std**2, np.diagonal(cov, axis1=1, axis2=2), rtol=1e-10)
+    assert np.linalg.eigvalsh(cov).min() > 0
+
+
+def test_kernel_ridge_case_is_a_gaussian_process(make_rows, rng):
+    """With shrinkage=1 each output is scikit-learn's Gaussian process with the same noise and amplitude."""
+    Phi, Y = make_rows(15, 3, 2)
+    model = EntangledKernelRidge(shrinkage=1, alpha=2.0, fit_intercept=False).fit(Phi, Y)
+    Z = rng.normal(size=(5, 3))
+    std = model.predict(Z, return_std=True)[1]
+    for o, noise in enumerate(model.noise_variance_):
+        kernel = ConstantKernel(noise / 2.0, "fixed") * DotProduct(sigma_0=0, sigma_0_bounds="fixed")
+        peer = GaussianProcessRegressor(kernel, alpha=noise, optimizer=None).fit(Phi, Y[:, o])
+        mean, latent = peer.predict(Z, return_std=True)
+        np.testing.assert_allclose(model.predict(Z)[:, o], mean, atol=1e-8)
+        np.testing.assert_allclose(std[:, o], np.sqrt(latent**2 + noise), rtol=1e-8)
+
+
+def test_chunks_change_nothing(make_rows, rng, monkeypatch):
+    Phi, Y = make_rows(12, 3, 2)
+    model = EntangledKernelRidge().fit(Phi, Y)
+    whole = model.predict(Phi, return_cov=True)[1]
+    monkeypatch.setattr(posterior_module, "_CHUNK_NUMBERS", 10)
+    np.testing.assert_allclose(model.predict(Phi, return_cov=True)[1], whole, rtol=1e-12)
+
+
+def test_scaling_weights_and_alpha_together_changes_nothing(make_rows, rng):
+    Phi, Y = make_rows(20, 3, 2)
+    weight = rng.uniform(0.5, 2, size=20)
+    one = EntangledKernelRidge(alpha=1.0).fit(Phi, Y, weight)
+    other = EntangledKernelRidge(alpha=10.0).fit(Phi, Y, 10 * weight)
+    for first, second in zip(
+        one.predict(Phi, return_std=True), other.predict(Phi, return_std=True), strict=True
+    ):
+        np.testing.assert_allclose(first, second, rtol=1e-9)
+
+
+def test_intervals_cover(rng):
+    """About 95% of new observations lie within two deviations, also where outputs differ in scale."""
+    X, maps = rng.normal(size=(400, 5)), rng.normal(size=(5, 3)) * [1.0, 100.0, 0.01]
+    Y = X @ maps + rng.normal(size=(400, 3)) * [0.5, 50.0, 0.002]
+    model = EntangledKernelRidge().fit(X[:100], Y[:100])
+    mean, std = model.predict(X[100:], return_std=True)
+    cover = np.mean(np.abs(Y[100:] - mean) < 1.96 * std, axis=0)
+    assert (np.abs(cover - 0.95) < 0.05).all()
+
+
+def test_far_from_the_data_is_less_sure(make_rows):
+    Phi, Y = make_rows(12, 3, 2)
+    model = EntangledKernelRidge().fit(Phi, Y)
+    near = model.predict(Phi.mean(axis=0, keepdims=True), return_std=True)[1]
+    far = model.predict(Phi.mean(axis=0, keepdims=True) + 100, return_std=True)[1]
+    assert (far > near).all()
+
+
+def test_one_dimensional_target(make_rows):
+    Phi, Y = make_rows(12, 3, 1)
+    flat, column = EntangledKernelRidge().fit(Phi, Y[:, 0]), EntangledKernelRidge().fit(Phi, Y)
+    for option in ("return_std", "return_cov"):
+        value = flat.predict(Phi, **{option: True})[1]
+        assert value.shape == (12,)
+        np.testing.assert_allclose(value, column.predict(Phi, **{option: True})[1].reshape(12))
+
+
+def test_both_at_once_is_an_error(make_rows):
+    Phi, Y = make_rows(12, 3, 2)
+    with pytest.raises(ValueError, match="return_std and return_cov"):
+        EntangledKernelRidge().fit(Phi, Y).predict(Phi, return_std=True, return_cov=True)

@@ -1,0 +1,65 @@
+import numpy as np
+import pytest
+
+from entangled_kernels.learned import LearnedKernel
+from entangled_kernels.moments import Moments
+from entangled_kernels.reduction import compress_rows, reduce_moments
+
+
+def reduce(Phi, Y, centred=True, mix=0.5):
+    rows = compress_rows(Phi, Y, centred=centred)
+    return reduce_moments(Moments.from_arrays(rows.Phi, rows.Y), centred=centred, mix=mix, rows=rows)
+
+
+@pytest.mark.parametrize("centred", [True, False])
+@pytest.mark.parametrize("shape", [(20, 4, 3), (6, 9, 3), (6, 4, 15), (6, 9, 15)])
+def test_moments_in_reduced_coordinates(make_rows, shape, centred):
+    Phi, Y = make_rows(*shape)
+    problem = reduce(Phi, Y, centred)
+    mean_phi, mean_y = (Z.mean(axis=0) if centred else np.zeros(Z.shape[1]) for Z in (Phi, Y))
+    np.testing.assert_allclose(problem.mean_phi, mean_phi, atol=1e-12)
+    np.testing.assert_allclose(problem.mean_y, mean_y, atol=1e-12)
+    reduced, targets = (Phi - mean_phi) @ problem.features, (Y - mean_y) @ problem.outputs
+    np.testing.assert_allclose(reduced.T @ reduced, np.diag(problem.scale), atol=1e-10)
+    np.testing.assert_allclose(reduced.T @ targets, problem.targets, atol=1e-10)
+    np.testing.assert_allclose(reduced @ problem.features.T, Phi - mean_phi, atol=1e-10)
+    back = problem.features @ problem.targets @ problem.outputs.T
+    np.testing.assert_allclose(back, (Phi - mean_phi).T @ (Y - mean_y), atol=1e-9)
+    for basis in (problem.features, problem.outputs):
+        np.testing.assert_allclose(basis.T @ basis, np.eye(basis.shape[1]), atol=1e-12)
+    np.testing.assert_allclose(problem.target_scatter, np.sum((Y - mean_y) ** 2, axis=0), rtol=1e-9)
+
+
+def test_wide_tables_become_small(make_rows):
+    problem = reduce(*make_rows(30, 200, 300))
+    assert problem.targets.shape == (29, 29)
+    assert (problem.n_features, problem.n_outputs) == (200, 300)
+
+
+def test_redundant_columns_are_dropped(make_rows):
+    Phi, Y = make_rows(20, 4, 3)
+    Phi = np.hstack([Phi, Phi[:, :2], np.full((20, 1), 7.0)])
+    Y = np.hstack([Y, 2 * Y[:, :1], np.full((20, 1), 3.0)])
+    assert reduce(Phi, Y).targets.shape == (4, 3)
+
+
+def test_full_output_space_is_not_rotated(make_rows):
+    np.testing.assert_array_equal(reduce(*make_rows(20, 4, 3)).outputs, np.eye(3))
+
+
+def test_constant_features_or_targets_leave_nothing(make_rows):
+    Phi, Y = make_rows(10, 3, 2)
+    assert reduce(np.ones_like(Phi), Y).full_rank == 0
+    assert not reduce(Phi, np.ones_like(Y)).targets.any()
+
+
+def test_expansions(make_rows, rng):
+    problem = reduce(*make_rows(6, 9, 15))
+    m, k = problem.targets.shape
+    Q, metric = rng.normal(size=(m, k, 2)), np.diag(rng.uniform(size=m))
+    kernel = LearnedKernel(0.5, metric, Q)
+    expected = np.einsum("of,fkr,pk->rpo", problem.features, Q, problem.outputs)
+    np.testing.assert_allclose(problem.expand_kraus(Q), expected, atol=1e-13)
+    full = 0.5 * np.eye(9) + problem.features @ metric @ problem.features.T
+    np.testing.assert_allclose(problem.expand_metric(kernel), full, atol=1e-13)
+    assert problem.expand_metric(LearnedKernel(0.0, None, Q)) is None
