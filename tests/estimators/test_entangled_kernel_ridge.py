@@ -26,7 +26,7 @@ PREDICTIONS = ("entangled", "partial_trace")
     [EntangledKernelRidge(prediction=prediction) for prediction in PREDICTIONS]
     + [
         EntangledKernelRidge(solver="ascent", rank=1, max_iter=20),
-        EntangledKernelRidge(StandardScaler()),
+        EntangledKernelRidge(StandardScaler(with_mean=False)),
         EntangledKernelRidge(fit_intercept=False),
     ]
 )
