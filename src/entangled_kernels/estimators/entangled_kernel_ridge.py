@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.sparse import issparse
 from sklearn.base import BaseEstimator, MultiOutputMixin, RegressorMixin, TransformerMixin, clone
 from sklearn.exceptions import ConvergenceWarning
-from sklearn.utils import check_array, check_consistent_length, check_random_state
+from sklearn.utils import Tags, check_array, check_consistent_length, check_random_state, get_tags
 from sklearn.utils.validation import check_is_fitted, has_fit_parameter, validate_data
 
 from ..learned import LearnedKernel
@@ -370,6 +370,12 @@ class EntangledKernelRidge(TransformerMixin, RegressorMixin, MultiOutputMixin, B
         """The matrix A (m, m), or None."""
         check_is_fitted(self)
         return self._problem.expand_metric(self._kernel)
+
+    def __sklearn_tags__(self) -> Tags:
+        tags = super().__sklearn_tags__()
+        if hasattr(self.feature_map, "__sklearn_tags__"):
+            tags.input_tags.sparse = get_tags(self.feature_map).input_tags.sparse
+        return tags
 
     def _check_parameters(self) -> None:
         check_choice("solver", self.solver, SOLVERS)
