@@ -9,14 +9,13 @@ def dense(kernel, p):
     m, k, r = kernel.Q.shape
     Q = kernel.Q.reshape(m * k, r)
     D = kernel.identity * np.eye(m * p) + Q @ Q.T
-    return D if kernel.metric is None else D + np.kron(kernel.metric, np.eye(p))
+    return D + np.kron(kernel.L @ kernel.L.T, np.eye(p))
 
 
 @pytest.fixture(params=[(0.0, False, 3), (0.4, False, 2), (0.0, True, 0), (0.3, True, 1)])
 def kernel(request, rng):
     identity, with_metric, r = request.param
-    L = rng.normal(size=(4, 4))
-    return LearnedKernel(identity, L @ L.T if with_metric else None, rng.normal(size=(4, 3, r)))
+    return LearnedKernel(identity, rng.normal(size=(4, 2 * with_metric)), rng.normal(size=(4, 3, r)))
 
 
 def test_gram_trace(kernel, rng):
@@ -34,7 +33,7 @@ def test_shrunk(kernel):
     np.testing.assert_allclose(dense(kernel.shrunk(0.3, 4, 3), 3), expected)
     plain = kernel.shrunk(1.0, 4, 3)
     np.testing.assert_allclose(dense(plain, 3), np.eye(12) / 12)
-    assert plain.metric is None
+    assert plain.L.shape == (4, 0)
     assert plain.Q.shape == (4, 3, 0)
 
 
@@ -57,5 +56,12 @@ def test_canonical_operators(kernel, rng):
 def test_canonical_does_not_depend_on_the_factor(rng):
     Q, targets = rng.normal(size=(4, 3, 3)), rng.normal(size=(4, 3))
     rotation = np.linalg.qr(rng.normal(size=(3, 3)))[0]
-    one, other = (LearnedKernel(0.0, None, factor).canonical(targets).Q for factor in (Q, Q @ rotation))
+    one, other = (LearnedKernel.from_operators(factor).canonical(targets).Q for factor in (Q, Q @ rotation))
     np.testing.assert_allclose(one, other, atol=1e-12)
+
+
+def test_partial_trace_keeps_no_more_columns_than_its_rank(rng):
+    W = rng.normal(size=(6, 2))
+    kernel = LearnedKernel(0.1, 0.5 * W, W[:, :, None])
+    assert kernel.partial_trace(2).L.shape == (6, 2)
+    assert LearnedKernel.from_operators(rng.normal(size=(4, 3, 5))).partial_trace(3).L.shape == (4, 4)

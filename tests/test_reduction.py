@@ -56,10 +56,10 @@ def test_constant_features_or_targets_leave_nothing(make_rows):
 def test_expansions(make_rows, rng):
     problem = reduce(*make_rows(6, 9, 15))
     m, k = problem.targets.shape
-    Q, metric = rng.normal(size=(m, k, 2)), np.diag(rng.uniform(size=m))
-    kernel = LearnedKernel(0.5, metric, Q)
+    Q, L = rng.normal(size=(m, k, 2)), rng.normal(size=(m, 2))
+    kernel = LearnedKernel(0.5, L, Q)
     expected = np.einsum("of,fkr,pk->rpo", problem.features, Q, problem.outputs)
     np.testing.assert_allclose(problem.expand_kraus(Q), expected, atol=1e-13)
-    full = 0.5 * np.eye(9) + problem.features @ metric @ problem.features.T
+    full = 0.5 * np.eye(9) + problem.features @ L @ L.T @ problem.features.T
     np.testing.assert_allclose(problem.expand_metric(kernel), full, atol=1e-13)
-    assert problem.expand_metric(LearnedKernel(0.0, None, Q)) is None
+    assert problem.expand_metric(LearnedKernel.from_operators(Q)) is None

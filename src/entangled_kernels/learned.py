@@ -15,40 +15,44 @@ Array = NDArray[np.float64]
 
 @dataclass(frozen=True, eq=False)
 class LearnedKernel:
-    """D = (identity * I + metric) kron I_p + Q Q^T, in the reduced coordinates of a `Problem`.
+    """D = (identity * I + L L^T) kron I_p + Q Q^T, in the reduced coordinates of a `Problem`.
 
     Attributes
     ----------
     identity : float
         Coefficient of the plain kernel phi(x)^T phi(z) I_p. It acts on all features, also on those that
         the reduction drops, and on all outputs.
-    metric : ndarray of shape (m, m) or None
-        Symmetric psd; adds phi(x)^T metric phi(z) I_p.
+    L : ndarray of shape (m, l)
+        Factor of the learned metric; adds phi(x)^T L L^T phi(z) I_p.
     Q : ndarray of shape (m, k, r)
         Kraus operators, M_i = Q[:, :, i]^T.
     """
 
     identity: float
-    metric: Array | None
+    L: Array
     Q: Array
 
-    def total_metric(self) -> Array | None:
-        """identity * I + metric as one matrix (m, m), or None when both are absent."""
-        if self.identity == 0.0:
-            return self.metric
-        plain = self.identity * np.eye(len(self.Q))
-        return plain if self.metric is None else plain + self.metric
+    @classmethod
+    def from_operators(cls, Q: Array) -> LearnedKernel:
+        """Kernel of Kraus operators alone."""
+        return cls(0.0, np.zeros((len(Q), 0)), Q)
+
+    def metric(self) -> Array:
+        """identity * I + L L^T, (m, m)."""
+        metric: Array = self.L @ self.L.T
+        metric[np.diag_indices_from(metric)] += self.identity
+        return metric
 
     def gram_trace(self, scale: Array, n_outputs: int) -> float:
         """Trace of the training Gram matrix, tr((diag(scale) kron I_p) D)."""
-        metric = 0.0 if self.metric is None else float(scale @ np.diag(self.metric))
+        metric = float(np.einsum("f,fl,fl->", scale, self.L, self.L))
         kraus = float(np.einsum("f,fkr,fkr->", scale, self.Q, self.Q))
         return n_outputs * (self.identity * float(scale.sum()) + metric) + kraus
 
     def scaled(self, factor: float) -> LearnedKernel:
         """The kernel times a positive number."""
-        metric = None if self.metric is None else factor * self.metric
-        return LearnedKernel(factor * self.identity, metric, np.sqrt(factor) * self.Q)
+        root = np.sqrt(factor)
+        return LearnedKernel(factor * self.identity, root * self.L, root * self.Q)
 
     def canonical(self, targets: Array) -> LearnedKernel:
         """The same kernel with orthogonal operators, strongest first, signs by covariance with the targets.
@@ -69,7 +73,7 @@ class LearnedKernel:
         """
         identity = shrinkage / (n_features * n_outputs)
         if shrinkage == 1.0:
-            return LearnedKernel(identity, None, self.Q[:, :, :0])
+            return LearnedKernel(identity, self.L[:, :0], self.Q[:, :, :0])
         rest = self.scaled(1.0 - shrinkage)
         return replace(rest, identity=rest.identity + identity)
 
@@ -78,6 +82,18 @@ class LearnedKernel:
         if self.Q.shape[2] == 0:
             return self
         Q_wide = self.Q.reshape(len(self.Q), -1)  # (m, k * r)
-        traced = Q_wide @ Q_wide.T / n_outputs
-        metric = traced if self.metric is None else self.metric + traced
-        return LearnedKernel(self.identity, metric, self.Q[:, :, :0])
+        L = _compact(np.hstack([self.L, Q_wide / np.sqrt(n_outputs)]))
+        return LearnedKernel(self.identity, L, self.Q[:, :, :0])
+
+
+def _compact(L: Array) -> Array:
+    """A factor of L L^T with no more columns than its rank."""
+    m, n_columns = L.shape
+    if n_columns > m:
+        values, vectors = eigh(L @ L.T)
+    else:
+        values, vectors = eigh(L.T @ L)
+        vectors = L @ vectors
+    keep = values > np.finfo(float).eps * values[-1]
+    columns = vectors[:, keep]
+    return np.asarray(columns * np.sqrt(values[keep]) if n_columns > m else columns)

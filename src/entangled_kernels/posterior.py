@@ -101,15 +101,14 @@ def fit_posterior(factor: KernelRidgeFactor, alpha: float, coef: Array, *, inter
     """
     problem, kernel = factor.problem, factor.kernel
     m, k, r = factor.X.shape
-    A = kernel.total_metric()
-    A = np.zeros((m, m)) if A is None else A
-    reach = A @ (factor.root[:, None] * factor.U)  # A C^1/2 U
-    weighted = reach / (factor.levels + alpha)
-    metric = A - weighted @ reach.T
-    Q = kernel.Q - np.tensordot(weighted, factor.X, axes=1)  # (m', k, r)
+    A = kernel.metric()
+    reach = factor.rotate_in(factor.root[:, None] * A)  # C^1/2 A
+    metric = A - reach.T @ factor.solve_metric(alpha, reach)[0]
+    Q = kernel.Q
     if r > 0:
-        lower = cholesky(factor.inner(alpha), lower=True)
-        Q = solve_triangular(lower, Q.reshape(m * k, r).T, lower=True).T.reshape(m, k, r)
+        P, solved = factor.inner(alpha)
+        Q = Q - np.tensordot(reach.T, solved, axes=1)  # (m', k, r)
+        Q = solve_triangular(cholesky(P, lower=True), Q.reshape(m * k, r).T, lower=True).T.reshape(m, k, r)
 
     energy = np.einsum("f,fkr,flr->kl", problem.scale, Q, Q, optimize=True)  # (k, k)
     own = np.einsum("ok,kl,ol->o", problem.outputs, energy, problem.outputs, optimize=True)

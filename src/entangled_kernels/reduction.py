@@ -116,11 +116,8 @@ class Problem:
 
     def alignment_terms(self, kernel: LearnedKernel) -> tuple[float, float]:
         """Partial-trace and full alignment of a kernel in reduced coordinates."""
-        metric = kernel.total_metric()
         root = np.sqrt(self.scale)
-        if metric is not None:
-            metric = root[:, None] * metric * root
-        return self.whitened.terms(self.whiten(kernel.Q), metric)
+        return self.whitened.terms(self.whiten(kernel.Q), root[:, None] * kernel.metric() * root)
 
     def squared_residuals(self, coef: Array) -> Array:
         """Weighted sum of squared residuals of each original output, for coefficients (m', k)."""
@@ -139,12 +136,11 @@ class Problem:
         return np.ascontiguousarray(kraus)
 
     def expand_metric(self, kernel: LearnedKernel) -> Array | None:
-        """identity * I + metric in the original features, (m, m), or None when both are absent."""
-        if kernel.identity == 0.0 and kernel.metric is None:
+        """identity * I + L L^T in the original features, (m, m), or None when both are absent."""
+        if kernel.identity == 0.0 and kernel.L.shape[1] == 0:
             return None
-        metric = np.zeros((self.n_features, self.n_features))
-        if kernel.metric is not None:
-            metric += self.features @ kernel.metric @ self.features.T
+        L = self.features @ kernel.L
+        metric: Array = L @ L.T
         metric[np.diag_indices_from(metric)] += kernel.identity
         return metric
 

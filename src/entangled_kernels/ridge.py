@@ -18,7 +18,7 @@ class KernelRidgeFactor:
     """One factorisation of a ridge problem, serving every alpha.
 
     Finds the coefficients Theta = D (M D + alpha I)^-1 vec(B) of the linear model f(x) = Theta^T phi(x),
-    where M = diag(scale) kron I and D = A kron I + Q Q^T is the kernel.
+    where M = diag(scale) kron I and D = (identity * I + L L^T) kron I + Q Q^T is the kernel.
 
     Parameters
     ----------
@@ -27,66 +27,89 @@ class KernelRidgeFactor:
 
     Notes
     -----
-    In whitened coordinates, Dw = M^1/2 D M^1/2 and bw = M^-1/2 vec(B), the dual coefficients are
-    (Dw + alpha I)^-1 bw and Theta = D M^1/2 dual. With Aw = U diag(levels) U^T and X = U^T Qw,
+    In whitened coordinates, Dw = M^1/2 D M^1/2 and b = M^-1/2 vec(B), the dual coefficients are
+    (Dw + alpha I)^-1 b and Theta = D M^1/2 dual. Here Dw is a diagonal, plus (Lw Lw^T) kron I, plus X X^T
+    with X = Qw; with Delta the inverse of the shifted diagonal, each low-rank part is one step of
 
-        (diag(levels) kron I + alpha I + X X^T)^-1 = Delta - Delta X P^-1 X^T Delta,
-        Delta = 1 / (levels + alpha),   P = I + X^T Delta X  (r, r)
+        (Delta^-1 + Z Z^T)^-1 = Delta - Delta Z (I + Z^T Delta Z)^-1 Z^T Delta
 
-    so an alpha costs m' k r^2 + r^3. When r is at least half of m' k that is more than the eigenvalues of
-    Dw, which has no more entries than Q by then; these serve all alphas instead.
+    and the inner products Lw^T dual and X^T dual, which are all that Theta needs of dual beside the
+    diagonal, come out of it without cancellation. An alpha costs m' l^2 + m' k r^2 and less.
+
+    When L has more than half as many columns as rows, the eigenvectors U of the metric, in the whitened
+    coordinates, make it part of the diagonal instead. When Q has, the eigenvectors of all of Dw do, which
+    by then has no more entries than Q; one eigendecomposition then serves all alphas.
     """
 
     def __init__(self, problem: Problem, kernel: LearnedKernel) -> None:
         self.problem, self.kernel = problem, kernel
-        self.root = np.sqrt(problem.scale)
-        metric = kernel.total_metric()
         m, k = problem.targets.shape
-        whitened_targets = problem.targets / self.root[:, None]
-        if kernel.metric is not None:
-            assert metric is not None
-            self.levels, self.U = eigh(self.root[:, None] * metric * self.root)
-            self.levels = np.maximum(self.levels, 0.0)
-        else:
-            self.levels, self.U = kernel.identity * problem.scale, np.eye(m)
-        self.X = np.tensordot(self.U.T, problem.whiten(kernel.Q), axes=1)  # (m', k, r)
-        self.b = self.U.T @ whitened_targets  # (m', k)
+        self.root = np.sqrt(problem.scale)
+        self.levels = kernel.identity * problem.scale
+        self.Lw = self.root[:, None] * kernel.L
+        self.U: Array | None = None
+        if 2 * self.Lw.shape[1] > m:
+            levels, self.U = eigh(np.diag(self.levels) + self.Lw @ self.Lw.T)
+            self.levels, self.Lw = np.maximum(levels, 0.0), self.Lw[:, :0]
+        self.X = self.rotate_in(problem.whiten(kernel.Q))  # (m', k, r)
+        self.b = self.rotate_in(problem.targets / self.root[:, None])  # (m', k)
         self._eigen: tuple[Array, Array] | None = None
         if 2 * self.X.shape[2] >= m * k > 0:
             X_tall = self.X.reshape(m * k, -1)
-            self._eigen = eigh(np.diag(np.repeat(self.levels, k)) + X_tall @ X_tall.T)
+            metric = np.diag(self.levels) + self.Lw @ self.Lw.T
+            self._eigen = eigh(np.kron(metric, np.eye(k)) + X_tall @ X_tall.T)
 
     def coefficients(self, alphas: ArrayLike) -> Array:
         """Coefficients of every alpha, (number of alphas, m', k) in reduced coordinates."""
         alphas = np.atleast_1d(np.asarray(alphas, dtype=np.float64))
-        return np.stack([self._apply_kernel(self._dual(float(alpha))) for alpha in alphas])
+        return np.stack([self._coefficients(float(alpha)) for alpha in alphas])
 
-    def _dual(self, alpha: float) -> Array:
-        """(Dw + alpha I)^-1 bw in the basis U, (m', k)."""
+    def _coefficients(self, alpha: float) -> Array:
         if self._eigen is not None:
             values, vectors = self._eigen
             shrunk = (vectors.T @ self.b.reshape(-1)) / (np.maximum(values, 0.0) + alpha)
-            return np.asarray(vectors @ shrunk).reshape(self.b.shape)
+            dual = (vectors @ shrunk).reshape(self.b.shape)
+            along_L = self.Lw.T @ dual
+            along_Q = np.tensordot(self.X, dual, axes=((0, 1), (0, 1)))  # (r,)
+        else:
+            along_Q = self._along_operators(alpha)
+            dual, along_L = self.solve_metric(alpha, self.b - self.X @ along_Q)
+        plain = self.root[:, None] * self.rotate_back(dual)
+        if self.U is not None:
+            along_L = self.kernel.L.T @ plain
+        return np.asarray(self.kernel.identity * plain + self.kernel.L @ along_L + self.kernel.Q @ along_Q)
+
+    def solve_metric(self, alpha: float, rhs: Array) -> tuple[Array, Array]:
+        """(Aw + alpha I)^-1 rhs and Lw^T times that, for rhs (m', columns) and Aw the metric's part of Dw."""
         delta = 1.0 / (self.levels + alpha)[:, None]
-        if self.X.shape[2] == 0:
-            return np.asarray(delta * self.b)
-        factor = cho_factor(self.inner(alpha), lower=True)
-        z = cho_solve(factor, np.tensordot(self.X, delta * self.b, axes=((0, 1), (0, 1))))  # (r,)
-        return np.asarray(delta * (self.b - self.X @ z))
+        scaled = delta * rhs
+        if self.Lw.shape[1] == 0:
+            return scaled, np.zeros((0, rhs.shape[1]))
+        inner = self.Lw.T @ (delta * self.Lw)
+        inner[np.diag_indices_from(inner)] += 1.0
+        along = cho_solve(cho_factor(inner, lower=True), self.Lw.T @ scaled)  # (l, columns)
+        return scaled - delta * (self.Lw @ along), along
 
-    def inner(self, alpha: float) -> Array:
-        """P = I + X^T Delta X, (r, r)."""
+    def inner(self, alpha: float) -> tuple[Array, Array]:
+        """P = I + X^T (Aw + alpha I)^-1 X (r, r), and (Aw + alpha I)^-1 X (m', k, r)."""
         m, k, r = self.X.shape
-        weighted = (self.X / np.sqrt(self.levels + alpha)[:, None, None]).reshape(m * k, r)
-        P: Array = weighted.T @ weighted
+        solved = self.solve_metric(alpha, self.X.reshape(m, k * r))[0].reshape(m, k, r)
+        P = np.tensordot(self.X, solved, axes=((0, 1), (0, 1)))
         P[np.diag_indices(r)] += 1.0
-        return P
+        return P, solved
 
-    def _apply_kernel(self, dual: Array) -> Array:
-        """D M^1/2 dual, (m', k)."""
-        primal = self.root[:, None] * (self.U @ dual)
-        coef = self.kernel.identity * primal
-        if self.kernel.metric is not None:
-            coef = coef + self.kernel.metric @ primal
-        projected = np.tensordot(self.X, dual, axes=((0, 1), (0, 1)))  # (r,)
-        return np.asarray(coef + self.kernel.Q @ projected)
+    def _along_operators(self, alpha: float) -> Array:
+        """X^T dual, (r,)."""
+        if self.X.shape[2] == 0:
+            return np.zeros(0)
+        P, solved = self.inner(alpha)
+        target = np.tensordot(solved, self.b, axes=((0, 1), (0, 1)))
+        return np.asarray(cho_solve(cho_factor(P, lower=True), target))
+
+    def rotate_in(self, array: Array) -> Array:
+        """From whitened coordinates to the basis U, along the first axis."""
+        return array if self.U is None else np.tensordot(self.U.T, array, axes=1)
+
+    def rotate_back(self, array: Array) -> Array:
+        """From the basis U back to the whitened coordinates, along the first axis."""
+        return array if self.U is None else np.tensordot(self.U, array, axes=1)

@@ -41,9 +41,7 @@ def test_result_describes_its_kernel(make_problem, name, centred, mix):
     result = solve(name, problem, SolverOptions(target_alpha=0.1))
     terms = problem.alignment_terms(result.kernel)
     assert result.value == pytest.approx((1 - mix) * terms[0] + mix * terms[1], abs=1e-12)
-    trace = np.sum(result.kernel.Q**2)
-    if result.kernel.metric is not None:
-        trace += problem.n_outputs * np.trace(result.kernel.metric)
+    trace = np.sum(result.kernel.Q**2) + problem.n_outputs * np.sum(result.kernel.L**2)
     assert trace == pytest.approx(1.0)
     assert result.history[-1] == result.value
     assert len(result.history) == (1 if name == "closed-form" else result.n_iter + 1)
@@ -170,7 +168,7 @@ def test_rank_is_kept(make_problem, name):
         result = solve(name, problem, SolverOptions(rank=rank, target_alpha=0.1))
         # The closed form of three outputs has nine operators, three by three directions of its fit.
         assert result.kernel.Q.shape == (4, 3, min(rank, 9) if name == "closed-form" else rank)
-        assert result.kernel.metric is None
+        assert result.kernel.L.shape[1] == 0
 
 
 @pytest.mark.parametrize("shape", [(20, 4, 3), (20, 3, 5), (20, 4, 4)])
@@ -195,7 +193,7 @@ def test_closed_form_with_a_rank_is_the_best_approximation(make_problem, mix):
     problem = make_problem(mix=mix)
     free = solve("closed-form", problem, SolverOptions(target_alpha=0.1)).kernel
     Q = free.Q.reshape(12, -1)
-    D = Q @ Q.T + (0 if free.metric is None else np.kron(free.metric, np.eye(3)))
+    D = Q @ Q.T + np.kron(free.L @ free.L.T, np.eye(3))
     values, vectors = np.linalg.eigh(D)
     for rank in (1, 2, 12):
         kernel = solve("closed-form", problem, SolverOptions(target_alpha=0.1, rank=rank)).kernel

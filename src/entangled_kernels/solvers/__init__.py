@@ -32,5 +32,6 @@ def solve(name: str, problem: Problem, options: SolverOptions) -> SolverResult:
     if problem.targets.any():
         return SOLVERS[name](problem, options)
     plain = 1.0 / (problem.n_features * problem.n_outputs)
-    kernel = LearnedKernel(plain, None, np.zeros((*problem.targets.shape, 0)))
+    m, k = problem.targets.shape
+    kernel = LearnedKernel(plain, np.zeros((m, 0)), np.zeros((m, k, 0)))
     return SolverResult(kernel, 0.0, True, "nothing to learn", 1, 0, np.zeros(1))

@@ -62,7 +62,7 @@ def solve_ascent(problem: Problem, options: SolverOptions) -> SolverResult:
         at = problem.whitened.evaluate(root * Q)
         history.append(at.value)
         n_iter += 1
-    kernel = LearnedKernel(0.0, None, Q)
+    kernel = LearnedKernel.from_operators(Q)
     converged = reason == "tolerance"
     return SolverResult(kernel, at.value, converged, reason, n_iter, n_iter + 1, np.array(history))
 

@@ -38,16 +38,16 @@ def solve_closed_form(problem: Problem, options: SolverOptions) -> SolverResult:
     if options.rank is None:
         kernel = _metric_and_operator(W, mix, problem.n_outputs)
     else:
-        kernel = LearnedKernel(0.0, None, _leading_operators(W, mix, problem.n_outputs, options.rank))
+        kernel = LearnedKernel.from_operators(_leading_operators(W, mix, problem.n_outputs, options.rank))
     terms = problem.alignment_terms(kernel)
     value = (1.0 - mix) * terms[0] + mix * terms[1]
     return SolverResult(kernel, value, True, "closed form", 1, 1, np.array([value]))
 
 
 def _metric_and_operator(W: Array, mix: float, n_outputs: int) -> LearnedKernel:
-    metric = (1.0 - mix) / n_outputs * (W @ W.T) if mix < 1.0 else None
-    n_operators = 1 if mix > 0.0 else 0
-    return LearnedKernel(0.0, metric, np.sqrt(mix) * W[:, :, None][:, :, :n_operators])
+    L = np.sqrt((1.0 - mix) / n_outputs) * W
+    Q = np.sqrt(mix) * W[:, :, None]
+    return LearnedKernel(0.0, L if mix < 1.0 else L[:, :0], Q if mix > 0.0 else Q[:, :, :0])
 
 
 def _leading_operators(W: Array, mix: float, n_outputs: int, rank: int) -> Array:

@@ -43,7 +43,7 @@ def solve_lbfgs(problem: Problem, options: SolverOptions) -> SolverResult:
         )
         search.reason = search.reason or ("max_iter" if outcome.nit >= options.max_iter else "stalled")
     Q = search.best_Q
-    kernel = LearnedKernel(0.0, None, Q / np.linalg.norm(Q))
+    kernel = LearnedKernel.from_operators(Q / np.linalg.norm(Q))
     return SolverResult(
         kernel,
         search.best_value,
