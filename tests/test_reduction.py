@@ -8,7 +8,8 @@ from entangled_kernels.reduction import compress_rows, reduce_moments
 
 def reduce(Phi, Y, centred=True, mix=0.5):
     rows = compress_rows(Phi, Y, centred=centred)
-    return reduce_moments(Moments.from_arrays(rows.Phi, rows.Y), centred=centred, mix=mix, rows=rows)
+    moments = Moments.from_arrays(rows.Phi, rows.Y)
+    return reduce_moments(moments, centred=centred, mix=mix, rows=rows).restored(rows, moments)
 
 
 @pytest.mark.parametrize("centred", [True, False])

@@ -20,7 +20,8 @@ def test_path_against_the_dense_system(make_rows, rng, shape, centred, identity,
     n, m, p = shape
     Phi, Y = make_rows(n, m, p)
     rows = compress_rows(Phi, Y, centred=centred)
-    problem = reduce_moments(Moments.from_arrays(rows.Phi, rows.Y), centred=centred, mix=0.5, rows=rows)
+    moments = Moments.from_arrays(rows.Phi, rows.Y)
+    problem = reduce_moments(moments, centred=centred, mix=0.5, rows=rows).restored(rows, moments)
     reduced, k = problem.targets.shape
     L = rng.normal(size=(reduced, n_columns))
     r = problem.full_rank if rank == "full" else rank

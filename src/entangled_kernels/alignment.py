@@ -197,6 +197,12 @@ class Alignment:
             n_outputs=p,
         )
 
+    def with_mix(self, mix: float) -> Alignment:
+        """The same objective with another weight of the full term."""
+        return Alignment(
+            mix, C=self.C, B=self.B, E=self.E, q=self.q, u=self.u, norms=self.norms, n_outputs=self.n_outputs
+        )
+
     def transformed(self, features: Array, outputs: Array, *, whitened: bool) -> Alignment:
         """The same objective for Q given in other coordinates, Q = (features kron outputs) Q'.
 

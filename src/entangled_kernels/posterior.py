@@ -83,7 +83,7 @@ class Posterior:
             yield slice(start, start + len(rows)), shared, spread
 
 
-def fit_posterior(factor: KernelRidgeFactor, alpha: float, coef: Array, *, intercept: bool) -> Posterior:
+def fit_posterior(factor: KernelRidgeFactor, alpha: float, coef: Array) -> Posterior:
     """Posterior of a ridge fit with coefficients ``coef`` (m', k), and the noise that its residuals show.
 
     Notes
@@ -103,17 +103,17 @@ def fit_posterior(factor: KernelRidgeFactor, alpha: float, coef: Array, *, inter
     m, k, r = factor.X.shape
     A = kernel.metric()
     reach = factor.rotate_in(factor.root[:, None] * A)  # C^1/2 A
-    metric = A - reach.T @ factor.solve_metric(alpha, reach)[0]
+    metric = A - reach.T @ factor.solve_metric(np.array([alpha]), reach)[0][0]
     Q = kernel.Q
     if r > 0:
-        P, solved = factor.inner(alpha)
-        Q = Q - np.tensordot(reach.T, solved, axes=1)  # (m', k, r)
+        P, solved = (result[0] for result in factor.inner(np.array([alpha])))
+        Q = Q - np.tensordot(reach.T, solved.reshape(m, k, r), axes=1)
         Q = solve_triangular(cholesky(P, lower=True), Q.reshape(m * k, r).T, lower=True).T.reshape(m, k, r)
 
     energy = np.einsum("f,fkr,flr->kl", problem.scale, Q, Q, optimize=True)  # (k, k)
     own = np.einsum("ok,kl,ol->o", problem.outputs, energy, problem.outputs, optimize=True)
     freedom = (float(problem.scale @ np.diag(metric)) + own) / alpha
-    left = problem.n_samples - freedom - bool(intercept)
+    left = problem.n_samples - freedom - problem.centred
     left = np.maximum(left, np.sqrt(np.finfo(float).eps) * problem.n_samples)
     unit_noise = problem.squared_residuals(coef) / left
     noise = unit_noise * (problem.n_samples / problem.weight)
@@ -124,5 +124,5 @@ def fit_posterior(factor: KernelRidgeFactor, alpha: float, coef: Array, *, inter
         Q=Q,
         prior_scale=np.sqrt(unit_noise / alpha),
         noise_variance=noise,
-        intercept_variance=noise / problem.n_samples if intercept else np.zeros_like(noise),
+        intercept_variance=noise / problem.n_samples if problem.centred else np.zeros_like(noise),
     )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -66,10 +66,15 @@ class Problem:
 
     Attributes
     ----------
+    centred : bool
+        Whether the model has an intercept, so that everything is about the mean of each column.
+    n_features, n_outputs : int
+        m and p of the original rows.
     features : ndarray of shape (m, m')
-        Orthonormal basis of the range of the features' second moments.
+        Orthonormal basis of the range of the features' second moments, in the coordinates of the moments;
+        after `restored`, in those of the original rows.
     outputs : ndarray of shape (p, k)
-        Orthonormal basis of the outputs that the features say anything about.
+        Orthonormal basis of the outputs that the features say anything about, likewise.
     scale : ndarray of shape (m',)
         The features' second moments in these coordinates, positive: their matrix is diag(scale).
     targets : ndarray of shape (m', k)
@@ -77,13 +82,16 @@ class Problem:
     whitened : Alignment
         The objective as a function of sqrt(scale) * Q, so that its feature form is the identity.
     mean_phi, mean_y : ndarray of shape (m,) and (p,)
-        Means of the original columns about which everything is taken; zero without an intercept.
+        Means of the columns about which everything is taken; zero without an intercept.
     n_samples, weight : int and float
         Number of rows and their total weight.
     target_scatter : ndarray of shape (p,)
-        Second moment of each original target.
+        Second moment of each target.
     """
 
+    centred: bool
+    n_features: int
+    n_outputs: int
     features: Array
     outputs: Array
     scale: Array
@@ -95,15 +103,25 @@ class Problem:
     weight: float
     target_scatter: Array
 
-    @property
-    def n_features(self) -> int:
-        """M, before the reduction."""
-        return len(self.features)
+    def restored(self, rows: CompressedRows, moments: Moments) -> Problem:
+        """The same problem with bases and means in the coordinates of the rows before compression."""
+        problem = self
+        if rows.features is not None:
+            mean_phi = self.mean_phi @ rows.features.T + rows.first_phi
+            problem = replace(problem, features=rows.features @ self.features, mean_phi=mean_phi)
+        if rows.outputs is not None:
+            V = (moments if self.centred else moments.uncentred()).V
+            problem = replace(
+                problem,
+                outputs=rows.outputs @ self.outputs,
+                mean_y=self.mean_y @ rows.outputs.T + rows.first_y,
+                target_scatter=np.einsum("ok,kl,ol->o", rows.outputs, V, rows.outputs, optimize=True),
+            )
+        return problem
 
-    @property
-    def n_outputs(self) -> int:
-        """P, before the reduction."""
-        return len(self.outputs)
+    def with_mix(self, mix: float) -> Problem:
+        """The same problem with another weight of the full alignment."""
+        return replace(self, whitened=self.whitened.with_mix(mix))
 
     @property
     def full_rank(self) -> int:
@@ -158,7 +176,7 @@ def reduce_moments(
     mix : float
         Weight of the full alignment in the objective.
     rows : CompressedRows, optional
-        Where the moments are those of compressed rows.
+        Where the moments are those of compressed rows; the problem stays in their coordinates.
 
     Notes
     -----
@@ -170,15 +188,10 @@ def reduce_moments(
     Time m^3 + m^2 p, once.
     """
     features_in, outputs_in = (None, None) if rows is None else (rows.features, rows.outputs)
+    m = moments.n_features if features_in is None else len(features_in)
     p = moments.n_outputs if outputs_in is None else len(outputs_in)
     ones = np.ones(p) if outputs_in is None else outputs_in.sum(axis=0)
     working = moments if centred else moments.uncentred()
-    mean_phi, mean_y, target_scatter = working.mean_phi, working.mean_y, np.diag(working.V)
-    if rows is not None and features_in is not None:
-        mean_phi = rows.first_phi + features_in @ mean_phi
-    if rows is not None and outputs_in is not None:
-        mean_y = rows.first_y + outputs_in @ mean_y
-        target_scatter = np.einsum("ok,kl,ol->o", outputs_in, working.V, outputs_in, optimize=True)
 
     scale, features = eigh(working.C)
     keep = scale > np.finfo(float).eps * max(_MIN_ROUNDING_ERRORS, len(scale)) * max(scale[-1], 0.0)
@@ -194,16 +207,19 @@ def reduce_moments(
     objective = Alignment.from_moments(moments, mix, centred=centred, ones=ones, n_outputs=p)
     whitener = features / np.sqrt(scale)
     return Problem(
-        features=features if features_in is None else features_in @ features,
-        outputs=outputs if outputs_in is None else outputs_in @ outputs,
+        centred=centred,
+        n_features=m,
+        n_outputs=p,
+        features=features,
+        outputs=outputs,
         scale=scale,
         targets=targets @ outputs,
         whitened=objective.transformed(whitener, outputs, whitened=True),
-        mean_phi=mean_phi,
-        mean_y=mean_y,
+        mean_phi=working.mean_phi,
+        mean_y=working.mean_y,
         n_samples=moments.n_samples,
         weight=moments.weight,
-        target_scatter=target_scatter,
+        target_scatter=np.diag(working.V),
     )
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy.linalg import cho_factor, cho_solve, eigh
+from scipy.linalg import eigh
 
 from .learned import LearnedKernel
 from .reduction import Problem
@@ -12,6 +12,9 @@ from .reduction import Problem
 __all__ = ["KernelRidgeFactor"]
 
 Array = NDArray[np.float64]
+
+# Alphas are solved together in chunks of this many numbers.
+_CHUNK_NUMBERS = 2**22
 
 
 class KernelRidgeFactor:
@@ -62,54 +65,59 @@ class KernelRidgeFactor:
     def coefficients(self, alphas: ArrayLike) -> Array:
         """Coefficients of every alpha, (number of alphas, m', k) in reduced coordinates."""
         alphas = np.atleast_1d(np.asarray(alphas, dtype=np.float64))
-        return np.stack([self._coefficients(float(alpha)) for alpha in alphas])
+        m, k, r = self.X.shape
+        step = max(1, _CHUNK_NUMBERS // max(1, m * k * max(1, r)))
+        chunks = [self._coefficients(alphas[i : i + step]) for i in range(0, len(alphas), step)]
+        return np.concatenate(chunks)
 
-    def _coefficients(self, alpha: float) -> Array:
+    def _coefficients(self, alphas: Array) -> Array:
+        m, k, r = self.X.shape
+        X_tall, Q_tall = self.X.reshape(m * k, r), self.kernel.Q.reshape(m * k, r)
+        shape = (len(alphas), m, k)
         if self._eigen is not None:
             values, vectors = self._eigen
-            shrunk = (vectors.T @ self.b.reshape(-1)) / (np.maximum(values, 0.0) + alpha)
-            dual = (vectors @ shrunk).reshape(self.b.shape)
+            shrunk = (self.b.reshape(-1) @ vectors) / (np.maximum(values, 0.0) + alphas[:, None])
+            dual = (shrunk @ vectors.T).reshape(shape)
             along_L = self.Lw.T @ dual
-            along_Q = np.tensordot(self.X, dual, axes=((0, 1), (0, 1)))  # (r,)
+            along_Q = dual.reshape(len(alphas), m * k) @ X_tall  # (a, r)
         else:
-            along_Q = self._along_operators(alpha)
-            dual, along_L = self.solve_metric(alpha, self.b - self.X @ along_Q)
-        plain = self.root[:, None] * self.rotate_back(dual)
+            along_Q = self._along_operators(alphas)
+            left = self.b - (along_Q @ X_tall.T).reshape(shape)
+            dual, along_L = self.solve_metric(alphas, left)
+        plain = self.root[:, None] * (dual if self.U is None else self.U @ dual)
         if self.U is not None:
             along_L = self.kernel.L.T @ plain
-        return np.asarray(self.kernel.identity * plain + self.kernel.L @ along_L + self.kernel.Q @ along_Q)
+        coef = self.kernel.identity * plain + self.kernel.L @ along_L
+        return np.asarray(coef + (along_Q @ Q_tall.T).reshape(shape))
 
-    def solve_metric(self, alpha: float, rhs: Array) -> tuple[Array, Array]:
-        """(Aw + alpha I)^-1 rhs and Lw^T times that, for rhs (m', columns) and Aw the metric's part of Dw."""
-        delta = 1.0 / (self.levels + alpha)[:, None]
+    def solve_metric(self, alphas: Array, rhs: Array) -> tuple[Array, Array]:
+        """(Aw + alpha I)^-1 rhs and Lw^T times that, for each alpha; Aw is the metric's part of Dw.
+
+        ``rhs`` is (m', columns) or (a, m', columns), the results are (a, m', columns) and (a, l, columns).
+        """
+        delta = 1.0 / (self.levels + alphas[:, None])[:, :, None]  # (a, m', 1)
         scaled = delta * rhs
         if self.Lw.shape[1] == 0:
-            return scaled, np.zeros((0, rhs.shape[1]))
-        inner = self.Lw.T @ (delta * self.Lw)
-        inner[np.diag_indices_from(inner)] += 1.0
-        along = cho_solve(cho_factor(inner, lower=True), self.Lw.T @ scaled)  # (l, columns)
-        return scaled - delta * (self.Lw @ along), along
+            return scaled, np.zeros((len(alphas), 0, scaled.shape[2]))
+        inner = self.Lw.T @ (delta * self.Lw)  # (a, l, l)
+        inner += np.eye(self.Lw.shape[1])
+        along = np.linalg.solve(inner, self.Lw.T @ scaled)
+        return scaled - delta * (self.Lw @ along), np.asarray(along, dtype=np.float64)
 
-    def inner(self, alpha: float) -> tuple[Array, Array]:
-        """P = I + X^T (Aw + alpha I)^-1 X (r, r), and (Aw + alpha I)^-1 X (m', k, r)."""
+    def inner(self, alphas: Array) -> tuple[Array, Array]:
+        """P = I + X^T (Aw + alpha I)^-1 X, (a, r, r), and (Aw + alpha I)^-1 X, (a, m' * k, r)."""
         m, k, r = self.X.shape
-        solved = self.solve_metric(alpha, self.X.reshape(m, k * r))[0].reshape(m, k, r)
-        P = np.tensordot(self.X, solved, axes=((0, 1), (0, 1)))
-        P[np.diag_indices(r)] += 1.0
-        return P, solved
+        solved = self.solve_metric(alphas, self.X.reshape(m, k * r))[0].reshape(len(alphas), m * k, r)
+        return self.X.reshape(m * k, r).T @ solved + np.eye(r), solved
 
-    def _along_operators(self, alpha: float) -> Array:
-        """X^T dual, (r,)."""
+    def _along_operators(self, alphas: Array) -> Array:
+        """X^T dual, (a, r)."""
         if self.X.shape[2] == 0:
-            return np.zeros(0)
-        P, solved = self.inner(alpha)
-        target = np.tensordot(solved, self.b, axes=((0, 1), (0, 1)))
-        return np.asarray(cho_solve(cho_factor(P, lower=True), target))
+            return np.zeros((len(alphas), 0))
+        P, solved = self.inner(alphas)
+        target = self.b.reshape(-1) @ solved  # (a, r)
+        return np.asarray(np.linalg.solve(P, target[:, :, None])[:, :, 0])
 
     def rotate_in(self, array: Array) -> Array:
         """From whitened coordinates to the basis U, along the first axis."""
         return array if self.U is None else np.tensordot(self.U.T, array, axes=1)
-
-    def rotate_back(self, array: Array) -> Array:
-        """From the basis U back to the whitened coordinates, along the first axis."""
-        return array if self.U is None else np.tensordot(self.U, array, axes=1)

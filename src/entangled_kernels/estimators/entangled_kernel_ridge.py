@@ -218,9 +218,10 @@ class EntangledKernelRidge(TransformerMixin, RegressorMixin, MultiOutputMixin, B
             moments = Moments.from_arrays(rows.Phi, rows.Y, weight)
         if not np.isfinite(moments.scatter).all():
             raise ValueError("X or y has values whose squares overflow; scale the columns before fitting")
-        self._fit_problem(
-            reduce_moments(moments, centred=self.fit_intercept, mix=float(self.alignment_mix), rows=rows)
+        problem = reduce_moments(
+            moments, centred=self.fit_intercept, mix=float(self.alignment_mix), rows=rows
         )
+        self._fit_problem(problem.restored(rows, moments))
         return self
 
     def _fit_problem(self, problem: Problem) -> None:
@@ -269,7 +270,7 @@ class EntangledKernelRidge(TransformerMixin, RegressorMixin, MultiOutputMixin, B
         coef = factor.coefficients(alpha)[0]
         self.coef_ = problem.expand_coef(coef)
         self.intercept_ = problem.mean_y - self.coef_ @ problem.mean_phi
-        self._posterior = fit_posterior(factor, alpha, coef, intercept=self.fit_intercept)
+        self._posterior = fit_posterior(factor, alpha, coef)
         self.noise_variance_ = self._posterior.noise_variance
 
     def predict(self, X: Any, return_std: bool = False, return_cov: bool = False) -> Any:
