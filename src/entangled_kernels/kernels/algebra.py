@@ -117,14 +117,24 @@ class SumKernel(OperatorValuedKernel):
         if len(separable) != len(self.kernels):
             raise TypeError("to_partial_trace needs separable terms only; other terms have their own form.")
         Ts = np.stack([w * kernel.T for w, kernel in zip(self.weights, separable, strict=True)])
-        L, p = len(Ts), self.n_outputs
+        operator = _SeparableTermsAsPartialTrace(separable, Ts)
+        return PartialTraceKernel(operator, self.n_outputs, guaranteed_psd=self.guaranteed_psd)
 
-        def operator(X: Array, Z: Array) -> Array:
-            Ks = np.stack([scalar_gram(kernel.kernel, X, Z, kernel.params) for kernel in separable])
-            P: Array = np.einsum("lop,lij,lk,lq->ijokpq", Ts, Ks, np.eye(L), np.eye(L), optimize=True)
-            return P.reshape(len(X), len(Z), p * L, p * L)
 
-        return PartialTraceKernel(operator, n_outputs=p)
+class _SeparableTermsAsPartialTrace:
+    """The operator P of `SumKernel.to_partial_trace`; a class, so that kernels can be pickled."""
+
+    def __init__(self, kernels: Sequence[SeparableKernel], Ts: Array) -> None:
+        self.kernels, self.Ts = tuple(kernels), Ts
+
+    def __call__(self, X: Array, Z: Array) -> Array:
+        L, p, _ = self.Ts.shape
+        Ks = np.stack([scalar_gram(kernel.kernel, X, Z, kernel.params) for kernel in self.kernels])
+        P = np.zeros((len(X), len(Z), p, L, p, L))
+        each = np.arange(L)
+        # Advanced indices on both sides of a slice put their axis first: (L, n, t, p, p).
+        P[:, :, :, each, :, each] = np.einsum("lop,lij->lijop", self.Ts, Ks)
+        return P.reshape(len(X), len(Z), p * L, p * L)
 
 
 def _scaled(operator: BlockOperator, weight: float) -> BlockOperator | None:

@@ -94,7 +94,7 @@ class EntangledKernel(OperatorValuedKernel):
         return self._kraus_kernel
 
     def to_transformable(self) -> TransformableKernel:
-        """Return the transformable form <S_l phi(x), S_m phi(z)>, for T = v v^T of rank one (such as T = 11^T).
+        """Return the transformable form <S_l phi(x), S_m phi(z)>, for T = v v^T of rank one (as T = 11^T).
 
         With blocks U_lq of size m x m, S_l = sum_q v_q U_lq. A symmetric U is not needed.
         """

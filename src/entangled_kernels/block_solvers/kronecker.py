@@ -1,0 +1,145 @@
+"""Ridge systems (kron(K, T) + alpha I) c = y of separable kernels, without the n*p x n*p matrix.
+
+With T = V diag(t) V^T the outputs decouple: column j of the rotated problem solves
+(t_j K + alpha I) x = r_j, or (K + (alpha / t_j) I) x = r_j / t_j. Right-hand sides have shape (n, p, c).
+"""
+
+from __future__ import annotations
+
+from itertools import pairwise
+
+import numpy as np
+from numpy.typing import NDArray
+
+from entangled_kernels.linalg import KroneckerOperator, LowRankKroneckerOperator
+
+from .shifted import CHOLESKY_LIMIT, ShiftedSystem
+
+__all__ = ["KroneckerFactor", "KroneckerSpectrum", "LowRankKroneckerFactor"]
+
+Array = NDArray[np.float64]
+
+
+def _output_eigenvalues(T: Array) -> tuple[Array, Array]:
+    t, V = np.linalg.eigh(T)
+    t[np.abs(t) <= 1e-14 * np.abs(t).max(initial=0.0)] = 0.0
+    return t, V
+
+
+def _rotate(R: Array, V: Array) -> Array:
+    """Apply V^T to the output axis of R (n, p, c)."""
+    return np.ascontiguousarray(np.einsum("noc,oj->njc", R, V, optimize=True))
+
+
+def _rotated_diagonals(V: Array, w: Array) -> Array:
+    """Blocks V diag(w_i) V^T for w (n, p), shape (n, p, p)."""
+    return (V * w[:, None, :]) @ V.T
+
+
+class KroneckerFactor:
+    """Solves with kron(K, T) + alpha I for a psd Kronecker product.
+
+    Notes
+    -----
+    Time O(n^3 + p^3), memory O(n^2): equal eigenvalues of T share a Cholesky factorisation of
+    K + (alpha / t) I, and more than `CHOLESKY_LIMIT` distinct ones, or alphas, share one tridiagonal
+    reduction of K.
+    """
+
+    def __init__(self, operator: KroneckerOperator) -> None:
+        self.t, self.V = _output_eigenvalues(operator.output)
+        self.system = ShiftedSystem(operator.gram)
+        self._n_solved = 0
+        self._spectrum: KroneckerSpectrum | None = None
+
+    def solve(self, R: Array, alpha: float) -> Array:
+        """Solve for right-hand sides R of shape (n, p, c)."""
+        rotated = _rotate(R, self.V)
+        out = np.empty_like(rotated)
+        groups = self._equal_eigenvalues()
+        self._n_solved += sum(t != 0 for t, _ in groups)
+        if self._n_solved > CHOLESKY_LIMIT:
+            self.system.reduce()
+        n = len(R)
+        for t, columns in groups:
+            if t == 0:
+                out[:, columns] = rotated[:, columns] / alpha
+                continue
+            part = rotated[:, columns].reshape(n, -1) / t
+            out[:, columns] = self.system.solve(alpha / t, part).reshape(n, -1, R.shape[2])
+        return _rotate(out, self.V.T)
+
+    def _equal_eigenvalues(self) -> list[tuple[float, slice]]:
+        """Find runs of eigenvalues that agree to rounding, with the slice that they occupy."""
+        gaps = np.diff(self.t) > 1e-13 * np.abs(self.t).max(initial=0.0)
+        starts = [0, *(np.flatnonzero(gaps) + 1).tolist(), len(self.t)]
+        return [(float(self.t[a:b].mean()), slice(a, b)) for a, b in pairwise(starts)]
+
+    def inverse_diagonal_blocks(self, alpha: float) -> Array:
+        """Diagonal p x p blocks of the inverse, shape (n, p, p); one eigendecomposition of K."""
+        if self._spectrum is None:
+            self._spectrum = KroneckerSpectrum(KroneckerOperator(self.system.A, np.diag(self.t)))
+        blocks = self._spectrum.inverse_diagonal_blocks(alpha)  # diagonal in the eigenbasis of T
+        return self.V @ blocks @ self.V.T
+
+
+class KroneckerSpectrum:
+    """Solves with kron(K, T) + alpha I from the eigendecompositions of both factors.
+
+    With ``krein=True`` it solves the stabilised problem min ||y - G c||^2 + alpha c^T |G| c of an indefinite
+    G, whose solution replaces 1 / (s + alpha) by sign(s) / (|s| + alpha) for each eigenvalue s of G.
+    """
+
+    def __init__(self, operator: KroneckerOperator, krein: bool = False) -> None:
+        self.t, self.V = _output_eigenvalues(operator.output)
+        self.k, self.E = np.linalg.eigh(operator.gram)
+        self.krein = krein
+
+    def _inverse(self, alpha: float) -> Array:
+        s = np.multiply.outer(self.k, self.t)  # (n, p)
+        inverse: Array = np.where(s < 0, -1.0, 1.0) / (np.abs(s) + alpha) if self.krein else 1.0 / (s + alpha)
+        return inverse
+
+    def solve(self, R: Array, alpha: float) -> Array:
+        """Solve for right-hand sides R of shape (n, p, c)."""
+        n, p, c = R.shape
+        F = (self.E.T @ _rotate(R, self.V).reshape(n, p * c)).reshape(n, p, c)
+        F *= self._inverse(alpha)[:, :, None]
+        return _rotate((self.E @ F.reshape(n, p * c)).reshape(n, p, c), self.V.T)
+
+    def inverse_diagonal_blocks(self, alpha: float) -> Array:
+        """Diagonal p x p blocks of the inverse, shape (n, p, p)."""
+        return _rotated_diagonals(self.V, self.E**2 @ self._inverse(alpha))
+
+
+class LowRankKroneckerFactor:
+    """Solves with kron(Phi Phi^T, T) + alpha I by the m x m matrix Phi^T Phi.
+
+    Notes
+    -----
+    With Phi^T Phi = E diag(s) E^T and F = Phi E, the rotated column j solves by Woodbury's identity
+    x = (r - F diag(t_j / (t_j s + alpha)) F^T r) / alpha. Time O(m^3 + m^2 n + p^3), and every further alpha
+    costs O(n m p).
+    """
+
+    def __init__(self, operator: LowRankKroneckerOperator) -> None:
+        self.t, self.V = _output_eigenvalues(operator.output)
+        s, E = np.linalg.eigh(operator.Phi.T @ operator.Phi)
+        self.s = np.clip(s, 0.0, None)
+        self.F = operator.Phi @ E  # (n, m)
+
+    def _weights(self, alpha: float) -> Array:
+        weights: Array = self.t / (np.multiply.outer(self.s, self.t) + alpha)  # (m, p)
+        return weights
+
+    def solve(self, R: Array, alpha: float) -> Array:
+        """Solve for right-hand sides R of shape (n, p, c)."""
+        n, p, c = R.shape
+        rotated = _rotate(R, self.V)
+        H = (self.F.T @ rotated.reshape(n, p * c)).reshape(-1, p, c) * self._weights(alpha)[:, :, None]
+        out = (rotated - (self.F @ H.reshape(-1, p * c)).reshape(n, p, c)) / alpha
+        return _rotate(out, self.V.T)
+
+    def inverse_diagonal_blocks(self, alpha: float) -> Array:
+        """Diagonal p x p blocks of the inverse, shape (n, p, p)."""
+        return _rotated_diagonals(self.V, (1.0 - self.F**2 @ self._weights(alpha)) / alpha)
