@@ -73,7 +73,7 @@ def rkhs_norm(estimator: Any) -> float:
 
 
 def _output_traces(source: Any, n_outputs: int | None, X: ArrayLike | None) -> Array:
-    """Values trace K(x_i, x_i), shape (n,): p k(x_i, x_i) from a scalar kernel, measured from an estimator."""
+    """Values trace K(x_i, x_i), shape (n,): p k(x_i, x_i) of a scalar kernel, measured of an estimator."""
     if hasattr(source, "kernel_"):
         points = X if X is not None else getattr(source, "X_fit_", None)
         if points is None:

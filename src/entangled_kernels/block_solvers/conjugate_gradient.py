@@ -65,9 +65,12 @@ class ConjugateGradientFactor:
         self._spectrum: KroneckerSpectrum | None = None
         if isinstance(operator, SumOfKroneckersOperator):
             spectrum = KroneckerSpectrum(nearest_kronecker_of_sum(operator))
-            floor = 1e-12 * np.abs(spectrum.k).max() * np.abs(spectrum.t).max()
-            if np.multiply.outer(spectrum.k, spectrum.t).min() >= -floor:
-                spectrum.k, spectrum.t = np.clip(spectrum.k, 0, None), np.clip(spectrum.t, 0, None)
+            floor = 1e-12 * np.abs(spectrum.k).max() * np.abs(spectrum.basis.t).max()
+            if np.multiply.outer(spectrum.k, spectrum.basis.t).min() >= -floor:
+                spectrum.k, spectrum.basis.t = (
+                    np.clip(spectrum.k, 0, None),
+                    np.clip(spectrum.basis.t, 0, None),
+                )
                 self._spectrum = spectrum
         self._blocks: Array = operator.diagonal_blocks() if self._spectrum is None else np.empty(0)
 

@@ -11,7 +11,7 @@ from itertools import pairwise
 import numpy as np
 from numpy.typing import NDArray
 
-from entangled_kernels.linalg import KroneckerOperator, LowRankKroneckerOperator
+from entangled_kernels.linalg import KroneckerOperator, LowRankKroneckerOperator, multiple_of_identity
 
 from .shifted import CHOLESKY_LIMIT, ShiftedSystem
 
@@ -20,20 +20,37 @@ __all__ = ["KroneckerFactor", "KroneckerSpectrum", "LowRankKroneckerFactor"]
 Array = NDArray[np.float64]
 
 
-def _output_eigenvalues(T: Array) -> tuple[Array, Array]:
-    t, V = np.linalg.eigh(T)
-    t[np.abs(t) <= 1e-14 * np.abs(t).max(initial=0.0)] = 0.0
-    return t, V
+class _OutputBasis:
+    """Eigenbasis of T, with eigenvalues t in increasing order; free of charge when T = c I."""
 
+    def __init__(self, T: Array) -> None:
+        c = multiple_of_identity(T)
+        self.V: Array | None = None
+        if c is not None:
+            self.t = np.full(len(T), float(c))
+            return
+        self.t, self.V = np.linalg.eigh(T)
+        self.t[np.abs(self.t) <= 1e-14 * np.abs(self.t).max(initial=0.0)] = 0.0
 
-def _rotate(R: Array, V: Array) -> Array:
-    """Apply V^T to the output axis of R (n, p, c)."""
-    return np.ascontiguousarray(np.einsum("noc,oj->njc", R, V, optimize=True))
+    def enter(self, R: Array) -> Array:
+        """Apply V^T to the output axis of R (n, p, c)."""
+        return R if self.V is None else self._apply(self.V.T, R)
 
+    def leave(self, R: Array) -> Array:
+        """Apply V to the output axis of R (n, p, c)."""
+        return R if self.V is None else self._apply(self.V, R)
 
-def _rotated_diagonals(V: Array, w: Array) -> Array:
-    """Blocks V diag(w_i) V^T for w (n, p), shape (n, p, p)."""
-    return (V * w[:, None, :]) @ V.T
+    @staticmethod
+    def _apply(V: Array, R: Array) -> Array:
+        if R.shape[2] == 1:  # one matrix product instead of n matrix-vector ones
+            return np.asarray(R[:, :, 0] @ V.T)[:, :, None]
+        return np.asarray(V @ R)
+
+    def diagonals(self, w: Array) -> Array:
+        """Blocks V diag(w_i) V^T for w (n, p), shape (n, p, p)."""
+        V = np.eye(len(self.t)) if self.V is None else self.V
+        blocks: Array = (V * w[:, None, :]) @ V.T
+        return blocks
 
 
 class KroneckerFactor:
@@ -47,14 +64,15 @@ class KroneckerFactor:
     """
 
     def __init__(self, operator: KroneckerOperator) -> None:
-        self.t, self.V = _output_eigenvalues(operator.output)
+        self.basis = _OutputBasis(operator.output)
+        self.operator = operator
         self.system = ShiftedSystem(operator.gram)
         self._n_solved = 0
         self._spectrum: KroneckerSpectrum | None = None
 
     def solve(self, R: Array, alpha: float) -> Array:
         """Solve for right-hand sides R of shape (n, p, c)."""
-        rotated = _rotate(R, self.V)
+        rotated = self.basis.enter(R)
         out = np.empty_like(rotated)
         groups = self._equal_eigenvalues()
         self._n_solved += sum(t != 0 for t, _ in groups)
@@ -67,20 +85,19 @@ class KroneckerFactor:
                 continue
             part = rotated[:, columns].reshape(n, -1) / t
             out[:, columns] = self.system.solve(alpha / t, part).reshape(n, -1, R.shape[2])
-        return _rotate(out, self.V.T)
+        return self.basis.leave(out)
 
     def _equal_eigenvalues(self) -> list[tuple[float, slice]]:
         """Find runs of eigenvalues that agree to rounding, with the slice that they occupy."""
-        gaps = np.diff(self.t) > 1e-13 * np.abs(self.t).max(initial=0.0)
-        starts = [0, *(np.flatnonzero(gaps) + 1).tolist(), len(self.t)]
-        return [(float(self.t[a:b].mean()), slice(a, b)) for a, b in pairwise(starts)]
+        gaps = np.diff(self.basis.t) > 1e-13 * np.abs(self.basis.t).max(initial=0.0)
+        starts = [0, *(np.flatnonzero(gaps) + 1).tolist(), len(self.basis.t)]
+        return [(float(self.basis.t[a:b].mean()), slice(a, b)) for a, b in pairwise(starts)]
 
     def inverse_diagonal_blocks(self, alpha: float) -> Array:
         """Diagonal p x p blocks of the inverse, shape (n, p, p); one eigendecomposition of K."""
         if self._spectrum is None:
-            self._spectrum = KroneckerSpectrum(KroneckerOperator(self.system.A, np.diag(self.t)))
-        blocks = self._spectrum.inverse_diagonal_blocks(alpha)  # diagonal in the eigenbasis of T
-        return self.V @ blocks @ self.V.T
+            self._spectrum = KroneckerSpectrum(self.operator)
+        return self._spectrum.inverse_diagonal_blocks(alpha)
 
 
 class KroneckerSpectrum:
@@ -91,25 +108,25 @@ class KroneckerSpectrum:
     """
 
     def __init__(self, operator: KroneckerOperator, krein: bool = False) -> None:
-        self.t, self.V = _output_eigenvalues(operator.output)
+        self.basis = _OutputBasis(operator.output)
         self.k, self.E = np.linalg.eigh(operator.gram)
         self.krein = krein
 
     def _inverse(self, alpha: float) -> Array:
-        s = np.multiply.outer(self.k, self.t)  # (n, p)
+        s = np.multiply.outer(self.k, self.basis.t)  # (n, p)
         inverse: Array = np.where(s < 0, -1.0, 1.0) / (np.abs(s) + alpha) if self.krein else 1.0 / (s + alpha)
         return inverse
 
     def solve(self, R: Array, alpha: float) -> Array:
         """Solve for right-hand sides R of shape (n, p, c)."""
         n, p, c = R.shape
-        F = (self.E.T @ _rotate(R, self.V).reshape(n, p * c)).reshape(n, p, c)
+        F = (self.E.T @ self.basis.enter(R).reshape(n, p * c)).reshape(n, p, c)
         F *= self._inverse(alpha)[:, :, None]
-        return _rotate((self.E @ F.reshape(n, p * c)).reshape(n, p, c), self.V.T)
+        return self.basis.leave((self.E @ F.reshape(n, p * c)).reshape(n, p, c))
 
     def inverse_diagonal_blocks(self, alpha: float) -> Array:
         """Diagonal p x p blocks of the inverse, shape (n, p, p)."""
-        return _rotated_diagonals(self.V, self.E**2 @ self._inverse(alpha))
+        return self.basis.diagonals(self.E**2 @ self._inverse(alpha))
 
 
 class LowRankKroneckerFactor:
@@ -123,23 +140,23 @@ class LowRankKroneckerFactor:
     """
 
     def __init__(self, operator: LowRankKroneckerOperator) -> None:
-        self.t, self.V = _output_eigenvalues(operator.output)
+        self.basis = _OutputBasis(operator.output)
         s, E = np.linalg.eigh(operator.Phi.T @ operator.Phi)
         self.s = np.clip(s, 0.0, None)
         self.F = operator.Phi @ E  # (n, m)
 
     def _weights(self, alpha: float) -> Array:
-        weights: Array = self.t / (np.multiply.outer(self.s, self.t) + alpha)  # (m, p)
+        weights: Array = self.basis.t / (np.multiply.outer(self.s, self.basis.t) + alpha)  # (m, p)
         return weights
 
     def solve(self, R: Array, alpha: float) -> Array:
         """Solve for right-hand sides R of shape (n, p, c)."""
         n, p, c = R.shape
-        rotated = _rotate(R, self.V)
+        rotated = self.basis.enter(R)
         H = (self.F.T @ rotated.reshape(n, p * c)).reshape(-1, p, c) * self._weights(alpha)[:, :, None]
         out = (rotated - (self.F @ H.reshape(-1, p * c)).reshape(n, p, c)) / alpha
-        return _rotate(out, self.V.T)
+        return self.basis.leave(out)
 
     def inverse_diagonal_blocks(self, alpha: float) -> Array:
         """Diagonal p x p blocks of the inverse, shape (n, p, p)."""
-        return _rotated_diagonals(self.V, (1.0 - self.F**2 @ self._weights(alpha)) / alpha)
+        return self.basis.diagonals((1.0 - self.F**2 @ self._weights(alpha)) / alpha)

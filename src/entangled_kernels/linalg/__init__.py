@@ -18,6 +18,7 @@ from .structured_operators import (
     LowRankKroneckerOperator,
     LowRankOperator,
     SumOfKroneckersOperator,
+    multiple_of_identity,
 )
 
 __all__ = [
@@ -37,6 +38,7 @@ __all__ = [
     "kraus_from_choi",
     "kraus_from_entangler",
     "kraus_to_stacked",
+    "multiple_of_identity",
     "nearest_kronecker",
     "negativity",
     "operator_schmidt",

@@ -12,9 +12,29 @@ from numpy.typing import NDArray
 
 from .operators import BlockOperator
 
-__all__ = ["KroneckerOperator", "LowRankKroneckerOperator", "LowRankOperator", "SumOfKroneckersOperator"]
+__all__ = [
+    "KroneckerOperator",
+    "LowRankKroneckerOperator",
+    "LowRankOperator",
+    "SumOfKroneckersOperator",
+    "multiple_of_identity",
+]
 
 AnyArray = NDArray[Any]
+
+
+def multiple_of_identity(T: AnyArray) -> Any:
+    """Return c when T = c I, which outputs that share one scalar kernel have, and None otherwise.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> float(multiple_of_identity(2.0 * np.eye(3)))
+    2.0
+    """
+    c = T[0, 0]
+    is_multiple = np.count_nonzero(T) <= len(T) and np.array_equal(T, c * np.eye(len(T)))
+    return c if is_multiple else None
 
 
 class KroneckerOperator(BlockOperator):
@@ -52,8 +72,17 @@ class KroneckerOperator(BlockOperator):
     def _matmat(self, V: AnyArray) -> AnyArray:
         p, c = self.n_outputs, V.shape[1]
         KV = self.gram @ V.reshape(self.n_columns, p * c)
-        out: AnyArray = self.output @ KV.reshape(self.n_rows, p, c)
-        return out.reshape(self.n_rows * p, c)
+        return self._mix_outputs(KV.reshape(self.n_rows, p, c)).reshape(self.n_rows * p, c)
+
+    def _mix_outputs(self, V: AnyArray) -> AnyArray:
+        """Apply T to the output axis of V (n, p, c)."""
+        scale = multiple_of_identity(self.output)
+        if scale is not None:
+            return np.multiply(V, scale)
+        if V.shape[2] == 1:  # one matrix product instead of n matrix-vector ones
+            return np.matmul(V[:, :, 0], self.output.T)[:, :, None]
+        mixed: AnyArray = np.matmul(self.output, V)
+        return mixed
 
     def _adjoint(self) -> KroneckerOperator:
         return KroneckerOperator(self.gram.conj().T, self.output.conj().T)
@@ -94,8 +123,7 @@ class LowRankKroneckerOperator(KroneckerOperator):
     def _matmat(self, V: AnyArray) -> AnyArray:
         p, c = self.n_outputs, V.shape[1]
         KV = self.Phi @ (self.Psi.conj().T @ V.reshape(self.n_columns, p * c))
-        out: AnyArray = self.output @ KV.reshape(self.n_rows, p, c)
-        return out.reshape(self.n_rows * p, c)
+        return self._mix_outputs(KV.reshape(self.n_rows, p, c)).reshape(self.n_rows * p, c)
 
     def _adjoint(self) -> LowRankKroneckerOperator:
         return LowRankKroneckerOperator(self.Psi, self.Phi, self.output.conj().T)
