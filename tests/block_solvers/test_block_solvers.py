@@ -67,6 +67,7 @@ def test_krein_solves_the_stabilised_problem(name):
 def test_auto_follows_the_structure(name, expected, monkeypatch):
     assert choose_solver(KERNELS[name](X)) == expected
     monkeypatch.setattr(registry, "DENSE_SIZE", 10)
+    monkeypatch.setattr(registry, "UNSTRUCTURED_DENSE_SIZE", 10)
     assert choose_solver(KERNELS[name](X)) == ("cg" if expected == "dense" else expected)
 
 
@@ -93,9 +94,9 @@ def test_shifted_systems(n, reduced):
     system = ShiftedSystem(A)
     if reduced:
         system.reduce()
-    for shift in (0.1, 7.0):
-        expected = np.linalg.solve(A + shift * np.eye(n), right)
-        np.testing.assert_allclose(system.solve(shift, right), expected, atol=1e-9)
+    shifts = np.array([0.1, 7.0, 0.1])
+    expected = [np.linalg.solve(A + s * np.eye(n), r) for s, r in zip(shifts, right.T, strict=True)]
+    np.testing.assert_allclose(system.solve(shifts, right), np.transpose(expected), atol=1e-9)
 
 
 @pytest.mark.parametrize("reduced", [True, False])
@@ -104,7 +105,7 @@ def test_shifted_systems_refuse_indefinite_matrices(reduced):
     if reduced:
         system.reduce()
     with pytest.raises(np.linalg.LinAlgError, match="not positive definite"):
-        system.solve(0.5, np.ones((4, 1)))
+        system.solve(np.array([0.5]), np.ones((4, 1)))
 
 
 def test_equal_output_eigenvalues_share_a_factorisation():

@@ -6,7 +6,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 from sklearn.kernel_approximation import Nystroem
 
-from entangled_kernels.kernels import EntangledKernel, KrausKernel, SeparableKernel, TransformableKernel
+from entangled_kernels.kernels import (
+    EntangledKernel,
+    KrausKernel,
+    SeparableKernel,
+    TransformableKernel,
+    entanglement_report,
+)
 from entangled_kernels.linalg import is_ppt, kraus_from_choi, operator_schmidt
 from reference import blocks as reference
 
@@ -162,6 +168,20 @@ def test_rank_one_kraus_kernel_is_entangled_with_a_readable_report():
     assert "-0.5" in text
     assert report.verdict in text
     assert report.verdict.count(".") - report.verdict.count("0.") == 1
+
+
+@given(r=st.integers(1, 3), p=st.integers(1, 3), m=st.integers(1, 12), seed=seeds)
+def test_diagnosis_on_the_span_of_the_operators_is_that_of_D(r, p, m, seed):
+    kernel = KrausKernel(np.random.default_rng(seed).normal(size=(r, p, m)))
+    whole = entanglement_report(kernel.choi, (m, p))
+    report = kernel.entanglement()
+    assert (report.ppt, report.dims, report.schmidt_rank) == (whole.ppt, whole.dims, whole.schmidt_rank)
+    assert report.verdict.split(" (")[0] == whole.verdict.split(" (")[0]
+    for name in ("lowest_eigenvalue", "negativity", "realignment", "schmidt_entropy", "separable_share"):
+        assert getattr(report, name) == pytest.approx(getattr(whole, name), abs=1e-9)
+    assert kernel.is_ppt() == is_ppt(kernel.choi, (m, p))
+    expected = operator_schmidt(kernel.choi, (m, p)).values
+    np.testing.assert_allclose(kernel.schmidt_values(), expected, atol=1e-9 * expected[0])
 
 
 def test_nearest_separable_explains_the_share_in_the_report():

@@ -42,11 +42,14 @@ class DenseFactor:
         self._alphas.add(alpha)
         if len(self._alphas) > CHOLESKY_LIMIT:
             self.system.reduce()
-        return self.system.solve(alpha, R.reshape(-1, R.shape[2])).reshape(R.shape)
+        B = R.reshape(-1, R.shape[2])
+        return self.system.solve(np.full(B.shape[1], alpha), B).reshape(R.shape)
 
     def inverse_diagonal_blocks(self, alpha: float) -> Array:
         """Diagonal p x p blocks of the inverse, shape (n, p, p)."""
-        return _diagonal_blocks(self.system.solve(alpha, np.eye(len(self.system.A))), self.n_outputs)
+        size = len(self.system.A)
+        inverse = self.system.solve(np.full(size, alpha), np.eye(size))
+        return _diagonal_blocks(inverse, self.n_outputs)
 
 
 class DenseSpectrum:

@@ -6,8 +6,6 @@ With T = V diag(t) V^T the outputs decouple: column j of the rotated problem sol
 
 from __future__ import annotations
 
-from itertools import pairwise
-
 import numpy as np
 from numpy.typing import NDArray
 
@@ -30,7 +28,11 @@ class _OutputBasis:
             self.t = np.full(len(T), float(c))
             return
         self.t, self.V = np.linalg.eigh(T)
-        self.t[np.abs(self.t) <= 1e-14 * np.abs(self.t).max(initial=0.0)] = 0.0
+        scale = np.abs(self.t).max(initial=0.0)
+        self.t[np.abs(self.t) <= 1e-14 * scale] = 0.0
+        # Eigenvalues that agree to rounding are made equal, so that they share a factorisation.
+        starts = np.concatenate([[True], np.diff(self.t) > 1e-13 * scale])
+        self.t = self.t[starts][np.cumsum(starts) - 1]
 
     def enter(self, R: Array) -> Array:
         """Apply V^T to the output axis of R (n, p, c)."""
@@ -72,26 +74,19 @@ class KroneckerFactor:
 
     def solve(self, R: Array, alpha: float) -> Array:
         """Solve for right-hand sides R of shape (n, p, c)."""
-        rotated = self.basis.enter(R)
-        out = np.empty_like(rotated)
-        groups = self._equal_eigenvalues()
-        self._n_solved += sum(t != 0 for t, _ in groups)
+        n, _, c = R.shape
+        t = self.basis.t
+        nonzero = t != 0
+        self._n_solved += len(np.unique(t[nonzero]))
         if self._n_solved > CHOLESKY_LIMIT:
             self.system.reduce()
-        n = len(R)
-        for t, columns in groups:
-            if t == 0:
-                out[:, columns] = rotated[:, columns] / alpha
-                continue
-            part = rotated[:, columns].reshape(n, -1) / t
-            out[:, columns] = self.system.solve(alpha / t, part).reshape(n, -1, R.shape[2])
+        rotated = self.basis.enter(R)
+        out = rotated / alpha  # what a zero eigenvalue leaves
+        if nonzero.any():
+            part = (rotated[:, nonzero] / t[nonzero, None]).reshape(n, -1)
+            solved = self.system.solve(np.repeat(alpha / t[nonzero], c), part)
+            out[:, nonzero] = solved.reshape(n, -1, c)
         return self.basis.leave(out)
-
-    def _equal_eigenvalues(self) -> list[tuple[float, slice]]:
-        """Find runs of eigenvalues that agree to rounding, with the slice that they occupy."""
-        gaps = np.diff(self.basis.t) > 1e-13 * np.abs(self.basis.t).max(initial=0.0)
-        starts = [0, *(np.flatnonzero(gaps) + 1).tolist(), len(self.basis.t)]
-        return [(float(self.basis.t[a:b].mean()), slice(a, b)) for a, b in pairwise(starts)]
 
     def inverse_diagonal_blocks(self, alpha: float) -> Array:
         """Diagonal p x p blocks of the inverse, shape (n, p, p); one eigendecomposition of K."""

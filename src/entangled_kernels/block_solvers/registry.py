@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from entangled_kernels.linalg import (
     BlockOperator,
+    FunctionOperator,
     KroneckerOperator,
     LowRankKroneckerOperator,
     LowRankOperator,
@@ -25,8 +26,10 @@ __all__ = ["SOLVERS", "Factor", "Solver", "choose_solver", "factorize", "lowest_
 
 Array = NDArray[np.float64]
 
-# Up to this size of the block Gram matrix (72 MB) a Cholesky factorisation beats iterating.
+# Up to this size of the block Gram matrix (72 MB) a Cholesky factorisation beats iterating. Where each
+# product would compute all kernel values again, it does so up to a larger size (512 MB).
 DENSE_SIZE = 3000
+UNSTRUCTURED_DENSE_SIZE = 8000
 LANCZOS_STEPS = 60
 
 
@@ -91,7 +94,8 @@ def choose_solver(operator: BlockOperator) -> str:
         rank = len(operator.Q) if operator.metric is not None else operator.Q.shape[1]
         if rank < size:
             return "low_rank"
-    return "dense" if size <= DENSE_SIZE else "cg"
+    limit = UNSTRUCTURED_DENSE_SIZE if isinstance(operator, FunctionOperator) else DENSE_SIZE
+    return "dense" if size <= limit else "cg"
 
 
 def factorize(

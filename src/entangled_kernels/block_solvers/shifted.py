@@ -16,7 +16,7 @@ CHOLESKY_LIMIT = 4
 
 
 class ShiftedSystem:
-    """Solver of (A + shift I) X = R for a symmetric A (n, n) with A + shift I positive definite.
+    """Solver of (A + s_j I) x_j = r_j for a symmetric A (n, n), with every A + s_j I positive definite.
 
     Notes
     -----
@@ -28,8 +28,10 @@ class ShiftedSystem:
     --------
     >>> import numpy as np
     >>> system = ShiftedSystem(np.diag([1.0, 2.0, 3.0]))
-    >>> system.solve(1.0, np.ones((3, 1))).ravel().round(4)
-    array([0.5   , 0.3333, 0.25  ])
+    >>> system.solve(np.array([1.0, 0.0]), np.ones((3, 2))).round(4)
+    array([[0.5   , 1.    ],
+           [0.3333, 0.5   ],
+           [0.25  , 0.3333]])
     """
 
     def __init__(self, A: Array) -> None:
@@ -47,9 +49,17 @@ class ShiftedSystem:
             raise LinAlgError(f"The tridiagonal reduction failed (LAPACK info {info}); is A finite?")
         self._reflectors = np.asfortranarray(c[1:, :-1])
 
-    def solve(self, shift: float, R: Array) -> Array:
-        """Solve for right-hand sides R of shape (n, c)."""
-        return self._solve_cholesky(shift, R) if self._reflectors is None else self._solve_reduced(shift, R)
+    def solve(self, shifts: Array, R: Array) -> Array:
+        """Solve for right-hand sides R (n, c), column j with shifts[j]; equal shifts share the work."""
+        reduced = self._reflectors is not None
+        # All columns are rotated together: the reflectors are read once instead of once per shift.
+        R = self._rotate(R, "T") if reduced else R
+        out = np.empty(R.shape, order="F")
+        for shift in np.unique(shifts):
+            columns = shifts == shift
+            solve = self._solve_tridiagonal if reduced else self._solve_cholesky
+            out[:, columns] = solve(float(shift), R[:, columns])
+        return self._rotate(out, "N") if reduced else out
 
     def _solve_cholesky(self, shift: float, R: Array) -> Array:
         A = self.A.copy()
@@ -60,12 +70,11 @@ class ShiftedSystem:
             raise _not_definite(shift) from error
         return np.asarray(cho_solve(factor, R, check_finite=False))
 
-    def _solve_reduced(self, shift: float, R: Array) -> Array:
-        rotated = self._rotate(R, "T")
-        _, _, solved, info = lapack.dptsv(self._d + shift, self._e, rotated)
+    def _solve_tridiagonal(self, shift: float, R: Array) -> Array:
+        _, _, solved, info = lapack.dptsv(self._d + shift, self._e, R)
         if info != 0:
             raise _not_definite(shift)
-        return self._rotate(solved, "N")
+        return np.asarray(solved)
 
     def _rotate(self, R: Array, trans: str) -> Array:
         out = np.array(R, dtype=np.float64, order="F")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from functools import cached_property
 from typing import Any
 
@@ -128,20 +129,36 @@ class KrausKernel(OperatorValuedKernel):
             )
         return Phi
 
+    @cached_property
+    def _support(self) -> tuple[Array, tuple[int, int]]:
+        """D on the span of the operators' rows, and its dimensions (m', p).
+
+        A few operators see at most r*p of the m features. In an orthonormal basis of their span D has the
+        same trace, Schmidt values and nonzero eigenvalues of the partial transpose.
+        """
+        r, p, m = self.kraus.shape
+        if self.metric is not None or r * p >= m:
+            return self.choi, (m, p)
+        _, _, basis = np.linalg.svd(self.kraus.reshape(r * p, m), full_matrices=False)
+        return choi_from_kraus(self.kraus @ basis.T), (len(basis), p)
+
     def is_ppt(self, tol: float = 1e-10) -> bool:
         """Whether the partial transpose of D is psd; False proves that the kernel is entangled.
 
         True proves nothing, except in dimensions 2 x 2 and 2 x 3.
         """
-        return bool(is_ppt(self.choi, (self.n_features, self.n_outputs), tol))
+        return bool(is_ppt(*self._support, tol))
 
     def negativity(self) -> float:
         """Sum of the absolute negative eigenvalues of the partial transpose of D / trace(D)."""
-        return float(negativity(self.choi, (self.n_features, self.n_outputs)) / np.trace(self.choi))
+        D, dims = self._support
+        return float(negativity(D, dims) / np.trace(D))
 
     def schmidt_values(self) -> Array:
         """Operator-Schmidt values of D in decreasing order; one nonzero value means separable."""
-        return operator_schmidt(self.choi, (self.n_features, self.n_outputs)).values
+        values = operator_schmidt(*self._support).values
+        missing = min(self.n_features, self.n_outputs) ** 2 - len(values)
+        return np.pad(values, (0, missing))
 
     def nearest_separable(self) -> SeparableKernel:
         """Separable kernel phi(x)^T B phi(z) C whose matrix kron(B, C) is nearest to D in Frobenius norm."""
@@ -153,7 +170,13 @@ class KrausKernel(OperatorValuedKernel):
 
     def entanglement(self) -> EntanglementReport:
         """Report on what is proven about the entanglement of this kernel, with a one-sentence verdict."""
-        return entanglement_report(self.choi, (self.n_features, self.n_outputs))
+        D, dims = self._support
+        report = entanglement_report(D, dims)
+        if dims[0] == self.n_features:
+            return report
+        # Features outside the span add zeros to the spectrum of the partial transpose.
+        lowest = min(report.lowest_eigenvalue, 0.0)
+        return replace(report, dims=(self.n_features, self.n_outputs), lowest_eigenvalue=lowest)
 
     def compressed(self, tol: float = 1e-12) -> KrausKernel:
         """Return the same kernel with as few Kraus operators as the rank of D, and no metric."""

@@ -111,14 +111,19 @@ class DenseOperator(BlockOperator):
     def __init__(self, blocks: AnyArray) -> None:
         n, t, p, _ = blocks.shape
         super().__init__(n, t, p, blocks.dtype)
-        self._blocks = blocks
+        self._matrix = np.ascontiguousarray(blocks.swapaxes(1, 2)).reshape(n * p, t * p)
 
     def block_rows(self, rows: slice) -> AnyArray:
         """Blocks of some rows, shape (len(rows), t, p, p)."""
-        return self._blocks[rows]
+        p = self.n_outputs
+        return self._matrix.reshape(self.n_rows, p, self.n_columns, p)[rows].swapaxes(1, 2)
+
+    def _matmat(self, V: AnyArray) -> AnyArray:
+        product: AnyArray = self._matrix @ V
+        return product
 
     def _adjoint(self) -> DenseOperator:
-        return DenseOperator(self._blocks.transpose(1, 0, 3, 2).conj())
+        return DenseOperator(self.blocks().transpose(1, 0, 3, 2).conj())
 
 
 class FunctionOperator(BlockOperator):

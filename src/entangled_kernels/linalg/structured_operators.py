@@ -76,12 +76,14 @@ class KroneckerOperator(BlockOperator):
 
     def _mix_outputs(self, V: AnyArray) -> AnyArray:
         """Apply T to the output axis of V (n, p, c)."""
+        mixed: AnyArray
         scale = multiple_of_identity(self.output)
         if scale is not None:
-            return np.multiply(V, scale)
-        if V.shape[2] == 1:  # one matrix product instead of n matrix-vector ones
-            return np.matmul(V[:, :, 0], self.output.T)[:, :, None]
-        mixed: AnyArray = np.matmul(self.output, V)
+            mixed = V * scale
+        elif V.shape[2] == 1:  # one matrix product instead of n matrix-vector ones
+            mixed = (V[:, :, 0] @ self.output.T)[:, :, None]
+        else:
+            mixed = self.output @ V
         return mixed
 
     def _adjoint(self) -> KroneckerOperator:
