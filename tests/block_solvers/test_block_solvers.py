@@ -4,9 +4,17 @@ import numpy as np
 import pytest
 
 from entangled_kernels.block_solvers import SOLVERS, choose_solver, factorize, lowest_eigenvalue, registry
-from entangled_kernels.block_solvers.conjugate_gradient import nearest_kronecker_of_sum
+from entangled_kernels.block_solvers.conjugate_gradient import (
+    NystroemPreconditioner,
+    nearest_kronecker_of_sum,
+)
 from entangled_kernels.block_solvers.shifted import CHOLESKY_LIMIT, ShiftedSystem
-from entangled_kernels.linalg import KroneckerOperator, SumOfKroneckersOperator, operator_schmidt
+from entangled_kernels.linalg import (
+    DenseOperator,
+    KroneckerOperator,
+    SumOfKroneckersOperator,
+    operator_schmidt,
+)
 from kernels.registry import INDEFINITE, KERNELS, D, P
 from reference import blocks as reference
 
@@ -61,6 +69,7 @@ def test_krein_solves_the_stabilised_problem(name):
         ("sum of separable", "dense"),
         ("product of separable", "kronecker"),
         ("product of kraus and separable", "dense"),
+        ("product of a sum and separable", "dense"),
         ("transformable coordinates", "dense"),
     ],
 )
@@ -128,6 +137,32 @@ def test_conjugate_gradients_report_their_residual():
     assert 0 < factor.residual < 1e-5
     assert 1 < factor.n_iter < 36
     np.testing.assert_array_equal(factor.solve(np.zeros_like(R), 0.01), 0.0)
+
+
+def test_nystroem_preconditioner_is_exact_on_low_rank():
+    """On a Gram matrix of lower rank than the sketch, it inverts G + alpha I up to a factor."""
+    Z = rng.normal(size=(36, 8))
+    operator = DenseOperator((Z @ Z.T).reshape(12, P, 12, P).swapaxes(1, 2))
+    applied = NystroemPreconditioner(operator).solve(R, 0.3).reshape(-1, 2)
+    back = (Z @ Z.T + 0.3 * np.eye(36)) @ applied
+    np.testing.assert_allclose(back, 0.3 * R.reshape(-1, 2), atol=1e-6)
+
+
+def test_nystroem_preconditioner_saves_iterations():
+    points = rng.normal(size=(200, D))
+    operator = (KERNELS["kraus"] + KERNELS["separable rbf"])(points)
+    factor, _ = factorize(operator, "cg")
+    right = rng.normal(size=(200, P, 1))
+    factor.solve(right, 0.01)
+    with_sketch = factor.n_iter
+
+    class Nothing:
+        def solve(self, V, alpha):
+            return V
+
+    factor._preconditioner = Nothing()
+    factor.solve(right, 0.01)
+    assert with_sketch < factor.n_iter / 2
 
 
 def test_preconditioner_of_a_sum_is_the_nearest_kronecker_product():

@@ -70,6 +70,7 @@ KERNELS["multiple of kraus"] = 3.0 * KERNELS["kraus with metric and features"]
 KERNELS["product of separable"] = KERNELS["separable rbf"] * KERNELS["separable linear"]
 KERNELS["product of kraus and separable"] = KERNELS["kraus"] * KERNELS["separable rbf"]
 KERNELS["product of kraus and transformable"] = KERNELS["kraus"] * KERNELS["transformable coordinates"]
+KERNELS["product of a sum and separable"] = KERNELS["sum of separable"] * KERNELS["separable linear"]
 KERNELS["indefinite difference"] = KERNELS["separable rbf"] + (-1.0) * KERNELS["separable identity"]
 
 INDEFINITE = {name for name in KERNELS if name.startswith("indefinite")}

@@ -13,7 +13,14 @@ from entangled_kernels.kernels import (
     TransformableKernel,
     entanglement_report,
 )
-from entangled_kernels.linalg import is_ppt, kraus_from_choi, operator_schmidt
+from entangled_kernels.linalg import (
+    HadamardOperator,
+    KroneckerOperator,
+    SumOfKroneckersOperator,
+    is_ppt,
+    kraus_from_choi,
+    operator_schmidt,
+)
 from reference import blocks as reference
 
 sizes = st.integers(2, 4)
@@ -207,6 +214,20 @@ def test_conversions_keep_the_kernel():
     separable = SeparableKernel("rbf", random_psd(rng, 2))
     full = Nystroem(n_components=5, random_state=0).fit(X)  # reproduces the kernel on its own points
     np.testing.assert_allclose(separable.to_kraus(full).blocks(X), separable.blocks(X), atol=1e-9)
+
+
+def test_products_keep_the_structure_of_their_factors():
+    X = np.random.default_rng(0).normal(size=(5, 3))
+    a, b = SeparableKernel("rbf", np.eye(2)), SeparableKernel("linear", np.ones((2, 2)))
+    total = a + b
+    assert isinstance((a * b)(X), KroneckerOperator)
+    assert len((total * a)(X).Ks) == 2
+    assert len((total * total)(X).Ks) == 4
+    many = total * (total * total)  # eight pairs of terms
+    assert isinstance(many(X), SumOfKroneckersOperator)
+    too_many = (total * total) * (total * total)
+    assert isinstance(too_many(X), HadamardOperator)
+    np.testing.assert_allclose(too_many.blocks(X), total.blocks(X) ** 4)
 
 
 def test_errors_name_the_argument():

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from entangled_kernels.linalg import (
     BlockOperator,
     FunctionOperator,
+    HadamardOperator,
     KroneckerOperator,
     LowRankKroneckerOperator,
     LowRankOperator,
@@ -31,6 +32,7 @@ Array = NDArray[np.float64]
 DENSE_SIZE = 3000
 UNSTRUCTURED_DENSE_SIZE = 8000
 LANCZOS_STEPS = 60
+_UNSTRUCTURED = (FunctionOperator, HadamardOperator)
 
 
 class Factor(Protocol):
@@ -94,7 +96,7 @@ def choose_solver(operator: BlockOperator) -> str:
         rank = len(operator.Q) if operator.metric is not None else operator.Q.shape[1]
         if rank < size:
             return "low_rank"
-    limit = UNSTRUCTURED_DENSE_SIZE if isinstance(operator, FunctionOperator) else DENSE_SIZE
+    limit = UNSTRUCTURED_DENSE_SIZE if isinstance(operator, _UNSTRUCTURED) else DENSE_SIZE
     return "dense" if size <= limit else "cg"
 
 

@@ -26,6 +26,9 @@ __all__ = ["HadamardKernel", "SumKernel"]
 
 Array = NDArray[np.float64]
 
+# A product of sums holds one n x t matrix per pair of terms; beyond this many it is better computed by rows.
+MOST_PRODUCT_TERMS = 9
+
 
 def _check_outputs(kernels: Sequence[OperatorValuedKernel]) -> None:
     outputs = [kernel.n_outputs for kernel in kernels]
@@ -150,6 +153,28 @@ def _scaled(operator: BlockOperator, weight: float) -> BlockOperator | None:
     return None
 
 
+def _kronecker_terms(operator: BlockOperator) -> tuple[Array, Array] | None:
+    """Factors (L, n, t) and (L, p, p) of a sum of Kronecker products, or None for another structure."""
+    if isinstance(operator, SumOfKroneckersOperator):
+        return operator.Ks, operator.Ts
+    if isinstance(operator, KroneckerOperator):
+        return operator.gram[None], operator.output[None]
+    return None
+
+
+def _products_of_terms(first: BlockOperator, second: BlockOperator) -> SumOfKroneckersOperator | None:
+    """Blockwise product of two sums of Kronecker products, which is the sum over pairs of their terms."""
+    a, b = _kronecker_terms(first), _kronecker_terms(second)
+    if a is None or b is None or len(a[0]) * len(b[0]) > MOST_PRODUCT_TERMS:
+        return None
+    (Ks, Ts), (Hs, Ss) = a, b
+    n, t, p = first.n_rows, first.n_columns, first.n_outputs
+    return SumOfKroneckersOperator(
+        (Ks[:, None] * Hs).reshape(-1, n, t),
+        (Ts[:, None] * Ss).reshape(-1, p, p),
+    )
+
+
 class HadamardKernel(OperatorValuedKernel):
     """K(x, z) = K_1(x, z) * K_2(x, z), entry by entry; also written ``a * b``.
 
@@ -186,11 +211,12 @@ class HadamardKernel(OperatorValuedKernel):
         return self.first.guaranteed_psd and self.second.guaranteed_psd
 
     def __call__(self, X: ArrayLike, Z: ArrayLike | None = None) -> BlockOperator:
-        """Lazy block Gram matrix; a Kronecker product when both factors are."""
+        """Lazy block Gram matrix; a Kronecker product, or a sum of them, when both factors are."""
         first, second = self.first(X, Z), self.second(X, Z)
         if isinstance(first, KroneckerOperator) and isinstance(second, KroneckerOperator):
             return KroneckerOperator(first.gram * second.gram, first.output * second.output)
-        return HadamardOperator(first, second)
+        products = _products_of_terms(first, second)
+        return HadamardOperator(first, second) if products is None else products
 
     def diag(self, X: ArrayLike) -> Array:
         """Values K(x_i, x_i), shape (n, p, p)."""
