@@ -72,6 +72,7 @@ def test_sums_and_products(kernel, other):
     np.testing.assert_allclose((kernel + second).blocks(X, Z), A + B, **CLOSE)
     np.testing.assert_allclose((kernel * second).blocks(X, Z), A * B, **CLOSE)
     np.testing.assert_allclose((0.5 * kernel).blocks(X, Z), 0.5 * A, **CLOSE)
+    np.testing.assert_allclose(sum([kernel, second]).blocks(X, Z), A + B, **CLOSE)
     mixed = kernel * 2.0 + -1.5 * (second + kernel)
     np.testing.assert_allclose(mixed.blocks(X, Z), 0.5 * A - 1.5 * B, **CLOSE)
     np.testing.assert_allclose((kernel + second).diag(X), kernel.diag(X) + second.diag(X), **CLOSE)

@@ -10,9 +10,9 @@ __all__ = ["CHOLESKY_LIMIT", "ShiftedSystem"]
 
 Array = NDArray[np.float64]
 
-# A tridiagonal reduction costs about as much as four Cholesky factorisations (4/3 n^3 flops, half of them
-# matrix-vector products, against n^3 / 3), and then serves every shift in O(n^2).
-CHOLESKY_LIMIT = 4
+# A tridiagonal reduction has the flops of four Cholesky factorisations (4/3 n^3 against n^3 / 3), half of
+# them in matrix-vector products: measured, it takes the time of four to eight of them.
+CHOLESKY_LIMIT = 5
 
 
 class ShiftedSystem:

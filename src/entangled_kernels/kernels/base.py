@@ -110,6 +110,10 @@ class OperatorValuedKernel(ABC):
             return NotImplemented
         return SumKernel([self, other])
 
+    def __radd__(self, other: Any) -> OperatorValuedKernel:
+        # The builtin sum starts from zero.
+        return self if isinstance(other, int) and other == 0 else NotImplemented
+
     def __mul__(self, other: Any) -> OperatorValuedKernel:
         from .algebra import HadamardKernel, SumKernel
 
