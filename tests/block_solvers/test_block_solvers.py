@@ -8,7 +8,7 @@ from entangled_kernels.block_solvers.conjugate_gradient import (
     NystroemPreconditioner,
     nearest_kronecker_of_sum,
 )
-from entangled_kernels.block_solvers.shifted import CHOLESKY_LIMIT, ShiftedSystem
+from entangled_kernels.block_solvers.shifted import ShiftedSystem, cholesky_limit
 from entangled_kernels.linalg import (
     DenseOperator,
     KroneckerOperator,
@@ -55,6 +55,9 @@ def test_krein_solves_the_stabilised_problem(name):
     gradient = G @ (G @ c - y) + 0.7 * (E * np.abs(s)) @ E.T @ c
     np.testing.assert_allclose(gradient, 0.0, atol=1e-8 * np.abs(G).max())
     assert used in ("kronecker", "dense")
+    inverse = ((E * np.where(s < -1e-10, -1, 1) / (np.abs(s) + 0.7)) @ E.T).reshape(12, P, 12, P)
+    expected = np.stack([inverse[i, :, i] for i in range(12)])
+    np.testing.assert_allclose(factor.inverse_diagonal_blocks(0.7), expected, atol=1e-8)
 
 
 @pytest.mark.parametrize(
@@ -122,8 +125,9 @@ def test_equal_output_eigenvalues_share_a_factorisation():
     shared, _ = factorize(KroneckerOperator(K, np.eye(8) + 1.0))
     shared.solve(np.ones((12, 8, 1)), 1.0)
     assert shared.system._reflectors is None
-    distinct, _ = factorize(KroneckerOperator(K, np.diag(1.0 + np.arange(CHOLESKY_LIMIT + 1))))
-    distinct.solve(np.ones((12, CHOLESKY_LIMIT + 1, 1)), 1.0)
+    many = cholesky_limit(12) + 1
+    distinct, _ = factorize(KroneckerOperator(K, np.diag(1.0 + np.arange(many))))
+    distinct.solve(np.ones((12, many, 1)), 1.0)
     assert distinct.system._reflectors is not None
 
 

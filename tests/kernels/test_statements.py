@@ -4,12 +4,15 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from sklearn.gaussian_process.kernels import RBF
 from sklearn.kernel_approximation import Nystroem
 
 from entangled_kernels.kernels import (
     EntangledKernel,
     KrausKernel,
+    PartialTraceKernel,
     SeparableKernel,
+    SumKernel,
     TransformableKernel,
     entanglement_report,
 )
@@ -261,5 +264,21 @@ def test_errors_name_the_argument():
         SeparableKernel("rbf", np.eye(2)) + 1.0
     with pytest.raises(TypeError, match=r"unsupported operand|can't multiply"):
         SeparableKernel("rbf", np.eye(2)) * "a"
+    with pytest.raises(ValueError, match="kernels must hold at least one kernel"):
+        SumKernel([])
+    with pytest.raises(ValueError, match="weights has 2 entries for 1 kernels"):
+        SumKernel([SeparableKernel("rbf", np.eye(2))], [1.0, 2.0])
+    with pytest.raises(ValueError, match="weights must be finite"):
+        SumKernel([SeparableKernel("rbf", np.eye(2))], [np.inf])
+    with pytest.raises(ValueError, match="maps must hold one transformation per output"):
+        TransformableKernel("rbf", [])
+    with pytest.raises(TypeError, match="operator must be callable"):
+        PartialTraceKernel(np.eye(4), n_outputs=2)
+    with pytest.raises(ValueError, match=r"gave shape \(1, 1, 3, 3\) for one pair"):
+        PartialTraceKernel(lambda A, B: np.zeros((len(A), len(B), 3, 3)), n_outputs=2).blocks(np.ones((2, 2)))
+    with pytest.raises(TypeError, match="RBF takes its own parameters"):
+        SeparableKernel(RBF(), np.eye(2), gamma=1.0)
+    with pytest.raises(ValueError, match="T must have 2 dimensions"):
+        SeparableKernel("rbf", np.ones(2))
     with pytest.raises(TypeError, match="separable terms only"):
         (KrausKernel(np.ones((1, 2, 2))) * 1.0).to_partial_trace()

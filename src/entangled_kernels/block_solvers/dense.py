@@ -7,7 +7,8 @@ from numpy.typing import NDArray
 
 from entangled_kernels.linalg import BlockOperator
 
-from .shifted import CHOLESKY_LIMIT, ShiftedSystem
+from .kronecker import krein_inverse
+from .shifted import ShiftedSystem, cholesky_limit
 
 __all__ = ["DenseFactor", "DenseSpectrum"]
 
@@ -40,7 +41,7 @@ class DenseFactor:
     def solve(self, R: Array, alpha: float) -> Array:
         """Solve for right-hand sides R of shape (n, p, c)."""
         self._alphas.add(alpha)
-        if len(self._alphas) > CHOLESKY_LIMIT:
+        if len(self._alphas) > cholesky_limit(len(self.system.A)):
             self.system.reduce()
         B = R.reshape(-1, R.shape[2])
         return self.system.solve(np.full(B.shape[1], alpha), B).reshape(R.shape)
@@ -65,12 +66,12 @@ class DenseSpectrum:
 
     def solve(self, R: Array, alpha: float) -> Array:
         """Solve for right-hand sides R of shape (n, p, c)."""
-        inverse = np.where(self.s < 0, -1.0, 1.0) / (np.abs(self.s) + alpha)
+        inverse = krein_inverse(self.s, alpha)
         F = self.E.T @ R.reshape(-1, R.shape[2])
         solved: Array = self.E @ (F * inverse[:, None])
         return solved.reshape(R.shape)
 
     def inverse_diagonal_blocks(self, alpha: float) -> Array:
         """Diagonal p x p blocks of the stabilised inverse, shape (n, p, p)."""
-        inverse = np.where(self.s < 0, -1.0, 1.0) / (np.abs(self.s) + alpha)
+        inverse = krein_inverse(self.s, alpha)
         return _diagonal_blocks((self.E * inverse) @ self.E.T, self.n_outputs)

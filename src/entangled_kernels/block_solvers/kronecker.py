@@ -11,9 +11,9 @@ from numpy.typing import NDArray
 
 from entangled_kernels.linalg import KroneckerOperator, LowRankKroneckerOperator, multiple_of_identity
 
-from .shifted import CHOLESKY_LIMIT, ShiftedSystem
+from .shifted import ShiftedSystem, cholesky_limit
 
-__all__ = ["KroneckerFactor", "KroneckerSpectrum", "LowRankKroneckerFactor"]
+__all__ = ["KroneckerFactor", "KroneckerSpectrum", "LowRankKroneckerFactor", "krein_inverse"]
 
 Array = NDArray[np.float64]
 
@@ -61,7 +61,7 @@ class KroneckerFactor:
     Notes
     -----
     Time O(n^3 + p^3), memory O(n^2): equal eigenvalues of T share a Cholesky factorisation of
-    K + (alpha / t) I, and more than `CHOLESKY_LIMIT` distinct ones, or alphas, share one tridiagonal
+    K + (alpha / t) I, and more than `cholesky_limit` distinct ones, or alphas, share one tridiagonal
     reduction of K.
     """
 
@@ -78,7 +78,7 @@ class KroneckerFactor:
         t = self.basis.t
         nonzero = t != 0
         self._n_solved += len(np.unique(t[nonzero]))
-        if self._n_solved > CHOLESKY_LIMIT:
+        if self._n_solved > cholesky_limit(n):
             self.system.reduce()
         rotated = self.basis.enter(R)
         out = rotated / alpha  # what a zero eigenvalue leaves
@@ -95,6 +95,18 @@ class KroneckerFactor:
         return self._spectrum.inverse_diagonal_blocks(alpha)
 
 
+def krein_inverse(s: Array, alpha: float) -> Array:
+    """Values sign(s) / (|s| + alpha), where eigenvalues that are zero up to rounding count as positive.
+
+    Examples
+    --------
+    >>> krein_inverse(np.array([-1.0, -1e-17, 1.0]), alpha=1.0)
+    array([-0.5,  1. ,  0.5])
+    """
+    negative = s < -1e-12 * np.abs(s).max(initial=0.0)
+    return np.where(negative, -1.0, 1.0) / (np.abs(s) + alpha)
+
+
 class KroneckerSpectrum:
     """Solves with kron(K, T) + alpha I from the eigendecompositions of both factors.
 
@@ -109,7 +121,7 @@ class KroneckerSpectrum:
 
     def _inverse(self, alpha: float) -> Array:
         s = np.multiply.outer(self.k, self.basis.t)  # (n, p)
-        inverse: Array = np.where(s < 0, -1.0, 1.0) / (np.abs(s) + alpha) if self.krein else 1.0 / (s + alpha)
+        inverse: Array = krein_inverse(s, alpha) if self.krein else 1.0 / (s + alpha)
         return inverse
 
     def solve(self, R: Array, alpha: float) -> Array:

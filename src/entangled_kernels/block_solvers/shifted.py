@@ -6,13 +6,23 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.linalg import LinAlgError, cho_factor, cho_solve, lapack
 
-__all__ = ["CHOLESKY_LIMIT", "ShiftedSystem"]
+__all__ = ["ShiftedSystem", "cholesky_limit"]
 
 Array = NDArray[np.float64]
 
-# A tridiagonal reduction has the flops of four Cholesky factorisations (4/3 n^3 against n^3 / 3), half of
-# them in matrix-vector products: measured, it takes the time of four to eight of them.
-CHOLESKY_LIMIT = 5
+
+def cholesky_limit(n: int) -> int:
+    """Return how many Cholesky factorisations (n x n) take about the time of a tridiagonal reduction.
+
+    The reduction has the flops of four (4/3 n^3 against n^3 / 3), half of them in matrix-vector products that
+    wait for memory once the matrix has outgrown the caches: measured, five at n = 1000 and ten from n = 3000.
+
+    Examples
+    --------
+    >>> cholesky_limit(1000), cholesky_limit(4000)
+    (5, 10)
+    """
+    return min(max(n // 300, 5), 10)
 
 
 class ShiftedSystem:
