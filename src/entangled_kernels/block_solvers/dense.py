@@ -15,11 +15,6 @@ __all__ = ["DenseFactor", "DenseSpectrum"]
 Array = NDArray[np.float64]
 
 
-def _symmetric_dense(operator: BlockOperator) -> Array:
-    G = np.asarray(operator.to_dense(), dtype=np.float64)
-    return np.ascontiguousarray((G + G.T) / 2)
-
-
 def _diagonal_blocks(A: Array, p: int) -> Array:
     n = len(A) // p
     return np.array(np.einsum("iaib->iab", A.reshape(n, p, n, p)))
@@ -34,7 +29,7 @@ class DenseFactor:
     """
 
     def __init__(self, operator: BlockOperator) -> None:
-        self.system = ShiftedSystem(_symmetric_dense(operator))
+        self.system = ShiftedSystem(np.ascontiguousarray(operator.to_dense(), dtype=np.float64))
         self.n_outputs = operator.n_outputs
         self._alphas: set[float] = set()
 
@@ -61,7 +56,7 @@ class DenseSpectrum:
     """
 
     def __init__(self, operator: BlockOperator) -> None:
-        self.s, self.E = np.linalg.eigh(_symmetric_dense(operator))
+        self.s, self.E = np.linalg.eigh(operator.to_dense())
         self.n_outputs = operator.n_outputs
 
     def solve(self, R: Array, alpha: float) -> Array:

@@ -28,6 +28,8 @@ def cholesky_limit(n: int) -> int:
 class ShiftedSystem:
     """Solver of (A + s_j I) x_j = r_j for a symmetric A (n, n), with every A + s_j I positive definite.
 
+    Only one triangle of A is read, so that rounding in the other one does no harm.
+
     Notes
     -----
     Each shift costs a Cholesky factorisation, n^3/3 flops, until `reduce` is called. It writes
