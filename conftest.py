@@ -2,5 +2,13 @@
 
 import os
 
+from hypothesis import settings
+
 # scikit-learn's estimator checks leave out array-API input unless this is set before SciPy is imported.
 os.environ.setdefault("SCIPY_ARRAY_API", "1")
+
+# No deadlines, because a busy machine is no failure, and the same examples in every run.
+settings.register_profile("house", deadline=None, derandomize=True)
+# A wider search, for development: HYPOTHESIS_PROFILE=search.
+settings.register_profile("search", deadline=None, max_examples=1500)
+settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "house"))

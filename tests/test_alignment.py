@@ -64,7 +64,7 @@ def test_gradient_by_the_slope_of_the_remainder(make_rows, rng, n, m, p, r, cent
     assert slope == pytest.approx(2.0, abs=0.15)
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 @given(seed=st.integers(0, 2**32 - 1), scale=st.floats(1e-3, 1e3), centred=st.booleans())
 def test_invariants(seed, scale, centred):
     """Scaling and rotating Q change nothing, terms are cosines, and the gradient is tangent to the sphere."""

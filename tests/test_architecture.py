@@ -14,7 +14,7 @@ LAYERS = [
     {"linalg", "moments", "learned"},
     {"kernels", "alignment"},
     {"reduction"},
-    {"solvers", "ridge"},
+    {"solvers", "ridge", "block_solvers"},
     {"posterior"},
     {"estimators"},
     {"theory"},

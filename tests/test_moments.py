@@ -51,7 +51,7 @@ def test_uncentred(make_rows, rng):
     assert not raw.mean.any()
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(
     seed=st.integers(0, 2**32 - 1),
     cuts=st.lists(st.integers(0, 40), max_size=6),

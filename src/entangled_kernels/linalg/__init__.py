@@ -1,5 +1,52 @@
 """Block matrices, Kraus operators and entanglement, on plain NumPy arrays."""
 
+from .entanglement import (
+    OperatorSchmidt,
+    is_ppt,
+    nearest_kronecker,
+    negativity,
+    operator_schmidt,
+    partial_transpose_eigenvalues,
+    realignment,
+)
+from .kraus import choi_from_kraus, kraus_from_choi, kraus_from_entangler, psd_factor, separable_kraus
 from .layout import kraus_to_stacked, stacked_to_kraus
+from .operators import BlockOperator, DenseOperator, FunctionOperator, HadamardOperator, SumOperator
+from .partial import block_trace, partial_trace, partial_transpose
+from .structured_operators import (
+    KroneckerOperator,
+    LowRankKroneckerOperator,
+    LowRankOperator,
+    SumOfKroneckersOperator,
+    multiple_of_identity,
+)
 
-__all__ = ["kraus_to_stacked", "stacked_to_kraus"]
+__all__ = [
+    "BlockOperator",
+    "DenseOperator",
+    "FunctionOperator",
+    "HadamardOperator",
+    "KroneckerOperator",
+    "LowRankKroneckerOperator",
+    "LowRankOperator",
+    "OperatorSchmidt",
+    "SumOfKroneckersOperator",
+    "SumOperator",
+    "block_trace",
+    "choi_from_kraus",
+    "is_ppt",
+    "kraus_from_choi",
+    "kraus_from_entangler",
+    "kraus_to_stacked",
+    "multiple_of_identity",
+    "nearest_kronecker",
+    "negativity",
+    "operator_schmidt",
+    "partial_trace",
+    "partial_transpose",
+    "partial_transpose_eigenvalues",
+    "psd_factor",
+    "realignment",
+    "separable_kraus",
+    "stacked_to_kraus",
+]

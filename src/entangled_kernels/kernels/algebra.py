@@ -1,0 +1,223 @@
+"""Sums, multiples and blockwise products of operator-valued kernels."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from entangled_kernels.linalg import (
+    BlockOperator,
+    HadamardOperator,
+    KroneckerOperator,
+    LowRankKroneckerOperator,
+    LowRankOperator,
+    SumOfKroneckersOperator,
+    SumOperator,
+)
+
+from .base import OperatorValuedKernel
+from .partial_trace import PartialTraceKernel
+from .scalar import scalar_gram
+from .separable import SeparableKernel
+
+__all__ = ["HadamardKernel", "SumKernel"]
+
+Array = NDArray[np.float64]
+
+# A product of sums holds one n x t matrix per pair of terms; beyond this many it is better computed by rows.
+MOST_PRODUCT_TERMS = 9
+
+
+def _check_outputs(kernels: Sequence[OperatorValuedKernel]) -> None:
+    outputs = [kernel.n_outputs for kernel in kernels]
+    if len(set(outputs)) != 1:
+        raise ValueError(f"kernels must have the same number of outputs to be combined, got {outputs}.")
+
+
+class SumKernel(OperatorValuedKernel):
+    """K(x, z) = sum_l weights[l] K_l(x, z); also written ``a + b`` and ``2.0 * a``.
+
+    Parameters
+    ----------
+    kernels : sequence of OperatorValuedKernel
+        Sums inside are flattened.
+    weights : sequence of float, optional
+        Ones by default. A negative weight may make the kernel indefinite.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> a, b = SeparableKernel("linear", np.eye(2)), SeparableKernel("rbf", np.ones((2, 2)))
+    >>> (a + 2.0 * b).blocks(np.zeros((1, 3)))[0, 0]
+    array([[2., 2.],
+           [2., 2.]])
+    """
+
+    def __init__(
+        self, kernels: Sequence[OperatorValuedKernel], weights: Sequence[float] | None = None
+    ) -> None:
+        if not kernels:
+            raise ValueError("kernels must hold at least one kernel, got an empty sequence.")
+        _check_outputs(kernels)
+        weights = [1.0] * len(kernels) if weights is None else [float(weight) for weight in weights]
+        if len(weights) != len(kernels):
+            raise ValueError(f"weights has {len(weights)} entries for {len(kernels)} kernels; give one each.")
+        if not np.isfinite(weights).all():
+            raise ValueError(f"weights must be finite, got {weights}.")
+        terms: list[tuple[float, OperatorValuedKernel]] = []
+        for weight, kernel in zip(weights, kernels, strict=True):
+            if isinstance(kernel, SumKernel):
+                terms += [(weight * w, k) for w, k in zip(kernel.weights, kernel.kernels, strict=True)]
+            else:
+                terms.append((weight, kernel))
+        self.kernels: tuple[OperatorValuedKernel, ...] = tuple(kernel for _, kernel in terms)
+        self.weights: tuple[float, ...] = tuple(weight for weight, _ in terms)
+
+    def __repr__(self) -> str:
+        parts = [
+            repr(k) if w == 1.0 else f"{w:g} * {k!r}" for w, k in zip(self.weights, self.kernels, strict=True)
+        ]
+        return " + ".join(parts)
+
+    @property
+    def n_outputs(self) -> int:
+        """Number p of outputs."""
+        return self.kernels[0].n_outputs
+
+    @property
+    def guaranteed_psd(self) -> bool:
+        """Whether theory promises a psd Gram matrix: nonnegative weights of such kernels."""
+        return min(self.weights) >= 0 and all(kernel.guaranteed_psd for kernel in self.kernels)
+
+    def __call__(self, X: ArrayLike, Z: ArrayLike | None = None) -> BlockOperator:
+        """Lazy block Gram matrix; a sum of Kronecker products when every term is separable."""
+        operators = [kernel(X, Z) for kernel in self.kernels]
+        if len(operators) == 1:
+            scaled = _scaled(operators[0], self.weights[0])
+            if scaled is not None:
+                return scaled
+        kroneckers = [operator for operator in operators if isinstance(operator, KroneckerOperator)]
+        if len(kroneckers) == len(operators):
+            Ks = np.stack([operator.gram for operator in kroneckers])
+            pairs = zip(self.weights, kroneckers, strict=True)
+            return SumOfKroneckersOperator(Ks, np.stack([w * operator.output for w, operator in pairs]))
+        return SumOperator(operators, self.weights)
+
+    def diag(self, X: ArrayLike) -> Array:
+        """Values K(x_i, x_i), shape (n, p, p)."""
+        pairs = zip(self.weights, self.kernels, strict=True)
+        total: Array = np.sum([weight * kernel.diag(X) for weight, kernel in pairs], axis=0)
+        return total
+
+    def to_partial_trace(self) -> PartialTraceKernel:
+        """Partial-trace form of a sum of separable kernels: sums of separable kernels lie inside that class.
+
+        The operator is P(x, z) = sum_l weights[l] kron(T_l, k_l(x, z) e_l e_l^T), with one feature per term.
+        """
+        separable = [kernel for kernel in self.kernels if isinstance(kernel, SeparableKernel)]
+        if len(separable) != len(self.kernels):
+            raise TypeError("to_partial_trace needs separable terms only; other terms have their own form.")
+        Ts = np.stack([w * kernel.T for w, kernel in zip(self.weights, separable, strict=True)])
+        operator = _SeparableTermsAsPartialTrace(separable, Ts)
+        return PartialTraceKernel(operator, self.n_outputs, guaranteed_psd=self.guaranteed_psd)
+
+
+class _SeparableTermsAsPartialTrace:
+    """The operator P of `SumKernel.to_partial_trace`; a class, so that kernels can be pickled."""
+
+    def __init__(self, kernels: Sequence[SeparableKernel], Ts: Array) -> None:
+        self.kernels, self.Ts = tuple(kernels), Ts
+
+    def __call__(self, X: Array, Z: Array) -> Array:
+        L, p, _ = self.Ts.shape
+        Ks = np.stack([scalar_gram(kernel.kernel, X, Z, kernel.params) for kernel in self.kernels])
+        P = np.zeros((len(X), len(Z), p, L, p, L))
+        each = np.arange(L)
+        # Advanced indices on both sides of a slice put their axis first: (L, n, t, p, p).
+        P[:, :, :, each, :, each] = np.einsum("lop,lij->lijop", self.Ts, Ks)
+        return P.reshape(len(X), len(Z), p * L, p * L)
+
+
+def _scaled(operator: BlockOperator, weight: float) -> BlockOperator | None:
+    """Multiple of a structured operator that keeps its structure, or None where there is no such form."""
+    if isinstance(operator, LowRankKroneckerOperator):
+        return LowRankKroneckerOperator(operator.Phi, operator.Psi, weight * operator.output)
+    if isinstance(operator, KroneckerOperator):
+        return KroneckerOperator(operator.gram, weight * operator.output)
+    if isinstance(operator, LowRankOperator) and weight >= 0:
+        metric = None if operator.metric is None else weight * operator.metric
+        Q = np.sqrt(weight) * operator.Q
+        return LowRankOperator(operator.Phi, operator.Psi, Q, operator.n_outputs, metric)
+    return None
+
+
+def _kronecker_terms(operator: BlockOperator) -> tuple[Array, Array] | None:
+    """Factors (L, n, t) and (L, p, p) of a sum of Kronecker products, or None for another structure."""
+    if isinstance(operator, SumOfKroneckersOperator):
+        return operator.Ks, operator.Ts
+    if isinstance(operator, KroneckerOperator):
+        return operator.gram[None], operator.output[None]
+    return None
+
+
+def _products_of_terms(first: BlockOperator, second: BlockOperator) -> SumOfKroneckersOperator | None:
+    """Blockwise product of two sums of Kronecker products, which is the sum over pairs of their terms."""
+    a, b = _kronecker_terms(first), _kronecker_terms(second)
+    if a is None or b is None or len(a[0]) * len(b[0]) > MOST_PRODUCT_TERMS:
+        return None
+    (Ks, Ts), (Hs, Ss) = a, b
+    n, t, p = first.n_rows, first.n_columns, first.n_outputs
+    return SumOfKroneckersOperator(
+        (Ks[:, None] * Hs).reshape(-1, n, t),
+        (Ts[:, None] * Ss).reshape(-1, p, p),
+    )
+
+
+class HadamardKernel(OperatorValuedKernel):
+    """K(x, z) = K_1(x, z) * K_2(x, z), entry by entry; also written ``a * b``.
+
+    Psd when both factors are (Schur's product theorem).
+
+    Parameters
+    ----------
+    first, second : OperatorValuedKernel
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> a = SeparableKernel("linear", 2.0 * np.eye(2))
+    >>> (a * a).blocks(np.ones((1, 3)))[0, 0]
+    array([[36.,  0.],
+           [ 0., 36.]])
+    """
+
+    def __init__(self, first: OperatorValuedKernel, second: OperatorValuedKernel) -> None:
+        _check_outputs([first, second])
+        self.first, self.second = first, second
+
+    def __repr__(self) -> str:
+        return f"({self.first!r}) * ({self.second!r})"
+
+    @property
+    def n_outputs(self) -> int:
+        """Number p of outputs."""
+        return self.first.n_outputs
+
+    @property
+    def guaranteed_psd(self) -> bool:
+        """Whether theory promises a psd Gram matrix: both factors do."""
+        return self.first.guaranteed_psd and self.second.guaranteed_psd
+
+    def __call__(self, X: ArrayLike, Z: ArrayLike | None = None) -> BlockOperator:
+        """Lazy block Gram matrix; a Kronecker product, or a sum of them, when both factors are."""
+        first, second = self.first(X, Z), self.second(X, Z)
+        if isinstance(first, KroneckerOperator) and isinstance(second, KroneckerOperator):
+            return KroneckerOperator(first.gram * second.gram, first.output * second.output)
+        products = _products_of_terms(first, second)
+        return HadamardOperator(first, second) if products is None else products
+
+    def diag(self, X: ArrayLike) -> Array:
+        """Values K(x_i, x_i), shape (n, p, p)."""
+        return self.first.diag(X) * self.second.diag(X)

@@ -1,0 +1,127 @@
+"""What every operator-valued kernel offers, and the algebra between kernels."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable
+from numbers import Real
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from entangled_kernels.linalg import BlockOperator
+
+__all__ = [
+    "OperatorValuedKernel",
+    "as_points",
+    "diagonal_in_chunks",
+    "frozen_array",
+    "lowest_gram_eigenvalue",
+]
+
+Array = NDArray[np.float64]
+
+
+def as_points(X: ArrayLike, name: str = "X") -> Array:
+    """Rows of points as a float matrix."""
+    array = np.asarray(X, dtype=np.float64)
+    if array.ndim != 2:
+        raise ValueError(
+            f"{name} must be a matrix with one point per row, got shape {array.shape}; "
+            f"use {name}.reshape(-1, 1) for points on a line."
+        )
+    return array
+
+
+def frozen_array(value: ArrayLike, name: str, ndim: int) -> Array:
+    """Copy to a read-only float array, so that a kernel never changes under the model that uses it."""
+    if np.iscomplexobj(value):
+        raise ValueError(f"{name} must be real: kernels are real-valued (linalg takes complex matrices).")
+    array = np.array(value, dtype=np.float64)
+    if array.ndim != ndim:
+        raise ValueError(f"{name} must have {ndim} dimensions, got shape {array.shape}.")
+    if not np.isfinite(array).all():
+        raise ValueError(f"{name} must be finite, but holds NaN or infinity.")
+    array.setflags(write=False)
+    return array
+
+
+def diagonal_in_chunks(blocks: Callable[[Array, Array], Array], points: Array, chunk: int = 32) -> Array:
+    """Values K(x_i, x_i) of an unstructured kernel, from square pieces along the Gram matrix's diagonal."""
+    pieces = (points[start : start + chunk] for start in range(0, len(points), chunk))
+    return np.concatenate([np.einsum("iiop->iop", blocks(piece, piece)) for piece in pieces])
+
+
+def lowest_gram_eigenvalue(operator: BlockOperator) -> tuple[float, float]:
+    """Lowest and largest absolute eigenvalue of a square block operator, from its dense form."""
+    G = operator.to_dense()
+    eigenvalues = np.linalg.eigvalsh((G + G.T) / 2)
+    return float(eigenvalues[0]), float(np.abs(eigenvalues).max())
+
+
+class OperatorValuedKernel(ABC):
+    """A kernel K(x, z) with values in the p x p matrices.
+
+    Kernels are immutable and hold no training data. ``kernel(X, Z)`` gives the block Gram matrix as a lazy
+    operator of shape (n*p, t*p), row index ``sample * p + output``. Kernels add (``+``), multiply blockwise
+    (``*``) and scale (``2.0 * kernel``).
+
+    A new kernel writes `n_outputs` and `__call__`; the rest follows, and may be written again where
+    structure makes it cheaper.
+    """
+
+    @property
+    @abstractmethod
+    def n_outputs(self) -> int:
+        """Number p of outputs."""
+
+    @property
+    def guaranteed_psd(self) -> bool:
+        """Whether theory promises a psd Gram matrix on every sample; False means that data must tell."""
+        return False
+
+    @abstractmethod
+    def __call__(self, X: ArrayLike, Z: ArrayLike | None = None) -> BlockOperator:
+        """Lazy block Gram matrix between the rows of X and of Z (of X itself when Z is None)."""
+
+    def blocks(self, X: ArrayLike, Z: ArrayLike | None = None) -> Array:
+        """Values K(x_i, z_j), shape (n, t, p, p)."""
+        return self(X, Z).blocks()
+
+    def diag(self, X: ArrayLike) -> Array:
+        """Values K(x_i, x_i), shape (n, p, p)."""
+        return self(X).diagonal_blocks()
+
+    def is_psd(self, X: ArrayLike, tol: float = 1e-9) -> bool:
+        """Whether the Gram matrix on X has no eigenvalue below ``-tol`` times its largest absolute one.
+
+        Computed from the numbers, O((n p)^3) unless the kernel has structure, and so a statement about X:
+        one sample with a negative eigenvalue proves the kernel indefinite (a kernel of a Krein space),
+        while no finite sample proves it psd.
+        """
+        lowest, scale = lowest_gram_eigenvalue(self(X))
+        return lowest >= -tol * scale
+
+    def __add__(self, other: Any) -> OperatorValuedKernel:
+        from .algebra import SumKernel
+
+        if not isinstance(other, OperatorValuedKernel):
+            return NotImplemented
+        return SumKernel([self, other])
+
+    def __radd__(self, other: Any) -> OperatorValuedKernel:
+        # The builtin sum starts from zero.
+        return self if isinstance(other, int) and other == 0 else NotImplemented
+
+    def __mul__(self, other: Any) -> OperatorValuedKernel:
+        from .algebra import HadamardKernel, SumKernel
+
+        if isinstance(other, OperatorValuedKernel):
+            return HadamardKernel(self, other)
+        if isinstance(other, Real):
+            return SumKernel([self], weights=[float(other)])
+        return NotImplemented
+
+    def __rmul__(self, other: Any) -> OperatorValuedKernel:
+        return self.__mul__(other) if isinstance(other, Real) else NotImplemented

@@ -1,0 +1,208 @@
+"""Kernels in Kraus form: every kernel that is linear and completely positive in phi(x) phi(z)^T."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from entangled_kernels.linalg import (
+    BlockOperator,
+    LowRankOperator,
+    choi_from_kraus,
+    is_ppt,
+    kraus_from_choi,
+    kraus_to_stacked,
+    nearest_kronecker,
+    negativity,
+    operator_schmidt,
+)
+
+from .base import OperatorValuedKernel, as_points, frozen_array
+from .diagnosis import EntanglementReport, entanglement_report
+from .partial_trace import PartialTraceKernel
+from .scalar import FeatureKernel, feature_rows
+from .separable import SeparableKernel
+
+__all__ = ["KrausKernel"]
+
+Array = NDArray[np.float64]
+
+
+class KrausKernel(OperatorValuedKernel):
+    """K(x, z) = sum_i M_i phi(x) phi(z)^T M_i^T + phi(x)^T A phi(z) I_p.
+
+    Parameters
+    ----------
+    kraus : array of shape (r, p, m)
+        Kraus operators M_i.
+    feature_map : fitted transformer, optional
+        Gives the m features phi(x); identity when None.
+    metric : array of shape (m, m), optional
+        Psd matrix A; no such term when None.
+
+    Notes
+    -----
+    The kernel is fixed by the psd matrix D = kron(A, I_p) + sum_i vec(M_i) vec(M_i)^T (`choi`). Questions
+    about entanglement are answered on D, in O((m p)^3) time and O((m p)^2) memory, whatever the sample.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> kernel = KrausKernel(np.eye(2)[None])  # K(x, z) = x z^T
+    >>> kernel.blocks(np.array([[1.0, 2.0]]), np.array([[3.0, 4.0]]))[0, 0]
+    array([[3., 4.],
+           [6., 8.]])
+    >>> kernel.entanglement().entangled
+    True
+    """
+
+    def __init__(self, kraus: ArrayLike, feature_map: Any = None, metric: ArrayLike | None = None) -> None:
+        self.kraus = frozen_array(kraus, "kraus", 3)
+        self.feature_map = feature_map
+        self.metric = None if metric is None else frozen_array(metric, "metric", 2)
+        m = self.n_features
+        if self.metric is None:
+            return
+        if self.metric.shape != (m, m) or not np.allclose(self.metric, self.metric.T):
+            raise ValueError(
+                f"metric must be symmetric of shape {(m, m)} to match kraus of shape {self.kraus.shape}, "
+                f"got shape {self.metric.shape}."
+            )
+        lowest = float(np.linalg.eigvalsh(self.metric)[0])
+        if lowest < -1e-8 * np.abs(self.metric).max():
+            raise ValueError(f"metric must be positive semidefinite, but has eigenvalue {lowest:.3g}.")
+
+    def __repr__(self) -> str:
+        r, p, m = self.kraus.shape
+        metric = "" if self.metric is None else " + metric"
+        return f"KrausKernel({r} operators of shape {(p, m)}{metric}, {self.feature_map!r})"
+
+    @property
+    def n_outputs(self) -> int:
+        """Number p of outputs."""
+        return int(self.kraus.shape[1])
+
+    @property
+    def n_features(self) -> int:
+        """Number m of features."""
+        return int(self.kraus.shape[2])
+
+    @property
+    def guaranteed_psd(self) -> bool:
+        """True: a kernel in Kraus form is psd."""
+        return True
+
+    @cached_property
+    def choi(self) -> Array:
+        """The matrix D of shape (m*p, m*p), row index ``feature * p + output``."""
+        D = choi_from_kraus(self.kraus)
+        if self.metric is not None:
+            D = D + np.kron(self.metric, np.eye(self.n_outputs))
+        D.setflags(write=False)
+        return D
+
+    def __call__(self, X: ArrayLike, Z: ArrayLike | None = None) -> BlockOperator:
+        """Lazy block Gram matrix of low rank."""
+        Phi = self._features(X, "X")
+        Psi = Phi if Z is None else self._features(Z, "Z")
+        return LowRankOperator(Phi, Psi, kraus_to_stacked(self.kraus), self.n_outputs, self.metric)
+
+    def diag(self, X: ArrayLike) -> Array:
+        """Values K(x_i, x_i), shape (n, p, p)."""
+        return self(X).diagonal_blocks()
+
+    def is_psd(self, X: ArrayLike, tol: float = 1e-9) -> bool:
+        """Return True for every X: a kernel in Kraus form is psd."""
+        self._features(X, "X")
+        return True
+
+    def _features(self, X: ArrayLike, name: str) -> Array:
+        Phi = feature_rows(self.feature_map, as_points(X, name))
+        if Phi.shape[1] != self.n_features:
+            raise ValueError(
+                f"{name} has {Phi.shape[1]} features after the feature map, but kraus of shape "
+                f"{self.kraus.shape} needs {self.n_features}."
+            )
+        return Phi
+
+    @cached_property
+    def _support(self) -> tuple[Array, tuple[int, int]]:
+        """D on the span of the operators' rows, and its dimensions (m', p).
+
+        A few operators see at most r*p of the m features. In an orthonormal basis of their span D has the
+        same trace, Schmidt values and nonzero eigenvalues of the partial transpose.
+        """
+        r, p, m = self.kraus.shape
+        if self.metric is not None or r * p >= m:
+            return self.choi, (m, p)
+        _, _, basis = np.linalg.svd(self.kraus.reshape(r * p, m), full_matrices=False)
+        return choi_from_kraus(self.kraus @ basis.T), (len(basis), p)
+
+    def is_ppt(self, tol: float = 1e-10) -> bool:
+        """Whether the partial transpose of D is psd; False proves that the kernel is entangled.
+
+        True proves nothing, except in dimensions 2 x 2 and 2 x 3.
+        """
+        return bool(is_ppt(*self._support, tol))
+
+    def negativity(self) -> float:
+        """Sum of the absolute negative eigenvalues of the partial transpose of D / trace(D)."""
+        D, dims = self._support
+        return float(negativity(D, dims) / np.trace(D))
+
+    def schmidt_values(self) -> Array:
+        """Operator-Schmidt values of D in decreasing order; one nonzero value means separable."""
+        values = operator_schmidt(*self._support).values
+        missing = min(self.n_features, self.n_outputs) ** 2 - len(values)
+        return np.pad(values, (0, missing))
+
+    def nearest_separable(self) -> SeparableKernel:
+        """Separable kernel phi(x)^T B phi(z) C whose matrix kron(B, C) is nearest to D in Frobenius norm."""
+        B, C = nearest_kronecker(self.choi, (self.n_features, self.n_outputs))
+        scale = np.trace(B) / self.n_features
+        return SeparableKernel(
+            FeatureKernel(self.feature_map, (B + B.T) / (2 * scale)), scale * (C + C.T) / 2
+        )
+
+    def entanglement(self) -> EntanglementReport:
+        """Report on what is proven about the entanglement of this kernel, with a one-sentence verdict."""
+        D, dims = self._support
+        report = entanglement_report(D, dims)
+        if dims[0] == self.n_features:
+            return report
+        # Features outside the span add zeros to the spectrum of the partial transpose.
+        lowest = min(report.lowest_eigenvalue, 0.0)
+        return replace(report, dims=(self.n_features, self.n_outputs), lowest_eigenvalue=lowest)
+
+    def compressed(self, tol: float = 1e-12) -> KrausKernel:
+        """Return the same kernel with as few Kraus operators as the rank of D, and no metric."""
+        return KrausKernel(kraus_from_choi(self.choi, self.n_outputs, tol), self.feature_map)
+
+    def to_partial_trace(self) -> PartialTraceKernel:
+        """Partial-trace form, with P = kron(I_p, A phi(x) phi(z)^T) + sum_i kron(M_i phi phi^T M_i^T, e e^T).
+
+        e is the first unit vector of the traced space, so that its block traces give the Kraus sum.
+        """
+        operator = _KrausAsPartialTrace(self.kraus, self.metric)
+        return PartialTraceKernel(operator, self.n_outputs, self.feature_map, guaranteed_psd=True)
+
+
+class _KrausAsPartialTrace:
+    """The operator P of `KrausKernel.to_partial_trace`; a class, so that kernels can be pickled."""
+
+    def __init__(self, kraus: Array, metric: Array | None) -> None:
+        self.kraus, self.metric = kraus, metric
+
+    def __call__(self, Phi: Array, Psi: Array) -> Array:
+        r, p, m = self.kraus.shape
+        Q = kraus_to_stacked(self.kraus).reshape(m, p * r)
+        left, right = (Phi @ Q).reshape(-1, p, r), (Psi @ Q).reshape(-1, p, r)
+        P = np.zeros((len(Phi), len(Psi), p, m, p, m))
+        P[:, :, :, 0, :, 0] = np.einsum("iok,jqk->ijoq", left, right, optimize=True)
+        if self.metric is not None:
+            P += np.einsum("oq,ia,jb->ijoaqb", np.eye(p), Phi @ self.metric, Psi, optimize=True)
+        return P.reshape(len(Phi), len(Psi), p * m, p * m)

@@ -1,0 +1,178 @@
+"""Scalar kernels: whatever scikit-learn accepts, evaluated on matrices.
+
+Three kinds are told apart: a name or a function of two rows (`sklearn.metrics.pairwise.pairwise_kernels`),
+a `sklearn.gaussian_process.kernels.Kernel`, and a `MatrixKernel`, which is called once with two matrices.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.gaussian_process.kernels import Kernel as GaussianProcessKernel
+from sklearn.metrics.pairwise import PAIRWISE_KERNEL_FUNCTIONS, pairwise_kernels
+
+__all__ = [
+    "ExponentialDot",
+    "FeatureKernel",
+    "MatrixKernel",
+    "ScalarKernel",
+    "check_scalar_kernel",
+    "feature_rows",
+    "is_guaranteed_psd",
+    "scalar_diagonal",
+    "scalar_gram",
+]
+
+Array = NDArray[np.float64]
+
+# scikit-learn's names whose Gram matrix is psd on every sample ("sigmoid" and "additive_chi2" are not;
+# "poly" depends on its parameters and is decided in `is_guaranteed_psd`).
+PSD_NAMES = frozenset({"linear", "rbf", "laplacian", "chi2", "cosine"})
+DIAGONAL_CHUNK = 256
+
+
+class MatrixKernel:
+    """A scalar kernel that is called once with two matrices; write `gram` and it is usable everywhere.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> class Minimum(MatrixKernel):
+    ...     guaranteed_psd = True
+    ...     def gram(self, X, Z):
+    ...         return np.minimum(X, Z.T)
+    >>> Minimum().gram(np.array([[1.0], [2.0]]), np.array([[1.5]]))
+    array([[1. ],
+           [1.5]])
+    """
+
+    guaranteed_psd = False
+
+    def gram(self, X: Array, Z: Array) -> Array:
+        """Gram matrix of shape (n, t)."""
+        raise NotImplementedError("A MatrixKernel must write gram(X, Z), an array of shape (n, t).")
+
+
+class ExponentialDot(MatrixKernel):
+    """The kernel exp(<x, z>).
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> ExponentialDot().gram(np.zeros((1, 2)), np.ones((1, 2)))
+    array([[1.]])
+    """
+
+    guaranteed_psd = True
+
+    def gram(self, X: Array, Z: Array) -> Array:
+        """Gram matrix of shape (n, t)."""
+        return np.exp(X @ Z.T)
+
+
+class FeatureKernel(MatrixKernel):
+    """The kernel phi(x)^T A phi(z) of a fitted feature map, with psd A; A = None is the identity.
+
+    Parameters
+    ----------
+    feature_map : fitted transformer or None
+        None means phi(x) = x.
+    metric : array of shape (m, m), optional
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> FeatureKernel(None, np.diag([1.0, 2.0])).gram(np.eye(2), np.ones((1, 2)))
+    array([[1.],
+           [2.]])
+    """
+
+    guaranteed_psd = True
+
+    def __init__(self, feature_map: Any = None, metric: Array | None = None) -> None:
+        self.feature_map = feature_map
+        self.metric = metric
+
+    def factors(self, X: Array, Z: Array | None) -> tuple[Array, Array]:
+        """Thin factors of the Gram matrix, shapes (n, m) and (t, m)."""
+        Phi = feature_rows(self.feature_map, X)
+        Psi = Phi if Z is None else feature_rows(self.feature_map, Z)
+        if self.metric is None:
+            return Phi, Psi
+        eigenvalues, vectors = np.linalg.eigh(self.metric)
+        root = vectors * np.sqrt(np.clip(eigenvalues, 0.0, None))
+        left = Phi @ root
+        return left, left if Psi is Phi else Psi @ root
+
+    def gram(self, X: Array, Z: Array) -> Array:
+        """Gram matrix of shape (n, t)."""
+        Phi, Psi = self.factors(X, Z)
+        return Phi @ Psi.T
+
+
+# str | MatrixKernel | GaussianProcessKernel | Callable[..., float]; scikit-learn has no types to name.
+ScalarKernel = Any
+
+
+def feature_rows(feature_map: Any, X: Array) -> Array:
+    """Rows phi(x_i) of a fitted transformer, or X itself when there is none."""
+    if feature_map is None:
+        return np.asarray(X, dtype=np.float64)
+    Phi = feature_map.transform(X)
+    if hasattr(Phi, "toarray"):
+        Phi = Phi.toarray()
+    return np.asarray(Phi, dtype=np.float64)
+
+
+def check_scalar_kernel(kernel: Any, params: dict[str, Any]) -> None:
+    """Raise an error that names the argument when the kernel or its parameters cannot be used."""
+    if isinstance(kernel, str):
+        if kernel not in PAIRWISE_KERNEL_FUNCTIONS:
+            names = ", ".join(sorted(PAIRWISE_KERNEL_FUNCTIONS))
+            raise ValueError(
+                f"kernel={kernel!r} is not a scalar kernel; use one of {names}, a kernel of "
+                "sklearn.gaussian_process.kernels, a MatrixKernel, or a function of two rows."
+            )
+    elif not isinstance(kernel, MatrixKernel) and not callable(kernel):
+        raise TypeError(f"kernel must be a name, a kernel object or a function of two rows, got {kernel!r}.")
+    elif params and isinstance(kernel, MatrixKernel | GaussianProcessKernel):
+        raise TypeError(f"{type(kernel).__name__} takes its own parameters; got also {sorted(params)}.")
+
+
+def is_guaranteed_psd(kernel: ScalarKernel, params: dict[str, Any]) -> bool:
+    """Whether theory promises a psd Gram matrix on every sample; False means unknown, not indefinite."""
+    if isinstance(kernel, MatrixKernel):
+        return bool(kernel.guaranteed_psd)
+    if isinstance(kernel, GaussianProcessKernel):
+        return True
+    if kernel in ("poly", "polynomial"):
+        degree, coef0, gamma = params.get("degree", 3), params.get("coef0", 1), params.get("gamma")
+        return float(degree).is_integer() and coef0 >= 0 and (gamma is None or gamma >= 0)
+    gamma = params.get("gamma")
+    return isinstance(kernel, str) and kernel in PSD_NAMES and (gamma is None or gamma >= 0)
+
+
+def scalar_gram(kernel: ScalarKernel, X: Array, Z: Array | None, params: dict[str, Any]) -> Array:
+    """Gram matrix k(x_i, z_j) of shape (n, t); Z = None means X."""
+    if isinstance(kernel, MatrixKernel):
+        return np.asarray(kernel.gram(X, X if Z is None else Z), dtype=np.float64)
+    if isinstance(kernel, GaussianProcessKernel):
+        # Distinct samples of a white-noise kernel are independent even at equal inputs, so the one-argument
+        # call, which adds the noise to the diagonal, is kept for the Gram matrix of one sample.
+        return np.asarray(kernel(X) if Z is None else kernel(X, Z), dtype=np.float64)
+    return np.asarray(pairwise_kernels(X, Z, metric=kernel, **params), dtype=np.float64)
+
+
+def scalar_diagonal(kernel: ScalarKernel, X: Array, params: dict[str, Any]) -> Array:
+    """Values k(x_i, x_i), shape (n,), without the n x n Gram matrix."""
+    if isinstance(kernel, GaussianProcessKernel):
+        return np.asarray(kernel.diag(X), dtype=np.float64)
+    if isinstance(kernel, str) and kernel in ("rbf", "laplacian"):
+        return np.ones(len(X))
+    if kernel == "linear":
+        return np.asarray(np.einsum("ij,ij->i", X, X))
+    starts = range(0, len(X), DIAGONAL_CHUNK)
+    chunks = (X[start : start + DIAGONAL_CHUNK] for start in starts)
+    return np.concatenate([np.diagonal(scalar_gram(kernel, chunk, None, params)) for chunk in chunks])

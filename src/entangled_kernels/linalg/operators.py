@@ -1,0 +1,252 @@
+"""Lazy block Gram matrices: SciPy linear operators that keep the structure of an operator-valued kernel.
+
+A block operator stands for the matrix of shape (n*p, t*p) whose p x p block (i, j) is K(x_i, z_j); its row
+index is ``sample * p + output``. A subclass writes its products, its adjoint and `block_rows`, the blocks of
+some rows; dense matrices, blocks and diagonals follow from these.
+"""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.sparse.linalg import LinearOperator
+
+__all__ = [
+    "BlockOperator",
+    "DenseOperator",
+    "FunctionOperator",
+    "HadamardOperator",
+    "SumOperator",
+]
+
+AnyArray = NDArray[Any]
+
+# Row chunks of unstructured operators hold about this many numbers (32 MB in double precision).
+CHUNK_NUMBERS = 2**22
+
+
+class BlockOperator(LinearOperator):
+    """A matrix of shape (n*p, t*p) made of p x p blocks, known by its products.
+
+    Parameters
+    ----------
+    n_rows, n_columns : int
+        Numbers n and t of block rows and block columns.
+    n_outputs : int
+        Size p of a block.
+    dtype : dtype
+    """
+
+    def __init__(self, n_rows: int, n_columns: int, n_outputs: int, dtype: Any) -> None:
+        self.n_rows = n_rows
+        self.n_columns = n_columns
+        self.n_outputs = n_outputs
+        super().__init__(np.dtype(dtype), (n_rows * n_outputs, n_columns * n_outputs))
+
+    @abstractmethod
+    def block_rows(self, rows: slice) -> AnyArray:
+        """Blocks of some rows, shape (len(rows), t, p, p)."""
+
+    def blocks(self) -> AnyArray:
+        """All blocks, shape (n, t, p, p); this allocates n*t*p^2 numbers."""
+        return self.block_rows(slice(0, self.n_rows))
+
+    def to_dense(self) -> AnyArray:
+        """Form the whole matrix, shape (n*p, t*p); this allocates n*t*p^2 numbers."""
+        return self.blocks().swapaxes(1, 2).reshape(self.shape)  # (n, p, t, p)
+
+    def diagonal_blocks(self) -> AnyArray:
+        """Blocks (i, i), shape (min(n, t), p, p)."""
+        n = min(self.n_rows, self.n_columns)
+        parts = []
+        for rows in self._row_chunks():
+            stop = min(rows.stop, n)
+            if rows.start < stop:
+                at = np.arange(rows.start, stop)
+                parts.append(self.block_rows(slice(rows.start, stop))[at - rows.start, at])
+        return np.concatenate(parts)
+
+    def _row_chunks(self) -> Iterator[slice]:
+        step = max(1, CHUNK_NUMBERS // max(1, self.n_columns * self.n_outputs**2))
+        for start in range(0, self.n_rows, step):
+            yield slice(start, min(start + step, self.n_rows))
+
+    def _matmat(self, V: AnyArray) -> AnyArray:
+        p, c = self.n_outputs, V.shape[1]
+        out = np.empty((self.n_rows, p, c), dtype=np.result_type(self.dtype, V.dtype))
+        for rows in self._row_chunks():
+            blocks = self.block_rows(rows).swapaxes(1, 2)  # (b, p, t, p)
+            flat = blocks.reshape(-1, self.n_columns * p) @ V
+            out[rows] = flat.reshape(-1, p, c)
+        return out.reshape(self.n_rows * p, c)
+
+    def _matvec(self, v: AnyArray) -> AnyArray:
+        return self._matmat(v.reshape(-1, 1))
+
+    def _rmatmat(self, V: AnyArray) -> AnyArray:
+        product: AnyArray = self._adjoint()._matmat(V)
+        return product
+
+    def _rmatvec(self, v: AnyArray) -> AnyArray:
+        return self._rmatmat(v.reshape(-1, 1))
+
+    @abstractmethod
+    def _adjoint(self) -> BlockOperator: ...
+
+
+class DenseOperator(BlockOperator):
+    """A block matrix that is already formed, from its blocks (n, t, p, p).
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> DenseOperator(np.ones((3, 4, 2, 2))).shape
+    (6, 8)
+    """
+
+    def __init__(self, blocks: AnyArray) -> None:
+        n, t, p, _ = blocks.shape
+        super().__init__(n, t, p, blocks.dtype)
+        self._matrix = np.ascontiguousarray(blocks.swapaxes(1, 2)).reshape(n * p, t * p)
+
+    def block_rows(self, rows: slice) -> AnyArray:
+        """Blocks of some rows, shape (len(rows), t, p, p)."""
+        p = self.n_outputs
+        return self._matrix.reshape(self.n_rows, p, self.n_columns, p)[rows].swapaxes(1, 2)
+
+    def _matmat(self, V: AnyArray) -> AnyArray:
+        product: AnyArray = self._matrix @ V
+        return product
+
+    def _adjoint(self) -> DenseOperator:
+        return DenseOperator(self.blocks().transpose(1, 0, 3, 2).conj())
+
+
+class FunctionOperator(BlockOperator):
+    """A block matrix without structure, computed some rows at a time when it is asked for.
+
+    Parameters
+    ----------
+    block_rows : callable
+        ``block_rows(rows)`` for a slice gives the blocks of these rows, shape (len(rows), t, p, p).
+    block_columns : callable
+        The same for columns, shape (n, len(columns), p, p).
+    n_rows, n_columns, n_outputs : int
+    dtype : dtype, default=float
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> x = np.arange(3.0)
+    >>> operator = FunctionOperator(
+    ...     lambda rows: np.multiply.outer(x[rows], x)[:, :, None, None],
+    ...     lambda columns: np.multiply.outer(x, x[columns])[:, :, None, None], 3, 3, 1)
+    >>> operator @ np.ones(3)
+    array([0., 3., 6.])
+    """
+
+    def __init__(
+        self,
+        block_rows: Callable[[slice], AnyArray],
+        block_columns: Callable[[slice], AnyArray],
+        n_rows: int,
+        n_columns: int,
+        n_outputs: int,
+        dtype: Any = np.float64,
+    ) -> None:
+        super().__init__(n_rows, n_columns, n_outputs, dtype)
+        self._rows, self._columns = block_rows, block_columns
+
+    def block_rows(self, rows: slice) -> AnyArray:
+        """Blocks of some rows, shape (len(rows), t, p, p)."""
+        return self._rows(rows)
+
+    def _adjoint(self) -> FunctionOperator:
+        def flipped(function: Callable[[slice], AnyArray]) -> Callable[[slice], AnyArray]:
+            return lambda part: function(part).transpose(1, 0, 3, 2).conj()
+
+        return FunctionOperator(
+            flipped(self._columns),
+            flipped(self._rows),
+            self.n_columns,
+            self.n_rows,
+            self.n_outputs,
+            self.dtype,
+        )
+
+
+class SumOperator(BlockOperator):
+    """Behaves as ``sum(weight * operator.to_dense())`` over block operators of one shape.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> term = DenseOperator(np.ones((2, 2, 1, 1)))
+    >>> SumOperator([term, term], [1.0, 2.0]).to_dense()[0]
+    array([3., 3.])
+    """
+
+    def __init__(self, terms: Sequence[BlockOperator], weights: Sequence[float]) -> None:
+        first = terms[0]
+        dtype = np.result_type(*(term.dtype for term in terms))
+        super().__init__(first.n_rows, first.n_columns, first.n_outputs, dtype)
+        self.terms, self.weights = tuple(terms), tuple(weights)
+
+    def block_rows(self, rows: slice) -> AnyArray:
+        """Blocks of some rows, shape (len(rows), t, p, p)."""
+        return self._add(term.block_rows(rows) for term in self.terms)
+
+    def diagonal_blocks(self) -> AnyArray:
+        """Blocks (i, i), shape (min(n, t), p, p)."""
+        return self._add(term.diagonal_blocks() for term in self.terms)
+
+    def _add(self, arrays: Iterator[AnyArray]) -> AnyArray:
+        total: AnyArray = sum(w * array for w, array in zip(self.weights, arrays, strict=True))  # type: ignore[assignment]
+        return total
+
+    def _matmat(self, V: AnyArray) -> AnyArray:
+        return self._add(term._matmat(V) for term in self.terms)
+
+    def _adjoint(self) -> SumOperator:
+        return SumOperator([term._adjoint() for term in self.terms], np.conj(self.weights).tolist())
+
+
+class HadamardOperator(BlockOperator):
+    """Behaves as the entrywise product ``first.to_dense() * second.to_dense()``.
+
+    Notes
+    -----
+    Products form some block rows at a time, so memory stays O(t p^2) times the chunk.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> term = DenseOperator(2 * np.ones((2, 2, 1, 1)))
+    >>> HadamardOperator(term, term).to_dense()[0]
+    array([4., 4.])
+    """
+
+    def __init__(self, first: BlockOperator, second: BlockOperator) -> None:
+        if first.shape != second.shape or first.n_outputs != second.n_outputs:
+            raise ValueError(
+                f"second has shape {second.shape} with {second.n_outputs} outputs, but must match first: "
+                f"{first.shape} with {first.n_outputs} outputs."
+            )
+        dtype = np.result_type(first.dtype, second.dtype)
+        super().__init__(first.n_rows, first.n_columns, first.n_outputs, dtype)
+        self.first, self.second = first, second
+
+    def block_rows(self, rows: slice) -> AnyArray:
+        """Blocks of some rows, shape (len(rows), t, p, p)."""
+        return self.first.block_rows(rows) * self.second.block_rows(rows)
+
+    def diagonal_blocks(self) -> AnyArray:
+        """Blocks (i, i), shape (min(n, t), p, p)."""
+        return self.first.diagonal_blocks() * self.second.diagonal_blocks()
+
+    def _adjoint(self) -> HadamardOperator:
+        return HadamardOperator(self.first._adjoint(), self.second._adjoint())

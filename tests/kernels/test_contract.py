@@ -1,0 +1,98 @@
+"""What every operator-valued kernel promises, checked on every registered kernel."""
+
+import copy
+import pickle
+
+import numpy as np
+import pytest
+from scipy.sparse.linalg import LinearOperator
+
+from entangled_kernels.kernels import SeparableKernel
+from kernels.registry import INDEFINITE, KERNELS, D, P
+
+from reference.blocks import dense_from_blocks
+
+rng = np.random.default_rng(3)
+X, Z = rng.normal(size=(9, D)), rng.normal(size=(6, D))
+every_kernel = pytest.mark.parametrize("kernel", KERNELS.values(), ids=KERNELS.keys())
+CLOSE = {"rtol": 1e-10, "atol": 1e-10}
+
+
+@pytest.mark.parametrize("name", KERNELS)
+def test_psd_or_declared_indefinite(name):
+    kernel = KERNELS[name]
+    points = np.vstack([X, 0.1 * Z])
+    eigenvalues = np.linalg.eigvalsh(dense_from_blocks(kernel.blocks(points)))
+    psd = eigenvalues[0] >= -1e-10 * eigenvalues[-1]
+    assert psd == (name not in INDEFINITE)
+    assert kernel.is_psd(points) == psd
+    if name in INDEFINITE:
+        assert not kernel.guaranteed_psd
+
+
+@every_kernel
+def test_exchanging_the_points_transposes_the_block(kernel):
+    np.testing.assert_allclose(kernel.blocks(X, Z), kernel.blocks(Z, X).transpose(1, 0, 3, 2), **CLOSE)
+
+
+@every_kernel
+def test_lazy_equals_dense_and_blocks(kernel):
+    operator, blocks = kernel(X, Z), kernel.blocks(X, Z)
+    assert isinstance(operator, LinearOperator)
+    assert blocks.shape == (9, 6, P, P)
+    assert kernel.n_outputs == P
+    dense = dense_from_blocks(blocks)
+    np.testing.assert_allclose(operator.to_dense(), dense, **CLOSE)
+    V = rng.normal(size=(6 * P, 4))
+    np.testing.assert_allclose(operator @ V, dense @ V, **CLOSE)
+    W = rng.normal(size=(9 * P, 4))
+    np.testing.assert_allclose(operator.T @ W, dense.T @ W, **CLOSE)
+
+
+@every_kernel
+def test_every_block_is_the_kernel_of_its_pair(kernel):
+    blocks = kernel.blocks(X, Z)
+    for i, j in [(0, 0), (3, 5), (8, 2)]:
+        np.testing.assert_allclose(kernel.blocks(X[i : i + 1], Z[j : j + 1])[0, 0], blocks[i, j], **CLOSE)
+
+
+@every_kernel
+def test_one_sample_and_diagonal(kernel):
+    blocks = kernel.blocks(X)
+    np.testing.assert_allclose(blocks, kernel.blocks(X, X), **CLOSE)
+    diagonal = blocks[np.arange(9), np.arange(9)]
+    np.testing.assert_allclose(kernel.diag(X), diagonal, **CLOSE)
+    np.testing.assert_allclose(kernel(X).diagonal_blocks(), diagonal, **CLOSE)
+
+
+@every_kernel
+@pytest.mark.parametrize("other", ["separable rbf", "kraus", "transformable coordinates"])
+def test_sums_and_products(kernel, other):
+    second = KERNELS[other]
+    A, B = kernel.blocks(X, Z), second.blocks(X, Z)
+    np.testing.assert_allclose((kernel + second).blocks(X, Z), A + B, **CLOSE)
+    np.testing.assert_allclose((kernel * second).blocks(X, Z), A * B, **CLOSE)
+    np.testing.assert_allclose((0.5 * kernel).blocks(X, Z), 0.5 * A, **CLOSE)
+    np.testing.assert_allclose(sum([kernel, second]).blocks(X, Z), A + B, **CLOSE)
+    mixed = kernel * 2.0 + -1.5 * (second + kernel)
+    np.testing.assert_allclose(mixed.blocks(X, Z), 0.5 * A - 1.5 * B, **CLOSE)
+    np.testing.assert_allclose((kernel + second).diag(X), kernel.diag(X) + second.diag(X), **CLOSE)
+    if kernel.guaranteed_psd and second.guaranteed_psd:
+        assert (kernel + second).guaranteed_psd
+        assert (kernel * second).is_psd(X)
+
+
+@every_kernel
+def test_copies_and_pickles(kernel):
+    for twin in (copy.deepcopy(kernel), pickle.loads(pickle.dumps(kernel))):
+        np.testing.assert_array_equal(twin.blocks(X, Z), kernel.blocks(X, Z))
+    assert repr(kernel)
+
+
+def test_arrays_are_copied_and_read_only():
+    T = np.eye(P)
+    kernel = SeparableKernel("linear", T)
+    T[0, 0] = 5.0
+    assert kernel.T[0, 0] == 1.0
+    with pytest.raises(ValueError, match="read-only"):
+        kernel.T[0, 0] = 2.0
