@@ -49,7 +49,10 @@ class GeneralizationBound:
 
 
 def rkhs_norm(estimator: Any) -> float:
-    """Norm sqrt(c^T G c) of a fitted `OperatorValuedKernelRidge` in the space of its kernel.
+    """Norm sqrt(c^T G c) of a fitted model in the space of its kernel.
+
+    For `OperatorValuedKernelRidge`, from its dual coefficients c; for `EntangledKernelRidge` its own
+    ``rkhs_norm_``, which leaves the intercept out.
 
     Examples
     --------
@@ -59,6 +62,8 @@ def rkhs_norm(estimator: Any) -> float:
     >>> round(rkhs_norm(model), 6)
     0.833333
     """
+    if hasattr(estimator, "rkhs_norm_"):
+        return float(estimator.rkhs_norm_)
     if not hasattr(estimator, "dual_coef_"):
         raise ValueError(
             f"{type(estimator).__name__} keeps no dual coefficients to take the norm from; pass beta."

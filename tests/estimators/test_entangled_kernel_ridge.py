@@ -12,17 +12,19 @@ from sklearn.linear_model import Ridge
 from sklearn.model_selection import GridSearchCV, cross_val_score
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
+from sklearn.utils.estimator_checks import parametrize_with_checks
 
-from entangled_kernels import EntangledKernelRidge
+from entangled_kernels import EntangledKernelRidge, OperatorValuedKernelRidge
+from entangled_kernels.kernels import KrausKernel
 from entangled_kernels.solvers import SOLVERS
+from entangled_kernels.theory import generalization_bound, rademacher_bound, rkhs_norm
 
 from reference import dense
-from reference.contract import scikit_learn_checks
 
 PREDICTIONS = ("entangled", "partial_trace")
 
 
-@scikit_learn_checks(
+@parametrize_with_checks(
     [EntangledKernelRidge(prediction=prediction) for prediction in PREDICTIONS]
     + [
         EntangledKernelRidge(solver="ascent", rank=1, max_iter=20),
@@ -287,3 +289,28 @@ def test_unfitted_properties():
         _ = model.metric_
     with pytest.raises(NotFittedError):
         model.get_feature_names_out()
+
+
+@pytest.mark.parametrize("settings", [{}, {"solver": "ascent", "rank": 3, "shrinkage": 0.0, "max_iter": 20}])
+def test_kernel_object_gives_the_same_model(make_rows, settings):
+    """Ridge regression with the learned kernel as an object is the estimator itself."""
+    X, Y = make_rows(25, 4, 3)
+    features = Nystroem(gamma=0.3, n_components=10, random_state=0)
+    model = EntangledKernelRidge(features, fit_intercept=False, alpha=0.7, **settings).fit(X, Y)
+    assert isinstance(model.kernel_, KrausKernel)
+    peer = OperatorValuedKernelRidge(model.kernel_, alpha=0.7).fit(X, Y)
+    np.testing.assert_allclose(peer.predict(X[:6] + 0.2), model.predict(X[:6] + 0.2), atol=1e-8)
+    assert rkhs_norm(model) == pytest.approx(rkhs_norm(peer))
+    assert rademacher_bound(model, X=X) == pytest.approx(rademacher_bound(peer))
+    bounds = [generalization_bound(source, 0.1, X=X).total for source in (model, peer)]
+    assert bounds[0] == pytest.approx(bounds[1])
+
+
+def test_kernel_object_tells_entanglement(make_rows):
+    Phi, Y = make_rows(40, 4, 3)
+    model = EntangledKernelRidge(solver="ascent", rank=2, shrinkage=0, max_iter=50).fit(Phi, Y)
+    report = model.kernel_.entanglement()
+    assert report.entangled
+    assert not report.ppt
+    plain = EntangledKernelRidge(shrinkage=1).fit(Phi, Y).kernel_.entanglement()
+    assert plain.is_product

@@ -155,9 +155,9 @@ def test_conjugate_gradients_warn_when_they_stop_early():
 def test_errors_name_the_argument():
     with pytest.raises(ValueError, match=r"y has 2 output\(s\), but kernel has 3"):
         OperatorValuedKernelRidge(KERNELS["kraus"]).fit(X, Y[:, :2])
-    with pytest.raises(ValueError, match="The 'alpha' parameter"):
+    with pytest.raises(ValueError, match=r"alpha must be a positive number, got 0\.0"):
         OperatorValuedKernelRidge(alpha=0.0).fit(X, Y)
-    with pytest.raises(ValueError, match="The 'kernel' parameter"):
+    with pytest.raises(TypeError, match=r"kernel must be None or a kernel of .*, got 'rbf'"):
         OperatorValuedKernelRidge("rbf").fit(X, Y)
     with pytest.raises(ValueError, match="solver='low_rank' needs a kernel in Kraus form"):
         OperatorValuedKernelRidge(solver="low_rank").fit(X, Y)

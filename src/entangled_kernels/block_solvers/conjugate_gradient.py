@@ -5,8 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from entangled_kernels.linalg import BlockOperator, KroneckerOperator, SumOfKroneckersOperator
-
+from ..linalg import BlockOperator, KroneckerOperator, SumOfKroneckersOperator
 from .kronecker import KroneckerSpectrum
 
 __all__ = ["ConjugateGradientFactor", "NystroemPreconditioner", "nearest_kronecker_of_sum"]

@@ -5,8 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from entangled_kernels.linalg import BlockOperator
-
+from ..linalg import BlockOperator
 from .kronecker import krein_inverse
 from .shifted import ShiftedSystem, cholesky_limit
 

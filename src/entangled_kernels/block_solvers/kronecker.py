@@ -9,8 +9,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from entangled_kernels.linalg import KroneckerOperator, LowRankKroneckerOperator, multiple_of_identity
-
+from ..linalg import KroneckerOperator, LowRankKroneckerOperator, multiple_of_identity
 from .shifted import ShiftedSystem, cholesky_limit
 
 __all__ = ["KroneckerFactor", "KroneckerSpectrum", "LowRankKroneckerFactor", "krein_inverse"]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from entangled_kernels.linalg import LowRankOperator, kraus_from_choi, kraus_to_stacked
+from ..linalg import LowRankOperator, kraus_from_choi, kraus_to_stacked
 
 __all__ = ["LowRankFactor"]
 

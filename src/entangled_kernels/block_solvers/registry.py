@@ -9,7 +9,7 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from entangled_kernels.linalg import (
+from ..linalg import (
     BlockOperator,
     FunctionOperator,
     HadamardOperator,
@@ -17,7 +17,6 @@ from entangled_kernels.linalg import (
     LowRankKroneckerOperator,
     LowRankOperator,
 )
-
 from .conjugate_gradient import ConjugateGradientFactor
 from .dense import DenseFactor, DenseSpectrum
 from .kronecker import KroneckerFactor, KroneckerSpectrum, LowRankKroneckerFactor

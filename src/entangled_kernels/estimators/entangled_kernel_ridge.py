@@ -13,6 +13,7 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import Tags, check_array, check_consistent_length, check_random_state, get_tags
 from sklearn.utils.validation import check_is_fitted, has_fit_parameter, validate_data
 
+from ..kernels import KrausKernel
 from ..learned import LearnedKernel
 from ..moments import Moments
 from ..posterior import fit_posterior
@@ -86,6 +87,8 @@ class EntangledKernelRidge(TransformerMixin, RegressorMixin, MultiOutputMixin, B
         strongest first, of positive covariance with the targets. Built at every access.
     metric_ : ndarray of shape (m, m) or None
         The matrix A, None when it is zero. Built at every access.
+    kernel_ : KrausKernel
+        The learned kernel of these two, which tells how entangled it is: ``kernel_.entanglement()``.
     coef_ : ndarray of shape (p, m)
         The fitted model is f(x) = coef_ @ phi(x) + intercept_.
     intercept_ : ndarray of shape (p,)
@@ -97,6 +100,8 @@ class EntangledKernelRidge(TransformerMixin, RegressorMixin, MultiOutputMixin, B
         Objective, before shrinkage, at the start of the solver and after every step.
     noise_variance_ : ndarray of shape (p,)
         Estimated variance of each target about the model; see Notes.
+    rkhs_norm_ : float
+        Norm of the fitted function, less its intercept, in the space of the kernel it is predicted with.
     n_iter_ : int
     converged_ : bool
     stop_reason_ : str
@@ -270,6 +275,8 @@ class EntangledKernelRidge(TransformerMixin, RegressorMixin, MultiOutputMixin, B
         coef = factor.coefficients(alpha)[0]
         self.coef_ = problem.expand_coef(coef)
         self.intercept_ = problem.mean_y - self.coef_ @ problem.mean_phi
+        energy = np.vdot(coef, problem.targets - problem.scale[:, None] * coef) / alpha
+        self.rkhs_norm_ = float(np.sqrt(max(energy, 0.0)))
         self._posterior = fit_posterior(factor, alpha, coef)
         self.noise_variance_ = self._posterior.noise_variance
 
@@ -359,6 +366,11 @@ class EntangledKernelRidge(TransformerMixin, RegressorMixin, MultiOutputMixin, B
             config = getattr(self, "_sklearn_output_config", {})
             self._sklearn_output_config = {**config, "predict": predict}
         return self
+
+    @property
+    def kernel_(self) -> KrausKernel:
+        """The learned kernel as an object, to look at its blocks or its entanglement."""
+        return KrausKernel(self.kraus_, self.feature_map_, self.metric_)
 
     @property
     def kraus_(self) -> Array:

@@ -4,24 +4,24 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Sequence
-from numbers import Integral, Real
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator, MultiOutputMixin, RegressorMixin
 from sklearn.exceptions import ConvergenceWarning
-from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from entangled_kernels.block_solvers import SOLVERS, Factor, factorize, lowest_eigenvalue
-from entangled_kernels.kernels import OperatorValuedKernel, SeparableKernel
-from entangled_kernels.linalg import BlockOperator
+from ..block_solvers import SOLVERS, Factor, factorize, lowest_eigenvalue
+from ..kernels import OperatorValuedKernel, SeparableKernel
+from ..linalg import BlockOperator
+from .parameters import check_choice, check_integer, check_positive
 
 __all__ = ["OperatorValuedKernelRidge"]
 
 Array = NDArray[np.float64]
 
+INDEFINITE = ("error", "krein")
 INDEFINITE_TOLERANCE = 1e-8
 STD_CHUNK_NUMBERS = 2**22
 
@@ -86,15 +86,6 @@ class OperatorValuedKernelRidge(MultiOutputMixin, RegressorMixin, BaseEstimator)
     True
     """
 
-    _parameter_constraints = {  # noqa: RUF012
-        "kernel": [OperatorValuedKernel, None],
-        "alpha": [Interval(Real, 0, None, closed="neither")],
-        "solver": [StrOptions({"auto", *SOLVERS})],
-        "indefinite": [StrOptions({"error", "krein"})],
-        "tol": [Interval(Real, 0, None, closed="neither")],
-        "max_iter": [Interval(Integral, 1, None, closed="left")],
-    }
-
     def __init__(
         self,
         kernel: OperatorValuedKernel | None = None,
@@ -112,7 +103,7 @@ class OperatorValuedKernelRidge(MultiOutputMixin, RegressorMixin, BaseEstimator)
         self.tol = tol
         self.max_iter = max_iter
 
-    def fit(self, X: ArrayLike, y: ArrayLike) -> OperatorValuedKernelRidge:
+    def fit(self, X: ArrayLike, y: ArrayLike) -> Self:
         """Fit the model.
 
         Parameters
@@ -124,7 +115,7 @@ class OperatorValuedKernelRidge(MultiOutputMixin, RegressorMixin, BaseEstimator)
         -------
         self
         """
-        self._validate_params()
+        self._check_parameters()
         X, y = validate_data(self, X, y, multi_output=True, y_numeric=True, dtype=np.float64)
         y = np.asarray(y, dtype=np.float64)
         self._one_dimensional = y.ndim == 1
@@ -143,6 +134,18 @@ class OperatorValuedKernelRidge(MultiOutputMixin, RegressorMixin, BaseEstimator)
         self.residual_ = float(getattr(self._factor, "residual", 0.0))
         self.dual_coef_ = self._like_y(coefficients)
         return self
+
+    def _check_parameters(self) -> None:
+        if self.kernel is not None and not isinstance(self.kernel, OperatorValuedKernel):
+            raise TypeError(
+                f"kernel must be None or a kernel of entangled_kernels.kernels, got {self.kernel!r}; for a "
+                "scalar kernel k and p independent outputs use SeparableKernel(k, numpy.eye(p))"
+            )
+        check_positive("alpha", self.alpha)
+        check_choice("solver", self.solver, ["auto", *SOLVERS])
+        check_choice("indefinite", self.indefinite, INDEFINITE)
+        check_positive("tol", self.tol)
+        check_integer("max_iter", self.max_iter, low=1)
 
     def _resolve_kernel(self, p: int) -> OperatorValuedKernel:
         if self.kernel is None:

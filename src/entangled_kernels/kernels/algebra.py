@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from entangled_kernels.linalg import (
+from ..linalg import (
     BlockOperator,
     HadamardOperator,
     KroneckerOperator,
@@ -16,7 +16,6 @@ from entangled_kernels.linalg import (
     SumOfKroneckersOperator,
     SumOperator,
 )
-
 from .base import OperatorValuedKernel
 from .partial_trace import PartialTraceKernel
 from .scalar import scalar_gram

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from entangled_kernels.linalg import BlockOperator
+from ..linalg import BlockOperator
 
 __all__ = [
     "OperatorValuedKernel",

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from entangled_kernels.linalg import operator_schmidt, partial_transpose_eigenvalues
+from ..linalg import operator_schmidt, partial_transpose_eigenvalues
 
 __all__ = ["EntanglementReport", "entanglement_report"]
 

@@ -8,9 +8,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from entangled_kernels.linalg import BlockOperator, kraus_from_choi, kraus_from_entangler, psd_factor
-from entangled_kernels.linalg.kraus import choi_from_kraus
-
+from ..linalg import BlockOperator, kraus_from_choi, kraus_from_entangler, psd_factor
+from ..linalg.kraus import choi_from_kraus
 from .base import OperatorValuedKernel, frozen_array
 from .diagnosis import EntanglementReport
 from .kraus import KrausKernel

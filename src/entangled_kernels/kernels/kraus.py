@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from entangled_kernels.linalg import (
+from ..linalg import (
     BlockOperator,
     LowRankOperator,
     choi_from_kraus,
@@ -20,7 +20,6 @@ from entangled_kernels.linalg import (
     negativity,
     operator_schmidt,
 )
-
 from .base import OperatorValuedKernel, as_points, frozen_array
 from .diagnosis import EntanglementReport, entanglement_report
 from .partial_trace import PartialTraceKernel

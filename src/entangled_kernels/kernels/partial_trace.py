@@ -8,8 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from entangled_kernels.linalg import BlockOperator, FunctionOperator, partial_trace
-
+from ..linalg import BlockOperator, FunctionOperator, partial_trace
 from .base import OperatorValuedKernel, as_points, diagonal_in_chunks
 from .scalar import feature_rows
 

@@ -7,13 +7,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from entangled_kernels.linalg import (
+from ..linalg import (
     BlockOperator,
     KroneckerOperator,
     LowRankKroneckerOperator,
     separable_kraus,
 )
-
 from .base import OperatorValuedKernel, as_points, frozen_array
 from .scalar import (
     FeatureKernel,

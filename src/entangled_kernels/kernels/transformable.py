@@ -8,8 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from entangled_kernels.linalg import BlockOperator, FunctionOperator, psd_factor
-
+from ..linalg import BlockOperator, FunctionOperator, psd_factor
 from .base import OperatorValuedKernel, as_points, diagonal_in_chunks, frozen_array
 from .scalar import ExponentialDot, ScalarKernel, check_scalar_kernel, is_guaranteed_psd, scalar_gram
 
