@@ -48,7 +48,8 @@ def test_uncentred(make_rows, rng):
     np.testing.assert_allclose(raw.C, Phi.T @ (weight[:, None] * Phi), rtol=1e-12)
     np.testing.assert_allclose(raw.B, Phi.T @ (weight[:, None] * Y), rtol=1e-12)
     np.testing.assert_allclose(raw.V, Y.T @ (weight[:, None] * Y), rtol=1e-12)
-    assert not raw.mean.any()
+    centred = Moments.from_arrays(Phi, Y, weight).centred()
+    np.testing.assert_allclose(raw.C - centred.C, weight.sum() * np.outer(*2 * [weight @ Phi / weight.sum()]))
 
 
 @settings(max_examples=60)
@@ -120,6 +121,27 @@ def test_empty_parts_change_nothing(make_rows):
     assert (whole + empty).allclose(whole)
     assert (empty + whole).allclose(whole)
     assert (empty + empty).weight == 0
+
+
+def test_builtin_sum(make_rows):
+    Phi, Y = make_rows(10, 3, 2)
+    parts = [Moments.from_arrays(Phi[s], Y[s]) for s in (slice(4), slice(4, 10))]
+    assert sum(parts).allclose(Moments.from_arrays(Phi, Y))
+    with pytest.raises(TypeError):
+        1 + parts[0]
+
+
+def test_arrays_cannot_be_changed(make_rows):
+    with pytest.raises(ValueError, match="read-only"):
+        Moments.from_arrays(*make_rows(10, 3, 2)).C[0, 0] = 1.0
+
+
+def test_outlier_of_no_weight_costs_no_precision(rng):
+    Phi, Y = rng.normal(size=(50, 3)), rng.normal(size=(50, 2))
+    plain = Moments.from_arrays(Phi, Y)
+    Phi, Y = np.vstack([np.full((1, 3), 1e10), Phi]), np.vstack([np.full((1, 2), 1e10), Y])
+    weighted = Moments.from_arrays(Phi, Y, np.concatenate([[1e-40], np.ones(50)]))
+    np.testing.assert_allclose(weighted.scatter, plain.scatter, rtol=1e-11, atol=1e-11)
 
 
 def test_allclose_sees_differences(make_rows):

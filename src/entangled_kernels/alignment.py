@@ -104,20 +104,24 @@ class Alignment:
     are the centred alignments of the partial trace of the Gram matrix with Y Y^T and of the whole Gram
     matrix with y y^T. When rows are centred per column, E = C kron I_p, q = vec(B) and ||y||^2 = tr V.
     When they are taken as they are, the paper centres the whole Gram matrix with one mean over all its n p
-    rows: with g the grand mean of the targets and W the total weight,
+    rows. With c the grand mean of the targets, W the total weight and g = sqrt(W) * mean(phi),
 
-        q = vec(Phi^T (Y - g)),   E = Phi^T Phi kron I_p - u u^T,   u = sqrt(W / p) * mean(phi) kron 1_p
+        q = vec(Phi^T (Y - c)),   E = C kron I_p + g g^T kron J,   J = I_p - 1 1^T / p
+
+    which is Phi^T Phi kron I_p less the outer product of the mean, written without a difference.
 
     Parameters
     ----------
     mix : float
         Weight of the full term, between 0 and 1.
-    C, B : ndarray of shape (m, m) and (m, k)
-        For the partial-trace term; ``C=None`` stands for the identity.
-    E, q : ndarray of shape (m, m) and (m, k)
-        For the full term; ``E=None`` stands for the identity.
-    u : ndarray of shape (m, k) or None
+    C : ndarray of shape (m, m) or None
+        None stands for the identity.
+    B, q : ndarray of shape (m, k)
+        For the partial-trace and for the full term.
+    g : ndarray of shape (m,) or None
         None when rows are centred per column.
+    ones : ndarray of shape (k,)
+        The vector of p ones in the coordinates of the outputs, which must span it where g is given.
     norms : pair of float
         ||V||_F and ||y||^2; B, q and these may be in any unit of the targets.
     n_outputs : int
@@ -139,14 +143,14 @@ class Alignment:
         *,
         C: Array | None,
         B: Array,
-        E: Array | None,
         q: Array,
-        u: Array | None,
+        g: Array | None,
+        ones: Array,
         norms: tuple[float, float],
         n_outputs: int,
     ) -> None:
         self.mix, self.n_outputs, self.norms = mix, n_outputs, norms
-        self.C, self.B, self.E, self.q, self.u = C, B, E, q, u
+        self.C, self.B, self.q, self.g, self.ones = C, B, q, g, ones
         self._traced = _Term(B, norms[0], self._apply_C)
         self._full = _Term(q.reshape(-1, 1), norms[1], self._apply_E)
 
@@ -184,46 +188,39 @@ class Alignment:
         # The unit of the targets cancels; taking it out keeps their squares within range.
         unit = np.sqrt(energy) if energy > 0.0 else 1.0
         B, norms = B / unit, (float(np.linalg.norm(V / unit / unit)), energy / unit**2)
-        if centred:
-            return cls(mix, C=C, B=B, E=C, q=B, u=None, norms=norms, n_outputs=p)
-        return cls(
-            mix,
-            C=C,
-            B=B,
-            E=C + np.outer(weight * mean_phi, mean_phi),
-            q=B + np.outer(weight * mean_phi, (mean_y - grand_mean * ones) / unit),
-            u=np.sqrt(weight / p) * np.outer(mean_phi, ones),
-            norms=norms,
-            n_outputs=p,
-        )
+        q, g = B, None
+        if not centred:
+            q = B + np.outer(weight * mean_phi, (mean_y - grand_mean * ones) / unit)
+            g = np.sqrt(weight) * mean_phi
+        return cls(mix, C=C, B=B, q=q, g=g, ones=ones, norms=norms, n_outputs=p)
 
     def with_mix(self, mix: float) -> Alignment:
         """The same objective with another weight of the full term."""
         return Alignment(
-            mix, C=self.C, B=self.B, E=self.E, q=self.q, u=self.u, norms=self.norms, n_outputs=self.n_outputs
+            mix,
+            C=self.C,
+            B=self.B,
+            q=self.q,
+            g=self.g,
+            ones=self.ones,
+            norms=self.norms,
+            n_outputs=self.n_outputs,
         )
 
     def transformed(self, features: Array, outputs: Array, *, whitened: bool) -> Alignment:
         """The same objective for Q given in other coordinates, Q = (features kron outputs) Q'.
 
-        ``features`` is (m, m') and ``outputs`` (k, k') with orthonormal columns; ``whitened`` says that
-        features^T E features is the identity, which then costs nothing to apply.
+        ``features`` is any matrix (m, m'), ``outputs`` (k, k') has orthonormal columns; ``whitened`` says
+        that features^T C features is the identity, which then costs nothing to apply.
         """
-
-        def congruent(M: Array | None) -> Array:
-            return features.T @ (features if M is None else M @ features)
-
-        def mapped(b: Array) -> Array:
-            return features.T @ b @ outputs
-
-        same = self.C is self.E
+        C = features.T @ (features if self.C is None else self.C @ features)
         return Alignment(
             self.mix,
-            C=None if same and whitened else congruent(self.C),
-            B=mapped(self.B),
-            E=None if whitened else congruent(self.E),
-            q=mapped(self.q),
-            u=None if self.u is None else mapped(self.u),
+            C=None if whitened else C,
+            B=features.T @ self.B @ outputs,
+            q=features.T @ self.q @ outputs,
+            g=None if self.g is None else features.T @ self.g,
+            ones=self.ones @ outputs,
             norms=self.norms,
             n_outputs=self.n_outputs,
         )
@@ -232,12 +229,15 @@ class Alignment:
         return X if self.C is None else self.C @ X
 
     def _apply_E(self, X: Array) -> Array:
-        m = len(self.q)
-        EX = X if self.E is None else (self.E @ X.reshape(m, -1)).reshape(X.shape)
-        if self.u is None:
+        """E X for X (m * k, columns)."""
+        m, k = self.q.shape
+        n_columns = X.shape[1]
+        EX = X if self.C is None else (self.C @ X.reshape(m, k * n_columns)).reshape(X.shape)
+        if self.g is None:
             return EX
-        u = self.u.reshape(-1)  # (m * k,)
-        return EX - np.outer(u, u @ X)
+        along = np.tensordot(self.g, X.reshape(m, k, n_columns), axes=1)  # (k, columns)
+        along = along - np.outer(self.ones, self.ones @ along) / self.n_outputs
+        return EX + np.multiply.outer(self.g, along).reshape(X.shape)
 
     def evaluate(self, Q: Array) -> Evaluation:
         """Objective, terms and gradient at Q (m, k, r)."""
@@ -278,16 +278,16 @@ class Alignment:
         a1 = self._traced.ratio(float(np.vdot(self.B, S @ self.B)), float(np.vdot(CS, CS.T)))
 
         gain = float(np.vdot(self.q, A @ self.q)) + float(np.sum((self.q.reshape(-1) @ Q_tall) ** 2))
-        EA = A if self.E is None else self.E @ A
+        CA = self._apply_C(A)
         EQ = self._apply_E(Q_tall)
         inner = Q_tall.T @ EQ
-        squared = self.n_outputs * float(np.vdot(EA, EA.T)) + float(np.vdot(inner, inner))
+        squared = self.n_outputs * float(np.vdot(CA, CA.T)) + float(np.vdot(inner, inner))
         EQ_wide = EQ.reshape(m, k * r)
         squared += 2.0 * float(np.vdot(EQ_wide, A @ EQ_wide))
-        if self.u is not None:
-            Au = A @ self.u
-            EAu = Au if self.E is None else self.E @ Au
-            squared += float(np.vdot(self.u, Au)) ** 2 - 2.0 * float(np.vdot(Au, EAu))
+        if self.g is not None:
+            Ag = A @ self.g
+            once, twice = float(self.g @ Ag), float(Ag @ self._apply_C(Ag))
+            squared += (self.n_outputs - 1) * (once**2 + 2.0 * twice)
         a2 = self._full.ratio(gain, squared)
         return a1, a2
 

@@ -3,18 +3,26 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.linalg.blas import dsyrk
 
-__all__ = ["Moments"]
+__all__ = ["Moments", "SecondMoments"]
 
 Array = NDArray[np.float64]
 
 # Rows are shifted in a buffer of this many numbers: small enough for the cache, long enough for BLAS-3.
 _BUFFER_NUMBERS = 2**20
+
+
+class SecondMoments(NamedTuple):
+    """Second moments of features (m, m), of features with targets (m, p), and of targets (p, p)."""
+
+    C: Array
+    B: Array
+    V: Array
 
 
 @dataclass(frozen=True, eq=False)
@@ -71,6 +79,10 @@ class Moments:
     mean: Array
     scatter: Array
 
+    def __post_init__(self) -> None:
+        self.mean.flags.writeable = False
+        self.scatter.flags.writeable = False
+
     @classmethod
     def from_arrays(cls, Phi: ArrayLike, Y: ArrayLike, sample_weight: ArrayLike | None = None) -> Moments:
         """Moments of the rows of Phi (n, m) and Y (n, p), optionally weighted.
@@ -91,7 +103,7 @@ class Moments:
         # A column of ones gathers the sums in the same product; only the upper triangle is computed.
         buffer = np.ones((min(height, n), width + 1))
         sums = np.zeros((width + 1, width + 1), order="F")
-        shift_phi, shift_y = _typical_row(Phi, height), _typical_row(Y, height)
+        shift_phi, shift_y = (_typical_row(rows, root_weight, height) for rows in (Phi, Y))
         for start in range(0, n, height):
             stop = min(start + height, n)
             block = buffer[: stop - start]
@@ -105,6 +117,10 @@ class Moments:
         offset = sums[:-1, -1] / weight if weight > 0.0 else np.zeros(width)
         scatter = _mirror_upper(sums[:-1, :-1]) - np.outer(weight * offset, offset)
         return cls(n, weight, m, np.concatenate([shift_phi, shift_y]) + offset, scatter)
+
+    def __radd__(self, other: object) -> Moments:
+        # Lets the builtin sum begin with its 0.
+        return self if isinstance(other, int) and other == 0 else NotImplemented
 
     def __add__(self, other: Moments) -> Moments:
         if not isinstance(other, Moments):
@@ -151,10 +167,15 @@ class Moments:
         """Centred co-moments of the targets, (p, p)."""
         return self.scatter[self.n_features :, self.n_features :]
 
-    def uncentred(self) -> Moments:
-        """The same rows with moments about zero: ``scatter`` = sum w z z^T and ``mean`` = 0."""
+    def centred(self) -> SecondMoments:
+        """C, B and V: second moments about the mean."""
+        return SecondMoments(self.C, self.B, self.V)
+
+    def uncentred(self) -> SecondMoments:
+        """Second moments about zero, sum w phi phi^T and so on."""
+        m = self.n_features
         scatter = self.scatter + np.outer(self.weight * self.mean, self.mean)
-        return Moments(self.n_samples, self.weight, self.n_features, np.zeros_like(self.mean), scatter)
+        return SecondMoments(scatter[:m, :m], scatter[:m, m:], scatter[m:, m:])
 
     def allclose(self, other: Moments, rtol: float = 1e-9) -> bool:
         """Whether both describe the same rows, to ``rtol`` of the spread of each column."""
@@ -169,12 +190,15 @@ class Moments:
         return bool(near_mean.all() and near_scatter.all())
 
 
-def _typical_row(rows: NDArray[Any], height: int) -> Array:
-    """Mean of the first rows, exact where they are constant; what all rows are taken relative to."""
+def _typical_row(rows: NDArray[Any], root_weight: Array | None, height: int) -> Array:
+    """Weighted mean of the first rows, exact where they are constant; what all rows are taken relative to."""
     if len(rows) == 0:
         return np.zeros(rows.shape[1])
     first = np.asarray(rows[0], dtype=np.float64)
-    return np.asarray(first + (rows[:height] - first).mean(axis=0))
+    weight = None if root_weight is None else root_weight[:height] ** 2
+    if weight is not None and not weight.any():
+        return first
+    return np.asarray(first + np.average(rows[:height] - first, axis=0, weights=weight))
 
 
 def _mirror_upper(scatter: Array) -> Array:

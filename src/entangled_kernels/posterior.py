@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.linalg import cholesky, solve_triangular
+from scipy.linalg import cho_solve, cholesky, solve_triangular
 
 from .reduction import Problem
 from .ridge import KernelRidgeFactor
@@ -26,7 +26,9 @@ class Posterior:
 
     For a row with features phi, taken relative to their mean, the covariance of the p outputs is
 
-        S (phi^T metric phi I + sum_i N_i phi phi^T N_i^T) S + diag(noise),   S = diag(prior_scale)
+        S (phi^T (diag(plain) + L L^T) phi I + sum_i N_i phi phi^T N_i^T) S + diag(noise)
+
+    with S = diag(prior_scale).
 
     Attributes
     ----------
@@ -34,7 +36,8 @@ class Posterior:
         For its bases and its mean.
     identity : float
         Prior variance of the directions that the reduction dropped, about which the rows say nothing.
-    metric : ndarray of shape (m', m')
+    plain : ndarray of shape (m',)
+    L : ndarray of shape (m', l)
     Q : ndarray of shape (m', k, r)
         N_i = Q[:, :, i]^T in reduced coordinates.
     prior_scale, noise_variance : ndarray of shape (p,)
@@ -44,7 +47,8 @@ class Posterior:
 
     problem: Problem
     identity: float
-    metric: Array
+    plain: Array
+    L: Array
     Q: Array
     prior_scale: Array
     noise_variance: Array
@@ -75,7 +79,7 @@ class Posterior:
         for start in range(0, len(Phi), step):
             rows = np.asarray(Phi[start : start + step], dtype=np.float64) - problem.mean_phi
             reduced = rows @ problem.features  # (t, m')
-            shared = np.einsum("tf,tf->t", reduced @ self.metric, reduced)
+            shared = reduced**2 @ self.plain + np.sum((reduced @ self.L) ** 2, axis=1)
             if self.identity > 0.0:
                 dropped = np.einsum("tm,tm->t", rows, rows) - np.einsum("tf,tf->t", reduced, reduced)
                 shared += self.identity * np.maximum(dropped, 0.0)
@@ -88,39 +92,48 @@ def fit_posterior(factor: KernelRidgeFactor, alpha: float, coef: Array) -> Poste
 
     Notes
     -----
-    Written as an (A kron I)-part plus Q z with z standard normal, the coefficients have a posterior in r
-    dimensions. Given z the first part has covariance A - A C^1/2 (Aw + alpha I)^-1 C^1/2 A, z itself has
-    precision P, and a change of z moves the coefficients by (H kron I) Q with
-    H = I - A C^1/2 (Aw + alpha I)^-1 C^1/2; Aw and P are those of `KernelRidgeFactor`. All of this is in
-    units where the noise has variance alpha.
+    Coefficients with prior covariance D = (identity * I + L L^T) kron I + Q Q^T are a plain part, plus L
+    times standard normal variables for every output, plus Q z with z standard normal. With noise of variance
+    alpha and h = alpha / (identity * scale + alpha), the plain part has posterior covariance identity * h.
+    The variables of L have precision I + Lw^T (identity * scale + alpha)^-1 Lw, and a change of theirs moves
+    the coefficients by h L; z has the precision P of `KernelRidgeFactor.inner`, and moves them by h Q less
+    what the variables of L make up for. The variances are sums of squares, so they cannot cancel.
 
     The unit is found for each output from its residuals e, alpha * prior_scale^2 = sum e^2 / (n - df), where
     df is the trace of the output's block of the hat matrix, plus one with an intercept.
 
-    Time m'^3 + m' k r^2 + r^3.
+    Time m' (l^2 + k l r + k r^2) + l^3 + r^3.
     """
     problem, kernel = factor.problem, factor.kernel
-    m, k, r = factor.X.shape
-    A = kernel.metric()
-    reach = factor.rotate_in(factor.root[:, None] * A)  # C^1/2 A
-    metric = A - reach.T @ factor.solve_metric(np.array([alpha]), reach)[0][0]
+    m, k, r = kernel.Q.shape
+    total = kernel.identity * problem.scale + alpha
+    h = alpha / total
+    Lw = factor.root[:, None] * kernel.L
+    lower = cholesky(Lw.T @ (Lw / total[:, None]) + np.eye(Lw.shape[1]), lower=True)
+    L = solve_triangular(lower, (h[:, None] * kernel.L).T, lower=True).T
     Q = kernel.Q
     if r > 0:
-        P, solved = (result[0] for result in factor.inner(np.array([alpha])))
-        Q = Q - np.tensordot(reach.T, solved.reshape(m, k, r), axes=1)
-        Q = solve_triangular(cholesky(P, lower=True), Q.reshape(m * k, r).T, lower=True).T.reshape(m, k, r)
+        Q_wide = Q.reshape(m, k * r)
+        along = cho_solve(
+            (lower, True), Lw.T @ (factor.root[:, None] * Q_wide / total[:, None])
+        )  # (l, k * r)
+        moved = (h[:, None] * (Q_wide - kernel.L @ along)).reshape(m * k, r)
+        P = factor.inner(np.array([alpha]))[0][0]
+        Q = solve_triangular(cholesky(P, lower=True), moved.T, lower=True).T.reshape(m, k, r)
 
     energy = np.einsum("f,fkr,flr->kl", problem.scale, Q, Q, optimize=True)  # (k, k)
     own = np.einsum("ok,kl,ol->o", problem.outputs, energy, problem.outputs, optimize=True)
-    freedom = (float(problem.scale @ np.diag(metric)) + own) / alpha
-    left = problem.n_samples - freedom - problem.centred
+    plain = kernel.identity * h
+    shared = float(problem.scale @ plain) + float(np.einsum("f,fl,fl->", problem.scale, L, L))
+    left = problem.n_samples - (shared + own) / alpha - problem.centred
     left = np.maximum(left, np.sqrt(np.finfo(float).eps) * problem.n_samples)
     unit_noise = problem.squared_residuals(coef) / left
     noise = unit_noise * (problem.n_samples / problem.weight)
     return Posterior(
         problem=problem,
         identity=kernel.identity,
-        metric=metric,
+        plain=plain,
+        L=L,
         Q=Q,
         prior_scale=np.sqrt(unit_noise / alpha),
         noise_variance=noise,

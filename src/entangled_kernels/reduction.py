@@ -6,18 +6,16 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.linalg import eigh, qr, svd
+from scipy.linalg import qr, svd
 
 from .alignment import Alignment
 from .learned import LearnedKernel
+from .linalg import principal_axes, stacked_to_kraus
 from .moments import Moments
 
 __all__ = ["CompressedRows", "Problem", "compress_rows", "reduce_moments"]
 
 Array = NDArray[np.float64]
-
-# Eigenvalues of a Gram matrix below this many rounding errors of the largest cannot be told from zero.
-_MIN_ROUNDING_ERRORS = 64
 
 
 @dataclass(frozen=True, eq=False)
@@ -80,7 +78,7 @@ class Problem:
     targets : ndarray of shape (m', k)
         Second moments of features with targets.
     whitened : Alignment
-        The objective as a function of sqrt(scale) * Q, so that its feature form is the identity.
+        The objective as a function of sqrt(scale) * Q, where the features' second moments are the identity.
     mean_phi, mean_y : ndarray of shape (m,) and (p,)
         Means of the columns about which everything is taken; zero without an intercept.
     n_samples, weight : int and float
@@ -110,7 +108,7 @@ class Problem:
             mean_phi = self.mean_phi @ rows.features.T + rows.first_phi
             problem = replace(problem, features=rows.features @ self.features, mean_phi=mean_phi)
         if rows.outputs is not None:
-            V = (moments if self.centred else moments.uncentred()).V
+            V = (moments.centred() if self.centred else moments.uncentred()).V
             problem = replace(
                 problem,
                 outputs=rows.outputs @ self.outputs,
@@ -150,7 +148,8 @@ class Problem:
 
     def expand_kraus(self, Q: Array) -> Array:
         """Kraus operators (r, p, m) of the original features and outputs."""
-        kraus = self.outputs @ Q.transpose(2, 1, 0) @ self.features.T  # (r, p, m)
+        m, k, r = Q.shape
+        kraus = self.outputs @ stacked_to_kraus(Q.reshape(m * k, r), k) @ self.features.T  # (r, p, m)
         return np.ascontiguousarray(kraus)
 
     def expand_metric(self, kernel: LearnedKernel) -> Array | None:
@@ -191,18 +190,21 @@ def reduce_moments(
     m = moments.n_features if features_in is None else len(features_in)
     p = moments.n_outputs if outputs_in is None else len(outputs_in)
     ones = np.ones(p) if outputs_in is None else outputs_in.sum(axis=0)
-    working = moments if centred else moments.uncentred()
+    working = moments.centred() if centred else moments.uncentred()
 
-    scale, features = eigh(working.C)
-    keep = scale > np.finfo(float).eps * max(_MIN_ROUNDING_ERRORS, len(scale)) * max(scale[-1], 0.0)
-    scale, features = scale[keep], np.ascontiguousarray(features[:, keep])
+    scale, features = principal_axes(
+        moments.C, None if centred else np.sqrt(moments.weight) * moments.mean_phi
+    )
     targets = features.T @ working.B  # (m', p)
 
-    spanning = targets
+    unit = np.sqrt(np.diag(working.V))
+    unit[unit == 0.0] = 1.0
+    spanning = targets / np.sqrt(scale)[:, None] / unit
     if not centred:
-        size = float(np.linalg.norm(targets))
-        spanning = np.vstack([targets, [_with_norm(moments.mean_y, size), _with_norm(ones, size)]])
-    outputs = _row_space(spanning)
+        means = np.vstack([moments.mean_y, ones]) / unit
+        length = np.linalg.norm(means, axis=1, keepdims=True)
+        spanning = np.vstack([spanning, means / np.where(length > 0.0, length, 1.0)])
+    outputs = _row_space(spanning, unit)
 
     objective = Alignment.from_moments(moments, mix, centred=centred, ones=ones, n_outputs=p)
     whitener = features / np.sqrt(scale)
@@ -214,25 +216,25 @@ def reduce_moments(
         outputs=outputs,
         scale=scale,
         targets=targets @ outputs,
-        whitened=objective.transformed(whitener, outputs, whitened=True),
-        mean_phi=working.mean_phi,
-        mean_y=working.mean_y,
+        whitened=objective.transformed(whitener, outputs, whitened=centred),
+        mean_phi=moments.mean_phi if centred else np.zeros(moments.n_features),
+        mean_y=moments.mean_y if centred else np.zeros(moments.n_outputs),
         n_samples=moments.n_samples,
         weight=moments.weight,
         target_scatter=np.diag(working.V),
     )
 
 
-def _with_norm(vector: Array, size: float) -> Array:
-    norm = float(np.linalg.norm(vector))
-    return vector if norm == 0.0 else vector * (size / norm)
+def _row_space(rows: Array, unit: Array) -> Array:
+    """Orthonormal basis (p, k) of the row space of rows * unit; the identity when it is everything.
 
-
-def _row_space(rows: Array) -> Array:
-    """Orthonormal basis (p, k) of the row space; the identity when it is everything."""
+    Rank is decided before outputs get their units, so that none is lost for being small.
+    """
     p = rows.shape[1]
     if rows.size == 0:
         return np.zeros((p, 0))
     _, values, directions = svd(rows, full_matrices=False)
     rank = int(np.sum(values > np.finfo(float).eps * max(rows.shape) * values[0]))
-    return np.eye(p) if rank == p else np.ascontiguousarray(directions[:rank].T)
+    if rank == p:
+        return np.eye(p)
+    return np.asarray(qr((directions[:rank] * unit).T, mode="economic")[0])

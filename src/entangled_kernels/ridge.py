@@ -40,8 +40,10 @@ class KernelRidgeFactor:
     diagonal, come out of it without cancellation. An alpha costs m' l^2 + m' k r^2 and less.
 
     When L has more than half as many columns as rows, the eigenvectors U of the metric, in the whitened
-    coordinates, make it part of the diagonal instead. When Q has, the eigenvectors of all of Dw do, which
-    by then has no more entries than Q; one eigendecomposition then serves all alphas.
+    coordinates, make it part of the diagonal instead; so they do without an identity part, where the steps
+    for L and for Q, which may span the same space, would cancel for small alpha. When Q has that many
+    columns, the eigenvectors of all of Dw are used, which by then has no more entries than Q; one
+    eigendecomposition then serves all alphas.
     """
 
     def __init__(self, problem: Problem, kernel: LearnedKernel) -> None:
@@ -51,7 +53,7 @@ class KernelRidgeFactor:
         self.levels = kernel.identity * problem.scale
         self.Lw = self.root[:, None] * kernel.L
         self.U: Array | None = None
-        if 2 * self.Lw.shape[1] > m:
+        if 2 * self.Lw.shape[1] > m or (kernel.identity == 0.0 and self.Lw.shape[1] > 0):
             levels, self.U = eigh(np.diag(self.levels) + self.Lw @ self.Lw.T)
             self.levels, self.Lw = np.maximum(levels, 0.0), self.Lw[:, :0]
         self.X = self.rotate_in(problem.whiten(kernel.Q))  # (m', k, r)

@@ -71,7 +71,7 @@ def test_lbfgs_reaches_the_closed_form(make_problem_and_optimum, mix, rank, init
     assert result.reason in ("tolerance", "stalled")
 
 
-@pytest.mark.parametrize("mix", [0.0, 1.0])
+@pytest.mark.parametrize("mix", [0.0, 0.3, 0.5, 1.0])
 def test_closed_form_is_the_optimum_it_says(make_problem_and_optimum, mix):
     problem, best = make_problem_and_optimum(25, 5, 4, mix)
     assert solve("closed-form", problem, SolverOptions()).value == pytest.approx(best, abs=1e-12)

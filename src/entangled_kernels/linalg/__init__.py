@@ -1,5 +1,6 @@
 """Block matrices, Kraus operators and entanglement, on plain NumPy arrays."""
 
+from .axes import principal_axes
 from .entanglement import (
     OperatorSchmidt,
     is_ppt,
@@ -45,6 +46,7 @@ __all__ = [
     "partial_trace",
     "partial_transpose",
     "partial_transpose_eigenvalues",
+    "principal_axes",
     "psd_factor",
     "realignment",
     "separable_kraus",

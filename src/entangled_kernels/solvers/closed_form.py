@@ -26,6 +26,9 @@ def solve_closed_form(problem: Problem, options: SolverOptions) -> SolverResult:
 
         D = (1 - mix) W W^T kron I_p / (p ||W||^2) + mix vec(W^T) vec(W^T)^T / ||W||^2
 
+    With neither ``target_alpha`` nor ``shrinkage`` nothing is regularised, and D is the maximiser of the
+    alignment itself: vec(W^T) vec(W^T)^T / ||W||^2, for every mix but 0, where the metric alone maximises.
+
     A ``rank`` asks for the best approximation of D by that many Kraus operators, within the outputs that
     the features reach; without it the first part stays a metric and the second is one operator.
 
@@ -35,10 +38,11 @@ def solve_closed_form(problem: Problem, options: SolverOptions) -> SolverResult:
     W = problem.targets / (problem.scale + options.target_alpha * mean_eigenvalue)[:, None]
     W = W / np.linalg.norm(W)
     mix = problem.whitened.mix
+    share = 1.0 if mix > 0.0 and options.target_alpha == options.shrinkage == 0.0 else mix
     if options.rank is None:
-        kernel = _metric_and_operator(W, mix, problem.n_outputs)
+        kernel = _metric_and_operator(W, share, problem.n_outputs)
     else:
-        kernel = LearnedKernel.from_operators(_leading_operators(W, mix, problem.n_outputs, options.rank))
+        kernel = LearnedKernel.from_operators(_leading_operators(W, share, problem.n_outputs, options.rank))
     terms = problem.alignment_terms(kernel)
     value = (1.0 - mix) * terms[0] + mix * terms[1]
     return SolverResult(kernel, value, True, "closed form", 1, 1, np.array([value]))

@@ -35,6 +35,9 @@ class SolverOptions:
         Largest number of Kraus operators; None for as many as the solver has use for.
     target_alpha : float
         Ridge of the least-squares fit behind the closed form, in units of the mean eigenvalue tr(C) / m.
+    shrinkage : float
+        Share of the plain kernel that will be mixed in afterwards. The closed form gives the optimum itself
+        when neither this nor ``target_alpha`` regularises.
     init : {"identity", "random"} or ndarray of shape (m', k, r)
         Start of an iterative solver.
     max_iter : int
@@ -49,6 +52,7 @@ class SolverOptions:
 
     rank: int | None = None
     target_alpha: float = 0.0
+    shrinkage: float = 0.0
     init: str | Array = "identity"
     max_iter: int = 200
     tol: float = 1e-6
@@ -69,8 +73,9 @@ class SolverResult:
     converged : bool
         Whether the tolerance was met; always true of a closed form.
     reason : str
-        Why the solver stopped: ``"closed form"``, ``"tolerance"``, ``"max_iter"``, ``"callback"``, or
-        ``"stalled"`` when no step raises the alignment although the gradient is not small.
+        Why the solver stopped: ``"closed form"``, ``"tolerance"``, ``"max_iter"``, ``"callback"``,
+        ``"nothing to learn"`` from features that tell nothing of the targets, or ``"stalled"`` when no step
+        raises the alignment although the gradient is not small.
     n_iter, n_evaluations : int
     history : ndarray
         Alignment at the start and after every step.
