@@ -33,7 +33,7 @@ def problems(draw):
     K *= 10.0 ** draw(st.integers(-4, 4))
     Y *= 10.0 ** draw(st.integers(-4, 4))
     rank = draw(st.sampled_from([None, 1, 2, 6]))
-    alpha = 10.0 ** draw(st.floats(-3, 3)) * alpha_unit(np.trace(K) / n, Y, rank=rank)
+    alpha = 10.0 ** draw(st.floats(-3, 3)) * alpha_unit(reduce_problem(K, Y), rank=rank)
     return K, Y, alpha, rank
 
 
@@ -192,11 +192,11 @@ def test_planted_structure(rng):
 def test_scaling_kernel_and_targets(rng, rank):
     """With alpha in its unit, kernel and targets may be in any units."""
     K, Y = make_problem(rng, 12, 4)
-    unit = alpha_unit(np.trace(K) / 12, Y, rank=rank)
-    plain = learn_output_kernel(reduce_problem(K, Y), 0.2 * unit, rank=rank, tol=1e-8)
+    problem = reduce_problem(K, Y)
+    plain = learn_output_kernel(problem, 0.2 * alpha_unit(problem, rank=rank), rank=rank, tol=1e-8)
     for s, c in [(1e3, 1.0), (1.0, 1e-5), (1e-4, 1e6)]:
-        unit = alpha_unit(s * np.trace(K) / 12, c * Y, rank=rank)
-        scaled = learn_output_kernel(reduce_problem(s * K, c * Y), 0.2 * unit, rank=rank, tol=1e-8)
+        problem = reduce_problem(s * K, c * Y)
+        scaled = learn_output_kernel(problem, 0.2 * alpha_unit(problem, rank=rank), rank=rank, tol=1e-8)
         fit = K @ plain.C @ plain.L
         np.testing.assert_allclose(s * K @ scaled.C @ scaled.L / c, fit, atol=1e-6 * np.abs(fit).max())
 
@@ -253,7 +253,7 @@ def test_weights_count_copies_and_intercepts_are_free(rng, rank):
 def test_the_path_ends_where_cold_starts_do(rng, rank):
     K, Y = make_problem(rng, 25, 5)
     problem = reduce_problem(K, Y)
-    alphas = alpha_unit(np.trace(K) / 25, Y, rank=rank) * np.logspace(2, -3, 11)
+    alphas = alpha_unit(problem, rank=rank) * np.logspace(2, -3, 11)
     path = output_kernel_path(problem, alphas, rank=rank, tol=1e-8, max_iter=5000)
     for alpha, warm in zip(alphas, path, strict=True):
         cold = learn_output_kernel(problem, alpha, rank=rank, tol=1e-8, max_iter=5000)
@@ -280,9 +280,19 @@ def test_a_singular_start_is_left(rng):
         np.testing.assert_allclose(L, expected, atol=1e-7 * np.abs(expected).max())
 
 
-def test_steps_that_run_out_and_steps_that_lead_nowhere(rng):
-    K, Y = make_problem(rng, 20, 5)
-    problem = reduce_problem(K, Y)
+@pytest.mark.parametrize("rank", [None, 2])
+def test_steps_that_lead_nowhere(rng, rank):
+    """A tolerance that double precision cannot reach ends the iteration, at the minimum all the same."""
+    problem = reduce_problem(*make_problem(rng, 20, 5))
+    result = learn_output_kernel(problem, 0.1, rank=rank, tol=0.0, max_iter=5000)
+    assert (result.reason, result.converged) == ("stalled", False)
+    assert result.n_iter < 500
+    reached = learn_output_kernel(problem, 0.1, rank=rank, tol=1e-9).value
+    assert result.value == pytest.approx(reached, rel=1e-12)
+
+
+def test_steps_that_run_out(rng):
+    problem = reduce_problem(*make_problem(rng, 20, 5))
     short = learn_output_kernel(problem, 0.1, max_iter=1, tol=1e-12)
     assert (short.reason, short.converged, short.n_iter) == ("max_iter", False, 1)
     low = learn_output_kernel(problem, 0.1, rank=2, max_iter=1, tol=1e-12)
@@ -299,7 +309,7 @@ def test_nothing_to_learn(rank):
     np.testing.assert_array_equal(result.C, Y / 0.5)
     assert result.value == reference.objective(K, Y, result.C, result.L, 0.5)
     assert not learn_output_kernel(reduce_problem(K, 0 * Y), 0.5, rank=rank).C.any()
-    assert alpha_unit(1.0, 0 * Y, rank=rank) == 1.0
+    assert alpha_unit(reduce_problem(K, 0 * Y), rank=rank) == 1.0
 
 
 @pytest.mark.parametrize("rank", [None, 2])

@@ -1,7 +1,7 @@
 """Multi-output kernel regression with entangled operator-valued kernels."""
 
-from .estimators import EntangledKernelRidge
+from .estimators import EntangledKernelRidge, OutputKernelRidge, OutputKernelRidgeCV
 
-__all__ = ["EntangledKernelRidge", "__version__"]
+__all__ = ["EntangledKernelRidge", "OutputKernelRidge", "OutputKernelRidgeCV", "__version__"]
 
 __version__ = "0.1.0"

@@ -181,30 +181,31 @@ def _positive_eigenpairs(K: Array) -> tuple[Array, Array]:
     return values[kept], vectors[:, kept]
 
 
-def alpha_unit(mean_eigenvalue: float, Y: ArrayLike, *, rank: int | None = None) -> float:
-    """Scale of alpha for a Gram matrix of this mean eigenvalue tr(K) / n and these (centred) targets.
+def alpha_unit(problem: OutputKernelProblem, *, rank: int | None = None) -> float:
+    """Scale of alpha for the Gram matrix and the targets of a problem.
 
-    In this unit alpha is free of scale: multiply kernel, targets and unit by anything, and the same fit comes
-    out in the units of the targets.
+    In this unit alpha is free of scale: multiply kernel or targets by anything, and the same fit comes out in
+    the units of the targets.
 
     Notes
     -----
-    Put K = s K', Y = c Y', L = a L' and alpha = a s alpha'. The first two terms of the
-    objective scale with c^2/(a s), and ||L||^2 with a^2: with a = (c^2 / s)^1/3 all scale alike, and alpha'
-    means the same for every s and c. For the trace a = (c^2 / s)^1/2. Here s = tr(K) / n and c^2 = ||Y||^2
-    / p. Targets or a kernel that are zero leave nothing to choose, and the unit is one.
+    Put K = s K', Y = c Y', L = a L' and alpha = a s alpha'. The first two terms of the objective scale with
+    c^2 / (a s), and ||L||^2 with a^2: with a = (c^2 / s)^1/3 all scale alike, and alpha' means the same for
+    every s and c. For the trace a = (c^2 / s)^1/2. The unit is a s with s = tr(K) / n and c^2 = ||Y||^2 / p.
+    Targets or a kernel that are zero leave nothing to choose, and the unit is one.
 
     Examples
     --------
     >>> import numpy as np
-    >>> alpha_unit(2.0, 4 * np.eye(3))
+    >>> problem = reduce_problem(2 * np.eye(3), 4 * np.eye(3))
+    >>> round(alpha_unit(problem), 12)
     4.0
     """
-    Y = np.asarray(Y, dtype=np.float64)
-    square = float(np.vdot(Y, Y)) / Y.shape[1]
+    mean_eigenvalue = float(problem.values.sum()) / float(np.sum(problem.root_weight**2))
+    square = float(np.vdot(problem.Y, problem.Y)) / problem.Y.shape[1]
     if not (square > 0.0 and mean_eigenvalue > 0.0):
         return 1.0
-    return mean_eigenvalue * float(_typical_level(square / mean_eigenvalue, rank is None))
+    return mean_eigenvalue * _typical_level(square / mean_eigenvalue, rank is None)
 
 
 def _typical_level(square: float, frobenius: bool) -> float:
@@ -472,16 +473,19 @@ Gap = Callable[[_Reduced, _Point], float]
 def _descend(
     reduced: _Reduced, point: _Point, step: Step, gap: Gap, max_iter: int, tol: float
 ) -> tuple[_Point, list[float], str]:
-    history = [point.value]
+    history, last = [point.value], gap(reduced, point)
     for _ in range(max_iter):
         following = step(reduced, point)
         if following is None or following.value > history[-1] * (1 + 100 * EPS):
-            return point, history, "tolerance" if gap(reduced, point) <= tol else "stalled"
-        point = following
+            return point, history, "tolerance" if last <= tol else "stalled"
+        point, current = following, gap(reduced, following)
         # Steps this close to the minimum change the objective by rounding only, though they still improve L.
         history.append(min(point.value, history[-1]))
-        if gap(reduced, point) <= tol:
+        if current <= tol:
             return point, history, "tolerance"
+        if history[-1] == history[-2] and current >= last:
+            return point, history, "stalled"
+        last = current
     return point, history, "max_iter"
 
 

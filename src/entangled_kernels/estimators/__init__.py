@@ -1,5 +1,7 @@
 """scikit-learn estimators: they validate, resolve, call the layers below, and store."""
 
 from .entangled_kernel_ridge import EntangledKernelRidge
+from .output_kernel_ridge import OutputKernelRidge
+from .output_kernel_ridge_cv import OutputKernelRidgeCV
 
-__all__ = ["EntangledKernelRidge"]
+__all__ = ["EntangledKernelRidge", "OutputKernelRidge", "OutputKernelRidgeCV"]

@@ -7,8 +7,17 @@ from numbers import Integral, Real
 from typing import Any
 
 import numpy as np
+from numpy.typing import ArrayLike, NDArray
 
-__all__ = ["check_choice", "check_fraction", "check_integer", "check_positive", "check_real", "resolve_rank"]
+__all__ = [
+    "check_choice",
+    "check_fraction",
+    "check_integer",
+    "check_positive",
+    "check_real",
+    "check_weights",
+    "resolve_rank",
+]
 
 
 def check_choice(name: str, value: Any, choices: Iterable[str]) -> None:
@@ -49,6 +58,21 @@ def check_integer(name: str, value: Any, low: int) -> None:
         raise TypeError(f"{name} must be {need}, got {value!r} of type {type(value).__name__}")
     if value < low:
         raise ValueError(f"{name} must be {need}, got {value!r}")
+
+
+def check_weights(sample_weight: ArrayLike | None, n: int) -> NDArray[np.float64] | None:
+    """Weights of n rows, finite, not negative and not all zero; a number stands for n of it."""
+    if sample_weight is None:
+        return None
+    weight = np.asarray(sample_weight, dtype=np.float64)
+    weight = np.full(n, float(weight)) if weight.ndim == 0 else weight
+    if weight.shape != (n,):
+        raise ValueError(f"sample_weight must be a number or of shape ({n},), got shape {weight.shape}")
+    if not np.isfinite(weight).all() or weight.min() < 0.0:
+        raise ValueError("sample_weight must be finite and not negative")
+    if not weight.any():
+        raise ValueError("sample_weight must be positive for at least one row, got zero weights only")
+    return weight
 
 
 def resolve_rank(rank: Any, n_features: int, n_outputs: int, full_rank: int) -> int | None:
