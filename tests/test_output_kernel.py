@@ -333,3 +333,11 @@ def test_errors(rng):
         reduce_problem(K, Y[:5])
     with pytest.raises(ValueError, match="squares overflow"):
         reduce_problem(K, 1e200 * Y)
+
+
+def test_a_kernel_that_is_zero():
+    Y = np.arange(6.0).reshape(3, 2)
+    for centred in (False, True):
+        result = learn_output_kernel(reduce_problem(np.zeros((3, 3)), Y, centred=centred), 1.0)
+        assert not result.L.any()
+        np.testing.assert_array_equal(result.intercept, Y.mean(axis=0) if centred else np.zeros(2))

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy.linalg import eigh, qr, solve, svd
+from scipy.linalg import eigh, qr, svd
 
 __all__ = [
     "OutputKernelProblem",
@@ -148,9 +148,10 @@ def reduce_problem(
                 "K or Y has values whose squares overflow; scale inputs and targets before fitting"
             )
     w = np.ones(n) if weight is None else np.asarray(weight, dtype=np.float64)
-    mean_k, mean_y = np.zeros(n), np.zeros(Y.shape[1])
+    rounding, mean_k, mean_y = 0.0, np.zeros(n), np.zeros(Y.shape[1])
     if centred:
         share = w / w.sum()
+        rounding = 8 * n * EPS * float(np.abs(K).max()) * float(w.max())
         mean_k, mean_y = share @ K, share @ Y
         K += share @ mean_k - mean_k[:, None] - mean_k
         Y -= mean_y
@@ -159,9 +160,10 @@ def reduce_problem(
     root = np.sqrt(w)
     K *= root[:, None] * root
     Y *= root[:, None]
-    values, vectors = _positive_eigenpairs(K)
+    values, vectors = _positive_eigenpairs(K, rounding)
     inside = vectors.T @ Y  # (q, p)
-    left, size, right = svd(inside, full_matrices=False)
+    # NumPy's decomposition, unlike that of older SciPy, takes the empty matrix that K = 0 leaves.
+    left, size, right = np.linalg.svd(inside, full_matrices=False)
     kept = size > max(Y.shape) * EPS * np.linalg.norm(Y)
     targets, outputs = left[:, kept] * size[kept], right[kept].T
     return OutputKernelProblem(
@@ -169,15 +171,16 @@ def reduce_problem(
     )
 
 
-def _positive_eigenpairs(K: Array) -> tuple[Array, Array]:
+def _positive_eigenpairs(K: Array, rounding: float) -> tuple[Array, Array]:
+    """Eigenvalues above rounding, which centring may have left far above that of K as it now is."""
     values, vectors = eigh(K, driver="evd", overwrite_a=True, check_finite=False)
-    largest = max(values[-1], 0.0)
-    if values[0] < -NEGATIVE * largest or largest == 0.0 > values[0]:
+    rounding = max(rounding, len(values) * EPS * values[-1])
+    if values[0] < -max(rounding, NEGATIVE * values[-1]):
         raise ValueError(
             f"K must be positive semi-definite, got an eigenvalue of {values[0]:.3g} beside the largest, "
             f"{values[-1]:.3g}; use a kernel that is positive semi-definite (linear, rbf, laplacian, ...)"
         )
-    kept = values > len(values) * EPS * largest
+    kept = values > rounding
     return values[kept], vectors[:, kept]
 
 
@@ -437,10 +440,12 @@ class _Reduced:
     def first_point(self) -> _Point:
         """Start at the best L for the fit of kernel ridge.
 
-        In terms of the model f = K A, A = C L, the objective is ||Y - K A||^2 / (2 alpha) + tr(A^T K A
-        L^-1) / 2 plus the penalty, with its minimum over L at (A^T K A / 2)^1/3, for the trace at (A^T K
-        A)^1/2. Going to and fro on multiples of the identity, which costs next to nothing, gives A a ridge
-        of the right size.
+        In terms of the model f = K A, with A = C L, the objective is
+
+            ||Y - K A||^2 / (2 alpha) + tr(A^T K A L^-1) / 2
+
+        plus the penalty, and its minimum over L is (A^T K A / 2)^1/3, for the trace (A^T K A)^1/2. Going to
+        and fro on multiples of the identity, which costs next to nothing, gives A a ridge of the right size.
         """
         k = self.T.shape[1]
         squares = np.einsum("qk,qk->q", self.T, self.T)  # (q,)
@@ -561,9 +566,8 @@ def _factor_step(reduced: _Reduced, point: _Point) -> _Point:
     """Best B for Z, then the balanced factors of their product; Z for the new B comes with the point."""
     Z = point.Z * np.sqrt(point.levels)  # (q, r)
     F = reduced.values[:, None] * Z
-    inner = F.T @ F
-    inner[np.diag_indices(len(inner))] += reduced.alpha
-    B = solve(inner, F.T @ reduced.T, assume_a="pos").T  # (k, r)
+    squares, Q = eigh(F.T @ F)
+    B = ((reduced.T.T @ F) @ Q / (np.maximum(squares, 0.0) + reduced.alpha)) @ Q.T  # (k, r)
     R_Z = qr(np.sqrt(reduced.values)[:, None] * Z, mode="r")[0]
     Q_B, R_B = qr(B, mode="economic")
     _, levels, right = svd(R_Z[: len(R_B)] @ R_B.T)

@@ -145,8 +145,8 @@ class OutputKernelRidge(OutputKernelModel):
     kernel_params : dict or None, default=None
         Further arguments of a kernel that is a function.
     alpha : float, default=1.0
-        Weight of both penalties, positive. It is not free of the units of the targets, since L has none that
-        would make up for them; standardise the targets, or let `OutputKernelRidgeCV` choose alpha.
+        Weight of both penalties, positive. It depends on the scale of kernel and targets, more than in
+        `KernelRidge`: standardise the targets, or let `OutputKernelRidgeCV` choose.
     rank : int or None, default=None
         Largest rank of L. With a rank the penalty on L is its trace, which by itself already favours low
         ranks, in the place of the squared Frobenius norm.

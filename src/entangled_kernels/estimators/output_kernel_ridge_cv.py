@@ -207,8 +207,10 @@ class OutputKernelRidgeCV(OutputKernelModel):
         """Score of a result from training rows on test rows."""
         w = np.ones(len(Y)) if weight is None else weight
         if isinstance(self.scoring, str) and self.scoring == "nmse":
-            variance = np.average((Y - np.average(Y, axis=0, weights=w)) ** 2, axis=0, weights=w)
-            variance[variance == 0.0] = 1.0
+            mean = np.average(Y, axis=0, weights=w)
+            variance = np.average((Y - mean) ** 2, axis=0, weights=w)
+            # The variance of a constant target is rounding.
+            variance[variance <= (4 * np.finfo(np.float64).eps * mean) ** 2] = 1.0
 
             def nmse(alpha: float, result: OutputKernelResult, train: Indices, test: Indices) -> float:
                 if not w[test].any():
