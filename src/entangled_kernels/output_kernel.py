@@ -173,7 +173,7 @@ def reduce_problem(
 
 def _positive_eigenpairs(K: Array, rounding: float) -> tuple[Array, Array]:
     """Eigenvalues above rounding, which centring may have left far above that of K as it now is."""
-    values, vectors = eigh(K, driver="evd", overwrite_a=True, check_finite=False)
+    values, vectors = eigh(K, overwrite_a=True, check_finite=False)
     rounding = max(rounding, len(values) * EPS * values[-1])
     if values[0] < -max(rounding, NEGATIVE * values[-1]):
         raise ValueError(
@@ -516,7 +516,7 @@ def _newton_step(reduced: _Reduced, point: _Point) -> _Point | None:
     slope = float(np.vdot(P, D))
     for halving in range(HALVINGS):
         t = 0.5**halving
-        levels, Q = eigh(np.diag(point.levels) + t * D, driver="evd", check_finite=False)
+        levels, Q = eigh(np.diag(point.levels) + t * D, check_finite=False)
         following = reduced.evaluate(np.maximum(levels, 0.01 * point.levels.min()), point.V @ Q)
         if following.value <= point.value - 1e-4 * t * slope + 10 * EPS * point.value:
             return following
