@@ -11,7 +11,7 @@ ROOT = Path(entangled_kernels.__file__).parent
 
 # A module may import from layers above it in this list, and from its own package.
 LAYERS = [
-    {"linalg", "moments", "learned"},
+    {"linalg", "moments", "learned", "output_kernel"},
     {"kernels", "alignment"},
     {"reduction"},
     {"solvers", "ridge", "block_solvers"},

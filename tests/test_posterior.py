@@ -91,6 +91,29 @@ def test_intervals_cover(rng):
     assert (np.abs(cover - 0.95) < 0.05).all()
 
 
+@pytest.mark.parametrize("settings", SETTINGS)
+@pytest.mark.parametrize("unit", [1e-4, 1e4, 1e8])
+def test_unit_of_the_features_does_not_matter(make_rows, settings, unit):
+    """Features times a unit, and alpha times its square, are the same model."""
+    Phi, Y = make_rows(12, 3, 2)
+    plain = EntangledKernelRidge(alpha=0.7, **settings).fit(Phi, Y).predict(Phi, return_std=True)[1]
+    model = EntangledKernelRidge(alpha=0.7 * unit**2, **settings).fit(Phi * unit, Y)
+    np.testing.assert_allclose(model.predict(Phi * unit, return_std=True)[1], plain, rtol=1e-8)
+
+
+@pytest.mark.parametrize("settings", SETTINGS)
+def test_no_ridge_to_speak_of_is_least_squares(make_rows, settings):
+    Phi, Y = make_rows(30, 3, 2)
+    model = EntangledKernelRidge(alpha=1e-14, **{**settings, "rank": None}).fit(Phi, Y)
+    std = model.predict(Phi, return_std=True)[1]
+    A = np.column_stack([np.ones(30), Phi])
+    squares = np.linalg.lstsq(A, Y, rcond=None)[1]
+    if settings["shrinkage"] > 0:
+        leverage = np.sum(A * np.linalg.solve(A.T @ A, A.T).T, axis=1)
+        np.testing.assert_allclose(std**2, np.outer(1 + leverage, squares / 26), rtol=1e-4)
+    assert np.isfinite(std).all()
+
+
 def test_far_from_the_data_is_less_sure(make_rows):
     Phi, Y = make_rows(12, 3, 2)
     model = EntangledKernelRidge().fit(Phi, Y)

@@ -1,7 +1,18 @@
 """Multi-output kernel regression with entangled operator-valued kernels."""
 
-from .estimators import EntangledKernelRidge, OperatorValuedKernelRidge
+from .estimators import (
+    EntangledKernelRidge,
+    OperatorValuedKernelRidge,
+    OutputKernelRidge,
+    OutputKernelRidgeCV,
+)
 
-__all__ = ["EntangledKernelRidge", "OperatorValuedKernelRidge", "__version__"]
+__all__ = [
+    "EntangledKernelRidge",
+    "OperatorValuedKernelRidge",
+    "OutputKernelRidge",
+    "OutputKernelRidgeCV",
+    "__version__",
+]
 
 __version__ = "0.1.0"

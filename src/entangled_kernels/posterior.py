@@ -18,6 +18,8 @@ Array = NDArray[np.float64]
 
 # A result per row is larger than the row, so rows are handled in chunks of this many numbers.
 _CHUNK_NUMBERS = 2**22
+# What is left of a row outside the reduced features counts when it is more than rounding.
+_ROUNDING = 1e-13
 
 
 @dataclass(frozen=True, eq=False)
@@ -80,9 +82,9 @@ class Posterior:
             rows = np.asarray(Phi[start : start + step], dtype=np.float64) - problem.mean_phi
             reduced = rows @ problem.features  # (t, m')
             shared = reduced**2 @ self.plain + np.sum((reduced @ self.L) ** 2, axis=1)
-            if self.identity > 0.0:
-                dropped = np.einsum("tm,tm->t", rows, rows) - np.einsum("tf,tf->t", reduced, reduced)
-                shared += self.identity * np.maximum(dropped, 0.0)
+            if self.identity > 0.0 and len(self.plain) < problem.n_features:
+                whole, inside = (np.einsum("tf,tf->t", part, part) for part in (rows, reduced))
+                shared += self.identity * np.where(whole - inside > _ROUNDING * whole, whole - inside, 0.0)
             spread = problem.outputs @ np.tensordot(reduced, self.Q, axes=1)
             yield slice(start, start + len(rows)), shared, spread
 

@@ -4,9 +4,10 @@ import itertools
 
 import numpy as np
 import pytest
+from sklearn.exceptions import NotFittedError
 from sklearn.impute import SimpleImputer
 from sklearn.kernel_approximation import Nystroem
-from sklearn.preprocessing import OneHotEncoder
+from sklearn.preprocessing import FunctionTransformer, OneHotEncoder
 
 from entangled_kernels import EntangledKernelRidge
 from entangled_kernels.solvers import SOLVERS
@@ -43,7 +44,9 @@ def rows(make_rows):
             ValueError,
             r"the full rank 12 \(4 features times 3 outputs\), got 13",
         ),
-        ({"rank": 0}, ValueError, "rank must be between 1"),
+        ({"rank": 0}, ValueError, "rank must be None, a whole number of at least 1, .*, got 0"),
+        ({"rank": -1}, ValueError, "rank must be None, a whole number of at least 1, .*, got -1"),
+        ({"fit_intercept": "no"}, TypeError, "fit_intercept must be True or False, got 'no'"),
         ({"rank": 1.5}, ValueError, "rank must be None, a whole number of at least 1, or a fraction"),
         ({"rank": "half"}, TypeError, "rank must be None, a whole number"),
         (
@@ -106,6 +109,8 @@ def test_lengths_and_shapes(rows):
         (-np.ones(20), "sample_weight must be finite and not negative"),
         (np.full(20, np.nan), "sample_weight must be finite and not negative"),
         (np.zeros(20), "got zero weights only"),
+        ("a", "sample_weight must be a number or 20 numbers, got 'a'"),
+        (np.eye(20)[0], "at least 2 rows of positive sample_weight are needed, got 1"),
     ],
 )
 def test_weights(rows, weight, message):
@@ -119,10 +124,39 @@ def test_one_number_as_weight(rows):
     np.testing.assert_allclose(one.coef_, other.coef_, atol=1e-12)
 
 
-def test_values_too_large_to_square(rows):
+@pytest.mark.parametrize("unit", [1e-200, 1e-100, 1e100, 1e200])
+def test_values_that_cannot_be_squared(rows, unit):
     X, Y = rows
-    with pytest.raises(ValueError, match="squares overflow"):
-        EntangledKernelRidge().fit(X * 1e200, Y)
+    with pytest.raises(ValueError, match=r"X must have values between .* got .* as the largest"):
+        EntangledKernelRidge().fit(X * unit, Y)
+    with pytest.raises(ValueError, match="y must have values between"):
+        EntangledKernelRidge().fit(X, Y * unit)
+    with pytest.raises(ValueError, match="the output of feature_map must have values between"):
+        EntangledKernelRidge(FunctionTransformer(lambda X: X * unit)).fit(X, Y)
+
+
+def test_infinities_of_both_signs_in_a_row(rows):
+    X, Y = rows
+    model = EntangledKernelRidge().fit(X, Y)
+    X[3, :2] = np.inf, -np.inf
+    for method in (model.predict, model.transform):
+        with pytest.raises(ValueError, match="Input X contains infinity"):
+            method(X)
+
+
+def test_failed_fit_leaves_the_estimator_unfitted(rows):
+    X, Y = rows
+    model = EntangledKernelRidge(rank=13)
+    with pytest.raises(ValueError, match="full rank 12"):
+        model.fit(X, Y)
+    with pytest.raises(NotFittedError):
+        model.predict(X)
+
+
+def test_large_steps_are_announced(make_rows):
+    X, Y = make_rows(400, 150, 20)
+    with pytest.warns(UserWarning, match="multiplies matrices of 3000 x 3000"):
+        EntangledKernelRidge(solver="ascent", tol=1e9).fit(X, Y)
 
 
 @pytest.fixture(
@@ -195,7 +229,7 @@ def test_more_outputs_than_samples(fit, make_rows):
 def test_units_of_the_targets_pass_through(fit, rows):
     X, Y = rows
     plain = fit(X, Y).predict(X)
-    for unit in (1e-100, 1e60):
+    for unit in (1e-60, 1e60):
         np.testing.assert_allclose(fit(X, Y * unit).predict(X) / unit, plain, rtol=1e-6)
 
 

@@ -104,6 +104,45 @@ def test_full_shrinkage_is_ridge(make_rows, rng, prediction, solver, fit_interce
         np.testing.assert_allclose(ours.intercept_, peer.intercept_, atol=1e-8)
 
 
+@pytest.mark.parametrize("solver", SOLVERS)
+@pytest.mark.parametrize("fit_intercept", [True, False])
+def test_columns_of_any_unit(rng, solver, fit_intercept):
+    """Features of scales 1e-8 to 1e8 and outputs of scales 1 to 1e-15 are all used."""
+    X, maps = rng.normal(size=(200, 5)), rng.normal(size=(5, 2))
+    Y = (X @ maps + 0.1 * rng.normal(size=(200, 2))) * [1.0, 1e-15]
+    units = 10.0 ** np.array([-8, -4, 0, 4, 8])
+    settings = {"alpha": 1e-18, "fit_intercept": fit_intercept}
+    plain = Ridge(solver="svd", **settings).fit(X, Y).predict(X)
+    ours = EntangledKernelRidge(shrinkage=1, solver=solver, max_iter=2, **settings).fit(X * units, Y)
+    # Even this alpha is felt by the column of scale 1e-8.
+    np.testing.assert_allclose(ours.predict(X * units) / [1.0, 1e-15], plain / [1.0, 1e-15], atol=1e-3)
+    assert ours.full_rank_ == 10
+    exact = Ridge(alpha=1.0, fit_intercept=fit_intercept, solver="cholesky")
+    ours.set_params(alpha=1.0)
+    for scale in (1e3, 1e6):
+        Z = X * [scale, 1, 1, 1, 1]
+        np.testing.assert_allclose(ours.fit(Z, Y).predict(Z), exact.fit(Z, Y).predict(Z), atol=1e-8)
+
+
+def test_far_off_the_origin_without_intercept(rng):
+    """The paper's centring is computed without differences of large numbers."""
+    X, Y = rng.normal(size=(40, 3)), rng.normal(size=(40, 1))
+    Y = np.hstack([Y, Y + 1e-3 * rng.normal(size=(40, 1))])
+    for offset in (30.0, 1e4):
+        model = EntangledKernelRidge(fit_intercept=False, shrinkage=0.3).fit(X + offset, Y)
+        terms = dense.alignment((X + offset).astype(np.longdouble), Y, dense_of(model), None, False)
+        np.testing.assert_allclose(model.alignment_terms_, np.asarray(terms, dtype=float), atol=1e-10)
+
+
+@pytest.mark.parametrize("mix", [0.2, 0.5, 1.0])
+def test_no_solver_exceeds_the_closed_form(make_rows, mix):
+    Phi, Y = make_rows(30, 5, 4)
+    settings = {"shrinkage": 0, "target_alpha": 0, "alignment_mix": mix, "max_iter": 2000}
+    best, ascent, lbfgs = (EntangledKernelRidge(solver=name, **settings).fit(Phi, Y) for name in SOLVERS)
+    assert ascent.alignment_ <= best.alignment_ + 1e-12
+    assert lbfgs.alignment_ == pytest.approx(best.alignment_, abs=1e-6)
+
+
 @pytest.mark.parametrize("prediction", PREDICTIONS)
 def test_single_target(make_rows, prediction):
     """Full shrinkage is Ridge for one target too, and 1-D targets come back 1-D."""
@@ -262,6 +301,8 @@ def test_in_scikit_learn_tools(make_rows):
     assert cross_val_score(clone(pipe), X, Y).shape == (5,)
     fitted = pipe.fit(X, Y)
     np.testing.assert_array_equal(pickle.loads(pickle.dumps(fitted)).predict(X), fitted.predict(X))
+    before = fitted.predict(X, return_std=True)[1]
+    np.testing.assert_array_equal(pickle.loads(pickle.dumps(fitted)).predict(X, return_std=True)[1], before)
 
 
 def test_verbose_shows_the_alignment(make_rows, capsys):

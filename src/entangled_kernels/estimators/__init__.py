@@ -2,5 +2,7 @@
 
 from .entangled_kernel_ridge import EntangledKernelRidge
 from .operator_valued_kernel_ridge import OperatorValuedKernelRidge
+from .output_kernel_ridge import OutputKernelRidge
+from .output_kernel_ridge_cv import OutputKernelRidgeCV
 
-__all__ = ["EntangledKernelRidge", "OperatorValuedKernelRidge"]
+__all__ = ["EntangledKernelRidge", "OperatorValuedKernelRidge", "OutputKernelRidge", "OutputKernelRidgeCV"]

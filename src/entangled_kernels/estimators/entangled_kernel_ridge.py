@@ -3,25 +3,35 @@
 from __future__ import annotations
 
 import warnings
+from functools import cached_property
 from typing import Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy.sparse import issparse
-from sklearn.base import BaseEstimator, MultiOutputMixin, RegressorMixin, TransformerMixin, clone
+from sklearn.base import BaseEstimator, MultiOutputMixin, RegressorMixin, TransformerMixin
 from sklearn.exceptions import ConvergenceWarning
-from sklearn.utils import Tags, check_array, check_consistent_length, check_random_state, get_tags
-from sklearn.utils.validation import check_is_fitted, has_fit_parameter, validate_data
+from sklearn.utils import check_consistent_length, check_random_state
+from sklearn.utils.validation import check_is_fitted
 
 from ..kernels import KrausKernel
-from ..learned import LearnedKernel
 from ..moments import Moments
-from ..posterior import fit_posterior
+from ..posterior import Posterior, fit_posterior
 from ..reduction import Problem, compress_rows, reduce_moments
 from ..ridge import KernelRidgeFactor
 from ..solvers import SOLVERS, Progress, SolverOptions, solve
-from .frames import CONTAINERS, target_names, to_container
-from .parameters import check_choice, check_fraction, check_integer, check_positive, resolve_rank
+from .feature_maps import FeatureMapMixin
+from .parameters import (
+    check_choice,
+    check_flag,
+    check_fraction,
+    check_integer,
+    check_positive,
+    check_range,
+    check_rank,
+    check_weights,
+    resolve_rank,
+)
+from .targets import TargetsMixin
 
 __all__ = ["EntangledKernelRidge"]
 
@@ -30,8 +40,13 @@ Array = NDArray[np.float64]
 PREDICTIONS = ("entangled", "partial_trace")
 INITS = ("identity", "random")
 
+# A step of an iterative solver with more multiplications than this takes seconds.
+_LARGE_STEP = 2e10
 
-class EntangledKernelRidge(TransformerMixin, RegressorMixin, MultiOutputMixin, BaseEstimator):
+
+class EntangledKernelRidge(
+    TransformerMixin, FeatureMapMixin, TargetsMixin, RegressorMixin, MultiOutputMixin, BaseEstimator
+):
     """Kernel ridge regression with a learned entangled kernel.
 
     Learns an operator-valued kernel K(x, z) = phi(x)^T A phi(z) I + sum_i M_i phi(x) phi(z)^T M_i^T by
@@ -68,7 +83,8 @@ class EntangledKernelRidge(TransformerMixin, RegressorMixin, MultiOutputMixin, B
         Predict with the operator-valued kernel, or with the one scalar kernel that its partial trace over the
         outputs gives (the paper's EKL and ptrEKL).
     init : {"identity", "random"}, default="identity"
-        Start of the iterative solvers: the plain kernel, or a random one.
+        Start of the iterative solvers: the plain kernel, on the outputs that the features reach, or a random
+        one.
     max_iter : int, default=200
         Number of steps of the iterative solvers.
     tol : float, default=1e-6
@@ -99,7 +115,7 @@ class EntangledKernelRidge(TransformerMixin, RegressorMixin, MultiOutputMixin, B
     alignment_history_ : ndarray
         Objective, before shrinkage, at the start of the solver and after every step.
     noise_variance_ : ndarray of shape (p,)
-        Estimated variance of each target about the model; see Notes.
+        Estimated variance of each target about the model; see Notes. Found when first asked for.
     rkhs_norm_ : float
         Norm of the fitted function, less its intercept, in the space of the kernel it is predicted with.
     n_iter_ : int
@@ -206,7 +222,8 @@ class EntangledKernelRidge(TransformerMixin, RegressorMixin, MultiOutputMixin, B
         y : array-like or data frame of shape (n_samples, n_outputs) or (n_samples,)
             The targets, Y in the formulas.
         sample_weight : array-like of shape (n_samples,) or float, optional
-            Non-negative weights of the squared errors; they count as that many copies of the row.
+            Non-negative weights of the squared errors; kernel and predictions are those of a table where
+            each row is repeated that many times.
 
         Returns
         -------
@@ -216,27 +233,32 @@ class EntangledKernelRidge(TransformerMixin, RegressorMixin, MultiOutputMixin, B
         targets = self._take_targets(y)
         Phi = self._fit_features(X, targets, sample_weight)
         check_consistent_length(X, targets)
-        targets = targets.reshape(len(targets), -1)
-        Phi, targets, weight = _positive_rows(Phi, targets, sample_weight)
-        rows = compress_rows(Phi, targets, centred=self.fit_intercept)
-        with np.errstate(over="ignore", invalid="ignore"):
-            moments = Moments.from_arrays(rows.Phi, rows.Y, weight)
-        if not np.isfinite(moments.scatter).all():
-            raise ValueError("X or y has values whose squares overflow; scale the columns before fitting")
-        problem = reduce_moments(
-            moments, centred=self.fit_intercept, mix=float(self.alignment_mix), rows=rows
-        )
+        Y, weight = targets.reshape(len(targets), -1), check_weights(sample_weight, len(targets))
+        if weight is not None and not weight.all():
+            keep = weight > 0.0
+            Phi, Y, weight = Phi[keep], Y[keep], weight[keep]
+        if len(Y) < 2:
+            raise ValueError("at least 2 rows of positive sample_weight are needed, got 1")
+        check_range("X" if self.feature_map is None else "the output of feature_map", Phi)
+        check_range("y", Y)
+        rows = compress_rows(Phi, Y, centred=self.fit_intercept)
+        moments = Moments.from_arrays(rows.Phi, rows.Y, weight)
+        mix = float(self.alignment_mix)
+        problem = reduce_moments(moments, centred=self.fit_intercept, mix=mix, rows=rows)
         self._fit_problem(problem.restored(rows, moments))
         return self
 
     def _fit_problem(self, problem: Problem) -> None:
         """Learn the kernel, scale it, solve the ridge problem, and store what came of it."""
         m, p = problem.n_features, problem.n_outputs
-        # A seed is drawn so that a Generator, a RandomState and an int all work.
         seed = check_random_state(self.random_state).randint(np.iinfo(np.int32).max)
+        rank = resolve_rank(self.rank, m, p, problem.full_rank)
+        if self.solver != "closed-form":
+            self._warn_of_size(problem.full_rank, rank)
         options = SolverOptions(
-            rank=resolve_rank(self.rank, m, p, problem.full_rank),
+            rank=rank,
             target_alpha=float(self.target_alpha),
+            shrinkage=float(self.shrinkage),
             init=self.init,
             max_iter=int(self.max_iter),
             tol=float(self.tol),
@@ -256,7 +278,7 @@ class EntangledKernelRidge(TransformerMixin, RegressorMixin, MultiOutputMixin, B
         trace = kernel.gram_trace(problem.scale, p)
         if trace > 0.0:
             kernel = kernel.scaled(p * float(problem.scale.sum()) / trace)
-        self._problem, self._kernel = problem, kernel
+        self._problem, self._kernel, self._prediction = problem, kernel, self.prediction
         self.alignment_terms_ = problem.alignment_terms(kernel)
         self.alignment_ = float(
             (1.0 - self.alignment_mix) * self.alignment_terms_[0]
@@ -265,20 +287,31 @@ class EntangledKernelRidge(TransformerMixin, RegressorMixin, MultiOutputMixin, B
         self.alignment_history_ = result.history
         self.n_iter_, self.converged_, self.stop_reason_ = result.n_iter, result.converged, result.reason
         self.solver_, self.full_rank_ = self.solver, problem.full_rank
-        self._fit_ridge(problem, kernel)
+        self._fit_ridge()
 
-    def _fit_ridge(self, problem: Problem, kernel: LearnedKernel) -> None:
-        if self.prediction == "partial_trace":
-            kernel = kernel.partial_trace(problem.n_outputs)
-        alpha = float(self.alpha)
-        factor = KernelRidgeFactor(problem, kernel)
-        coef = factor.coefficients(alpha)[0]
+    def _fit_ridge(self) -> None:
+        problem, alpha = self._problem, float(self.alpha)
+        coef = self._ridge_factor().coefficients(alpha)[0]
+        self._alpha, self._reduced_coef = alpha, coef
+        self.__dict__.pop("_posterior", None)
         self.coef_ = problem.expand_coef(coef)
         self.intercept_ = problem.mean_y - self.coef_ @ problem.mean_phi
         energy = np.vdot(coef, problem.targets - problem.scale[:, None] * coef) / alpha
         self.rkhs_norm_ = float(np.sqrt(max(energy, 0.0)))
-        self._posterior = fit_posterior(factor, alpha, coef)
-        self.noise_variance_ = self._posterior.noise_variance
+
+    def _ridge_factor(self) -> KernelRidgeFactor:
+        kernel = self._kernel
+        if self._prediction == "partial_trace":
+            kernel = kernel.partial_trace(self._problem.n_outputs)
+        return KernelRidgeFactor(self._problem, kernel)
+
+    @cached_property
+    def _posterior(self) -> Posterior:
+        return fit_posterior(self._ridge_factor(), self._alpha, self._reduced_coef)
+
+    def __getstate__(self) -> dict[str, Any]:
+        # The posterior is larger than the model, and made again when it is asked for.
+        return {name: value for name, value in super().__getstate__().items() if name != "_posterior"}
 
     def predict(self, X: Any, return_std: bool = False, return_cov: bool = False) -> Any:
         """Predict the targets, with their uncertainty on request.
@@ -303,12 +336,13 @@ class EntangledKernelRidge(TransformerMixin, RegressorMixin, MultiOutputMixin, B
         is added to it, and with an intercept its variance, noise over n. Subtract `noise_variance_` for the
         model alone.
         """
-        check_is_fitted(self)
+        check_is_fitted(self, "coef_")
         if return_std and return_cov:
             raise ValueError("return_std and return_cov cannot both be true; the covariance holds both")
         Phi = self._features(X)
-        mean = Phi @ self.coef_.T
-        mean += self.intercept_
+        with np.errstate(invalid="ignore", over="ignore"):
+            mean = Phi @ self.coef_.T
+            mean += self.intercept_
         self._check_finite(Phi, mean)
         if return_cov:
             cov = self._posterior.covariance(Phi)
@@ -325,7 +359,7 @@ class EntangledKernelRidge(TransformerMixin, RegressorMixin, MultiOutputMixin, B
         Z : ndarray of shape (n, p, r)
             Z[j, :, i] = M_i phi(x_j), so K(x_j, x_l) = Z[j] @ Z[l].T, plus the metric's part.
         """
-        check_is_fitted(self)
+        check_is_fitted(self, "coef_")
         if self._kernel.Q.shape[2] == 0:
             raise ValueError(
                 "the learned kernel has no Kraus operators to project on (shrinkage=1, alignment_mix=0 "
@@ -344,10 +378,11 @@ class EntangledKernelRidge(TransformerMixin, RegressorMixin, MultiOutputMixin, B
 
     def get_feature_names_out(self, input_features: Any = None) -> NDArray[np.object_]:
         """Names of the columns of `transform`: target and number of the Kraus operator."""
-        check_is_fitted(self)
+        check_is_fitted(self, "coef_")
         r = self._kernel.Q.shape[2]
         return np.array(
-            [f"{target}_kraus{i}" for target in self._output_names() for i in range(r)], dtype=object
+            [f"{target}_kraus{i}" for target in self._output_names(len(self.coef_)) for i in range(r)],
+            dtype=object,
         )
 
     def set_output(self, *, transform: str | None = None, predict: str | None = None) -> Self:
@@ -359,13 +394,14 @@ class EntangledKernelRidge(TransformerMixin, RegressorMixin, MultiOutputMixin, B
         predict : {"default", "pandas", "polars"} or None
             None leaves the choice as it is.
         """
-        super().set_output(transform=transform)
-        if predict is not None:
-            check_choice("predict", predict, CONTAINERS)
-            # scikit-learn's clone copies this dictionary, so the choice survives cross-validation.
-            config = getattr(self, "_sklearn_output_config", {})
-            self._sklearn_output_config = {**config, "predict": predict}
-        return self
+        TransformerMixin.set_output(self, transform=transform)
+        return TargetsMixin.set_output(self, predict=predict)
+
+    @property
+    def noise_variance_(self) -> Array:
+        """Estimated variance of each target about the model, (p,)."""
+        check_is_fitted(self, "coef_")
+        return self._posterior.noise_variance
 
     @property
     def kernel_(self) -> KrausKernel:
@@ -375,20 +411,14 @@ class EntangledKernelRidge(TransformerMixin, RegressorMixin, MultiOutputMixin, B
     @property
     def kraus_(self) -> Array:
         """Kraus operators (r, p, m)."""
-        check_is_fitted(self)
+        check_is_fitted(self, "coef_")
         return self._problem.expand_kraus(self._kernel.Q)
 
     @property
     def metric_(self) -> Array | None:
         """The matrix A (m, m), or None."""
-        check_is_fitted(self)
+        check_is_fitted(self, "coef_")
         return self._problem.expand_metric(self._kernel)
-
-    def __sklearn_tags__(self) -> Tags:
-        tags = super().__sklearn_tags__()
-        if hasattr(self.feature_map, "__sklearn_tags__"):
-            tags.input_tags.sparse = get_tags(self.feature_map).input_tags.sparse
-        return tags
 
     def _check_parameters(self) -> None:
         check_choice("solver", self.solver, SOLVERS)
@@ -400,71 +430,19 @@ class EntangledKernelRidge(TransformerMixin, RegressorMixin, MultiOutputMixin, B
         check_positive("alpha", self.alpha)
         check_positive("tol", self.tol, zero_allowed=True)
         check_integer("max_iter", self.max_iter, low=1)
-        resolve_rank(self.rank, 2**31, 2**31, 1)
-        if self.feature_map is not None and not hasattr(self.feature_map, "transform"):
-            raise TypeError(
-                f"feature_map must be None or a transformer with fit and transform, got {self.feature_map!r}"
+        check_rank(self.rank)
+        check_flag("fit_intercept", self.fit_intercept)
+        self._check_feature_map()
+
+    def _warn_of_size(self, full_rank: int, rank: int | None) -> None:
+        rank = full_rank if rank is None else rank
+        if full_rank * rank**2 > _LARGE_STEP:
+            warnings.warn(
+                f"every step of solver={self.solver!r} multiplies matrices of {full_rank} x {rank}, which "
+                f"may take long; set rank to a smaller number, or use solver='closed-form'",
+                UserWarning,
+                stacklevel=4,
             )
-
-    def _take_targets(self, y: Any) -> Array:
-        if y is None:
-            raise ValueError(
-                f"This {type(self).__name__} estimator requires y to be passed, but the target y is None."
-            )
-        targets = check_array(y, ensure_2d=False, dtype=np.float64, ensure_min_features=0, input_name="y")
-        if targets.ndim == 2 and targets.shape[1] == 0:
-            raise ValueError(f"y must have at least one column, got shape {targets.shape}")
-        self._one_dimensional = targets.ndim == 1
-        names = target_names(y)
-        if names is not None:
-            self.target_names_ = names
-        elif hasattr(self, "target_names_"):
-            del self.target_names_
-        return np.asarray(targets)
-
-    def _fit_features(self, X: Any, targets: Array, sample_weight: ArrayLike | None) -> Any:
-        if self.feature_map is None:
-            self.feature_map_ = None
-            return validate_data(self, X, dtype=[np.float64, np.float32], ensure_min_samples=2)
-        _check_table(X)
-        validate_data(self, X, skip_check_array=True)
-        self.feature_map_ = clone(self.feature_map)
-        weighted = sample_weight is not None and has_fit_parameter(self.feature_map_, "sample_weight")
-        weights = {"sample_weight": sample_weight} if weighted else {}
-        return _dense_features(
-            self.feature_map_.fit(X, targets, **weights).transform(X), ensure_min_samples=2
-        )
-
-    def _features(self, X: Any) -> Any:
-        """Features of new rows; finiteness is left to `_check_finite`, which looks at what came of them."""
-        if self.feature_map_ is None:
-            return validate_data(
-                self, X, reset=False, dtype=[np.float64, np.float32], ensure_all_finite=False
-            )
-        _check_table(X)
-        validate_data(self, X, reset=False, skip_check_array=True)
-        return _dense_features(self.feature_map_.transform(X), ensure_all_finite=False)
-
-    def _check_finite(self, Phi: Any, result: Array) -> None:
-        """Raise when a feature is not finite; every such feature that is used makes the result so too.
-
-        A pass over the result is shorter than one over the features. A feature that no target uses may leave
-        no trace in the result, so then the features are looked at.
-        """
-        if np.isfinite(result).all() and self.coef_.any(axis=0).all():
-            return
-        name = "X" if self.feature_map_ is None else "features"
-        check_array(Phi, dtype=[np.float64, np.float32], input_name=name)
-
-    def _output_names(self) -> list[str]:
-        if hasattr(self, "target_names_"):
-            return [str(name) for name in self.target_names_]
-        return [f"output{o}" for o in range(len(self.coef_))]
-
-    def _finish(self, values: Array, X: Any) -> Any:
-        """One-dimensional where Y was, in the container asked for."""
-        kind = getattr(self, "_sklearn_output_config", {}).get("predict", "default")
-        return to_container(kind, values[:, 0] if self._one_dimensional else values, self._output_names(), X)
 
     def _print_progress(self, progress: Progress) -> None:
         if progress.n_iter % 10 == 0 or progress.n_iter == self.max_iter:
@@ -472,30 +450,3 @@ class EntangledKernelRidge(TransformerMixin, RegressorMixin, MultiOutputMixin, B
                 f"[EntangledKernelRidge] step {progress.n_iter}/{self.max_iter}  "
                 f"alignment {progress.value:.6f}  gradient {progress.gradient_norm:.1e}"
             )
-
-
-def _check_table(X: Any) -> None:
-    """Raise scikit-learn's error for an array that is no table; its contents are the map's affair."""
-    if isinstance(X, np.ndarray) and X.ndim != 2:
-        check_array(X, dtype=None, ensure_all_finite=False)
-
-
-def _dense_features(Phi: Any, **checks: Any) -> Any:
-    Phi = Phi.toarray() if issparse(Phi) else Phi
-    return check_array(Phi, dtype=[np.float64, np.float32], input_name="features", **checks)
-
-
-def _positive_rows(Phi: Any, Y: Array, sample_weight: ArrayLike | None) -> tuple[Any, Array, Array | None]:
-    """Rows of positive weight and their weights."""
-    if sample_weight is None:
-        return Phi, Y, None
-    weight = np.asarray(sample_weight, dtype=np.float64)
-    weight = np.full(len(Y), float(weight)) if weight.ndim == 0 else weight
-    if weight.shape != (len(Y),):
-        raise ValueError(f"sample_weight must be a number or of shape ({len(Y)},), got shape {weight.shape}")
-    if not np.isfinite(weight).all() or weight.min() < 0.0:
-        raise ValueError("sample_weight must be finite and not negative")
-    if not weight.any():
-        raise ValueError("sample_weight must be positive for at least one row, got zero weights only")
-    keep = weight > 0.0
-    return (Phi, Y, weight) if keep.all() else (Phi[keep], Y[keep], weight[keep])

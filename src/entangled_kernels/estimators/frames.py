@@ -17,7 +17,8 @@ def target_names(Y: Any) -> NDArray[np.object_] | None:
     if hasattr(Y, "columns"):
         return np.array([str(name) for name in Y.columns], dtype=object)
     name = getattr(Y, "name", None)
-    return None if name is None or not hasattr(Y, "dtype") else np.array([str(name)], dtype=object)
+    # polars names a series without a name "".
+    return None if name in (None, "") or not hasattr(Y, "dtype") else np.array([str(name)], dtype=object)
 
 
 def to_container(kind: str, values: NDArray[np.float64], names: list[str], X: Any) -> Any:

@@ -7,8 +7,22 @@ from numbers import Integral, Real
 from typing import Any
 
 import numpy as np
+from numpy.typing import ArrayLike, NDArray
 
-__all__ = ["check_choice", "check_fraction", "check_integer", "check_positive", "check_real", "resolve_rank"]
+__all__ = [
+    "check_choice",
+    "check_flag",
+    "check_fraction",
+    "check_integer",
+    "check_positive",
+    "check_range",
+    "check_rank",
+    "check_real",
+    "check_weights",
+    "resolve_rank",
+]
+
+LARGEST, SMALLEST = 1e70, 1e-70
 
 
 def check_choice(name: str, value: Any, choices: Iterable[str]) -> None:
@@ -51,24 +65,72 @@ def check_integer(name: str, value: Any, low: int) -> None:
         raise ValueError(f"{name} must be {need}, got {value!r}")
 
 
-def resolve_rank(rank: Any, n_features: int, n_outputs: int, full_rank: int) -> int | None:
-    """Number of Kraus operators asked for by an int, or by a fraction of the full rank.
+def check_range(name: str, values: Any) -> None:
+    """Raise unless the largest value, in size, can be squared and summed."""
+    largest = float(max(values.max(), -values.min()))
+    if largest > LARGEST or 0.0 < largest < SMALLEST:
+        raise ValueError(
+            f"{name} must have values between {SMALLEST:g} and {LARGEST:g} in size, so that their squares "
+            f"can be summed; got {largest:g} as the largest; scale the columns"
+        )
 
-    An int may be as large as features times outputs; what the data cannot use, above ``full_rank``, is
-    left out.
+
+def check_weights(sample_weight: ArrayLike | None, n: int) -> NDArray[np.float64] | None:
+    """Weights of n rows, finite, not negative and not all zero; a number stands for n of it."""
+    if sample_weight is None:
+        return None
+    try:
+        weight = np.asarray(sample_weight, dtype=np.float64)
+    except (TypeError, ValueError):
+        raise ValueError(
+            f"sample_weight must be a number or {n} numbers, got {sample_weight!r:.80}"
+        ) from None
+    weight = np.full(n, float(weight)) if weight.ndim == 0 else weight
+    if weight.shape != (n,):
+        raise ValueError(f"sample_weight must be a number or of shape ({n},), got shape {weight.shape}")
+    if not np.isfinite(weight).all() or weight.min() < 0.0:
+        raise ValueError("sample_weight must be finite and not negative")
+    if not weight.any():
+        raise ValueError("sample_weight must be positive for at least one row, got zero weights only")
+    return weight
+
+
+def check_flag(name: str, value: Any) -> None:
+    """Raise unless value is true or false."""
+    if not isinstance(value, bool | np.bool_):
+        raise TypeError(f"{name} must be True or False, got {value!r} of type {type(value).__name__}")
+
+
+def check_rank(rank: Any) -> None:
+    """Raise unless rank is None, a count, or a fraction."""
+    need = "None, a whole number of at least 1, or a fraction of the full rank in (0, 1]"
+    if rank is None:
+        return
+    if _is_count(rank):
+        if int(rank) < 1:
+            raise ValueError(f"rank must be {need}, got {rank!r}")
+    elif not 0.0 < check_real("rank", rank, need) <= 1.0:
+        raise ValueError(f"rank must be {need}, got {rank!r}")
+
+
+def _is_count(rank: Any) -> bool:
+    return isinstance(rank, Integral) and not isinstance(rank, bool | np.bool_)
+
+
+def resolve_rank(rank: Any, n_features: int, n_outputs: int, full_rank: int) -> int | None:
+    """Number of Kraus operators asked for by a count, or by a fraction of the full rank.
+
+    A count may be as large as features times outputs; what the data cannot use, above ``full_rank``, is left
+    out.
     """
     if rank is None:
         return None
-    if isinstance(rank, Integral) and not isinstance(rank, bool | np.bool_):
-        limit = n_features * n_outputs
-        if not 1 <= int(rank) <= limit:
-            raise ValueError(
-                f"rank must be between 1 and the full rank {limit} ({n_features} features times {n_outputs} "
-                f"outputs), got {rank}; use rank=None for the full rank"
-            )
-        return min(int(rank), full_rank)
-    need = "None, a whole number of at least 1, or a fraction of the full rank in (0, 1]"
-    fraction = check_real("rank", rank, need)
-    if not 0.0 < fraction <= 1.0:
-        raise ValueError(f"rank must be {need}, got {rank!r}")
-    return max(1, round(fraction * full_rank))
+    if not _is_count(rank):
+        return max(1, round(float(rank) * full_rank))
+    limit = n_features * n_outputs
+    if int(rank) > limit:
+        raise ValueError(
+            f"rank must be between 1 and the full rank {limit} ({n_features} features times {n_outputs} "
+            f"outputs), got {rank}; use rank=None for the full rank"
+        )
+    return min(int(rank), full_rank)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.linalg import eigh
+from scipy.linalg import eigh, solve_triangular
 from scipy.linalg.lapack import dgejsv, dpstrf
 
 __all__ = ["principal_axes"]
@@ -65,20 +65,27 @@ def _tolerance(m: int) -> float:
 
 
 def _graded_axes(C: Array, g: Array | None) -> tuple[Array, Array]:
-    spread = np.sqrt(np.diag(C))
+    m, spread = len(C), np.sqrt(np.diag(C))
     unit = np.where(spread > 0.0, spread, 1.0)
-    triangle, pivots, rank, _ = dpstrf(C / unit / unit[:, None], lower=1, tol=_tolerance(len(C)))
-    factor = np.zeros((len(C), rank))
-    factor[pivots - 1] = np.tril(triangle)[:, :rank]
+    triangle, pivots, rank, _ = dpstrf(C / unit / unit[:, None], lower=1, tol=_tolerance(m))
+    L, order = np.tril(triangle)[:, :rank], pivots - 1
+    factor = np.zeros((m, rank))
+    factor[order] = L
     factor *= unit[:, None]
     if g is not None:
         factor = np.column_stack([factor, g])
     if factor.shape[1] == 0:
-        return np.zeros(0), np.zeros((len(C), 0))
+        return np.zeros(0), np.zeros((m, 0))
     # Two-sided scaling (joba=2), no range limits (jobr=0): both are needed for high relative accuracy.
-    tall = factor if factor.shape[1] <= len(C) else factor.T
-    values, left, right, work, _, _ = dgejsv(tall, joba=2, jobr=0)
+    tall = factor.shape[1] <= m
+    values, left, right, work, _, _ = dgejsv(factor if tall else factor.T, joba=2, jobr=0)
     values = values * (work[0] / work[1])
-    axes = left[:, : len(values)] if tall is factor else right
+    axes, others = (left[:, : len(values)], right) if tall else (right, left[:, : len(values)])
+    if rank == m:
+        # An entry that joins a small axis to a large column must be right relative to its own size, because
+        # it will meet that column. From the factor it is: the error there is that of values / unit.
+        accurate = np.empty((m, len(values)))
+        accurate[order] = solve_triangular(L, others[:m] * values, lower=True, trans=1)
+        axes = np.where(values < unit[:, None], accurate / unit[:, None], axes)
     keep = values > 0.0
     return values[keep] ** 2, np.ascontiguousarray(axes[:, keep])

@@ -1,0 +1,81 @@
+"""Feature maps inside an estimator: any transformer, fitted and applied with the right checks."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from scipy.sparse import issparse
+from sklearn.base import clone
+from sklearn.utils import Tags, check_array, get_tags
+from sklearn.utils.validation import has_fit_parameter, validate_data
+
+__all__ = ["FeatureMapMixin"]
+
+Array = NDArray[np.float64]
+
+
+class FeatureMapMixin:
+    """Features phi(x) of a regressor with a parameter ``feature_map``, None for the columns themselves."""
+
+    feature_map: Any
+    coef_: Array
+
+    def __sklearn_tags__(self) -> Tags:
+        tags: Tags = super().__sklearn_tags__()  # type: ignore[misc]
+        if hasattr(self.feature_map, "__sklearn_tags__"):
+            tags.input_tags.sparse = get_tags(self.feature_map).input_tags.sparse
+        return tags
+
+    def _check_feature_map(self) -> None:
+        if self.feature_map is not None and not hasattr(self.feature_map, "transform"):
+            raise TypeError(
+                f"feature_map must be None or a transformer with fit and transform, got {self.feature_map!r}"
+            )
+
+    def _fit_features(self, X: Any, targets: Array, sample_weight: ArrayLike | None) -> Any:
+        if self.feature_map is None:
+            self.feature_map_ = None
+            return validate_data(self, X, dtype=[np.float64, np.float32], ensure_min_samples=2)
+        _check_table(X)
+        validate_data(self, X, skip_check_array=True)
+        self.feature_map_ = clone(self.feature_map)
+        weighted = sample_weight is not None and has_fit_parameter(self.feature_map_, "sample_weight")
+        weights = {"sample_weight": sample_weight} if weighted else {}
+        return _dense_features(
+            self.feature_map_.fit(X, targets, **weights).transform(X), ensure_min_samples=2
+        )
+
+    def _features(self, X: Any) -> Any:
+        """Features of new rows; finiteness is left to `_check_finite`, which looks at what came of them."""
+        if self.feature_map_ is None:
+            return validate_data(
+                self, X, reset=False, dtype=[np.float64, np.float32], ensure_all_finite=False
+            )
+        _check_table(X)
+        validate_data(self, X, reset=False, skip_check_array=True)
+        return _dense_features(self.feature_map_.transform(X), ensure_all_finite=False)
+
+    def _check_finite(self, Phi: Any, result: Array) -> None:
+        """Raise when a feature is not finite; every such feature that is used makes the result so too.
+
+        A pass over the result is shorter than one over the features. A feature that no target uses may leave
+        no trace in the result, so then the features are looked at.
+        """
+        if np.isfinite(result).all() and self.coef_.any(axis=0).all():
+            return
+        name = "X" if self.feature_map_ is None else "features"
+        with np.errstate(invalid="ignore", over="ignore"):
+            check_array(Phi, dtype=[np.float64, np.float32], input_name=name)
+
+
+def _check_table(X: Any) -> None:
+    """Raise scikit-learn's error for an array that is no table; its contents are the map's affair."""
+    if isinstance(X, np.ndarray) and X.ndim != 2:
+        check_array(X, dtype=None, ensure_all_finite=False)
+
+
+def _dense_features(Phi: Any, **checks: Any) -> Any:
+    Phi = Phi.toarray() if issparse(Phi) else Phi
+    return check_array(Phi, dtype=[np.float64, np.float32], input_name="features", **checks)

@@ -1,0 +1,294 @@
+"""Output kernel learning with alpha chosen by cross-validation."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable
+from numbers import Integral
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from scipy.stats import rankdata
+from sklearn.metrics import check_scoring
+from sklearn.model_selection import check_cv
+from sklearn.utils.parallel import Parallel, delayed
+
+from ..output_kernel import (
+    OutputKernelResult,
+    alpha_unit,
+    learn_output_kernel,
+    output_kernel_path,
+    reduce_problem,
+)
+from .output_kernel_ridge import OutputKernelModel, OutputKernelRidge
+
+__all__ = ["OutputKernelRidgeCV"]
+
+Array = NDArray[np.float64]
+Indices = NDArray[np.intp]
+
+# In the units of `alpha_unit`: from next to interpolation to next to the mean of the targets.
+GRID = np.logspace(-4, 2, 13)
+# An end of the grid is worth a warning when the score still rises towards it by this share of its range.
+RISING = 0.01
+
+
+class OutputKernelRidgeCV(OutputKernelModel):
+    """Output kernel learning with alpha chosen by cross-validation.
+
+    Parameters
+    ----------
+    kernel, gamma, degree, coef0, kernel_params
+        The input kernel, as in `OutputKernelRidge`.
+    alphas : array-like of float or None, default=None
+        Positive values to choose from. None stands for 13 values from 1e-4 to 1e2 in a unit that follows
+        the scale of kernel and targets; see Notes.
+    rank : int or None, default=None
+        Largest rank of the output kernel, as in `OutputKernelRidge`.
+    cv : int, splitter, iterable of splits or None, default=5
+        Folds, as scikit-learn takes them.
+    scoring : str or callable, default="nmse"
+        ``"nmse"`` is minus the squared error on held-out rows over the variance of the target in all rows,
+        averaged over the targets: 0 is best, about -1 is the mean. It is defined for folds of one row, and
+        for targets that are constant in a fold. Otherwise a scorer, as scikit-learn takes them; it is given
+        no weights.
+    max_iter : int, default=1000
+    tol : float, default=1e-3
+        As in `OutputKernelRidge`.
+    fit_intercept : bool, default=True
+        As in `OutputKernelRidge`.
+    n_jobs : int or None, default=None
+        Folds worked on at once; None is one.
+
+    Attributes
+    ----------
+    alpha_ : float
+        The chosen alpha, the largest of those with the best score.
+    best_score_ : float
+        Mean score of it over the folds.
+    best_index_ : int
+    best_params_ : dict
+        ``{"alpha": alpha_}``.
+    alphas_ : ndarray of shape (n_alphas,)
+        The values chosen from.
+    cv_results_ : dict of ndarray
+        ``alpha``, ``mean_test_score``, ``std_test_score``, ``rank_test_score`` and ``split0_test_score``, ...
+    n_splits_ : int
+    output_kernel_, dual_coef_, intercept_, X_fit_, objective_history_, n_iter_, converged_, stop_reason_
+        Of the fit to all rows with `alpha_`, as in `OutputKernelRidge`.
+    n_features_in_, feature_names_in_, target_names_
+        As in `OutputKernelRidge`.
+
+    See Also
+    --------
+    OutputKernelRidge : The model for one alpha.
+
+    Notes
+    -----
+    A fold takes one eigendecomposition of its Gram matrix, which serves all alphas; these are worked through
+    in decreasing order, each starting from the output kernel of the last.
+
+    The unit of the default grid is tr(K) / n times the size that the output kernel takes on, (||Y||^2 n /
+    (p tr K))^1/3, or the square root of the same with a rank. So the choice depends on the units of neither
+    inputs nor targets, and the prediction comes out in those of the targets. A warning names an end of the
+    grid when it was chosen and the score still rises towards it.
+
+    Time n^3 for every fold and once more, then n p^2 + p^3 for every fold, alpha and update of the kernel.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_linnerud
+    >>> from sklearn.preprocessing import StandardScaler
+    >>> from entangled_kernels import OutputKernelRidgeCV
+    >>> X, Y = load_linnerud(return_X_y=True)
+    >>> model = OutputKernelRidgeCV("rbf", gamma=0.1).fit(StandardScaler().fit_transform(X), Y)
+    >>> model.alpha_ in model.alphas_
+    True
+    >>> bool(model.best_score_ == model.cv_results_["mean_test_score"].max())
+    True
+    """
+
+    def __init__(
+        self,
+        kernel: Any = "linear",
+        *,
+        gamma: float | None = None,
+        degree: float = 3,
+        coef0: float = 1,
+        kernel_params: dict[str, Any] | None = None,
+        alphas: ArrayLike | None = None,
+        rank: int | None = None,
+        cv: Any = 5,
+        scoring: Any = "nmse",
+        max_iter: int = 1000,
+        tol: float = 1e-3,
+        fit_intercept: bool = True,
+        n_jobs: int | None = None,
+    ) -> None:
+        self.kernel = kernel
+        self.gamma = gamma
+        self.degree = degree
+        self.coef0 = coef0
+        self.kernel_params = kernel_params
+        self.alphas = alphas
+        self.rank = rank
+        self.cv = cv
+        self.scoring = scoring
+        self.max_iter = max_iter
+        self.tol = tol
+        self.fit_intercept = fit_intercept
+        self.n_jobs = n_jobs
+
+    def fit(
+        self, X: Any, y: Any, sample_weight: ArrayLike | None = None, *, groups: ArrayLike | None = None
+    ) -> Self:
+        """Choose alpha, then learn from all rows.
+
+        Parameters
+        ----------
+        X : array-like, sparse matrix or data frame of shape (n_samples, n_features)
+            With ``kernel="precomputed"``, the kernel between all rows, (n_samples, n_samples).
+        y : array-like or data frame of shape (n_samples, n_outputs) or (n_samples,)
+        sample_weight : array-like of shape (n_samples,) or float, optional
+            Non-negative weights of the squared errors, in training and in ``"nmse"``.
+        groups : array-like of shape (n_samples,), optional
+            For splitters that keep groups together.
+
+        Returns
+        -------
+        self
+        """
+        given = None if self.alphas is None else _check_alphas(self.alphas)
+        rows, Y, weight = self._take_rows(X, y, sample_weight)
+        splits = self._splits(rows, Y, groups)
+        K = self._gram(rows, rows)
+        problem = reduce_problem(K, Y, weight, centred=self.fit_intercept)
+        self.alphas_ = GRID * alpha_unit(problem, rank=self.rank) if given is None else given
+        scores = self._cross_validate(K, rows, Y, weight, splits)  # (n_alphas, n_splits)
+        self._choose(scores)
+        result = learn_output_kernel(problem, self.alpha_, **self._settings())
+        self._warn_unless_converged(result)
+        self._store(rows, result)
+        return self
+
+    def _settings(self) -> dict[str, Any]:
+        return {"rank": self.rank, "max_iter": self.max_iter, "tol": self.tol}
+
+    def _splits(self, rows: Any, Y: Array, groups: ArrayLike | None) -> list[tuple[Indices, Indices]]:
+        if isinstance(self.cv, Integral) and len(Y) < int(self.cv):
+            raise ValueError(
+                f"cv={self.cv} needs at least {self.cv} rows, got n_samples={len(Y)}; use a smaller cv, or "
+                f"OutputKernelRidge with an alpha of your choice"
+            )
+        return list(check_cv(self.cv, Y, classifier=False).split(rows, Y, groups))
+
+    def _cross_validate(
+        self, K: Array, rows: Any, Y: Array, weight: Array | None, splits: list[tuple[Indices, Indices]]
+    ) -> Array:
+        score = self._score_function(K, rows, Y, weight)
+        order = np.argsort(-self.alphas_, kind="stable")
+        decreasing = [float(alpha) for alpha in self.alphas_[order]]
+
+        def fold(train: Indices, test: Indices) -> list[float]:
+            w = None if weight is None else weight[train]
+            problem = reduce_problem(K[np.ix_(train, train)], Y[train], w, centred=self.fit_intercept)
+            path = output_kernel_path(problem, decreasing, **self._settings())
+            return [score(alpha, result, train, test) for alpha, result in zip(decreasing, path, strict=True)]
+
+        columns = Parallel(n_jobs=self.n_jobs, prefer="threads")(delayed(fold)(*split) for split in splits)
+        scores = np.empty((len(decreasing), len(splits)))
+        scores[order] = np.array(columns).T
+        return scores
+
+    def _score_function(
+        self, K: Array, rows: Any, Y: Array, weight: Array | None
+    ) -> Callable[[float, OutputKernelResult, Indices, Indices], float]:
+        """Score of a result from training rows on test rows."""
+        w = np.ones(len(Y)) if weight is None else weight
+        if isinstance(self.scoring, str) and self.scoring == "nmse":
+            mean = np.average(Y, axis=0, weights=w)
+            variance = np.average((Y - mean) ** 2, axis=0, weights=w)
+            # The variance of a constant target is rounding.
+            variance[variance <= (4 * np.finfo(np.float64).eps * mean) ** 2] = 1.0
+
+            def nmse(alpha: float, result: OutputKernelResult, train: Indices, test: Indices) -> float:
+                if not w[test].any():
+                    raise ValueError("sample_weight is zero on all held-out rows of a fold; use other folds")
+                prediction = K[np.ix_(test, train)] @ (result.C @ result.L) + result.intercept
+                error = np.average((Y[test] - prediction) ** 2, axis=0, weights=w[test])
+                return -float(np.mean(error / variance))
+
+            return nmse
+        scorer = check_scoring(self, self.scoring)
+
+        def scored(alpha: float, result: OutputKernelResult, train: Indices, test: Indices) -> float:
+            model = self._fold_model(alpha, result, rows, train)
+            X_test = rows[np.ix_(test, train)] if self.kernel == "precomputed" else rows[test]
+            return float(scorer(model, X_test, Y[test, 0] if self._one_dimensional else Y[test]))
+
+        return scored
+
+    def _fold_model(
+        self, alpha: float, result: OutputKernelResult, rows: Any, train: Indices
+    ) -> OutputKernelRidge:
+        names = OutputKernelRidge().get_params(deep=False).keys() - {"alpha"}
+        model = OutputKernelRidge(alpha=alpha, **{name: getattr(self, name) for name in names})
+        model._one_dimensional = self._one_dimensional
+        model._store(rows[np.ix_(train, train)] if self.kernel == "precomputed" else rows[train], result)
+        model.n_features_in_ = model.X_fit_.shape[1]
+        return model
+
+    def _choose(self, scores: Array) -> None:
+        """Largest alpha of the best mean score; store it and the table."""
+        mean = scores.mean(axis=1)
+        if not np.isfinite(mean).all():
+            bad = float(self.alphas_[~np.isfinite(mean)][0])
+            raise ValueError(
+                f"scoring={self.scoring!r} gave a score that is not finite for alpha={bad:.3g}; use "
+                f"folds on which it is defined, or scoring='nmse'"
+            )
+        best = np.flatnonzero(mean == mean.max())
+        self.best_index_ = int(best[np.argmax(self.alphas_[best])])
+        self.alpha_ = float(self.alphas_[self.best_index_])
+        self.best_score_ = float(mean[self.best_index_])
+        self.best_params_ = {"alpha": self.alpha_}
+        self.n_splits_ = scores.shape[1]
+        self.cv_results_ = {
+            "alpha": self.alphas_.copy(),
+            "mean_test_score": mean,
+            "std_test_score": scores.std(axis=1),
+            "rank_test_score": rankdata(-mean, method="min").astype(int),
+            **{f"split{i}_test_score": scores[:, i] for i in range(self.n_splits_)},
+        }
+        self._warn_at_the_end(mean)
+
+    def _warn_at_the_end(self, mean: Array) -> None:
+        order = np.argsort(self.alphas_, kind="stable")
+        if len(order) < 2 or self.best_index_ not in (order[0], order[-1]):
+            return
+        upper = self.best_index_ == order[-1]
+        neighbour = order[-2] if upper else order[1]
+        if mean[self.best_index_] - mean[neighbour] <= RISING * (mean.max() - mean.min()):
+            return
+        end, way = ("largest", "larger") if upper else ("smallest", "smaller")
+        warnings.warn(
+            f"alpha={self.alpha_:.3g} is the {end} of alphas, and the score still rises towards it; pass "
+            f"alphas with {way} values",
+            UserWarning,
+            stacklevel=4,
+        )
+
+
+def _check_alphas(alphas: ArrayLike) -> Array:
+    need = "alphas must be None or a list of one or more positive numbers"
+    try:
+        values = np.array(alphas, dtype=np.float64)
+    except (TypeError, ValueError) as error:
+        raise TypeError(f"{need}, got {alphas!r}") from error
+    if values.ndim != 1 or not values.size:
+        raise ValueError(f"{need}, got {alphas!r}")
+    bad = values[~(np.isfinite(values) & (values > 0.0))]
+    if bad.size:
+        raise ValueError(f"{need}, got {bad[0]:g} among them")
+    return values

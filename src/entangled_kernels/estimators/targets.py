@@ -1,0 +1,63 @@
+"""What a regressor does with targets: take them, keep their names, give predictions back alike."""
+
+from __future__ import annotations
+
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.utils import check_array
+
+from .frames import CONTAINERS, target_names, to_container
+from .parameters import check_choice
+
+__all__ = ["TargetsMixin"]
+
+Array = NDArray[np.float64]
+
+
+class TargetsMixin:
+    """Targets in one or two dimensions, as arrays or frames, and predictions in the same form."""
+
+    def set_output(self, *, predict: str | None = None) -> Self:
+        """Choose the container that `predict` returns.
+
+        Parameters
+        ----------
+        predict : {"default", "pandas", "polars"} or None
+            None leaves the choice as it is.
+        """
+        if predict is not None:
+            check_choice("predict", predict, CONTAINERS)
+            # scikit-learn's clone copies this dictionary, so the choice survives cross-validation.
+            config = getattr(self, "_sklearn_output_config", {})
+            self._sklearn_output_config = {**config, "predict": predict}
+        return self
+
+    def _take_targets(self, y: Any) -> Array:
+        """Targets as they are, one- or two-dimensional, with their names kept."""
+        if y is None:
+            raise ValueError(
+                f"This {type(self).__name__} estimator requires y to be passed, but the target y is None."
+            )
+        targets = check_array(y, ensure_2d=False, dtype=np.float64, ensure_min_features=0, input_name="y")
+        if targets.ndim == 2 and targets.shape[1] == 0:
+            raise ValueError(f"y must have at least one column, got shape {targets.shape}")
+        self._one_dimensional = targets.ndim == 1
+        names = target_names(y)
+        if names is not None:
+            self.target_names_ = names
+        elif hasattr(self, "target_names_"):
+            del self.target_names_
+        return np.asarray(targets)
+
+    def _finish(self, values: Array, X: Any) -> Any:
+        """One-dimensional where y was, in the container asked for."""
+        kind = getattr(self, "_sklearn_output_config", {}).get("predict", "default")
+        names = self._output_names(values.shape[1])
+        return to_container(kind, values[:, 0] if self._one_dimensional else values, names, X)
+
+    def _output_names(self, n_outputs: int) -> list[str]:
+        if hasattr(self, "target_names_"):
+            return [str(name) for name in self.target_names_]
+        return [f"output{o}" for o in range(n_outputs)]

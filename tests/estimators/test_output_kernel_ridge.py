@@ -1,0 +1,463 @@
+import pickle
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pytest
+from scipy.sparse import csr_matrix
+from sklearn.base import clone
+from sklearn.exceptions import ConvergenceWarning, NotFittedError
+from sklearn.kernel_ridge import KernelRidge
+from sklearn.metrics.pairwise import rbf_kernel
+from sklearn.model_selection import (
+    GridSearchCV,
+    GroupKFold,
+    KFold,
+    LeaveOneOut,
+    RepeatedKFold,
+    cross_val_score,
+)
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+from sklearn.utils import get_tags
+from sklearn.utils.estimator_checks import parametrize_with_checks
+
+from entangled_kernels import OutputKernelRidge, OutputKernelRidgeCV
+
+from reference import output_kernel as reference
+
+
+@parametrize_with_checks(
+    [
+        OutputKernelRidge(),
+        OutputKernelRidge("rbf", rank=1, fit_intercept=False),
+        OutputKernelRidgeCV(),
+        OutputKernelRidgeCV("rbf", rank=1, cv=2, scoring="r2"),
+    ]
+)
+def test_scikit_learn_contract(estimator, check):
+    check(estimator)
+
+
+@pytest.fixture
+def rows(make_rows):
+    return make_rows(24, 4, 3)
+
+
+def nmse_of(model, X, Y):
+    return np.mean(np.mean((Y - model.predict(X)) ** 2, axis=0) / Y.var(axis=0))
+
+
+class TestOutputKernelRidge:
+    @pytest.mark.parametrize("rank", [None, 2])
+    @pytest.mark.parametrize("alpha", [0.1, 3.0, 50.0])
+    def test_equations_of_the_fit(self, rows, alpha, rank):
+        """K C L + alpha C = Y, without an intercept, and predictions K C L."""
+        X, Y = rows
+        model = OutputKernelRidge("rbf", gamma=0.2, alpha=alpha, rank=rank, fit_intercept=False).fit(X, Y)
+        K, C, L = rbf_kernel(X, gamma=0.2), model.dual_coef_, model.output_kernel_
+        assert np.abs(K @ C @ L + alpha * C - Y).max() < 1e-8
+        np.testing.assert_allclose(C, reference.sylvester(K, Y, L, alpha), atol=1e-9 * np.abs(C).max())
+        Z = X[:5] + 0.1
+        np.testing.assert_allclose(model.predict(Z), rbf_kernel(Z, X, gamma=0.2) @ C @ L, atol=1e-9)
+        value = reference.objective(K, Y, C, L, alpha, rank)
+        assert model.objective_history_[-1] == pytest.approx(value)
+        assert (np.diff(model.objective_history_) <= 0).all()
+        assert len(model.objective_history_) == model.n_iter_ + 1
+        assert model.converged_
+        assert not model.intercept_.any()
+
+    def test_intercept_is_the_fit_to_centred_kernel_and_targets(self, rows):
+        X, Y = rows
+        model = OutputKernelRidge(alpha=2.0, tol=1e-9).fit(X, Y)
+        centred = OutputKernelRidge(alpha=2.0, tol=1e-9, fit_intercept=False).fit(
+            X - X.mean(0), Y - Y.mean(0)
+        )
+        np.testing.assert_allclose(model.output_kernel_, centred.output_kernel_, rtol=1e-7)
+        np.testing.assert_allclose(model.predict(X), centred.predict(X - X.mean(0)) + Y.mean(0), rtol=1e-7)
+        np.testing.assert_allclose(model.predict(X).mean(axis=0), Y.mean(axis=0))
+
+    def test_without_an_intercept_the_means_take_over(self, rows):
+        """The reason for the default."""
+        X, Y = rows
+        Y = Y + 100 * np.array([1.0, -1.0, 1.0])
+        means = np.outer([1, -1, 1], [1, -1, 1]) / 3
+        share = {
+            intercept: np.vdot(means, L) / np.trace(L)
+            for intercept in (True, False)
+            for L in [OutputKernelRidge("rbf", fit_intercept=intercept).fit(X, Y).output_kernel_]
+        }
+        assert share[False] > 0.8
+        assert share[True] < 0.5
+
+    @pytest.mark.parametrize("rank", [None, 1])
+    def test_one_target_is_kernel_ridge(self, rows, rank):
+        """With p = 1 the output kernel is a number l, and the model kernel ridge with alpha / l."""
+        X, Y = rows
+        model = OutputKernelRidge("rbf", alpha=0.5, rank=rank, fit_intercept=False).fit(X, Y[:, 0])
+        peer = KernelRidge(kernel="rbf", alpha=0.5 / model.output_kernel_.item()).fit(X, Y[:, 0])
+        np.testing.assert_allclose(model.predict(X), peer.predict(X), rtol=1e-7)
+        assert model.predict(X).shape == model.dual_coef_.shape == (24,)
+        column = OutputKernelRidge("rbf", alpha=0.5, rank=rank, fit_intercept=False).fit(X, Y[:, :1])
+        assert column.predict(X).shape == column.dual_coef_.shape == (24, 1)
+        np.testing.assert_array_equal(column.predict(X)[:, 0], model.predict(X))
+
+    @pytest.mark.parametrize("kernel", ["linear", "poly", "rbf", "laplacian"])
+    def test_kernels_by_name_by_function_and_precomputed(self, rows, kernel):
+        from sklearn.metrics.pairwise import pairwise_kernels
+
+        X, Y = rows
+        settings = {"gamma": 0.3, "degree": 2, "coef0": 0.5}
+        named = OutputKernelRidge(kernel, alpha=3.0, **settings).fit(X, Y)
+        used = {} if kernel == "linear" else {"gamma": 0.3}
+        used |= {"degree": 2, "coef0": 0.5} if kernel == "poly" else {}
+
+        def gram(A, B):
+            return pairwise_kernels(A, B, metric=kernel, **used)
+
+        def function(x, z, **params):
+            return gram(x[None], z[None])[0, 0] * params["scale"]
+
+        by_function = OutputKernelRidge(function, alpha=3.0, kernel_params={"scale": 1.0}).fit(X, Y)
+        given = OutputKernelRidge("precomputed", alpha=3.0).fit(gram(X, X), Y)
+        Z = X[:6] + 0.1
+        for other in (by_function.predict(Z), given.predict(gram(Z, X))):
+            np.testing.assert_allclose(other, named.predict(Z), rtol=1e-6, atol=1e-6)
+        assert get_tags(given).input_tags.pairwise
+        assert not get_tags(named).input_tags.pairwise
+
+    def test_sparse_rows(self, rows):
+        X, Y = rows
+        dense, sparse = OutputKernelRidge().fit(X, Y), OutputKernelRidge().fit(csr_matrix(X), Y)
+        np.testing.assert_allclose(sparse.predict(csr_matrix(X)), dense.predict(X), rtol=1e-9)
+
+    @pytest.mark.parametrize("rank", [None, 3])
+    @pytest.mark.parametrize("fit_intercept", [True, False])
+    def test_weights_count_copies(self, rows, rng, rank, fit_intercept):
+        X, Y = rows
+        copies = rng.integers(0, 4, size=24)
+        model = OutputKernelRidge("rbf", rank=rank, fit_intercept=fit_intercept, tol=1e-8, max_iter=5000)
+        weighted = clone(model).fit(X, Y, sample_weight=copies)
+        repeated = clone(model).fit(np.repeat(X, copies, axis=0), np.repeat(Y, copies, axis=0))
+        np.testing.assert_allclose(weighted.predict(X), repeated.predict(X), rtol=1e-5, atol=1e-5)
+        one = clone(model).fit(X, Y, sample_weight=1.0)
+        np.testing.assert_array_equal(one.predict(X), clone(model).fit(X, Y).predict(X))
+
+    def test_planted_structure(self, rng):
+        """Ten targets that are mixtures of two functions; the rank-2 kernel finds the mixing plane."""
+        X = rng.normal(size=(200, 3))
+        mixing = rng.normal(size=(2, 10))
+        Y = np.column_stack([np.sin(X[:, 0]), np.cos(X[:, 1])]) @ mixing + 0.1 * rng.normal(size=(200, 10))
+        plane = np.linalg.qr(mixing.T)[0]
+        for rank in (None, 2):
+            L = OutputKernelRidge("rbf", alpha=5.0, rank=rank).fit(X, Y).output_kernel_
+            levels, V = np.linalg.eigh(L)
+            assert levels[-2:].sum() > 0.95 * levels.sum()
+            assert np.linalg.svd(plane.T @ V[:, -2:])[1].min() > 0.999
+            assert rank is None or np.abs(levels[:-2]).max() < 1e-12 * levels[-1]
+
+    def test_constant_targets(self, rows):
+        X, Y = rows
+        model = OutputKernelRidge().fit(X, np.full_like(Y, 0.1))
+        np.testing.assert_allclose(model.predict(X), 0.1)
+        assert not model.output_kernel_.any()
+        assert model.stop_reason_ == "zero"
+        some = OutputKernelRidge().fit(X, np.column_stack([Y, np.full(24, 7.3)]))
+        np.testing.assert_allclose(some.predict(X)[:, 3], 7.3)
+        np.testing.assert_allclose(
+            some.predict(X)[:, :3], OutputKernelRidge().fit(X, Y).predict(X), rtol=1e-6
+        )
+
+    def test_odd_tables(self, rows, make_rows):
+        X, Y = rows
+        np.testing.assert_allclose(OutputKernelRidge().fit(X[:1], Y[:1]).predict(X), np.tile(Y[0], (24, 1)))
+        assert np.isfinite(OutputKernelRidge().fit(X[:2], Y[:2]).predict(X)).all()
+        assert OutputKernelRidge().fit(*make_rows(5, 3, 30)).output_kernel_.shape == (30, 30)
+        flat = OutputKernelRidge().fit(np.full_like(X, 0.7), Y)
+        np.testing.assert_allclose(flat.predict(X[:1]), Y.mean(axis=0)[None])
+
+    def test_it_warns_when_steps_run_out(self, rows):
+        with pytest.warns(
+            ConvergenceWarning, match=r"tol=1e-09 after max_iter=1 steps; raise max_iter or tol"
+        ):
+            OutputKernelRidge("rbf", alpha=0.1, rank=2, max_iter=1, tol=1e-9).fit(*rows)
+        with pytest.warns(ConvergenceWarning, match=r"no step lowers the objective any further"):
+            OutputKernelRidge("rbf", alpha=0.1, tol=0).fit(*rows)
+
+    @pytest.mark.parametrize(
+        ("settings", "error", "message"),
+        [
+            ({"kernel": "rbff"}, ValueError, "kernel must be one of .*'rbf'.*, got 'rbff'"),
+            ({"kernel": None}, ValueError, "kernel must be one of .* got None"),
+            ({"alpha": 0}, ValueError, "alpha must be a positive number, got 0"),
+            ({"alpha": [1, 2]}, TypeError, r"alpha must be a positive number, got \[1, 2\] of type list"),
+            ({"rank": 0}, ValueError, "rank must be a whole number of at least 1, got 0"),
+            ({"rank": 0.5}, TypeError, "rank must be a whole number"),
+            ({"rank": 4}, ValueError, "rank must be at most the number of targets, 3, got 4; use rank=None"),
+            ({"max_iter": 0}, ValueError, "max_iter must be a whole number of at least 1"),
+            ({"tol": -1}, ValueError, "tol must be a number of at least 0"),
+            ({"kernel": "precomputed"}, ValueError, r"X must be a square matrix .* got shape \(24, 4\)"),
+            (
+                {"kernel": lambda x, z: -np.dot(x, z)},
+                ValueError,
+                "K must be positive semi-definite, got an eigenvalue of -",
+            ),
+        ],
+    )
+    def test_bad_parameters(self, rows, settings, error, message):
+        with pytest.raises(error, match=message):
+            OutputKernelRidge(**settings).fit(*rows)
+
+    def test_bad_rows(self, rows):
+        X, Y = rows
+        with pytest.raises(ValueError, match="inconsistent numbers of samples"):
+            OutputKernelRidge().fit(X, Y[:-1])
+        with pytest.raises(ValueError, match="y must have at least one column"):
+            OutputKernelRidge().fit(X, Y[:, :0])
+        with pytest.raises(ValueError, match="requires y to be passed"):
+            OutputKernelRidge().fit(X, None)
+        with pytest.raises(ValueError, match=r"sample_weight must be a number or of shape \(24,\)"):
+            OutputKernelRidge().fit(X, Y, np.ones(3))
+        with pytest.raises(ValueError, match="sample_weight must be finite and not negative"):
+            OutputKernelRidge().fit(X, Y, -np.ones(24))
+        with pytest.raises(ValueError, match="zero weights only"):
+            OutputKernelRidge().fit(X, Y, np.zeros(24))
+        with pytest.raises(ValueError, match="squares overflow"):
+            OutputKernelRidge().fit(X, Y * 1e200)
+        with pytest.raises(NotFittedError):
+            OutputKernelRidge().predict(X)
+
+    def test_frames(self, rows):
+        X, Y = rows
+        plain = OutputKernelRidge().fit(X, Y).predict(X)
+        inputs, targets = ["a", "b", "c", "d"], ["u", "v", "w"]
+        frames = {
+            "pandas": (
+                pd.DataFrame(X, columns=inputs, index=range(50, 74)),
+                pd.DataFrame(Y, columns=targets),
+            ),
+            "polars": (pl.DataFrame(X, schema=inputs), pl.DataFrame(Y, schema=targets)),
+        }
+        for kind, (A, B) in frames.items():
+            model = clone(OutputKernelRidge().set_output(predict=kind)).fit(A, B)
+            assert list(model.target_names_) == targets
+            assert list(model.feature_names_in_) == inputs
+            prediction = model.predict(A)
+            assert isinstance(prediction, type(A))
+            assert list(prediction.columns) == targets
+            np.testing.assert_allclose(prediction.to_numpy(), plain, rtol=1e-12)
+            series = model.fit(A, B["v"]).predict(A)
+            assert isinstance(series, type(B["v"]))
+            assert series.name == "v"
+            model.set_output(predict="default").fit(X, Y)
+            assert not hasattr(model, "target_names_")
+            assert isinstance(model.predict(X), np.ndarray)
+        with pytest.raises(ValueError, match="predict must be one of"):
+            OutputKernelRidge().set_output(predict="arrow")
+
+    def test_with_scikit_learn(self, rows):
+        X, Y = rows
+        pipeline = make_pipeline(StandardScaler(), OutputKernelRidge("rbf"))
+        search = GridSearchCV(pipeline, {"outputkernelridge__alpha": [0.1, 1.0, 10.0]}, cv=3).fit(X, Y)
+        assert search.best_params_["outputkernelridge__alpha"] in (0.1, 1.0, 10.0)
+        assert cross_val_score(OutputKernelRidge("precomputed"), X @ X.T, Y, cv=3) == pytest.approx(
+            cross_val_score(OutputKernelRidge(), X, Y, cv=3)
+        )
+        model = OutputKernelRidge().fit(X, Y)
+        np.testing.assert_array_equal(pickle.loads(pickle.dumps(model)).predict(X), model.predict(X))
+
+
+def brute_force(model, X, Y, splits):
+    """Scores (n_alphas, n_splits) from a cold fit for every fold and alpha."""
+    settings = {
+        name: getattr(model, name) for name in ("kernel", "gamma", "rank", "fit_intercept", "tol", "max_iter")
+    }
+    return np.array(
+        [
+            [
+                -np.mean(np.mean((Y[test] - fit.predict(X[test])) ** 2, axis=0) / Y.var(axis=0))
+                for train, test in splits
+                for fit in [OutputKernelRidge(alpha=alpha, **settings).fit(X[train], Y[train])]
+            ]
+            for alpha in model.alphas_
+        ]
+    )
+
+
+class TestOutputKernelRidgeCV:
+    @pytest.mark.parametrize("rank", [None, 2])
+    @pytest.mark.parametrize("fit_intercept", [True, False])
+    def test_against_refitting(self, rows, rank, fit_intercept):
+        X, Y = rows
+        model = OutputKernelRidgeCV(
+            "rbf", gamma=0.3, rank=rank, fit_intercept=fit_intercept, cv=3, tol=1e-8, max_iter=20_000
+        ).fit(X, Y)
+        splits = list(KFold(3).split(X))
+        scores = np.column_stack([model.cv_results_[f"split{i}_test_score"] for i in range(3)])
+        np.testing.assert_allclose(scores, brute_force(model, X, Y, splits), rtol=1e-4)
+        mean = model.cv_results_["mean_test_score"]
+        np.testing.assert_allclose(mean, scores.mean(axis=1))
+        np.testing.assert_allclose(model.cv_results_["std_test_score"], scores.std(axis=1))
+        assert model.best_index_ == np.argmax(mean)
+        assert model.cv_results_["rank_test_score"][model.best_index_] == 1
+        assert model.alpha_ == model.alphas_[model.best_index_] == model.best_params_["alpha"]
+        assert model.best_score_ == mean.max()
+        best = OutputKernelRidge(
+            "rbf",
+            gamma=0.3,
+            rank=rank,
+            fit_intercept=fit_intercept,
+            alpha=model.alpha_,
+            tol=1e-8,
+            max_iter=20_000,
+        ).fit(X, Y)
+        np.testing.assert_array_equal(model.predict(X), best.predict(X))
+
+    def test_other_scores(self, rows):
+        X, Y = rows
+        splits = list(KFold(3).split(X))
+        model = OutputKernelRidgeCV(alphas=[0.1, 1.0, 10.0], cv=3, scoring="r2", tol=1e-8).fit(X, Y)
+        expected = [
+            np.mean(
+                [OutputKernelRidge(alpha=a, tol=1e-8).fit(X[i], Y[i]).score(X[j], Y[j]) for i, j in splits]
+            )
+            for a in (0.1, 1.0, 10.0)
+        ]
+        np.testing.assert_allclose(model.cv_results_["mean_test_score"], expected, rtol=1e-5)
+        given = OutputKernelRidgeCV("precomputed", alphas=[0.1, 1.0, 10.0], cv=3, scoring="r2", tol=1e-8)
+        given.fit(X @ X.T, Y)
+        np.testing.assert_allclose(given.cv_results_["mean_test_score"], expected, rtol=1e-5)
+        flat = OutputKernelRidgeCV(alphas=[0.1, 1.0], cv=3, scoring=lambda model, X, y: -float(y.ndim))
+        assert flat.fit(X, Y[:, 0]).best_score_ == -1
+        with pytest.raises(ValueError, match="accurate"):
+            OutputKernelRidgeCV(scoring="accurate").fit(X, Y)
+
+    def test_scores_that_are_not_finite(self, rows):
+        model = OutputKernelRidgeCV(alphas=[1.0, 2.0], scoring=lambda model, X, y: np.nan)
+        with pytest.raises(
+            ValueError, match=r"scoring=.* gave a score that is not finite for alpha=1; use folds"
+        ):
+            model.fit(*rows)
+
+    def test_splitters(self, rows):
+        X, Y = rows
+        assert OutputKernelRidgeCV(cv=LeaveOneOut()).fit(X, Y).n_splits_ == 24
+        assert (
+            OutputKernelRidgeCV(cv=RepeatedKFold(n_splits=3, n_repeats=2, random_state=0)).fit(X, Y).n_splits_
+            == 6
+        )
+        splits = [(np.arange(12), np.arange(12, 24)), (np.arange(12, 24), np.arange(12))]
+        assert OutputKernelRidgeCV(cv=splits).fit(X, Y).n_splits_ == 2
+
+    def test_groups(self, rows):
+        X, Y = rows
+        groups = np.repeat(np.arange(6), 4)
+        model = OutputKernelRidgeCV(cv=GroupKFold(3)).fit(X, Y, groups=groups)
+        splits = list(GroupKFold(3).split(X, groups=groups))
+        other = OutputKernelRidgeCV(cv=splits).fit(X, Y)
+        np.testing.assert_array_equal(
+            model.cv_results_["mean_test_score"], other.cv_results_["mean_test_score"]
+        )
+        with pytest.raises(ValueError, match="'groups' parameter should not be None"):
+            OutputKernelRidgeCV(cv=GroupKFold(3)).fit(X, Y)
+        with pytest.raises(ValueError, match="number of splits"):
+            OutputKernelRidgeCV(cv=GroupKFold(3)).fit(X, Y, groups=np.repeat([0, 1], 12))
+
+    @pytest.mark.parametrize(
+        ("alphas", "error", "message"),
+        [
+            ([], ValueError, r"alphas must be None or a list of one or more positive numbers, got \[\]"),
+            ([1.0, -1.0], ValueError, "one or more positive numbers, got -1 among them"),
+            ([1.0, 0.0], ValueError, "got 0 among them"),
+            ([np.nan, 1.0], ValueError, "got nan among them"),
+            ([np.inf], ValueError, "got inf among them"),
+            (1.0, ValueError, "a list of one or more positive numbers, got 1.0"),
+            ("auto", TypeError, "a list of one or more positive numbers, got 'auto'"),
+        ],
+    )
+    def test_bad_grids(self, rows, alphas, error, message):
+        with pytest.raises(error, match=message):
+            OutputKernelRidgeCV(alphas=alphas).fit(*rows)
+
+    def test_fewer_rows_than_folds(self, rows):
+        X, Y = rows
+        with pytest.raises(
+            ValueError, match=r"cv=5 needs at least 5 rows, got n_samples=4; use a smaller cv"
+        ):
+            OutputKernelRidgeCV().fit(X[:4], Y[:4])
+        assert OutputKernelRidgeCV(cv=4).fit(X[:4], Y[:4]).n_splits_ == 4
+
+    def test_targets_that_are_constant_in_a_fold(self, rows):
+        """Constant where the model learns, constant where it is tested, or constant throughout."""
+        X, Y = rows
+        Y = np.column_stack([Y, np.r_[np.ones(8), np.zeros(16)], np.full(24, 7.3)])
+        for rank in (None, 2):
+            model = OutputKernelRidgeCV(cv=3, rank=rank).fit(X, Y)
+            assert np.isfinite(model.cv_results_["mean_test_score"]).all()
+            np.testing.assert_allclose(model.predict(X)[:, 4], 7.3)
+        constant = OutputKernelRidgeCV().fit(X, np.full_like(Y, 0.1))
+        np.testing.assert_allclose(constant.predict(X), 0.1)
+        assert constant.best_score_ == pytest.approx(0.0, abs=1e-20)
+        assert constant.alpha_ == constant.alphas_.max()
+
+    def test_an_end_of_the_grid_is_named(self, rows):
+        X, Y = rows
+        best = OutputKernelRidgeCV().fit(X, Y).alpha_
+        with pytest.warns(
+            UserWarning, match=r"is the smallest of alphas, .* pass alphas with smaller values"
+        ):
+            OutputKernelRidgeCV(alphas=best * np.array([100.0, 10.0, 1000.0])).fit(X, Y)
+        with pytest.warns(UserWarning, match=r"is the largest of alphas, .* pass alphas with larger values"):
+            OutputKernelRidgeCV(alphas=[best / 1000, best / 30]).fit(X, Y)
+        assert OutputKernelRidgeCV(alphas=[best]).fit(X, Y).alpha_ == best
+
+    def test_the_default_grid_is_free_of_scale(self, rows):
+        X, Y = rows
+        for rank in (None, 2):
+            plain = OutputKernelRidgeCV(rank=rank, tol=1e-7, max_iter=20_000).fit(X, Y)
+            scaled = OutputKernelRidgeCV(rank=rank, tol=1e-7, max_iter=20_000).fit(1e3 * X, 1e-4 * Y)
+            assert scaled.best_index_ == plain.best_index_
+            np.testing.assert_allclose(scaled.predict(1e3 * X), 1e-4 * plain.predict(X), rtol=1e-4, atol=1e-8)
+
+    def test_the_right_rank_helps(self, rng):
+        """Forty noisy targets that are mixtures of two functions: better than tuned kernel ridge."""
+        X = rng.normal(size=(280, 5))
+        Y = np.tanh(X[:, :2]) @ rng.normal(size=(2, 40))
+        noisy = Y + 2.0 * rng.normal(size=Y.shape)
+        train, test = slice(80), slice(80, None)
+        model = OutputKernelRidgeCV("rbf", gamma=0.1, rank=2).fit(X[train], noisy[train])
+        peer = GridSearchCV(
+            KernelRidge(kernel="rbf", gamma=0.1),
+            {"alpha": np.logspace(-2, 3, 11)},
+            scoring="neg_mean_squared_error",
+        ).fit(X[train], noisy[train])
+        ours, theirs = (np.mean((fit.predict(X[test]) - Y[test]) ** 2) for fit in (model, peer))
+        assert ours < 0.8 * theirs
+
+    def test_weights(self, rows, rng):
+        """Weights in training and in the held-out error; copies in the same fold do the same."""
+        X, Y = rows
+        fold = np.arange(24) % 3
+        copies = rng.integers(1, 4, size=24)
+        many = np.repeat(fold, copies)
+        splits = [[(np.flatnonzero(f != i), np.flatnonzero(f == i)) for i in range(3)] for f in (fold, many)]
+        weighted = OutputKernelRidgeCV(cv=splits[0]).fit(X, Y, copies)
+        repeated = OutputKernelRidgeCV(cv=splits[1]).fit(
+            np.repeat(X, copies, axis=0), np.repeat(Y, copies, axis=0)
+        )
+        np.testing.assert_allclose(weighted.alphas_, repeated.alphas_, rtol=1e-9)
+        for name in ("mean_test_score", "std_test_score"):
+            np.testing.assert_allclose(weighted.cv_results_[name], repeated.cv_results_[name], rtol=1e-6)
+        with pytest.raises(ValueError, match="sample_weight is zero on all held-out rows of a fold"):
+            OutputKernelRidgeCV(cv=splits[0]).fit(X, Y, (fold != 1).astype(float))
+
+    def test_jobs_pickles_and_frames(self, rows):
+        X, Y = rows
+        model = OutputKernelRidgeCV().fit(X, Y)
+        np.testing.assert_array_equal(OutputKernelRidgeCV(n_jobs=2).fit(X, Y).predict(X), model.predict(X))
+        np.testing.assert_array_equal(pickle.loads(pickle.dumps(model)).predict(X), model.predict(X))
+        assert len(pd.DataFrame(model.cv_results_)) == 13
+        frame = pd.DataFrame(Y, columns=["u", "v", "w"])
+        named = OutputKernelRidgeCV().set_output(predict="pandas").fit(X, frame)
+        assert list(named.predict(X).columns) == ["u", "v", "w"]
+        assert nmse_of(model, X, Y) == pytest.approx(nmse_of(named.set_output(predict="default"), X, Y))

@@ -1,0 +1,343 @@
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from sklearn.metrics.pairwise import rbf_kernel
+
+from entangled_kernels.output_kernel import (
+    alpha_unit,
+    learn_output_kernel,
+    output_kernel_path,
+    reduce_problem,
+    solve_sylvester,
+)
+
+from reference import output_kernel as reference
+
+ALPHAS = (0.01, 0.3, 5.0, 100.0)
+
+
+def make_problem(rng, n, p, columns=None, rank=2, noise=0.3):
+    """Gram matrix (of low rank when columns are given) and targets with a shared part."""
+    X = rng.normal(size=(n, columns or 4))
+    K = X @ X.T if columns else rbf_kernel(X)
+    Y = X @ rng.normal(size=(X.shape[1], rank)) @ rng.normal(size=(rank, p)) + noise * rng.normal(size=(n, p))
+    return K, Y
+
+
+@st.composite
+def problems(draw):
+    rng = np.random.default_rng(draw(st.integers(0, 2**31)))
+    n, p = draw(st.integers(2, 12)), draw(st.integers(1, 6))
+    K, Y = make_problem(rng, n, p, draw(st.sampled_from([None, 1, 3])))
+    K *= 10.0 ** draw(st.integers(-4, 4))
+    Y *= 10.0 ** draw(st.integers(-4, 4))
+    rank = draw(st.sampled_from([None, 1, 2, 6]))
+    alpha = 10.0 ** draw(st.floats(-3, 3)) * alpha_unit(reduce_problem(K, Y), rank=rank)
+    return K, Y, alpha, rank
+
+
+@pytest.mark.parametrize("alpha", ALPHAS)
+@pytest.mark.parametrize(("n", "p", "columns"), [(12, 3, None), (12, 3, 2), (5, 8, None), (6, 1, 3)])
+def test_sylvester_against_kronecker(rng, alpha, n, p, columns):
+    K, Y = make_problem(rng, n, p, columns)
+    factor = rng.normal(size=(p, max(1, p - 1)))
+    L = factor @ factor.T
+    C = solve_sylvester(reduce_problem(K, Y), L, alpha)
+    np.testing.assert_allclose(C, reference.sylvester(K, Y, L, alpha), atol=1e-9 * np.abs(C).max())
+    assert np.abs(K @ C @ L + alpha * C - Y).max() < 1e-8
+
+
+@given(problems())
+@settings(max_examples=60, deadline=None)
+def test_invariants(case):
+    """Sylvester residual, a psd L of its rank, a history that never rises and ends in the objective."""
+    K, Y, alpha, rank = case
+    result = learn_output_kernel(reduce_problem(K, Y), alpha, rank=rank, tol=1e-6)
+    assert np.abs(K @ result.C @ result.L + alpha * result.C - Y).max() <= 1e-8 * np.abs(Y).max()
+    assert result.converged
+    np.testing.assert_array_equal(result.L, result.L.T)
+    levels = np.linalg.eigvalsh(result.L)
+    assert levels[0] >= -1e-12 * levels[-1]
+    if rank is not None:
+        assert np.sum(levels > 1e-12 * levels[-1]) <= rank
+    assert (np.diff(result.history) <= 0).all()
+    assert len(result.history) == result.n_iter + 1
+    value = reference.objective(K, Y, result.C, result.L, alpha, rank)
+    assert result.value == pytest.approx(value, rel=1e-8)
+
+
+@pytest.mark.parametrize("alpha", ALPHAS)
+@pytest.mark.parametrize(("n", "p", "columns"), [(15, 4, None), (15, 4, 3), (4, 6, None)])
+def test_stationary_point_of_the_published_objective(rng, alpha, n, p, columns):
+    """Finite differences in C, and in L along every symmetric direction that stays psd both ways."""
+    K, Y = make_problem(rng, n, p, columns)
+    result = learn_output_kernel(reduce_problem(K, Y), alpha, tol=1e-10)
+    scale = result.value
+
+    def in_C(C):
+        return reference.objective(K, Y, C, result.L, alpha)
+
+    def in_L(L):
+        return reference.objective(K, Y, result.C, L, alpha)
+
+    for _ in range(10):
+        D = rng.normal(size=(n, p)) * np.abs(result.C).max()
+        assert abs(reference.directional_derivative(in_C, result.C, D, 1e-4)) < 1e-6 * scale
+        D = rng.normal(size=(p, p)) * np.abs(result.L).max()
+        assert abs(reference.directional_derivative(in_L, result.L, D + D.T, 1e-4)) < 1e-6 * scale
+
+
+def test_the_gradient_is_not_small_elsewhere(rng):
+    """The test above can fail: away from the solution the same differences are large."""
+    K, Y = make_problem(rng, 15, 4)
+    problem = reduce_problem(K, Y)
+    L = 1.1 * learn_output_kernel(problem, 0.3, tol=1e-10).L
+    C = solve_sylvester(problem, L, 0.3)
+    slope = reference.directional_derivative(lambda L: reference.objective(K, Y, C, L, 0.3), L, L)
+    assert slope > 1e-3 * reference.objective(K, Y, C, L, 0.3)
+
+
+@pytest.mark.parametrize("alpha", ALPHAS)
+@pytest.mark.parametrize("rank", [1, 2, 3])
+def test_low_rank_is_stationary_in_its_factor(rng, alpha, rank):
+    K, Y = make_problem(rng, 15, 4)
+    result = learn_output_kernel(reduce_problem(K, Y), alpha, rank=rank, tol=1e-9, max_iter=5000)
+    assert result.converged
+    levels, V = np.linalg.eigh(result.L)
+    B = V[:, -rank:] * np.sqrt(np.maximum(levels[-rank:], 0.0))
+
+    def in_B(B):
+        return reference.reduced_objective(K, Y, B @ B.T, alpha, rank)
+
+    for _ in range(5):
+        D = rng.normal(size=B.shape) * max(np.abs(B).max(), 1e-6)
+        assert abs(reference.directional_derivative(in_B, B, D, 1e-5)) < 1e-5 * result.value
+
+
+@pytest.mark.parametrize("alpha", [0.3, 5.0])
+def test_the_published_alternation_ends_at_the_same_kernel(rng, alpha):
+    K, Y = make_problem(rng, 15, 3)
+    result = learn_output_kernel(reduce_problem(K, Y), alpha, tol=1e-10)
+    slow = reference.alternate(K, Y, alpha, steps=400)
+    np.testing.assert_allclose(result.L, slow, atol=1e-7 * np.abs(slow).max())
+
+
+def test_no_kernel_nearby_or_far_is_better(rng):
+    """The reduced objective is convex: its minimum beats everything, near and far."""
+    K, Y = make_problem(rng, 10, 3)
+    result = learn_output_kernel(reduce_problem(K, Y), 0.5, tol=1e-8)
+    for size in (1e-3, 0.1, 1.0):
+        for _ in range(5):
+            D = rng.normal(size=(3, 3))
+            L = result.L + size * D @ D.T
+            assert reference.reduced_objective(K, Y, L, 0.5) > result.value
+    assert reference.reduced_objective(K, Y, 0.9 * result.L, 0.5) > result.value
+
+
+def test_tolerance_bounds_the_error(rng):
+    """||L - L_opt|| <= tol ||L|| and the objective is within tol^2 ||L||^2 / 2 of its minimum."""
+    K, Y = make_problem(rng, 30, 6)
+    problem = reduce_problem(K, Y)
+    for alpha in ALPHAS:
+        best = learn_output_kernel(problem, alpha, tol=1e-11)
+        for tol in (0.1, 1e-2, 1e-4):
+            rough = learn_output_kernel(problem, alpha, tol=tol)
+            size = np.linalg.norm(rough.L)
+            assert np.linalg.norm(rough.L - best.L) <= tol * size
+            assert rough.value - best.value <= tol**2 * size**2 / 2 + 1e-12 * best.value
+
+
+@pytest.mark.parametrize("alpha", [0.5, 2.0])
+def test_low_rank_finds_the_nuclear_norm_minimum(rng, alpha):
+    """With rank to spare the trace penalty is the nuclear norm, and the problem convex."""
+    K, Y = make_problem(rng, 12, 4)
+    K += 0.1 * np.eye(12)
+    result = learn_output_kernel(reduce_problem(K, Y), alpha, rank=4, tol=1e-9, max_iter=5000)
+    value, L = reference.nuclear_minimum(K, Y, alpha, steps=4000)
+    assert result.value == pytest.approx(value, rel=1e-8)
+    np.testing.assert_allclose(result.L, L, atol=1e-4 * np.abs(L).max())
+
+
+def test_trace_penalty_has_a_largest_alpha(rng):
+    """L is zero from alpha = ||K^1/2 Y||_2 on, and not below."""
+    K, Y = make_problem(rng, 15, 4)
+    values, vectors = np.linalg.eigh(K)
+    largest = np.linalg.norm(np.sqrt(np.maximum(values, 0.0))[:, None] * (vectors.T @ Y), 2)
+    problem = reduce_problem(K, Y)
+    above = learn_output_kernel(problem, 1.2 * largest, rank=2, tol=1e-12).L
+    below = learn_output_kernel(problem, 0.8 * largest, rank=2, tol=1e-8).L
+    assert np.trace(above) < 1e-8 * np.trace(below)
+
+
+def test_planted_structure(rng):
+    """Two latent functions behind twelve targets: their mixing is the kernel's range."""
+    X = rng.normal(size=(150, 3))
+    K = rbf_kernel(X, gamma=0.3)
+    mixing = rng.normal(size=(2, 12))
+    signal = np.linalg.cholesky(K + 1e-8 * np.eye(150)) @ rng.normal(size=(150, 2)) @ mixing
+    problem = reduce_problem(K, signal + 0.1 * rng.normal(size=signal.shape))
+    planted = np.linalg.qr(mixing.T)[0]
+    full = learn_output_kernel(problem, 5.0).L
+    levels, V = np.linalg.eigh(full)
+    assert levels[-2:].sum() > 0.95 * levels.sum()
+    low = learn_output_kernel(problem, 5.0, rank=2).L
+    for L in (full, low):
+        V = np.linalg.eigh(L)[1][:, -2:]
+        # Cosine of the larger angle between the two planes.
+        assert np.linalg.svd(planted.T @ V)[1].min() > 0.999
+
+
+@pytest.mark.parametrize("rank", [None, 2])
+def test_scaling_kernel_and_targets(rng, rank):
+    """With alpha in its unit, kernel and targets may be in any units."""
+    K, Y = make_problem(rng, 12, 4)
+    problem = reduce_problem(K, Y)
+    plain = learn_output_kernel(problem, 0.2 * alpha_unit(problem, rank=rank), rank=rank, tol=1e-8)
+    for s, c in [(1e3, 1.0), (1.0, 1e-5), (1e-4, 1e6)]:
+        problem = reduce_problem(s * K, c * Y)
+        scaled = learn_output_kernel(problem, 0.2 * alpha_unit(problem, rank=rank), rank=rank, tol=1e-8)
+        fit = K @ plain.C @ plain.L
+        np.testing.assert_allclose(s * K @ scaled.C @ scaled.L / c, fit, atol=1e-6 * np.abs(fit).max())
+
+
+@pytest.mark.parametrize("rank", [None, 2])
+def test_rotating_the_outputs_rotates_the_kernel(rng, rank):
+    K, Y = make_problem(rng, 12, 4)
+    R = np.linalg.qr(rng.normal(size=(4, 4)))[0]
+    plain, turned = (
+        learn_output_kernel(reduce_problem(K, T), 0.3, rank=rank, tol=1e-9).L for T in (Y, Y @ R)
+    )
+    np.testing.assert_allclose(turned, R.T @ plain @ R, atol=1e-5 * np.abs(plain).max())
+
+
+def test_outputs_that_repeat_or_say_nothing(rng):
+    """Only the directions that matter are worked on, and the kernel in all outputs comes out."""
+    K, Y = make_problem(rng, 12, 3)
+    wide = np.column_stack([Y, Y[:, 0], np.zeros(12)])
+    problem = reduce_problem(K, wide)
+    assert problem.targets.shape[1] == 3
+    L = learn_output_kernel(problem, 0.3, tol=1e-9).L
+    np.testing.assert_allclose(L[3], L[0], atol=1e-8 * np.abs(L).max())
+    assert np.abs(L[4]).max() < 1e-12 * np.abs(L).max()
+
+
+@pytest.mark.parametrize("rank", [None, 3])
+def test_weights_count_copies_and_intercepts_are_free(rng, rank):
+    K, Y = make_problem(rng, 10, 3)
+    copies = np.array([1, 2, 0, 1, 3, 1, 1, 2, 1, 1])
+    rows = np.repeat(np.arange(10), copies)
+    for centred in (False, True):
+        weighted = learn_output_kernel(
+            reduce_problem(K, Y, copies, centred=centred), 0.3, rank=rank, tol=1e-9, max_iter=5000
+        )
+        repeated = learn_output_kernel(
+            reduce_problem(K[np.ix_(rows, rows)], Y[rows], centred=centred),
+            0.3,
+            rank=rank,
+            tol=1e-9,
+            max_iter=5000,
+        )
+        tolerance = {"atol": 1e-6 * np.abs(weighted.L).max()}
+        np.testing.assert_allclose(weighted.L, repeated.L, **tolerance)
+        np.testing.assert_allclose(weighted.intercept, repeated.intercept, **tolerance)
+        fit = K @ weighted.C @ weighted.L
+        np.testing.assert_allclose(fit, K[:, rows] @ repeated.C @ repeated.L, **tolerance)
+        residual = copies[:, None] * (Y - fit - weighted.intercept)
+        np.testing.assert_allclose(residual, 0.3 * weighted.C, atol=1e-8)
+        if centred:
+            np.testing.assert_allclose(weighted.C.sum(axis=0), 0.0, atol=1e-8)
+
+
+@pytest.mark.parametrize("rank", [None, 2, 4])
+def test_the_path_ends_where_cold_starts_do(rng, rank):
+    K, Y = make_problem(rng, 25, 5)
+    problem = reduce_problem(K, Y)
+    alphas = alpha_unit(problem, rank=rank) * np.logspace(2, -3, 11)
+    path = output_kernel_path(problem, alphas, rank=rank, tol=1e-8, max_iter=5000)
+    for alpha, warm in zip(alphas, path, strict=True):
+        cold = learn_output_kernel(problem, alpha, rank=rank, tol=1e-8, max_iter=5000)
+        assert warm.value == pytest.approx(cold.value, rel=1e-7)
+        assert (np.diff(warm.history) <= 0).all()
+
+
+def test_a_warm_start_saves_steps(rng):
+    K, Y = make_problem(rng, 40, 10)
+    problem = reduce_problem(K, Y)
+    cold = learn_output_kernel(problem, 0.1, rank=4, max_iter=5000, tol=1e-6)
+    warm = learn_output_kernel(problem, 0.1, rank=4, start=1.01 * cold.L, tol=1e-6)
+    assert warm.n_iter < cold.n_iter
+    full = learn_output_kernel(problem, 0.1, tol=1e-9)
+    assert learn_output_kernel(problem, 0.1, start=full.L, tol=1e-6).n_iter == 1
+
+
+def test_a_singular_start_is_left(rng):
+    K, Y = make_problem(rng, 12, 3)
+    problem = reduce_problem(K, Y)
+    expected = learn_output_kernel(problem, 0.3, tol=1e-9).L
+    for start in (np.zeros((3, 3)), np.diag([1.0, 0.0, 0.0]), 1e8 * np.eye(3)):
+        L = learn_output_kernel(problem, 0.3, start=start, tol=1e-9).L
+        np.testing.assert_allclose(L, expected, atol=1e-7 * np.abs(expected).max())
+
+
+@pytest.mark.parametrize("rank", [None, 2])
+def test_steps_that_lead_nowhere(rng, rank):
+    """A tolerance that double precision cannot reach ends the iteration, at the minimum all the same."""
+    problem = reduce_problem(*make_problem(rng, 20, 5))
+    result = learn_output_kernel(problem, 0.1, rank=rank, tol=0.0, max_iter=5000)
+    assert (result.reason, result.converged) == ("stalled", False)
+    assert result.n_iter < 500
+    reached = learn_output_kernel(problem, 0.1, rank=rank, tol=1e-9).value
+    assert result.value == pytest.approx(reached, rel=1e-12)
+
+
+def test_steps_that_run_out(rng):
+    problem = reduce_problem(*make_problem(rng, 20, 5))
+    short = learn_output_kernel(problem, 0.1, max_iter=1, tol=1e-12)
+    assert (short.reason, short.converged, short.n_iter) == ("max_iter", False, 1)
+    low = learn_output_kernel(problem, 0.1, rank=2, max_iter=1, tol=1e-12)
+    assert (low.reason, low.converged, low.n_iter) == ("max_iter", False, 1)
+
+
+@pytest.mark.parametrize("rank", [None, 2])
+def test_nothing_to_learn(rank):
+    """Targets outside the range of K, or zero, give L = 0 and C = Y / alpha."""
+    K, Y = np.diag([1.0, 1.0, 0.0]), np.array([[0.0, 0.0], [0.0, 0.0], [1.0, 2.0]])
+    result = learn_output_kernel(reduce_problem(K, Y), 0.5, rank=rank)
+    assert (result.reason, result.converged, result.n_iter) == ("zero", True, 0)
+    assert not result.L.any()
+    np.testing.assert_array_equal(result.C, Y / 0.5)
+    assert result.value == reference.objective(K, Y, result.C, result.L, 0.5)
+    assert not learn_output_kernel(reduce_problem(K, 0 * Y), 0.5, rank=rank).C.any()
+    assert alpha_unit(reduce_problem(K, 0 * Y), rank=rank) == 1.0
+
+
+@pytest.mark.parametrize("rank", [None, 2])
+@pytest.mark.parametrize("scale", [1e-100, 1e-60, 1e60])
+def test_extreme_units(rng, rank, scale):
+    """No overflow or division by zero, at an alpha that then is far too large or too small."""
+    K, Y = make_problem(rng, 12, 3)
+    for k, y in ((K, scale * Y), (scale * K, Y)):
+        result = learn_output_kernel(reduce_problem(k, y), 1.0, rank=rank)
+        assert np.isfinite(k @ result.C @ result.L).all()
+        assert (np.diff(result.history) <= 0).all()
+
+
+def test_errors(rng):
+    K, Y = make_problem(rng, 6, 2)
+    with pytest.raises(ValueError, match="K must be positive semi-definite, got an eigenvalue of -"):
+        reduce_problem(K - np.eye(6), Y)
+    with pytest.raises(ValueError, match="K must be positive semi-definite"):
+        reduce_problem(-np.eye(6), Y)
+    with pytest.raises(ValueError, match=r"got shapes \(6, 6\) and \(5, 2\)"):
+        reduce_problem(K, Y[:5])
+    with pytest.raises(ValueError, match="squares overflow"):
+        reduce_problem(K, 1e200 * Y)
+
+
+def test_a_kernel_that_is_zero():
+    Y = np.arange(6.0).reshape(3, 2)
+    for centred in (False, True):
+        result = learn_output_kernel(reduce_problem(np.zeros((3, 3)), Y, centred=centred), 1.0)
+        assert not result.L.any()
+        np.testing.assert_array_equal(result.intercept, Y.mean(axis=0) if centred else np.zeros(2))
