@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from .moments import Moments
 
-__all__ = ["Alignment", "Evaluation"]
+__all__ = ["Alignment", "Evaluation", "Line"]
 
 Array = NDArray[np.float64]
 
@@ -45,16 +45,17 @@ class _Term:
     def __init__(self, b: Array, norm: float, form: Callable[[Array], Array]) -> None:
         self.b, self.norm, self.form = b, norm, form
 
-    def evaluate(self, X: Array) -> _Part:
-        # ||X^T E X||_F = ||E X X^T||-type norm on whichever side is smaller, and E X X^T E X likewise.
+    def evaluate(self, X: Array, inner: Array | None = None) -> _Part:
+        # tr(X^T E X X^T E X) and E X X^T E X, by X^T E X or by E X X^T, whichever is smaller.
         EX = self.form(X)
         projection = self.b.T @ X
         if X.shape[1] <= X.shape[0]:
-            inner = X.T @ EX
-            squared, pull = float(np.vdot(inner, inner)), EX @ inner
+            inner = X.T @ EX if inner is None else inner
+            pull = EX @ inner
         else:
-            inner = self.form(X @ X.T)
-            squared, pull = float(np.vdot(inner, inner.T)), inner @ EX
+            inner = self.form(X @ X.T) if inner is None else inner
+            pull = inner @ EX
+        squared = float(np.vdot(inner, inner.T))
         if self.norm == 0.0 or squared <= 0.0:
             return _Part(0.0, np.zeros_like(X), inner, projection)
         gain = float(np.vdot(projection, projection))
@@ -62,8 +63,7 @@ class _Term:
         gradient = (2.0 * scale) * (self.b @ projection - (gain / squared) * pull)
         return _Part(gain * scale, gradient, inner, projection)
 
-    def line(self, X: Array, direction: Array, part: _Part) -> tuple[Array, Array]:
-        """Coefficients in t of gain and squared norm at X + t * direction, lowest power first."""
+    def line(self, X: Array, direction: Array, part: _Part) -> _TermAlongLine:
         projection = self.b.T @ direction
         if X.shape[1] <= X.shape[0]:
             ED = self.form(direction)
@@ -72,24 +72,60 @@ class _Term:
         else:
             cross = X @ direction.T
             first, last = self.form(cross + cross.T), self.form(direction @ direction.T)
-        gain = [
-            np.vdot(part.projection, part.projection),
-            2.0 * np.vdot(part.projection, projection),
-            np.vdot(projection, projection),
-        ]
-        squared = [
-            np.vdot(part.inner, part.inner.T),
-            2.0 * np.vdot(part.inner, first.T),
-            np.vdot(first, first.T) + 2.0 * np.vdot(part.inner, last.T),
-            2.0 * np.vdot(first, last.T),
-            np.vdot(last, last.T),
-        ]
-        return np.array(gain), np.array(squared)
+        gain = (
+            float(np.vdot(part.projection, part.projection)),
+            2.0 * float(np.vdot(part.projection, projection)),
+            float(np.vdot(projection, projection)),
+        )
+        squared = (
+            float(np.vdot(part.inner, part.inner.T)),
+            2.0 * float(np.vdot(part.inner, first.T)),
+            float(np.vdot(first, first.T)) + 2.0 * float(np.vdot(part.inner, last.T)),
+            2.0 * float(np.vdot(first, last.T)),
+            float(np.vdot(last, last.T)),
+        )
+        return _TermAlongLine(self, gain, squared, (part.inner, first, last))
 
     def ratio(self, gain: float, squared: float) -> float:
         if self.norm == 0.0 or squared <= 0.0:
             return 0.0
         return gain / (float(np.sqrt(squared)) * self.norm)
+
+
+@dataclass(frozen=True, eq=False)
+class _TermAlongLine:
+    """One term at X + t * direction: gain and squared norm are polynomials in t, lowest power first."""
+
+    term: _Term
+    gain: tuple[float, float, float]
+    squared: tuple[float, float, float, float, float]
+    inner: tuple[Array, Array, Array]
+
+    def value(self, t: float) -> float:
+        g, s = self.gain, self.squared
+        squared = s[0] + t * (s[1] + t * (s[2] + t * (s[3] + t * s[4])))
+        return self.term.ratio(g[0] + t * (g[1] + t * g[2]), squared)
+
+    def inner_at(self, t: float) -> Array:
+        start, first, last = self.inner
+        return start + t * first + t**2 * last
+
+
+@dataclass(frozen=True, eq=False)
+class Line:
+    """The objective along Q + t * direction: a function of t whose calls cost nothing."""
+
+    mix: float
+    terms: tuple[_TermAlongLine, _TermAlongLine]
+
+    def __call__(self, t: float) -> float:
+        """Objective at t."""
+        return (1.0 - self.mix) * self.terms[0].value(t) + self.mix * self.terms[1].value(t)
+
+    def inner_at(self, t: float, scale: float) -> tuple[Array, Array]:
+        """Inner products that `Alignment.evaluate` can start from at scale * (Q + t * direction)."""
+        first, second = (scale**2 * term.inner_at(t) for term in self.terms)
+        return first, second
 
 
 class Alignment:
@@ -239,30 +275,23 @@ class Alignment:
         along = along - np.outer(self.ones, self.ones @ along) / self.n_outputs
         return EX + np.multiply.outer(self.g, along).reshape(X.shape)
 
-    def evaluate(self, Q: Array) -> Evaluation:
-        """Objective, terms and gradient at Q (m, k, r)."""
+    def evaluate(self, Q: Array, inner: tuple[Array, Array] | tuple[None, None] = (None, None)) -> Evaluation:
+        """Objective, terms and gradient at Q (m, k, r), from inner products of `Line.inner_at` if given."""
         m, k, r = Q.shape
-        traced = self._traced.evaluate(Q.reshape(m, k * r))
-        full = self._full.evaluate(Q.reshape(m * k, r))
+        traced = self._traced.evaluate(Q.reshape(m, k * r), inner[0])
+        full = self._full.evaluate(Q.reshape(m * k, r), inner[1])
         gradient = (1.0 - self.mix) * traced.gradient.reshape(Q.shape)
         gradient += self.mix * full.gradient.reshape(Q.shape)
         terms = (traced.value, full.value)
         return Evaluation(self._blend(terms), terms, gradient, (traced, full))
 
-    def line(self, Q: Array, direction: Array, at: Evaluation) -> Callable[[float], float]:
-        """The objective along Q + t * direction as a function of t, every call of constant cost."""
+    def line(self, Q: Array, direction: Array, at: Evaluation) -> Line:
+        """The objective along Q + t * direction, where it has been evaluated at Q."""
         m, k, r = Q.shape
         wide, tall = (m, k * r), (m * k, r)
-        gain_1, squared_1 = self._traced.line(Q.reshape(wide), direction.reshape(wide), at.parts[0])
-        gain_2, squared_2 = self._full.line(Q.reshape(tall), direction.reshape(tall), at.parts[1])
-
-        def objective(t: float) -> float:
-            powers = t ** np.arange(5.0)
-            a1 = self._traced.ratio(float(gain_1 @ powers[:3]), float(squared_1 @ powers))
-            a2 = self._full.ratio(float(gain_2 @ powers[:3]), float(squared_2 @ powers))
-            return self._blend((a1, a2))
-
-        return objective
+        traced = self._traced.line(Q.reshape(wide), direction.reshape(wide), at.parts[0])
+        full = self._full.line(Q.reshape(tall), direction.reshape(tall), at.parts[1])
+        return Line(self.mix, (traced, full))
 
     def value(self, Q: Array, metric: Array | None = None) -> float:
         """Objective of D = metric kron I_p + Q Q^T."""

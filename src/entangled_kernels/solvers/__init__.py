@@ -10,6 +10,7 @@ from collections.abc import Callable
 from typing import Final
 
 import numpy as np
+from threadpoolctl import threadpool_limits
 
 from ..learned import LearnedKernel
 from ..reduction import Problem
@@ -27,11 +28,20 @@ SOLVERS: Final[dict[str, Callable[[Problem, SolverOptions], SolverResult]]] = {
 }
 
 
+# Below this many multiplications a step, waking a second BLAS thread costs more than it saves.
+_SMALL_STEP = 2e7
+
+
 def solve(name: str, problem: Problem, options: SolverOptions) -> SolverResult:
     """Learn a kernel with the named solver; the plain kernel where features tell nothing of the targets."""
-    if problem.targets.any():
-        return SOLVERS[name](problem, options)
-    plain = 1.0 / (problem.n_features * problem.n_outputs)
     m, k = problem.targets.shape
-    kernel = LearnedKernel(plain, np.zeros((m, 0)), np.zeros((m, k, 0)))
-    return SolverResult(kernel, 0.0, True, "nothing to learn", 1, 0, np.zeros(1))
+    if not problem.targets.any():
+        kernel = LearnedKernel(
+            1.0 / (problem.n_features * problem.n_outputs), np.zeros((m, 0)), np.zeros((m, k, 0))
+        )
+        return SolverResult(kernel, 0.0, True, "nothing to learn", 1, 0, np.zeros(1))
+    rank = m * k if options.rank is None else options.rank
+    if m * k * rank * (m + rank) > _SMALL_STEP:
+        return SOLVERS[name](problem, options)
+    with threadpool_limits(limits=1, user_api="blas"):
+        return SOLVERS[name](problem, options)

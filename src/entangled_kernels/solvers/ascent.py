@@ -52,14 +52,15 @@ def solve_ascent(problem: Problem, options: SolverOptions) -> SolverResult:
             break
         if n_iter == options.max_iter:
             break
-        objective = problem.whitened.line(root * Q, root * gradient, at)
-        step = _backtrack(objective, at.value, gradient_norm**2, 2.0 * step or 1.0 / gradient_norm)
+        line = problem.whitened.line(root * Q, root * gradient, at)
+        step = _backtrack(line, at.value, gradient_norm**2, 2.0 * step or 1.0 / gradient_norm)
         if step == 0.0:
             reason = "stalled"
             break
         Q = Q + step * gradient
-        Q /= np.linalg.norm(Q)
-        at = problem.whitened.evaluate(root * Q)
+        norm = float(np.linalg.norm(Q))
+        Q /= norm
+        at = problem.whitened.evaluate(root * Q, line.inner_at(step, 1.0 / norm))
         history.append(at.value)
         n_iter += 1
     kernel = LearnedKernel.from_operators(Q)
