@@ -41,6 +41,8 @@ def solve(name: str, problem: Problem, options: SolverOptions) -> SolverResult:
         )
         return SolverResult(kernel, 0.0, True, "nothing to learn", 1, 0, np.zeros(1))
     rank = m * k if options.rank is None else options.rank
+    if not isinstance(options.init, str):
+        rank = options.init.shape[2]
     if m * k * rank * (m + rank) > _SMALL_STEP:
         return SOLVERS[name](problem, options)
     with threadpool_limits(limits=1, user_api="blas"):
