@@ -44,6 +44,7 @@ format: $(VENV)/.dev
 
 bench: $(VENV)/.bench
 	$(BIN)/python benchmarks/core.py
+	$(BIN)/python benchmarks/running_times.py
 	$(BIN)/python benchmarks/output_kernel.py
 
 clean:

@@ -35,7 +35,7 @@ from entangled_kernels.linalg import (
 )
 
 RESULTS = Path(__file__).parent / "results"
-N_TEST = 200
+N_TEST = 500
 RANK = 20
 ALPHA = 1.0
 

@@ -15,7 +15,7 @@ LAYERS = [
     {"kernels", "alignment"},
     {"reduction"},
     {"solvers", "ridge", "block_solvers"},
-    {"posterior"},
+    {"posterior", "selection"},
     {"estimators"},
     {"theory"},
     {"datasets", "plotting"},

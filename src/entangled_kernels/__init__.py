@@ -2,6 +2,7 @@
 
 from .estimators import (
     EntangledKernelRidge,
+    EntangledKernelRidgeCV,
     OperatorValuedKernelRidge,
     OutputKernelRidge,
     OutputKernelRidgeCV,
@@ -9,6 +10,7 @@ from .estimators import (
 
 __all__ = [
     "EntangledKernelRidge",
+    "EntangledKernelRidgeCV",
     "OperatorValuedKernelRidge",
     "OutputKernelRidge",
     "OutputKernelRidgeCV",

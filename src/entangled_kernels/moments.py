@@ -119,10 +119,12 @@ class Moments:
         return cls(n, weight, m, np.concatenate([shift_phi, shift_y]) + offset, scatter)
 
     def __radd__(self, other: object) -> Moments:
-        # Lets the builtin sum begin with its 0.
-        return self if isinstance(other, int) and other == 0 else NotImplemented
+        return self + other
 
-    def __add__(self, other: Moments) -> Moments:
+    def __add__(self, other: object) -> Moments:
+        # The builtin sum begins with 0.
+        if isinstance(other, int) and other == 0:
+            return self
         if not isinstance(other, Moments):
             return NotImplemented
         if (self.n_features, self.n_outputs) != (other.n_features, other.n_outputs):

@@ -135,6 +135,14 @@ class Problem:
         root = np.sqrt(self.scale)
         return self.whitened.terms(self.whiten(kernel.Q), root[:, None] * kernel.metric() * root)
 
+    def finished(self, kernel: LearnedKernel, shrinkage: float) -> LearnedKernel:
+        """A learned kernel shrunk towards the plain one, and scaled to the trace of its Gram matrix."""
+        kernel = kernel.shrunk(shrinkage, self.n_features, self.n_outputs)
+        trace = kernel.gram_trace(self.scale, self.n_outputs)
+        if trace == 0.0:
+            return kernel
+        return kernel.scaled(self.n_outputs * float(self.scale.sum()) / trace)
+
     def squared_residuals(self, coef: Array) -> Array:
         """Weighted sum of squared residuals of each original output, for coefficients (m', k)."""
         explained = coef.T @ (2.0 * self.targets - self.scale[:, None] * coef)  # (k, k)
@@ -199,12 +207,11 @@ def reduce_moments(
 
     unit = np.sqrt(np.diag(working.V))
     unit[unit == 0.0] = 1.0
-    spanning = targets / np.sqrt(scale)[:, None] / unit
+    spanning = targets / np.sqrt(scale)[:, None]
     if not centred:
-        means = np.vstack([moments.mean_y, ones]) / unit
-        length = np.linalg.norm(means, axis=1, keepdims=True)
-        spanning = np.vstack([spanning, means / np.where(length > 0.0, length, 1.0)])
-    outputs = _row_space(spanning, unit)
+        length = np.sqrt(np.trace(working.V) / p)
+        spanning = np.vstack([spanning, np.sqrt(moments.weight) * moments.mean_y, length * ones])
+    outputs = _row_space(spanning, unit, compressed=outputs_in is not None)
 
     objective = Alignment.from_moments(moments, mix, centred=centred, ones=ones, n_outputs=p)
     whitener = features / np.sqrt(scale)
@@ -225,16 +232,22 @@ def reduce_moments(
     )
 
 
-def _row_space(rows: Array, unit: Array) -> Array:
-    """Orthonormal basis (p, k) of the row space of rows * unit; the identity when it is everything.
+def _row_space(rows: Array, unit: Array, *, compressed: bool) -> Array:
+    """Orthonormal basis (p, k) of the row space: the identity when it is everything, else principal axes.
 
-    Rank is decided before outputs get their units, so that none is lost for being small.
+    Rank is decided with every output in its own ``unit`` and every row at unit length, so that none is lost
+    for being small. Any basis would do, but solvers may start from its axes, and the principal ones do not
+    depend on the coordinates that rows were compressed to.
     """
     p = rows.shape[1]
-    if rows.size == 0:
+    scaled = rows / unit
+    length = np.linalg.norm(scaled, axis=1)
+    scaled = scaled[length > 0.0] / length[length > 0.0, None]
+    if scaled.size == 0:
         return np.zeros((p, 0))
-    _, values, directions = svd(rows, full_matrices=False)
+    _, values, directions = svd(scaled, full_matrices=False)
     rank = int(np.sum(values > np.finfo(float).eps * max(rows.shape) * values[0]))
-    if rank == p:
+    if rank == p and not compressed:
         return np.eye(p)
-    return np.asarray(qr((directions[:rank] * unit).T, mode="economic")[0])
+    basis = qr((directions[:rank] * unit).T, mode="economic")[0]
+    return np.asarray(basis @ svd(rows @ basis, full_matrices=False)[2].T)

@@ -10,6 +10,7 @@ from sklearn.kernel_approximation import Nystroem
 from sklearn.preprocessing import FunctionTransformer, OneHotEncoder
 
 from entangled_kernels import EntangledKernelRidge
+from entangled_kernels.estimators import entangled_kernel_ridge
 from entangled_kernels.solvers import SOLVERS
 
 
@@ -153,10 +154,12 @@ def test_failed_fit_leaves_the_estimator_unfitted(rows):
         model.predict(X)
 
 
-def test_large_steps_are_announced(make_rows):
-    X, Y = make_rows(400, 150, 20)
-    with pytest.warns(UserWarning, match="multiplies matrices of 3000 x 3000"):
-        EntangledKernelRidge(solver="ascent", tol=1e9).fit(X, Y)
+def test_large_steps_are_announced(rows, monkeypatch):
+    monkeypatch.setattr(entangled_kernel_ridge, "_LARGE_STEP", 1000)
+    with pytest.warns(UserWarning, match="multiplies matrices of 12 x 12"):
+        EntangledKernelRidge(solver="ascent", max_iter=1).fit(*rows)
+    EntangledKernelRidge(solver="ascent", max_iter=1, rank=2).fit(*rows)
+    EntangledKernelRidge().fit(*rows)
 
 
 @pytest.fixture(

@@ -1,8 +1,15 @@
 """scikit-learn estimators: they validate, resolve, call the layers below, and store."""
 
 from .entangled_kernel_ridge import EntangledKernelRidge
+from .entangled_kernel_ridge_cv import EntangledKernelRidgeCV
 from .operator_valued_kernel_ridge import OperatorValuedKernelRidge
 from .output_kernel_ridge import OutputKernelRidge
 from .output_kernel_ridge_cv import OutputKernelRidgeCV
 
-__all__ = ["EntangledKernelRidge", "OperatorValuedKernelRidge", "OutputKernelRidge", "OutputKernelRidgeCV"]
+__all__ = [
+    "EntangledKernelRidge",
+    "EntangledKernelRidgeCV",
+    "OperatorValuedKernelRidge",
+    "OutputKernelRidge",
+    "OutputKernelRidgeCV",
+]

@@ -230,23 +230,28 @@ class EntangledKernelRidge(
         self
         """
         self._check_parameters()
-        targets = self._take_targets(y)
-        Phi = self._fit_features(X, targets, sample_weight)
-        check_consistent_length(X, targets)
-        Y, weight = targets.reshape(len(targets), -1), check_weights(sample_weight, len(targets))
+        Phi, Y, weight = self._take_rows(X, y, sample_weight)
         if weight is not None and not weight.all():
             keep = weight > 0.0
             Phi, Y, weight = Phi[keep], Y[keep], weight[keep]
         if len(Y) < 2:
             raise ValueError("at least 2 rows of positive sample_weight are needed, got 1")
-        check_range("X" if self.feature_map is None else "the output of feature_map", Phi)
-        check_range("y", Y)
         rows = compress_rows(Phi, Y, centred=self.fit_intercept)
         moments = Moments.from_arrays(rows.Phi, rows.Y, weight)
         mix = float(self.alignment_mix)
         problem = reduce_moments(moments, centred=self.fit_intercept, mix=mix, rows=rows)
         self._fit_problem(problem.restored(rows, moments))
         return self
+
+    def _take_rows(self, X: Any, y: Any, sample_weight: Any) -> tuple[Any, Array, Array | None]:
+        """Features (n, m), targets (n, p) and weights, checked."""
+        targets = self._take_targets(y)
+        Phi = self._fit_features(X, targets, sample_weight)
+        check_consistent_length(X, targets)
+        Y, weight = targets.reshape(len(targets), -1), check_weights(sample_weight, len(targets))
+        check_range("X" if self.feature_map is None else "the output of feature_map", Phi)
+        check_range("y", Y)
+        return Phi, Y, weight
 
     def _fit_problem(self, problem: Problem) -> None:
         """Learn the kernel, scale it, solve the ridge problem, and store what came of it."""
@@ -274,10 +279,7 @@ class EntangledKernelRidge(
                 ConvergenceWarning,
                 stacklevel=3,
             )
-        kernel = result.kernel.canonical(problem.targets).shrunk(float(self.shrinkage), m, p)
-        trace = kernel.gram_trace(problem.scale, p)
-        if trace > 0.0:
-            kernel = kernel.scaled(p * float(problem.scale.sum()) / trace)
+        kernel = problem.finished(result.kernel.canonical(problem.targets), float(self.shrinkage))
         self._problem, self._kernel, self._prediction = problem, kernel, self.prediction
         self.alignment_terms_ = problem.alignment_terms(kernel)
         self.alignment_ = float(

@@ -1,0 +1,442 @@
+"""Entangled kernel ridge that chooses its own settings by cross-validation from moments."""
+
+from __future__ import annotations
+
+import itertools
+import warnings
+from copy import copy
+from numbers import Integral
+from typing import Any, Self
+
+import numpy as np
+from joblib import Parallel, delayed
+from numpy.typing import ArrayLike, NDArray
+from sklearn.base import BaseEstimator, MultiOutputMixin, RegressorMixin, clone
+from sklearn.model_selection import RepeatedKFold, check_cv
+from sklearn.utils import _safe_indexing, check_random_state
+from sklearn.utils.validation import check_is_fitted
+
+from ..selection import CHECKPOINTS, Member, Split, fold_errors, make_folds, member_paths
+from ..solvers import SOLVERS, SolverOptions
+from .entangled_kernel_ridge import PREDICTIONS, EntangledKernelRidge
+from .parameters import (
+    check_choice,
+    check_fraction,
+    check_integer,
+    check_positive,
+    check_rank,
+    resolve_rank,
+)
+from .targets import TargetsMixin
+
+__all__ = ["EntangledKernelRidgeCV"]
+
+Array = NDArray[np.float64]
+
+SCORINGS = ("nmse", "mse")
+SELECTIONS = ("best", "one_se", "average")
+FIT_FEATURES = ("auto", "fold", "all")
+
+MEMBER_PARAMETERS = ("solver", "alignment_mix", "shrinkage", "target_alpha", "rank", "prediction")
+
+# In units of tr(C) / n, the mean eigenvalue of the Gram matrix of one output.
+RELATIVE_ALPHAS = np.logspace(-8, 3, 34)
+# With this many rows or fewer, folds are repeated until there are so many, and feature maps fitted in each.
+SMALL, FOLDS_WHEN_SMALL = 500, 20
+# Errors that differ by no more than this share of the least are alike.
+TIE = 1e-4
+# A candidate whose error is this share above the least has 1/e of its weight in an average.
+TEMPERATURE = 0.02
+
+
+class EntangledKernelRidgeCV(TargetsMixin, RegressorMixin, MultiOutputMixin, BaseEstimator):
+    """Entangled kernel ridge regression with its settings chosen by cross-validation.
+
+    Tries kernels from plain kernel ridge to fully learned ones, each with a path of alphas, and keeps what
+    predicts held-out rows best. Kernel ridge is always among the candidates.
+
+    Parameters
+    ----------
+    feature_map : transformer, None, or list of these, default=None
+        Features phi(x), as in `EntangledKernelRidge`. From a list the best is chosen.
+    alphas : array-like or None, default=None
+        Ridge penalties to try. None takes 34 values over eleven decades about the scale of the features.
+    alignment_mixes, shrinkages, target_alphas, predictions, ranks : sequences
+        Values to try of the parameters of `EntangledKernelRidge`. Combinations that give the same kernel are
+        tried once: ``shrinkage=1`` is kernel ridge whatever the rest, and for the closed form without a rank
+        the partial-trace prediction does not depend on the mix and is the entangled one of mix 0.
+    solver : {"closed-form", "ascent", "lbfgs"}, default="closed-form"
+        With ``"ascent"`` the steps along the path are candidates too, so that early stopping is selected.
+    cv : int, splitter or iterable of splits, default=5
+        An int asks for shuffled folds; of up to 500 rows they are repeated until there are 20.
+    scoring : {"nmse", "mse"}, default="nmse"
+        Mean over outputs of the squared error, divided by the variance of the output or not. Lower is better.
+    selection : {"best", "one_se", "average"}, default="best"
+        Keep the best candidate; the one with the largest shrinkage and alpha within one standard error of it;
+        or the average of all candidates of the best feature map, weighted by their errors. An average of
+        coefficients is a coefficient matrix, so predicting costs the same.
+    fit_features : {"auto", "fold", "all"}, default="auto"
+        Fit feature maps anew in every fold, or once on all rows. ``"auto"`` does the first for up to 500
+        rows, where it is cheap and matters most.
+    fit_intercept : bool, default=True
+    init, max_iter, tol : as in `EntangledKernelRidge`
+    n_jobs : int or None, default=None
+        Folds worked on at the same time. Results do not depend on it.
+    random_state : int, RandomState or None, default=None
+        For shuffling and random starts.
+
+    Attributes
+    ----------
+    best_estimator_ : EntangledKernelRidge
+        The chosen candidate, fitted on all rows.
+    best_params_ : dict
+        Its parameters, the feature map's place in the list among them when there is one.
+    best_score_ : float
+        Its cross-validated error; lower is better.
+    cv_results_ : dict of ndarray
+        One entry per candidate: ``param_*``, ``mean_test_score``, ``std_test_score`` and
+        ``split{i}_test_score``; ready for `pandas.DataFrame`.
+    coef_, intercept_ : ndarray of shape (p, m) and (p,)
+        Those of the best estimator, or averages.
+    average_weights_ : ndarray of shape (number of members, number of alphas)
+        With ``selection="average"``, in the order of ``cv_results_``.
+    n_splits_ : int
+    feature_map_ : transformer or None
+    n_iter_, n_features_in_, feature_names_in_, target_names_ : as in `EntangledKernelRidge`
+
+    Notes
+    -----
+    Held-out errors come from moments of the folds (`entangled_kernels.selection.Fold`): after one pass over
+    the rows nothing depends on their number. One decomposition serves all alphas of a member.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_linnerud
+    >>> from entangled_kernels import EntangledKernelRidgeCV
+    >>> X, Y = load_linnerud(return_X_y=True)
+    >>> model = EntangledKernelRidgeCV(random_state=0).fit(X, Y)
+    >>> sorted(model.best_params_)
+    ['alignment_mix', 'alpha', 'prediction', 'rank', 'shrinkage', 'solver', 'target_alpha']
+    """
+
+    def __init__(
+        self,
+        feature_map: Any = None,
+        *,
+        alphas: ArrayLike | None = None,
+        alignment_mixes: Any = (0.0, 0.5, 1.0),
+        shrinkages: Any = (0.0, 0.25, 0.5, 0.75, 1.0),
+        target_alphas: Any = (0.01, 0.1, 1.0, 10.0),
+        predictions: Any = PREDICTIONS,
+        solver: str = "closed-form",
+        ranks: Any = (None,),
+        cv: Any = 5,
+        scoring: str = "nmse",
+        selection: str = "best",
+        fit_features: str = "auto",
+        fit_intercept: bool = True,
+        init: str = "identity",
+        max_iter: int = 200,
+        tol: float = 1e-6,
+        n_jobs: int | None = None,
+        random_state: Any = None,
+    ) -> None:
+        self.feature_map = feature_map
+        self.alphas = alphas
+        self.alignment_mixes = alignment_mixes
+        self.shrinkages = shrinkages
+        self.target_alphas = target_alphas
+        self.predictions = predictions
+        self.solver = solver
+        self.ranks = ranks
+        self.cv = cv
+        self.scoring = scoring
+        self.selection = selection
+        self.fit_features = fit_features
+        self.fit_intercept = fit_intercept
+        self.init = init
+        self.max_iter = max_iter
+        self.tol = tol
+        self.n_jobs = n_jobs
+        self.random_state = random_state
+
+    def fit(self, X: Any, y: Any, sample_weight: Any = None, groups: Any = None) -> Self:
+        """Choose the settings, and fit with them on all rows.
+
+        Parameters
+        ----------
+        X : array-like or data frame of shape (n_samples, n_features)
+        y : array-like or data frame of shape (n_samples, n_outputs) or (n_samples,)
+        sample_weight : array-like of shape (n_samples,) or float, optional
+        groups : array-like of shape (n_samples,), optional
+            For splitters that keep groups together.
+
+        Returns
+        -------
+        self
+        """
+        self._check_parameters()
+        maps = list(self.feature_map) if isinstance(self.feature_map, list | tuple) else [self.feature_map]
+        members = self._members()
+        searches = [self._search(feature_map, members, X, y, sample_weight, groups) for feature_map in maps]
+        scores = [errors.mean(axis=0) for errors, _ in searches]
+        best_map = int(np.argmin([score.min() for score in scores]))
+        self._store_results(members, searches)
+        errors, alphas = searches[best_map]
+        row, column = self._choose(errors, members, alphas)
+        self.best_score_ = float(scores[best_map][row, column])
+        self._warn_of_ends(column, alphas)
+        chosen = _parameters(members[row]) | {"alpha": float(alphas[column])}
+        self.best_params_ = chosen | ({"feature_map": best_map} if len(maps) > 1 else {})
+        self.best_estimator_ = self._estimator(maps[best_map]).set_params(**chosen)
+        self.best_estimator_.fit(X, y, sample_weight)
+        self._predictor = self.best_estimator_
+        if self.selection == "average":
+            self._predictor = self._average(scores[best_map], members, alphas)
+        self.coef_, self.intercept_ = self._predictor.coef_, self._predictor.intercept_
+        for name in ("n_features_in_", "feature_names_in_", "target_names_", "feature_map_", "n_iter_"):
+            if hasattr(self.best_estimator_, name):
+                setattr(self, name, getattr(self.best_estimator_, name))
+        return self
+
+    def predict(self, X: Any, return_std: bool = False, return_cov: bool = False) -> Any:
+        """Predict as `EntangledKernelRidge.predict` does.
+
+        With ``selection="average"`` the uncertainty is that of the best candidate alone.
+        """
+        check_is_fitted(self, "coef_")
+        return self._predictor.predict(X, return_std=return_std, return_cov=return_cov)
+
+    def _check_parameters(self) -> None:
+        check_choice("solver", self.solver, SOLVERS)
+        check_choice("scoring", self.scoring, SCORINGS)
+        check_choice("selection", self.selection, SELECTIONS)
+        check_choice("fit_features", self.fit_features, FIT_FEATURES)
+        check_integer("max_iter", self.max_iter, low=1)
+        for value in _grid("alignment_mixes", self.alignment_mixes):
+            check_fraction("alignment_mixes", value)
+        for value in _grid("shrinkages", self.shrinkages):
+            check_fraction("shrinkages", value)
+        for value in _grid("target_alphas", self.target_alphas):
+            check_positive("target_alphas", value, zero_allowed=True)
+        for value in _grid("predictions", self.predictions):
+            check_choice("predictions", value, PREDICTIONS)
+        for value in _grid("ranks", self.ranks):
+            check_rank(value)
+        for value in [] if self.alphas is None else _grid("alphas", self.alphas):
+            check_positive("alphas", value)
+
+    def _members(self) -> list[Member]:
+        """Distinct ways to learn and predict, kernel ridge first."""
+        steps = self._steps()
+        members = {Member(self.solver, 0.0, 1.0, 0.0, None, "entangled", steps[0]): None}
+        grid = itertools.product(
+            self.ranks, self.target_alphas, self.alignment_mixes, self.shrinkages, self.predictions, steps
+        )
+        for rank, target_alpha, mix, shrinkage, prediction, n_steps in grid:
+            if shrinkage == 1.0:
+                continue
+            if self.solver != "closed-form":
+                target_alpha = 0.0
+            elif rank is None and (prediction == "partial_trace" or mix == 0.0):
+                mix, prediction = 0.0, "partial_trace"
+            if rank is not None and not isinstance(rank, float):
+                rank = int(rank)
+            settings = (float(mix), float(shrinkage), float(target_alpha), rank, prediction, n_steps)
+            members[Member(self.solver, *settings)] = None
+        return list(members)
+
+    def _steps(self) -> list[int | None]:
+        """Places on the path of the solver that are candidates."""
+        if self.solver != "ascent":
+            return [None]
+        return [*(step for step in CHECKPOINTS if step < self.max_iter), int(self.max_iter)]
+
+    def _estimator(self, feature_map: Any) -> EntangledKernelRidge:
+        estimator = EntangledKernelRidge(
+            feature_map,
+            init=self.init,
+            max_iter=self.max_iter,
+            tol=self.tol,
+            fit_intercept=self.fit_intercept,
+            random_state=self.random_state,
+        )
+        return TargetsMixin.set_output(estimator, predict=self._container())
+
+    def _container(self) -> str:
+        return str(getattr(self, "_sklearn_output_config", {}).get("predict", "default"))
+
+    def _search(
+        self, feature_map: Any, members: list[Member], X: Any, y: Any, sample_weight: Any, groups: Any
+    ) -> tuple[Array, Array]:
+        """Held-out errors (splits, members, alphas) with one feature map, and the alphas."""
+        estimator = self._estimator(feature_map)
+        estimator._check_parameters()
+        Phi, Y, weight = estimator._take_rows(X, y, sample_weight)
+        for rank in self.ranks:
+            resolve_rank(rank, Phi.shape[1], Y.shape[1], Phi.shape[1] * Y.shape[1])
+        splits = self._splits(X, Y, groups)
+        alphas, output_weights = self._alphas(Phi, weight), self._output_weights(Y, weight)
+        common = (splits, output_weights, members, alphas, self._options())
+        anew = self.fit_features == "fold" or (self.fit_features == "auto" and len(Y) <= SMALL)
+        if feature_map is None or not anew:
+            return self._errors(Phi, Y, weight, *common), alphas
+        parallel = Parallel(n_jobs=self.n_jobs)
+        errors = parallel(
+            delayed(_errors_with_own_features)(estimator, X, Y, weight, [split], *common[1:])
+            for split in splits
+        )
+        return np.concatenate(list(errors)), alphas
+
+    def _errors(
+        self,
+        Phi: Array,
+        Y: Array,
+        weight: Array | None,
+        splits: list[Split],
+        output_weights: Array,
+        members: list[Member],
+        alphas: Array,
+        options: SolverOptions,
+    ) -> Array:
+        folds = make_folds(Phi, Y, weight, splits, output_weights, centred=self.fit_intercept)
+        tasks = (delayed(fold_errors)(fold, members, alphas, options) for fold in folds)
+        return np.stack(list(Parallel(n_jobs=self.n_jobs)(tasks)))
+
+    def _options(self) -> SolverOptions:
+        seed = check_random_state(self.random_state).randint(np.iinfo(np.int32).max)
+        return SolverOptions(
+            init=self.init, max_iter=int(self.max_iter), tol=float(self.tol), rng=np.random.default_rng(seed)
+        )
+
+    def _splits(self, X: Any, Y: Array, groups: Any) -> list[Split]:
+        cv, n = self.cv, len(Y)
+        if isinstance(cv, Integral):
+            check_integer("cv", cv, low=2)
+            n_folds = int(cv)
+            if n_folds > n:
+                raise ValueError(f"cv must be at most the number of rows, {n}, got {n_folds}")
+            repeats = max(1, FOLDS_WHEN_SMALL // n_folds) if n_folds < n <= SMALL else 1
+            cv = RepeatedKFold(n_splits=n_folds, n_repeats=repeats, random_state=self.random_state)
+        splits = list(check_cv(cv).split(X, Y, groups))
+        self.n_splits_ = len(splits)
+        return splits
+
+    def _alphas(self, Phi: Array, weight: Array | None) -> Array:
+        if self.alphas is not None:
+            return np.asarray(self.alphas, dtype=np.float64)
+        w = np.ones(len(Phi)) if weight is None else weight
+        centre = w @ Phi / w.sum() if self.fit_intercept else 0.0
+        scale = float(w @ np.sum((Phi - centre) ** 2, axis=1)) / float(w.sum())
+        return RELATIVE_ALPHAS * (scale if scale > 0.0 else 1.0)
+
+    def _output_weights(self, Y: Array, weight: Array | None) -> Array:
+        """Weights of the squared errors of the outputs in the score; none for an output that is constant."""
+        if self.scoring == "mse":
+            return np.full(Y.shape[1], 1.0 / Y.shape[1])
+        variance = np.cov(Y, rowvar=False, ddof=0, aweights=weight).reshape(Y.shape[1], -1).diagonal()
+        varies = variance > 0.0
+        share = 1.0 / max(1, int(varies.sum()))
+        return np.where(varies, share / np.where(varies, variance, 1.0), 0.0)
+
+    def _choose(self, errors: Array, members: list[Member], alphas: Array) -> tuple[int, int]:
+        """Row and column of the candidate to keep, from errors (splits, members, alphas).
+
+        Of candidates that are as good as the best, to four digits or within a standard error, the one with
+        the largest shrinkage, then the largest alpha.
+        """
+        mean = errors.mean(axis=0)
+        row, column = np.unravel_index(mean.argmin(), mean.shape)
+        allowance = TIE * mean[row, column]
+        if self.selection == "one_se":
+            allowance = errors[:, row, column].std(ddof=1) / np.sqrt(len(errors))
+        candidates = np.argwhere(mean <= mean[row, column] + allowance)
+        best = max(candidates, key=lambda place: (members[place[0]].shrinkage, alphas[place[1]], -place[0]))
+        return int(best[0]), int(best[1])
+
+    def _average(self, mean: Array, members: list[Member], alphas: Array) -> EntangledKernelRidge:
+        """The best estimator with its coefficients replaced by the weighted mean over all candidates."""
+        best = self.best_estimator_
+        problem = best._problem
+        weights = np.exp(-(mean - mean.min()) / (TEMPERATURE * max(mean.min(), np.finfo(float).tiny)))
+        weights /= weights.sum()
+        self.average_weights_ = weights
+        coef = np.zeros_like(problem.targets)
+        for member, path in member_paths(problem, members, alphas, self._options()):
+            coef += np.tensordot(weights[members.index(member)], path, axes=1)
+        averaged: EntangledKernelRidge = copy(best)
+        averaged.coef_ = problem.expand_coef(coef)
+        averaged.intercept_ = problem.mean_y - averaged.coef_ @ problem.mean_phi
+        return averaged
+
+    def _store_results(self, members: list[Member], searches: list[tuple[Array, Array]]) -> None:
+        columns: dict[str, list[Any]] = {}
+        for place, (errors, alphas) in enumerate(searches):
+            for (row, member), (column, alpha) in itertools.product(enumerate(members), enumerate(alphas)):
+                entry = {f"param_{name}": value for name, value in _parameters(member).items()}
+                entry |= {"param_alpha": float(alpha), "param_feature_map": place}
+                entry |= {f"split{i}_test_score": error for i, error in enumerate(errors[:, row, column])}
+                entry["mean_test_score"] = errors[:, row, column].mean()
+                entry["std_test_score"] = errors[:, row, column].std()
+                for name, value in entry.items():
+                    columns.setdefault(name, []).append(value)
+        mixed = {"param_rank": object}
+        self.cv_results_ = {name: np.array(column, dtype=mixed.get(name)) for name, column in columns.items()}
+
+    def _warn_of_ends(self, column: int, alphas: Array) -> None:
+        ends = {int(alphas.argmin()): "smallest", int(alphas.argmax()): "largest"}
+        if len(alphas) > 1 and column in ends:
+            warnings.warn(
+                f"the {ends[column]} of the alphas was chosen, {alphas[column]:.3g}; a wider grid may do "
+                f"better",
+                UserWarning,
+                stacklevel=3,
+            )
+
+
+def _grid(name: str, values: Any) -> list[Any]:
+    """Values of a grid as a list, or an error that names it."""
+    if isinstance(values, str) or not hasattr(values, "__iter__"):
+        raise TypeError(f"{name} must be a sequence of values to try, got {values!r}")
+    grid = list(values)
+    if not grid:
+        raise ValueError(f"{name} must hold at least one value, got none")
+    return grid
+
+
+def _parameters(member: Member) -> dict[str, Any]:
+    """Parameters of `EntangledKernelRidge` that make it this member."""
+    parameters = {name: getattr(member, name) for name in MEMBER_PARAMETERS}
+    return parameters if member.n_steps is None else parameters | {"max_iter": member.n_steps}
+
+
+def _errors_with_own_features(
+    estimator: EntangledKernelRidge,
+    X: Any,
+    Y: Array,
+    weight: Array | None,
+    splits: list[Split],
+    output_weights: Array,
+    members: list[Member],
+    alphas: Array,
+    options: SolverOptions,
+) -> Array:
+    """Errors (1, members, alphas) of one split, with the feature map fitted on its training rows."""
+    train, test = splits[0]
+    own = clone(estimator)
+    train_weight = None if weight is None else weight[train]
+    Phi_train = own._fit_features(_safe_indexing(X, train), Y[train], train_weight)
+    Phi = np.vstack([Phi_train, own._features(_safe_indexing(X, test))])
+    order = np.concatenate([train, test])
+    split = (np.arange(len(train)), np.arange(len(train), len(order)))
+    fold = next(
+        make_folds(
+            Phi,
+            Y[order],
+            None if weight is None else weight[order],
+            [split],
+            output_weights,
+            centred=estimator.fit_intercept,
+        )
+    )
+    return fold_errors(fold, members, alphas, options)[None]

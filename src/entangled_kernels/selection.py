@@ -1,0 +1,235 @@
+"""Cross-validation from moments: every candidate's held-out error without touching a row twice."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from copy import deepcopy
+from dataclasses import dataclass, replace
+from itertools import accumulate
+
+import numpy as np
+from numpy.typing import NDArray
+
+from .learned import LearnedKernel
+from .moments import Moments
+from .reduction import CompressedRows, Problem, compress_rows, reduce_moments
+from .ridge import KernelRidgeFactor
+from .solvers import Progress, SolverOptions, solve
+
+__all__ = [
+    "CHECKPOINTS",
+    "Fold",
+    "Member",
+    "Split",
+    "fold_errors",
+    "leave_one_out_sums",
+    "member_paths",
+]
+
+Array = NDArray[np.float64]
+Split = tuple[NDArray[np.intp], NDArray[np.intp]]
+
+ROUNDING = 1e-13
+# Steps of the ascent path that are candidates of their own.
+CHECKPOINTS = (1, 2, 5, 10, 20, 50, 100, 200, 500, 1000)
+
+
+@dataclass(frozen=True)
+class Member:
+    """One way to learn the kernel and predict with it; a candidate is a member and an alpha.
+
+    ``n_steps`` is the number of steps taken along the path of an iterative solver, None for the closed form.
+    """
+
+    solver: str
+    alignment_mix: float
+    shrinkage: float
+    target_alpha: float
+    rank: int | float | None
+    prediction: str
+    n_steps: int | None = None
+
+
+@dataclass(frozen=True, eq=False)
+class Fold:
+    """A training problem and what is needed of the rows held out from it.
+
+    With e = y - f(phi) on a held-out row, ``weights`` a psd form N on the outputs, and all moments C, B, V of
+    the held-out rows taken about the means of the training rows, the weighted error of coefficients W is
+
+        sum e^T N e = tr(N V) - 2 tr(W^T B N) + tr(W^T C W N)
+
+    Attributes
+    ----------
+    problem : Problem
+        Of the training rows, in the coordinates of the moments.
+    C : ndarray of shape (m', m')
+        Held-out features.
+    BN : ndarray of shape (m', k)
+        Held-out features with targets, times the form.
+    N : ndarray of shape (k, k)
+    VN : float
+        tr(N V).
+    weight : float
+        Total weight of the held-out rows.
+    """
+
+    problem: Problem
+    C: Array
+    BN: Array
+    N: Array
+    VN: float
+    weight: float
+
+    @classmethod
+    def from_moments(
+        cls,
+        train: Moments,
+        test: Moments,
+        weights: Array,
+        *,
+        centred: bool,
+        rows: CompressedRows | None = None,
+    ) -> Fold:
+        """Fold of training and held-out moments; ``weights`` (p, p) is in the coordinates of the moments."""
+        problem = reduce_moments(train, centred=centred, mix=0.5, rows=rows)
+        F, R = problem.features, problem.outputs
+        gap_phi, gap_y = test.mean_phi - problem.mean_phi, test.mean_y - problem.mean_y
+        C = test.C + np.outer(test.weight * gap_phi, gap_phi)
+        B = test.B + np.outer(test.weight * gap_phi, gap_y)
+        V = test.V + np.outer(test.weight * gap_y, gap_y)
+        return cls(
+            problem=problem,
+            C=F.T @ C @ F,
+            BN=F.T @ B @ weights @ R,
+            N=R.T @ weights @ R,
+            VN=float(np.vdot(weights, V)),
+            weight=test.weight,
+        )
+
+    def error(self, coef: Array) -> Array:
+        """Weighted squared error summed over the held-out rows, for coefficients (..., m', k).
+
+        It is a difference: an error below rounding of the targets' own squares is given as that.
+        """
+        linear = np.einsum("...fk,fk->...", coef, self.BN)
+        quadratic = np.einsum("...fk,...fk->...", self.C @ coef, coef @ self.N)
+        return np.asarray(np.maximum(self.VN - 2.0 * linear + quadratic, ROUNDING * self.VN))
+
+
+def make_folds(
+    Phi: Array,
+    Y: Array,
+    weight: Array | None,
+    splits: Sequence[Split],
+    output_weights: Array,
+    *,
+    centred: bool,
+) -> Iterator[Fold]:
+    """Folds of the splits, (training rows, held-out rows) each; errors weigh output o by output_weights[o].
+
+    Where the held-out rows of the splits are a partition, as in K-fold and leave-one-out, every row is
+    visited once: training moments are sums of the other parts, never the total minus a part. Repeated
+    partitions are visited once each.
+    """
+    rows = compress_rows(Phi, Y, centred=centred)
+    R = rows.outputs
+    form = np.diag(output_weights) if R is None else R.T @ (output_weights[:, None] * R)
+
+    def moments(index: NDArray[np.intp]) -> Moments:
+        return Moments.from_arrays(rows.Phi[index], rows.Y[index], None if weight is None else weight[index])
+
+    for group in _partitions(splits, len(Y)):
+        tests = [moments(test) for _, test in group]
+        trains = leave_one_out_sums(tests) if len(group) > 1 else [moments(train) for train, _ in group]
+        for train, test in zip(trains, tests, strict=True):
+            if train.weight == 0.0 or test.weight == 0.0:
+                raise ValueError("every fold needs rows of positive sample_weight in both of its parts")
+            yield Fold.from_moments(train, test, form, centred=centred, rows=rows)
+
+
+def _partitions(splits: Sequence[Split], n: int) -> Iterator[Sequence[Split]]:
+    """Consecutive splits whose held-out rows are all rows once, and other splits one by one."""
+    start = 0
+    while start < len(splits):
+        sizes = np.cumsum([len(test) for _, test in splits[start:]])
+        stop = start + int(np.searchsorted(sizes, n)) + 1
+        tests = np.concatenate([test for _, test in splits[start:stop]])
+        whole = len(tests) == n == len(np.unique(tests))
+        stop = stop if whole and all(len(a) + len(b) == n for a, b in splits[start:stop]) else start + 1
+        yield splits[start:stop]
+        start = stop
+
+
+def leave_one_out_sums(parts: Sequence[Moments]) -> list[Moments]:
+    """For every part the sum of all others, from running sums in both directions."""
+    before = list(accumulate(parts, initial=0))[:-1]
+    after = list(accumulate(reversed(parts), initial=0))[-2::-1]
+    return [left + right for left, right in zip(before, after, strict=True)]  # type: ignore[operator]
+
+
+def member_paths(
+    problem: Problem, members: Iterable[Member], alphas: Array, options: SolverOptions
+) -> Iterator[tuple[Member, Array]]:
+    """Every member with its coefficients for all alphas, (number of alphas, m', k).
+
+    Members that differ only in shrinkage and prediction share one learned kernel.
+    """
+    groups: dict[tuple[object, ...], list[Member]] = {}
+    for member in members:
+        # Whether anything regularises matters to the closed form.
+        regularised = member.target_alpha > 0.0 or member.shrinkage > 0.0
+        key = (member.solver, member.alignment_mix, member.target_alpha, member.rank, regularised)
+        groups.setdefault(key, []).append(member)
+    for group in groups.values():
+        kernels = _learn(problem.with_mix(group[0].alignment_mix), group, options)
+        for member in group:
+            kernel = problem.finished(kernels[member.n_steps], member.shrinkage)
+            if member.prediction == "partial_trace":
+                kernel = kernel.partial_trace(problem.n_outputs)
+            yield member, KernelRidgeFactor(problem, kernel).coefficients(alphas)
+
+
+def _learn(problem: Problem, group: list[Member], options: SolverOptions) -> dict[int | None, LearnedKernel]:
+    """The learned kernel after every number of steps that the group asks for."""
+    first = group[0]
+    if all(member.shrinkage == 1.0 for member in group):
+        plain = LearnedKernel.from_operators(np.zeros((*problem.targets.shape, 0)))
+        return {member.n_steps: plain for member in group}
+    wanted = {member.n_steps for member in group if member.n_steps is not None}
+    kernels: dict[int | None, LearnedKernel] = {}
+
+    def keep(progress: Progress) -> None:
+        if progress.n_iter in wanted:
+            kernels[progress.n_iter] = LearnedKernel.from_operators(progress.Q)
+
+    own = replace(
+        options,
+        rank=_rank(first.rank, problem),
+        target_alpha=first.target_alpha,
+        shrinkage=max(member.shrinkage for member in group),
+        max_iter=max(wanted, default=options.max_iter),
+        # Every group and fold starts alike, whatever was done before.
+        rng=deepcopy(options.rng),
+        callback=keep,
+    )
+    result = solve(first.solver, problem, own)
+    # A solver that stops early would have stayed where it is.
+    return {member.n_steps: kernels.get(member.n_steps, result.kernel) for member in group}
+
+
+def _rank(rank: int | float | None, problem: Problem) -> int | None:
+    if rank is None:
+        return None
+    if isinstance(rank, float):
+        return max(1, round(rank * problem.full_rank))
+    return min(rank, problem.full_rank)
+
+
+def fold_errors(fold: Fold, members: Sequence[Member], alphas: Array, options: SolverOptions) -> Array:
+    """Mean held-out error of every member and alpha, (members, alphas)."""
+    index = {member: row for row, member in enumerate(members)}
+    errors = np.empty((len(members), len(alphas)))
+    for member, path in member_paths(fold.problem, members, alphas, options):
+        errors[index[member]] = fold.error(path) / fold.weight
+    return errors

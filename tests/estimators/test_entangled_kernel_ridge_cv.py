@@ -1,0 +1,224 @@
+import pickle
+import warnings
+
+import numpy as np
+import pandas as pd
+import pytest
+from sklearn.base import clone
+from sklearn.kernel_approximation import Nystroem
+from sklearn.model_selection import GroupKFold, KFold, LeaveOneOut, cross_val_score
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+from sklearn.utils.estimator_checks import parametrize_with_checks
+
+from entangled_kernels import EntangledKernelRidge, EntangledKernelRidgeCV
+
+SMALL_GRID = {"alphas": np.logspace(-4, 3, 8), "target_alphas": (0.1,), "shrinkages": (0.0, 0.5, 1.0)}
+
+
+# The checks fit many tiny tables, on some of which the best alpha is the largest or the smallest.
+@pytest.mark.filterwarnings("ignore:the (smallest|largest) of the alphas")
+@parametrize_with_checks(
+    [EntangledKernelRidgeCV(**SMALL_GRID, selection=name, random_state=0) for name in ("best", "average")]
+)
+def test_scikit_learn_contract(estimator, check):
+    check(estimator)
+
+
+@pytest.fixture
+def rows(make_rows):
+    return make_rows(40, 4, 3)
+
+
+def refit_scores(model, X, Y, splits, scoring):
+    """Mean held-out error of every candidate of cv_results_, by fitting each on each split."""
+    unit = 1.0 if scoring == "mse" else Y.var(axis=0)
+    table = pd.DataFrame({name: list(column) for name, column in model.cv_results_.items()})
+    scores = []
+    for _, candidate in table.iterrows():
+        names = ("solver", "alignment_mix", "shrinkage", "target_alpha", "rank", "prediction", "alpha")
+        settings = {name: candidate[f"param_{name}"] for name in names}
+        errors = []
+        for train, test in splits:
+            fitted = EntangledKernelRidge(model.feature_map, **settings).fit(X[train], Y[train])
+            errors.append(np.mean((Y[test] - fitted.predict(X[test])) ** 2 / unit))
+        scores.append(np.mean(errors))
+    return table["mean_test_score"].to_numpy(), np.array(scores)
+
+
+@pytest.mark.parametrize("scoring", ["nmse", "mse"])
+@pytest.mark.parametrize("feature_map", [None, Nystroem(gamma=0.2, n_components=10, random_state=0)])
+def test_results_are_those_of_refitting(rows, scoring, feature_map):
+    X, Y = rows
+    splits = list(KFold(3).split(X))
+    grid = {"alphas": (0.01, 1.0), "target_alphas": (0.1,), "shrinkages": (0.0, 0.5, 1.0)}
+    model = EntangledKernelRidgeCV(feature_map, cv=splits, scoring=scoring, **grid)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", UserWarning)
+        model.fit(X, Y)
+    ours, expected = refit_scores(model, X, Y, splits, scoring)
+    np.testing.assert_allclose(ours, expected, rtol=1e-7)
+    assert model.best_score_ == pytest.approx(expected.min(), rel=1e-3)
+
+
+def test_best_estimator_is_the_chosen_candidate(rows):
+    X, Y = rows
+    model = EntangledKernelRidgeCV(**SMALL_GRID, random_state=0).fit(X, Y)
+    again = EntangledKernelRidge(**model.best_params_).fit(X, Y)
+    np.testing.assert_allclose(model.predict(X), again.predict(X), atol=1e-12)
+    np.testing.assert_array_equal(model.coef_, model.best_estimator_.coef_)
+    assert model.n_splits_ == 20
+    assert model.best_score_ <= model.cv_results_["mean_test_score"].min() * (1 + 1e-3)
+
+
+def test_kernel_ridge_is_always_a_candidate(rows):
+    X, Y = rows
+    model = EntangledKernelRidgeCV(shrinkages=(0.2,), target_alphas=(0.1,), random_state=0).fit(X, Y)
+    assert (model.cv_results_["param_shrinkage"] == 1.0).sum() == 34
+
+
+def test_same_kernels_are_tried_once():
+    members = EntangledKernelRidgeCV()._members()
+    assert len(members) == len(set(members)) == 1 + 4 * 4 * 3
+
+
+def test_average_is_the_weighted_mean_of_members(rows):
+    X, Y = rows
+    model = EntangledKernelRidgeCV(**SMALL_GRID, selection="average", random_state=0).fit(X, Y)
+    weights = model.average_weights_.ravel()
+    assert weights.sum() == pytest.approx(1.0)
+    total = np.zeros_like(Y)
+    table = model.cv_results_
+    names = ("alignment_mix", "shrinkage", "target_alpha", "rank", "prediction", "alpha")
+    for i in np.flatnonzero(weights > 0):
+        settings = {name: table[f"param_{name}"][i] for name in names}
+        total += weights[i] * EntangledKernelRidge(**settings).fit(X, Y).predict(X)
+    np.testing.assert_allclose(model.predict(X), total, atol=1e-9)
+    order = np.argsort(table["mean_test_score"])
+    assert (np.diff(weights[order]) <= 1e-12).all()
+
+
+def test_one_standard_error_regularises_more(rows):
+    X, Y = rows
+    best = EntangledKernelRidgeCV(**SMALL_GRID, random_state=0).fit(X, Y)
+    wary = EntangledKernelRidgeCV(**SMALL_GRID, selection="one_se", random_state=0).fit(X, Y)
+    assert wary.best_params_["shrinkage"] >= best.best_params_["shrinkage"]
+    assert wary.best_score_ >= best.best_score_
+
+
+def test_list_of_feature_maps(rng):
+    X = rng.normal(size=(60, 2))
+    Y = np.column_stack([np.sin(2 * X[:, 0]), np.cos(2 * X[:, 1])])
+    maps = [None, make_pipeline(StandardScaler(), Nystroem(gamma=1.0, n_components=30, random_state=0))]
+    model = EntangledKernelRidgeCV(maps, **SMALL_GRID, random_state=0).fit(X, Y)
+    assert model.best_params_["feature_map"] == 1
+    assert model.feature_map_ is not None
+    assert set(model.cv_results_["param_feature_map"]) == {0, 1}
+    assert model.score(X, Y) > 0.9
+
+
+def test_early_stopping_is_selected(rows):
+    X, Y = rows
+    grid = {"ranks": (4,), "shrinkages": (0.0, 1.0), "alphas": np.logspace(-3, 3, 7)}
+    model = EntangledKernelRidgeCV(solver="ascent", max_iter=25, random_state=0, **grid).fit(X, Y)
+    assert set(model.cv_results_["param_max_iter"]) == {1, 2, 5, 10, 20, 25}
+    assert model.best_estimator_.n_iter_ <= 25
+
+
+def test_jobs_change_nothing(rows):
+    X, Y = rows
+    features = Nystroem(n_components=10, random_state=0)
+    one, two = (
+        EntangledKernelRidgeCV(features, **SMALL_GRID, random_state=0, n_jobs=n_jobs).fit(X, Y)
+        for n_jobs in (1, 2)
+    )
+    np.testing.assert_array_equal(one.cv_results_["mean_test_score"], two.cv_results_["mean_test_score"])
+    np.testing.assert_array_equal(one.coef_, two.coef_)
+
+
+def test_features_fitted_once_or_in_every_fold(rows):
+    X, Y = rows
+    scaled = {
+        how: EntangledKernelRidgeCV(StandardScaler(), **SMALL_GRID, fit_features=how, random_state=0).fit(
+            X, Y
+        )
+        for how in ("all", "fold", "auto")
+    }
+    scores = {how: model.cv_results_["mean_test_score"] for how, model in scaled.items()}
+    np.testing.assert_array_equal(scores["auto"], scores["fold"])
+    assert np.abs(scores["all"] - scores["fold"]).max() > 1e-6
+
+
+def test_groups_and_leave_one_out(rows):
+    X, Y = rows
+    groups = np.repeat(np.arange(8), 5)
+    grouped = EntangledKernelRidgeCV(**SMALL_GRID, cv=GroupKFold(4)).fit(X, Y, groups=groups)
+    assert grouped.n_splits_ == 4
+    assert EntangledKernelRidgeCV(**SMALL_GRID, cv=LeaveOneOut()).fit(X, Y).n_splits_ == 40
+    assert EntangledKernelRidgeCV(**SMALL_GRID, cv=40).fit(X, Y).n_splits_ == 40
+    with pytest.raises(ValueError, match="groups"):
+        EntangledKernelRidgeCV(**SMALL_GRID, cv=GroupKFold(4)).fit(X, Y)
+
+
+def test_constant_targets(rows):
+    X, Y = rows
+    Y[:, 1] = 3.0
+    model = EntangledKernelRidgeCV(**SMALL_GRID, random_state=0).fit(X, Y)
+    np.testing.assert_allclose(model.predict(X)[:, 1], 3.0)
+    assert np.isfinite(model.best_score_)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", UserWarning)
+        model.fit(X, np.full_like(Y, 2.0))
+    np.testing.assert_allclose(model.predict(X), 2.0)
+
+
+def test_end_of_the_grid_is_named(rows):
+    X, Y = rows
+    for alphas, end in (
+        ((100.0, 1000.0), "smallest of the alphas was chosen, 100"),
+        ((1e-9, 1e-8), "largest"),
+    ):
+        with pytest.warns(UserWarning, match=f"the {end}"):
+            EntangledKernelRidgeCV(alphas=alphas, shrinkages=(1.0,), random_state=0).fit(X, Y)
+
+
+def test_in_scikit_learn_tools(rows):
+    X, Y = rows
+    model = EntangledKernelRidgeCV(**SMALL_GRID, random_state=0)
+    assert cross_val_score(clone(model), X, Y, cv=3).shape == (3,)
+    fitted = model.set_output(predict="pandas").fit(pd.DataFrame(X), pd.DataFrame(Y, columns=list("abc")))
+    prediction = fitted.predict(pd.DataFrame(X))
+    assert list(prediction.columns) == ["a", "b", "c"]
+    again = pickle.loads(pickle.dumps(fitted)).predict(pd.DataFrame(X))
+    np.testing.assert_array_equal(prediction, again)
+    mean, std = fitted.predict(pd.DataFrame(X), return_std=True)
+    assert mean.shape == std.shape == (40, 3)
+
+
+@pytest.mark.parametrize(
+    ("settings", "error", "message"),
+    [
+        ({"alphas": ()}, ValueError, "alphas must hold at least one value"),
+        ({"alphas": (1.0, -1.0)}, ValueError, "alphas must be a positive number, got -1.0"),
+        ({"alphas": (1.0, np.nan)}, ValueError, "alphas must be a positive number, got nan"),
+        ({"alphas": 1.0}, TypeError, "alphas must be a sequence of values to try, got 1.0"),
+        ({"shrinkages": ()}, ValueError, "shrinkages must hold at least one value"),
+        ({"shrinkages": (0.5, 2)}, ValueError, "shrinkages must be a number between 0 and 1, got 2"),
+        ({"alignment_mixes": (-1,)}, ValueError, "alignment_mixes must be a number between 0 and 1"),
+        ({"target_alphas": (-1,)}, ValueError, "target_alphas must be a number of at least 0"),
+        ({"predictions": ("trace",)}, ValueError, "predictions must be one of"),
+        ({"predictions": "entangled"}, TypeError, "predictions must be a sequence"),
+        ({"ranks": (0,)}, ValueError, "rank must be None"),
+        ({"ranks": (100,)}, ValueError, "full rank 12"),
+        ({"solver": "newton"}, ValueError, "solver must be one of"),
+        ({"scoring": "r2"}, ValueError, "scoring must be one of 'nmse', 'mse', got 'r2'"),
+        ({"selection": "worst"}, ValueError, "selection must be one of"),
+        ({"fit_features": "never"}, ValueError, "fit_features must be one of"),
+        ({"cv": 1}, ValueError, "cv must be a whole number of at least 2, got 1"),
+        ({"cv": 41}, ValueError, "cv must be at most the number of rows, 40, got 41"),
+        ({"feature_map": "rbf"}, TypeError, "feature_map must be None or a transformer"),
+    ],
+)
+def test_bad_settings(rows, settings, error, message):
+    with pytest.raises(error, match=message):
+        EntangledKernelRidgeCV(**settings).fit(*rows)

@@ -1,0 +1,127 @@
+import itertools
+
+import numpy as np
+import pytest
+from sklearn.model_selection import KFold, LeaveOneOut, RepeatedKFold, ShuffleSplit
+
+from entangled_kernels import EntangledKernelRidge
+from entangled_kernels.moments import Moments
+from entangled_kernels.selection import Fold, Member, fold_errors, leave_one_out_sums, make_folds
+from entangled_kernels.solvers import SolverOptions
+
+ALPHAS = np.array([1e-3, 0.5, 30.0])
+MEMBERS = [
+    Member("closed-form", mix, shrinkage, target_alpha, rank, prediction)
+    for mix, shrinkage, target_alpha, rank, prediction in itertools.product(
+        (0.0, 0.4, 1.0), (0.0, 0.3, 1.0), (0.0, 0.1), (None, 2, 0.5), ("entangled", "partial_trace")
+    )
+] + [
+    Member(solver, 0.4, shrinkage, 0.0, rank, prediction, n_steps)
+    for (solver, n_steps), shrinkage, rank, prediction in itertools.product(
+        (("ascent", 1), ("ascent", 5), ("ascent", 12), ("lbfgs", None)),
+        (0.0, 0.3),
+        (2, None),
+        ("entangled", "partial_trace"),
+    )
+]
+
+
+def brute_force(Phi, Y, weight, split, output_weights, member, alpha, fit_intercept, options):
+    """Refit on the training rows, predict the held-out ones."""
+    train, test = split
+    model = EntangledKernelRidge(
+        solver=member.solver,
+        alignment_mix=member.alignment_mix,
+        shrinkage=member.shrinkage,
+        target_alpha=member.target_alpha,
+        rank=member.rank,
+        prediction=member.prediction,
+        alpha=alpha,
+        fit_intercept=fit_intercept,
+        max_iter=member.n_steps or options.max_iter,
+        tol=options.tol,
+    ).fit(Phi[train], Y[train], None if weight is None else weight[train])
+    squares = (Y[test] - model.predict(Phi[test])) ** 2 @ output_weights
+    return np.average(squares, weights=None if weight is None else weight[test])
+
+
+@pytest.mark.parametrize("fit_intercept", [True, False])
+@pytest.mark.parametrize("weighted", [True, False])
+@pytest.mark.parametrize("shape", [(20, 4, 3), (12, 15, 2), (9, 3, 14)])
+def test_errors_from_moments_are_those_of_refitting(make_rows, rng, fit_intercept, weighted, shape):
+    Phi, Y = make_rows(*shape)
+    weight = rng.uniform(0.5, 2, size=len(Y)) if weighted else None
+    output_weights = rng.uniform(0.5, 1.5, size=Y.shape[1])
+    splits = list(KFold(3).split(Phi))
+    options = SolverOptions(max_iter=30)
+    folds = list(make_folds(Phi, Y, weight, splits, output_weights, centred=fit_intercept))
+    for fold, split in zip(folds, splits, strict=True):
+        errors = fold_errors(fold, MEMBERS, ALPHAS, options)
+        for row in rng.choice(len(MEMBERS), size=12, replace=False):
+            for column, alpha in enumerate(ALPHAS):
+                common = (Phi, Y, weight, split, output_weights, MEMBERS[row], alpha, fit_intercept, options)
+                expected = brute_force(*common)
+                assert errors[row, column] == pytest.approx(expected, rel=1e-7, abs=1e-9), MEMBERS[row]
+
+
+@pytest.mark.parametrize(
+    "splitter", [KFold(4), LeaveOneOut(), RepeatedKFold(n_splits=3, n_repeats=2), ShuffleSplit(3)]
+)
+def test_splits_of_every_kind(make_rows, splitter):
+    Phi, Y = make_rows(13, 3, 2)
+    splits = list(splitter.split(Phi))
+    folds = list(make_folds(Phi, Y, None, splits, np.ones(2), centred=True))
+    assert len(folds) == len(splits)
+    for fold, (train, test) in zip(folds, splits, strict=True):
+        one = next(make_folds(Phi, Y, None, [(train, test)], np.ones(2), centred=True))
+        coef = np.ones(fold.problem.targets.shape)
+        np.testing.assert_allclose(np.sort(fold.problem.scale), np.sort(one.problem.scale), rtol=1e-9)
+        assert fold.weight == len(test)
+        assert pytest.approx(one.VN) == fold.VN
+        assert fold.error(0 * coef) == pytest.approx(one.error(0 * coef))
+
+
+def test_each_row_is_visited_once(make_rows, monkeypatch):
+    Phi, Y = make_rows(12, 3, 2)
+    seen = []
+    original = Moments.from_arrays.__func__
+
+    def counting(cls, Phi, Y, weight=None):
+        seen.append(len(Y))
+        return original(cls, Phi, Y, weight)
+
+    monkeypatch.setattr(Moments, "from_arrays", classmethod(counting))
+    list(make_folds(Phi, Y, None, list(KFold(4).split(Phi)), np.ones(2), centred=True))
+    assert sum(seen) == 12
+
+
+def test_leave_one_out_sums(make_rows):
+    Phi, Y = make_rows(12, 3, 2)
+    parts = [Moments.from_arrays(Phi[i : i + 3], Y[i : i + 3]) for i in range(0, 12, 3)]
+    for i, total in enumerate(leave_one_out_sums(parts)):
+        others = np.r_[0 : 3 * i, 3 * i + 3 : 12]
+        assert total.allclose(Moments.from_arrays(Phi[others], Y[others]))
+
+
+def test_no_error_below_rounding(make_rows):
+    Phi, _ = make_rows(20, 3, 2)
+    Y = Phi @ np.ones((3, 2))
+    fold = next(make_folds(Phi, Y, None, list(KFold(2).split(Phi)), np.ones(2), centred=True))
+    errors = fold_errors(fold, MEMBERS[:1], np.array([1e-12]), SolverOptions())
+    assert 0 < errors[0, 0] < 1e-10
+
+
+def test_fold_without_weight_is_an_error(make_rows):
+    Phi, Y = make_rows(12, 3, 2)
+    weight = np.ones(12)
+    weight[:6] = 0.0
+    with pytest.raises(ValueError, match="every fold needs rows of positive sample_weight"):
+        list(make_folds(Phi, Y, weight, list(KFold(2).split(Phi)), np.ones(2), centred=True))
+
+
+def test_fold_moments_are_about_the_training_means(make_rows):
+    Phi, Y = make_rows(12, 3, 2)
+    train, test = Moments.from_arrays(Phi[:8], Y[:8]), Moments.from_arrays(Phi[8:], Y[8:])
+    fold = Fold.from_moments(train, test, np.eye(2), centred=True)
+    expected = np.sum((Y[8:] - Y[:8].mean(axis=0)) ** 2)
+    assert fold.error(np.zeros(fold.problem.targets.shape)) == pytest.approx(expected)
