@@ -80,3 +80,10 @@ def test_other_columns_are_refused(tables):
     model = EntangledKernelRidge().fit(X, Y)
     with pytest.raises(ValueError, match="feature names"):
         model.predict(X.rename(columns={"a": "z"}))
+
+
+@pytest.mark.parametrize("frame", [pd.DataFrame, pl.DataFrame])
+def test_columns_of_text_are_named(frame):
+    X = frame({"a": [1.0, 2.0, 3.0], "kind of": ["x", "y", "x"], "other": ["1", "2", None]})
+    with pytest.raises(ValueError, match="X must hold numbers, got text in 'kind of', 'other'; leave"):
+        EntangledKernelRidge().fit(X, [1.0, 2.0, 3.0])

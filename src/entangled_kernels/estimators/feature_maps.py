@@ -37,6 +37,7 @@ class FeatureMapMixin:
     def _fit_features(self, X: Any, targets: Array, sample_weight: ArrayLike | None) -> Any:
         if self.feature_map is None:
             self.feature_map_ = None
+            _check_numbers(X)
             return validate_data(self, X, dtype=[np.float64, np.float32], ensure_min_samples=2)
         _check_table(X)
         validate_data(self, X, skip_check_array=True)
@@ -74,6 +75,24 @@ def _check_table(X: Any) -> None:
     """Raise scikit-learn's error for an array that is no table; its contents are the map's affair."""
     if isinstance(X, np.ndarray) and X.ndim != 2:
         check_array(X, dtype=None, ensure_all_finite=False)
+
+
+def _check_numbers(X: Any) -> None:
+    """Name the columns of a data frame that hold text; scikit-learn's own error names a value."""
+    if not hasattr(X, "columns"):
+        return
+    # Only columns of objects or of a text type can hold it; numbers are not looked at one by one.
+    kinds = {name: np.asarray(X[name][:1]).dtype.kind for name in X.columns}
+    text = [
+        name
+        for name, kind in kinds.items()
+        if kind in "OUST" and any(isinstance(value, str) for value in X[name])
+    ]
+    if text:
+        raise ValueError(
+            f"X must hold numbers, got text in {', '.join(map(repr, text))}; leave these columns out, or "
+            f"encode them with a ColumnTransformer as feature_map"
+        )
 
 
 def _dense_features(Phi: Any, **checks: Any) -> Any:
