@@ -110,18 +110,19 @@ def fit_posterior(factor: KernelRidgeFactor, alpha: float, coef: Array) -> Poste
     m, k, r = kernel.Q.shape
     total = kernel.identity * problem.scale + alpha
     h = alpha / total
-    Lw = factor.root[:, None] * kernel.L
-    lower = cholesky(Lw.T @ (Lw / total[:, None]) + np.eye(Lw.shape[1]), lower=True)
-    L = solve_triangular(lower, (h[:, None] * kernel.L).T, lower=True).T
-    Q = kernel.Q
+    L, moved = h[:, None] * kernel.L, kernel.Q.reshape(m, k * r)
+    # Older SciPy solves no empty systems.
+    if L.shape[1] > 0:
+        Lw = factor.root[:, None] * kernel.L
+        lower = cholesky(Lw.T @ (Lw / total[:, None]) + np.eye(L.shape[1]), lower=True)
+        L = solve_triangular(lower, L.T, lower=True).T
+        made_up = cho_solve((lower, True), Lw.T @ ((factor.root / total)[:, None] * moved))  # (l, k * r)
+        moved = moved - kernel.L @ made_up
+    tall = (h[:, None] * moved).reshape(m * k, r)
     if r > 0:
-        Q_wide = Q.reshape(m, k * r)
-        along = cho_solve(
-            (lower, True), Lw.T @ (factor.root[:, None] * Q_wide / total[:, None])
-        )  # (l, k * r)
-        moved = (h[:, None] * (Q_wide - kernel.L @ along)).reshape(m * k, r)
         P = factor.inner(np.array([alpha]))[0][0]
-        Q = solve_triangular(cholesky(P, lower=True), moved.T, lower=True).T.reshape(m, k, r)
+        tall = solve_triangular(cholesky(P, lower=True), tall.T, lower=True).T
+    Q = tall.reshape(m, k, r)
 
     energy = np.einsum("f,fkr,flr->kl", problem.scale, Q, Q, optimize=True)  # (k, k)
     own = np.einsum("ok,kl,ol->o", problem.outputs, energy, problem.outputs, optimize=True)
