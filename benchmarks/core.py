@@ -162,7 +162,6 @@ def wide_full_rank(n=30, m=314, p=314, steps=200):
 def whole_fit(n=5_000, d=20, p=50, components=500):
     """(f) Feature map, learning and ridge together, beside exact kernel ridge of two libraries."""
     X, Y = rows(n, d, p)
-    X = X.astype(np.float64)
     gamma = 1 / d
     contestants = {
         "EntangledKernelRidge": lambda: EntangledKernelRidge(

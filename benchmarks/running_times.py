@@ -35,6 +35,7 @@ from entangled_kernels.linalg import (
 )
 
 RESULTS = Path(__file__).parent / "results"
+# With 200 points, predicting took a millisecond or two, and three of its slopes were 0.37 to 0.44 off theory.
 N_TEST = 500
 RANK = 20
 ALPHA = 1.0

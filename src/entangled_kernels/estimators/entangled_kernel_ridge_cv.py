@@ -277,31 +277,16 @@ class EntangledKernelRidgeCV(TargetsMixin, RegressorMixin, MultiOutputMixin, Bas
             resolve_rank(rank, Phi.shape[1], Y.shape[1], Phi.shape[1] * Y.shape[1])
         splits = self._splits(X, Y, groups)
         alphas, output_weights = self._alphas(Phi, weight), self._output_weights(Y, weight)
-        common = (splits, output_weights, members, alphas, self._options())
+        search = (output_weights, members, alphas, self._options())
+        parallel = Parallel(n_jobs=self.n_jobs)
         anew = self.fit_features == "fold" or (self.fit_features == "auto" and len(Y) <= SMALL)
         if feature_map is None or not anew:
-            return self._errors(Phi, Y, weight, *common), alphas
-        parallel = Parallel(n_jobs=self.n_jobs)
-        errors = parallel(
-            delayed(_errors_with_own_features)(estimator, X, Y, weight, [split], *common[1:])
-            for split in splits
-        )
-        return np.concatenate(list(errors)), alphas
-
-    def _errors(
-        self,
-        Phi: Array,
-        Y: Array,
-        weight: Array | None,
-        splits: list[Split],
-        output_weights: Array,
-        members: list[Member],
-        alphas: Array,
-        options: SolverOptions,
-    ) -> Array:
-        folds = make_folds(Phi, Y, weight, splits, output_weights, centred=self.fit_intercept)
-        tasks = (delayed(fold_errors)(fold, members, alphas, options) for fold in folds)
-        return np.stack(list(Parallel(n_jobs=self.n_jobs)(tasks)))
+            folds = make_folds(Phi, Y, weight, splits, output_weights, centred=self.fit_intercept)
+            errors = parallel(delayed(fold_errors)(fold, *search[1:]) for fold in folds)
+        else:
+            own = delayed(_errors_with_own_features)
+            errors = parallel(own(estimator, X, Y, weight, split, *search) for split in splits)
+        return np.stack(list(errors)), alphas
 
     def _options(self) -> SolverOptions:
         seed = check_random_state(self.random_state).randint(np.iinfo(np.int32).max)
@@ -415,28 +400,28 @@ def _errors_with_own_features(
     X: Any,
     Y: Array,
     weight: Array | None,
-    splits: list[Split],
+    split: Split,
     output_weights: Array,
     members: list[Member],
     alphas: Array,
     options: SolverOptions,
 ) -> Array:
-    """Errors (1, members, alphas) of one split, with the feature map fitted on its training rows."""
-    train, test = splits[0]
+    """Errors (members, alphas) of one split, with the feature map fitted on its training rows."""
+    train, test = split
     own = clone(estimator)
     train_weight = None if weight is None else weight[train]
     Phi_train = own._fit_features(_safe_indexing(X, train), Y[train], train_weight)
     Phi = np.vstack([Phi_train, own._features(_safe_indexing(X, test))])
     order = np.concatenate([train, test])
-    split = (np.arange(len(train)), np.arange(len(train), len(order)))
+    stacked = (np.arange(len(train)), np.arange(len(train), len(order)))
     fold = next(
         make_folds(
             Phi,
             Y[order],
             None if weight is None else weight[order],
-            [split],
+            [stacked],
             output_weights,
             centred=estimator.fit_intercept,
         )
     )
-    return fold_errors(fold, members, alphas, options)[None]
+    return fold_errors(fold, members, alphas, options)
