@@ -12,8 +12,8 @@ ROOT = Path(entangled_kernels.__file__).parent
 # A module may import from layers above it in this list, and from its own package.
 LAYERS = [
     {"files"},
-    {"results", "linalg", "moments", "learned", "output_kernel"},
-    {"kernels", "alignment"},
+    {"batches", "results", "linalg", "moments", "learned", "output_kernel"},
+    {"kernels", "alignment", "checkpoints"},
     {"reduction"},
     {"solvers", "ridge", "block_solvers"},
     {"posterior", "selection"},
