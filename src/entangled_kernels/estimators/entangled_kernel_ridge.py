@@ -19,6 +19,7 @@ from ..posterior import Posterior, fit_posterior
 from ..reduction import Problem, compress_rows, reduce_moments
 from ..ridge import KernelRidgeFactor
 from ..solvers import SOLVERS, Progress, SolverOptions, solve
+from .dask_tables import fit_dask, is_dask, predict_dask
 from .feature_maps import FeatureMapMixin
 from .out_of_core import OutOfCoreMixin
 from .parameters import (
@@ -248,6 +249,9 @@ class EntangledKernelRidge(
         self
         """
         self._check_parameters()
+        if is_dask(X, y, sample_weight):
+            fit_dask(self, X, y, sample_weight)
+            return self
         self._forget()
         targets = self._take_targets(y)
         self._fit_map(X, targets, sample_weight)
@@ -379,6 +383,8 @@ class EntangledKernelRidge(
         check_is_fitted(self, "coef_")
         if return_std and return_cov:
             raise ValueError("return_std and return_cov cannot both be true; the covariance holds both")
+        if is_dask(X):
+            return predict_dask(self, X, return_std, return_cov)
         blocks = [self._predict_block(block, return_std, return_cov) for block in self._row_blocks(X)]
         mean, spread = (
             part[0] if len(part) == 1 else np.concatenate(part) for part in zip(*blocks, strict=True)

@@ -218,7 +218,7 @@ class StreamingMixin:
         self._unsolved = unsolved
 
     def _take_batch(self, X: Any, y: Any, sample_weight: Any, stream: Stream | None) -> _Rows:
-        """A batch checked, without rows of no weight; nothing of the stream is changed."""
+        """A batch checked; nothing of the stream is changed."""
         reset = stream is None
         targets = self._take_targets(y, reset=reset)  # type: ignore[attr-defined]
         X = self._check_batch(X, reset=reset)  # type: ignore[attr-defined]
@@ -233,13 +233,14 @@ class StreamingMixin:
         Y = targets.reshape(len(targets), -1)
         weight = check_weights(sample_weight, len(Y), all_zero=True)
         check_range("y", Y, smallest=0.0)
-        if weight is not None and not weight.all():
-            keep = np.flatnonzero(weight)
-            X, Y, weight = _safe_indexing(X, keep), Y[keep], weight[keep]
         return _Rows(X, Y, weight, self._parts_of(X, Y))
 
     def _add_rows(self, rows: _Rows) -> None:
-        """Add the moments of some rows, all or none."""
+        """Add the moments of some rows, all or none; rows of no weight are left out."""
+        if rows.weight is not None and not rows.weight.all():
+            keep = np.flatnonzero(rows.weight)
+            part = None if rows.part is None else rows.part[keep]
+            rows = _Rows(_safe_indexing(rows.X, keep), rows.Y[keep], rows.weight[keep], part)
         found = Stream(self._stream.n_outputs, [None] * len(self._stream.parts))
         for start, stop, Phi in self._feature_blocks(rows.X, len(rows.Y)):
             if found.probe is None:
