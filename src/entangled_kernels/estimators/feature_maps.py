@@ -11,7 +11,7 @@ from sklearn.base import clone
 from sklearn.utils import Tags, check_array, get_tags
 from sklearn.utils.validation import has_fit_parameter, validate_data
 
-__all__ = ["FeatureMapMixin"]
+__all__ = ["FeatureMapMixin", "check_numbers"]
 
 Array = NDArray[np.float64]
 
@@ -41,7 +41,7 @@ class FeatureMapMixin:
     def _training_features(self, X: Any) -> Any:
         """Features (n, m) of the rows that the map was fitted on."""
         if self.feature_map_ is None:
-            _check_numbers(X)
+            check_numbers(X)
             return validate_data(self, X, dtype=[np.float64, np.float32], ensure_min_samples=2)
         return _dense_features(self.feature_map_.transform(X), ensure_min_samples=2)
 
@@ -59,7 +59,7 @@ class FeatureMapMixin:
     def _check_batch(self, X: Any, *, reset: bool) -> Any:
         """Rows of a batch, of the columns and names of those before; as an array where they are features."""
         if self.feature_map is None:
-            _check_numbers(X)
+            check_numbers(X)
             return validate_data(self, X, reset=reset, dtype=[np.float64, np.float32])
         _check_table(X)
         validate_data(self, X, reset=reset, skip_check_array=True)
@@ -100,7 +100,7 @@ def _check_table(X: Any) -> None:
         check_array(X, dtype=None, ensure_all_finite=False)
 
 
-def _check_numbers(X: Any) -> None:
+def check_numbers(X: Any) -> None:
     """Name the columns of a data frame that hold text; scikit-learn's own error names a value."""
     if not hasattr(X, "columns"):
         return
