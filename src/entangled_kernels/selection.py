@@ -23,6 +23,7 @@ __all__ = [
     "Split",
     "fold_errors",
     "fold_target_errors",
+    "folds_of_parts",
     "leave_one_out_sums",
     "member_paths",
 ]
@@ -169,6 +170,13 @@ def make_folds(
             if train.weight == 0.0 or test.weight == 0.0:
                 raise ValueError("every fold needs rows of positive sample_weight in both of its parts")
             yield Fold.from_moments(train, test, form, centred=centred, rows=rows)
+
+
+def folds_of_parts(parts: Sequence[Moments], output_weights: Array, *, centred: bool) -> Iterator[Fold]:
+    """Folds that hold out one part each, from the moments of the parts."""
+    form = np.diag(output_weights)
+    for train, test in zip(leave_one_out_sums(parts), parts, strict=True):
+        yield Fold.from_moments(train, test, form, centred=centred)
 
 
 def _partitions(splits: Sequence[Split], n: int) -> Iterator[Sequence[Split]]:

@@ -20,7 +20,11 @@ class FeatureMapMixin:
     """Features phi(x) of a regressor with a parameter ``feature_map``, None for the columns themselves."""
 
     feature_map: Any
-    coef_: Array
+    coef_: Any
+
+    def _given_map(self) -> Any:
+        """The feature map to use, fitted or not, None for the columns themselves."""
+        return self.feature_map
 
     def __sklearn_tags__(self) -> Tags:
         tags: Tags = super().__sklearn_tags__()  # type: ignore[misc]
@@ -58,12 +62,14 @@ class FeatureMapMixin:
 
     def _check_batch(self, X: Any, *, reset: bool) -> Any:
         """Rows of a batch, of the columns and names of those before; as an array where they are features."""
-        if self.feature_map is None:
+        feature_map = self._given_map()
+        if feature_map is None:
             check_numbers(X)
             return validate_data(self, X, reset=reset, dtype=[np.float64, np.float32])
         _check_table(X)
         validate_data(self, X, reset=reset, skip_check_array=True)
-        finite = "allow-nan" if get_tags(self.feature_map).input_tags.allow_nan else True
+        lenient = hasattr(feature_map, "transform") and get_tags(feature_map).input_tags.allow_nan
+        finite = "allow-nan" if lenient else True
         check_array(X, accept_sparse=True, dtype=None, ensure_all_finite=finite, input_name="X")
         return X
 

@@ -48,7 +48,8 @@ class Solved:
             return self
         if instance.__dict__.get("_unsolved", False):
             instance._solve_stream()
-            return instance.__dict__[self.name]
+            if self.name in instance.__dict__:
+                return instance.__dict__[self.name]
         raise AttributeError(f"{type(instance).__name__!r} object has no attribute {self.name!r}")
 
 
@@ -87,9 +88,9 @@ class StreamingMixin:
     may spread rows over several parts, folds for example.
     """
 
-    feature_map: Any
     max_memory: float
     feature_map_ = Solved(kept=True)
+    _keeps_no_moments = "a table with more columns than rows"
 
     def partial_fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
         """Take in some more rows; the model is solved when it is next used.
@@ -131,8 +132,9 @@ class StreamingMixin:
         if stream is None:
             self._forget()
             stream = self._stream = Stream(rows.Y.shape[1], [None] * self._n_parts())
-            if self.feature_map is None or _is_fitted(self.feature_map):
-                self.feature_map_ = self.feature_map
+            given = self._given_map()  # type: ignore[attr-defined]
+            if given is None or _is_fitted(given):
+                self.feature_map_ = given
         if "feature_map_" in self.__dict__:
             self._add_rows(rows)
         else:
@@ -197,8 +199,8 @@ class StreamingMixin:
         stream: Stream | None = self.__dict__.get("_stream")
         if stream is None and "coef_" in self.__dict__:
             raise ValueError(
-                f"this {type(self).__name__} was fitted on a table with more columns than rows, of which "
-                f"fit keeps no moments; take in its rows with partial_fit from the start"
+                f"this {type(self).__name__} was fitted on {self._keeps_no_moments}, of which fit keeps no "
+                f"moments; take in all rows with partial_fit or fit_batches"
             )
         return stream
 
@@ -255,9 +257,9 @@ class StreamingMixin:
                 part_weight = None if weight is None else weight[own]
                 found.add(int(part), Moments.from_arrays(Phi[own], rows.Y[block][own], part_weight))
         self._stream.probe = found.probe if self._stream.probe is None else self._stream.probe
-        for part, moments in enumerate(found.parts):
+        for number, moments in enumerate(found.parts):
             if moments is not None:
-                self._stream.add(part, moments)
+                self._stream.add(number, moments)
 
     def _feature_blocks(self, X: Any, n: int) -> Iterator[tuple[int, int, Any]]:
         """First row, end and features of blocks of rows that take no more than ``max_memory``."""
