@@ -25,7 +25,7 @@ LAYERS = [
     },
     {"kernels", "alignment", "checkpoints"},
     {"reduction"},
-    {"solvers", "ridge", "block_solvers"},
+    {"solvers", "ridge", "block_solvers", "reached"},
     {"posterior", "selection"},
     {"estimators"},
     {"theory"},

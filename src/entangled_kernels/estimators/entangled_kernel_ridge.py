@@ -16,7 +16,8 @@ from sklearn.utils.validation import check_is_fitted
 from ..kernels import KrausKernel
 from ..moments import Moments
 from ..posterior import Posterior, TargetPosteriors, fit_posterior, fit_target_posteriors
-from ..reduction import Problem, compress_rows, reduce_moments
+from ..reached import compress_for_fit
+from ..reduction import Problem, reduce_moments
 from ..ridge import KernelRidgeFactor
 from ..solvers import SOLVERS, Progress, SolverOptions, solve
 from .dask_tables import fit_dask, is_dask, predict_dask
@@ -268,7 +269,7 @@ class EntangledKernelRidge(
             Phi, Y, weight = Phi[keep], Y[keep], weight[keep]
         if len(Y) < 2:
             raise ValueError("at least 2 rows of positive sample_weight are needed, got 1")
-        rows = compress_rows(Phi, Y, centred=self.fit_intercept)
+        rows = compress_for_fit(Phi, Y, weight, centred=self.fit_intercept)
         moments = Moments.from_arrays(rows.Phi, rows.Y, weight)
         mix = float(self.alignment_mix)
         problem = reduce_moments(moments, centred=self.fit_intercept, mix=mix, rows=rows)

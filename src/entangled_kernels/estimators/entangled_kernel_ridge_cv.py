@@ -461,7 +461,10 @@ class EntangledKernelRidgeCV(
         task = (members, alphas, self._options(), bool(self.alpha_per_target))
         parallel = Parallel(n_jobs=self.n_jobs)
         if feature_map is None or not self._fitted_in_folds(feature_map, len(Y)):
-            folds = make_folds(Phi, Y, weight, splits, output_weights, centred=self.fit_intercept)
+            iterative = self.solver != "closed-form"
+            folds = make_folds(
+                Phi, Y, weight, splits, output_weights, centred=self.fit_intercept, norms=iterative
+            )
             errors = parallel(delayed(_errors)(fold, *task) for fold in folds)
         else:
             # The search of every fold starts from what all rows gave.
@@ -608,7 +611,7 @@ class EntangledKernelRidgeCV(
 
 def _variance_and_mean(Y: Array, weight: Array | None) -> tuple[Array, Array]:
     """Of every column, without a second table of that size."""
-    mean = np.average(Y, axis=0, weights=weight)
+    mean = Y.mean(axis=0) if weight is None else weight @ Y / weight.sum()
     variance = np.zeros_like(mean)
     for start in range(0, len(Y), _ROWS_AT_ONCE):
         rows = slice(start, start + _ROWS_AT_ONCE)
