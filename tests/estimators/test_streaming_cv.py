@@ -8,7 +8,7 @@ from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
 from sklearn.frozen import FrozenEstimator
 from sklearn.kernel_approximation import Nystroem
-from sklearn.model_selection import KFold, PredefinedSplit
+from sklearn.model_selection import PredefinedSplit, ShuffleSplit
 from sklearn.preprocessing import StandardScaler
 
 from entangled_kernels import EntangledKernelRidgeCV
@@ -121,8 +121,10 @@ def test_files_merging_dask_and_checkpoints(make_rows, tmp_path):
 
 def test_what_is_refused(make_rows):
     X, Y = make_rows(40, 3, 2)
-    with pytest.raises(ValueError, match="cv must be a number of folds where rows come in batches"):
-        EntangledKernelRidgeCV(None, cv=KFold(3)).partial_fit(X, Y)
+    with pytest.raises(
+        ValueError, match="cv must be a number of folds, or KFold, where rows come in batches"
+    ):
+        EntangledKernelRidgeCV(None, cv=ShuffleSplit(3)).partial_fit(X, Y)
     with pytest.raises(ValueError, match="fitted on rows in memory, of which fit keeps no moments"):
         EntangledKernelRidgeCV(None, **GRID).fit(X, Y).partial_fit(X, Y)
     same = EntangledKernelRidgeCV(None, **GRID).partial_fit(np.ones((5, 2)), np.ones(5))

@@ -15,7 +15,7 @@ from joblib import Parallel, delayed
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator, MultiOutputMixin, RegressorMixin, clone
 from sklearn.exceptions import NotFittedError
-from sklearn.model_selection import PredefinedSplit, RepeatedKFold, check_cv
+from sklearn.model_selection import KFold, PredefinedSplit, RepeatedKFold, check_cv
 from sklearn.preprocessing import StandardScaler
 from sklearn.utils import _safe_indexing, check_random_state, get_tags, indexable
 from sklearn.utils.validation import check_is_fitted
@@ -160,9 +160,9 @@ class EntangledKernelRidgeCV(
     the rows nothing depends on their number. One decomposition serves all alphas of a member.
 
     With `partial_fit`, `fit_batches` and Dask a row's fold is found by a hash of its values
-    (`entangled_kernels.row_folds.row_folds`), so it does not matter how rows are cut and ordered, and ``cv``
-    must be a number. Of several feature maps, as with ``"auto"``, one is chosen on the first 10,000 rows;
-    what else there is to choose is chosen on all rows.
+    (`entangled_kernels.row_folds.row_folds`), so it does not matter how rows are cut and ordered; ``cv`` must
+    be a number, or a `KFold` of which the number counts. Of several feature maps, as with ``"auto"``, one is
+    chosen on the first 10,000 rows; what else there is to choose is chosen on all rows.
 
     Examples
     --------
@@ -324,10 +324,12 @@ class EntangledKernelRidgeCV(
         self.coef_, self.intercept_ = self._predictor.coef_, self._predictor.intercept_
 
     def _n_parts(self) -> int:
+        if isinstance(self.cv, KFold):
+            return int(self.cv.n_splits)
         if not isinstance(self.cv, Integral):
             raise ValueError(
-                f"cv must be a number of folds where rows come in batches, since a row's fold is found by a "
-                f"hash of its values; got {self.cv!r}"
+                f"cv must be a number of folds, or KFold, where rows come in batches, since a row's fold is "
+                f"found by a hash of its values; got {self.cv!r}"
             )
         check_integer("cv", self.cv, low=2)
         return int(self.cv)
