@@ -123,7 +123,13 @@ def fit_published(
     rows = compress_rows(Phi, Y, centred=False)
     moments = Moments.from_arrays(rows.Phi, rows.Y)
     problem = reduce_moments(moments, centred=False, mix=0.5, rows=rows).restored(rows, moments)
-    return {prediction: _refit(problem, ascent, errors, prediction, seed) for prediction in predictions}
+    chosen = {prediction: _choose(errors, prediction) for prediction in predictions}
+    kernels = {mix: ascent.kernels(problem, mix, seed) for mix in {mix for mix, _, _ in chosen.values()}}
+    models = {}
+    for prediction, (mix, step, alpha) in chosen.items():
+        coef = _factor(problem, kernels[mix][step], prediction).coefficients(alpha)[0]
+        models[prediction] = PublishedModel(problem.expand_coef(coef), mix, step, alpha)
+    return models
 
 
 def _factor(problem: Problem, kernel: LearnedKernel, prediction: str) -> KernelRidgeFactor:
@@ -132,16 +138,8 @@ def _factor(problem: Problem, kernel: LearnedKernel, prediction: str) -> KernelR
     return KernelRidgeFactor(problem, kernel)
 
 
-def _refit(
-    problem: Problem,
-    ascent: Ascent,
-    errors: dict[tuple[str, float, int], Array],
-    prediction: str,
-    seed: int,
-) -> PublishedModel:
+def _choose(errors: dict[tuple[str, float, int], Array], prediction: str) -> tuple[float, int, float]:
+    """Mix, step and lambda of the least error."""
     own = {key: error for key, error in errors.items() if key[0] == prediction}
-    _, mix, step = min(own, key=lambda key: float(own[key].min()))
-    alpha = float(LAMBDAS[own[prediction, mix, step].argmin()])
-    kernel = ascent.kernels(problem, mix, seed)[step]
-    coef = _factor(problem, kernel, prediction).coefficients(alpha)[0]
-    return PublishedModel(problem.expand_coef(coef), mix, step, alpha)
+    best = min(own, key=lambda key: float(own[key].min()))
+    return best[1], best[2], float(LAMBDAS[own[best].argmin()])
