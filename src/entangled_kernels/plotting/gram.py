@@ -26,6 +26,8 @@ Array = NDArray[np.float64]
 # and names at their sides.
 SEPARATED, NUMBERED, NAMED = 20, 6, 12
 
+COLORBAR: dict[str, Any] = {"location": "bottom", "shrink": 0.6, "aspect": 40, "pad": 0.01, "extend": "both"}
+
 
 class GramDisplay(Display):
     """Block Gram matrix G with lines between classes (or samples), and some of its blocks K(x_i, x_j).
@@ -154,7 +156,7 @@ class GramDisplay(Display):
             One without axes.
         """
         with house_style():
-            shape = (7.2, 4.9) if self.zoom else (5.6, 4.9)
+            shape = (7.2, 5.6) if self.zoom else (5.2, 5.8)
             figure = new_figure(*shape) if figure is None else figure
             grid = figure.add_gridspec(
                 max(1, len(self.zoom)), 2 if self.zoom else 1, width_ratios=[3.1, 1] if self.zoom else [1]
@@ -164,13 +166,15 @@ class GramDisplay(Display):
             image = ax.imshow(self.gram, cmap="RdBu_r", vmin=-limit, vmax=limit, interpolation="nearest")
             self._draw_lines(ax)
             ax.set_title(self.title)
-            colorbar = figure.colorbar(image, ax=ax, shrink=0.6, pad=0.02, extend="both")
+            colorbar = figure.colorbar(image, ax=ax, **COLORBAR)
             colorbar.set_label("kernel value")
             colorbar.outline.set_visible(False)
             axes = [ax]
             for row, pair in enumerate(self.zoom):
                 axes.append(figure.add_subplot(grid[row, 1]))
                 self._draw_block(axes[-1], pair, "abcdefghijklmnopqrstuvwxyz"[row % 26], limit)
+                if pair is self.zoom[-1]:
+                    axes[-1].set_xlabel("output")
                 _connect(ax, axes[-1], pair, self.n_outputs)
         self.axes_ = np.array(axes, dtype=object)
         self.figure_ = whole_figure(figure)
@@ -230,11 +234,15 @@ class GramDisplay(Display):
 
     def _pair_name(self, pair: tuple[int, int]) -> str:
         if self.labels is None:
-            return f"samples {pair[0]} and {pair[1]}"
-        first, second = self.labels[pair[0]], self.labels[pair[1]]
+            return f"sample {pair[0]}" if pair[0] == pair[1] else f"samples {pair[0]} and {pair[1]}"
+        first, second = (_class_name(self.labels[place]) for place in pair)
         if pair[0] == pair[1]:
-            return f"one sample of {first}"
-        return f"two samples of {first}" if first == second else f"{first} against {second}"
+            return f"{first}, one sample"
+        return f"{first}, two samples" if first == second else f"{first} with {second}"
+
+
+def _class_name(label: Any) -> str:
+    return label if isinstance(label, str) else f"class {label}"
 
 
 def _as_matrix(gram: ArrayLike, n_outputs: int | None) -> tuple[Array, int]:

@@ -123,6 +123,7 @@ class RunningTimeDisplay(Display):
                 panel.set_xlabel(SETTINGS.get(self.x, self.x))
                 panel.grid(axis="y")
                 panel.legend(loc="upper left", fontsize=7.5 if len(axes) > 1 else 8.5)
+            _make_room(axes, max(len(curves) for curves in self.panels.values()), shared=ax is None)
             axes[0].set_ylabel(METRICS.get(self.metric, self.metric))
             if ax is None and self.facet is not None and self.title:
                 axes[0].figure.suptitle(self.title, fontsize=11, fontweight="bold", x=0.01, ha="left")
@@ -189,6 +190,10 @@ def _logarithmic(ax: Axes, curves: list[Series]) -> None:
     if len(sizes) <= 8:
         ax.set_xticks(sizes, [f"{size:g}" for size in sizes])
         ax.set_xticks([], minor=True)
-    # Room for the legend above the curves.
-    low, high = ax.get_ylim()
-    ax.set_ylim(low, high * (high / low) ** (0.1 * len(curves)))
+
+
+def _make_room(axes: NDArray[np.object_], n_lines: int, *, shared: bool) -> None:
+    """Raise the upper limits so that the legends stand above the curves."""
+    for ax in axes[:1] if shared else axes:
+        low, high = ax.get_ylim()
+        ax.set_ylim(low, high * (high / low) ** (0.1 * n_lines))

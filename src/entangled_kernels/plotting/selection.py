@@ -19,7 +19,7 @@ __all__ = ["SelectionDisplay"]
 Array = NDArray[np.float64]
 
 # Errors of more than this many times the least are drawn alike.
-CUT = 3.0
+CUT = 2.0
 STAR: dict[str, Any] = {
     "marker": "*",
     "color": "white",
@@ -102,18 +102,23 @@ class SelectionDisplay(Display):
         return cls(columns, rows, surface, chosen, scoring=scoring).plot(ax)
 
     def plot(self, ax: Axes | None = None) -> Self:
-        """Draw in axes, those of a new figure by default."""
+        """Draw in axes, those of a new figure by default.
+
+        The colours tell small differences apart near the least error.
+        """
         with house_style():
+            from matplotlib.colors import PowerNorm
+
             ax = new_figure(6.2, 3.4).add_subplot() if ax is None else ax
             least, largest = float(np.nanmin(self.errors)), float(np.nanmax(self.errors))
             cut = min(largest, CUT * least) if least > 0 else largest
+            norm = PowerNorm(0.5, vmin=least, vmax=cut)
             image = ax.pcolormesh(
                 _edges(np.log10(self.alphas)),
                 np.arange(len(self.shrinkages) + 1) - 0.5,
                 np.ma.masked_invalid(self.errors),
                 cmap="cividis",
-                vmin=least,
-                vmax=cut,
+                norm=norm,
             )
             for alpha, shrinkage in self.chosen:
                 row = int(np.abs(self.shrinkages - shrinkage).argmin())
