@@ -220,7 +220,9 @@ class GramDisplay(Display):
         if p <= NAMED:
             turned = max(len(name) for name in self.names) > 2
             ax.set_xticks(range(p), self.names, rotation=90 if turned else 0)
+            # On the far side, where no lines from the matrix end.
             ax.set_yticks(range(p), self.names)
+            ax.yaxis.tick_right()
         else:
             ax.set_xticks([])
             ax.set_yticks([])

@@ -122,7 +122,7 @@ class Report:
         caption: str,
         digits: int | Mapping[str, int] = 3,
         best: str | None = None,
-        best_among: Sequence[str] | None = None,
+        best_among: Sequence[str | int] | None = None,
         groups: Sequence[tuple[str, int]] | None = None,
         row_headers: int = 1,
         note: str = "",
@@ -141,8 +141,8 @@ class Report:
             Digits after the point of all columns, or by name of the column (3 for others).
         best : {"min", "max"} or None
             Mark the least or the largest number of every row.
-        best_among : sequence of str, optional
-            Columns that compete; by default all but row headers.
+        best_among : sequence of str or int, optional
+            Names or places of the columns that compete; by default all but row headers.
         groups : sequence of (name, number of columns), optional
             A row of headers above the columns, which it must cover; an empty name leaves a gap.
         row_headers : int, default=1
@@ -171,8 +171,8 @@ class Report:
         name = f"Figure {self._next('Figure')}"
         wide = ' class="wide"' if width > 480 else ""
         self._parts.append(
-            f'<figure>\n<div class="plate" role="region" aria-label="{name}" tabindex="0">'
-            f'<img{wide} src="{source}" alt="{escape(alt, quote=True)}" width="{width}" height="{height}">'
+            f'<figure{wide}>\n<div class="plate" role="region" aria-label="{name}" tabindex="0">'
+            f'<img src="{source}" alt="{escape(alt, quote=True)}" width="{width}" height="{height}">'
             f"</div>\n<figcaption><b>{name}.</b> {escape(caption)}</figcaption>\n</figure>"
         )
 

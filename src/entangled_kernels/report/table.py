@@ -22,7 +22,7 @@ class Table:
         rows: Sequence[Sequence[Any]],
         digits: int | Mapping[str, int] = 3,
         best: str | None = None,
-        best_among: Sequence[str] | None = None,
+        best_among: Sequence[str | int] | None = None,
         groups: Sequence[tuple[str, int]] | None = None,
         row_headers: int = 1,
     ) -> None:
@@ -33,9 +33,9 @@ class Table:
                 raise ValueError(f"row {place} must have {width} cells as there are columns, got {len(row)}")
         if best not in (None, "min", "max"):
             raise ValueError(f"best must be 'min', 'max' or None, got {best!r}")
-        unknown = [name for name in best_among or () if name not in self.columns]
+        unknown = [name for name in best_among or () if name not in self.columns and name not in range(width)]
         if unknown:
-            raise ValueError(f"best_among must hold names of columns, got {unknown[0]!r}")
+            raise ValueError(f"best_among must hold names or places of columns, got {unknown[0]!r}")
         if groups is not None and sum(span for _, span in groups) != width:
             raise ValueError(f"groups must cover {width} columns, got {sum(span for _, span in groups)}")
         if not 0 <= row_headers <= width:
@@ -43,22 +43,22 @@ class Table:
         by_name = digits if isinstance(digits, Mapping) else dict.fromkeys(self.columns, digits)
         self.digits = [by_name.get(column, 3) for column in self.columns]
         self.best, self.groups, self.row_headers = best, groups, row_headers
-        competing = self.columns[row_headers:] if best_among is None else best_among
-        self.competing = [place for place, name in enumerate(self.columns) if name in competing]
+        among = range(row_headers, width) if best_among is None else best_among
+        self.competing = [place for place, name in enumerate(self.columns) if name in among or place in among]
+        self.starts = _starts(groups)
         self.numeric = [self._is_numeric(place) for place in range(width)]
 
     def html(self, name: str, caption: str, note: str = "") -> str:
         """The table as HTML; ``name`` is what the region is called, such as "Table 1"."""
         rows = [self._row(row) for row in self.rows]
-        marked = any('class="num best"' in row for row in rows)
-        if marked:
+        if any(self._best_places(row) for row in self.rows):
             word = "least" if self.best == "min" else "largest"
             note = f"★ {word} of the row. {note}".strip()
         foot = f'\n<p class="note">{escape(note)}</p>' if note else ""
         body = "\n".join(rows)
         return (
             f'<div class="table">\n<div class="scroll" role="region" aria-label="{name}" tabindex="0">\n'
-            f"<table>\n<caption><b>{name}.</b> {escape(caption)}</caption>\n"
+            f"<table>\n<caption><span><b>{name}.</b> {escape(caption)}</span></caption>\n"
             f"<thead>\n{self._head()}</thead>\n<tbody>\n{body}\n</tbody>\n</table>\n</div>{foot}\n</div>"
         )
 
@@ -66,15 +66,15 @@ class Table:
         lines = ""
         if self.groups is not None:
             cells = (
-                f'<th scope="colgroup" colspan="{span}">{escape(name)}</th>'
+                f'<th scope="colgroup" class="start" colspan="{span}">{escape(name)}</th>'
                 if name
                 else f'<td colspan="{span}"></td>'
                 for name, span in self.groups
             )
             lines = f'<tr class="groups">{"".join(cells)}</tr>\n'
         names = (
-            f'<th scope="col"{_class("num" if numeric else "")}>{escape(column)}</th>'
-            for column, numeric in zip(self.columns, self.numeric, strict=True)
+            f'<th scope="col"{self._class(place)}>{escape(column)}</th>'
+            for place, column in enumerate(self.columns)
         )
         return f"{lines}<tr>{''.join(names)}</tr>\n"
 
@@ -83,14 +83,13 @@ class Table:
         best = self._best_places(row)
         cells = []
         for place, text in enumerate(texts):
-            kind = "num" if self.numeric[place] else ""
             if place < self.row_headers:
-                cells.append(f'<th scope="row"{_class(kind)}>{escape(text)}</th>')
+                cells.append(f'<th scope="row"{self._class(place)}>{escape(text)}</th>')
             elif place in best:
                 star = '<span aria-hidden="true">★</span> <span class="unseen">best: </span>'
-                cells.append(f'<td class="num best">{star}{escape(text)}</td>')
+                cells.append(f"<td{self._class(place, 'best')}>{star}{escape(text)}</td>")
             else:
-                cells.append(f"<td{_class(kind)}>{escape(text)}</td>")
+                cells.append(f"<td{self._class(place)}>{escape(text)}</td>")
         return f"<tr>{''.join(cells)}</tr>"
 
     def _best_places(self, row: list[Any]) -> set[int]:
@@ -108,6 +107,14 @@ class Table:
         target = min(rounded.values()) if self.best == "min" else max(rounded.values())
         places = {place for place, number in rounded.items() if number == target}
         return places if len(places) < len(rounded) else set()
+
+    def _class(self, place: int, *more: str) -> str:
+        names = [
+            *(["num"] if self.numeric[place] else []),
+            *(["start"] if place in self.starts else []),
+            *more,
+        ]
+        return f' class="{" ".join(names)}"' if names else ""
 
     def _is_numeric(self, place: int) -> bool:
         cells = [row[place] for row in self.rows if row[place] is not None]
@@ -148,5 +155,7 @@ def _is_bool(value: Any) -> bool:
     return isinstance(value, bool) or type(value).__name__ == "bool"
 
 
-def _class(name: str) -> str:
-    return f' class="{name}"' if name else ""
+def _starts(groups: Sequence[tuple[str, int]] | None) -> set[int]:
+    """Places of the columns that open a group."""
+    spans = [span for _, span in groups or ()]
+    return {sum(spans[:place]) for place in range(len(spans))}
