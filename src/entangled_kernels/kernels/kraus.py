@@ -19,6 +19,7 @@ from ..linalg import (
     nearest_kronecker,
     negativity,
     operator_schmidt,
+    partial_transpose_eigenvalues,
 )
 from .base import OperatorValuedKernel, as_points, frozen_array
 from .diagnosis import EntanglementReport, entanglement_report
@@ -152,6 +153,14 @@ class KrausKernel(OperatorValuedKernel):
         """Sum of the absolute negative eigenvalues of the partial transpose of D / trace(D)."""
         D, dims = self._support
         return float(negativity(D, dims) / np.trace(D))
+
+    def partial_transpose_eigenvalues(self) -> Array:
+        """Eigenvalues of the partial transpose of D / trace(D), in increasing order.
+
+        With few Kraus operators and no metric, zeros for features that they do not see are left out.
+        """
+        D, dims = self._support
+        return np.asarray(partial_transpose_eigenvalues(D / np.trace(D), dims))
 
     def schmidt_values(self) -> Array:
         """Operator-Schmidt values of D in decreasing order; one nonzero value means separable."""

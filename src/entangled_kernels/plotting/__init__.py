@@ -1,0 +1,22 @@
+"""Pictures of kernels, of how they were learned and of results, in the manner of scikit-learn's displays.
+
+Needs the extra ``plot`` (matplotlib), which is imported when something is drawn.
+"""
+
+from .alignment_path import AlignmentPathDisplay
+from .comparison import ComparisonDisplay
+from .entanglement_spectrum import EntanglementSpectrumDisplay
+from .gram import GramDisplay
+from .projection import ProjectionDisplay
+from .running_time import RunningTimeDisplay
+from .selection import SelectionDisplay
+
+__all__ = [
+    "AlignmentPathDisplay",
+    "ComparisonDisplay",
+    "EntanglementSpectrumDisplay",
+    "GramDisplay",
+    "ProjectionDisplay",
+    "RunningTimeDisplay",
+    "SelectionDisplay",
+]

@@ -1,0 +1,220 @@
+"""Methods compared: means over splits with their intervals, the published figures beside them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import partial
+from typing import TYPE_CHECKING, Any, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from .display import Display, house_style, legend_entry, whole_figure
+from .panels import make_panels, panel_title, place_legend
+from .series import METRICS, SETTINGS, Series, mean_interval, series_of
+from .style import GREY, Look, looks
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+    from ..results import Results
+
+__all__ = ["ComparisonDisplay"]
+
+# Up to so many settings stand side by side at equal distances; more make an axis of numbers.
+SIDE_BY_SIDE = 6
+# Where the largest mean is so many times the least, the metric has a logarithmic axis.
+WIDE = 30.0
+# Share of the distance between settings over which methods are spread.
+DODGE = 0.4
+# Where the simplest predictor stands, drawn as a line when it is in sight.
+REFERENCES = {"nmse": (1.0, "predicting the mean"), "ni": (0.0, "no better than kernel ridge")}
+
+DOTS: dict[str, Any] = {"color": GREY, "linewidth": 0.9, "linestyle": (0, (2, 2)), "zorder": 1}
+
+
+class ComparisonDisplay(Display):
+    """Mean of a metric for every method and setting with a confidence interval; open markers are the paper's.
+
+    Parameters
+    ----------
+    panels : dict of list of Series
+        Curves by panel, as `series_of` gives them.
+    x, metric : str
+        Keys of the records that the axes show.
+    facet : str, optional
+        Key that tells the panels apart.
+    title : str
+    level : float, default=0.95
+        Of the intervals.
+
+    Attributes
+    ----------
+    figure_ : Figure
+    axes_ : ndarray of Axes
+        One for each panel.
+    ax_ : Axes
+        The first.
+
+    Examples
+    --------
+    >>> from entangled_kernels.plotting import ComparisonDisplay
+    >>> from entangled_kernels.results import Results
+    >>> records = [
+    ...     {"method": method, "n": n, "split": split, "nmse": (0.4 + 0.01 * split) / n**0.5}
+    ...     for method in ("KRR", "EKL")
+    ...     for n in (10, 20)
+    ...     for split in range(3)
+    ... ]
+    >>> display = ComparisonDisplay.from_results(Results("toy", "A toy", records))
+    >>> display.ax_.get_title()
+    'A toy'
+    """
+
+    axes_: NDArray[np.object_]
+    ax_: Axes
+
+    def __init__(
+        self,
+        panels: dict[Any, list[Series]],
+        *,
+        x: str = "n",
+        metric: str = "nmse",
+        facet: str | None = None,
+        title: str = "",
+        level: float = 0.95,
+    ) -> None:
+        self.panels, self.x, self.metric = panels, x, metric
+        self.facet, self.title, self.level = facet, title, level
+
+    @classmethod
+    def from_results(
+        cls,
+        results: Results,
+        *,
+        x: str = "n",
+        metric: str = "nmse",
+        hue: str | None = "method",
+        facet: str | None = None,
+        level: float = 0.95,
+        title: str | None = None,
+        ax: Axes | Sequence[Axes] | None = None,
+    ) -> Self:
+        """Draw the records of results.
+
+        Parameters
+        ----------
+        results : Results
+        x, metric : str
+            Keys of the records for the axes.
+        hue, facet : str or None
+            Keys that tell curves and panels apart. Whatever else varies is averaged over.
+        level : float, default=0.95
+            Of Student's confidence intervals of the means.
+        title : str, optional
+            That of the results by default.
+        ax : Axes or sequence of Axes, optional
+            One for each panel.
+        """
+        if not 0.0 < level < 1.0:
+            raise ValueError(f"level must lie between 0 and 1, got {level}")
+        panels = series_of(results, x, metric, hue, facet, partial(mean_interval, level=level))
+        title = results.title if title is None else title
+        return cls(panels, x=x, metric=metric, facet=facet, title=title, level=level).plot(ax)
+
+    def plot(self, ax: Axes | Sequence[Axes] | None = None) -> Self:
+        """Draw in axes, one for each panel; those of a new figure by default."""
+        names = list(dict.fromkeys(series.name for curves in self.panels.values() for series in curves))
+        chosen = looks(names)
+        with house_style():
+            axes = make_panels(len(self.panels), ax)
+            for panel, (value, curves) in zip(axes, self.panels.items(), strict=True):
+                self._draw_panel(panel, curves, chosen)
+                panel.set_title(panel_title(self.facet, value, self.title))
+            axes[0].set_ylabel(METRICS.get(self.metric, self.metric))
+            if ax is None and self.facet is not None and self.title:
+                axes[0].figure.suptitle(self.title, fontsize=11, fontweight="bold", x=0.01, ha="left")
+            handles = self._legend(chosen)
+            if any(self._reference_in_sight(panel) for panel in axes):
+                dots = {"color": DOTS["color"], "marker": "", "line": DOTS["linestyle"]}
+                handles.append(legend_entry(REFERENCES[self.metric][1], **dots))
+            place_legend(axes, handles, own=ax is None)
+        self.axes_, self.ax_, self.figure_ = axes, axes[0], whole_figure(axes[0])
+        return self
+
+    def _draw_panel(self, ax: Axes, curves: list[Series], chosen: dict[str, Look]) -> None:
+        settings = _settings(curves)
+        numeric = all(isinstance(setting, int | float) for setting in settings)
+        in_a_row = len(settings) <= SIDE_BY_SIDE or not numeric
+        place = {setting: float(row if in_a_row else setting) for row, setting in enumerate(settings)}
+        gap = 1.0 if in_a_row else float(np.diff(settings).min())
+        step = DODGE * gap / max(4, len(curves))
+        for rank, series in enumerate(curves):
+            shift = step * (rank - (len(curves) - 1) / 2)
+            _draw_series(ax, series, chosen[series.name], place, shift, joined=numeric)
+        if in_a_row:
+            ax.set_xticks(range(len(settings)), [str(setting) for setting in settings])
+            ax.set_xlim(-0.5, len(settings) - 0.5)
+        ax.set_xlabel(SETTINGS.get(self.x, self.x))
+        means = np.concatenate([series.centre for series in curves])
+        if means.min() > 0 and means.max() > WIDE * means.min():
+            ax.set_yscale("log")
+        ax.grid(axis="y")
+        if self._reference_in_sight(ax):
+            ax.axhline(REFERENCES[self.metric][0], **DOTS)
+
+    def _reference_in_sight(self, ax: Axes) -> bool:
+        low, high = ax.get_ylim()
+        return self.metric in REFERENCES and low <= REFERENCES[self.metric][0] <= high
+
+    def _legend(self, chosen: dict[str, Look]) -> list[Any]:
+        curves = [series for curves in self.panels.values() for series in curves]
+        handles = []
+        if list(chosen) != [self.metric]:
+            handles = [
+                legend_entry(name, look.color, look.marker, line=look.line) for name, look in chosen.items()
+            ]
+        if any(series.paper for series in curves):
+            handles.append(legend_entry("open: the paper's figure", GREY, "o", open_marker=True))
+        if any((series.high > series.low).any() for series in curves):
+            handles.append(legend_entry(f"{self.level:.0%} interval of the mean", GREY, "|"))
+        return handles
+
+
+def _settings(curves: list[Series]) -> list[Any]:
+    """All settings of a panel, the paper's too, numbers in order."""
+    settings = list(dict.fromkeys(place for series in curves for place in (*series.x, *series.paper)))
+    return sorted(settings) if all(isinstance(place, int | float) for place in settings) else settings
+
+
+def _draw_series(
+    ax: Axes, series: Series, look: Look, place: dict[Any, float], shift: float, *, joined: bool
+) -> None:
+    x = np.array([place[setting] + shift for setting in series.x])
+    line = look.line if joined else "none"
+    if joined:
+        ax.plot(x, series.centre, color=look.color, linestyle=line, linewidth=1.0, alpha=0.7)
+    ax.errorbar(
+        x,
+        series.centre,
+        yerr=np.stack([series.centre - series.low, series.high - series.centre]),
+        color=look.color,
+        marker=look.marker,
+        linestyle="none",
+        markersize=5.5,
+        elinewidth=1.3,
+        zorder=3,
+    )
+    if series.paper:
+        x_paper = [place[setting] + shift for setting in series.paper]
+        ax.plot(
+            x_paper,
+            list(series.paper.values()),
+            linestyle="none",
+            marker=look.marker,
+            markersize=8.5,
+            markerfacecolor="none",
+            markeredgecolor=look.color,
+            markeredgewidth=1.2,
+            zorder=4,
+        )

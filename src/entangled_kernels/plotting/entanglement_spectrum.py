@@ -1,0 +1,127 @@
+"""How entangled a kernel is: eigenvalues of the partial transpose, and operator-Schmidt values."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Self
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from .display import Display, fitted_estimator, house_style, integer_ticks, new_figure, whole_figure
+from .style import BLUE, GREY, VERMILION
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure, SubFigure
+
+    from ..kernels import KrausKernel
+
+__all__ = ["EntanglementSpectrumDisplay"]
+
+# An eigenvalue counts as negative, and a value as different from zero, beyond this share of the largest.
+TOLERANCE = 1e-10
+# So many Schmidt values are drawn at most.
+SHOWN = 24
+
+
+class EntanglementSpectrumDisplay(Display):
+    """Eigenvalues of the partial transpose of D / tr(D), and shares of the operator-Schmidt values of D.
+
+    A negative eigenvalue proves that the kernel is entangled; they are marked. A single Schmidt value means
+    that the kernel is separable, one scalar kernel times one output matrix.
+
+    Parameters
+    ----------
+    eigenvalues : array
+        Of the partial transpose of D / tr(D).
+    schmidt_values : array
+        Operator-Schmidt values of D, in any scale.
+    verdict : str, optional
+        What is proven, in a word or two, for the title.
+
+    Attributes
+    ----------
+    figure_ : Figure
+    axes_ : ndarray of two Axes
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from entangled_kernels.kernels import KrausKernel
+    >>> from entangled_kernels.plotting import EntanglementSpectrumDisplay
+    >>> display = EntanglementSpectrumDisplay.from_kernel(KrausKernel(np.eye(2)[None]))
+    >>> display.eigenvalues.round(12)
+    array([-0.5, 0.5, 0.5, 0.5])
+    """
+
+    axes_: NDArray[np.object_]
+
+    def __init__(self, eigenvalues: ArrayLike, schmidt_values: ArrayLike, *, verdict: str = "") -> None:
+        self.eigenvalues: NDArray[np.float64] = np.sort(np.asarray(eigenvalues, dtype=np.float64), axis=None)
+        self.schmidt_values: NDArray[np.float64] = np.sort(
+            np.asarray(schmidt_values, dtype=np.float64), axis=None
+        )[::-1]
+        if not self.eigenvalues.size or not self.schmidt_values.size or not self.schmidt_values[0] > 0:
+            raise ValueError("eigenvalues and schmidt_values must not be empty or zero")
+        self.verdict = verdict
+
+    @classmethod
+    def from_estimator(cls, model: Any, *, figure: Figure | SubFigure | None = None) -> Self:
+        """Draw for the learned kernel of a fitted model; a search is asked for its best estimator."""
+        return cls.from_kernel(fitted_estimator(model).kernel_, figure=figure)
+
+    @classmethod
+    def from_kernel(cls, kernel: KrausKernel, *, figure: Figure | SubFigure | None = None) -> Self:
+        """Draw for a kernel in Kraus form."""
+        verdict = kernel.entanglement().verdict.split(":")[0]
+        display = cls(kernel.partial_transpose_eigenvalues(), kernel.schmidt_values(), verdict=verdict)
+        return display.plot(figure)
+
+    def plot(self, figure: Figure | SubFigure | None = None) -> Self:
+        """Draw in a figure, a new one by default."""
+        with house_style():
+            figure = new_figure(7.2, 3.3) if figure is None else figure
+            grid = figure.add_gridspec(1, 2, width_ratios=[1.25, 1])
+            axes = [figure.add_subplot(grid[0, column]) for column in (0, 1)]
+            self._draw_eigenvalues(axes[0])
+            self._draw_schmidt(axes[1])
+        self.axes_, self.figure_ = np.array(axes, dtype=object), whole_figure(figure)
+        return self
+
+    def _draw_eigenvalues(self, ax: Axes) -> None:
+        magnitude = np.abs(self.eigenvalues)
+        values = self.eigenvalues[magnitude > TOLERANCE * magnitude.max()]
+        places = np.arange(1, len(values) + 1)
+        negative = values < 0
+        size = 5.0 if len(values) <= 40 else 3.0
+        above, below = (places[~negative], values[~negative]), (places[negative], values[negative])
+        ax.axhline(0, color=GREY, linewidth=0.8)
+        if len(above[0]):
+            ax.vlines(above[0], 0, above[1], color=BLUE, linewidth=1.2)
+            ax.plot(*above, "o", color=BLUE, markersize=size, label=f"positive: {len(above[0])}")
+        if len(below[0]):
+            label = f"negative: {len(below[0])}, their sum {below[1].sum():.3g}"
+            ax.vlines(below[0], 0, below[1], color=VERMILION, linewidth=1.2)
+            ax.plot(*below, "v", color=VERMILION, markersize=size + 1.0, label=label)
+        ax.legend(loc="upper left")
+        ax.set_title("Partial transpose" + (f": {self.verdict.lower()}" if self.verdict else ""))
+        ax.set_xlabel("nonzero eigenvalue, in increasing order")
+        ax.set_ylabel("eigenvalue (share of the trace)")
+        ax.margins(x=0.03, y=0.12)
+        ax.grid(axis="y")
+
+    def _draw_schmidt(self, ax: Axes) -> None:
+        shares = self.schmidt_values**2 / np.sum(self.schmidt_values**2)
+        kept = shares[self.schmidt_values > 1e-9 * self.schmidt_values[0]]
+        shown = kept[:SHOWN]
+        ax.bar(np.arange(1, len(shown) + 1), shown, color=BLUE, width=0.7)
+        ax.axhline(0, color=GREY, linewidth=0.8)
+        rest = f", the first {SHOWN} of {len(kept)}" if len(kept) > SHOWN else f" ({len(kept)} in all)"
+        note = f"first: nearest separable kernel, {shares[0]:.0%}"
+        ax.text(0.98, 0.97, note, transform=ax.transAxes, ha="right", va="top", fontsize=8.5)
+        ax.set_title("Operator-Schmidt values")
+        ax.set_xlabel("value" + rest)
+        ax.set_ylabel(r"share of $\|D\|_F^2$")
+        integer_ticks(ax)
+        ax.set_ylim(0, min(1.15, 1.25 * shares[0]))
+        ax.grid(axis="y")

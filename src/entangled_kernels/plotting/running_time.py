@@ -1,0 +1,199 @@
+"""Running times against the size of the problem, with the powers at which they grow."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from .display import Display, house_style, legend_entry, whole_figure
+from .panels import make_panels, panel_title, place_legend
+from .series import METRICS, SETTINGS, Series, median_range, series_of
+from .style import GREY, Look, looks
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+    from ..results import Results
+
+__all__ = ["RunningTimeDisplay", "fitted_slope"]
+
+Array = NDArray[np.float64]
+
+
+class RunningTimeDisplay(Display):
+    """Median running time of every method on logarithmic axes, its range over repeats, and its growth.
+
+    The power in the legend is the slope of a straight line through the logarithms of all medians of a method.
+
+    Parameters
+    ----------
+    panels : dict of list of Series
+        Curves by panel, as `series_of` gives them.
+    x, metric : str
+        Keys of the records that the axes show.
+    facet : str, optional
+        Key that tells the panels apart.
+    title : str
+
+    Attributes
+    ----------
+    figure_ : Figure
+    axes_ : ndarray of Axes
+        One for each panel.
+    ax_ : Axes
+        The first.
+
+    Examples
+    --------
+    >>> from entangled_kernels.plotting import RunningTimeDisplay
+    >>> from entangled_kernels.results import Results
+    >>> records = [{"method": "EKL", "n": n, "split": 0, "fit_seconds": 1e-5 * n**2} for n in (100, 200, 400)]
+    >>> display = RunningTimeDisplay.from_results(Results("toy", "A toy", records))
+    >>> round(display.slopes_[None]["EKL"], 6)
+    2.0
+    """
+
+    axes_: NDArray[np.object_]
+    ax_: Axes
+
+    def __init__(
+        self,
+        panels: dict[Any, list[Series]],
+        *,
+        x: str = "n",
+        metric: str = "fit_seconds",
+        facet: str | None = None,
+        title: str = "",
+    ) -> None:
+        for series in (series for curves in panels.values() for series in curves):
+            numbers = all(isinstance(setting, int | float) and setting > 0 for setting in series.x)
+            if not numbers or not (series.low > 0).all():
+                raise ValueError(f"{x} and {metric} must be positive numbers for logarithmic axes")
+        self.panels, self.x, self.metric = panels, x, metric
+        self.facet, self.title = facet, title
+        self.slopes_ = {
+            value: {series.name: fitted_slope(series.x, series.centre) for series in curves}
+            for value, curves in panels.items()
+        }
+
+    @classmethod
+    def from_results(
+        cls,
+        results: Results,
+        *,
+        x: str = "n",
+        metric: str = "fit_seconds",
+        hue: str | None = "method",
+        facet: str | None = None,
+        title: str | None = None,
+        ax: Axes | Sequence[Axes] | None = None,
+    ) -> Self:
+        """Draw the records of results.
+
+        Parameters
+        ----------
+        results : Results
+        x, metric : str
+            Keys of the records for the axes.
+        hue, facet : str or None
+            Keys that tell curves and panels apart. The median is over whatever else varies.
+        title : str, optional
+            That of the results by default.
+        ax : Axes or sequence of Axes, optional
+            One for each panel.
+        """
+        panels = series_of(results, x, metric, hue, facet, median_range)
+        title = results.title if title is None else title
+        return cls(panels, x=x, metric=metric, facet=facet, title=title).plot(ax)
+
+    def plot(self, ax: Axes | Sequence[Axes] | None = None) -> Self:
+        """Draw in axes, one for each panel; those of a new figure by default."""
+        names = list(dict.fromkeys(series.name for curves in self.panels.values() for series in curves))
+        chosen = looks(names)
+        with house_style():
+            axes = make_panels(len(self.panels), ax)
+            for panel, (value, curves) in zip(axes, self.panels.items(), strict=True):
+                for series in curves:
+                    _draw_series(panel, series, chosen[series.name], self.slopes_[value][series.name], self.x)
+                _logarithmic(panel, curves)
+                panel.set_title(panel_title(self.facet, value, self.title))
+                panel.set_xlabel(SETTINGS.get(self.x, self.x))
+                panel.grid(axis="y")
+                panel.legend(loc="upper left", fontsize=7.5 if len(axes) > 1 else 8.5)
+            _make_room(axes, max(len(curves) for curves in self.panels.values()), shared=ax is None)
+            axes[0].set_ylabel(METRICS.get(self.metric, self.metric))
+            if ax is None and self.facet is not None and self.title:
+                axes[0].figure.suptitle(self.title, fontsize=11, fontweight="bold", x=0.01, ha="left")
+            place_legend(axes, self._legend(), own=ax is None)
+        self.axes_, self.ax_, self.figure_ = axes, axes[0], whole_figure(axes[0])
+        return self
+
+    def _legend(self) -> list[Any]:
+        curves = [series for curves in self.panels.values() for series in curves]
+        handles = []
+        if any((series.high > series.low).any() for series in curves):
+            handles.append(legend_entry("least to largest of the repeats", GREY, "|"))
+        if any(series.paper for series in curves):
+            handles.append(legend_entry("open: the paper's figure", GREY, "o", open_marker=True))
+        return handles
+
+
+def fitted_slope(x: Sequence[float], y: Array) -> float:
+    """Least-squares power b in y = c x^b; NaN for fewer than two sizes.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> round(fitted_slope([1, 10, 100], np.array([2.0, 2000.0, 2e6])), 12)
+    3.0
+    """
+    if len(x) < 2:
+        return float("nan")
+    u = np.log(np.asarray(x, dtype=np.float64))
+    u = u - u.mean()
+    return float(u @ np.log(y) / (u @ u))
+
+
+def _draw_series(ax: Axes, series: Series, look: Look, slope: float, x: str) -> None:
+    label = series.name if np.isnan(slope) else f"{series.name}  ~ ${x}^{{{slope:.1f}}}$"
+    ax.errorbar(
+        series.x,
+        series.centre,
+        yerr=np.stack([series.centre - series.low, series.high - series.centre]),
+        color=look.color,
+        marker=look.marker,
+        linestyle=look.line,
+        markersize=5.5,
+        elinewidth=1.2,
+        label=label,
+    )
+    if series.paper:
+        ax.plot(
+            list(series.paper),
+            list(series.paper.values()),
+            linestyle="none",
+            marker=look.marker,
+            markersize=8,
+            markerfacecolor="none",
+            markeredgecolor=look.color,
+        )
+
+
+def _logarithmic(ax: Axes, curves: list[Series]) -> None:
+    """Logarithmic axes, with the sizes themselves as ticks where they are few."""
+    ax.set_xscale("log")
+    ax.set_yscale("log")
+    sizes = sorted({size for series in curves for size in (*series.x, *series.paper)})
+    if len(sizes) <= 8:
+        ax.set_xticks(sizes, [f"{size:g}" for size in sizes])
+        ax.set_xticks([], minor=True)
+
+
+def _make_room(axes: NDArray[np.object_], n_lines: int, *, shared: bool) -> None:
+    """Raise the upper limits so that the legends stand above the curves."""
+    for ax in axes[:1] if shared else axes:
+        low, high = ax.get_ylim()
+        ax.set_ylim(low, high * (high / low) ** (0.1 * n_lines))

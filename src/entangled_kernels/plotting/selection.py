@@ -1,0 +1,147 @@
+"""What a search over settings saw: cross-validated error over alpha and shrinkage."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Self
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from sklearn.utils.validation import check_is_fitted
+
+from .display import Display, house_style, integer_ticks, new_figure, whole_figure
+from .style import INK
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+__all__ = ["SelectionDisplay"]
+
+Array = NDArray[np.float64]
+
+# Errors of more than this many times the least are drawn alike.
+CUT = 2.0
+STAR: dict[str, Any] = {
+    "marker": "*",
+    "color": "white",
+    "markeredgecolor": INK,
+    "markersize": 14,
+    "linestyle": "none",
+}
+ABOVE: dict[str, Any] = {"loc": "lower right", "bbox_to_anchor": (1.0, 1.0), "borderaxespad": 0.2}
+SCORINGS = {"nmse": "cross-validated nMSE", "mse": "cross-validated mean squared error"}
+
+
+class SelectionDisplay(Display):
+    """Least cross-validated error for every alpha and shrinkage, over all other settings; the choice marked.
+
+    Parameters
+    ----------
+    alphas : array of shape (a,)
+        Ridge penalties, in increasing order.
+    shrinkages : array of shape (s,)
+        In increasing order; 1 is kernel ridge.
+    errors : array of shape (s, a)
+        NaN where there was no candidate.
+    chosen : sequence of (alpha, shrinkage)
+        What was kept; several where every target has an alpha of its own.
+    scoring : str, default="nmse"
+
+    Attributes
+    ----------
+    figure_ : Figure
+    ax_ : Axes
+
+    Examples
+    --------
+    >>> from entangled_kernels.plotting import SelectionDisplay
+    >>> errors = [[0.5, 0.4, 0.6], [0.6, 0.5, 0.7]]
+    >>> display = SelectionDisplay([0.1, 1.0, 10.0], [0.5, 1.0], errors, [(1.0, 0.5)]).plot()
+    >>> display.ax_.get_ylabel()
+    'shrinkage'
+    """
+
+    ax_: Axes
+
+    def __init__(
+        self,
+        alphas: ArrayLike,
+        shrinkages: ArrayLike,
+        errors: ArrayLike,
+        chosen: Any = (),
+        *,
+        scoring: str = "nmse",
+    ) -> None:
+        self.alphas: Array = np.asarray(alphas, dtype=np.float64)
+        self.shrinkages: Array = np.asarray(shrinkages, dtype=np.float64)
+        self.errors: Array = np.asarray(errors, dtype=np.float64)
+        shape = (self.shrinkages.size, self.alphas.size)
+        if self.errors.shape != shape:
+            raise ValueError(f"errors must have shape {shape}, shrinkages by alphas, got {self.errors.shape}")
+        if not np.isfinite(self.errors).any():
+            raise ValueError("errors must hold at least one finite number")
+        self.chosen = [(float(alpha), float(shrinkage)) for alpha, shrinkage in chosen]
+        self.scoring = scoring
+
+    @classmethod
+    def from_estimator(cls, model: Any, *, ax: Axes | None = None) -> Self:
+        """Draw the search of a fitted `EntangledKernelRidgeCV`, for the feature map that it chose."""
+        check_is_fitted(model, "cv_results_")
+        results, best = model.cv_results_, model.best_params_
+        errors = np.asarray(results["mean_test_score"], dtype=np.float64)
+        keep = np.ones(len(errors), dtype=bool)
+        if "feature_map" in best and "param_feature_map" in results:
+            keep = np.array([place == best["feature_map"] for place in results["param_feature_map"]])
+        alphas = np.asarray(results["param_alpha"], dtype=np.float64)[keep]
+        shrinkages = np.asarray(results["param_shrinkage"], dtype=np.float64)[keep]
+        columns, column = np.unique(alphas, return_inverse=True)
+        rows, row = np.unique(shrinkages, return_inverse=True)
+        surface = np.full((len(rows), len(columns)), np.nan)
+        np.fmin.at(surface, (row, column), errors[keep])
+        chosen = [(alpha, best["shrinkage"]) for alpha in np.unique(best["alpha"])]
+        scoring = getattr(model, "scoring", "nmse")
+        return cls(columns, rows, surface, chosen, scoring=scoring).plot(ax)
+
+    def plot(self, ax: Axes | None = None) -> Self:
+        """Draw in axes, those of a new figure by default.
+
+        The colours tell small differences apart near the least error.
+        """
+        with house_style():
+            from matplotlib.colors import PowerNorm
+
+            ax = new_figure(6.2, 3.4).add_subplot() if ax is None else ax
+            least, largest = float(np.nanmin(self.errors)), float(np.nanmax(self.errors))
+            cut = min(largest, CUT * least) if least > 0 else largest
+            norm = PowerNorm(0.5, vmin=least, vmax=cut)
+            image = ax.pcolormesh(
+                _edges(np.log10(self.alphas)),
+                np.arange(len(self.shrinkages) + 1) - 0.5,
+                np.ma.masked_invalid(self.errors),
+                cmap="cividis",
+                norm=norm,
+            )
+            for alpha, shrinkage in self.chosen:
+                row = int(np.abs(self.shrinkages - shrinkage).argmin())
+                ax.plot(np.log10(alpha), row, label="chosen", **STAR)
+            bar = whole_figure(ax).colorbar(image, ax=ax, extend="max" if cut < largest else "neither")
+            bar.set_label(SCORINGS.get(self.scoring, self.scoring))
+            bar.outline.set_visible(False)
+            names = [f"{value:g}" + ("\nkernel ridge" if value == 1.0 else "") for value in self.shrinkages]
+            ax.set_yticks(range(len(names)), names)
+            ax.set_ylabel("shrinkage")
+            ax.set_xlabel("alpha (ridge penalty)")
+            integer_ticks(ax)
+            ax.xaxis.set_major_formatter(lambda value, _: f"$10^{{{value:g}}}$")
+            ax.set_title("Least error over alpha and shrinkage")
+            if self.chosen:
+                ax.legend(*(part[:1] for part in ax.get_legend_handles_labels()), **ABOVE)
+        self.ax_, self.figure_ = ax, whole_figure(ax)
+        return self
+
+
+def _edges(centres: Array) -> Array:
+    """Borders of cells about increasing centres."""
+    if len(centres) == 1:
+        return np.array([centres[0] - 0.5, centres[0] + 0.5])
+    middles: Array = (centres[1:] + centres[:-1]) / 2
+    return np.concatenate([[2 * centres[0] - middles[0]], middles, [2 * centres[-1] - middles[-1]]])
