@@ -1,11 +1,22 @@
 """A new user's folder: small tables, and a way to run the command in it."""
 
+from functools import partial
+
 import numpy as np
 import pandas as pd
 import pytest
 from typer.testing import CliRunner
 
+from entangled_kernels import EntangledKernelRidgeCV
 from entangled_kernels.cli import app
+
+# A search of a few candidates, where the search itself is not what is tested.
+SMALL = {
+    "shrinkages": (0.5,),
+    "alignment_mixes": (0.5, 1.0),
+    "target_alphas": (0.1,),
+    "alphas": np.logspace(-5, 3, 9),
+}
 
 
 @pytest.fixture(autouse=True)
@@ -13,6 +24,14 @@ def folder(tmp_path, monkeypatch):
     """Every test works in a folder of its own."""
     monkeypatch.chdir(tmp_path)
     return tmp_path
+
+
+@pytest.fixture(autouse=True)
+def _small_search(request, monkeypatch):
+    if "thorough" not in request.keywords:
+        monkeypatch.setattr(
+            "entangled_kernels.cli.fit.EntangledKernelRidgeCV", partial(EntangledKernelRidgeCV, **SMALL)
+        )
 
 
 @pytest.fixture

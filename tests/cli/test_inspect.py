@@ -23,8 +23,8 @@ def test_people_are_told_what_the_model_is(model, run):
     for words in (
         "plant.model: EntangledKernelRidgeCV, saved by entangled-kernels",
         "Fitted to 40 rows of plant.csv.",
-        "Inputs: inlet temp, flow, l/s, pressure.",
-        "Targets: net load, peak load (kW).",
+        "Inputs: inlet temp, flow, l/s, pressure",
+        "Targets: net load, peak load (kW)",
         "Settings: StandardScaler; ",
         "Cross-validated nMSE",
         "Who shares what:",

@@ -10,10 +10,14 @@ from typing import Annotated, Any
 import typer
 from typer.core import TyperGroup
 
+from .compare import compare
+from .datasets import datasets
+from .demo import demo
 from .errors import explain
 from .fit import fit
 from .inspect import inspect
 from .predict import predict
+from .reproduce import reproduce
 from .screen import say_error, say_note
 
 __all__ = ["app"]
@@ -84,6 +88,5 @@ def common(
     """Take the options that stand before a command."""
 
 
-app.command()(fit)
-app.command()(predict)
-app.command()(inspect)
+for command in (demo, fit, predict, compare, inspect, reproduce, datasets):
+    app.command()(command)

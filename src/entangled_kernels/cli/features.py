@@ -51,10 +51,10 @@ def feature_maps(name: str, X: Any, *, folds: int, seed: int) -> Any:
 
 
 def median_gamma(X: Any, seed: int) -> float:
-    """1 / (2 s^2) for the median distance s between standardised rows."""
+    """1 / s^2 for the median distance s between standardised rows."""
     rows = StandardScaler().fit_transform(X)
     if len(rows) > SAMPLE:
         rows = rows[np.random.default_rng(seed).choice(len(rows), SAMPLE, replace=False)]
     squares = pairwise_distances(rows, metric="sqeuclidean")[np.triu_indices(len(rows), 1)]
     median = float(np.median(squares))
-    return 1.0 / (2.0 * median) if median > 0.0 else 1.0
+    return 1.0 / median if median > 0.0 else 1.0

@@ -121,8 +121,8 @@ def show(screen: Screen, findings: dict[str, Any]) -> None:
     screen.say(f"{findings['model']}: {findings['class']}, saved by entangled-kernels {made}.")
     if findings["rows"]:
         screen.say(f"Fitted to {findings['rows']} rows of {findings['table']}.")
-    screen.say(f"Inputs: {listed(findings['inputs'])}.")
-    screen.say(f"Targets: {listed(findings['targets'])}.")
+    screen.say(f"Inputs: {listed(findings['inputs'])}")
+    screen.say(f"Targets: {listed(findings['targets'])}")
     screen.say(f"Settings: {findings['settings']}.")
     if findings["nmse"] is not None:
         plain = findings["kernel_ridge_nmse"]

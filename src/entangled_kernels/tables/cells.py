@@ -32,8 +32,8 @@ def require_columns(frame: Any, names: Sequence[str], path: Any) -> None:
     near = {name: get_close_matches(name, have, n=2, cutoff=0.6) for name in missing[:5]}
     hints = [f"'{name}'" + (f" (is it {_listed(near[name], 'or')}?)" if near[name] else "") for name in near]
     more = f" and {len(missing) - 5} more" if len(missing) > 5 else ""
-    word = "column" if len(missing) == 1 else "columns"
-    problem = f"there is no {word} {', '.join(hints)}{more}"
+    there = "there is no column" if len(missing) == 1 else "there are no columns"
+    problem = f"{there} {', '.join(hints)}{more}"
     if not any(near.values()):
         problem += f"; the table has {_listed(have[:8], 'and')}{' and others' if len(have) > 8 else ''}"
     raise TableError(path, problem)
