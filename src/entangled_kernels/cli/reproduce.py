@@ -93,10 +93,11 @@ def reproduce(
                 raise CommandError(f"the data of {each} are missing: {error}", "missing") from error
             missing[each] = str(error)
             say_note(f"{each} is left out, its data are missing: {error}")
-            continue
-        show_results(screen, done[each])
-        # After each, so that what is done can be looked at while the rest runs.
-        write_page(done, missing, protocol, command, out)
+        else:
+            show_results(screen, done[each])
+        if done:
+            # After each, so that what is done can be looked at while the rest runs.
+            write_page(done, missing, protocol, command, out)
     if done:
         screen.say(f"Wrote {out / 'index.html'}.")
     screen.result(
