@@ -32,7 +32,7 @@ A draw from a Gaussian process with a known entangled kernel; see `entangled_ker
 def make_bilinear(
     n_samples: int = 20,
     n_outputs: int = 100,
-    n_features: int = 20,
+    n_features: int = 10,
     *,
     n_test: int = 200,
     output_rank: int | None = None,
@@ -86,7 +86,7 @@ def make_bilinear(
     >>> from entangled_kernels.datasets import make_bilinear
     >>> rows = make_bilinear(20, 100, random_state=0)
     >>> rows.data.shape, rows.target.shape, rows.target_test.shape
-    ((20, 20), (20, 100), (200, 100))
+    ((20, 10), (20, 100), (200, 100))
     """
     rank = n_outputs if output_rank is None else output_rank
     sizes = {"n_samples": n_samples, "n_outputs": n_outputs, "n_features": n_features, "output_rank": rank}

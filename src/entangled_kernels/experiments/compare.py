@@ -1,0 +1,119 @@
+"""Comparison of methods on any table."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.utils import check_array, check_consistent_length
+
+from ..results import Results
+from .methods import METHODS, PAPER_METHODS, Plan
+from .protocol import Case, Rows, partitions, run_cases
+from .setup import Progress, Setup
+
+__all__ = ["compare_methods", "table_cases"]
+
+Array = NDArray[np.float64]
+
+
+def compare_methods(
+    X: Any,
+    Y: Any,
+    *,
+    methods: Sequence[str] = PAPER_METHODS,
+    train_sizes: Sequence[int] = (20, 40),
+    repeats: int = 10,
+    features: Any = "linear",
+    protocol: str = "fair",
+    seed: int = 0,
+    n_jobs: int | None = None,
+    progress: Progress | None = None,
+    name: str = "comparison",
+    title: str = "Comparison of methods",
+) -> Results:
+    """Compare methods on a table, over random partitions into training and test rows.
+
+    Parameters
+    ----------
+    X : array-like or data frame of shape (n_rows, n_inputs)
+    Y : array-like or data frame of shape (n_rows, n_outputs) or (n_rows,)
+    methods : sequence of str
+        Keys of `METHODS`.
+    train_sizes : sequence of int, default=(20, 40)
+        Numbers of training rows; the others are tested on.
+    repeats : int, default=10
+        Partitions for each.
+    features : {"linear", "rbf", "fourier"} or transformer, default="linear"
+        What kernels are linear in, fitted on the training rows: the inputs; all of a Gaussian kernel of
+        median width; random ones of the same.
+    protocol : {"fair", "paper"}, default="fair"
+    seed : int, default=0
+    n_jobs : int or None, default=None
+        Processes; results do not depend on it.
+    progress : callable, optional
+        Told how many parts are done, of how many, and what is being done.
+    name, title : str
+        Of the results.
+
+    Returns
+    -------
+    Results
+        Records with the keys method, n, split, nmse, ni (normalised improvement over kernel ridge, None when
+        it is not among the methods), fit_seconds (selection included) and predict_seconds.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_linnerud
+    >>> from entangled_kernels.experiments import compare_methods
+    >>> X, Y = load_linnerud(return_X_y=True)
+    >>> results = compare_methods(X, Y, methods=("KRR", "ptrEKL"), train_sizes=(12,), repeats=2)
+    >>> [(row["method"], row["count"]) for row in results.summary()]
+    [('KRR', 2), ('ptrEKL', 2)]
+    """
+    setup = Setup(protocol=protocol, seed=seed, n_jobs=n_jobs, progress=progress)
+    plan = Plan(protocol, _check_methods(methods))
+    inputs = check_array(X, dtype=np.float64, input_name="X")
+    targets = check_array(Y, dtype=np.float64, ensure_2d=False, input_name="Y").reshape(len(inputs), -1)
+    check_consistent_length(inputs, targets)
+    if repeats < 1:
+        raise ValueError(f"repeats must be at least 1, got {repeats!r}")
+    cases = table_cases(inputs, targets, train_sizes, repeats, plan, setup, features=features)
+    records = run_cases(cases, n_jobs, progress)
+    own = {"repeats": repeats, "train_sizes": [int(n) for n in train_sizes], "methods": plan.labels()}
+    shape = {"rows": len(inputs), "inputs": inputs.shape[1], "outputs": targets.shape[1]}
+    named = features if isinstance(features, str) else repr(features)
+    return Results(name, title, records, meta=setup.meta(**own, **shape, features=named))
+
+
+def table_cases(
+    X: Array,
+    Y: Array,
+    train_sizes: Sequence[int],
+    n_splits: int,
+    plan: Plan,
+    setup: Setup,
+    *,
+    features: Any = "linear",
+    **keys: Any,
+) -> list[Case]:
+    """Cases of all training sizes and partitions of a table."""
+    cases = []
+    for n in map(int, train_sizes):
+        if not 3 <= n <= len(X) - 2:
+            raise ValueError(
+                f"train_sizes must be from 3 to {len(X) - 2}, two less than the rows there are, got {n}"
+            )
+        for split, (train, test), seed in partitions(len(X), n, n_splits, setup.seed):
+            rows = Rows(X[train], Y[train], X[test], Y[test])
+            cases.append(Case({"n": n, **keys, "split": split}, rows, plan, seed, features))
+    return cases
+
+
+def _check_methods(methods: Sequence[str]) -> tuple[str, ...]:
+    unknown = [method for method in methods if method not in METHODS]
+    if unknown or not methods:
+        raise ValueError(f"methods must be some of {', '.join(METHODS)}, got {list(methods)!r}")
+    return tuple(dict.fromkeys(methods))

@@ -1,0 +1,138 @@
+"""The methods that are compared, each with everything it has to choose chosen on the same folds."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from time import perf_counter
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.cross_decomposition import PLSRegression
+from sklearn.ensemble import ExtraTreesRegressor
+from sklearn.model_selection import GridSearchCV
+
+from ..estimators import EntangledKernelRidgeCV, OutputKernelRidgeCV
+from ..selection import Split
+from .published import LAMBDAS, Ascent, fit_published
+
+__all__ = ["METHODS", "PAPER_METHODS", "RANDOM_START", "Fitted", "Plan", "fit_methods"]
+
+Array = NDArray[np.float64]
+
+METHODS = {
+    "KRR": "kernel ridge regression, one alpha for all outputs",
+    "OKL": "output kernel learning: one relation between outputs, learned with the model",
+    "EKL": "entangled kernel learning, predicting with the operator-valued kernel",
+    "ptrEKL": "entangled kernel learning, predicting with the scalar kernel of its partial trace",
+    "selected": "EntangledKernelRidgeCV over all of the above but output kernel learning",
+    "PLS": "partial least squares, number of components selected",
+    "extra-trees": "200 extremely randomised trees",
+}
+# The letter of the published algorithm. EKL and ptrEKL start at the plain kernel, and where to stop is selected.
+RANDOM_START = {
+    "EKL, random start": "EKL from a random full-rank start, all steps taken, as published",
+    "ptrEKL, random start": "ptrEKL from a random full-rank start, all steps taken, as published",
+}
+# Where the path from the plain kernel ends; what lies beyond overfits.
+EARLY_STEPS = 50
+PAPER_METHODS = ("KRR", "OKL", "EKL", "ptrEKL")
+# With a bound on the rank there are hundreds of Kraus operators to a candidate, so there are fewer of these.
+FEW = {"alignment_mixes": (0.5,), "shrinkages": (0.0, 0.5, 1.0), "target_alphas": (0.1, 1.0)}
+PREDICTIONS = {"EKL": "entangled", "ptrEKL": "partial_trace"}
+
+
+@dataclass(frozen=True)
+class Plan:
+    """How methods are to be fitted.
+
+    Attributes
+    ----------
+    protocol : {"fair", "paper"}
+    methods : sequence of str
+        Keys of `METHODS`. With the paper's protocol EKL and ptrEKL come with the variants of `RANDOM_START`.
+    rank : float or None
+        Share of the full Kraus rank that EKL and ptrEKL may use.
+    ascent : Ascent
+        Of the paper's protocol: its mixes are for EKL and ptrEKL, the random starts weigh both terms alike.
+    """
+
+    protocol: str = "fair"
+    methods: tuple[str, ...] = PAPER_METHODS
+    rank: float | None = None
+    ascent: Ascent = field(default_factory=Ascent)
+
+    def labels(self) -> dict[str, str]:
+        """Methods by the names in the records, and what they are."""
+        own = {name: METHODS[name] for name in self.methods}
+        if self.protocol == "paper":
+            own |= {
+                label: text
+                for label, text in RANDOM_START.items()
+                if label.removesuffix(", random start") in own
+            }
+        return own
+
+
+@dataclass(frozen=True, eq=False)
+class Fitted:
+    """A method after fitting: its label, ``predict``, whether that takes inputs or features, and the time."""
+
+    label: str
+    predict: Callable[[Array], Any]
+    takes_inputs: bool
+    fit_seconds: float
+
+
+def fit_methods(
+    plan: Plan, X: Array, Phi: Array, Y: Array, folds: Sequence[Split], seed: int
+) -> Iterator[Fitted]:
+    """Fit every method of a plan; kernels are linear in the features Phi (n, m) of the inputs X (n, d)."""
+    for method in plan.methods:
+        if plan.protocol == "paper" and method in PREDICTIONS:
+            continue
+        inputs = method == "extra-trees"
+        start = perf_counter()
+        model = _estimator(plan, method, Phi, folds, seed).fit(X if inputs else Phi, Y)
+        yield Fitted(method, model.predict, inputs, perf_counter() - start)
+    if plan.protocol == "paper":
+        yield from _fit_published(plan, Phi, Y, folds, seed)
+
+
+def _fit_published(plan: Plan, Phi: Array, Y: Array, folds: Sequence[Split], seed: int) -> Iterator[Fitted]:
+    """EKL and ptrEKL share their ascents, and the time these take."""
+    names = {PREDICTIONS[name]: name for name in plan.methods if name in PREDICTIONS}
+    if not names:
+        return
+    few = min(EARLY_STEPS, plan.ascent.n_steps)
+    starts = {
+        "": replace(plan.ascent, init="identity", early=True, n_steps=few, rank=plan.rank),
+        ", random start": replace(plan.ascent, init="random", mixes=(0.5,), rank=plan.rank),
+    }
+    for suffix, ascent in starts.items():
+        start = perf_counter()
+        models = fit_published(Phi, Y, folds, ascent, tuple(names), seed)
+        seconds = perf_counter() - start
+        for prediction, model in models.items():
+            yield Fitted(names[prediction] + suffix, model.predict, False, seconds)
+
+
+def _estimator(plan: Plan, method: str, Phi: Array, folds: Sequence[Split], seed: int) -> Any:
+    fair = plan.protocol == "fair"
+    if method == "OKL":
+        return OutputKernelRidgeCV("linear", cv=folds, fit_intercept=fair)
+    if method == "PLS":
+        smallest = min(len(train) for train, _ in folds)
+        components = range(1, max(1, min(Phi.shape[1], smallest - 1, 15)) + 1)
+        grid = {"n_components": list(components)}
+        return GridSearchCV(PLSRegression(scale=False), grid, cv=folds, scoring="neg_mean_squared_error")
+    if method == "extra-trees":
+        return ExtraTreesRegressor(200, random_state=seed)
+    settings: dict[str, Any] = {"alphas": None if fair else LAMBDAS, "cv": folds, "fit_intercept": fair}
+    if method == "KRR":
+        settings |= {"shrinkages": (1.0,)}
+    elif method != "selected":
+        settings |= {"predictions": (PREDICTIONS[method],)}
+        settings |= {} if plan.rank is None else {"ranks": (plan.rank,)} | FEW
+    return EntangledKernelRidgeCV(feature_map=None, random_state=seed, **settings)

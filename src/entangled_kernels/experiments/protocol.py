@@ -1,0 +1,189 @@
+"""One protocol for all experiments: partitions, folds, features, errors, records."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from joblib import Parallel, delayed, effective_n_jobs
+from numpy.typing import NDArray
+from sklearn.base import clone
+from sklearn.kernel_approximation import Nystroem, RBFSampler
+from sklearn.metrics import pairwise_distances
+from sklearn.model_selection import KFold
+from sklearn.preprocessing import StandardScaler
+from threadpoolctl import threadpool_limits
+
+from ..results import Record
+from ..selection import Split
+from .methods import Plan, fit_methods
+from .setup import Progress
+
+__all__ = ["Case", "Rows", "fit_features", "folds_of", "improvement", "nmse", "partitions", "run_cases"]
+
+Array = NDArray[np.float64]
+
+N_FOLDS = 5
+MAX_COMPONENTS = 300
+
+
+@dataclass(frozen=True, eq=False)
+class Rows:
+    """Training and test rows."""
+
+    X: Array
+    Y: Array
+    X_test: Array
+    Y_test: Array
+
+
+@dataclass(frozen=True, eq=False)
+class Case:
+    """One partition with everything to be fitted on it.
+
+    Attributes
+    ----------
+    keys : dict
+        What the records say of it: n, split and whatever else varies.
+    rows : Rows
+    plan : Plan
+    features : str or transformer
+        As in `fit_features`.
+    seed : int
+        Of folds and random starts.
+    """
+
+    keys: Record
+    rows: Rows
+    plan: Plan
+    seed: int
+    features: Any = "linear"
+
+    def __str__(self) -> str:
+        return ", ".join(f"{key}={value}" for key, value in self.keys.items())
+
+
+def nmse(Y: Array, prediction: Array) -> float:
+    """Mean over outputs of the squared error divided by the variance of the output, in the rows given.
+
+    Outputs that are constant in these rows are left out.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> Y = np.array([[0.0, 1.0], [2.0, 3.0]])
+    >>> nmse(Y, Y.mean(axis=0))
+    1.0
+    """
+    variance = np.var(Y, axis=0)
+    varies = variance > 0.0
+    if not varies.any():
+        raise ValueError("all outputs are constant in the test rows; take more test rows")
+    return float(np.mean(np.mean((Y - prediction) ** 2, axis=0)[varies] / variance[varies]))
+
+
+def improvement(error: float, reference: float) -> float:
+    """Return nI, the difference to a reference error over the geometric mean of the two; positive is better.
+
+    Examples
+    --------
+    >>> improvement(0.25, 1.0)
+    1.5
+    """
+    return (reference - error) / float(np.sqrt(reference * error))
+
+
+def partitions(n_rows: int, n: int, n_splits: int, seed: int) -> Iterator[tuple[int, Split, int]]:
+    """Number, (training rows, test rows) and seed of random partitions with n training rows."""
+    for split in range(n_splits):
+        sequence = np.random.SeedSequence([seed, n, split])
+        order = np.random.default_rng(sequence).permutation(n_rows)
+        yield split, (order[:n], order[n:]), int(sequence.generate_state(1)[0]) % 2**31
+
+
+def folds_of(n: int, seed: int) -> list[Split]:
+    """Five shuffled folds, or as many as there are rows."""
+    return list(KFold(min(N_FOLDS, n), shuffle=True, random_state=seed).split(np.zeros((n, 1))))
+
+
+def fit_features(features: Any, X: Array, X_test: Array, seed: int) -> tuple[Array, Array]:
+    """Features of training and test rows, fitted on the former.
+
+    ``"linear"`` are the inputs themselves, ``"rbf"`` those of a Gaussian kernel whose squared width is the
+    median squared distance between rows (all rows as landmarks, up to 300), ``"fourier"`` 300 random features
+    of the same kernel; anything else is a transformer.
+    """
+    if isinstance(features, str) and features == "linear":
+        return X, X_test
+    if isinstance(features, str):
+        distances = pairwise_distances(X, metric="sqeuclidean")
+        typical = float(np.median(distances[np.triu_indices(len(X), 1)])) or 1.0
+        maps = {
+            "rbf": Nystroem(gamma=1.0 / typical, n_components=min(len(X), MAX_COMPONENTS), random_state=seed),
+            "fourier": RBFSampler(gamma=1.0 / typical, n_components=MAX_COMPONENTS, random_state=seed),
+        }
+        if features not in maps:
+            raise ValueError(
+                f"features must be 'linear', 'rbf', 'fourier' or a transformer, got {features!r}"
+            )
+        fitted = maps[features].fit(X)
+    else:
+        fitted = clone(features).fit(X)
+    return np.asarray(fitted.transform(X)), np.asarray(fitted.transform(X_test))
+
+
+def run_cases(cases: Sequence[Case], n_jobs: int | None, progress: Progress | None) -> list[Record]:
+    """Records of all cases, in their order; the same whatever the number of jobs, but for the times."""
+    workers, records = effective_n_jobs(n_jobs), []
+    with Parallel(n_jobs=workers) as parallel:
+        for start in range(0, len(cases), workers):
+            batch = cases[start : start + workers]
+            if progress is not None:
+                progress(start, len(cases), str(batch[0]))
+            for own in parallel(delayed(_measure)(case) for case in batch):
+                records.extend(own)
+    if progress is not None:
+        progress(len(cases), len(cases), "done")
+    return records
+
+
+def _measure(case: Case) -> list[Record]:
+    """Fit all methods to a partition and measure them."""
+    from time import perf_counter
+
+    # One thread, so that sums are in one order wherever the case runs; ends of grids are no news here.
+    with threadpool_limits(limits=1, user_api="blas"), warnings.catch_warnings():
+        warnings.simplefilter("ignore", category=UserWarning)
+        rows = _standardised(case.rows) if case.plan.protocol == "fair" else case.rows
+        Phi, Phi_test = fit_features(case.features, rows.X, rows.X_test, case.seed)
+        folds = folds_of(len(rows.Y), case.seed)
+        records = []
+        for fitted in fit_methods(case.plan, rows.X, Phi, rows.Y, folds, case.seed):
+            start = perf_counter()
+            prediction = np.asarray(fitted.predict(rows.X_test if fitted.takes_inputs else Phi_test))
+            seconds = perf_counter() - start
+            error = nmse(rows.Y_test, prediction.reshape(rows.Y_test.shape))
+            times = {"fit_seconds": fitted.fit_seconds, "predict_seconds": seconds}
+            records.append({"method": fitted.label, **case.keys, "nmse": error, "ni": None, **times})
+    return _with_improvement(records, list(case.plan.labels()))
+
+
+def _with_improvement(records: list[Record], order: list[str]) -> list[Record]:
+    reference = next((record["nmse"] for record in records if record["method"] == "KRR"), None)
+    for record in records:
+        record["ni"] = None if reference is None else improvement(record["nmse"], reference)
+    return sorted(records, key=lambda record: order.index(record["method"]))
+
+
+def _standardised(rows: Rows) -> Rows:
+    """Every column in units of its deviation about its mean in the training rows."""
+    inputs, targets = StandardScaler().fit(rows.X), StandardScaler().fit(rows.Y)
+    return Rows(
+        inputs.transform(rows.X),
+        targets.transform(rows.Y),
+        inputs.transform(rows.X_test),
+        targets.transform(rows.Y_test),
+    )

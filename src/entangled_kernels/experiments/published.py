@@ -1,0 +1,145 @@
+"""Entangled kernel learning as published: ascent on raw data, kernels of unit-norm Q, no scaling."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..learned import LearnedKernel
+from ..moments import Moments
+from ..reduction import Problem, compress_rows, reduce_moments
+from ..ridge import KernelRidgeFactor
+from ..selection import CHECKPOINTS, Split, make_folds
+from ..solvers import Progress, SolverOptions, solve
+
+__all__ = ["LAMBDAS", "Ascent", "PublishedModel", "fit_published"]
+
+Array = NDArray[np.float64]
+
+# Largest first, so that of equals the largest is chosen.
+LAMBDAS = 10.0 ** np.arange(8, -9, -1)
+
+
+@dataclass(frozen=True)
+class Ascent:
+    """How the kernel is learned.
+
+    Attributes
+    ----------
+    init : {"random", "identity"}
+        Start of the ascent: a random Q, as published, or the plain kernel.
+    n_steps : int
+        Steps taken.
+    early : bool
+        Whether earlier places on the path are candidates too.
+    mixes : tuple of float
+        Weights of the full alignment to choose from.
+    rank : float or None
+        Number of Kraus operators as a share of the full rank; None for all of it.
+    """
+
+    init: str = "random"
+    n_steps: int = 200
+    early: bool = False
+    mixes: tuple[float, ...] = (0.0, 0.5, 1.0)
+    rank: float | None = None
+
+    def steps(self) -> list[int]:
+        """Places on the path that are candidates."""
+        return [*(step for step in CHECKPOINTS if self.early and step < self.n_steps), self.n_steps]
+
+    def kernels(self, problem: Problem, mix: float, seed: int) -> dict[int, LearnedKernel]:
+        """The kernel, of trace one, at every such place."""
+        wanted, kernels = set(self.steps()), {}
+
+        def keep(progress: Progress) -> None:
+            if progress.n_iter in wanted:
+                kernels[progress.n_iter] = LearnedKernel.from_operators(progress.Q)
+
+        rank = None if self.rank is None else max(1, round(self.rank * problem.full_rank))
+        options = SolverOptions(
+            rank=rank,
+            init=self.init,
+            max_iter=self.n_steps,
+            rng=np.random.default_rng(seed),
+            callback=keep,
+        )
+        last = solve("ascent", problem.with_mix(mix), options).kernel
+        return {step: kernels.get(step, last) for step in self.steps()}
+
+
+@dataclass(frozen=True, eq=False)
+class PublishedModel:
+    """The linear model f(x) = coef @ phi(x) and the choices behind it."""
+
+    coef: Array
+    mix: float
+    n_steps: int
+    alpha: float
+
+    def predict(self, Phi: Array) -> Array:
+        """Predictions (n, p) for features (n, m)."""
+        return np.asarray(Phi @ self.coef.T)
+
+
+def fit_published(
+    Phi: Array,
+    Y: Array,
+    folds: Sequence[Split],
+    ascent: Ascent,
+    predictions: Sequence[str] = ("entangled", "partial_trace"),
+    seed: int = 0,
+) -> dict[str, PublishedModel]:
+    """Choose mix, step and lambda for each kind of prediction by cross-validation, and fit on all rows.
+
+    Parameters
+    ----------
+    Phi : ndarray of shape (n, m)
+    Y : ndarray of shape (n, p)
+    folds : sequence of (training rows, held-out rows)
+    ascent : Ascent
+    predictions : sequence of {"entangled", "partial_trace"}
+    seed : int
+        Of random starts.
+
+    Notes
+    -----
+    Kernels are used as the ascent leaves them, of unit-norm Q, so that tr D = 1, and partial traces are not
+    divided by p: a lambda is far stronger for them than for the plain kernel, whose D is the identity.
+    """
+    variance = np.var(Y, axis=0)
+    weights = np.where(variance > 0.0, 1.0, 0.0) / np.where(variance > 0.0, variance, 1.0) / Y.shape[1]
+    errors: dict[tuple[str, float, int], Array] = {}
+    for fold in make_folds(Phi, Y, None, folds, weights, centred=False):
+        for mix in ascent.mixes:
+            for step, kernel in ascent.kernels(fold.problem, mix, seed).items():
+                for prediction in predictions:
+                    path = _factor(fold.problem, kernel, prediction).coefficients(LAMBDAS)
+                    key = (prediction, mix, step)
+                    errors[key] = errors.get(key, np.zeros(len(LAMBDAS))) + fold.error(path) / fold.weight
+    rows = compress_rows(Phi, Y, centred=False)
+    moments = Moments.from_arrays(rows.Phi, rows.Y)
+    problem = reduce_moments(moments, centred=False, mix=0.5, rows=rows).restored(rows, moments)
+    chosen = {prediction: _choose(errors, prediction) for prediction in predictions}
+    kernels = {mix: ascent.kernels(problem, mix, seed) for mix in {mix for mix, _, _ in chosen.values()}}
+    models = {}
+    for prediction, (mix, step, alpha) in chosen.items():
+        coef = _factor(problem, kernels[mix][step], prediction).coefficients(alpha)[0]
+        models[prediction] = PublishedModel(problem.expand_coef(coef), mix, step, alpha)
+    return models
+
+
+def _factor(problem: Problem, kernel: LearnedKernel, prediction: str) -> KernelRidgeFactor:
+    if prediction == "partial_trace":
+        kernel = kernel.partial_trace(problem.n_outputs).scaled(problem.n_outputs)
+    return KernelRidgeFactor(problem, kernel)
+
+
+def _choose(errors: dict[tuple[str, float, int], Array], prediction: str) -> tuple[float, int, float]:
+    """Mix, step and lambda of the least error."""
+    own = {key: error for key, error in errors.items() if key[0] == prediction}
+    best = min(own, key=lambda key: float(own[key].min()))
+    return best[1], best[2], float(LAMBDAS[own[best].argmin()])

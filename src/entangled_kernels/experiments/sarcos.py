@@ -1,0 +1,67 @@
+"""SARCOS inverse dynamics: errors over the number of training rows."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from ..datasets import fetch_sarcos
+from ..results import Record, Results
+from .compare import table_cases
+from .methods import Plan
+from .protocol import run_cases
+from .published import Ascent
+from .setup import Experiment, Setup
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+__all__ = ["SARCOS"]
+
+TRAIN_SIZES = (50, 100, 200, 1000)
+
+# The paper's nMSE; its figures for EKL and ptrEKL agree.
+PUBLISHED = {
+    "KRR": (0.2418, 0.1668, 0.1441, 0.1273),
+    "EKL": (0.2381, 0.1661, 0.1440, 0.1273),
+    "ptrEKL": (0.2381, 0.1661, 0.1440, 0.1273),
+}
+PAPER: list[Record] = [
+    {"method": method, "n": n, "nmse": error}
+    for method, errors in PUBLISHED.items()
+    for n, error in zip(TRAIN_SIZES, errors, strict=True)
+]
+
+
+def run(setup: Setup) -> Results:
+    """Random partitions of the 4449 rows; linear kernel."""
+    X, Y = fetch_sarcos(data_home=setup.data_home, return_X_y=True)
+    ascent = Ascent(n_steps=20, mixes=(0.5,)) if setup.quick else Ascent()
+    plan = Plan(setup.protocol, ascent=ascent)
+    n_splits = 2 if setup.quick else 10
+    cases = table_cases(X, Y, TRAIN_SIZES, n_splits, plan, setup)
+    records = run_cases(cases, setup.n_jobs, setup.progress)
+    meta = setup.meta(methods=plan.labels(), partitions=n_splits, steps=ascent.n_steps)
+    return Results(SARCOS.name, SARCOS.title, records, PAPER, meta)
+
+
+def figures(results: Results) -> dict[str, Figure]:
+    """Errors and improvements over kernel ridge."""
+    from ..plotting import ComparisonDisplay
+
+    return {
+        "sarcos-nmse": ComparisonDisplay.from_results(results).figure_,
+        "sarcos-ni": ComparisonDisplay.from_results(results, metric="ni").figure_,
+    }
+
+
+SARCOS = Experiment(
+    name="sarcos",
+    title="SARCOS: seven torques of a robot arm",
+    about=(
+        "Torques at seven joints from their positions, velocities and accelerations, with the linear kernel. "
+        "Training rows are drawn at random from the file of 4449 rows, and all others are tested on."
+    ),
+    needs=("fetch_sarcos",),
+    run=run,
+    figures=figures,
+)

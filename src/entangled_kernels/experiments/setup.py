@@ -1,0 +1,86 @@
+"""What an experiment is, and how one is asked to run."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from ..results import Results, software_versions
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+__all__ = ["PROTOCOLS", "Experiment", "Progress", "Setup"]
+
+Progress = Callable[[int, int, str], None]
+
+PROTOCOLS = {
+    "paper": "raw data, no intercept, one grid of lambdas for kernels of unit-norm Q",
+    "fair": "inputs and targets standardised on the training rows, an intercept, kernels of one scale, one "
+    "grid of scale-free alphas",
+}
+
+
+@dataclass(frozen=True)
+class Setup:
+    """How to run an experiment.
+
+    Attributes
+    ----------
+    protocol : {"fair", "paper"}
+        `PROTOCOLS` says what they are. Both select on the same folds for every method.
+    quick : bool
+        Fewer partitions and steps: to see that it works, not to quote.
+    seed : int
+        Results other than times depend on nothing else, whatever ``n_jobs``.
+    n_jobs : int or None
+        Processes; None is one.
+    data_home : path or None
+        Folder of the tables, as in `entangled_kernels.datasets`.
+    progress : callable or None
+        Told how many parts are done, of how many, and what is being done.
+    """
+
+    protocol: str = "fair"
+    quick: bool = False
+    seed: int = 0
+    n_jobs: int | None = None
+    data_home: str | os.PathLike[str] | None = None
+    progress: Progress | None = None
+
+    def __post_init__(self) -> None:
+        if self.protocol not in PROTOCOLS:
+            names = " or ".join(map(repr, PROTOCOLS))
+            raise ValueError(f"protocol must be {names}, got {self.protocol!r}")
+
+    def meta(self, **more: Any) -> dict[str, Any]:
+        """What is needed to repeat the run."""
+        own = {"protocol": self.protocol, "quick": self.quick, "seed": self.seed}
+        return own | {"versions": software_versions("joblib")} | more
+
+
+@dataclass(frozen=True)
+class Experiment:
+    """One table or figure of the paper.
+
+    Attributes
+    ----------
+    name, title : str
+    about : str
+        Two or three sentences on what is done.
+    needs : tuple of str
+        Functions of `entangled_kernels.datasets` that must find their files.
+    run : callable
+        ``run(setup) -> Results``.
+    figures : callable
+        ``figures(results) -> dict`` of matplotlib figures by name, drawn from the results alone.
+    """
+
+    name: str
+    title: str
+    about: str
+    needs: tuple[str, ...]
+    run: Callable[[Setup], Results]
+    figures: Callable[[Results], dict[str, Figure]]
