@@ -19,6 +19,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from sklearn.compose import make_column_transformer
 from sklearn.exceptions import NotFittedError
+from sklearn.gaussian_process import kernels
 from sklearn.kernel_approximation import Nystroem, RBFSampler
 from sklearn.linear_model import LinearRegression
 from sklearn.pipeline import make_pipeline
@@ -27,6 +28,7 @@ from sklearn.preprocessing import FunctionTransformer, OneHotEncoder, Polynomial
 from entangled_kernels import (
     EntangledKernelRidge,
     EntangledKernelRidgeCV,
+    EvidenceFeatures,
     OperatorValuedKernelRidge,
     OutputKernelRidge,
     OutputKernelRidgeCV,
@@ -56,6 +58,9 @@ MODELS = {
     "polynomial": EntangledKernelRidge(PolynomialFeatures(2)),
     "function": EntangledKernelRidge(FunctionTransformer(np.tanh)),
     "selected": EntangledKernelRidgeCV([StandardScaler(), RBF], **SMALL_GRID),
+    "evidence": EntangledKernelRidge(EvidenceFeatures(random_state=0)),
+    "automatic": EntangledKernelRidgeCV(**SMALL_GRID),
+    "alpha per target": EntangledKernelRidgeCV(StandardScaler(), alpha_per_target=True, **SMALL_GRID),
     "average": EntangledKernelRidgeCV(StandardScaler(), selection="average", **SMALL_GRID),
     "output kernel": OutputKernelRidge(kernel="rbf"),
     "output kernel CV": OutputKernelRidgeCV(alphas=[0.1, 1.0, 10.0]),
@@ -225,15 +230,18 @@ def test_newer_format_is_refused(tmp_path):
     "thing",
     [
         make_pipeline(FunctionTransformer(os.system)),
+        FunctionTransformer(func=kernels.clone),
         FunctionTransformer(func=load_model),
         EntangledKernelRidge(FunctionTransformer(os.system)),
     ],
-    ids=["system", "own function", "inside a model"],
+    ids=["system", "function of a known module", "own function", "inside a model"],
 )
 def test_untrusted_types_are_refused(thing, tmp_path):
     path = tmp_path / "file"
     path.write_bytes(sealed(header(), skops.io.dumps(thing)))
-    with pytest.raises(ModelFileError, match=r"not trusted, so nothing was loaded: .*(system|load_model)"):
+    with pytest.raises(
+        ModelFileError, match=r"not trusted, so nothing was loaded: .*(system|load_model|clone)"
+    ):
         load_model(path)
 
 

@@ -44,16 +44,17 @@ MODELS = (
     OutputKernelRidge,
     OutputKernelRidgeCV,
 )
-# Parts of this package whose classes a model may hold; skops knows those of scikit-learn, NumPy and SciPy.
-OWN_PARTS = (
-    "alignment",
-    "block_solvers",
-    "estimators",
-    "kernels",
-    "learned",
-    "linalg",
-    "moments",
-    "reduction",
+# Modules whose classes a model may hold; skops knows the estimators of scikit-learn and their parts.
+KNOWN = (
+    "entangled_kernels.alignment",
+    "entangled_kernels.block_solvers",
+    "entangled_kernels.estimators",
+    "entangled_kernels.kernels",
+    "entangled_kernels.learned",
+    "entangled_kernels.linalg",
+    "entangled_kernels.moments",
+    "entangled_kernels.reduction",
+    "sklearn.gaussian_process.kernels",
 )
 
 
@@ -183,7 +184,7 @@ def _read(path: Path) -> tuple[dict[str, Any], bytes]:
 def _pack(model: Any, trusted: Sequence[str]) -> bytes:
     skops = _skops()
     payload: bytes = skops.dumps(model, compression=ZIP_DEFLATED)
-    unknown = _unknown_types(skops, payload, trusted)
+    _, unknown = _types(skops, payload, trusted)
     if unknown:
         raise TypeError(
             f"model holds types that would not be loaded again: {', '.join(unknown)}; name them in trusted=, "
@@ -195,9 +196,9 @@ def _pack(model: Any, trusted: Sequence[str]) -> bytes:
 def _unpack(path: Any, header: dict[str, Any], payload: bytes, trusted: Sequence[str]) -> Any:
     skops = _skops()
     try:
-        unknown = _unknown_types(skops, payload, trusted)
+        known, unknown = _types(skops, payload, trusted)
         if not unknown:
-            model = skops.loads(payload, trusted=[*trusted, *_own_types(skops, payload)])
+            model = skops.loads(payload, trusted=known)
             if isinstance(model, MODELS):
                 return model
     except Exception as error:
@@ -216,21 +217,17 @@ def _unpack(path: Any, header: dict[str, Any], payload: bytes, trusted: Sequence
     raise ModelFileError(f"{path} holds a {type(model).__name__}, not a model of entangled-kernels")
 
 
-def _unknown_types(skops: Any, payload: bytes, trusted: Sequence[str]) -> list[str]:
-    """Types in an archive that are neither known to skops, nor our own, nor in the list."""
-    return [
-        name for name in skops.get_untrusted_types(data=payload) if not (name in trusted or _is_own(name))
-    ]
+def _types(skops: Any, payload: bytes, trusted: Sequence[str]) -> tuple[list[str], list[str]]:
+    """Types in an archive that skops asks about: those known or in the list, and all others."""
+    asked = skops.get_untrusted_types(data=payload)
+    known = [name for name in asked if name in trusted or _is_known(name)]
+    return known, [name for name in asked if name not in known]
 
 
-def _own_types(skops: Any, payload: bytes) -> list[str]:
-    return [name for name in skops.get_untrusted_types(data=payload) if _is_own(name)]
-
-
-def _is_own(name: str) -> bool:
-    """Whether a full name is that of a class of this package which models are made of."""
+def _is_known(name: str) -> bool:
+    """Whether a full name is that of a class that models are made of; functions never are."""
     module, _, attribute = name.rpartition(".")
-    if not module.startswith(tuple(f"entangled_kernels.{part}" for part in OWN_PARTS)):
+    if not any(module == own or module.startswith(f"{own}.") for own in KNOWN):
         return False
     try:
         return isinstance(getattr(importlib.import_module(module), attribute, None), type)

@@ -125,8 +125,8 @@ def test_words_on_results():
     ]
     results = Results("r", "R", records, paper=[{"method": "KRR", "n": 10, "nmse": 0.45}])
     assert finding(results) == (
-        "Against kernel ridge: EKL has the same error on average (from 20.0% less error at training rows n 10 "
-        "to 25.0% more error at training rows n 20)."
+        "Against kernel ridge: EKL has the same error on average (from 20.0% less error at training rows "
+        "n 10 to 25.0% more error at training rows n 20)."
     )
     assert pivot(results, "nmse") == (
         ["training rows n", "KRR", "EKL", "KRR (paper)"],

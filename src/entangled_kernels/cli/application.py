@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 import traceback
 import warnings
+from importlib.metadata import version
 from typing import Annotated, Any
 
 import typer
@@ -58,11 +59,9 @@ def _note(message: Any, *_: Any, **__: Any) -> None:
     say_note(str(message))
 
 
-def _show_version(value: bool) -> None:
-    if value:
-        from .. import __version__
-
-        print(f"entangled-kernels {__version__}")
+def _show_version(asked: bool) -> None:
+    if asked:
+        print(f"entangled-kernels {version('entangled-kernels')}")
         raise typer.Exit
 
 
@@ -80,7 +79,7 @@ app = typer.Typer(
 
 @app.callback()
 def common(
-    version: Annotated[
+    show_version: Annotated[
         bool, typer.Option("--version", callback=_show_version, is_eager=True, help="Show the version.")
     ] = False,
     debug: Annotated[bool, typer.Option("--debug", help="Show where an error came from.")] = False,

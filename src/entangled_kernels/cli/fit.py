@@ -141,6 +141,7 @@ def describe(
         "targets": data.targets,
         "categories": data.categories,
         "chosen": {"features": map_in_words(model.feature_map_), **settings_of(model)},
+        "candidates": effective_candidates(model),
         "nmse": model.best_score_,
         "kernel_ridge_nmse": plain.best_score_,
         "target_scores": [
@@ -151,6 +152,13 @@ def describe(
             for row in scores
         ],
     }
+
+
+def effective_candidates(model: EntangledKernelRidgeCV) -> float | None:
+    """How many candidates share in an average, counting those of small weight for less; None without one."""
+    if model.selection != "average":
+        return None
+    return float(1.0 / np.sum(model.average_weights_**2))
 
 
 def settings_of(model: EntangledKernelRidgeCV) -> dict[str, Any]:
@@ -196,6 +204,11 @@ def show(screen: Screen, info: dict[str, Any], out: Path) -> None:
         f"Cross-validated error (nMSE, 0 is perfect, 1 is the mean): {info['nmse']:.4g}; kernel ridge "
         f"{info['kernel_ridge_nmse']:.4g} ({gain_in_words(info['nmse'], info['kernel_ridge_nmse'])})."
     )
+    if info["candidates"]:
+        screen.say(
+            f"Predictions average candidates by how often they are the best, about {info['candidates']:.0f} "
+            f"of them; the table is about the first."
+        )
     if info["nmse"] >= 1.0:
         screen.say("That is no better than predicting the mean: the inputs tell little about the targets.")
     show_targets(screen, info)

@@ -23,7 +23,7 @@ SETTINGS = {"task": "task", "rank": "Kraus rank", "p": "outputs p", "n": "traini
 # By the last word of a figure's name.
 CAPTIONS = {
     "kernel": "Block Gram matrix of the learned kernel, rows in order of class, three blocks enlarged",
-    "projections": "Rows in the plane of each task's Kraus operators: circles for training, triangles for test",
+    "projections": "Rows in the plane of each task: circles training, triangles test",
     "entanglement": "Eigenvalues of the partial transpose, of which a negative one proves entanglement, and "
     "operator-Schmidt values, of which a separable kernel has one",
     "nmse": "Error over training rows, means with intervals; open marks are the paper's",
