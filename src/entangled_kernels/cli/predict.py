@@ -86,7 +86,7 @@ def predict(
         screen.table(
             ["target", "nMSE"],
             list(errors.items()),
-            title="The table holds the targets too; error on its rows, too good if the model was fitted to them",
+            title="The table holds the targets too; error on its rows (too good if they were fitted to)",
         )
     screen.result(
         {"out": str(out), "rows": len(result), "columns": list(result.columns), "nmse": errors or None}
