@@ -219,6 +219,15 @@ def test_the_pieces_make_the_file_again():
     assert sealed(header(), payload()) == saved_bytes()
 
 
+@pytest.mark.parametrize("line", [b"", b"[1]", b"{}", b'"text"', b"\xff", b"null"])
+def test_headers_of_another_kind_are_refused(line, tmp_path):
+    path = tmp_path / "file"
+    body = MAGIC + line + b"\n" + payload()
+    path.write_bytes(body + hashlib.sha256(body).digest())
+    with pytest.raises(ModelFileError, match="it has no header"):
+        load_model(path)
+
+
 def test_newer_format_is_refused(tmp_path):
     path = tmp_path / "file"
     path.write_bytes(sealed(header(format=2, software={"entangled-kernels": "9.9"}), b"unknown"))

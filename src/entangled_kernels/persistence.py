@@ -171,12 +171,16 @@ def _read(path: Path) -> tuple[dict[str, Any], bytes]:
             f"it was written"
         )
     line, _, payload = body[len(MAGIC) :].partition(b"\n")
-    header = json.loads(line)
-    if header["format"] != FORMAT:
-        writer = header.get("software", {}).get("entangled-kernels", "of unknown version")
+    try:
+        header = {"info": {}, "software": {}, **json.loads(line)}
+        number = header["format"]
+    except (ValueError, TypeError, KeyError) as error:
+        raise ModelFileError(f"{path} is not a model file of entangled-kernels: it has no header") from error
+    if number != FORMAT:
+        writer = header["software"].get("entangled-kernels", "of unknown version")
         raise ModelFileError(
-            f"{path} has model format {header['format']}, written by entangled-kernels {writer}; this "
-            f"version reads format {FORMAT}: upgrade entangled-kernels"
+            f"{path} has model format {number}, written by entangled-kernels {writer}; this version reads "
+            f"format {FORMAT}: upgrade entangled-kernels"
         )
     return header, payload
 

@@ -17,6 +17,7 @@ from entangled_kernels.persistence import load_model, open_model
 from entangled_kernels.tables import write_table
 
 INPUTS = 'inlet temp,"flow, l/s",pressure'
+NAMES = ["inlet temp", "flow, l/s", "pressure"]
 TARGETS = "net load,peak load (kW)"
 FIT = ("fit", "plant.csv", "--targets", TARGETS, "--inputs", INPUTS, "--out", "plant.model")
 LINEAR = ("--features", "linear")
@@ -34,6 +35,10 @@ def test_a_csv_becomes_a_model(plant, run):
     assert saved.info["inputs"] == ["inlet temp", "flow, l/s", "pressure"]
     assert saved.info["targets"] == ["net load", "peak load (kW)"]
     assert saved.info["nmse"] == saved.model.best_score_
+    plain = EntangledKernelRidgeCV(shrinkages=(1.0,), random_state=0).fit(
+        plant[NAMES], plant[TARGETS.split(",")]
+    )
+    assert saved.info["kernel_ridge_nmse"] == pytest.approx(plain.best_score_, rel=1e-9)
     assert saved.info["nmse"] <= saved.info["kernel_ridge_nmse"]
     assert os.listdir() == ["plant.csv", "plant.model"] or sorted(os.listdir()) == [
         "plant.csv",

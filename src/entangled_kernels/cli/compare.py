@@ -10,15 +10,16 @@ import typer
 from ..results import Results
 from ..tables import TableError
 from .columns import LearningTable, read_learning_table, split_names
-from .errors import data_errors
+from .errors import check_choice, data_errors
 from .files import check_folder, check_input, check_output
-from .fit import check_choice, chosen_in_words, map_in_words, search, settings_of
 from .inspect import entanglement_of
+from .learning import search
 from .options import Encode, Force, Inputs, Jobs, Json, OneTable, Seed, Targets
 from .relations import output_relations, sharing_in_words
 from .repeat import command_line
 from .results_page import add_results, finding, show_results
 from .screen import Screen, say_note
+from .words import chosen_in_words, settings_of
 
 __all__ = ["compare"]
 
@@ -170,11 +171,9 @@ def run(
 
 def look_at_all_rows(data: LearningTable, features: str, seed: int, jobs: int | None) -> dict[str, Any]:
     """What the model selected on all rows is: settings, who shares what, entanglement."""
-    model, _ = search(data, features, folds=5, seed=seed, jobs=jobs)
-    inner = model.best_estimator_
-    chosen = {"features": map_in_words(model.feature_map_), **settings_of(model)}
+    inner = search(data, features, folds=5, seed=seed, jobs=jobs).best_estimator_
     sharing = sharing_in_words(inner.get_params(deep=False), output_relations(inner, data.X), data.targets)
-    return {"settings": chosen_in_words(chosen), "sharing": sharing, **entanglement_of(inner)}
+    return {"settings": chosen_in_words(settings_of(inner)), "sharing": sharing, **entanglement_of(inner)}
 
 
 def write_page(

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import errno
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
 from ..persistence import ModelFileError
 from ..tables import TableError
 
-__all__ = ["CODES", "CommandError", "data_errors", "explain"]
+__all__ = ["CODES", "CommandError", "check_choice", "data_errors", "explain"]
 
 CODES = {
     "done": 0,
@@ -30,6 +30,12 @@ class CommandError(Exception):
     def __init__(self, sentence: str, code: str = "usage") -> None:
         super().__init__(sentence)
         self.code = CODES[code]
+
+
+def check_choice(option: str, value: str, choices: Iterable[str]) -> None:
+    """Raise unless the value is one of the choices."""
+    if value not in (names := list(choices)):
+        raise CommandError(f"{option} must be one of {', '.join(names)}, got {value!r}")
 
 
 @contextmanager

@@ -10,6 +10,8 @@ from sklearn.metrics import pairwise_distances
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
+from ..estimators import EvidenceFeatures
+
 __all__ = ["FEATURES", "feature_maps"]
 
 FEATURES = {
@@ -37,7 +39,7 @@ def feature_maps(name: str, X: Any, *, folds: int, seed: int) -> Any:
     seed : int
     """
     if name == "auto":
-        return "auto"
+        return [StandardScaler(), EvidenceFeatures(random_state=seed)]
     if name == "linear":
         return StandardScaler()
     gamma = median_gamma(X, seed)

@@ -5,22 +5,19 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Annotated, Any
 
-import numpy as np
 import typer
-from sklearn.base import clone
-from sklearn.model_selection import KFold, cross_val_predict
 
-from ..estimators import EntangledKernelRidgeCV
 from ..persistence import save_model
 from ..tables import TableError
-from .columns import LearningTable, read_learning_table
-from .errors import data_errors
-from .features import FEATURES, feature_maps
+from .columns import read_learning_table
+from .errors import check_choice, data_errors
+from .features import FEATURES
 from .files import check_input, check_output
+from .learning import describe, search
 from .options import Encode, Force, Inputs, Jobs, Json, OneTable, Seed, Targets
-from .relations import output_relations
 from .repeat import command_line
 from .screen import Screen, say_note
+from .words import chosen_in_words, gain_in_words
 
 __all__ = ["fit"]
 
@@ -65,136 +62,17 @@ def fit(
     if len(data.Y) < FEWEST:
         raise TableError(table, f"fitting needs at least {FEWEST} rows, got {len(data.Y)}")
     screen.say(f"{table}: {len(data.Y)} rows, {len(data.inputs)} inputs, {len(data.targets)} targets.")
-    options: dict[str, Any] = {}
-    options |= {
-        "--targets": data.targets,
-        "--inputs": data.inputs if inputs else None,
-        "--features": features,
-    }
-    options |= {"--encode": encode, "--folds": folds, "--seed": seed, "--out": out}
-    repeat = command_line("fit", table, options=options)
+    options = {"--inputs": data.inputs if inputs else None, "--features": features, "--encode": encode}
+    more = {"--folds": folds, "--seed": seed, "--out": out}
+    repeat = command_line("fit", table, options={"--targets": data.targets, **options, **more})
     with screen.working("choosing the settings"), data_errors(table):
-        model, plain = search(data, features, folds=min(folds, len(data.Y)), seed=seed, jobs=jobs)
-        scores = target_scores(model, plain, data, folds=min(folds, len(data.Y)), seed=seed)
-        info = describe(model, plain, data, scores) | {
-            "table": table.name,
-            "features": features,
-            "seed": seed,
-            "command": repeat,
-            "relations": output_relations(model.best_estimator_, data.X).round(6).tolist(),
-        }
+        used = min(folds, len(data.Y))
+        model = search(data, features, folds=used, seed=seed, jobs=jobs)
+        info = describe(model, data, folds=used, seed=seed)
+    info |= {"table": table.name, "features": features, "seed": seed, "command": repeat}
     save_model(model, out, info=info)
     show(screen, info, out)
     screen.result({"model": str(out), **{name: info[name] for name in info if name != "relations"}})
-
-
-def check_choice(option: str, value: str, choices: Any) -> None:
-    """Raise unless the value is one of the choices."""
-    if value not in choices:
-        raise typer.BadParameter(f"must be one of {', '.join(choices)}, got {value!r}", param_hint=option)
-
-
-def search(
-    data: LearningTable, features: str, *, folds: int, seed: int, jobs: int | None
-) -> tuple[EntangledKernelRidgeCV, EntangledKernelRidgeCV]:
-    """The best of all candidates, and the best kernel ridge, on the same features and folds."""
-    maps = feature_maps(features, data.X, folds=folds, seed=seed)
-    model = EntangledKernelRidgeCV(maps, cv=folds, n_jobs=jobs, random_state=seed)
-    plain = clone(model).set_params(shrinkages=(1.0,))
-    return model.fit(data.X, data.Y), plain.fit(data.X, data.Y)
-
-
-def target_scores(
-    model: EntangledKernelRidgeCV,
-    plain: EntangledKernelRidgeCV,
-    data: LearningTable,
-    *,
-    folds: int,
-    seed: int,
-) -> list[dict[str, Any]]:
-    """Held-out nMSE of every target with the chosen settings, beside kernel ridge's with its own."""
-    splits = KFold(folds, shuffle=True, random_state=seed)
-    Y = data.Y.to_numpy()
-    variance = Y.var(axis=0)
-    errors = []
-    for search in (model, plain):
-        estimator = clone(search.best_estimator_)
-        held_out = np.asarray(cross_val_predict(estimator, data.X, Y, cv=splits)).reshape(Y.shape)
-        with np.errstate(invalid="ignore", divide="ignore"):
-            errors.append(np.where(variance > 0.0, np.mean((Y - held_out) ** 2, axis=0) / variance, np.nan))
-    return [
-        {"target": name, "nmse": float(own), "kernel_ridge_nmse": float(ridge)}
-        for name, own, ridge in zip(data.targets, *errors, strict=True)
-    ]
-
-
-def describe(
-    model: EntangledKernelRidgeCV,
-    plain: EntangledKernelRidgeCV,
-    data: LearningTable,
-    scores: list[dict[str, Any]],
-) -> dict[str, Any]:
-    """What is kept beside the model: names of columns, what was chosen, and how well it does."""
-    return {
-        "rows": len(data.Y),
-        "inputs": data.inputs,
-        "targets": data.targets,
-        "categories": data.categories,
-        "chosen": {"features": map_in_words(model.feature_map_), **settings_of(model)},
-        "candidates": effective_candidates(model),
-        "nmse": model.best_score_,
-        "kernel_ridge_nmse": plain.best_score_,
-        "target_scores": [
-            {
-                name: value if isinstance(value, str) or np.isfinite(value) else None
-                for name, value in row.items()
-            }
-            for row in scores
-        ],
-    }
-
-
-def effective_candidates(model: EntangledKernelRidgeCV) -> float | None:
-    """How many candidates share in an average, counting those of small weight for less; None without one."""
-    if model.selection != "average":
-        return None
-    return float(1.0 / np.sum(model.average_weights_**2))
-
-
-def settings_of(model: EntangledKernelRidgeCV) -> dict[str, Any]:
-    """Parameters of the chosen candidate that say what it is."""
-    estimator = model.best_estimator_
-    names = ("shrinkage", "alignment_mix", "target_alpha", "prediction", "alpha")
-    return {name: getattr(estimator, name) for name in names}
-
-
-def map_in_words(feature_map: Any) -> str:
-    """A feature map by the names of its steps."""
-    if feature_map is None:
-        return "inputs as they are"
-    steps = getattr(feature_map, "steps", [("", feature_map)])
-    return " + ".join(type(step).__name__ for _, step in steps)
-
-
-def chosen_in_words(chosen: dict[str, Any]) -> str:
-    """The chosen settings in one line."""
-    alpha = np.asarray(chosen["alpha"])
-    penalty = f"alpha {alpha:.3g}" if alpha.ndim == 0 else f"alpha {alpha.min():.3g} to {alpha.max():.3g}"
-    if chosen["shrinkage"] == 1.0:
-        return f"{chosen['features']}; kernel ridge, {penalty}"
-    kind = "entangled kernel" if chosen["prediction"] == "entangled" else "partial-trace kernel"
-    return (
-        f"{chosen['features']}; {kind} with shrinkage {chosen['shrinkage']:g}, alignment mix "
-        f"{chosen['alignment_mix']:g}, target alpha {chosen['target_alpha']:g}; {penalty}"
-    )
-
-
-def gain_in_words(nmse: float | None, plain: float | None) -> str:
-    """How much less one error is than another."""
-    if nmse is None or plain is None or not plain > 0.0:
-        return "-"
-    gain = 100.0 * (1.0 - nmse / plain)
-    return "the same" if abs(gain) < 0.05 else f"{abs(gain):.1f}% {'less' if gain > 0 else 'more'} error"
 
 
 def show(screen: Screen, info: dict[str, Any], out: Path) -> None:
@@ -204,7 +82,7 @@ def show(screen: Screen, info: dict[str, Any], out: Path) -> None:
         f"Cross-validated error (nMSE, 0 is perfect, 1 is the mean): {info['nmse']:.4g}; kernel ridge "
         f"{info['kernel_ridge_nmse']:.4g} ({gain_in_words(info['nmse'], info['kernel_ridge_nmse'])})."
     )
-    if info["candidates"]:
+    if info["candidates"] and info["candidates"] >= 1.5:
         screen.say(
             f"Predictions average candidates by how often they are the best, about {info['candidates']:.0f} "
             f"of them; the table is about the first."

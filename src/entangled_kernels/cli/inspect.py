@@ -11,12 +11,13 @@ import typer
 from ..estimators import EntangledKernelRidge, OutputKernelRidge, OutputKernelRidgeCV
 from ..persistence import SavedModel
 from .files import check_output
-from .fit import chosen_in_words, gain_in_words, map_in_words, show_targets
+from .fit import show_targets
 from .models import open_named_model, targets_of
 from .options import Force, Json
 from .predict import Model
 from .relations import sharing_in_words, strongest_pairs
 from .screen import Screen
+from .words import chosen_in_words, gain_in_words, settings_of
 
 __all__ = ["inspect"]
 
@@ -71,7 +72,9 @@ def find_out(saved: SavedModel, path: Path) -> dict[str, Any]:
 
 def relations_of(saved: SavedModel, inner: Any) -> Any:
     """Correlations between the targets: kept with the model, or in its output kernel."""
-    if isinstance(inner, EntangledKernelRidge) and inner.prediction == "partial_trace":
+    if isinstance(inner, EntangledKernelRidge) and (
+        inner.prediction == "partial_trace" or inner.shrinkage == 1.0
+    ):
         return None
     if "relations" in saved.info:
         return np.array(saved.info["relations"])
@@ -87,9 +90,7 @@ def settings_in_words(saved: SavedModel, inner: Any) -> str:
     if "chosen" in saved.info:
         return chosen_in_words(saved.info["chosen"])
     if isinstance(inner, EntangledKernelRidge):
-        names = ("shrinkage", "alignment_mix", "target_alpha", "prediction", "alpha")
-        chosen = {name: getattr(inner, name) for name in names}
-        return chosen_in_words({"features": map_in_words(inner.feature_map_), **chosen})
+        return chosen_in_words(settings_of(inner))
     return " ".join(repr(inner).split())
 
 

@@ -10,9 +10,9 @@ import numpy as np
 from ..estimators import EntangledKernelRidge, EntangledKernelRidgeCV
 from ..persistence import SavedModel
 from ..report import Report
-from .fit import gain_in_words
 from .relations import strongest_pairs
 from .repeat import command_line
+from .words import gain_in_words
 
 __all__ = ["verdict_kind", "write_model_page"]
 

@@ -9,9 +9,8 @@ import typer
 
 from ..report import Report
 from ..results import Results
-from .errors import CODES, CommandError
+from .errors import CODES, CommandError, check_choice
 from .files import check_folder
-from .fit import check_choice
 from .model_page import verdict_kind
 from .options import Force, Jobs, Json, Seed
 from .repeat import command_line
