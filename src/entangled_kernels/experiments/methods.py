@@ -30,7 +30,7 @@ METHODS = {
     "PLS": "partial least squares, number of components selected",
     "extra-trees": "200 extremely randomised trees",
 }
-# The letter of the published algorithm. EKL and ptrEKL start at the plain kernel, and where to stop is selected.
+# The letter of the published algorithm. EKL and ptrEKL start at the plain kernel, and select where to stop.
 RANDOM_START = {
     "EKL, random start": "EKL from a random full-rank start, all steps taken, as published",
     "ptrEKL, random start": "ptrEKL from a random full-rank start, all steps taken, as published",

@@ -59,8 +59,8 @@ UWAVE = Experiment(
     title="uWave: acceleration along one axis from another",
     about=(
         "315 accelerations along axis Y from those along axis X, for gestures of classes 1 to 3 together, "
-        "with the linear kernel. EKL and ptrEKL may use all, 60% or 20% of the Kraus operators that the rows can "
-        "support."
+        "with the linear kernel. EKL and ptrEKL may use all, 60% or 20% of the Kraus operators that the rows "
+        "can support."
     ),
     needs=("fetch_uwave",),
     run=run,
