@@ -133,7 +133,7 @@ class ComparisonDisplay(Display):
                 panel.set_title(panel_title(self.facet, value, self.title))
             axes[0].set_ylabel(METRICS.get(self.metric, self.metric))
             if ax is None and self.facet is not None and self.title:
-                axes[0].figure.suptitle(self.title, fontsize=11, fontweight="bold", x=0.01, ha="left")
+                axes[0].figure.suptitle(self.title, fontsize=11, fontweight="bold")
             handles = self._legend(chosen)
             if any(self._reference_in_sight(panel) for panel in axes):
                 dots = {"color": DOTS["color"], "marker": "", "line": DOTS["linestyle"]}

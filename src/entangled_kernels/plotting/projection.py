@@ -159,7 +159,7 @@ class ProjectionDisplay(Display):
                 if task % columns == 0:
                     ax.set_ylabel(f"Kraus operator {self.coordinates[1] + 1}")
             if self.title:
-                figure.suptitle(self.title, fontsize=11, fontweight="bold", x=0.01, ha="left")
+                figure.suptitle(self.title, fontsize=11, fontweight="bold")
             self._draw_legend(figure)
         self.axes_ = np.array(axes, dtype=object)
         self.figure_ = whole_figure(figure)

@@ -126,7 +126,7 @@ class RunningTimeDisplay(Display):
             _make_room(axes, max(len(curves) for curves in self.panels.values()), shared=ax is None)
             axes[0].set_ylabel(METRICS.get(self.metric, self.metric))
             if ax is None and self.facet is not None and self.title:
-                axes[0].figure.suptitle(self.title, fontsize=11, fontweight="bold", x=0.01, ha="left")
+                axes[0].figure.suptitle(self.title, fontsize=11, fontweight="bold")
             place_legend(axes, self._legend(), own=ax is None)
         self.axes_, self.ax_, self.figure_ = axes, axes[0], whole_figure(axes[0])
         return self
@@ -158,7 +158,8 @@ def fitted_slope(x: Sequence[float], y: Array) -> float:
 
 
 def _draw_series(ax: Axes, series: Series, look: Look, slope: float, x: str) -> None:
-    label = series.name if np.isnan(slope) else f"{series.name}  ~ ${x}^{{{slope:.1f}}}$"
+    growth = f"$\\propto {x}^{{{slope:.1f}}}$" if len(x) == 1 else f"power {slope:.1f}"
+    label = series.name if np.isnan(slope) else f"{series.name}  {growth}"
     ax.errorbar(
         series.x,
         series.centre,
