@@ -68,6 +68,14 @@ def test_automatic_zoom_takes_both_ends():
     display = GramDisplay(np.eye(12), 2, labels=list("aaabbb"))
     assert display.zoom == [(1, 1), (1, 4), (4, 4)]
     assert GramDisplay(np.eye(2), 2).zoom == [(0, 0)]
+    assert GramDisplay(np.eye(5), 1).zoom == []
+
+
+def test_long_names_leave_room_for_the_matrix(rng):
+    names = ["an output with a very long name indeed " * 2] * 4
+    display = GramDisplay(rng.normal(size=(24, 24)), 4, names=names).plot()
+    display.figure_.canvas.draw()
+    assert display.axes_[0].get_position().width > 0.4
 
 
 def test_from_results(rng):

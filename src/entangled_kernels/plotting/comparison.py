@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
+from .classes import shortened
 from .display import Display, house_style, legend_entry, whole_figure
 from .panels import make_panels, panel_title, place_legend
 from .series import METRICS, SETTINGS, Series, mean_interval, series_of
@@ -153,7 +154,7 @@ class ComparisonDisplay(Display):
             shift = step * (rank - (len(curves) - 1) / 2)
             _draw_series(ax, series, chosen[series.name], place, shift, joined=numeric)
         if in_a_row:
-            ax.set_xticks(range(len(settings)), [str(setting) for setting in settings])
+            ax.set_xticks(range(len(settings)), [shortened(str(setting), 14) for setting in settings])
             ax.set_xlim(-0.5, len(settings) - 0.5)
         ax.set_xlabel(SETTINGS.get(self.x, self.x))
         means = np.concatenate([series.centre for series in curves])
