@@ -87,7 +87,7 @@ def test_what_may_scroll_can_be_reached_and_has_a_name_of_its_own(tree):
     regions = [attrs for _, attrs, _, _ in tree.elements if attrs.get("role") == "region"]
     assert all(attrs["tabindex"] == "0" for attrs in regions)
     names = [attrs["aria-label"] for attrs in regions]
-    assert names == ["Table 1", "Figure 1", "Figure 2", "Table 2", "Commands", "Commands (2)"]
+    assert names == ["Table 1", "Figure 1", "Figure 2", "Table 2", "Code 1", "Code 2"]
 
 
 def test_figures_have_words(tree):
@@ -123,7 +123,7 @@ def test_all_text_is_escaped(bad, small_figure):
     page.text(bad)
     page.points([bad])
     page.facts({bad: bad})
-    page.code(bad, label=bad)
+    page.code(bad)
     page.verdict(bad)
     page.verdict(f"{bad}: {bad}", kind="separable")
     page.table([bad, "x"], [[bad, 1.0]], caption=bad, note=bad, groups=[(bad, 2)])
