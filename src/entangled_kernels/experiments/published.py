@@ -102,7 +102,7 @@ def fit_published(
     predictions: Sequence[str] = ("entangled", "partial_trace"),
     seed: int = 0,
 ) -> dict[str, PublishedModel]:
-    """Choose mix, step, shrinkage and lambda for each kind of prediction by cross-validation, then fit all rows.
+    """Choose mix, step, shrinkage and lambda for each kind of prediction by cross-validation, then fit all.
 
     Parameters
     ----------
