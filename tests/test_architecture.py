@@ -12,7 +12,7 @@ ROOT = Path(entangled_kernels.__file__).parent
 # A module may import from layers above it in this list, and from its own package.
 LAYERS = [
     {"files"},
-    {"results", "linalg", "moments", "learned", "output_kernel"},
+    {"results", "choice", "evidence", "linalg", "moments", "learned", "output_kernel"},
     {"kernels", "alignment"},
     {"reduction"},
     {"solvers", "ridge", "block_solvers"},

@@ -3,6 +3,7 @@
 from .estimators import (
     EntangledKernelRidge,
     EntangledKernelRidgeCV,
+    EvidenceFeatures,
     OperatorValuedKernelRidge,
     OutputKernelRidge,
     OutputKernelRidgeCV,
@@ -11,6 +12,7 @@ from .estimators import (
 __all__ = [
     "EntangledKernelRidge",
     "EntangledKernelRidgeCV",
+    "EvidenceFeatures",
     "OperatorValuedKernelRidge",
     "OutputKernelRidge",
     "OutputKernelRidgeCV",

@@ -12,7 +12,7 @@ from scipy.linalg import cho_solve, cholesky, solve_triangular
 from .reduction import Problem
 from .ridge import KernelRidgeFactor
 
-__all__ = ["Posterior", "fit_posterior"]
+__all__ = ["Posterior", "TargetPosteriors", "fit_posterior", "fit_target_posteriors"]
 
 Array = NDArray[np.float64]
 
@@ -141,4 +141,41 @@ def fit_posterior(factor: KernelRidgeFactor, alpha: float, coef: Array) -> Poste
         prior_scale=np.sqrt(unit_noise / alpha),
         noise_variance=noise,
         intercept_variance=noise / problem.n_samples if problem.centred else np.zeros_like(noise),
+    )
+
+
+@dataclass(frozen=True, eq=False)
+class TargetPosteriors:
+    """Posteriors of outputs that have an alpha each and share nothing: (their places, posterior) by alpha."""
+
+    parts: list[tuple[NDArray[np.intp], Posterior]]
+
+    @property
+    def noise_variance(self) -> Array:
+        """Of every output, (p,)."""
+        noise = np.empty(self.parts[0][1].problem.n_outputs)
+        for places, part in self.parts:
+            noise[places] = part.noise_variance[places]
+        return noise
+
+    def variance(self, Phi: Array) -> Array:
+        """Variance of a new observation, (n, p) for features (n, m)."""
+        variance = np.empty((len(Phi), self.parts[0][1].problem.n_outputs))
+        for places, part in self.parts:
+            variance[:, places] = part.variance(Phi)[:, places]
+        return variance
+
+    def covariance(self, Phi: Array) -> Array:
+        """Covariance of a new observation of all outputs, diagonal, (n, p, p) for features (n, m)."""
+        variance = self.variance(Phi)
+        return np.asarray(variance[:, :, None] * np.eye(variance.shape[1]))
+
+
+def fit_target_posteriors(factor: KernelRidgeFactor, alphas: Array) -> TargetPosteriors:
+    """Posteriors of a kernel without Kraus operators, with one alpha for each output."""
+    return TargetPosteriors(
+        [
+            (np.flatnonzero(alphas == alpha), fit_posterior(factor, alpha, coef))
+            for alpha, coef in zip(np.unique(alphas), factor.coefficients(np.unique(alphas)), strict=True)
+        ]
     )

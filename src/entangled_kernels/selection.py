@@ -22,6 +22,7 @@ __all__ = [
     "Member",
     "Split",
     "fold_errors",
+    "fold_target_errors",
     "leave_one_out_sums",
     "member_paths",
 ]
@@ -72,6 +73,10 @@ class Fold:
         tr(N V).
     weight : float
         Total weight of the held-out rows.
+    B, V : ndarray of shape (m', p') and (p', p')
+        Held-out features with targets, and targets, in the coordinates of the moments.
+    outputs : ndarray of shape (p, p') or None
+        Basis of those coordinates; None where they are the targets themselves.
     """
 
     problem: Problem
@@ -80,6 +85,9 @@ class Fold:
     N: Array
     VN: float
     weight: float
+    B: Array
+    V: Array
+    outputs: Array | None
 
     @classmethod
     def from_moments(
@@ -98,13 +106,17 @@ class Fold:
         C = test.C + np.outer(test.weight * gap_phi, gap_phi)
         B = test.B + np.outer(test.weight * gap_phi, gap_y)
         V = test.V + np.outer(test.weight * gap_y, gap_y)
+        B = F.T @ B
         return cls(
             problem=problem,
             C=F.T @ C @ F,
-            BN=F.T @ B @ weights @ R,
+            BN=B @ weights @ R,
             N=R.T @ weights @ R,
             VN=float(np.vdot(weights, V)),
             weight=test.weight,
+            B=B,
+            V=V,
+            outputs=None if rows is None else rows.outputs,
         )
 
     def error(self, coef: Array) -> Array:
@@ -115,6 +127,17 @@ class Fold:
         linear = np.einsum("...fk,fk->...", coef, self.BN)
         quadratic = np.einsum("...fk,...fk->...", self.C @ coef, coef @ self.N)
         return np.asarray(np.maximum(self.VN - 2.0 * linear + quadratic, ROUNDING * self.VN))
+
+    def target_errors(self, coef: Array) -> Array:
+        """Squared error of each target summed over the held-out rows, (a, p) for coefficients (a, m', k)."""
+        B, V, R = self.B, np.diag(self.V), self.problem.outputs
+        if self.outputs is not None:
+            B, R = B @ self.outputs.T, self.outputs @ R
+            V = np.einsum("ok,kl,ol->o", self.outputs, self.V, self.outputs, optimize=True)
+        errors = np.empty((len(coef), len(R)))
+        for row, W in enumerate(coef @ R.T):  # (m', p)
+            errors[row] = V - np.einsum("fo,fo->o", W, 2.0 * B - self.C @ W)
+        return np.maximum(errors, ROUNDING * V)
 
 
 def make_folds(
@@ -232,4 +255,13 @@ def fold_errors(fold: Fold, members: Sequence[Member], alphas: Array, options: S
     errors = np.empty((len(members), len(alphas)))
     for member, path in member_paths(fold.problem, members, alphas, options):
         errors[index[member]] = fold.error(path) / fold.weight
+    return errors
+
+
+def fold_target_errors(fold: Fold, members: Sequence[Member], alphas: Array, options: SolverOptions) -> Array:
+    """Mean held-out squared error of every member, alpha and target, (members, alphas, p)."""
+    index = {member: row for row, member in enumerate(members)}
+    errors = np.empty((len(members), len(alphas), fold.problem.n_outputs))
+    for member, path in member_paths(fold.problem, members, alphas, options):
+        errors[index[member]] = fold.target_errors(path) / fold.weight
     return errors

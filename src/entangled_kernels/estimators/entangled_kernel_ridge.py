@@ -15,7 +15,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from ..kernels import KrausKernel
 from ..moments import Moments
-from ..posterior import Posterior, fit_posterior
+from ..posterior import Posterior, TargetPosteriors, fit_posterior, fit_target_posteriors
 from ..reduction import Problem, compress_rows, reduce_moments
 from ..ridge import KernelRidgeFactor
 from ..solvers import SOLVERS, Progress, SolverOptions, solve
@@ -76,9 +76,11 @@ class EntangledKernelRidge(
     target_alpha : float, default=0.1
         Ridge of the fit whose shape the closed form takes on, in units of the mean eigenvalue of the
         features' second moments. The iterative solvers do not use it.
-    alpha : float, default=1.0
-        Ridge penalty, positive. The learned kernel is scaled so that the trace of its training Gram matrix is
-        the plain kernel's; so alpha means what it means in `sklearn.kernel_ridge.KernelRidge`.
+    alpha : float or array-like of shape (p,), default=1.0
+        Ridge penalty, positive; one for each target is possible where the kernel treats them alike, with
+        ``prediction="partial_trace"`` or ``shrinkage=1``. The learned kernel is scaled so that the trace of
+        its training Gram matrix is the plain kernel's; so alpha means what it means in
+        `sklearn.kernel_ridge.KernelRidge`.
     prediction : {"entangled", "partial_trace"}, default="entangled"
         Predict with the operator-valued kernel, or with the one scalar kernel that its partial trace over the
         outputs gives (the paper's EKL and ptrEKL).
@@ -189,7 +191,7 @@ class EntangledKernelRidge(
         alignment_mix: float = 0.5,
         shrinkage: float = 0.25,
         target_alpha: float = 0.1,
-        alpha: float = 1.0,
+        alpha: Any = 1.0,
         prediction: str = "entangled",
         init: str = "identity",
         max_iter: int = 200,
@@ -292,14 +294,34 @@ class EntangledKernelRidge(
         self._fit_ridge()
 
     def _fit_ridge(self) -> None:
-        problem, alpha = self._problem, float(self.alpha)
-        coef = self._ridge_factor().coefficients(alpha)[0]
-        self._alpha, self._reduced_coef = alpha, coef
+        problem, factor = self._problem, self._ridge_factor()
+        self._alpha = self._resolved_alpha(factor)
         self.__dict__.pop("_posterior", None)
-        self.coef_ = problem.expand_coef(coef)
+        if np.ndim(self._alpha) == 0:
+            coef, targets = factor.coefficients(self._alpha)[0], problem.targets
+            self._reduced_coef = coef
+            self.coef_ = problem.expand_coef(coef)
+        else:
+            coef = factor.target_coefficients(np.asarray(self._alpha))  # (m', p)
+            targets = problem.targets @ problem.outputs.T
+            self.coef_ = coef.T @ problem.features.T
         self.intercept_ = problem.mean_y - self.coef_ @ problem.mean_phi
-        energy = np.vdot(coef, problem.targets - problem.scale[:, None] * coef) / alpha
+        energy = np.sum(coef * (targets - problem.scale[:, None] * coef) / self._alpha)
         self.rkhs_norm_ = float(np.sqrt(max(energy, 0.0)))
+
+    def _resolved_alpha(self, factor: KernelRidgeFactor) -> float | Array:
+        """One alpha, or one for each target where that is possible."""
+        if np.ndim(self.alpha) == 0:
+            return float(self.alpha)
+        alphas, p = np.asarray(self.alpha, dtype=np.float64), self._problem.n_outputs
+        if alphas.shape != (p,):
+            raise ValueError(f"alpha must be a number or {p} numbers, one a target; got shape {alphas.shape}")
+        if factor.X.shape[2] > 0:
+            raise ValueError(
+                "alpha must be one number where the kernel ties the targets together; use "
+                "prediction='partial_trace' or shrinkage=1 for one alpha a target"
+            )
+        return alphas
 
     def _ridge_factor(self) -> KernelRidgeFactor:
         kernel = self._kernel
@@ -308,8 +330,10 @@ class EntangledKernelRidge(
         return KernelRidgeFactor(self._problem, kernel)
 
     @cached_property
-    def _posterior(self) -> Posterior:
-        return fit_posterior(self._ridge_factor(), self._alpha, self._reduced_coef)
+    def _posterior(self) -> Posterior | TargetPosteriors:
+        if np.ndim(self._alpha) > 0:
+            return fit_target_posteriors(self._ridge_factor(), np.asarray(self._alpha))
+        return fit_posterior(self._ridge_factor(), float(self._alpha), self._reduced_coef)
 
     def __getstate__(self) -> dict[str, Any]:
         # The posterior is larger than the model, and made again when it is asked for.
@@ -429,7 +453,8 @@ class EntangledKernelRidge(
         check_fraction("alignment_mix", self.alignment_mix)
         check_fraction("shrinkage", self.shrinkage)
         check_positive("target_alpha", self.target_alpha, zero_allowed=True)
-        check_positive("alpha", self.alpha)
+        for alpha in [self.alpha] if np.ndim(self.alpha) == 0 else np.asarray(self.alpha).reshape(-1):
+            check_positive("alpha", alpha)
         check_positive("tol", self.tol, zero_allowed=True)
         check_integer("max_iter", self.max_iter, low=1)
         check_rank(self.rank)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import warnings
 from copy import copy
+from dataclasses import dataclass
 from numbers import Integral
 from typing import Any, Self
 
@@ -12,15 +13,29 @@ import numpy as np
 from joblib import Parallel, delayed
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator, MultiOutputMixin, RegressorMixin, clone
+from sklearn.exceptions import NotFittedError
 from sklearn.model_selection import RepeatedKFold, check_cv
-from sklearn.utils import _safe_indexing, check_random_state
+from sklearn.preprocessing import StandardScaler
+from sklearn.utils import _safe_indexing, check_random_state, get_tags, indexable
 from sklearn.utils.validation import check_is_fitted
 
-from ..selection import CHECKPOINTS, Member, Split, fold_errors, make_folds, member_paths
+from ..choice import bootstrap_weights, choose, one_standard_error
+from ..selection import (
+    CHECKPOINTS,
+    Fold,
+    Member,
+    Split,
+    fold_errors,
+    fold_target_errors,
+    make_folds,
+    member_paths,
+)
 from ..solvers import SOLVERS, SolverOptions
 from .entangled_kernel_ridge import PREDICTIONS, EntangledKernelRidge
+from .evidence_features import EvidenceFeatures
 from .parameters import (
     check_choice,
+    check_flag,
     check_fraction,
     check_integer,
     check_positive,
@@ -37,16 +52,28 @@ SCORINGS = ("nmse", "mse")
 SELECTIONS = ("best", "one_se", "average")
 FIT_FEATURES = ("auto", "fold", "all")
 
+DELEGATED = ("n_features_in_", "feature_names_in_", "target_names_", "feature_map_", "n_iter_")
 MEMBER_PARAMETERS = ("solver", "alignment_mix", "shrinkage", "target_alpha", "rank", "prediction")
 
 # In units of tr(C) / n, the mean eigenvalue of the Gram matrix of one output.
 RELATIVE_ALPHAS = np.logspace(-8, 3, 34)
 # With this many rows or fewer, folds are repeated until there are so many, and feature maps fitted in each.
 SMALL, FOLDS_WHEN_SMALL = 500, 20
-# Errors that differ by no more than this share of the least are alike.
-TIE = 1e-4
-# A candidate whose error is this share above the least has 1/e of its weight in an average.
-TEMPERATURE = 0.02
+
+
+@dataclass(frozen=True, eq=False)
+class _Search:
+    """What was tried with one feature map.
+
+    ``errors`` (splits, members, alphas) are weighted means over targets; ``target_errors`` (splits, members,
+    alphas, p) are those of each target, where every target may have an alpha of its own.
+    """
+
+    alphas: Array
+    errors: Array
+    target_errors: Array | None
+    output_weights: Array
+    n_repeats: float
 
 
 class EntangledKernelRidgeCV(TargetsMixin, RegressorMixin, MultiOutputMixin, BaseEstimator):
@@ -57,10 +84,13 @@ class EntangledKernelRidgeCV(TargetsMixin, RegressorMixin, MultiOutputMixin, Bas
 
     Parameters
     ----------
-    feature_map : transformer, None, or list of these, default=None
-        Features phi(x), as in `EntangledKernelRidge`. From a list the best is chosen.
+    feature_map : "auto", transformer, None, or list of the last two, default="auto"
+        Features phi(x), as in `EntangledKernelRidge`. From a list the best is chosen. ``"auto"`` chooses
+        between the standardised columns and `EvidenceFeatures`, a Gaussian plus linear kernel tuned by
+        marginal likelihood.
     alphas : array-like or None, default=None
-        Ridge penalties to try. None takes 34 values over eleven decades about the scale of the features.
+        Ridge penalties to try. None takes 34 values over eleven decades about the scale of the features, and
+        the noise that a feature map has found, its ``noise_``.
     alignment_mixes, shrinkages, target_alphas, predictions, ranks : sequences
         Values to try of the parameters of `EntangledKernelRidge`. Combinations that give the same kernel are
         tried once: ``shrinkage=1`` is kernel ridge whatever the rest, and for the closed form without a rank
@@ -71,13 +101,19 @@ class EntangledKernelRidgeCV(TargetsMixin, RegressorMixin, MultiOutputMixin, Bas
         An int asks for shuffled folds; of up to 500 rows they are repeated until there are 20.
     scoring : {"nmse", "mse"}, default="nmse"
         Mean over outputs of the squared error, divided by the variance of the output or not. Lower is better.
-    selection : {"best", "one_se", "average"}, default="best"
-        Keep the best candidate; the one with the largest shrinkage and alpha within one standard error of it;
-        or the average of all candidates of the best feature map, weighted by their errors. An average of
-        coefficients is a coefficient matrix, so predicting costs the same.
+    selection : {"average", "best", "one_se"}, default="average"
+        ``"average"``: the mean of candidates of the best feature map, each weighted by how often it is the
+        best when the splits get random weights (`entangled_kernels.choice.bootstrap_weights`). An average
+        of coefficients is a coefficient matrix, so predicting costs the same. ``"best"``: the candidate with
+        the least error. ``"one_se"``: the one with the largest shrinkage and alpha within a standard error.
+    alpha_per_target : bool, default=False
+        Choose an alpha for every target, among kernels that treat targets alike: kernel ridge and the
+        partial-trace predictions. Keeps splits x members x alphas x targets numbers.
+    refit : bool, default=True
+        Fit the chosen candidate on all rows. Without it there is nothing to predict with.
     fit_features : {"auto", "fold", "all"}, default="auto"
         Fit feature maps anew in every fold, or once on all rows. ``"auto"`` does the first for up to 500
-        rows, where it is cheap and matters most.
+        rows, where it is cheap and matters most, and for maps that need the targets.
     fit_intercept : bool, default=True
     init, max_iter, tol : as in `EntangledKernelRidge`
     n_jobs : int or None, default=None
@@ -90,16 +126,17 @@ class EntangledKernelRidgeCV(TargetsMixin, RegressorMixin, MultiOutputMixin, Bas
     best_estimator_ : EntangledKernelRidge
         The chosen candidate, fitted on all rows.
     best_params_ : dict
-        Its parameters, the feature map's place in the list among them when there is one.
+        Its parameters, the feature map's place among those tried with them when there are several.
     best_score_ : float
-        Its cross-validated error; lower is better.
+        Its cross-validated error; lower is better. It is the least of many, so somewhat too good.
     cv_results_ : dict of ndarray
         One entry per candidate: ``param_*``, ``mean_test_score``, ``std_test_score`` and
         ``split{i}_test_score``; ready for `pandas.DataFrame`.
     coef_, intercept_ : ndarray of shape (p, m) and (p,)
         Those of the best estimator, or averages.
     average_weights_ : ndarray of shape (number of members, number of alphas)
-        With ``selection="average"``, in the order of ``cv_results_``.
+        With ``selection="average"``, in the order of ``cv_results_``; with ``alpha_per_target`` there is one
+        more axis, of targets.
     n_splits_ : int
     feature_map_ : transformer or None
     n_iter_, n_features_in_, feature_names_in_, target_names_ : as in `EntangledKernelRidge`
@@ -116,12 +153,12 @@ class EntangledKernelRidgeCV(TargetsMixin, RegressorMixin, MultiOutputMixin, Bas
     >>> X, Y = load_linnerud(return_X_y=True)
     >>> model = EntangledKernelRidgeCV(random_state=0).fit(X, Y)
     >>> sorted(model.best_params_)
-    ['alignment_mix', 'alpha', 'prediction', 'rank', 'shrinkage', 'solver', 'target_alpha']
+    ['alignment_mix', 'alpha', 'feature_map', 'prediction', 'rank', 'shrinkage', 'solver', 'target_alpha']
     """
 
     def __init__(
         self,
-        feature_map: Any = None,
+        feature_map: Any = "auto",
         *,
         alphas: ArrayLike | None = None,
         alignment_mixes: Any = (0.0, 0.5, 1.0),
@@ -132,7 +169,9 @@ class EntangledKernelRidgeCV(TargetsMixin, RegressorMixin, MultiOutputMixin, Bas
         ranks: Any = (None,),
         cv: Any = 5,
         scoring: str = "nmse",
-        selection: str = "best",
+        selection: str = "average",
+        alpha_per_target: bool = False,
+        refit: bool = True,
         fit_features: str = "auto",
         fit_intercept: bool = True,
         init: str = "identity",
@@ -152,6 +191,8 @@ class EntangledKernelRidgeCV(TargetsMixin, RegressorMixin, MultiOutputMixin, Bas
         self.cv = cv
         self.scoring = scoring
         self.selection = selection
+        self.alpha_per_target = alpha_per_target
+        self.refit = refit
         self.fit_features = fit_features
         self.fit_intercept = fit_intercept
         self.init = init
@@ -176,36 +217,58 @@ class EntangledKernelRidgeCV(TargetsMixin, RegressorMixin, MultiOutputMixin, Bas
         self
         """
         self._check_parameters()
-        maps = list(self.feature_map) if isinstance(self.feature_map, list | tuple) else [self.feature_map]
-        members = self._members()
+        (X,) = indexable(X)
+        maps, members = self._feature_maps(), self._members()
         searches = [self._search(feature_map, members, X, y, sample_weight, groups) for feature_map in maps]
-        scores = [errors.mean(axis=0) for errors, _ in searches]
-        best_map = int(np.argmin([score.min() for score in scores]))
+        choices = [self._choose(search, members) for search in searches]
+        best_map = int(np.argmin([score for _, _, score in choices]))
+        row, alpha, self.best_score_ = choices[best_map]
         self._store_results(members, searches)
-        errors, alphas = searches[best_map]
-        row, column = self._choose(errors, members, alphas)
-        self.best_score_ = float(scores[best_map][row, column])
-        self._warn_of_ends(column, alphas)
-        chosen = _parameters(members[row]) | {"alpha": float(alphas[column])}
+        self._warn_of_ends(alpha, searches[best_map].alphas)
+        chosen = _parameters(members[row]) | {"alpha": alpha}
         self.best_params_ = chosen | ({"feature_map": best_map} if len(maps) > 1 else {})
+        if not self.refit:
+            self._forget_fit()
+            return self
         self.best_estimator_ = self._estimator(maps[best_map]).set_params(**chosen)
         self.best_estimator_.fit(X, y, sample_weight)
         self._predictor = self.best_estimator_
         if self.selection == "average":
-            self._predictor = self._average(scores[best_map], members, alphas)
+            self._predictor = self._average(searches[best_map], members)
         self.coef_, self.intercept_ = self._predictor.coef_, self._predictor.intercept_
-        for name in ("n_features_in_", "feature_names_in_", "target_names_", "feature_map_", "n_iter_"):
+        for name in DELEGATED:
             if hasattr(self.best_estimator_, name):
                 setattr(self, name, getattr(self.best_estimator_, name))
         return self
+
+    def _forget_fit(self) -> None:
+        """Drop what an earlier fit left, so that nothing predicts with it."""
+        for name in (*DELEGATED, "best_estimator_", "_predictor", "coef_", "intercept_", "average_weights_"):
+            self.__dict__.pop(name, None)
 
     def predict(self, X: Any, return_std: bool = False, return_cov: bool = False) -> Any:
         """Predict as `EntangledKernelRidge.predict` does.
 
         With ``selection="average"`` the uncertainty is that of the best candidate alone.
         """
+        if hasattr(self, "best_params_") and not hasattr(self, "coef_"):
+            raise NotFittedError("there is nothing to predict with, because refit was False; set refit=True")
         check_is_fitted(self, "coef_")
         return self._predictor.predict(X, return_std=return_std, return_cov=return_cov)
+
+    def _feature_maps(self) -> list[Any]:
+        """The maps to choose from."""
+        if isinstance(self.feature_map, str) and self.feature_map == "auto":
+            return [StandardScaler(), EvidenceFeatures(random_state=self.random_state)]
+        if isinstance(self.feature_map, str):
+            raise ValueError(
+                f"feature_map must be 'auto', None, a transformer or a list of the last two, got "
+                f"{self.feature_map!r}"
+            )
+        maps = list(self.feature_map) if isinstance(self.feature_map, list | tuple) else [self.feature_map]
+        if not maps:
+            raise ValueError("feature_map must hold at least one feature map, got an empty list")
+        return maps
 
     def _check_parameters(self) -> None:
         check_choice("solver", self.solver, SOLVERS)
@@ -213,6 +276,8 @@ class EntangledKernelRidgeCV(TargetsMixin, RegressorMixin, MultiOutputMixin, Bas
         check_choice("selection", self.selection, SELECTIONS)
         check_choice("fit_features", self.fit_features, FIT_FEATURES)
         check_integer("max_iter", self.max_iter, low=1)
+        check_flag("alpha_per_target", self.alpha_per_target)
+        check_flag("refit", self.refit)
         for value in _grid("alignment_mixes", self.alignment_mixes):
             check_fraction("alignment_mixes", value)
         for value in _grid("shrinkages", self.shrinkages):
@@ -242,6 +307,8 @@ class EntangledKernelRidgeCV(TargetsMixin, RegressorMixin, MultiOutputMixin, Bas
                 mix, prediction = 0.0, "partial_trace"
             if rank is not None and not isinstance(rank, float):
                 rank = int(rank)
+            if self.alpha_per_target and prediction != "partial_trace":
+                continue
             settings = (float(mix), float(shrinkage), float(target_alpha), rank, prediction, n_steps)
             members[Member(self.solver, *settings)] = None
         return list(members)
@@ -268,25 +335,40 @@ class EntangledKernelRidgeCV(TargetsMixin, RegressorMixin, MultiOutputMixin, Bas
 
     def _search(
         self, feature_map: Any, members: list[Member], X: Any, y: Any, sample_weight: Any, groups: Any
-    ) -> tuple[Array, Array]:
-        """Held-out errors (splits, members, alphas) with one feature map, and the alphas."""
+    ) -> _Search:
+        """Held-out errors of all candidates with one feature map."""
         estimator = self._estimator(feature_map)
         estimator._check_parameters()
         Phi, Y, weight = estimator._take_rows(X, y, sample_weight)
         for rank in self.ranks:
             resolve_rank(rank, Phi.shape[1], Y.shape[1], Phi.shape[1] * Y.shape[1])
         splits = self._splits(X, Y, groups)
-        alphas, output_weights = self._alphas(Phi, weight), self._output_weights(Y, weight)
-        search = (output_weights, members, alphas, self._options())
+        noise = getattr(estimator.feature_map_, "noise_", None)
+        alphas, output_weights = self._alphas(Phi, weight, noise), self._output_weights(Y, weight)
+        task = (members, alphas, self._options(), bool(self.alpha_per_target))
         parallel = Parallel(n_jobs=self.n_jobs)
-        anew = self.fit_features == "fold" or (self.fit_features == "auto" and len(Y) <= SMALL)
-        if feature_map is None or not anew:
+        if feature_map is None or not self._fitted_in_folds(feature_map, len(Y)):
             folds = make_folds(Phi, Y, weight, splits, output_weights, centred=self.fit_intercept)
-            errors = parallel(delayed(fold_errors)(fold, *search[1:]) for fold in folds)
+            errors = parallel(delayed(_errors)(fold, *task) for fold in folds)
         else:
+            # The search of every fold starts from what all rows gave.
+            if isinstance(estimator.feature_map_, EvidenceFeatures):
+                estimator.set_params(feature_map=estimator.feature_map_.warm_start())
             own = delayed(_errors_with_own_features)
-            errors = parallel(own(estimator, X, Y, weight, split, *search) for split in splits)
-        return np.stack(list(errors)), alphas
+            errors = parallel(own(estimator, X, Y, weight, split, output_weights, task) for split in splits)
+        means, targets = zip(*errors, strict=True)
+        return _Search(
+            alphas=alphas,
+            errors=np.stack(means),
+            target_errors=np.stack(targets) if self.alpha_per_target else None,
+            output_weights=output_weights,
+            n_repeats=max(1.0, sum(len(test) for _, test in splits) / len(Y)),
+        )
+
+    def _fitted_in_folds(self, feature_map: Any, n_rows: int) -> bool:
+        if self.fit_features != "auto":
+            return self.fit_features == "fold"
+        return n_rows <= SMALL or _sees_targets(feature_map)
 
     def _options(self) -> SolverOptions:
         seed = check_random_state(self.random_state).randint(np.iinfo(np.int32).max)
@@ -307,56 +389,88 @@ class EntangledKernelRidgeCV(TargetsMixin, RegressorMixin, MultiOutputMixin, Bas
         self.n_splits_ = len(splits)
         return splits
 
-    def _alphas(self, Phi: Array, weight: Array | None) -> Array:
+    def _alphas(self, Phi: Array, weight: Array | None, noise: float | None) -> Array:
         if self.alphas is not None:
             return np.asarray(self.alphas, dtype=np.float64)
         w = np.ones(len(Phi)) if weight is None else weight
         centre = w @ Phi / w.sum() if self.fit_intercept else 0.0
         scale = float(w @ np.sum((Phi - centre) ** 2, axis=1)) / float(w.sum())
-        return RELATIVE_ALPHAS * (scale if scale > 0.0 else 1.0)
+        alphas = RELATIVE_ALPHAS * (scale if scale > 0.0 else 1.0)
+        return alphas if noise is None else np.sort(np.append(alphas, noise))
 
     def _output_weights(self, Y: Array, weight: Array | None) -> Array:
         """Weights of the squared errors of the outputs in the score; none for an output that is constant."""
         if self.scoring == "mse":
             return np.full(Y.shape[1], 1.0 / Y.shape[1])
-        variance = np.cov(Y, rowvar=False, ddof=0, aweights=weight).reshape(Y.shape[1], -1).diagonal()
-        varies = variance > 0.0
+        mean = np.average(Y, axis=0, weights=weight)
+        variance = np.average((Y - mean) ** 2, axis=0, weights=weight)
+        varies = variance > (10.0 * np.finfo(float).eps * mean) ** 2
         share = 1.0 / max(1, int(varies.sum()))
         return np.where(varies, share / np.where(varies, variance, 1.0), 0.0)
 
-    def _choose(self, errors: Array, members: list[Member], alphas: Array) -> tuple[int, int]:
-        """Row and column of the candidate to keep, from errors (splits, members, alphas).
+    def _choose(self, search: _Search, members: list[Member]) -> tuple[int, float | Array, float]:
+        """Place of the member to keep, its alpha or alphas, and its error.
 
         Of candidates that are as good as the best, to four digits or within a standard error, the one with
         the largest shrinkage, then the largest alpha.
         """
-        mean = errors.mean(axis=0)
-        row, column = np.unravel_index(mean.argmin(), mean.shape)
-        allowance = TIE * mean[row, column]
-        if self.selection == "one_se":
-            allowance = errors[:, row, column].std(ddof=1) / np.sqrt(len(errors))
-        candidates = np.argwhere(mean <= mean[row, column] + allowance)
-        best = max(candidates, key=lambda place: (members[place[0]].shrinkage, alphas[place[1]], -place[0]))
-        return int(best[0]), int(best[1])
+        order = _preference(members, search.alphas)
+        if search.target_errors is None:
+            errors = search.errors.reshape(len(search.errors), -1)
+            place = order[self._choose_one(errors[:, order])]
+            row, column = np.unravel_index(place, search.errors.shape[1:])
+            return int(row), float(search.alphas[column]), float(errors[:, place].mean())
+        # Every member with the best alpha for every target.
+        least = search.target_errors.mean(axis=0).min(axis=1) @ search.output_weights  # (members,)
+        rows = np.unique(order // len(search.alphas), return_index=True)
+        by_preference = rows[0][np.argsort(rows[1])]
+        row = int(by_preference[choose(least[None, by_preference])])
+        falling = np.argsort(-search.alphas)
+        errors = np.take(search.target_errors[:, row], falling, axis=1)  # (splits, alphas, p)
+        targets = range(len(search.output_weights))
+        columns = [falling[self._choose_one(errors[..., target])] for target in targets]
+        mean = search.target_errors[:, row].mean(axis=0)[columns, targets]
+        return row, search.alphas[columns], float(mean @ search.output_weights)
 
-    def _average(self, mean: Array, members: list[Member], alphas: Array) -> EntangledKernelRidge:
+    def _choose_one(self, errors: Array) -> int:
+        return choose(errors, one_standard_error(errors) if self.selection == "one_se" else None)
+
+    def _average(self, search: _Search, members: list[Member]) -> EntangledKernelRidge:
         """The best estimator with its coefficients replaced by the weighted mean over all candidates."""
-        best = self.best_estimator_
-        problem = best._problem
-        weights = np.exp(-(mean - mean.min()) / (TEMPERATURE * max(mean.min(), np.finfo(float).tiny)))
-        weights /= weights.sum()
+        weights = self._weights(search, members)  # (members, alphas) or (members, alphas, p)
         self.average_weights_ = weights
-        coef = np.zeros_like(problem.targets)
-        for member, path in member_paths(problem, members, alphas, self._options()):
-            coef += np.tensordot(weights[members.index(member)], path, axes=1)
-        averaged: EntangledKernelRidge = copy(best)
-        averaged.coef_ = problem.expand_coef(coef)
+        problem = self.best_estimator_._problem
+        used = [member for member, own in zip(members, weights, strict=True) if own.any()]
+        paths = member_paths(problem, used, search.alphas, self._options())
+        averaged: EntangledKernelRidge = copy(self.best_estimator_)
+        if search.target_errors is None:
+            coef = sum(np.tensordot(weights[members.index(member)], path, axes=1) for member, path in paths)
+            averaged.coef_ = problem.expand_coef(np.asarray(coef))
+        else:
+            total = np.zeros((len(problem.scale), problem.n_outputs))
+            for member, path in paths:
+                for own, coef in zip(weights[members.index(member)], path, strict=True):
+                    places = np.flatnonzero(own)
+                    total[:, places] += own[places] * (coef @ problem.outputs[places].T)
+            averaged.coef_ = total.T @ problem.features.T
         averaged.intercept_ = problem.mean_y - averaged.coef_ @ problem.mean_phi
         return averaged
 
-    def _store_results(self, members: list[Member], searches: list[tuple[Array, Array]]) -> None:
+    def _weights(self, search: _Search, members: list[Member]) -> Array:
+        """Weights of the candidates in the average."""
+        order = _preference(members, search.alphas)
+        tables = search.errors[..., None] if search.target_errors is None else search.target_errors
+        weights: Array = np.zeros((len(order), tables.shape[3]))
+        for target in range(tables.shape[3]):
+            errors = tables[..., target].reshape(len(tables), -1)[:, order]
+            weights[order, target] = bootstrap_weights(errors, search.n_repeats)
+        weights = weights.reshape(tables.shape[1:])
+        return weights[..., 0] if search.target_errors is None else weights
+
+    def _store_results(self, members: list[Member], searches: list[_Search]) -> None:
         columns: dict[str, list[Any]] = {}
-        for place, (errors, alphas) in enumerate(searches):
+        for place, search in enumerate(searches):
+            errors, alphas = search.errors, search.alphas
             for (row, member), (column, alpha) in itertools.product(enumerate(members), enumerate(alphas)):
                 entry = {f"param_{name}": value for name, value in _parameters(member).items()}
                 entry |= {"param_alpha": float(alpha), "param_feature_map": place}
@@ -368,15 +482,14 @@ class EntangledKernelRidgeCV(TargetsMixin, RegressorMixin, MultiOutputMixin, Bas
         mixed = {"param_rank": object}
         self.cv_results_ = {name: np.array(column, dtype=mixed.get(name)) for name, column in columns.items()}
 
-    def _warn_of_ends(self, column: int, alphas: Array) -> None:
-        ends = {int(alphas.argmin()): "smallest", int(alphas.argmax()): "largest"}
-        if len(alphas) > 1 and column in ends:
-            warnings.warn(
-                f"the {ends[column]} of the alphas was chosen, {alphas[column]:.3g}; a wider grid may do "
-                f"better",
-                UserWarning,
-                stacklevel=3,
-            )
+    def _warn_of_ends(self, chosen: float | Array, alphas: Array) -> None:
+        for end, name in ((alphas.min(), "smallest"), (alphas.max(), "largest")):
+            if len(alphas) > 1 and np.any(chosen == end):
+                warnings.warn(
+                    f"the {name} of the alphas was chosen, {end:.3g}; a wider grid may do better",
+                    UserWarning,
+                    stacklevel=3,
+                )
 
 
 def _grid(name: str, values: Any) -> list[Any]:
@@ -395,6 +508,30 @@ def _parameters(member: Member) -> dict[str, Any]:
     return parameters if member.n_steps is None else parameters | {"max_iter": member.n_steps}
 
 
+def _preference(members: list[Member], alphas: Array) -> NDArray[np.intp]:
+    """Places of all candidates, members times alphas, the largest shrinkage and then alpha first."""
+    shrinkage = np.repeat([member.shrinkage for member in members], len(alphas))
+    return np.lexsort(
+        (np.repeat(np.arange(len(members)), len(alphas)), -np.tile(alphas, len(members)), -shrinkage)
+    )
+
+
+def _sees_targets(feature_map: Any) -> bool:
+    """Whether a transformer, or a step of a pipeline, cannot be fitted without the targets."""
+    steps = getattr(feature_map, "steps", None)
+    if steps is not None:
+        return any(_sees_targets(step) for _, step in steps)
+    return hasattr(feature_map, "__sklearn_tags__") and bool(get_tags(feature_map).target_tags.required)
+
+
+def _errors(
+    fold: Fold, members: list[Member], alphas: Array, options: SolverOptions, per_target: bool
+) -> tuple[Array, Array | None]:
+    """Errors of all candidates (members, alphas) on one split, and those of every target when asked for."""
+    errors = fold_errors(fold, members, alphas, options)
+    return errors, fold_target_errors(fold, members, alphas, options) if per_target else None
+
+
 def _errors_with_own_features(
     estimator: EntangledKernelRidge,
     X: Any,
@@ -402,11 +539,9 @@ def _errors_with_own_features(
     weight: Array | None,
     split: Split,
     output_weights: Array,
-    members: list[Member],
-    alphas: Array,
-    options: SolverOptions,
-) -> Array:
-    """Errors (members, alphas) of one split, with the feature map fitted on its training rows."""
+    task: tuple[list[Member], Array, SolverOptions, bool],
+) -> tuple[Array, Array | None]:
+    """Errors on one split, with the feature map fitted on its training rows."""
     train, test = split
     own = clone(estimator)
     train_weight = None if weight is None else weight[train]
@@ -414,14 +549,6 @@ def _errors_with_own_features(
     Phi = np.vstack([Phi_train, own._features(_safe_indexing(X, test))])
     order = np.concatenate([train, test])
     stacked = (np.arange(len(train)), np.arange(len(train), len(order)))
-    fold = next(
-        make_folds(
-            Phi,
-            Y[order],
-            None if weight is None else weight[order],
-            [stacked],
-            output_weights,
-            centred=estimator.fit_intercept,
-        )
-    )
-    return fold_errors(fold, members, alphas, options)
+    rows = (Phi, Y[order], None if weight is None else weight[order])
+    fold = next(make_folds(*rows, [stacked], output_weights, centred=estimator.fit_intercept))
+    return _errors(fold, *task)

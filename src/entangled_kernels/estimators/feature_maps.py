@@ -11,7 +11,7 @@ from sklearn.base import clone
 from sklearn.utils import Tags, check_array, get_tags
 from sklearn.utils.validation import has_fit_parameter, validate_data
 
-__all__ = ["FeatureMapMixin"]
+__all__ = ["FeatureMapMixin", "check_numbers"]
 
 Array = NDArray[np.float64]
 
@@ -37,7 +37,7 @@ class FeatureMapMixin:
     def _fit_features(self, X: Any, targets: Array, sample_weight: ArrayLike | None) -> Any:
         if self.feature_map is None:
             self.feature_map_ = None
-            _check_numbers(X)
+            check_numbers(X)
             return validate_data(self, X, dtype=[np.float64, np.float32], ensure_min_samples=2)
         _check_table(X)
         validate_data(self, X, skip_check_array=True)
@@ -77,7 +77,7 @@ def _check_table(X: Any) -> None:
         check_array(X, dtype=None, ensure_all_finite=False)
 
 
-def _check_numbers(X: Any) -> None:
+def check_numbers(X: Any) -> None:
     """Name the columns of a data frame that hold text; scikit-learn's own error names a value."""
     if not hasattr(X, "columns"):
         return

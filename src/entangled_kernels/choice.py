@@ -1,0 +1,63 @@
+"""Choosing among candidates by their held-out errors."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+__all__ = ["bootstrap_weights", "choose", "one_standard_error"]
+
+Array = NDArray[np.float64]
+
+# Errors that differ by no more than this share of the least are alike.
+TIE = 1e-4
+DRAWS = 500
+
+
+def choose(errors: Array, allowance: float | None = None) -> int:
+    """The first candidate whose mean error is the least, or above it by no more than the allowance.
+
+    Parameters
+    ----------
+    errors : ndarray of shape (splits, candidates)
+        The candidates that are preferred among equals come first.
+    allowance : float, optional
+        None counts errors that agree to four digits as equal.
+    """
+    mean = errors.mean(axis=0)
+    least = mean.min()
+    return int(np.argmax(mean <= least + (TIE * least if allowance is None else allowance)))
+
+
+def one_standard_error(errors: Array) -> float:
+    """Standard error of the mean error of the best candidate, from errors (splits, candidates)."""
+    best = errors[:, errors.mean(axis=0).argmin()]
+    return float(best.std(ddof=1) / np.sqrt(len(best))) if len(best) > 1 else 0.0
+
+
+def bootstrap_weights(errors: Array, n_repeats: float = 1.0) -> Array:
+    """How often each candidate is the best, over random weights of the splits.
+
+    Parameters
+    ----------
+    errors : ndarray of shape (splits, candidates)
+        The candidates that are preferred among equals come first.
+    n_repeats : float, default=1.0
+        How often a row is held out; the splits are worth that many times fewer independent ones.
+
+    Returns
+    -------
+    weights : ndarray of shape (candidates,)
+        They add up to one.
+
+    Notes
+    -----
+    The Bayesian bootstrap (Rubin, 1981): weights of the splits are drawn from a Dirichlet distribution, and
+    the candidate with the least weighted error is counted. Where the errors cannot tell candidates apart,
+    many share the weight; where one is clearly best, it gets all. The draws are the same in every call.
+    """
+    rng = np.random.default_rng(0)
+    draws = rng.gamma(1.0 / n_repeats, size=(DRAWS, len(errors)))
+    draws /= np.maximum(draws.sum(axis=1, keepdims=True), np.finfo(float).tiny)
+    winners = (draws @ errors).argmin(axis=1)
+    return np.bincount(winners, minlength=errors.shape[1]) / DRAWS

@@ -1,0 +1,164 @@
+"""Features of a kernel that is tuned to the targets by marginal likelihood."""
+
+from __future__ import annotations
+
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.linalg import eigh
+from sklearn.base import BaseEstimator, TransformerMixin, clone
+from sklearn.gaussian_process.kernels import RBF, ConstantKernel, DotProduct
+from sklearn.metrics.pairwise import euclidean_distances
+from sklearn.utils import Tags, check_random_state
+from sklearn.utils.validation import check_is_fitted, validate_data
+
+from ..evidence import tune_kernel
+from .feature_maps import check_numbers
+from .parameters import check_integer, check_positive, check_weights
+
+__all__ = ["EvidenceFeatures"]
+
+Array = NDArray[np.float64]
+
+# Factors by which the width may leave the median distance.
+WIDTHS = (0.05, 50.0)
+
+
+class EvidenceFeatures(TransformerMixin, BaseEstimator):
+    """Nystroem features of a Gaussian-process kernel whose hyper-parameters are chosen by evidence.
+
+    Columns are standardised. The default kernel is a Gaussian one plus a linear one; their weights, the width
+    and the noise maximise the marginal likelihood of the targets, with all outputs sharing them.
+
+    Parameters
+    ----------
+    kernel : scikit-learn kernel or None, default=None
+        Where the search starts, in standardised columns, without noise. None is
+        ``ConstantKernel() * RBF(median distance) + ConstantKernel() * DotProduct(0)``.
+    noise : float, default=0.1
+        Where the search for the noise starts, in units of the variance of a target.
+    n_components : int, default=300
+        Rows that the features are built on. With as many as there are training rows they are exact.
+    max_rows : int, default=300
+        Rows, drawn at random, that the marginal likelihood is taken of; the time grows with their cube.
+    random_state : int, RandomState or None, default=None
+
+    Attributes
+    ----------
+    kernel_ : scikit-learn kernel
+    noise_ : float
+        Variance of the noise, in units of the variance of a target: the ridge penalty that goes with it.
+    log_marginal_likelihood_ : float
+        Per output, of standardised targets.
+    components_ : ndarray of shape (number of components, d)
+        The rows, standardised.
+    mean_, scale_ : ndarray of shape (d,)
+    n_features_in_, feature_names_in_
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_linnerud
+    >>> from entangled_kernels import EvidenceFeatures
+    >>> X, Y = load_linnerud(return_X_y=True)
+    >>> EvidenceFeatures(random_state=0).fit(X, Y).transform(X).shape[0]
+    20
+    """
+
+    def __init__(
+        self,
+        kernel: Any = None,
+        *,
+        noise: float = 0.1,
+        n_components: int = 300,
+        max_rows: int = 300,
+        random_state: Any = None,
+    ) -> None:
+        self.kernel = kernel
+        self.noise = noise
+        self.n_components = n_components
+        self.max_rows = max_rows
+        self.random_state = random_state
+
+    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
+        """Tune the kernel to the targets and choose the rows that carry the features.
+
+        Parameters
+        ----------
+        X : array-like of shape (n, d)
+        y : array-like of shape (n,) or (n, p)
+        sample_weight : array-like of shape (n,), optional
+        """
+        check_positive("noise", self.noise)
+        check_integer("n_components", self.n_components, low=1)
+        check_integer("max_rows", self.max_rows, low=2)
+        check_numbers(X)
+        X, y = validate_data(self, X, y, dtype=np.float64, multi_output=True, y_numeric=True)
+        Y, weight = y.reshape(len(y), -1).astype(np.float64), check_weights(sample_weight, len(y))
+        if weight is not None:
+            X, Y, weight = X[weight > 0.0], Y[weight > 0.0], weight[weight > 0.0]
+        self.mean_, self.scale_ = _mean_and_scale(X, weight)
+        Z = (X - self.mean_) / self.scale_
+        centre, unit = _mean_and_scale(Y, weight)
+        rng = check_random_state(self.random_state)
+        rows = _some_rows(len(Z), int(self.max_rows), rng)
+        start = _default_kernel(Z[rows]) if self.kernel is None else clone(self.kernel)
+        targets = (Y[rows] - centre) / unit
+        found = tune_kernel(
+            start, Z[rows], targets, None if weight is None else weight[rows], noise=float(self.noise)
+        )
+        self.kernel_, self.noise_ = found.kernel, found.noise
+        self.log_marginal_likelihood_ = found.log_likelihood
+        # Distinct and in order, so that repeated rows change nothing.
+        distinct = np.unique(X, axis=0)
+        distinct = distinct[_some_rows(len(distinct), int(self.n_components), rng)]
+        self.components_ = (distinct - self.mean_) / self.scale_
+        self._whitener = _inverse_root(self.kernel_(self.components_))
+        return self
+
+    def transform(self, X: Any) -> Array:
+        """Features of rows, (n, number of features); their inner products approximate the kernel."""
+        check_is_fitted(self)
+        X = validate_data(self, X, reset=False, dtype=np.float64)
+        Z = (X - self.mean_) / self.scale_
+        return np.asarray(self.kernel_(Z, self.components_) @ self._whitener)
+
+    def warm_start(self) -> EvidenceFeatures:
+        """New features, not fitted, whose search starts from what was found here."""
+        check_is_fitted(self)
+        start: EvidenceFeatures = clone(self)
+        return start.set_params(kernel=self.kernel_, noise=self.noise_)  # type: ignore[no-any-return]
+
+    def __sklearn_tags__(self) -> Tags:
+        tags = super().__sklearn_tags__()
+        tags.target_tags.required = True
+        tags.target_tags.multi_output = True
+        return tags
+
+
+def _mean_and_scale(X: Array, weight: Array | None) -> tuple[Array, Array]:
+    """Weighted mean and standard deviation of columns, one where a column is constant."""
+    mean = np.average(X, axis=0, weights=weight)
+    scale = np.sqrt(np.average((X - mean) ** 2, axis=0, weights=weight))
+    rounding = 10.0 * np.finfo(float).eps * np.abs(mean)
+    return mean, np.where(scale > rounding, scale, 1.0)
+
+
+def _some_rows(n: int, limit: int, rng: np.random.RandomState) -> NDArray[np.intp]:
+    return np.arange(n) if n <= limit else np.sort(rng.choice(n, limit, replace=False))
+
+
+def _inverse_root(K: Array) -> Array:
+    """K^-1/2, pseudo-inverse where K has no full rank."""
+    values, vectors = eigh(K)
+    keep = values > len(values) * np.finfo(float).eps * max(values[-1], np.finfo(float).tiny)
+    return np.asarray((vectors[:, keep] / np.sqrt(values[keep])) @ vectors[:, keep].T)
+
+
+def _default_kernel(Z: Array) -> Any:
+    distances = euclidean_distances(np.unique(Z, axis=0))
+    apart = distances[distances > 0.0]
+    median = float(np.median(apart)) if apart.size else 1.0
+    width = RBF(median, (WIDTHS[0] * median, WIDTHS[1] * median))
+    slope = ConstantKernel(0.5 / Z.shape[1], (1e-6, 1e2)) * DotProduct(0.0, "fixed")
+    return ConstantKernel(0.5, (1e-5, 1e3)) * width + slope

@@ -1,0 +1,72 @@
+import numpy as np
+import pandas as pd
+import pytest
+from sklearn.gaussian_process.kernels import RBF
+from sklearn.utils.estimator_checks import parametrize_with_checks
+
+from entangled_kernels import EntangledKernelRidge, EvidenceFeatures
+
+
+@parametrize_with_checks([EvidenceFeatures(random_state=0)])
+def test_scikit_learn_contract(estimator, check):
+    check(estimator)
+
+
+@pytest.fixture
+def rows(rng):
+    X = rng.normal(size=(40, 3)) * [1.0, 100.0, 1e-3] + [0.0, 50.0, 7.0]
+    Z = (X - X.mean(axis=0)) / X.std(axis=0)
+    return X, np.column_stack([np.sin(Z[:, 0]), Z[:, 1] + 0.1 * Z[:, 2] ** 2])
+
+
+def test_features_are_exact_where_all_rows_carry_them(rows):
+    X, Y = rows
+    features = EvidenceFeatures().fit(X, Y)
+    Phi, Z = features.transform(X), (X - features.mean_) / features.scale_
+    np.testing.assert_allclose(Phi @ Phi.T, features.kernel_(Z), atol=1e-8)
+    few = EvidenceFeatures(n_components=10, max_rows=20, random_state=0).fit(X, Y)
+    assert few.transform(X).shape == (40, 10)
+    assert few.components_.shape == (10, 3)
+
+
+def test_ridge_on_them_is_the_process_mean(rows):
+    """With the noise found as alpha, and no intercept, kernel ridge is the Gaussian process."""
+    X, Y = rows
+    Y = (Y - Y.mean(axis=0)) / Y.std(axis=0)
+    features = EvidenceFeatures().fit(X, Y)
+    model = EntangledKernelRidge(features, shrinkage=1.0, alpha=features.noise_, fit_intercept=False)
+    Z = (X - features.mean_) / features.scale_
+    K = features.kernel_(Z)
+    expected = K @ np.linalg.solve(K + features.noise_ * np.eye(40), Y)
+    np.testing.assert_allclose(model.fit(X, Y).predict(X), expected, atol=1e-7)
+
+
+def test_warm_start_goes_on_from_what_was_found(rows):
+    X, Y = rows
+    first = EvidenceFeatures(random_state=0).fit(X, Y)
+    again = first.warm_start()
+    assert again.noise == first.noise_
+    assert again.kernel == first.kernel_
+    assert again.fit(X, Y).log_marginal_likelihood_ >= first.log_marginal_likelihood_ - 1e-6
+
+
+def test_own_kernel_and_constant_columns(rows):
+    X, Y = rows
+    X[:, 1] = 4.0
+    Y = np.column_stack([Y, np.full(40, 2.0)])
+    features = EvidenceFeatures(RBF(1.0), random_state=0).fit(X, Y)
+    assert isinstance(features.kernel_, RBF)
+    assert np.isfinite(features.transform(X)).all()
+
+
+def test_bad_input(rows):
+    X, Y = rows
+    with pytest.raises(ValueError, match="got text in 'b'"):
+        EvidenceFeatures().fit(pd.DataFrame({"a": [1.0, 2.0], "b": ["x", "y"]}), [1.0, 2.0])
+    for settings, message in (
+        ({"noise": 0.0}, "noise must be a positive number, got 0.0"),
+        ({"n_components": 0}, "n_components must be a whole number of at least 1, got 0"),
+        ({"max_rows": 1}, "max_rows must be a whole number of at least 2, got 1"),
+    ):
+        with pytest.raises(ValueError, match=message):
+            EvidenceFeatures(**settings).fit(X, Y)
