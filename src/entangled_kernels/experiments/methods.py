@@ -26,7 +26,7 @@ METHODS = {
     "OKL": "output kernel learning: one relation between outputs, learned with the model",
     "EKL": "entangled kernel learning, predicting with the operator-valued kernel",
     "ptrEKL": "entangled kernel learning, predicting with the scalar kernel of its partial trace",
-    "selected": "EntangledKernelRidgeCV over all of the above but output kernel learning",
+    "selected": "EntangledKernelRidgeCV as it comes: base kernel, learned kernel and alpha all selected",
     "PLS": "partial least squares, number of components selected",
     "extra-trees": "200 extremely randomised trees",
 }
@@ -93,7 +93,7 @@ def fit_methods(
     for method in plan.methods:
         if plan.protocol == "paper" and method in PREDICTIONS:
             continue
-        inputs = method == "extra-trees"
+        inputs = method in ("selected", "extra-trees")
         start = perf_counter()
         model = _estimator(plan, method, Phi, folds, seed).fit(X if inputs else Phi, Y)
         yield Fitted(method, model.predict, inputs, perf_counter() - start)
@@ -107,10 +107,10 @@ def _fit_published(plan: Plan, Phi: Array, Y: Array, folds: Sequence[Split], see
     if not names:
         return
     few = min(EARLY_STEPS, plan.ascent.n_steps)
-    careful = {"init": "identity", "early": True, "n_steps": few, "shrinkages": SHRINKAGES}
+    published = replace(plan.ascent, rank=plan.rank)
     starts = {
-        "": replace(plan.ascent, rank=plan.rank, **careful),
-        ", random start": replace(plan.ascent, rank=plan.rank),
+        "": replace(published, init="identity", early=True, n_steps=few, shrinkages=SHRINKAGES),
+        ", random start": published,
     }
     for suffix, ascent in starts.items():
         start = perf_counter()
@@ -131,10 +131,13 @@ def _estimator(plan: Plan, method: str, Phi: Array, folds: Sequence[Split], seed
         return GridSearchCV(PLSRegression(scale=False), grid, cv=folds, scoring="neg_mean_squared_error")
     if method == "extra-trees":
         return ExtraTreesRegressor(200, random_state=seed)
-    settings: dict[str, Any] = {"alphas": None if fair else LAMBDAS, "cv": folds, "fit_intercept": fair}
+    if method == "selected":
+        return EntangledKernelRidgeCV(cv=folds, random_state=seed)
+    settings: dict[str, Any] = {"feature_map": None, "cv": folds, "selection": "best", "random_state": seed}
+    settings |= {"alphas": None if fair else LAMBDAS, "fit_intercept": fair}
     if method == "KRR":
         settings |= {"shrinkages": (1.0,)}
-    elif method != "selected":
+    else:
         settings |= {"predictions": (PREDICTIONS[method],)}
         settings |= {} if plan.rank is None else {"ranks": (plan.rank,)} | FEW
-    return EntangledKernelRidgeCV(feature_map=None, random_state=seed, **settings)
+    return EntangledKernelRidgeCV(**settings)
