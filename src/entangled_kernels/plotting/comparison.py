@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
+from .classes import shortened
 from .display import Display, house_style, legend_entry, whole_figure
 from .panels import make_panels, panel_title, place_legend
 from .series import METRICS, SETTINGS, Series, mean_interval, series_of
@@ -133,7 +134,7 @@ class ComparisonDisplay(Display):
                 panel.set_title(panel_title(self.facet, value, self.title))
             axes[0].set_ylabel(METRICS.get(self.metric, self.metric))
             if ax is None and self.facet is not None and self.title:
-                axes[0].figure.suptitle(self.title, fontsize=11, fontweight="bold", x=0.01, ha="left")
+                axes[0].figure.suptitle(self.title, fontsize=11, fontweight="bold")
             handles = self._legend(chosen)
             if any(self._reference_in_sight(panel) for panel in axes):
                 dots = {"color": DOTS["color"], "marker": "", "line": DOTS["linestyle"]}
@@ -153,7 +154,7 @@ class ComparisonDisplay(Display):
             shift = step * (rank - (len(curves) - 1) / 2)
             _draw_series(ax, series, chosen[series.name], place, shift, joined=numeric)
         if in_a_row:
-            ax.set_xticks(range(len(settings)), [str(setting) for setting in settings])
+            ax.set_xticks(range(len(settings)), [shortened(str(setting), 14) for setting in settings])
             ax.set_xlim(-0.5, len(settings) - 0.5)
         ax.set_xlabel(SETTINGS.get(self.x, self.x))
         means = np.concatenate([series.centre for series in curves])

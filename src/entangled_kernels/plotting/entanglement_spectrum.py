@@ -123,5 +123,6 @@ class EntanglementSpectrumDisplay(Display):
         ax.set_xlabel("value" + rest)
         ax.set_ylabel(r"share of $\|D\|_F^2$")
         integer_ticks(ax)
+        ax.set_xlim(0.2, max(len(shown), 4) + 0.8)
         ax.set_ylim(0, min(1.15, 1.25 * shares[0]))
         ax.grid(axis="y")

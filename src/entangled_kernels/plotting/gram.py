@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Self
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from .classes import class_labels, output_names
+from .classes import class_labels, output_names, shortened
 from .display import Display, fitted_estimator, house_style, new_figure, whole_figure
 from .style import GREY, INK
 
@@ -23,8 +23,8 @@ __all__ = ["GramDisplay"]
 Array = NDArray[np.float64]
 
 # Up to so many samples have lines between them, blocks up to so many outputs have numbers in their cells
-# and names at their sides.
-SEPARATED, NUMBERED, NAMED = 20, 6, 12
+# and names, of so many letters, at their sides.
+SEPARATED, NUMBERED, NAMED, LETTERS = 20, 6, 12, 12
 
 COLORBAR: dict[str, Any] = {"location": "bottom", "shrink": 0.6, "aspect": 40, "pad": 0.01, "extend": "both"}
 
@@ -45,7 +45,7 @@ class GramDisplay(Display):
         Names of the outputs.
     zoom : "auto", None or sequence of (i, j)
         Pairs of samples whose blocks are enlarged. ``"auto"`` takes one within the first class, one between
-        it and the last, and one within the last.
+        it and the last, and one within the last; none where there is a single output.
     title : str, default="Block Gram matrix of the learned kernel"
 
     Attributes
@@ -81,7 +81,7 @@ class GramDisplay(Display):
         if self.labels is not None and self.labels.shape != (n,):
             raise ValueError(f"labels must have shape ({n},), one per sample, got {self.labels.shape}")
         self.names = output_names(names, self.n_outputs)
-        self.zoom = _pairs(zoom, n, self.labels)
+        self.zoom = _pairs(zoom, n, self.n_outputs, self.labels)
         self.title = title
 
     @classmethod
@@ -173,8 +173,6 @@ class GramDisplay(Display):
             for row, pair in enumerate(self.zoom):
                 axes.append(figure.add_subplot(grid[row, 1]))
                 self._draw_block(axes[-1], pair, "abcdefghijklmnopqrstuvwxyz"[row % 26], limit)
-                if pair is self.zoom[-1]:
-                    axes[-1].set_xlabel("output")
                 _connect(ax, axes[-1], pair, self.n_outputs)
         self.axes_ = np.array(axes, dtype=object)
         self.figure_ = whole_figure(figure)
@@ -184,21 +182,22 @@ class GramDisplay(Display):
         p, n = self.n_outputs, len(self.gram) // self.n_outputs
         for side in ("top", "right"):
             ax.spines[side].set_visible(True)
+        each = f" ({p} outputs each)" if p > 1 else ""
         if self.labels is None:
             starts = np.arange(n + 1)
             ticks = [str(sample) for sample in range(n)]
-            ax.set_xlabel(f"sample ({p} outputs each)")
+            ax.set_xlabel(f"sample{each}")
             shown = n <= SEPARATED
         else:
             changes = np.flatnonzero(self.labels[1:] != self.labels[:-1]) + 1
             starts = np.concatenate([[0], changes, [n]])
-            ticks = [str(self.labels[start]) for start in starts[:-1]]
-            ax.set_xlabel(f"class of the sample ({p} outputs each)")
+            ticks = [shortened(str(self.labels[start]), LETTERS) for start in starts[:-1]]
+            ax.set_xlabel(f"class of the sample{each}")
             shown = True
         if not shown:
             ax.set_xticks([])
             ax.set_yticks([])
-            ax.set_xlabel(f"{n} samples ({p} outputs each)")
+            ax.set_xlabel(f"{n} samples{each}")
             return
         for edge in starts[1:-1] * p - 0.5:
             ax.axhline(edge, color=INK, linewidth=0.8)
@@ -209,6 +208,7 @@ class GramDisplay(Display):
         ax.tick_params(length=0)
 
     def _draw_block(self, ax: Axes, pair: tuple[int, int], letter: str, limit: float) -> None:
+        last = pair is self.zoom[-1]
         p, (i, j) = self.n_outputs, pair
         block = self.gram[i * p : (i + 1) * p, j * p : (j + 1) * p]
         ax.imshow(block, cmap="RdBu_r", vmin=-limit, vmax=limit, interpolation="nearest")
@@ -218,14 +218,17 @@ class GramDisplay(Display):
         ax.tick_params(length=0, labelsize=7.5)
         ax.set_title(f"{letter}  {self._pair_name(pair)}", fontsize=8.5, fontweight="normal")
         if p <= NAMED:
-            turned = max(len(name) for name in self.names) > 2
-            ax.set_xticks(range(p), self.names, rotation=90 if turned else 0)
+            names = [shortened(name, LETTERS) for name in self.names]
+            turned = max(len(name) for name in names) > 2
+            ax.set_xticks(range(p), names if last else [""] * p, rotation=90 if turned else 0)
             # On the far side, where no lines from the matrix end.
-            ax.set_yticks(range(p), self.names)
+            ax.set_yticks(range(p), names)
             ax.yaxis.tick_right()
         else:
             ax.set_xticks([])
             ax.set_yticks([])
+        if last:
+            ax.set_xlabel("output")
         if p <= NUMBERED:
             for (row, column), value in np.ndenumerate(block):
                 dark = abs(value) > 0.6 * limit
@@ -264,12 +267,14 @@ def _as_matrix(gram: ArrayLike, n_outputs: int | None) -> tuple[Array, int]:
     return G, int(n_outputs)
 
 
-def _pairs(zoom: Any, n: int, labels: NDArray[Any] | None) -> list[tuple[int, int]]:
+def _pairs(zoom: Any, n: int, p: int, labels: NDArray[Any] | None) -> list[tuple[int, int]]:
     if zoom is None:
         return []
     if isinstance(zoom, str):
         if zoom != "auto":
             raise ValueError(f"zoom must be 'auto', None or pairs of samples, got {zoom!r}")
+        if p == 1:
+            return []
         first, last = _middles(n, labels)
         return list(dict.fromkeys([(first, first), (first, last), (last, last)]))
     pairs = [(int(i), int(j)) for i, j in zoom]

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Self
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from .classes import one_per_class, output_names
+from .classes import one_per_class, output_names, shortened
 from .display import Display, fitted_estimator, house_style, legend_entry, new_figure, whole_figure
 from .style import BLUE, GREY, PALE
 
@@ -23,6 +23,7 @@ __all__ = ["ProjectionDisplay"]
 Array = NDArray[np.float64]
 
 TITLE = "Samples projected by the learned kernel, one panel for each task"
+LETTERS = 22
 OWN = BLUE
 TRAIN: dict[str, Any] = {"marker": "o", "s": 34, "edgecolors": "white", "linewidths": 0.6}
 TEST: dict[str, Any] = {"marker": "^", "s": 26, "edgecolors": "white", "linewidths": 0.5}
@@ -159,7 +160,7 @@ class ProjectionDisplay(Display):
                 if task % columns == 0:
                     ax.set_ylabel(f"Kraus operator {self.coordinates[1] + 1}")
             if self.title:
-                figure.suptitle(self.title, fontsize=11, fontweight="bold", x=0.01, ha="left")
+                figure.suptitle(self.title, fontsize=11, fontweight="bold")
             self._draw_legend(figure)
         self.axes_ = np.array(axes, dtype=object)
         self.figure_ = whole_figure(figure)
@@ -181,7 +182,7 @@ class ProjectionDisplay(Display):
                 scale: dict[str, Any] = {"cmap": "cividis", "vmin": both.min(), "vmax": both.max()}
                 points = ax.scatter(Z[:, 0], Z[:, 1], c=values, zorder=2, **scale, **look)
             ax.figure.colorbar(points, ax=ax, shrink=0.8, label="target")
-        ax.set_title(self.names[task])
+        ax.set_title(shortened(self.names[task], LETTERS))
         ax.margins(0.08)
         ax.tick_params(labelsize=7.5)
         ax.locator_params(nbins=4)

@@ -122,14 +122,22 @@ class RunningTimeDisplay(Display):
                 panel.set_title(panel_title(self.facet, value, self.title))
                 panel.set_xlabel(SETTINGS.get(self.x, self.x))
                 panel.grid(axis="y")
-                panel.legend(loc="upper left", fontsize=7.5 if len(axes) > 1 else 8.5)
-            _make_room(axes, max(len(curves) for curves in self.panels.values()), shared=ax is None)
+            self._draw_legends(axes, own=ax is None)
             axes[0].set_ylabel(METRICS.get(self.metric, self.metric))
             if ax is None and self.facet is not None and self.title:
-                axes[0].figure.suptitle(self.title, fontsize=11, fontweight="bold", x=0.01, ha="left")
+                axes[0].figure.suptitle(self.title, fontsize=11, fontweight="bold")
             place_legend(axes, self._legend(), own=ax is None)
         self.axes_, self.ax_, self.figure_ = axes, axes[0], whole_figure(axes[0])
         return self
+
+    def _draw_legends(self, axes: NDArray[np.object_], *, own: bool) -> None:
+        """Beside a single panel of our own, else within the panels and above their curves."""
+        if own and len(axes) == 1:
+            axes[0].legend(loc="upper left", bbox_to_anchor=(1.01, 1.0))
+            return
+        for ax in axes:
+            ax.legend(loc="upper left", fontsize=7.5)
+        _make_room(axes, max(len(curves) for curves in self.panels.values()), shared=own)
 
     def _legend(self) -> list[Any]:
         curves = [series for curves in self.panels.values() for series in curves]
@@ -158,7 +166,8 @@ def fitted_slope(x: Sequence[float], y: Array) -> float:
 
 
 def _draw_series(ax: Axes, series: Series, look: Look, slope: float, x: str) -> None:
-    label = series.name if np.isnan(slope) else f"{series.name}  ~ ${x}^{{{slope:.1f}}}$"
+    growth = f"$\\propto {x}^{{{slope:.1f}}}$" if len(x) == 1 else f"power {slope:.1f}"
+    label = series.name if np.isnan(slope) else f"{series.name}  {growth}"
     ax.errorbar(
         series.x,
         series.centre,

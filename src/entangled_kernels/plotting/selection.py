@@ -27,7 +27,6 @@ STAR: dict[str, Any] = {
     "markersize": 14,
     "linestyle": "none",
 }
-ABOVE: dict[str, Any] = {"loc": "lower right", "bbox_to_anchor": (1.0, 1.0), "borderaxespad": 0.2}
 SCORINGS = {"nmse": "cross-validated nMSE", "mse": "cross-validated mean squared error"}
 
 
@@ -122,7 +121,7 @@ class SelectionDisplay(Display):
             )
             for alpha, shrinkage in self.chosen:
                 row = int(np.abs(self.shrinkages - shrinkage).argmin())
-                ax.plot(np.log10(alpha), row, label="chosen", **STAR)
+                ax.plot(np.log10(alpha), row, **STAR)
             bar = whole_figure(ax).colorbar(image, ax=ax, extend="max" if cut < largest else "neither")
             bar.set_label(SCORINGS.get(self.scoring, self.scoring))
             bar.outline.set_visible(False)
@@ -132,9 +131,7 @@ class SelectionDisplay(Display):
             ax.set_xlabel("alpha (ridge penalty)")
             integer_ticks(ax)
             ax.xaxis.set_major_formatter(lambda value, _: f"$10^{{{value:g}}}$")
-            ax.set_title("Least error over alpha and shrinkage")
-            if self.chosen:
-                ax.legend(*(part[:1] for part in ax.get_legend_handles_labels()), **ABOVE)
+            ax.set_title("Least error over alpha and shrinkage" + (" (☆ chosen)" if self.chosen else ""))
         self.ax_, self.figure_ = ax, whole_figure(ax)
         return self
 

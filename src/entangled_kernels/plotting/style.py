@@ -16,7 +16,6 @@ RC: dict[Any, Any] = {
     "font.family": "sans-serif",
     "axes.titlesize": 10.0,
     "axes.titleweight": "bold",
-    "axes.titlelocation": "left",
     "axes.labelsize": 9.0,
     "axes.labelcolor": INK,
     "axes.edgecolor": GREY,

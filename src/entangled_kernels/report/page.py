@@ -57,7 +57,7 @@ class Report:
         self.title, self.lead, self.footer = title, lead, footer
         self._parts: list[str] = []
         self._sections: dict[str, str] = {}
-        self._numbers = {"Table": 0, "Figure": 0, "Commands": 0}
+        self._numbers = {"Table": 0, "Figure": 0, "Code": 0}
 
     def section(self, heading: str) -> None:
         """Begin a section; what follows belongs to it."""
@@ -88,10 +88,9 @@ class Report:
         )
         self._parts.append(f'<dl class="facts">\n{pairs}\n</dl>')
 
-    def code(self, code: str, label: str = "Commands") -> None:
-        """Add commands or code to copy; ``label`` names them for screen readers."""
-        number = self._next("Commands")
-        name = escape(label if number == 1 else f"{label} ({number})", quote=True)
+    def code(self, code: str) -> None:
+        """Add commands or code to copy."""
+        name = f"Code {self._next('Code')}"
         self._parts.append(
             f'<pre role="region" aria-label="{name}" tabindex="0"><code>{escape(code.strip())}</code></pre>'
         )
