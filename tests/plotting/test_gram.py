@@ -123,3 +123,11 @@ def test_errors_of_from_estimator(model, digits):
         GramDisplay.from_estimator(model, X, labels, order="random")
     with pytest.raises(ValueError, match="order must hold places of samples from 0 to 14"):
         GramDisplay.from_estimator(model, X, labels, order=[15])
+
+
+def test_numbers_in_blocks_have_two_figures_and_zeros_no_sign():
+    block = np.array([[50.0, -0.01], [-7.4, 0.0]])
+    texts = [text.get_text() for text in GramDisplay(block, 2).plot().axes_[1].texts]
+    assert texts == ["50", "0", "\N{MINUS SIGN}7", "0"]
+    texts = [text.get_text() for text in GramDisplay(block / 100, 2).plot().axes_[1].texts]
+    assert texts == [".50", ".00", "\N{MINUS SIGN}.07", ".00"]
