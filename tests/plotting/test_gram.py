@@ -1,6 +1,10 @@
 import numpy as np
+import pandas as pd
 import pytest
+from sklearn.preprocessing import StandardScaler
 
+from entangled_kernels import EntangledKernelRidge, OperatorValuedKernelRidge
+from entangled_kernels.kernels import KrausKernel, SeparableKernel
 from entangled_kernels.plotting import GramDisplay
 from entangled_kernels.results import Results
 
@@ -62,6 +66,26 @@ def test_an_order_of_ones_own(model, digits):
 def test_few_samples_have_lines_between_them_and_many_have_none():
     assert lines(GramDisplay(np.eye(6), 2, zoom=None).plot().axes_[0]) == [1.5, 3.5]
     assert lines(GramDisplay(np.eye(100), 2, zoom=None).plot().axes_[0]) == []
+
+
+def test_data_frames_reach_the_feature_map_with_their_names(make_rows):
+    X, Y = make_rows(12, 3, 2)
+    frame = pd.DataFrame(X, columns=["a", "b", "c"])
+    model = EntangledKernelRidge(StandardScaler()).fit(frame, pd.DataFrame(Y, columns=["y", "z"]))
+    display = GramDisplay.from_estimator(model, frame)
+    np.testing.assert_allclose(
+        display.gram,
+        KrausKernel(model.kraus_, metric=model.metric_)(StandardScaler().fit_transform(X)).to_dense(),
+        atol=1e-10,
+    )
+    assert display.names == ["y", "z"]
+
+
+def test_kernels_that_were_not_learned(make_rows):
+    X, Y = make_rows(6, 3, 2)
+    kernel = SeparableKernel("rbf", np.array([[2.0, 1.0], [1.0, 2.0]]))
+    model = OperatorValuedKernelRidge(kernel).fit(X, Y)
+    np.testing.assert_allclose(GramDisplay.from_estimator(model, X).gram, kernel(X).to_dense())
 
 
 def test_automatic_zoom_takes_both_ends():
