@@ -154,4 +154,4 @@ def test_numbers_in_blocks_have_two_figures_and_zeros_no_sign():
     texts = [text.get_text() for text in GramDisplay(block, 2).plot().axes_[1].texts]
     assert texts == ["50", "0", "\N{MINUS SIGN}7", "0"]
     texts = [text.get_text() for text in GramDisplay(block / 100, 2).plot().axes_[1].texts]
-    assert texts == [".50", ".00", "\N{MINUS SIGN}.07", ".00"]
+    assert texts == [".50", "0", "\N{MINUS SIGN}.07", "0"]

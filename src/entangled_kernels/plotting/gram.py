@@ -325,8 +325,9 @@ def _limit(G: Array) -> float:
 def _short(value: float, limit: float) -> str:
     """Two figures, without the zero before the point."""
     digits = max(0, 1 - int(np.floor(np.log10(limit))))
-    # A zero has no sign.
-    text = f"{round(value, digits) + 0.0:.{digits}f}".replace("-", "\N{MINUS SIGN}")
+    if round(value, digits) == 0:
+        return "0"
+    text = f"{value:.{digits}f}".replace("-", "\N{MINUS SIGN}")
     return text.replace("0.", ".", 1) if abs(value) < 1 else text
 
 
