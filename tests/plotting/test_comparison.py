@@ -79,3 +79,25 @@ def test_errors_name_the_argument(results):
         ComparisonDisplay.from_results(results, level=95)
     with pytest.raises(ValueError, match="ax must hold 2 axes, one for each panel, got 1"):
         ComparisonDisplay.from_results(results, facet="task", ax=Figure().add_subplot())
+
+
+def test_axis_is_made_for_the_means_and_never_shows_negative_errors():
+    records = [{"method": "a", "n": n, "nmse": e} for n, e in [(5, 0.2), (5, 0.9), (10, 0.4), (10, 0.5)]]
+    display = ComparisonDisplay.from_results(Results("x", "X", records))
+    series = display.panels[None][0]
+    low, high = display.ax_.get_ylim()
+    assert series.low.min() < -1  # two splits: the interval is longer than anything worth seeing
+    assert 0 <= low < series.centre.min()
+    assert series.centre.max() < high < series.high.max()
+
+
+def test_panels_share_their_scale(results):
+    display = ComparisonDisplay.from_results(results, facet="task")
+    assert len({ax.get_ylim() for ax in display.axes_}) == 1
+
+
+@pytest.mark.parametrize("value", [0.0, 0.5])
+def test_one_lonely_value_can_be_drawn(value):
+    results = Results("x", "X", [{"method": "a", "n": 5, "nmse": value}])
+    low, high = ComparisonDisplay.from_results(results).ax_.get_ylim()
+    assert low <= value < high

@@ -1,6 +1,10 @@
 import numpy as np
+import pandas as pd
 import pytest
+from sklearn.preprocessing import StandardScaler
 
+from entangled_kernels import EntangledKernelRidge, OperatorValuedKernelRidge
+from entangled_kernels.kernels import KrausKernel, SeparableKernel
 from entangled_kernels.plotting import GramDisplay
 from entangled_kernels.results import Results
 
@@ -64,6 +68,26 @@ def test_few_samples_have_lines_between_them_and_many_have_none():
     assert lines(GramDisplay(np.eye(100), 2, zoom=None).plot().axes_[0]) == []
 
 
+def test_data_frames_reach_the_feature_map_with_their_names(make_rows):
+    X, Y = make_rows(12, 3, 2)
+    frame = pd.DataFrame(X, columns=["a", "b", "c"])
+    model = EntangledKernelRidge(StandardScaler()).fit(frame, pd.DataFrame(Y, columns=["y", "z"]))
+    display = GramDisplay.from_estimator(model, frame)
+    np.testing.assert_allclose(
+        display.gram,
+        KrausKernel(model.kraus_, metric=model.metric_)(StandardScaler().fit_transform(X)).to_dense(),
+        atol=1e-10,
+    )
+    assert display.names == ["y", "z"]
+
+
+def test_kernels_that_were_not_learned(make_rows):
+    X, Y = make_rows(6, 3, 2)
+    kernel = SeparableKernel("rbf", np.array([[2.0, 1.0], [1.0, 2.0]]))
+    model = OperatorValuedKernelRidge(kernel).fit(X, Y)
+    np.testing.assert_allclose(GramDisplay.from_estimator(model, X).gram, kernel(X).to_dense())
+
+
 def test_automatic_zoom_takes_both_ends():
     display = GramDisplay(np.eye(12), 2, labels=list("aaabbb"))
     assert display.zoom == [(1, 1), (1, 4), (4, 4)]
@@ -123,3 +147,11 @@ def test_errors_of_from_estimator(model, digits):
         GramDisplay.from_estimator(model, X, labels, order="random")
     with pytest.raises(ValueError, match="order must hold places of samples from 0 to 14"):
         GramDisplay.from_estimator(model, X, labels, order=[15])
+
+
+def test_numbers_in_blocks_have_two_figures_and_zeros_no_sign():
+    block = np.array([[50.0, -0.01], [-7.4, 0.0]])
+    texts = [text.get_text() for text in GramDisplay(block, 2).plot().axes_[1].texts]
+    assert texts == ["50", "0", "\N{MINUS SIGN}7", "0"]
+    texts = [text.get_text() for text in GramDisplay(block / 100, 2).plot().axes_[1].texts]
+    assert texts == [".50", "0", "\N{MINUS SIGN}.07", "0"]

@@ -94,5 +94,14 @@ def test_errors_name_the_argument(options, message):
         Table(**({"columns": ["a", "b"], "rows": [["x", 1.0]]} | options))
 
 
+def test_long_cells_are_wrapped():
+    rows = rows_of(
+        Table(["name", "what"], [["x" * 40, "short"], ["short", "word " * 10]]).html("Table 1", "caption")
+    )
+    assert '<th scope="row" class="long">xxx' in rows[0]
+    assert '<td class="long">word' in rows[1]
+    assert rows[0].count("long") == rows[1].count("long") == 1
+
+
 def test_a_table_without_rows_is_a_table():
     assert "<tbody>" in Table(["a"], []).html("Table 1", "Nothing yet")

@@ -28,6 +28,8 @@ SIDE_BY_SIDE = 6
 WIDE = 30.0
 # Share of the distance between settings over which methods are spread.
 DODGE = 0.4
+# Metrics that may be negative.
+SIGNED = ("ni",)
 # Where the simplest predictor stands, drawn as a line when it is in sight.
 REFERENCES = {"nmse": (1.0, "predicting the mean"), "ni": (0.0, "no better than kernel ridge")}
 
@@ -135,10 +137,8 @@ class ComparisonDisplay(Display):
             axes[0].set_ylabel(METRICS.get(self.metric, self.metric))
             if ax is None and self.facet is not None and self.title:
                 axes[0].figure.suptitle(self.title, fontsize=11, fontweight="bold")
-            handles = self._legend(chosen)
-            if any(self._reference_in_sight(panel) for panel in axes):
-                dots = {"color": DOTS["color"], "marker": "", "line": DOTS["linestyle"]}
-                handles.append(legend_entry(REFERENCES[self.metric][1], **dots))
+            self._set_scale(axes)
+            handles = self._legend(chosen) + self._draw_reference(axes)
             place_legend(axes, handles, own=ax is None)
         self.axes_, self.ax_, self.figure_ = axes, axes[0], whole_figure(axes[0])
         return self
@@ -157,16 +157,42 @@ class ComparisonDisplay(Display):
             ax.set_xticks(range(len(settings)), [shortened(str(setting), 14) for setting in settings])
             ax.set_xlim(-0.5, len(settings) - 0.5)
         ax.set_xlabel(SETTINGS.get(self.x, self.x))
-        means = np.concatenate([series.centre for series in curves])
-        if means.min() > 0 and means.max() > WIDE * means.min():
-            ax.set_yscale("log")
         ax.grid(axis="y")
-        if self._reference_in_sight(ax):
-            ax.axhline(REFERENCES[self.metric][0], **DOTS)
 
-    def _reference_in_sight(self, ax: Axes) -> bool:
-        low, high = ax.get_ylim()
-        return self.metric in REFERENCES and low <= REFERENCES[self.metric][0] <= high
+    def _set_scale(self, axes: NDArray[np.object_]) -> None:
+        """One scale for all panels, logarithmic where the means need it, made for the means.
+
+        Intervals from two or three splits may be many times as long as the means differ, and run out of it.
+        """
+        curves = [series for curves in self.panels.values() for series in curves]
+        means = np.concatenate([[*series.centre, *series.paper.values()] for series in curves])
+        logarithmic = means.min() > 0 and means.max() > WIDE * means.min()
+        low, high = min(series.low.min() for series in curves), max(series.high.max() for series in curves)
+        if logarithmic:
+            limits = max(low, means.min() / 3) / 1.2, min(high, 3 * means.max()) * 1.2
+        else:
+            span = float(np.ptp(means)) or 0.5 * abs(float(means[0])) or 1.0
+            bottom = max(min(low, means.min()), means.min() - span)
+            top = min(max(high, means.max()), means.max() + span)
+            margin = 0.05 * max(top - bottom, span)
+            limits = bottom - margin, top + margin
+            if means.min() >= 0 and self.metric not in SIGNED:
+                limits = max(0.0, limits[0]), limits[1]
+        for ax in axes:
+            ax.set_yscale("log" if logarithmic else "linear")
+            ax.set_ylim(*limits)
+
+    def _draw_reference(self, axes: NDArray[np.object_]) -> list[Any]:
+        """A line for the simplest predictor where it is in sight, and its entry for the legend."""
+        if self.metric not in REFERENCES:
+            return []
+        value, name = REFERENCES[self.metric]
+        low, high = axes[0].get_ylim()
+        if not low <= value <= high:
+            return []
+        for ax in axes:
+            ax.axhline(value, **DOTS)
+        return [legend_entry(name, DOTS["color"], "", line=DOTS["linestyle"])]
 
     def _legend(self, chosen: dict[str, Look]) -> list[Any]:
         curves = [series for curves in self.panels.values() for series in curves]

@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING, Any, Self
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from ..kernels import KrausKernel
+from ..kernels.scalar import feature_rows
 from .classes import class_labels, output_names, shortened
 from .display import Display, fitted_estimator, house_style, new_figure, whole_figure
 from .style import GREY, INK
@@ -115,7 +117,7 @@ class GramDisplay(Display):
         figure : Figure or SubFigure, optional
         """
         estimator = fitted_estimator(model)
-        blocks = estimator.kernel_.blocks(X)  # (n, n, p, p)
+        blocks = _blocks(estimator.kernel_, X)  # (n, n, p, p)
         n, p = blocks.shape[0], blocks.shape[2]
         if names is None:
             names = getattr(estimator, "target_names_", None)
@@ -246,6 +248,14 @@ class GramDisplay(Display):
         return f"{first}, two samples" if first == second else f"{first} with {second}"
 
 
+def _blocks(kernel: Any, X: Any) -> Array:
+    """Values K(x_i, x_j) of a kernel; its feature map sees data frames as they are, names and all."""
+    if isinstance(kernel, KrausKernel):
+        Phi = feature_rows(kernel.feature_map, X)
+        return KrausKernel(kernel.kraus, metric=kernel.metric).blocks(Phi)
+    return np.asarray(kernel.blocks(X))
+
+
 def _class_name(label: Any) -> str:
     return label if isinstance(label, str) else f"class {label}"
 
@@ -315,6 +325,8 @@ def _limit(G: Array) -> float:
 def _short(value: float, limit: float) -> str:
     """Two figures, without the zero before the point."""
     digits = max(0, 1 - int(np.floor(np.log10(limit))))
+    if round(value, digits) == 0:
+        return "0"
     text = f"{value:.{digits}f}".replace("-", "\N{MINUS SIGN}")
     return text.replace("0.", ".", 1) if abs(value) < 1 else text
 

@@ -22,6 +22,9 @@ __all__ = ["RunningTimeDisplay", "fitted_slope"]
 
 Array = NDArray[np.float64]
 
+# Below so many times the least, times between powers of ten are named too.
+NARROW = 100.0
+
 
 class RunningTimeDisplay(Display):
     """Median running time of every method on logarithmic axes, its range over repeats, and its growth.
@@ -166,7 +169,8 @@ def fitted_slope(x: Sequence[float], y: Array) -> float:
 
 
 def _draw_series(ax: Axes, series: Series, look: Look, slope: float, x: str) -> None:
-    growth = f"$\\propto {x}^{{{slope:.1f}}}$" if len(x) == 1 else f"power {slope:.1f}"
+    power = f"{round(slope, 1) + 0.0:.1f}"
+    growth = f"$\\propto {x}^{{{power}}}$" if len(x) == 1 else f"power {power}"
     label = series.name if np.isnan(slope) else f"{series.name}  {growth}"
     ax.errorbar(
         series.x,
@@ -193,8 +197,15 @@ def _draw_series(ax: Axes, series: Series, look: Look, slope: float, x: str) -> 
 
 def _logarithmic(ax: Axes, curves: list[Series]) -> None:
     """Logarithmic axes, with the sizes themselves as ticks where they are few."""
+    from matplotlib.ticker import LogLocator
+
     ax.set_xscale("log")
     ax.set_yscale("log")
+    low, high = ax.get_ylim()
+    ax.yaxis.set_major_formatter(lambda value, _: f"{value:g}")
+    few = high < NARROW * low
+    ax.yaxis.set_minor_locator(LogLocator(subs=(2.0, 5.0) if few else tuple(range(2, 10))))
+    ax.yaxis.set_minor_formatter(lambda value, _: f"{value:g}" if few else "")
     sizes = sorted({size for series in curves for size in (*series.x, *series.paper)})
     if len(sizes) <= 8:
         ax.set_xticks(sizes, [f"{size:g}" for size in sizes])

@@ -26,6 +26,7 @@ STAR: dict[str, Any] = {
     "markeredgecolor": INK,
     "markersize": 14,
     "linestyle": "none",
+    "clip_on": False,
 }
 SCORINGS = {"nmse": "cross-validated nMSE", "mse": "cross-validated mean squared error"}
 

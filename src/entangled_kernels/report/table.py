@@ -10,6 +10,8 @@ from typing import Any
 
 __all__ = ["Table"]
 
+# Cells with more letters than this are wrapped.
+LONG = 28
 MINUS, NOTHING = "\N{MINUS SIGN}", "\N{EN DASH}"
 
 
@@ -83,13 +85,14 @@ class Table:
         best = self._best_places(row)
         cells = []
         for place, text in enumerate(texts):
+            wrapped = ["long"] * (len(text) > LONG)
             if place < self.row_headers:
-                cells.append(f'<th scope="row"{self._class(place)}>{escape(text)}</th>')
+                cells.append(f'<th scope="row"{self._class(place, *wrapped)}>{escape(text)}</th>')
             elif place in best:
                 star = '<span aria-hidden="true">★</span> <span class="unseen">best: </span>'
                 cells.append(f"<td{self._class(place, 'best')}>{star}{escape(text)}</td>")
             else:
-                cells.append(f"<td{self._class(place)}>{escape(text)}</td>")
+                cells.append(f"<td{self._class(place, *wrapped)}>{escape(text)}</td>")
         return f"<tr>{''.join(cells)}</tr>"
 
     def _best_places(self, row: list[Any]) -> set[int]:
