@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,6 +14,8 @@ from .moments import Moments
 __all__ = ["Alignment", "Evaluation", "Line"]
 
 Array = NDArray[np.float64]
+
+STATE = ("mix", "C", "B", "q", "g", "ones", "norms", "n_outputs")
 
 
 @dataclass(frozen=True, eq=False)
@@ -189,6 +192,13 @@ class Alignment:
         self.C, self.B, self.q, self.g, self.ones = C, B, q, g, ones
         self._traced = _Term(B, norms[0], self._apply_C)
         self._full = _Term(q.reshape(-1, 1), norms[1], self._apply_E)
+
+    def __getstate__(self) -> dict[str, Any]:
+        # Only what it is made of: the terms refer back to this object.
+        return {name: getattr(self, name) for name in STATE}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.__init__(**state)  # type: ignore[misc]
 
     @classmethod
     def from_moments(
