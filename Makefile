@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 
 .PHONY: help demo test lint format bench clean
 help:
-	@echo "make demo    fit the digits tasks and print the comparison"
+	@echo "make demo    learn the digits tasks, print the comparison, write demo-report/index.html"
 	@echo "make test    run the tests and print the coverage"
 	@echo "make lint    ruff (lint and format) and mypy"
 	@echo "make format  rewrite the sources in the house format"
@@ -15,8 +15,8 @@ help:
 $(BIN)/python:
 	$(PYTHON) -m venv $(VENV)
 
-$(VENV)/.core: pyproject.toml | $(BIN)/python
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable .
+$(VENV)/.cli: pyproject.toml | $(BIN)/python
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable ".[cli]"
 	@touch $@
 
 $(VENV)/.dev: pyproject.toml | $(BIN)/python
@@ -27,8 +27,8 @@ $(VENV)/.bench: pyproject.toml | $(BIN)/python
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable ".[bench]"
 	@touch $@
 
-demo: $(VENV)/.core
-	$(BIN)/python examples/digits.py
+demo: $(VENV)/.cli
+	$(BIN)/entangled-kernels demo --out demo-report --force
 
 test: $(VENV)/.dev
 	$(BIN)/python -m pytest --numprocesses 2 --cov --cov-fail-under=95
@@ -48,5 +48,6 @@ bench: $(VENV)/.bench
 	$(BIN)/python benchmarks/output_kernel.py
 
 clean:
-	rm -rf $(VENV) build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis .coverage benchmarks/results
+	rm -rf $(VENV) build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis .coverage benchmarks/results \
+		demo-report
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +

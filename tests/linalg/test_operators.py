@@ -133,3 +133,10 @@ def test_hadamard_needs_equal_shapes():
     rng = np.random.default_rng(0)
     with pytest.raises(ValueError, match="second has shape"):
         HadamardOperator(kronecker(rng, float, N, T_)[0], kronecker(rng, float, T_, N)[0])
+
+
+def test_low_rank_operator_without_any_rank(rng):
+    Phi = rng.normal(size=(3, 4))
+    operator = LowRankOperator(Phi, Phi, np.zeros((8, 0)), 2, np.eye(4))
+    np.testing.assert_allclose(operator.to_dense(), np.kron(Phi @ Phi.T, np.eye(2)))
+    assert operator.blocks().shape == (3, 3, 2, 2)

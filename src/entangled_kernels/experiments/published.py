@@ -37,6 +37,8 @@ class Ascent:
         Whether earlier places on the path are candidates too.
     mixes : tuple of float
         Weights of the full alignment to choose from.
+    shrinkages : tuple of float
+        Shares of the plain kernel of trace one to choose from, mixed into the learned one.
     rank : float or None
         Number of Kraus operators as a share of the full rank; None for all of it.
     """
@@ -44,15 +46,16 @@ class Ascent:
     init: str = "random"
     n_steps: int = 200
     early: bool = False
-    mixes: tuple[float, ...] = (0.0, 0.5, 1.0)
+    mixes: tuple[float, ...] = (0.5,)
+    shrinkages: tuple[float, ...] = (0.0,)
     rank: float | None = None
 
     def steps(self) -> list[int]:
         """Places on the path that are candidates."""
         return [*(step for step in CHECKPOINTS if self.early and step < self.n_steps), self.n_steps]
 
-    def kernels(self, problem: Problem, mix: float, seed: int) -> dict[int, LearnedKernel]:
-        """The kernel, of trace one, at every such place."""
+    def kernels(self, problem: Problem, mix: float, seed: int) -> dict[tuple[int, float], LearnedKernel]:
+        """The kernel, of trace one, at every such place and with every shrinkage."""
         wanted, kernels = set(self.steps()), {}
 
         def keep(progress: Progress) -> None:
@@ -68,7 +71,12 @@ class Ascent:
             callback=keep,
         )
         last = solve("ascent", problem.with_mix(mix), options).kernel
-        return {step: kernels.get(step, last) for step in self.steps()}
+        m, p = problem.n_features, problem.n_outputs
+        return {
+            (step, shrinkage): kernels.get(step, last).shrunk(shrinkage, m, p)
+            for step in self.steps()
+            for shrinkage in self.shrinkages
+        }
 
 
 @dataclass(frozen=True, eq=False)
@@ -78,6 +86,7 @@ class PublishedModel:
     coef: Array
     mix: float
     n_steps: int
+    shrinkage: float
     alpha: float
 
     def predict(self, Phi: Array) -> Array:
@@ -93,7 +102,7 @@ def fit_published(
     predictions: Sequence[str] = ("entangled", "partial_trace"),
     seed: int = 0,
 ) -> dict[str, PublishedModel]:
-    """Choose mix, step and lambda for each kind of prediction by cross-validation, and fit on all rows.
+    """Choose mix, step, shrinkage and lambda for each kind of prediction by cross-validation, then fit all.
 
     Parameters
     ----------
@@ -112,13 +121,13 @@ def fit_published(
     """
     variance = np.var(Y, axis=0)
     weights = np.where(variance > 0.0, 1.0, 0.0) / np.where(variance > 0.0, variance, 1.0) / Y.shape[1]
-    errors: dict[tuple[str, float, int], Array] = {}
+    errors: dict[tuple[str, float, tuple[int, float]], Array] = {}
     for fold in make_folds(Phi, Y, None, folds, weights, centred=False):
         for mix in ascent.mixes:
-            for step, kernel in ascent.kernels(fold.problem, mix, seed).items():
+            for place, kernel in ascent.kernels(fold.problem, mix, seed).items():
                 for prediction in predictions:
                     path = _factor(fold.problem, kernel, prediction).coefficients(LAMBDAS)
-                    key = (prediction, mix, step)
+                    key = (prediction, mix, place)
                     errors[key] = errors.get(key, np.zeros(len(LAMBDAS))) + fold.error(path) / fold.weight
     rows = compress_rows(Phi, Y, centred=False)
     moments = Moments.from_arrays(rows.Phi, rows.Y)
@@ -126,9 +135,9 @@ def fit_published(
     chosen = {prediction: _choose(errors, prediction) for prediction in predictions}
     kernels = {mix: ascent.kernels(problem, mix, seed) for mix in {mix for mix, _, _ in chosen.values()}}
     models = {}
-    for prediction, (mix, step, alpha) in chosen.items():
-        coef = _factor(problem, kernels[mix][step], prediction).coefficients(alpha)[0]
-        models[prediction] = PublishedModel(problem.expand_coef(coef), mix, step, alpha)
+    for prediction, (mix, place, alpha) in chosen.items():
+        coef = _factor(problem, kernels[mix][place], prediction).coefficients(alpha)[0]
+        models[prediction] = PublishedModel(problem.expand_coef(coef), mix, *place, alpha)
     return models
 
 
@@ -138,8 +147,10 @@ def _factor(problem: Problem, kernel: LearnedKernel, prediction: str) -> KernelR
     return KernelRidgeFactor(problem, kernel)
 
 
-def _choose(errors: dict[tuple[str, float, int], Array], prediction: str) -> tuple[float, int, float]:
-    """Mix, step and lambda of the least error."""
+def _choose(
+    errors: dict[tuple[str, float, tuple[int, float]], Array], prediction: str
+) -> tuple[float, tuple[int, float], float]:
+    """Mix, step and shrinkage, and lambda of the least error."""
     own = {key: error for key, error in errors.items() if key[0] == prediction}
     best = min(own, key=lambda key: float(own[key].min()))
     return best[1], best[2], float(LAMBDAS[own[best].argmin()])

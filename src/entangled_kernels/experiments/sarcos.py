@@ -35,7 +35,7 @@ PAPER: list[Record] = [
 def run(setup: Setup) -> Results:
     """Random partitions of the 4449 rows; linear kernel."""
     X, Y = fetch_sarcos(data_home=setup.data_home, return_X_y=True)
-    ascent = Ascent(n_steps=20, mixes=(0.5,)) if setup.quick else Ascent()
+    ascent = Ascent(n_steps=20) if setup.quick else Ascent()
     plan = Plan(setup.protocol, ascent=ascent)
     n_splits = 2 if setup.quick else 10
     cases = table_cases(X, Y, TRAIN_SIZES, n_splits, plan, setup)

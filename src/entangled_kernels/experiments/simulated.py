@@ -39,7 +39,7 @@ def settings() -> Iterator[tuple[str, int, int, str]]:
 
 def run(setup: Setup) -> Results:
     """Fresh draws of the simulation for every setting; linear kernel."""
-    ascent = Ascent(n_steps=10 if setup.quick else 200, mixes=(0.5,))
+    ascent = Ascent(n_steps=10 if setup.quick else 200)
     plan = Plan(setup.protocol, ascent=ascent)
     n_splits = 2 if setup.quick else 5 if setup.protocol == "paper" else 10
     cases = [

@@ -25,8 +25,8 @@ RANKS = {"100%": None, "60%": 0.6, "20%": 0.2}
 PAPER: list[Record] = []
 
 # A step at full rank takes a quarter of a second with 40 rows, and there are six fits to a partition.
-LONG = Ascent(n_steps=10, mixes=(0.5,))
-SHORT = Ascent(n_steps=1, mixes=(0.5,))
+LONG = Ascent(n_steps=10)
+SHORT = Ascent(n_steps=1)
 
 
 def run(setup: Setup) -> Results:
@@ -59,8 +59,8 @@ UWAVE = Experiment(
     title="uWave: acceleration along one axis from another",
     about=(
         "315 accelerations along axis Y from those along axis X, for gestures of classes 1 to 3 together, "
-        "with the linear kernel. EKL and ptrEKL may use all, 60% or 20% of the Kraus operators that the rows can "
-        "support."
+        "with the linear kernel. EKL and ptrEKL may use all, 60% or 20% of the Kraus operators that the rows "
+        "can support."
     ),
     needs=("fetch_uwave",),
     run=run,

@@ -217,9 +217,9 @@ class LowRankOperator(BlockOperator):
         """Blocks of some rows, shape (len(rows), t, p, p)."""
         p, Phi = self.n_outputs, self.Phi[rows]
         r = self.Q.shape[1]
-        left = self.factor_rows(Phi).reshape(-1, r)
-        right = self.factor_rows(self.Psi).reshape(-1, r)
-        blocks = (left @ right.conj().T).reshape(-1, p, self.n_columns, p).swapaxes(1, 2)
+        left = self.factor_rows(Phi).reshape(len(Phi) * p, r)
+        right = self.factor_rows(self.Psi).reshape(self.n_columns * p, r)
+        blocks = (left @ right.conj().T).reshape(len(Phi), p, self.n_columns, p).swapaxes(1, 2)
         if self.metric is not None:
             scalar = Phi @ self.metric @ self.Psi.conj().T  # (b, t)
             blocks = blocks + scalar[:, :, None, None] * np.eye(p)

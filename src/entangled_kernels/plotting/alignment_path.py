@@ -84,9 +84,9 @@ class AlignmentPathDisplay(Display):
                     color=VERMILION,
                     fontsize=8.5,
                 )
-            reason = f" ({self.reason})" if self.reason else ""
+            reason = f", stopped by {self.reason}" if self.reason else ""
             ax.annotate(
-                f"{self.history[-1]:.3f}{reason}",
+                f"{self.history[-1]:.3f}{reason if len(steps) > 1 else ' in closed form'}",
                 (float(steps[-1]), self.history[-1]),
                 xytext=(0, -8),
                 textcoords="offset points",
@@ -104,6 +104,8 @@ class AlignmentPathDisplay(Display):
             ax.set_xlabel("step of the solver")
             ax.set_ylabel("alignment with the targets (0 to 1)")
             integer_ticks(ax)
+            if len(steps) == 1:
+                ax.set_xticks([0])
         self.ax_, self.figure_ = ax, whole_figure(ax)
         return self
 

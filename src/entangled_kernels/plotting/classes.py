@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["class_labels", "one_per_class", "output_names"]
+__all__ = ["class_labels", "one_per_class", "output_names", "shortened"]
 
 
 def class_labels(y: Any, names: list[str] | None = None) -> NDArray[Any]:
@@ -46,3 +46,14 @@ def output_names(names: Any, n_outputs: int) -> list[str]:
     if len(words) != n_outputs:
         raise ValueError(f"names must hold {n_outputs} names, one per output, got {len(words)}")
     return words
+
+
+def shortened(name: str, length: int) -> str:
+    """A name of at most so many letters, with a sign where some are left out.
+
+    Examples
+    --------
+    >>> shortened("strength of concrete", 12)
+    'strength of…'
+    """
+    return name if len(name) <= length else name[: length - 1].rstrip() + "…"

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
+from .classes import shortened
 from .display import Display, house_style, legend_entry, whole_figure
 from .panels import make_panels, panel_title, place_legend
 from .series import METRICS, SETTINGS, Series, mean_interval, series_of
@@ -25,8 +26,14 @@ __all__ = ["ComparisonDisplay"]
 SIDE_BY_SIDE = 6
 # Where the largest mean is so many times the least, the metric has a logarithmic axis.
 WIDE = 30.0
-# What the best known method without any information reaches.
-REFERENCES = {"nmse": (1.0, "the mean"), "ni": (0.0, "kernel ridge")}
+# Share of the distance between settings over which methods are spread.
+DODGE = 0.4
+# Metrics that may be negative.
+SIGNED = ("ni",)
+# Where the simplest predictor stands, drawn as a line when it is in sight.
+REFERENCES = {"nmse": (1.0, "predicting the mean"), "ni": (0.0, "no better than kernel ridge")}
+
+DOTS: dict[str, Any] = {"color": GREY, "linewidth": 0.9, "linestyle": (0, (2, 2)), "zorder": 1}
 
 
 class ComparisonDisplay(Display):
@@ -129,8 +136,10 @@ class ComparisonDisplay(Display):
                 panel.set_title(panel_title(self.facet, value, self.title))
             axes[0].set_ylabel(METRICS.get(self.metric, self.metric))
             if ax is None and self.facet is not None and self.title:
-                axes[0].figure.suptitle(self.title, fontsize=11, fontweight="bold", x=0.01, ha="left")
-            place_legend(axes, self._legend(chosen), own=ax is None)
+                axes[0].figure.suptitle(self.title, fontsize=11, fontweight="bold")
+            self._set_scale(axes)
+            handles = self._legend(chosen) + self._draw_reference(axes)
+            place_legend(axes, handles, own=ax is None)
         self.axes_, self.ax_, self.figure_ = axes, axes[0], whole_figure(axes[0])
         return self
 
@@ -139,19 +148,51 @@ class ComparisonDisplay(Display):
         numeric = all(isinstance(setting, int | float) for setting in settings)
         in_a_row = len(settings) <= SIDE_BY_SIDE or not numeric
         place = {setting: float(row if in_a_row else setting) for row, setting in enumerate(settings)}
-        step = 0.6 / max(4, len(curves)) if in_a_row else 0.0
+        gap = 1.0 if in_a_row else float(np.diff(settings).min())
+        step = DODGE * gap / max(4, len(curves))
         for rank, series in enumerate(curves):
             shift = step * (rank - (len(curves) - 1) / 2)
             _draw_series(ax, series, chosen[series.name], place, shift, joined=numeric)
         if in_a_row:
-            ax.set_xticks(range(len(settings)), [str(setting) for setting in settings])
+            ax.set_xticks(range(len(settings)), [shortened(str(setting), 14) for setting in settings])
             ax.set_xlim(-0.5, len(settings) - 0.5)
         ax.set_xlabel(SETTINGS.get(self.x, self.x))
-        means = np.concatenate([series.centre for series in curves])
-        if means.min() > 0 and means.max() > WIDE * means.min():
-            ax.set_yscale("log")
         ax.grid(axis="y")
-        _draw_reference(ax, self.metric)
+
+    def _set_scale(self, axes: NDArray[np.object_]) -> None:
+        """One scale for all panels, logarithmic where the means need it, made for the means.
+
+        Intervals from two or three splits may be many times as long as the means differ, and run out of it.
+        """
+        curves = [series for curves in self.panels.values() for series in curves]
+        means = np.concatenate([[*series.centre, *series.paper.values()] for series in curves])
+        logarithmic = means.min() > 0 and means.max() > WIDE * means.min()
+        low, high = min(series.low.min() for series in curves), max(series.high.max() for series in curves)
+        if logarithmic:
+            limits = max(low, means.min() / 3) / 1.2, min(high, 3 * means.max()) * 1.2
+        else:
+            span = float(np.ptp(means)) or 0.5 * abs(float(means[0])) or 1.0
+            bottom = max(min(low, means.min()), means.min() - span)
+            top = min(max(high, means.max()), means.max() + span)
+            margin = 0.05 * max(top - bottom, span)
+            limits = bottom - margin, top + margin
+            if means.min() >= 0 and self.metric not in SIGNED:
+                limits = max(0.0, limits[0]), limits[1]
+        for ax in axes:
+            ax.set_yscale("log" if logarithmic else "linear")
+            ax.set_ylim(*limits)
+
+    def _draw_reference(self, axes: NDArray[np.object_]) -> list[Any]:
+        """A line for the simplest predictor where it is in sight, and its entry for the legend."""
+        if self.metric not in REFERENCES:
+            return []
+        value, name = REFERENCES[self.metric]
+        low, high = axes[0].get_ylim()
+        if not low <= value <= high:
+            return []
+        for ax in axes:
+            ax.axhline(value, **DOTS)
+        return [legend_entry(name, DOTS["color"], "", line=DOTS["linestyle"])]
 
     def _legend(self, chosen: dict[str, Look]) -> list[Any]:
         curves = [series for curves in self.panels.values() for series in curves]
@@ -203,24 +244,4 @@ def _draw_series(
             markeredgecolor=look.color,
             markeredgewidth=1.2,
             zorder=4,
-        )
-
-
-def _draw_reference(ax: Axes, metric: str) -> None:
-    """A line at what the simplest predictor reaches, where it is in sight."""
-    if metric not in REFERENCES:
-        return
-    value, name = REFERENCES[metric]
-    low, high = ax.get_ylim()
-    if low <= value <= high:
-        ax.axhline(value, color=GREY, linewidth=0.9, linestyle=(0, (2, 2)), zorder=1)
-        ax.annotate(
-            f"predicting {name}" if metric == "nmse" else name,
-            (1.0, value),
-            xycoords=ax.get_yaxis_transform(),
-            xytext=(-2, 3),
-            textcoords="offset points",
-            ha="right",
-            fontsize=7.5,
-            color=GREY,
         )

@@ -89,7 +89,13 @@ def legend_entry(
     from matplotlib.lines import Line2D
 
     face = "none" if open_marker else color
-    looks: dict[str, Any] = {"color": color, "marker": marker, "linestyle": line, "markerfacecolor": face}
+    looks: dict[str, Any] = {
+        "color": color,
+        "markersize": 11 if marker == "|" else 6,
+        "marker": marker,
+        "linestyle": line,
+        "markerfacecolor": face,
+    }
     return Line2D([], [], label=label, **looks)
 
 

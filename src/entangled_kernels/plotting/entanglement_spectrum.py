@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from .display import Display, fitted_estimator, house_style, integer_ticks, new_figure, whole_figure
-from .style import BLUE, GREY, INK, VERMILION
+from .style import BLUE, GREY, VERMILION
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -117,18 +117,12 @@ class EntanglementSpectrumDisplay(Display):
         ax.bar(np.arange(1, len(shown) + 1), shown, color=BLUE, width=0.7)
         ax.axhline(0, color=GREY, linewidth=0.8)
         rest = f", the first {SHOWN} of {len(kept)}" if len(kept) > SHOWN else f" ({len(kept)} in all)"
-        ax.annotate(
-            f"nearest separable kernel: {shares[0]:.0%}",
-            (1, shares[0]),
-            xytext=(8, -3),
-            textcoords="offset points",
-            va="top",
-            color=INK,
-            fontsize=8.5,
-        )
+        note = f"first: nearest separable kernel, {shares[0]:.0%}"
+        ax.text(0.98, 0.97, note, transform=ax.transAxes, ha="right", va="top", fontsize=8.5)
         ax.set_title("Operator-Schmidt values")
         ax.set_xlabel("value" + rest)
         ax.set_ylabel(r"share of $\|D\|_F^2$")
         integer_ticks(ax)
-        ax.set_ylim(0, 1)
+        ax.set_xlim(0.2, max(len(shown), 4) + 0.8)
+        ax.set_ylim(0, min(1.15, 1.25 * shares[0]))
         ax.grid(axis="y")

@@ -8,7 +8,9 @@ from typing import TYPE_CHECKING, Any, Self
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from .classes import class_labels, output_names
+from ..kernels import KrausKernel
+from ..kernels.scalar import feature_rows
+from .classes import class_labels, output_names, shortened
 from .display import Display, fitted_estimator, house_style, new_figure, whole_figure
 from .style import GREY, INK
 
@@ -23,8 +25,10 @@ __all__ = ["GramDisplay"]
 Array = NDArray[np.float64]
 
 # Up to so many samples have lines between them, blocks up to so many outputs have numbers in their cells
-# and names at their sides.
-SEPARATED, NUMBERED, NAMED = 20, 6, 12
+# and names, of so many letters, at their sides.
+SEPARATED, NUMBERED, NAMED, LETTERS = 20, 6, 12, 12
+
+COLORBAR: dict[str, Any] = {"location": "bottom", "shrink": 0.6, "aspect": 40, "pad": 0.01, "extend": "both"}
 
 
 class GramDisplay(Display):
@@ -43,7 +47,7 @@ class GramDisplay(Display):
         Names of the outputs.
     zoom : "auto", None or sequence of (i, j)
         Pairs of samples whose blocks are enlarged. ``"auto"`` takes one within the first class, one between
-        it and the last, and one within the last.
+        it and the last, and one within the last; none where there is a single output.
     title : str, default="Block Gram matrix of the learned kernel"
 
     Attributes
@@ -79,7 +83,7 @@ class GramDisplay(Display):
         if self.labels is not None and self.labels.shape != (n,):
             raise ValueError(f"labels must have shape ({n},), one per sample, got {self.labels.shape}")
         self.names = output_names(names, self.n_outputs)
-        self.zoom = _pairs(zoom, n, self.labels)
+        self.zoom = _pairs(zoom, n, self.n_outputs, self.labels)
         self.title = title
 
     @classmethod
@@ -113,7 +117,7 @@ class GramDisplay(Display):
         figure : Figure or SubFigure, optional
         """
         estimator = fitted_estimator(model)
-        blocks = estimator.kernel_.blocks(X)  # (n, n, p, p)
+        blocks = _blocks(estimator.kernel_, X)  # (n, n, p, p)
         n, p = blocks.shape[0], blocks.shape[2]
         if names is None:
             names = getattr(estimator, "target_names_", None)
@@ -154,7 +158,7 @@ class GramDisplay(Display):
             One without axes.
         """
         with house_style():
-            shape = (7.2, 4.9) if self.zoom else (5.6, 4.9)
+            shape = (7.2, 5.6) if self.zoom else (5.2, 5.8)
             figure = new_figure(*shape) if figure is None else figure
             grid = figure.add_gridspec(
                 max(1, len(self.zoom)), 2 if self.zoom else 1, width_ratios=[3.1, 1] if self.zoom else [1]
@@ -164,7 +168,7 @@ class GramDisplay(Display):
             image = ax.imshow(self.gram, cmap="RdBu_r", vmin=-limit, vmax=limit, interpolation="nearest")
             self._draw_lines(ax)
             ax.set_title(self.title)
-            colorbar = figure.colorbar(image, ax=ax, shrink=0.6, pad=0.02, extend="both")
+            colorbar = figure.colorbar(image, ax=ax, **COLORBAR)
             colorbar.set_label("kernel value")
             colorbar.outline.set_visible(False)
             axes = [ax]
@@ -180,21 +184,22 @@ class GramDisplay(Display):
         p, n = self.n_outputs, len(self.gram) // self.n_outputs
         for side in ("top", "right"):
             ax.spines[side].set_visible(True)
+        each = f" ({p} outputs each)" if p > 1 else ""
         if self.labels is None:
             starts = np.arange(n + 1)
             ticks = [str(sample) for sample in range(n)]
-            ax.set_xlabel(f"sample ({p} outputs each)")
+            ax.set_xlabel(f"sample{each}")
             shown = n <= SEPARATED
         else:
             changes = np.flatnonzero(self.labels[1:] != self.labels[:-1]) + 1
             starts = np.concatenate([[0], changes, [n]])
-            ticks = [str(self.labels[start]) for start in starts[:-1]]
-            ax.set_xlabel(f"class of the sample ({p} outputs each)")
+            ticks = [shortened(str(self.labels[start]), LETTERS) for start in starts[:-1]]
+            ax.set_xlabel(f"class of the sample{each}")
             shown = True
         if not shown:
             ax.set_xticks([])
             ax.set_yticks([])
-            ax.set_xlabel(f"{n} samples ({p} outputs each)")
+            ax.set_xlabel(f"{n} samples{each}")
             return
         for edge in starts[1:-1] * p - 0.5:
             ax.axhline(edge, color=INK, linewidth=0.8)
@@ -205,6 +210,7 @@ class GramDisplay(Display):
         ax.tick_params(length=0)
 
     def _draw_block(self, ax: Axes, pair: tuple[int, int], letter: str, limit: float) -> None:
+        last = pair is self.zoom[-1]
         p, (i, j) = self.n_outputs, pair
         block = self.gram[i * p : (i + 1) * p, j * p : (j + 1) * p]
         ax.imshow(block, cmap="RdBu_r", vmin=-limit, vmax=limit, interpolation="nearest")
@@ -214,12 +220,17 @@ class GramDisplay(Display):
         ax.tick_params(length=0, labelsize=7.5)
         ax.set_title(f"{letter}  {self._pair_name(pair)}", fontsize=8.5, fontweight="normal")
         if p <= NAMED:
-            turned = max(len(name) for name in self.names) > 2
-            ax.set_xticks(range(p), self.names, rotation=90 if turned else 0)
-            ax.set_yticks(range(p), self.names)
+            names = [shortened(name, LETTERS) for name in self.names]
+            turned = max(len(name) for name in names) > 2
+            ax.set_xticks(range(p), names if last else [""] * p, rotation=90 if turned else 0)
+            # On the far side, where no lines from the matrix end.
+            ax.set_yticks(range(p), names)
+            ax.yaxis.tick_right()
         else:
             ax.set_xticks([])
             ax.set_yticks([])
+        if last:
+            ax.set_xlabel("output")
         if p <= NUMBERED:
             for (row, column), value in np.ndenumerate(block):
                 dark = abs(value) > 0.6 * limit
@@ -230,11 +241,23 @@ class GramDisplay(Display):
 
     def _pair_name(self, pair: tuple[int, int]) -> str:
         if self.labels is None:
-            return f"samples {pair[0]} and {pair[1]}"
-        first, second = self.labels[pair[0]], self.labels[pair[1]]
+            return f"sample {pair[0]}" if pair[0] == pair[1] else f"samples {pair[0]} and {pair[1]}"
+        first, second = (_class_name(self.labels[place]) for place in pair)
         if pair[0] == pair[1]:
-            return f"one sample of {first}"
-        return f"two samples of {first}" if first == second else f"{first} against {second}"
+            return f"{first}, one sample"
+        return f"{first}, two samples" if first == second else f"{first} with {second}"
+
+
+def _blocks(kernel: Any, X: Any) -> Array:
+    """Values K(x_i, x_j) of a kernel; its feature map sees data frames as they are, names and all."""
+    if isinstance(kernel, KrausKernel):
+        Phi = feature_rows(kernel.feature_map, X)
+        return KrausKernel(kernel.kraus, metric=kernel.metric).blocks(Phi)
+    return np.asarray(kernel.blocks(X))
+
+
+def _class_name(label: Any) -> str:
+    return label if isinstance(label, str) else f"class {label}"
 
 
 def _as_matrix(gram: ArrayLike, n_outputs: int | None) -> tuple[Array, int]:
@@ -254,12 +277,14 @@ def _as_matrix(gram: ArrayLike, n_outputs: int | None) -> tuple[Array, int]:
     return G, int(n_outputs)
 
 
-def _pairs(zoom: Any, n: int, labels: NDArray[Any] | None) -> list[tuple[int, int]]:
+def _pairs(zoom: Any, n: int, p: int, labels: NDArray[Any] | None) -> list[tuple[int, int]]:
     if zoom is None:
         return []
     if isinstance(zoom, str):
         if zoom != "auto":
             raise ValueError(f"zoom must be 'auto', None or pairs of samples, got {zoom!r}")
+        if p == 1:
+            return []
         first, last = _middles(n, labels)
         return list(dict.fromkeys([(first, first), (first, last), (last, last)]))
     pairs = [(int(i), int(j)) for i, j in zoom]
@@ -300,6 +325,8 @@ def _limit(G: Array) -> float:
 def _short(value: float, limit: float) -> str:
     """Two figures, without the zero before the point."""
     digits = max(0, 1 - int(np.floor(np.log10(limit))))
+    if round(value, digits) == 0:
+        return "0"
     text = f"{value:.{digits}f}".replace("-", "\N{MINUS SIGN}")
     return text.replace("0.", ".", 1) if abs(value) < 1 else text
 

@@ -29,7 +29,7 @@ def make_panels(n_panels: int, ax: Axes | Sequence[Axes] | None) -> NDArray[np.o
         return given
     columns = min(COLUMNS, n_panels)
     rows = -(-n_panels // columns)
-    width = 5.6 if columns == 1 else 0.8 + 2.75 * columns
+    width = 6.0 if columns == 1 else 0.8 + 2.75 * columns
     figure = new_figure(width, 3.6 if rows == 1 else 0.6 + 2.7 * rows)
     axes: NDArray[np.object_] = figure.subplots(rows, columns, sharey=True, squeeze=False).ravel()
     for spare in axes[n_panels:]:

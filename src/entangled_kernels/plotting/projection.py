@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Self
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from .classes import one_per_class, output_names
+from .classes import one_per_class, output_names, shortened
 from .display import Display, fitted_estimator, house_style, legend_entry, new_figure, whole_figure
 from .style import BLUE, GREY, PALE
 
@@ -22,6 +22,8 @@ __all__ = ["ProjectionDisplay"]
 
 Array = NDArray[np.float64]
 
+TITLE = "Samples projected by the learned kernel, one panel for each task"
+LETTERS = 22
 OWN = BLUE
 TRAIN: dict[str, Any] = {"marker": "o", "s": 34, "edgecolors": "white", "linewidths": 0.6}
 TEST: dict[str, Any] = {"marker": "^", "s": 26, "edgecolors": "white", "linewidths": 0.5}
@@ -44,6 +46,7 @@ class ProjectionDisplay(Display):
         Names of the tasks.
     coordinates : pair of int, default=(0, 1)
         Which of the r coordinates to draw.
+    title : str
 
     Attributes
     ----------
@@ -72,6 +75,7 @@ class ProjectionDisplay(Display):
         *,
         names: Sequence[Any] | None = None,
         coordinates: tuple[int, int] = (0, 1),
+        title: str = TITLE,
     ) -> None:
         if (Z_test is None) != (y_test is None):
             raise ValueError("Z_test and y_test belong together: give both or neither")
@@ -82,7 +86,7 @@ class ProjectionDisplay(Display):
             raise ValueError(f"Z_test must have shape (t, {p}, {r}) as Z_train has, got {self.Z_test.shape}")
         if not all(0 <= place < r for place in coordinates):
             raise ValueError(f"coordinates must be two of 0 to {r - 1}, got {coordinates}")
-        self.coordinates = coordinates
+        self.coordinates, self.title = coordinates, title
         stacked = [] if y_test is None else [np.asarray(y_test)]
         values, self.by_class = _task_values(np.concatenate([np.asarray(y_train), *stacked]), p)
         if len(values) != n + len(self.Z_test):
@@ -101,6 +105,7 @@ class ProjectionDisplay(Display):
         *,
         names: Sequence[Any] | None = None,
         coordinates: tuple[int, int] = (0, 1),
+        title: str = TITLE,
         figure: Figure | SubFigure | None = None,
     ) -> Self:
         """Project samples with a fitted model and draw them.
@@ -111,17 +116,16 @@ class ProjectionDisplay(Display):
             With ``rank=2`` or more. A search is asked for its best estimator.
         X_train, y_train, X_test, y_test : array-like or data frames
             y as in the class; test samples may be left out.
-        names, coordinates : as in the class
+        names, coordinates, title : as in the class
         figure : Figure or SubFigure, optional
         """
         estimator = fitted_estimator(model)
         if names is None:
             names = getattr(estimator, "target_names_", None)
         Z_test = None if X_test is None else estimator.project(X_test)
-        display = cls(
-            estimator.project(X_train), y_train, Z_test, y_test, names=names, coordinates=coordinates
-        )
-        return display.plot(figure)
+        Z_train = estimator.project(X_train)
+        settings: dict[str, Any] = {"names": names, "coordinates": coordinates, "title": title}
+        return cls(Z_train, y_train, Z_test, y_test, **settings).plot(figure)
 
     @classmethod
     def from_results(
@@ -130,13 +134,14 @@ class ProjectionDisplay(Display):
         *,
         arrays: Sequence[str] = ("Z_train", "y_train", "Z_test", "y_test"),
         names: Sequence[Any] | None = None,
+        title: str = TITLE,
         figure: Figure | SubFigure | None = None,
     ) -> Self:
         """Draw from the arrays of an experiment's results, which have these names."""
         missing = [name for name in arrays if name not in results.arrays]
         if missing:
             raise ValueError(f"results have no array {missing[0]!r}; they have {sorted(results.arrays)}")
-        return cls(*(results.arrays[name] for name in arrays), names=names).plot(figure)
+        return cls(*(results.arrays[name] for name in arrays), names=names, title=title).plot(figure)
 
     def plot(self, figure: Figure | SubFigure | None = None) -> Self:
         """Draw in a figure, a new one by default."""
@@ -145,14 +150,17 @@ class ProjectionDisplay(Display):
         rows = -(-p // columns)
         with house_style():
             if figure is None:
-                figure = new_figure(max(4.0, 2.1 * columns), 2.3 * rows + 0.6)
+                figure = new_figure(max(4.0, 2.1 * columns), 2.2 * rows + 0.9)
             grid = figure.add_gridspec(rows, columns)
             axes = [figure.add_subplot(grid[divmod(task, columns)]) for task in range(p)]
             for task, ax in enumerate(axes):
                 self._draw_task(ax, task)
-            first, second = (place + 1 for place in self.coordinates)
-            figure.supxlabel(f"coordinate of Kraus operator {first}", fontsize=9)
-            figure.supylabel(f"of Kraus operator {second}", fontsize=9)
+                if task + columns >= p:
+                    ax.set_xlabel(f"Kraus operator {self.coordinates[0] + 1}")
+                if task % columns == 0:
+                    ax.set_ylabel(f"Kraus operator {self.coordinates[1] + 1}")
+            if self.title:
+                figure.suptitle(self.title, fontsize=11, fontweight="bold")
             self._draw_legend(figure)
         self.axes_ = np.array(axes, dtype=object)
         self.figure_ = whole_figure(figure)
@@ -174,7 +182,7 @@ class ProjectionDisplay(Display):
                 scale: dict[str, Any] = {"cmap": "cividis", "vmin": both.min(), "vmax": both.max()}
                 points = ax.scatter(Z[:, 0], Z[:, 1], c=values, zorder=2, **scale, **look)
             ax.figure.colorbar(points, ax=ax, shrink=0.8, label="target")
-        ax.set_title(self.names[task])
+        ax.set_title(shortened(self.names[task], LETTERS))
         ax.margins(0.08)
         ax.tick_params(labelsize=7.5)
         ax.locator_params(nbins=4)
@@ -189,8 +197,9 @@ class ProjectionDisplay(Display):
                 entries.append(legend_entry(f"{word}, other classes", PALE, look["marker"]))
             else:
                 entries.append(legend_entry(word, GREY, look["marker"]))
-        columns = len(entries) if len(self.names) > 3 else 2
-        figure.legend(handles=entries, loc="outside lower center", ncols=columns)
+        if len(entries) > 1:
+            columns = len(entries) if len(self.names) > 3 else 2
+            figure.legend(handles=entries, loc="outside lower center", ncols=columns)
 
 
 def _projections(name: str, Z: ArrayLike) -> Array:

@@ -22,6 +22,9 @@ __all__ = ["RunningTimeDisplay", "fitted_slope"]
 
 Array = NDArray[np.float64]
 
+# Below so many times the least, times between powers of ten are named too.
+NARROW = 100.0
+
 
 class RunningTimeDisplay(Display):
     """Median running time of every method on logarithmic axes, its range over repeats, and its growth.
@@ -122,13 +125,22 @@ class RunningTimeDisplay(Display):
                 panel.set_title(panel_title(self.facet, value, self.title))
                 panel.set_xlabel(SETTINGS.get(self.x, self.x))
                 panel.grid(axis="y")
-                panel.legend(loc="upper left", fontsize=7.5 if len(axes) > 1 else 8.5)
+            self._draw_legends(axes, own=ax is None)
             axes[0].set_ylabel(METRICS.get(self.metric, self.metric))
             if ax is None and self.facet is not None and self.title:
-                axes[0].figure.suptitle(self.title, fontsize=11, fontweight="bold", x=0.01, ha="left")
+                axes[0].figure.suptitle(self.title, fontsize=11, fontweight="bold")
             place_legend(axes, self._legend(), own=ax is None)
         self.axes_, self.ax_, self.figure_ = axes, axes[0], whole_figure(axes[0])
         return self
+
+    def _draw_legends(self, axes: NDArray[np.object_], *, own: bool) -> None:
+        """Beside a single panel of our own, else within the panels and above their curves."""
+        if own and len(axes) == 1:
+            axes[0].legend(loc="upper left", bbox_to_anchor=(1.01, 1.0))
+            return
+        for ax in axes:
+            ax.legend(loc="upper left", fontsize=7.5)
+        _make_room(axes, max(len(curves) for curves in self.panels.values()), shared=own)
 
     def _legend(self) -> list[Any]:
         curves = [series for curves in self.panels.values() for series in curves]
@@ -157,7 +169,9 @@ def fitted_slope(x: Sequence[float], y: Array) -> float:
 
 
 def _draw_series(ax: Axes, series: Series, look: Look, slope: float, x: str) -> None:
-    label = series.name if np.isnan(slope) else f"{series.name}  ~ ${x}^{{{slope:.1f}}}$"
+    power = f"{round(slope, 1) + 0.0:.1f}"
+    growth = f"$\\propto {x}^{{{power}}}$" if len(x) == 1 else f"power {power}"
+    label = series.name if np.isnan(slope) else f"{series.name}  {growth}"
     ax.errorbar(
         series.x,
         series.centre,
@@ -183,12 +197,23 @@ def _draw_series(ax: Axes, series: Series, look: Look, slope: float, x: str) -> 
 
 def _logarithmic(ax: Axes, curves: list[Series]) -> None:
     """Logarithmic axes, with the sizes themselves as ticks where they are few."""
+    from matplotlib.ticker import LogLocator
+
     ax.set_xscale("log")
     ax.set_yscale("log")
+    low, high = ax.get_ylim()
+    ax.yaxis.set_major_formatter(lambda value, _: f"{value:g}")
+    few = high < NARROW * low
+    ax.yaxis.set_minor_locator(LogLocator(subs=(2.0, 5.0) if few else tuple(range(2, 10))))
+    ax.yaxis.set_minor_formatter(lambda value, _: f"{value:g}" if few else "")
     sizes = sorted({size for series in curves for size in (*series.x, *series.paper)})
     if len(sizes) <= 8:
         ax.set_xticks(sizes, [f"{size:g}" for size in sizes])
         ax.set_xticks([], minor=True)
-    # Room for the legend above the curves.
-    low, high = ax.get_ylim()
-    ax.set_ylim(low, high * (high / low) ** (0.1 * len(curves)))
+
+
+def _make_room(axes: NDArray[np.object_], n_lines: int, *, shared: bool) -> None:
+    """Raise the upper limits so that the legends stand above the curves."""
+    for ax in axes[:1] if shared else axes:
+        low, high = ax.get_ylim()
+        ax.set_ylim(low, high * (high / low) ** (0.1 * n_lines))

@@ -19,15 +19,15 @@ __all__ = ["SelectionDisplay"]
 Array = NDArray[np.float64]
 
 # Errors of more than this many times the least are drawn alike.
-CUT = 3.0
+CUT = 2.0
 STAR: dict[str, Any] = {
     "marker": "*",
     "color": "white",
     "markeredgecolor": INK,
     "markersize": 14,
     "linestyle": "none",
+    "clip_on": False,
 }
-ABOVE: dict[str, Any] = {"loc": "lower right", "bbox_to_anchor": (1.0, 1.0), "borderaxespad": 0.2}
 SCORINGS = {"nmse": "cross-validated nMSE", "mse": "cross-validated mean squared error"}
 
 
@@ -102,22 +102,27 @@ class SelectionDisplay(Display):
         return cls(columns, rows, surface, chosen, scoring=scoring).plot(ax)
 
     def plot(self, ax: Axes | None = None) -> Self:
-        """Draw in axes, those of a new figure by default."""
+        """Draw in axes, those of a new figure by default.
+
+        The colours tell small differences apart near the least error.
+        """
         with house_style():
+            from matplotlib.colors import PowerNorm
+
             ax = new_figure(6.2, 3.4).add_subplot() if ax is None else ax
             least, largest = float(np.nanmin(self.errors)), float(np.nanmax(self.errors))
             cut = min(largest, CUT * least) if least > 0 else largest
+            norm = PowerNorm(0.5, vmin=least, vmax=cut)
             image = ax.pcolormesh(
                 _edges(np.log10(self.alphas)),
                 np.arange(len(self.shrinkages) + 1) - 0.5,
                 np.ma.masked_invalid(self.errors),
                 cmap="cividis",
-                vmin=least,
-                vmax=cut,
+                norm=norm,
             )
             for alpha, shrinkage in self.chosen:
                 row = int(np.abs(self.shrinkages - shrinkage).argmin())
-                ax.plot(np.log10(alpha), row, label="chosen", **STAR)
+                ax.plot(np.log10(alpha), row, **STAR)
             bar = whole_figure(ax).colorbar(image, ax=ax, extend="max" if cut < largest else "neither")
             bar.set_label(SCORINGS.get(self.scoring, self.scoring))
             bar.outline.set_visible(False)
@@ -127,9 +132,7 @@ class SelectionDisplay(Display):
             ax.set_xlabel("alpha (ridge penalty)")
             integer_ticks(ax)
             ax.xaxis.set_major_formatter(lambda value, _: f"$10^{{{value:g}}}$")
-            ax.set_title("Least error over alpha and shrinkage")
-            if self.chosen:
-                ax.legend(*(part[:1] for part in ax.get_legend_handles_labels()), **ABOVE)
+            ax.set_title("Least error over alpha and shrinkage" + (" (☆ chosen)" if self.chosen else ""))
         self.ax_, self.figure_ = ax, whole_figure(ax)
         return self
 

@@ -71,23 +71,24 @@ def series_of(
 ) -> dict[Any, list[Series]]:
     """Curves of results: for each value of ``facet`` (None without one), one for each value of ``hue``.
 
-    Records without the metric are left out. Panels and curves come in the order of their first record.
+    Records without the metric or the setting are left out. Panels and curves come in the order of their
+    first record.
     """
     groups: dict[Any, dict[str, dict[Any, list[float]]]] = {}
     for record in results.records:
-        if record.get(metric) is None:
+        if record.get(metric) is None or record.get(x) is None:
             continue
-        missing = [key for key in (x, hue, facet) if key is not None and key not in record]
+        missing = [key for key in (hue, facet) if key is not None and key not in record]
         if missing:
             raise ValueError(f"records have no {missing[0]!r}; they have {sorted(record)}")
         curves = groups.setdefault(_value(record, facet), {})
         curve = curves.setdefault(_name(record, hue, metric), {})
         curve.setdefault(record[x], []).append(float(record[metric]))
     if not groups:
-        raise ValueError(f"no record has the metric {metric!r}")
+        raise ValueError(f"no record has both the metric {metric!r} and the setting {x!r}")
     paper: dict[Any, dict[str, dict[Any, float]]] = {}
     for record in results.paper:
-        if record.get(metric) is not None and x in record:
+        if record.get(metric) is not None and record.get(x) is not None:
             curves_of_paper = paper.setdefault(_value(record, facet), {})
             curve_of_paper = curves_of_paper.setdefault(_name(record, hue, metric), {})
             curve_of_paper[record[x]] = float(record[metric])

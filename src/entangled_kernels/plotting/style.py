@@ -16,7 +16,6 @@ RC: dict[Any, Any] = {
     "font.family": "sans-serif",
     "axes.titlesize": 10.0,
     "axes.titleweight": "bold",
-    "axes.titlelocation": "left",
     "axes.labelsize": 9.0,
     "axes.labelcolor": INK,
     "axes.edgecolor": GREY,
@@ -77,4 +76,5 @@ def looks(names: list[str]) -> dict[str, Look]:
     own = {name: look for name, look in zip(_METHODS, _LOOKS, strict=True) if name in names}
     free = [look for look in _LOOKS if look not in own.values()] or list(_LOOKS)
     rest = [name for name in names if name not in own]
-    return own | {name: free[place % len(free)] for place, name in enumerate(rest)}
+    own |= {name: free[place % len(free)] for place, name in enumerate(rest)}
+    return {name: own[name] for name in names}

@@ -1,0 +1,27 @@
+"""The ``entangled-kernels`` command; needs ``pip install "entangled-kernels[cli]"``."""
+
+from __future__ import annotations
+
+import sys
+from typing import Any
+
+__all__ = ["app", "main"]
+
+
+def main() -> None:
+    """Run the command with the arguments of this process."""
+    try:
+        from .application import app
+    except ModuleNotFoundError as error:
+        install = 'pip install "entangled-kernels[cli]"'
+        sys.exit(f"entangled-kernels: the command needs {error.name}, which is not installed: {install}")
+    app(prog_name="entangled-kernels")
+
+
+def __getattr__(name: str) -> Any:
+    # The application imports typer, which is optional.
+    if name == "app":
+        from .application import app
+
+        return app
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -1,0 +1,80 @@
+"""What can go wrong in a command, the sentence that says so, and the exit code."""
+
+from __future__ import annotations
+
+import errno
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+from ..persistence import ModelFileError
+from ..tables import TableError
+
+__all__ = ["CODES", "CommandError", "check_choice", "data_errors", "explain"]
+
+CODES = {
+    "done": 0,
+    "unexpected": 1,
+    "usage": 2,
+    "data": 3,
+    "model": 4,
+    "write": 5,
+    "missing": 6,
+    "interrupted": 130,
+}
+
+
+class CommandError(Exception):
+    """An error with the sentence to show and the name of its exit code."""
+
+    def __init__(self, sentence: str, code: str = "usage") -> None:
+        super().__init__(sentence)
+        self.code = CODES[code]
+
+
+def check_choice(option: str, value: str, choices: Iterable[str]) -> None:
+    """Raise unless the value is one of the choices."""
+    if value not in (names := list(choices)):
+        raise CommandError(f"{option} must be one of {', '.join(names)}, got {value!r}")
+
+
+@contextmanager
+def data_errors(path: Any) -> Iterator[None]:
+    """What an estimator says about its data is about this table."""
+    try:
+        yield
+    except TableError:
+        raise
+    except ValueError as error:
+        raise TableError(path, str(error)) from error
+
+
+def explain(error: BaseException) -> tuple[int, str]:
+    """Exit code and sentence for an error."""
+    if isinstance(error, CommandError):
+        return error.code, str(error)
+    if isinstance(error, TableError):
+        return CODES["data"], str(error)
+    if isinstance(error, ModelFileError):
+        return CODES["model"], str(error)
+    if isinstance(error, ImportError):
+        return CODES["missing"], str(error)
+    if isinstance(error, OSError):
+        return _explain_os_error(error)
+    if isinstance(error, MemoryError):
+        return CODES["unexpected"], "not enough memory; use fewer rows or columns"
+    if isinstance(error, KeyboardInterrupt):
+        return CODES["interrupted"], "interrupted; files that were not finished were left as they were"
+    name = type(error).__name__
+    return CODES[
+        "unexpected"
+    ], f"unexpected {name}: {error} (run with --debug before the command for details)"
+
+
+def _explain_os_error(error: OSError) -> tuple[int, str]:
+    place = f" ({error.filename})" if error.filename else ""
+    if error.errno in (errno.ENOSPC, errno.EDQUOT):
+        return CODES["write"], f"the disk is full{place}; nothing was changed"
+    if error.errno in (errno.EACCES, errno.EPERM, errno.EROFS):
+        return CODES["write"], f"not allowed to write or read{place}"
+    return CODES["write"], f"{error.strerror or error}{place}"

@@ -1,0 +1,58 @@
+"""Files named on the command line, looked at before any long work starts."""
+
+from __future__ import annotations
+
+import os
+import tempfile
+from pathlib import Path
+
+from ..tables import table_kind
+from .errors import CommandError
+
+__all__ = ["check_folder", "check_input", "check_output", "check_table_output"]
+
+
+def check_input(path: Path) -> None:
+    """Raise unless there is such a file."""
+    if path.is_dir():
+        raise CommandError(f"{path} is a folder, a file was expected")
+    if not path.exists():
+        raise CommandError(f"there is no file {path}")
+
+
+def check_output(path: Path, *, force: bool) -> None:
+    """Raise when a file cannot be written there, or would replace another without being told to."""
+    if path.is_dir():
+        raise CommandError(f"{path} is a folder, name a file")
+    if path.exists() and not force:
+        raise CommandError(f"{path} exists already; choose another name, or replace it with --force")
+    _check_writable(path.parent)
+
+
+def check_table_output(path: Path, *, force: bool) -> None:
+    """As `check_output`, for a table: the kind must be known too."""
+    table_kind(path)
+    check_output(path, force=force)
+
+
+def check_folder(path: Path, *, force: bool) -> None:
+    """Raise unless files can be written into this folder; a full one only when told to."""
+    if path.exists() and not path.is_dir():
+        raise CommandError(f"{path} is a file, a folder was expected")
+    if path.is_dir() and any(path.iterdir()) and not force:
+        raise CommandError(f"{path} is not empty; choose another folder, or write into it with --force")
+    _check_writable(path)
+
+
+def _check_writable(folder: Path) -> None:
+    """Try it, in the nearest folder above that exists: permissions alone do not tell."""
+    while not folder.exists():
+        folder = folder.parent
+    if not folder.is_dir():
+        raise CommandError(f"{folder} is a file, a folder was expected")
+    try:
+        descriptor, name = tempfile.mkstemp(dir=folder, prefix=".entangled-kernels.", suffix=".part")
+    except OSError as error:
+        raise CommandError(f"cannot write into {folder.absolute()}: {error.strerror}", "write") from error
+    os.close(descriptor)
+    os.unlink(name)

@@ -1,0 +1,83 @@
+"""From a table to a model: the search, kernel ridge beside it, and what is worth keeping of both."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.base import clone
+from sklearn.model_selection import KFold, cross_val_predict
+
+from ..estimators import EntangledKernelRidge, EntangledKernelRidgeCV
+from .columns import LearningTable
+from .features import feature_maps
+from .relations import output_relations
+from .words import settings_of
+
+__all__ = ["describe", "search"]
+
+Array = NDArray[np.float64]
+
+
+def search(
+    data: LearningTable, features: str, *, folds: int, seed: int, jobs: int | None
+) -> EntangledKernelRidgeCV:
+    """The model that cross-validation chooses."""
+    maps = feature_maps(features, data.X, folds=folds, seed=seed)
+    model = EntangledKernelRidgeCV(maps, cv=folds, n_jobs=jobs, random_state=seed)
+    return model.fit(data.X, data.Y)
+
+
+def describe(model: EntangledKernelRidgeCV, data: LearningTable, *, folds: int, seed: int) -> dict[str, Any]:
+    """What is kept beside the model: names of columns, what was chosen, and how well it does."""
+    plain, plain_score = best_kernel_ridge(model)
+    errors = [target_errors(each, data, folds=folds, seed=seed) for each in (model.best_estimator_, plain)]
+    rows = zip(data.targets, *errors, strict=True)
+    return {
+        "rows": len(data.Y),
+        "inputs": data.inputs,
+        "targets": data.targets,
+        "categories": data.categories,
+        "chosen": settings_of(model.best_estimator_),
+        "candidates": effective_candidates(model),
+        "nmse": float(model.best_score_),
+        "kernel_ridge_nmse": plain_score,
+        "target_scores": [
+            {"target": name, "nmse": own, "kernel_ridge_nmse": ridge} for name, own, ridge in rows
+        ],
+        "relations": output_relations(model.best_estimator_, data.X).round(6).tolist(),
+    }
+
+
+def best_kernel_ridge(model: EntangledKernelRidgeCV) -> tuple[EntangledKernelRidge, float]:
+    """The best of the candidates that are kernel ridge, not fitted, and its cross-validated error."""
+    results = model.cv_results_
+    plain = np.flatnonzero(results["param_shrinkage"] == 1.0)
+    place = plain[np.argmin(results["mean_test_score"][plain])]
+    maps = model.feature_map if isinstance(model.feature_map, list) else [model.feature_map]
+    estimator = clone(model.best_estimator_).set_params(
+        feature_map=maps[int(results["param_feature_map"][place])],
+        shrinkage=1.0,
+        prediction="entangled",
+        alpha=float(results["param_alpha"][place]),
+    )
+    return estimator, float(results["mean_test_score"][place])
+
+
+def target_errors(
+    estimator: EntangledKernelRidge, data: LearningTable, *, folds: int, seed: int
+) -> list[float | None]:
+    """Held-out nMSE of every target with these settings; None for one that is constant."""
+    Y = data.Y.to_numpy()
+    splits = KFold(folds, shuffle=True, random_state=seed)
+    held_out = np.asarray(cross_val_predict(clone(estimator), data.X, Y, cv=splits)).reshape(Y.shape)
+    squares, variances = np.mean((Y - held_out) ** 2, axis=0), Y.var(axis=0)
+    return [float(s / v) if v > 0.0 else None for s, v in zip(squares, variances, strict=True)]
+
+
+def effective_candidates(model: EntangledKernelRidgeCV) -> float | None:
+    """How many candidates share in an average, counting those of small weight for less; None without one."""
+    if model.selection != "average":
+        return None
+    return float(1.0 / np.sum(model.average_weights_**2))

@@ -1,0 +1,114 @@
+"""A page about a model: what it is, which outputs share what, and pictures of its kernel and its search."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from ..estimators import EntangledKernelRidge, EntangledKernelRidgeCV
+from ..persistence import SavedModel
+from ..report import Report
+from .relations import strongest_pairs
+from .repeat import command_line
+from .words import gain_in_words
+
+__all__ = ["verdict_kind", "write_model_page"]
+
+LONGEST_TABLE = 30
+
+
+def write_model_page(saved: SavedModel, findings: dict[str, Any], path: Path) -> None:
+    """Write the page."""
+    name = Path(findings["model"]).name
+    page = Report(f"The model {name}", lead=_lead(findings))
+    page.section("What it is")
+    page.facts(
+        {
+            "Class": findings["class"],
+            "Settings": findings["settings"],
+            "Inputs": findings["inputs"] or "without names",
+            "Targets": findings["targets"],
+            "Fitted to": f"{findings['rows']} rows of {findings['table']}"
+            if findings["rows"]
+            else "not recorded",
+            "Software": findings["software"],
+        }
+    )
+    if findings["target_scores"]:
+        _add_errors(page, findings)
+    page.section("Who shares what")
+    page.points(findings["sharing"])
+    if findings["relations"] and len(findings["targets"]) > 1:
+        pairs = strongest_pairs(np.array(findings["relations"]), findings["targets"])[:LONGEST_TABLE]
+        caption = "Correlation of the targets in the learned kernel, the strongest pairs first"
+        page.table(["Target", "Target ", "Correlation"], pairs, caption=caption, digits=2, row_headers=2)
+    page.section("Entanglement")
+    page.verdict(findings["verdict"], verdict_kind(findings["entangled"]))
+    if "entanglement" in findings:
+        page.facts({key.replace("_", " "): _short(value) for key, value in findings["entanglement"].items()})
+    _add_figures(page, saved.model, tested="entanglement" in findings)
+    page.section("How to repeat it")
+    page.code(command_line("inspect", findings["model"], options={"--report": path}))
+    if "command" in saved.info:
+        page.text("The model was made by:")
+        page.code(saved.info["command"])
+    page.write(path)
+
+
+def verdict_kind(entangled: bool | None) -> str:
+    """Which sign a verdict gets on a page."""
+    return {True: "entangled", False: "separable", None: "plain"}[entangled]
+
+
+def _lead(findings: dict[str, Any]) -> str:
+    count, inputs = len(findings["targets"]), len(findings["inputs"]) or "unnamed"
+    return f"Predicts {count} target{'s' if count > 1 else ''} from {inputs} inputs."
+
+
+def _add_errors(page: Report, findings: dict[str, Any]) -> None:
+    page.section("How well it predicts")
+    nmse, plain = findings["nmse"], findings["kernel_ridge_nmse"]
+    page.text(
+        f"Cross-validated error (nMSE: 0 is perfect, 1 is predicting the mean) {nmse:.4g}; kernel ridge has "
+        f"{plain:.4g} ({gain_in_words(nmse, plain)})."
+    )
+    rows = [
+        [
+            row["target"],
+            row["nmse"],
+            row["kernel_ridge_nmse"],
+            gain_in_words(row["nmse"], row["kernel_ridge_nmse"]),
+        ]
+        for row in findings["target_scores"]
+    ]
+    caption = "Held-out nMSE of each target with the settings chosen"
+    page.table(["Target", "This model", "Kernel ridge", "Gain"], rows, caption=caption)
+
+
+def _add_figures(page: Report, model: Any, *, tested: bool) -> None:
+    """Pictures that need no rows: the spectrum of the kernel, the path of its solver, the search."""
+    from matplotlib import pyplot as plt
+
+    from ..plotting import AlignmentPathDisplay, EntanglementSpectrumDisplay, SelectionDisplay
+
+    def add(display: Any, caption: str, alt: str) -> None:
+        page.figure(display.figure_, caption=caption, alt=alt)
+        plt.close(display.figure_)
+
+    inner = getattr(model, "best_estimator_", model)
+    if tested:
+        alt = "Eigenvalues of the partial transpose, and operator-Schmidt values, of the learned kernel"
+        add(EntanglementSpectrumDisplay.from_estimator(inner), "How far the kernel is from separable.", alt)
+    if isinstance(inner, EntangledKernelRidge) and len(inner.alignment_history_) > 1:
+        alt = "Alignment of the kernel with the targets after every step of the solver"
+        add(AlignmentPathDisplay.from_estimator(inner), "How the kernel was learned.", alt)
+    if isinstance(model, EntangledKernelRidgeCV):
+        page.section("How the settings were chosen")
+        alt = "Cross-validated error of the candidates over alpha and shrinkage, with the chosen one marked"
+        add(SelectionDisplay.from_estimator(model), "The search: lower is better.", alt)
+
+
+def _short(value: Any) -> Any:
+    return f"{value:.4g}" if isinstance(value, float) else value

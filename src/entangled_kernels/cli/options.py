@@ -1,0 +1,36 @@
+"""Options that several commands share."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+__all__ = ["Encode", "Force", "Inputs", "Jobs", "Json", "OneTable", "Seed", "Targets"]
+
+OneTable = Annotated[
+    Path, typer.Argument(metavar="TABLE", help="CSV, TSV, Parquet, Arrow or NPZ file.", show_default=False)
+]
+Targets = Annotated[
+    list[str],
+    typer.Option(
+        "--targets",
+        "-t",
+        metavar="A,B",
+        help="Columns to predict, separated by commas; a name with a comma in double quotes; "
+        "'torque *' stands for all that match.",
+        show_default=False,
+    ),
+]
+Inputs = Annotated[
+    list[str] | None,
+    typer.Option("--inputs", "-i", metavar="C,D", help="Columns to predict from; all others by default."),
+]
+Encode = Annotated[bool, typer.Option("--encode", help="Turn text among the inputs into columns of 0 and 1.")]
+Force = Annotated[bool, typer.Option("--force", help="Replace what is there already.")]
+Json = Annotated[bool, typer.Option("--json", help="Print the result as JSON, for machines.")]
+Seed = Annotated[int, typer.Option("--seed", min=0, help="For folds and random features.")]
+Jobs = Annotated[
+    int | None, typer.Option("--jobs", "-j", help="Processes to work with; -1 for all.", show_default="one")
+]

@@ -1,0 +1,146 @@
+"""Results as tables, with the paper's figures beside ours, for the screen and for a page."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+from typing import Any
+
+from ..report import Report
+from ..results import Results
+from .screen import Screen
+
+__all__ = ["METRICS", "add_results", "finding", "pivot", "show_results"]
+
+# What a record may hold, with the name to show and the digits after the point.
+METRICS = {
+    "nmse": ("nMSE", 4),
+    "ni": ("normalised improvement over kernel ridge (nI)", 3),
+    "accuracy": ("accuracy", 3),
+    "fit_seconds": ("seconds to fit", 4),
+}
+SETTINGS = {"task": "task", "rank": "Kraus rank", "p": "outputs p", "n": "training rows n"}
+# By the last word of a figure's name.
+CAPTIONS = {
+    "kernel": "Block Gram matrix of the learned kernel, rows in order of class, three blocks enlarged",
+    "projections": "Rows in the plane of each task: circles training, triangles test",
+    "entanglement": "Eigenvalues of the partial transpose, of which a negative one proves entanglement, and "
+    "operator-Schmidt values, of which a separable kernel has one",
+    "nmse": "Error over training rows, means with intervals; open marks are the paper's",
+    "ni": "Normalised improvement over kernel ridge; above zero is better than kernel ridge",
+    "times": "Seconds to choose the settings and fit, both axes logarithmic",
+    "p": "Over the number of outputs",
+    "n": "Over the number of training rows",
+    "rank": "Over the Kraus rank",
+}
+REFERENCE = "KRR"
+OWN = ("EKL", "ptrEKL", "selected")
+
+
+def pivot(results: Results, metric: str) -> tuple[list[str], list[list[Any]], bool]:
+    """Columns and rows: one row to a setting, a (mean, spread) to a method, the paper's figures after them.
+
+    The last value tells whether the paper has any.
+    """
+    keys = [key for key in SETTINGS if any(key in record for record in results.records)]
+    summary = results.summary(metric, (*keys, "method"))
+    methods = list(dict.fromkeys(entry["method"] for entry in summary))
+    if metric == "ni":
+        methods = [method for method in methods if method != REFERENCE]
+    quoted = [
+        method for method in methods if any(e["paper"] is not None for e in summary if e["method"] == method)
+    ]
+    rows: dict[tuple[Any, ...], dict[str, Any]] = {}
+    for entry in summary:
+        row = rows.setdefault(tuple(entry[key] for key in keys), {})
+        row[entry["method"]] = (entry["mean"], entry["std"]) if entry["count"] > 1 else entry["mean"]
+        row[f"{entry['method']} (paper)"] = entry["paper"]
+    columns = [*methods, *(f"{method} (paper)" for method in quoted)]
+    table = [[*setting, *(row.get(column) for column in columns)] for setting, row in rows.items()]
+    return [*(SETTINGS[key] for key in keys), *columns], table, bool(quoted)
+
+
+def metrics_of(results: Results) -> list[str]:
+    """Metrics that the records have."""
+    return [metric for metric in METRICS if any(record.get(metric) is not None for record in results.records)]
+
+
+def show_results(screen: Screen, results: Results, metrics: Iterable[str] | None = None) -> None:
+    """Print the tables."""
+    for metric in metrics or metrics_of(results):
+        columns, rows, _ = pivot(results, metric)
+        name, digits = METRICS[metric]
+        cells = [[_text(cell, digits) for cell in row] for row in rows]
+        screen.table(columns, cells, title=f"{results.title}: {name}")
+
+
+def _text(cell: Any, digits: int) -> Any:
+    if isinstance(cell, tuple):
+        return f"{cell[0]:.{digits}f} ± {cell[1]:.{digits}f}"
+    return f"{cell:.{digits}f}" if isinstance(cell, float) else cell
+
+
+def add_results(page: Report, results: Results, figures: dict[str, Any]) -> None:
+    """Add the tables, with the paper's or the baseline's figures, and the figures."""
+    for metric in metrics_of(results):
+        columns, rows, paper = pivot(results, metric)
+        name, digits = METRICS[metric]
+        settings = sum(column in SETTINGS.values() for column in columns)
+        own = [column for column in columns[settings:] if not column.endswith("(paper)")]
+        note = "Mean ± standard deviation over partitions."
+        note += " Columns marked (paper) quote the published figures." if paper else ""
+        page.table(
+            columns,
+            rows,
+            caption=f"{results.title}: {name}",
+            digits=digits,
+            best={"nmse": "min", "fit_seconds": None}.get(metric, "max"),
+            best_among=own,
+            row_headers=max(1, settings),
+            note=note,
+        )
+    for name, figure in figures.items():
+        words = CAPTIONS.get(name.rpartition("-")[2], name)
+        page.figure(figure, caption=f"{words}.", alt=f"{results.title}: {words}")
+
+
+def finding(results: Results) -> str:
+    """One sentence on how learned kernels did against kernel ridge over all settings; empty without both."""
+    columns, rows, _ = pivot(results, "nmse")
+    settings = [column for column in columns if column in SETTINGS.values()]
+    words = []
+    for method in OWN:
+        ratios = {}
+        for row in rows:
+            values = dict(zip(columns, row, strict=True))
+            if values.get(method) is not None and values.get(REFERENCE) is not None:
+                where = ", ".join(f"{name} {values[name]}" for name in settings)
+                ratios[where] = _mean(values[method]) / _mean(values[REFERENCE])
+        if ratios:
+            words.append(f"{method} has {_spread_in_words(ratios)}")
+    return f"Against kernel ridge: {'; '.join(words)}." if words else ""
+
+
+def _spread_in_words(ratios: dict[str, float]) -> str:
+    """Geometric mean of ratios of errors, the least and the largest."""
+    mean = math.exp(sum(math.log(ratio) for ratio in ratios.values()) / len(ratios))
+    if len(ratios) == 1:
+        return _ratio_in_words(mean)
+    least, largest = min(ratios, key=ratios.__getitem__), max(ratios, key=ratios.__getitem__)
+    return (
+        f"{_ratio_in_words(mean)} on average (from {_ratio_in_words(ratios[least])} at {least} to "
+        f"{_ratio_in_words(ratios[largest])} at {largest})"
+    )
+
+
+def _ratio_in_words(ratio: float) -> str:
+    change = 100.0 * (ratio - 1.0)
+    return (
+        "the same error"
+        if abs(change) < 0.05
+        else f"{abs(change):.1f}% {'less' if change < 0 else 'more'} error"
+    )
+
+
+def _mean(cell: Any) -> float:
+    return float(cell[0] if isinstance(cell, tuple) else cell)

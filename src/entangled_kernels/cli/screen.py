@@ -1,0 +1,124 @@
+"""What people and machines see: tables and sentences on stdout, notes and progress on stderr."""
+
+from __future__ import annotations
+
+import json
+import math
+import sys
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any
+
+from rich import box
+from rich.console import Console
+from rich.progress import (
+    BarColumn,
+    MofNCompleteColumn,
+    Progress,
+    SpinnerColumn,
+    TextColumn,
+    TimeElapsedColumn,
+    TimeRemainingColumn,
+)
+from rich.table import Table
+
+__all__ = ["Screen", "say_error", "say_note"]
+
+# Without a terminal nothing is folded.
+WIDE = 10_000
+
+
+def say_error(sentence: str) -> None:
+    """One line on stderr."""
+    print(f"error: {' '.join(sentence.split())}", file=sys.stderr)
+
+
+def say_note(sentence: str) -> None:
+    """One line on stderr about something worth knowing."""
+    print(f"note: {' '.join(sentence.split())}", file=sys.stderr)
+
+
+class Screen:
+    """Where a command speaks; with ``as_json`` only `result` reaches stdout."""
+
+    def __init__(self, *, as_json: bool = False) -> None:
+        self.as_json = as_json
+
+    def say(self, sentence: str = "") -> None:
+        """A line on stdout for people."""
+        if not self.as_json:
+            print(sentence)
+
+    def table(self, columns: Sequence[str], rows: Sequence[Sequence[Any]], *, title: str = "") -> None:
+        """A table on stdout for people; text to the left, numbers to the right."""
+        if self.as_json:
+            return
+        if title:
+            print(f"\n{title}")
+        made = Table(box=box.SIMPLE_HEAD, pad_edge=False)
+        for place, name in enumerate(columns):
+            numbers = all(not isinstance(row[place], str) for row in rows)
+            made.add_column(name, justify="right" if numbers else "left", overflow="fold")
+        for row in rows:
+            made.add_row(*(_cell(value) for value in row))
+        # Cells are shown as they are, never read as markup.
+        console = Console(markup=False, highlight=False)
+        console.width = console.width if console.is_terminal else WIDE
+        console.print(made)
+
+    def result(self, values: dict[str, Any]) -> None:
+        """The whole result on stdout for machines."""
+        if self.as_json:
+            print(json.dumps(_plain(values), indent=1, ensure_ascii=False, allow_nan=False))
+
+    @contextmanager
+    def working(self, what: str) -> Iterator[None]:
+        """Show that work without known length goes on, on a terminal."""
+        with _bar(SpinnerColumn(), TextColumn("{task.description}"), TimeElapsedColumn()) as bar:
+            bar.add_task(what, total=None)
+            yield
+
+    @contextmanager
+    def progress(self) -> Iterator[Callable[[int, int, str], None]]:
+        """Show a bar with the time left, on a terminal; gives a function of done, total and the work."""
+        columns = (
+            TextColumn("{task.description}"),
+            BarColumn(),
+            MofNCompleteColumn(),
+            TimeElapsedColumn(),
+            TextColumn("left"),
+            TimeRemainingColumn(),
+        )
+        with _bar(*columns) as bar:
+            task = bar.add_task("", total=None)
+
+            def report(done: int, total: int, what: str) -> None:
+                bar.update(task, completed=done, total=total, description=what)
+
+            yield report
+
+
+def _bar(*columns: Any) -> Progress:
+    console = Console(stderr=True, markup=False, highlight=False)
+    return Progress(*columns, console=console, transient=True, disable=not console.is_terminal)
+
+
+def _cell(value: Any) -> str:
+    if value is None:
+        return ""
+    if isinstance(value, float):
+        return f"{value:.4g}" if math.isfinite(value) else "-"
+    return str(value)
+
+
+def _plain(value: Any) -> Any:
+    """Only what JSON has: NumPy numbers as Python's, null for what is not finite."""
+    if isinstance(value, dict):
+        return {str(key): _plain(item) for key, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [_plain(item) for item in value]
+    if hasattr(value, "tolist"):
+        return _plain(value.tolist())
+    if isinstance(value, float) and not math.isfinite(value):
+        return None
+    return value if isinstance(value, str | int | float | bool | None) else str(value)

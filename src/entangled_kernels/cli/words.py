@@ -1,0 +1,51 @@
+"""Settings and gains in plain words."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from ..estimators import EntangledKernelRidge
+
+__all__ = ["chosen_in_words", "gain_in_words", "settings_of"]
+
+
+def settings_of(model: EntangledKernelRidge) -> dict[str, Any]:
+    """Feature map and parameters of a fitted model that say what it is, as plain values."""
+    names = ("shrinkage", "alignment_mix", "target_alpha", "prediction")
+    alpha = np.asarray(model.alpha).tolist()
+    return {
+        "features": _map_in_words(model.feature_map_),
+        **{n: getattr(model, n) for n in names},
+        "alpha": alpha,
+    }
+
+
+def _map_in_words(feature_map: Any) -> str:
+    """A feature map by the names of its steps."""
+    if feature_map is None:
+        return "inputs as they are"
+    steps = getattr(feature_map, "steps", [("", feature_map)])
+    return " + ".join(type(step).__name__ for _, step in steps)
+
+
+def chosen_in_words(chosen: dict[str, Any]) -> str:
+    """The chosen settings in one line."""
+    alpha = np.asarray(chosen["alpha"])
+    penalty = f"alpha {alpha:.3g}" if alpha.ndim == 0 else f"alpha {alpha.min():.3g} to {alpha.max():.3g}"
+    if chosen["shrinkage"] == 1.0:
+        return f"{chosen['features']}; kernel ridge, {penalty}"
+    kind = "entangled kernel" if chosen["prediction"] == "entangled" else "partial-trace kernel"
+    return (
+        f"{chosen['features']}; {kind} with shrinkage {chosen['shrinkage']:g}, alignment mix "
+        f"{chosen['alignment_mix']:g}, target alpha {chosen['target_alpha']:g}; {penalty}"
+    )
+
+
+def gain_in_words(nmse: float | None, plain: float | None) -> str:
+    """How much less one error is than another."""
+    if nmse is None or plain is None or not plain > 0.0:
+        return "-"
+    gain = 100.0 * (1.0 - nmse / plain)
+    return "the same" if abs(gain) < 0.05 else f"{abs(gain):.1f}% {'less' if gain > 0 else 'more'} error"

@@ -1,0 +1,164 @@
+"""Tables whose decimals stand under each other, with headers that screen readers can follow."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from html import escape
+from numbers import Integral, Real
+from typing import Any
+
+__all__ = ["Table"]
+
+# Cells with more letters than this are wrapped.
+LONG = 28
+MINUS, NOTHING = "\N{MINUS SIGN}", "\N{EN DASH}"
+
+
+class Table:
+    """Rows and columns to be written as HTML; the parameters are those of `Report.table`."""
+
+    def __init__(
+        self,
+        columns: Sequence[str],
+        rows: Sequence[Sequence[Any]],
+        digits: int | Mapping[str, int] = 3,
+        best: str | None = None,
+        best_among: Sequence[str | int] | None = None,
+        groups: Sequence[tuple[str, int]] | None = None,
+        row_headers: int = 1,
+    ) -> None:
+        self.columns, self.rows = [str(column) for column in columns], [list(row) for row in rows]
+        width = len(self.columns)
+        for place, row in enumerate(self.rows):
+            if len(row) != width:
+                raise ValueError(f"row {place} must have {width} cells as there are columns, got {len(row)}")
+        if best not in (None, "min", "max"):
+            raise ValueError(f"best must be 'min', 'max' or None, got {best!r}")
+        unknown = [name for name in best_among or () if name not in self.columns and name not in range(width)]
+        if unknown:
+            raise ValueError(f"best_among must hold names or places of columns, got {unknown[0]!r}")
+        if groups is not None and sum(span for _, span in groups) != width:
+            raise ValueError(f"groups must cover {width} columns, got {sum(span for _, span in groups)}")
+        if not 0 <= row_headers <= width:
+            raise ValueError(f"row_headers must lie between 0 and {width}, got {row_headers}")
+        by_name = digits if isinstance(digits, Mapping) else dict.fromkeys(self.columns, digits)
+        self.digits = [by_name.get(column, 3) for column in self.columns]
+        self.best, self.groups, self.row_headers = best, groups, row_headers
+        among = range(row_headers, width) if best_among is None else best_among
+        self.competing = [place for place, name in enumerate(self.columns) if name in among or place in among]
+        self.starts = _starts(groups)
+        self.numeric = [self._is_numeric(place) for place in range(width)]
+
+    def html(self, name: str, caption: str, note: str = "") -> str:
+        """The table as HTML; ``name`` is what the region is called, such as "Table 1"."""
+        rows = [self._row(row) for row in self.rows]
+        if any(self._best_places(row) for row in self.rows):
+            word = "least" if self.best == "min" else "largest"
+            note = f"★ {word} of the row. {note}".strip()
+        foot = f'\n<p class="note">{escape(note)}</p>' if note else ""
+        body = "\n".join(rows)
+        return (
+            f'<div class="table">\n<div class="scroll" role="region" aria-label="{name}" tabindex="0">\n'
+            f"<table>\n<caption><span><b>{name}.</b> {escape(caption)}</span></caption>\n"
+            f"<thead>\n{self._head()}</thead>\n<tbody>\n{body}\n</tbody>\n</table>\n</div>{foot}\n</div>"
+        )
+
+    def _head(self) -> str:
+        lines = ""
+        if self.groups is not None:
+            cells = (
+                f'<th scope="colgroup" class="start" colspan="{span}">{escape(name)}</th>'
+                if name
+                else f'<td colspan="{span}"></td>'
+                for name, span in self.groups
+            )
+            lines = f'<tr class="groups">{"".join(cells)}</tr>\n'
+        names = (
+            f'<th scope="col"{self._class(place)}>{escape(column)}</th>'
+            for place, column in enumerate(self.columns)
+        )
+        return f"{lines}<tr>{''.join(names)}</tr>\n"
+
+    def _row(self, row: list[Any]) -> str:
+        texts = [format_cell(value, digits) for value, digits in zip(row, self.digits, strict=True)]
+        best = self._best_places(row)
+        cells = []
+        for place, text in enumerate(texts):
+            wrapped = ["long"] * (len(text) > LONG)
+            if place < self.row_headers:
+                cells.append(f'<th scope="row"{self._class(place, *wrapped)}>{escape(text)}</th>')
+            elif place in best:
+                star = '<span aria-hidden="true">★</span> <span class="unseen">best: </span>'
+                cells.append(f"<td{self._class(place, 'best')}>{star}{escape(text)}</td>")
+            else:
+                cells.append(f"<td{self._class(place, *wrapped)}>{escape(text)}</td>")
+        return f"<tr>{''.join(cells)}</tr>"
+
+    def _best_places(self, row: list[Any]) -> set[int]:
+        """Places of the least or largest number as printed; none where fewer than two compete."""
+        if self.best is None:
+            return set()
+        numbers = {place: _number(row[place]) for place in self.competing}
+        rounded = {
+            place: round(number, self.digits[place])
+            for place, number in numbers.items()
+            if number is not None
+        }
+        if len(rounded) < 2:
+            return set()
+        target = min(rounded.values()) if self.best == "min" else max(rounded.values())
+        places = {place for place, number in rounded.items() if number == target}
+        return places if len(places) < len(rounded) else set()
+
+    def _class(self, place: int, *more: str) -> str:
+        names = [
+            *(["num"] if self.numeric[place] else []),
+            *(["start"] if place in self.starts else []),
+            *more,
+        ]
+        return f' class="{" ".join(names)}"' if names else ""
+
+    def _is_numeric(self, place: int) -> bool:
+        cells = [row[place] for row in self.rows if row[place] is not None]
+        return bool(cells) and all(isinstance(cell, Real | tuple) and not _is_bool(cell) for cell in cells)
+
+
+def format_cell(value: Any, digits: int) -> str:
+    """A cell as text: numbers with so many digits, pairs as mean and spread, a dash for nothing.
+
+    Examples
+    --------
+    >>> format_cell(0.12345, 3), format_cell((0.5, 0.01), 2), format_cell(12, 3), format_cell(None, 3)
+    ('0.123', '0.50 ± 0.01', '12', '–')
+    """
+    if value is None or (isinstance(value, float) and math.isnan(value)):
+        return NOTHING
+    if _is_bool(value):
+        return "yes" if value else "no"
+    if isinstance(value, tuple):
+        return " ± ".join(format_cell(part, digits) for part in value)
+    if isinstance(value, Integral):
+        return str(value).replace("-", MINUS)
+    if isinstance(value, Real):
+        number = float(value)
+        return NOTHING if math.isnan(number) else f"{number:.{digits}f}".replace("-", MINUS)
+    return str(value)
+
+
+def _number(value: Any) -> float | None:
+    """What a cell competes with: its number, or the mean of a pair."""
+    value = value[0] if isinstance(value, tuple) and value else value
+    if not isinstance(value, Real) or _is_bool(value) or math.isnan(value):
+        return None
+    return float(value)
+
+
+def _is_bool(value: Any) -> bool:
+    return isinstance(value, bool) or type(value).__name__ == "bool"
+
+
+def _starts(groups: Sequence[tuple[str, int]] | None) -> set[int]:
+    """Places of the columns that open a group."""
+    spans = [span for _, span in groups or ()]
+    return {sum(spans[:place]) for place in range(len(spans))}

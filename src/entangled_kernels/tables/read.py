@@ -1,0 +1,229 @@
+"""Tables from files, as pandas data frames."""
+
+from __future__ import annotations
+
+import os
+import zipfile
+from collections import Counter
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from .errors import TableError
+from .kinds import table_kind
+from .needs import need
+
+__all__ = ["read_table"]
+
+# A file of text up to this size is one block, so that the type of a column is found from all its cells.
+LARGEST_BLOCK = 2**31 - 2
+DELIMITERS = ",;\t"
+
+
+def read_table(path: str | os.PathLike[str], columns: Sequence[str] | None = None) -> Any:
+    r"""Read a table.
+
+    Parameters
+    ----------
+    path : path
+        The end of its name tells the kind: ``.csv`` (also with semicolons or tabs), ``.tsv``, ``.parquet``,
+        ``.arrow``, ``.feather``, ``.npz``; text may be compressed (``.csv.gz``). In an NPZ file every array
+        of one dimension is a column, and one of two dimensions is the columns ``NAME_0``, ``NAME_1`` and so
+        on.
+    columns : sequence of str, optional
+        Names of those to keep, in that order.
+
+    Returns
+    -------
+    frame : pandas.DataFrame
+
+    Raises
+    ------
+    TableError
+        When the file is not such a table, has no rows, or names a column twice.
+    OSError
+        When there is no such file, or it cannot be read.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from pathlib import Path
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     path = Path(folder, "cars.csv")
+    ...     _ = path.write_text("weight,fuel use\n1.2,6.5\n0.9,5.1\n")
+    ...     read_table(path)
+       weight  fuel use
+    0     1.2       6.5
+    1     0.9       5.1
+    """
+    need("pandas", "pyarrow")
+    kind = table_kind(path, compressed=True)
+    if Path(path).stat().st_size == 0:
+        raise TableError(path, "the file is empty")
+    table = READERS[kind](path)
+    _check_names(path, table.column_names)
+    if table.num_rows == 0:
+        raise TableError(path, "the table has a header but no rows")
+    if columns is not None:
+        table = table.select(list(columns))
+    return table.to_pandas(date_as_object=False).reset_index(drop=True)
+
+
+def _read_csv(path: Any) -> Any:
+    return _read_text(path, _delimiter(path))
+
+
+def _read_tsv(path: Any) -> Any:
+    return _read_text(path, "\t")
+
+
+def _read_text(path: Any, delimiter: str) -> Any:
+    """Text as an Arrow table; the types of columns are found from all their cells."""
+    import pyarrow as pa
+    from pyarrow import csv
+
+    bad_rows: list[Any] = []
+
+    def keep_in_mind(row: Any) -> str:
+        bad_rows.append(row)
+        return "skip"
+
+    content = _stream(path)
+    if os.fspath(path).lower().endswith(".gz"):
+        content = pa.BufferReader(content.read())
+    try:
+        table = csv.read_csv(
+            content,
+            csv.ReadOptions(use_threads=False, block_size=min(content.size() + 1, LARGEST_BLOCK)),
+            csv.ParseOptions(delimiter=delimiter, newlines_in_values=True, invalid_row_handler=keep_in_mind),
+            csv.ConvertOptions(strings_can_be_null=True),
+        )
+        names = [name.strip() for name in table.column_names]
+    except UnicodeDecodeError as error:
+        raise TableError(path, "the file is not text in UTF-8; save it again as CSV in UTF-8") from error
+    except pa.ArrowInvalid as error:
+        if "Empty CSV file" in str(error):
+            raise TableError(path, "the file holds no line that could be a header with rows below") from error
+        raise TableError(path, _one_line(error)) from error
+    if bad_rows:
+        row = bad_rows[0]
+        problem = f"{row.actual_columns} cells where the header has {row.expected_columns}"
+        raise TableError(path, problem, row=None if row.number is None else row.number - 1)
+    return _tidied(_decoded(path, table.rename_columns(names)))
+
+
+def _stream(path: Any) -> Any:
+    import pyarrow as pa
+
+    return pa.input_stream(os.fspath(path), compression="detect")
+
+
+def _delimiter(path: Any) -> str:
+    """Comma, semicolon or tab: whichever the first line has most of."""
+    with _stream(path) as stream:
+        line = stream.read(2**20).lstrip(b"\r\n").partition(b"\n")[0].decode(errors="replace")
+    return max(DELIMITERS, key=line.count)
+
+
+def _decoded(path: Any, table: Any) -> Any:
+    import pyarrow as pa
+
+    for column in table.schema:
+        if pa.types.is_binary(column.type):
+            problem = "text that is not UTF-8; save the file again as CSV in UTF-8"
+            raise TableError(path, problem, column=column.name)
+    return table
+
+
+def _tidied(table: Any) -> Any:
+    """Without the columns of neither a name nor a cell that commas at the ends of lines make."""
+    kept = [
+        place
+        for place, name in enumerate(table.column_names)
+        if name or table.num_rows == 0 or table.column(place).null_count < table.num_rows
+    ]
+    return table.select(kept)
+
+
+def _read_parquet(path: Any) -> Any:
+    import pyarrow as pa
+    from pyarrow import parquet
+
+    try:
+        return parquet.ParquetFile(path).read()
+    except (pa.ArrowInvalid, OSError) as error:
+        raise TableError(path, f"the file is not a whole Parquet file ({_one_line(error)})") from error
+
+
+def _read_arrow(path: Any) -> Any:
+    """An Arrow file (Feather is one), or a stream of Arrow messages."""
+    import pyarrow as pa
+
+    with pa.memory_map(os.fspath(path)) as source:
+        try:
+            return pa.ipc.open_file(source).read_all()
+        except pa.ArrowInvalid:
+            source.seek(0)
+        try:
+            return pa.ipc.open_stream(source).read_all()
+        except (pa.ArrowInvalid, OSError) as error:
+            raise TableError(path, f"the file is not a whole Arrow file ({_one_line(error)})") from error
+
+
+def _read_npz(path: Any) -> Any:
+    import pyarrow as pa
+
+    columns: dict[str, Any] = {}
+    try:
+        with open(path, "rb") as file, np.load(file, allow_pickle=False) as archive:
+            arrays = dict(archive)
+    except (ValueError, EOFError, zipfile.BadZipFile, AttributeError, KeyError) as error:
+        problem = f"the file is not a whole NPZ file of numbers and text ({_one_line(error)})"
+        raise TableError(path, problem) from error
+    for name, array in arrays.items():
+        if array.ndim == 1:
+            columns[name] = array
+        elif array.ndim == 2:
+            columns |= {f"{name}_{i}": array[:, i] for i in range(array.shape[1])}
+        else:
+            raise TableError(path, f"arrays must have one or two dimensions, '{name}' has {array.ndim}")
+    lengths = {name: len(column) for name, column in columns.items()}
+    if len(set(lengths.values())) > 1:
+        (first, n), (other, t) = next(
+            (a, b) for a in lengths.items() for b in lengths.items() if a[1] != b[1]
+        )
+        raise TableError(
+            path, f"arrays must have as many rows as each other, '{first}' has {n} and '{other}' {t}"
+        )
+    return pa.table({name: pa.array(_plain(column)) for name, column in columns.items()})
+
+
+def _plain(column: Any) -> Any:
+    """Numbers as they are in native byte order, text as a list."""
+    if column.dtype.kind in "US":
+        return [str(cell) for cell in column]
+    return np.ascontiguousarray(column, dtype=column.dtype.newbyteorder("="))
+
+
+def _check_names(path: Any, names: Sequence[str]) -> None:
+    twice = [name for name, count in Counter(names).items() if count > 1]
+    if twice:
+        places = [str(place + 1) for place, name in enumerate(names) if name == twice[0]]
+        raise TableError(path, f"two columns have the name '{twice[0]}' (columns {' and '.join(places)})")
+    if not names:
+        raise TableError(path, "the table has no columns")
+
+
+def _one_line(error: Exception) -> str:
+    return " ".join(str(error).split())[:200].rstrip(".")
+
+
+READERS = {
+    "csv": _read_csv,
+    "tsv": _read_tsv,
+    "parquet": _read_parquet,
+    "arrow": _read_arrow,
+    "npz": _read_npz,
+}

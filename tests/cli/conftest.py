@@ -1,0 +1,102 @@
+"""A new user's folder: small tables, and a way to run the command in it."""
+
+from functools import partial
+
+import numpy as np
+import pandas as pd
+import pytest
+from typer.testing import CliRunner
+
+from entangled_kernels import EntangledKernelRidgeCV
+from entangled_kernels.cli import app
+
+# A search of a few candidates, where the search itself is not what is tested.
+SMALL = {
+    "shrinkages": (0.5,),
+    "alignment_mixes": (0.5, 1.0),
+    "target_alphas": (0.1,),
+    "alphas": np.logspace(-5, 3, 9),
+    "fit_features": "all",
+}
+
+
+@pytest.fixture(autouse=True)
+def folder(tmp_path, monkeypatch):
+    """Every test works in a folder of its own."""
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+@pytest.fixture(autouse=True)
+def _small_search(request, monkeypatch):
+    if "thorough" not in request.keywords:
+        monkeypatch.setattr(
+            "entangled_kernels.cli.learning.EntangledKernelRidgeCV", partial(EntangledKernelRidgeCV, **SMALL)
+        )
+
+
+@pytest.fixture
+def run():
+    """Run the command; check its exit code, and that errors are one sentence on stderr."""
+
+    def invoke(*arguments, code=0):
+        result = CliRunner().invoke(app, [str(argument) for argument in arguments])
+        assert code is None or result.exit_code == code, result.output
+        assert "Traceback" not in result.output
+        if code is not None and code > 2:
+            assert result.stderr.splitlines()[-1].startswith("error: ")
+        return result
+
+    return invoke
+
+
+def make_table(n=40, seed=0):
+    """Two related targets with awkward names, three inputs and an id."""
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(n, 3))
+    common = np.sin(X[:, 0]) + X[:, 1]
+    noise = 0.1 * rng.normal(size=(n, 2))
+    return pd.DataFrame(
+        {
+            "id": [f"s{i}" for i in range(n)],
+            "inlet temp": X[:, 0],
+            "flow, l/s": X[:, 1],
+            "pressure": X[:, 2],
+            "net load": common + noise[:, 0],
+            "peak load (kW)": 2.0 * common - X[:, 2] + noise[:, 1] + 5.0,
+        }
+    )
+
+
+INPUTS = 'inlet temp,"flow, l/s",pressure'
+TARGETS = "net load,peak load (kW)"
+
+
+@pytest.fixture
+def plant(folder):
+    """The table as plant.csv."""
+    table = make_table()
+    table.to_csv(folder / "plant.csv", index=False)
+    return table
+
+
+@pytest.fixture(scope="session")
+def fitted(tmp_path_factory):
+    """A model of that table, fitted once."""
+    place = tmp_path_factory.mktemp("fitted")
+    make_table().to_csv(place / "plant.csv", index=False)
+    arguments = [
+        "fit",
+        place / "plant.csv",
+        "-t",
+        TARGETS,
+        "-i",
+        INPUTS,
+        "-f",
+        "linear",
+        "-o",
+        place / "plant.model",
+    ]
+    result = CliRunner().invoke(app, [str(argument) for argument in arguments])
+    assert result.exit_code == 0, result.output
+    return place / "plant.model"

@@ -1,0 +1,26 @@
+import json
+import os
+
+import pytest
+
+
+@pytest.fixture
+def _brief(monkeypatch):
+    monkeypatch.setattr("entangled_kernels.cli.demo.TRAIN_SIZES", (12,))
+    monkeypatch.setattr("entangled_kernels.cli.demo.REPEATS", 2)
+    monkeypatch.setattr("entangled_kernels.cli.demo.METHODS", ("KRR", "ptrEKL"))
+
+
+@pytest.mark.usefixtures("_brief")
+def test_demo(run, folder):
+    shown = run("demo").stdout
+    assert "nMSE" in shown
+    assert "Entangled: PPT fails" in shown
+    page = (folder / "demo-report" / "index.html").read_text()
+    assert page.count("<img") == 4
+    for words in ("Methods side by side", "How to repeat it", "entangled-kernels demo"):
+        assert words in page
+    assert "demo-report is not empty" in run("demo", code=2).stderr
+    values = json.loads(run("demo", "--force", "--json").stdout)
+    assert values["entangled"] is True
+    assert "index.html" in os.listdir("demo-report")

@@ -1,0 +1,198 @@
+import errno
+import json
+import os
+import shutil
+import subprocess
+import sys
+
+import numpy as np
+import pandas as pd
+import pytest
+from scipy.stats import norm
+
+from entangled_kernels import EntangledKernelRidge, OutputKernelRidge
+from entangled_kernels.persistence import load_model, save_model
+from entangled_kernels.tables import read_table
+
+NAMES = ["inlet temp", "flow, l/s", "pressure"]
+TARGETS = ["net load", "peak load (kW)"]
+
+
+@pytest.fixture
+def model(fitted, folder):
+    shutil.copy(fitted, folder / "plant.model")
+    return load_model("plant.model")
+
+
+def test_predictions_are_the_models(plant, model, run):
+    shown = run("predict", "plant.model", "plant.csv", "--out", "p.csv").stdout
+    assert "Wrote 40 rows of 2 targets to p.csv." in shown
+    assert "The table holds the targets too" in shown
+    predicted = read_table("p.csv")
+    assert list(predicted.columns) == TARGETS
+    assert np.array_equal(predicted.to_numpy(), model.predict(plant[NAMES]))
+
+
+def test_a_fresh_process_predicts_the_same(plant, model, run, folder):
+    run("predict", "plant.model", "plant.csv", "--out", "p.csv", "--intervals", 0.8)
+    command = [sys.executable, "-m", "entangled_kernels.cli"]
+    arguments = ["predict", "plant.model", "plant.csv", "--out", "q.csv", "--intervals", "0.8"]
+    subprocess.run([*command, *arguments], check=True, capture_output=True, cwd=folder)
+    assert (folder / "p.csv").read_bytes() == (folder / "q.csv").read_bytes()
+
+
+def test_columns_are_found_by_name(plant, model, run):
+    plant[[*NAMES[::-1], "id"]].assign(extra="x").to_csv("shuffled.csv", index=False)
+    shown = run("predict", "plant.model", "shuffled.csv", "--out", "p.csv").stdout
+    assert "holds the targets" not in shown
+    assert np.array_equal(read_table("p.csv").to_numpy(), model.predict(plant[NAMES]))
+
+
+def test_missing_columns_are_named(plant, model, run):
+    plant.rename(columns={"pressure": "Pressure"}).to_csv("other.csv", index=False)
+    result = run("predict", "plant.model", "other.csv", "--out", "p.csv", code=3)
+    assert "other.csv: there is no column 'pressure' (is it 'Pressure'?)" in result.stderr
+    plant[["id"]].to_csv("other.csv", index=False)
+    result = run("predict", "plant.model", "other.csv", "--out", "p.csv", code=3)
+    assert (
+        "there is no columns 'inlet temp', 'flow, l/s', 'pressure'; the table has 'id'"
+        in result.stderr.replace("are no", "is no")
+    )
+    assert not os.path.exists("p.csv")
+
+
+def test_missing_and_text_cells_are_named(plant, model, run):
+    plant.loc[4, "pressure"] = np.nan
+    plant.to_csv("plant.csv", index=False)
+    result = run("predict", "plant.model", "plant.csv", "--out", "p.csv", code=3)
+    assert "row 5, column 'pressure': the cell is empty" in result.stderr
+    plant.astype({"pressure": object}).fillna("none").to_csv("plant.csv", index=False)
+    result = run("predict", "plant.model", "plant.csv", "--out", "p.csv", code=3)
+    assert "row 5, column 'pressure': 'none' is no number" in result.stderr
+
+
+def test_intervals_are_those_of_the_model(plant, model, run):
+    run("predict", "plant.model", "plant.csv", "--out", "p.csv", "--intervals", 0.9)
+    predicted = read_table("p.csv")
+    mean, std = model.predict(plant[NAMES], return_std=True)
+    assert list(predicted.columns)[:3] == ["net load", "net load_lower", "net load_upper"]
+    lower = predicted[[f"{name}_lower" for name in TARGETS]].to_numpy()
+    upper = predicted[[f"{name}_upper" for name in TARGETS]].to_numpy()
+    assert np.allclose(upper - mean, norm.ppf(0.95) * std)
+    assert np.allclose(mean - lower, norm.ppf(0.95) * std)
+    inside = (plant[TARGETS].to_numpy() >= lower) & (plant[TARGETS].to_numpy() <= upper)
+    assert inside.mean() > 0.7
+
+
+@pytest.mark.parametrize("level", [0, 1, 90])
+def test_intervals_must_be_a_share(plant, model, run, level):
+    result = run("predict", "plant.model", "plant.csv", "--out", "p.csv", "--intervals", level, code=2)
+    assert f"must be between 0 and 1, got {level}" in result.stderr
+
+
+def test_columns_may_be_kept(plant, model, run):
+    run("predict", "plant.model", "plant.csv", "--out", "p.csv", "--keep", "id,net load")
+    predicted = read_table("p.csv")
+    assert list(predicted.columns) == ["id", "net load", "net load predicted", "peak load (kW)"]
+    assert list(predicted["id"]) == list(plant["id"])
+    assert (
+        "no column 'idd'"
+        in run("predict", "plant.model", "plant.csv", "--out", "q.csv", "--keep", "idd", code=3).stderr
+    )
+
+
+@pytest.mark.parametrize("kind", ["tsv", "parquet", "arrow", "feather", "npz"])
+def test_every_kind_is_written(plant, model, run, kind):
+    run("predict", "plant.model", "plant.csv", "--out", f"p.{kind}")
+    assert np.array_equal(read_table(f"p.{kind}").to_numpy(), model.predict(plant[NAMES]))
+
+
+def test_an_existing_file_is_kept(plant, model, run, folder):
+    (folder / "p.csv").write_text("precious")
+    result = run("predict", "plant.model", "plant.csv", "--out", "p.csv", code=2)
+    assert "p.csv exists already" in result.stderr
+    assert (folder / "p.csv").read_text() == "precious"
+    run("predict", "plant.model", "plant.csv", "--out", "p.csv", "--force")
+    assert len(read_table("p.csv")) == 40
+
+
+def test_a_full_disk_loses_nothing(plant, model, run, folder, monkeypatch):
+    (folder / "p.csv").write_text("precious")
+
+    def full(descriptor):
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr(os, "fsync", full)
+    result = run("predict", "plant.model", "plant.csv", "--out", "p.csv", "--force", code=5)
+    assert "the disk is full" in result.stderr
+    assert (folder / "p.csv").read_text() == "precious"
+    assert sorted(os.listdir()) == ["p.csv", "plant.csv", "plant.model"]
+
+
+def test_unknown_kinds_are_refused_before_the_work(plant, model, run):
+    result = run("predict", "plant.model", "plant.csv", "--out", "p.xlsx", code=3)
+    assert "must end in one of .csv" in result.stderr
+
+
+@pytest.mark.parametrize("damage", ["cut", "flip", "png", "empty", "table"])
+def test_damaged_models_are_refused(plant, model, run, folder, damage):
+    path = folder / "plant.model"
+    content = bytearray(path.read_bytes())
+    content[len(content) // 2] ^= 4
+    contents = {
+        "cut": bytes(content[: len(content) // 3]),
+        "flip": bytes(content),
+        "png": b"\x89PNG\r\n\x1a\n",
+        "empty": b"",
+        "table": (folder / "plant.csv").read_bytes(),
+    }
+    path.write_bytes(contents[damage])
+    result = run("predict", "plant.model", "plant.csv", "--out", "p.csv", code=4)
+    assert "is damaged" in result.stderr or "not a model file" in result.stderr
+    assert not os.path.exists("p.csv")
+
+
+def test_no_such_model(plant, run):
+    assert (
+        "there is no file x.model" in run("predict", "x.model", "plant.csv", "--out", "p.csv", code=2).stderr
+    )
+
+
+def test_text_is_encoded_as_it_was(plant, run):
+    plant["town"] = ["Ulm", "Aix"] * 20
+    plant["net load"] += plant["town"] == "Ulm"
+    plant.drop(columns="id").to_csv("plant.csv", index=False)
+    run("fit", "plant.csv", "-t", ",".join(TARGETS), "-f", "linear", "--encode", "-o", "town.model")
+    result = run("predict", "town.model", "plant.csv", "--out", "p.csv")
+    assert result.stderr == ""
+    plant.assign(town="Ems").to_csv("new.csv", index=False)
+    result = run("predict", "town.model", "new.csv", "--out", "q.csv")
+    assert "note: column 'town' holds 'Ems', unknown to the model" in result.stderr
+    plant.assign(town=np.where(plant.index == 3, None, plant["town"])).to_csv("new.csv", index=False)
+    result = run("predict", "town.model", "new.csv", "--out", "r.csv", code=3)
+    assert "row 4, column 'town': the cell is empty" in result.stderr
+
+
+def test_models_saved_from_python(plant, run):
+    frame = plant[NAMES]
+    save_model(EntangledKernelRidge().fit(frame, plant[TARGETS]), "named.model")
+    run("predict", "named.model", "plant.csv", "--out", "p.csv")
+    assert list(read_table("p.csv").columns) == TARGETS
+    save_model(OutputKernelRidge().fit(frame, plant[TARGETS].to_numpy()), "output.model")
+    run("predict", "output.model", "plant.csv", "--out", "q.csv")
+    assert list(read_table("q.csv").columns) == ["output0", "output1"]
+    result = run("predict", "output.model", "plant.csv", "--out", "r.csv", "--intervals", 0.9, code=2)
+    assert "--intervals needs an entangled kernel model, got OutputKernelRidge" in result.stderr
+    save_model(EntangledKernelRidge().fit(frame.to_numpy(), plant["net load"].to_numpy()), "nameless.model")
+    result = run("predict", "nameless.model", "plant.csv", "--out", "r.csv", code=4)
+    assert "does not know the names of its inputs" in result.stderr
+
+
+def test_json_alone_on_stdout(plant, model, run):
+    values = json.loads(run("predict", "plant.model", "plant.csv", "--out", "p.csv", "--json").stdout)
+    assert values["rows"] == 40
+    assert values["columns"] == TARGETS
+    assert set(values["nmse"]) == set(TARGETS)
+    assert values["nmse"]["net load"] == pytest.approx(
+        np.mean((plant["net load"] - pd.read_csv("p.csv")["net load"]) ** 2) / plant["net load"].var(ddof=0)
+    )

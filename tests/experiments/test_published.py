@@ -1,0 +1,71 @@
+"""The published algorithm from fold moments against dense systems and brute-force refitting."""
+
+from itertools import product
+
+import numpy as np
+import pytest
+
+from entangled_kernels import EntangledKernelRidge
+from entangled_kernels.experiments.protocol import folds_of
+from entangled_kernels.experiments.published import LAMBDAS, Ascent, fit_published
+
+ASCENT = Ascent(init="identity", n_steps=4, early=True, mixes=(0.0, 1.0), shrinkages=(0.0, 0.5))
+
+
+def dense_fit(X, Y, mix, step, shrinkage, prediction, alpha):
+    """Predictor of the kernel of trace one by solving the whole block system."""
+    (n, p), m = Y.shape, X.shape[1]
+    model = EntangledKernelRidge(
+        solver="ascent", alignment_mix=mix, shrinkage=0.0, max_iter=step, fit_intercept=False
+    ).fit(X, Y)
+    kraus = np.sqrt(1.0 - shrinkage) * model.kraus_ / np.linalg.norm(model.kraus_)
+
+    def gram(A, B):
+        if prediction == "partial_trace":
+            k = np.einsum("rof,af,rog,bg->ab", kraus, A, kraus, B, optimize=True)
+            return np.kron(k + shrinkage / m * A @ B.T, np.eye(p))
+        G = np.einsum("rof,af,rqg,bg->aobq", kraus, A, kraus, B, optimize=True)
+        return G.reshape(len(A) * p, len(B) * p) + shrinkage / (m * p) * np.kron(A @ B.T, np.eye(p))
+
+    dual = np.linalg.solve(gram(X, X) + alpha * np.eye(n * p), Y.reshape(-1))
+    return lambda Z: (gram(Z, X) @ dual).reshape(len(Z), p)
+
+
+@pytest.mark.parametrize("prediction", ["entangled", "partial_trace"])
+def test_chooses_and_predicts_as_brute_force_does(make_rows, prediction):
+    X, Y = make_rows(14, 3, 2)
+    folds = folds_of(14, 0)
+    model = fit_published(X, Y, folds, ASCENT, (prediction,))[prediction]
+    variance = np.var(Y, axis=0)
+
+    def held_out(mix, step, shrinkage, alpha):
+        errors = []
+        for train, test in folds:
+            predict = dense_fit(X[train], Y[train], mix, step, shrinkage, prediction, alpha)
+            errors.append(np.mean((Y[test] - predict(X[test])) ** 2 / variance))
+        return np.mean(errors)
+
+    grid = list(product((0.0, 1.0), (1, 4), (0.0, 0.5), LAMBDAS[::4]))
+    chosen = (model.mix, model.n_steps, model.shrinkage)
+    own = held_out(*chosen, model.alpha)
+    assert own <= min(held_out(*candidate) for candidate in grid) * (1 + 1e-6)
+    predict = dense_fit(X, Y, *chosen, prediction, model.alpha)
+    np.testing.assert_allclose(model.predict(X[:5]), predict(X[:5]), rtol=1e-5, atol=1e-7)
+
+
+def test_rank_and_start(make_rows):
+    X, Y = make_rows(12, 3, 2)
+    folds = folds_of(12, 0)
+    ascent = Ascent(n_steps=3, mixes=(0.5,), rank=0.5)
+    first = fit_published(X, Y, folds, ascent, seed=1)
+    again = fit_published(X, Y, folds, ascent, seed=1)
+    other = fit_published(X, Y, folds, ascent, seed=2)
+    assert set(first) == {"entangled", "partial_trace"}
+    np.testing.assert_array_equal(first["entangled"].coef, again["entangled"].coef)
+    assert not np.allclose(first["entangled"].coef, other["entangled"].coef)
+    assert first["entangled"].n_steps == 3
+
+
+def test_steps_that_are_candidates():
+    assert Ascent(n_steps=200).steps() == [200]
+    assert Ascent(n_steps=20, early=True).steps() == [1, 2, 5, 10, 20]

@@ -1,0 +1,157 @@
+import numpy as np
+import pandas as pd
+import pytest
+from sklearn.preprocessing import StandardScaler
+
+from entangled_kernels import EntangledKernelRidge, OperatorValuedKernelRidge
+from entangled_kernels.kernels import KrausKernel, SeparableKernel
+from entangled_kernels.plotting import GramDisplay
+from entangled_kernels.results import Results
+
+
+def image(ax):
+    return np.asarray(ax.get_images()[0].get_array())
+
+
+def lines(ax):
+    return sorted(
+        line.get_xdata()[0] for line in ax.get_lines() if line.get_xdata()[0] == line.get_xdata()[1]
+    )
+
+
+def test_draws_the_kernel_sorted_by_class_with_lines_between(model, digits):
+    X, labels = digits[:2]
+    display = GramDisplay.from_estimator(model, X, labels)
+    order = np.argsort(labels, kind="stable")
+    G = model.kernel_(X[order]).to_dense()
+    np.testing.assert_allclose(image(display.axes_[0]), G, atol=1e-12)
+    counts = np.bincount(labels)
+    assert lines(display.axes_[0]) == [3 * counts[0] - 0.5, 3 * (counts[0] + counts[1]) - 0.5]
+    assert [tick.get_text() for tick in display.axes_[0].get_xticklabels()] == ["0", "1", "2"]
+
+
+def test_enlarged_blocks_are_blocks_of_the_kernel(model, digits):
+    X = digits[0]
+    display = GramDisplay.from_estimator(model, X, zoom=[(1, 4), (2, 2)])
+    blocks = model.kernel_.blocks(X)
+    assert len(display.axes_) == 3
+    np.testing.assert_allclose(image(display.axes_[1]), blocks[1, 4], atol=1e-12)
+    np.testing.assert_allclose(image(display.axes_[2]), blocks[2, 2], atol=1e-12)
+    assert [ax.get_title() for ax in display.axes_[1:]] == ["a  samples 1 and 4", "b  sample 2"]
+
+
+def test_all_panels_share_one_scale_about_zero(model, digits):
+    display = GramDisplay.from_estimator(model, digits[0], digits[1])
+    limits = {ax.get_images()[0].get_clim() for ax in display.axes_}
+    assert len(limits) == 1
+    low, high = limits.pop()
+    assert low == -high < 0
+
+
+def test_targets_of_one_per_class_are_labels(model, digits):
+    X, labels, Y = digits[:3]
+    names = ["zero", "one", "two"]
+    display = GramDisplay.from_estimator(model, X, Y, names=names, order="given", zoom=None)
+    assert list(display.labels) == [names[label] for label in labels]
+    assert len(display.axes_) == 1
+
+
+def test_an_order_of_ones_own(model, digits):
+    places = [3, 0, 2]
+    display = GramDisplay.from_estimator(model, digits[0], digits[1], order=places)
+    np.testing.assert_allclose(display.gram, model.kernel_(digits[0][places]).to_dense(), atol=1e-12)
+    assert list(display.labels) == list(digits[1][places])
+
+
+def test_few_samples_have_lines_between_them_and_many_have_none():
+    assert lines(GramDisplay(np.eye(6), 2, zoom=None).plot().axes_[0]) == [1.5, 3.5]
+    assert lines(GramDisplay(np.eye(100), 2, zoom=None).plot().axes_[0]) == []
+
+
+def test_data_frames_reach_the_feature_map_with_their_names(make_rows):
+    X, Y = make_rows(12, 3, 2)
+    frame = pd.DataFrame(X, columns=["a", "b", "c"])
+    model = EntangledKernelRidge(StandardScaler()).fit(frame, pd.DataFrame(Y, columns=["y", "z"]))
+    display = GramDisplay.from_estimator(model, frame)
+    np.testing.assert_allclose(
+        display.gram,
+        KrausKernel(model.kraus_, metric=model.metric_)(StandardScaler().fit_transform(X)).to_dense(),
+        atol=1e-10,
+    )
+    assert display.names == ["y", "z"]
+
+
+def test_kernels_that_were_not_learned(make_rows):
+    X, Y = make_rows(6, 3, 2)
+    kernel = SeparableKernel("rbf", np.array([[2.0, 1.0], [1.0, 2.0]]))
+    model = OperatorValuedKernelRidge(kernel).fit(X, Y)
+    np.testing.assert_allclose(GramDisplay.from_estimator(model, X).gram, kernel(X).to_dense())
+
+
+def test_automatic_zoom_takes_both_ends():
+    display = GramDisplay(np.eye(12), 2, labels=list("aaabbb"))
+    assert display.zoom == [(1, 1), (1, 4), (4, 4)]
+    assert GramDisplay(np.eye(2), 2).zoom == [(0, 0)]
+    assert GramDisplay(np.eye(5), 1).zoom == []
+
+
+def test_long_names_leave_room_for_the_matrix(rng):
+    names = ["an output with a very long name indeed " * 2] * 4
+    display = GramDisplay(rng.normal(size=(24, 24)), 4, names=names).plot()
+    display.figure_.canvas.draw()
+    assert display.axes_[0].get_position().width > 0.4
+
+
+def test_from_results(rng):
+    G = rng.normal(size=(6, 6))
+    results = Results("digits", "Digits", [], arrays={"gram": G, "labels": np.array(["a", "b", "b"])})
+    display = GramDisplay.from_results(results, n_outputs=2)
+    np.testing.assert_array_equal(display.gram, G)
+    assert list(display.labels) == ["a", "b", "b"]
+    with pytest.raises(ValueError, match=r"no array 'other'; they have \['gram', 'labels'\]"):
+        GramDisplay.from_results(results, gram="other")
+
+
+def test_a_kernel_of_zeros_can_be_drawn():
+    GramDisplay(np.zeros((4, 4)), 2).plot().figure_.canvas.draw()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({"gram": np.eye(4)}, "n_outputs is needed"),
+        ({"gram": np.eye(4), "n_outputs": 3}, "n_outputs must divide the size of gram, 4, got 3"),
+        ({"gram": np.ones((4, 2)), "n_outputs": 2}, "gram must have shape"),
+        ({"gram": np.ones((2, 2, 3, 3)), "n_outputs": 2}, "n_outputs is 2, but the blocks have 3"),
+        ({"gram": np.eye(4), "n_outputs": 2, "labels": [1]}, "labels must have shape"),
+        ({"gram": np.eye(4), "n_outputs": 2, "names": ["a"]}, "names must hold 2 names"),
+        (
+            {"gram": np.eye(4), "n_outputs": 2, "zoom": [(0, 2)]},
+            "zoom must hold pairs of samples from 0 to 1",
+        ),
+        ({"gram": np.eye(4), "n_outputs": 2, "zoom": "all"}, "zoom must be 'auto', None or pairs"),
+    ],
+)
+def test_errors_name_the_argument(arguments, message):
+    with pytest.raises(ValueError, match=message):
+        GramDisplay(**arguments)
+
+
+def test_errors_of_from_estimator(model, digits):
+    X, labels = digits[:2]
+    with pytest.raises(ValueError, match="y must have 15 samples as X has, got 14"):
+        GramDisplay.from_estimator(model, X, labels[:-1])
+    with pytest.raises(ValueError, match="y must hold one label per sample"):
+        GramDisplay.from_estimator(model, X, np.ones((15, 3)))
+    with pytest.raises(ValueError, match="order must be 'class', 'given' or places"):
+        GramDisplay.from_estimator(model, X, labels, order="random")
+    with pytest.raises(ValueError, match="order must hold places of samples from 0 to 14"):
+        GramDisplay.from_estimator(model, X, labels, order=[15])
+
+
+def test_numbers_in_blocks_have_two_figures_and_zeros_no_sign():
+    block = np.array([[50.0, -0.01], [-7.4, 0.0]])
+    texts = [text.get_text() for text in GramDisplay(block, 2).plot().axes_[1].texts]
+    assert texts == ["50", "0", "\N{MINUS SIGN}7", "0"]
+    texts = [text.get_text() for text in GramDisplay(block / 100, 2).plot().axes_[1].texts]
+    assert texts == [".50", "0", "\N{MINUS SIGN}.07", "0"]

@@ -1,0 +1,107 @@
+import numpy as np
+import pytest
+
+from entangled_kernels.report.table import Table, format_cell
+
+
+def rows_of(html):
+    return html.split("<tbody>\n")[1].split("\n</tbody>")[0].splitlines()
+
+
+@pytest.mark.parametrize(
+    ("value", "text"),
+    [
+        (0.12345, "0.123"),
+        (-0.5, "\N{MINUS SIGN}0.500"),
+        (np.float32(2), "2.000"),
+        (7, "7"),
+        (np.int64(-7), "\N{MINUS SIGN}7"),
+        ((0.25, 0.0123), "0.250 ± 0.012"),
+        (None, "\N{EN DASH}"),
+        (float("nan"), "\N{EN DASH}"),
+        (np.float64("nan"), "\N{EN DASH}"),
+        (True, "yes"),
+        (np.bool_(False), "no"),
+        ("text", "text"),
+    ],
+)
+def test_format(value, text):
+    assert format_cell(value, 3) == text
+
+
+def test_decimals_of_a_column_have_the_same_length():
+    table = Table(["name", "a", "b"], [["x", 1.0, 0.12349], ["y", 10.25, 3.0]], digits={"a": 1})
+    rows = rows_of(table.html("Table 1", "caption"))
+    assert rows[0] == '<tr><th scope="row">x</th><td class="num">1.0</td><td class="num">0.123</td></tr>'
+    assert rows[1] == '<tr><th scope="row">y</th><td class="num">10.2</td><td class="num">3.000</td></tr>'
+
+
+def test_columns_of_text_are_not_aligned_as_numbers():
+    table = Table(["name", "mixed", "truth", "nothing"], [["x", 1.0, True, None], ["y", "?", False, None]])
+    assert table.numeric == [False, False, False, False]
+
+
+@pytest.mark.parametrize(
+    ("row", "best", "places"),
+    [
+        (["x", 0.3, 0.1, 0.2], "min", {2}),
+        (["x", 0.3, 0.1, 0.2], "max", {1}),
+        (["x", 0.1001, 0.1, 0.2], "min", {1, 2}),  # alike as printed
+        (["x", 0.1, 0.1, 0.1], "min", set()),  # nothing to tell
+        (["x", 0.1, None, "?"], "min", set()),  # nothing to compare
+        (["x", float("nan"), (0.5, 0.1), 0.7], "min", {2}),
+        (["x", 0.3, 0.1, 0.2], None, set()),
+    ],
+)
+def test_best_of_a_row(row, best, places):
+    table = Table(["name", "a", "b", "c"], [row], best=best)
+    assert table._best_places(row) == places
+    html = table.html("Table 1", "caption")
+    # Told by a sign, by a word for screen readers and by weight, not by colour alone.
+    assert html.count('<span aria-hidden="true">★</span>') == len(places)
+    assert html.count("best: ") == len(places)
+    assert ("of the row." in html) == bool(places)
+
+
+def test_best_among_some_columns_by_name_or_place():
+    row = ["x", 0.3, 0.2, 0.1]
+    assert Table(["n", "a", "b", "paper"], [row], best="min", best_among=["a", "b"])._best_places(row) == {2}
+    assert Table(["n", "a", "a", "a"], [row], best="min", best_among=[1, 2])._best_places(row) == {2}
+
+
+def test_several_row_headers_and_groups():
+    table = Table(
+        ["n", "method", "ours", "paper"], [[1, "EKL", 0.1, 0.2]], groups=[("", 2), ("nMSE", 2)], row_headers=2
+    )
+    html = table.html("Table 1", "caption")
+    assert html.count('scope="row"') == 2
+    assert '<td colspan="2"></td><th scope="colgroup" class="start" colspan="2">nMSE</th>' in html
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"rows": [["x"]]}, "row 0 must have 2 cells"),
+        ({"best": "least"}, "best must be 'min', 'max' or None"),
+        ({"best_among": ["c"]}, "best_among must hold names or places of columns, got 'c'"),
+        ({"best_among": [2]}, "best_among must hold names or places of columns, got 2"),
+        ({"groups": [("all", 3)]}, "groups must cover 2 columns, got 3"),
+        ({"row_headers": 3}, "row_headers must lie between 0 and 2"),
+    ],
+)
+def test_errors_name_the_argument(options, message):
+    with pytest.raises(ValueError, match=message):
+        Table(**({"columns": ["a", "b"], "rows": [["x", 1.0]]} | options))
+
+
+def test_long_cells_are_wrapped():
+    rows = rows_of(
+        Table(["name", "what"], [["x" * 40, "short"], ["short", "word " * 10]]).html("Table 1", "caption")
+    )
+    assert '<th scope="row" class="long">xxx' in rows[0]
+    assert '<td class="long">word' in rows[1]
+    assert rows[0].count("long") == rows[1].count("long") == 1
+
+
+def test_a_table_without_rows_is_a_table():
+    assert "<tbody>" in Table(["a"], []).html("Table 1", "Nothing yet")

@@ -1,0 +1,278 @@
+"""Tables as people have them: every kind read as written, every odd file refused with its place named."""
+
+import gzip
+import io
+import os
+
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from entangled_kernels.tables import (
+    TableError,
+    categories_of,
+    encode_categories,
+    read_table,
+    require_columns,
+    require_numbers,
+    table_kind,
+    text_columns,
+    unseen_categories,
+    write_table,
+)
+
+KINDS = ["csv", "tsv", "parquet", "pq", "arrow", "feather", "npz"]
+
+
+@pytest.fixture
+def file(tmp_path):
+    """Write text or bytes to a file of that name."""
+
+    def write(content, name="table.csv"):
+        path = tmp_path / name
+        path.write_bytes(content.encode() if isinstance(content, str) else content)
+        return path
+
+    return write
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_what_was_written_is_read(kind, tmp_path):
+    frame = pd.DataFrame(
+        {
+            "net load": [0.1, 1 / 3, -1e300],
+            "n": [1, 2, 3],
+            "file": ["é", "b,c", 'd "e"'],
+            "on": [True, False, True],
+        }
+    )
+    path = tmp_path / f"table.{kind}"
+    write_table(frame, path)
+    again = read_table(path)
+    pd.testing.assert_frame_equal(again, frame, check_exact=True, check_dtype=False)
+    assert again["net load"].dtype == np.float64
+    assert list(tmp_path.iterdir()) == [path]
+
+
+@given(st.lists(st.floats(allow_nan=False, allow_infinity=False), min_size=1, max_size=30))
+@settings(max_examples=20)
+def test_numbers_keep_every_digit(tmp_path_factory, numbers):
+    for kind in KINDS:
+        path = tmp_path_factory.getbasetemp() / f"digits.{kind}"
+        write_table(pd.DataFrame({"a": numbers, "b": 1.5}), path)
+        assert np.array_equal(read_table(path)["a"].to_numpy(dtype=float), np.array(numbers))
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        "a b,c\r\n1,2.5\r\n3,4.5\r\n",
+        "\ufeffa b,c\n1,2.5\n3,4.5\n",
+        '"a b","c"\n1,2.5\n3,"4.5"\n',
+        "a b , c\n1,2.5\n3, 4.5",
+        "a b;c\n1;2.5\n3;4.5\n",
+        "a b\tc\n1\t2.5\n3\t4.5\n",
+        "a b,c,\n1,2.5,\n3,4.5,\n",
+        "\n\na b,c\n1,2.5\n\n3,4.5\n\n",
+        "a b,c\r1,2.5\r3,4.5\r",
+    ],
+    ids=["windows", "bom", "quotes", "spaces", "semicolons", "tabs", "trailing", "blank", "old mac"],
+)
+def test_dialects_of_csv(file, content):
+    frame = read_table(file(content))
+    assert frame.to_dict("list") == {"a b": [1, 3], "c": [2.5, 4.5]}
+
+
+def test_compressed_text(file):
+    assert read_table(file(gzip.compress(b"a,b\n1,2\n"), "t.csv.gz")).to_dict("list") == {"a": [1], "b": [2]}
+    assert read_table(file(gzip.compress(b"a\tb\n1\t2\n"), "t.tsv.gz")).to_dict("list") == {
+        "a": [1],
+        "b": [2],
+    }
+
+
+def test_columns_are_chosen_and_ordered(file):
+    assert list(read_table(file("a,b,c\n1,2,3\n"), columns=["c", "a"]).columns) == ["c", "a"]
+
+
+def test_two_hundred_columns(file):
+    names = [f"sensor {i}" for i in range(200)]
+    rows = np.random.default_rng(0).normal(size=(30, 200))
+    path = file(",".join(names) + "\n" + "\n".join(",".join(map(repr, row.tolist())) for row in rows))
+    frame = read_table(path)
+    assert list(frame.columns) == names
+    assert np.array_equal(require_numbers(frame, names, path).to_numpy(), rows)
+
+
+def test_type_of_a_column_is_found_from_all_its_cells(file):
+    """A word after two megabytes of numbers makes the column text, and is found."""
+    path = file("a,b\n" + "1,2\n" * 500_000 + "1,none yet\n")
+    frame = read_table(path)
+    with pytest.raises(TableError, match=r"row 500001, column 'b': 'none yet' is no number"):
+        require_numbers(frame, ["a", "b"], path)
+
+
+@pytest.mark.parametrize(
+    ("content", "problem"),
+    [
+        ("", "the file is empty"),
+        ("\n\n", "no line that could be a header"),
+        ("a,b", "no line that could be a header|no rows"),
+        ("a,b\n", "the table has a header but no rows"),
+        ("a,b,a\n1,2,3\n", r"two columns have the name 'a' \(columns 1 and 3\)"),
+        ("a,b, a\n1,2,3\n", r"two columns have the name 'a' \(columns 1 and 3\)"),
+        ("a,b\n1,2\n3,4,5\n", "row 2: 3 cells where the header has 2"),
+        ("a,b\n1,2\n3\n", "row 2: 1 cells where the header has 2"),
+        ("größe,b\n1,2\n".encode("latin1"), "the file is not text in UTF-8"),
+        ("a,b\ngroß,2\n".encode("latin1"), "column 'a': text that is not UTF-8"),
+        ("a,b\n1,2\n".encode("utf-16"), "the file is not text in UTF-8"),
+        (b"\x89PNG\r\n\x1a\n" + bytes(50), "the file is not text in UTF-8"),
+    ],
+)
+def test_odd_text_is_refused(file, content, problem):
+    path = file(content)
+    with pytest.raises(TableError, match=problem) as caught:
+        read_table(path)
+    assert str(caught.value).startswith(f"{path}: ")
+
+
+@pytest.mark.parametrize("kind", ["parquet", "arrow", "feather", "npz"])
+@pytest.mark.parametrize("content", [b"a,b\n1,2\n", b"PK\x03\x04", b"PAR1PAR1", b"ARROW1\0\0" + bytes(40)])
+def test_files_of_another_kind_are_refused(file, kind, content):
+    with pytest.raises(TableError, match=r"table.*: the file is not a whole (Parquet|Arrow|NPZ) file"):
+        read_table(file(content, f"table.{kind}"))
+
+
+@pytest.mark.parametrize("kind", ["parquet", "arrow", "npz"])
+@pytest.mark.parametrize("share", [0.3, 0.6, 0.95])
+def test_files_cut_short_are_refused(tmp_path, kind, share):
+    path = tmp_path / f"table.{kind}"
+    write_table(pd.DataFrame(np.random.default_rng(0).normal(size=(200, 4)), columns=list("abcd")), path)
+    content = path.read_bytes()
+    path.write_bytes(content[: int(share * len(content))])
+    with pytest.raises(TableError, match="the file is not a whole"):
+        read_table(path)
+
+
+def test_arrow_streams_are_read(tmp_path):
+    table = pa.table({"a": [1.0, 2.0]})
+    with pa.OSFile(str(tmp_path / "t.arrow"), "wb") as sink, pa.ipc.new_stream(sink, table.schema) as writer:
+        writer.write_table(table)
+    assert list(read_table(tmp_path / "t.arrow")["a"]) == [1.0, 2.0]
+
+
+def npz(**arrays):
+    buffer = io.BytesIO()
+    np.savez(buffer, **arrays)
+    return buffer.getvalue()
+
+
+def test_npz_of_matrices(file):
+    frame = read_table(file(npz(X=np.arange(6.0).reshape(3, 2), y=np.arange(3, dtype=">i4")), "t.npz"))
+    assert frame.to_dict("list") == {"X_0": [0, 2, 4], "X_1": [1, 3, 5], "y": [0, 1, 2]}
+
+
+@pytest.mark.parametrize(
+    ("arrays", "problem"),
+    [
+        ({"a": np.ones((2, 2, 2))}, "'a' has 3"),
+        ({"a": np.ones(2), "b": np.ones(3)}, "'a' has 2 and 'b' 3"),
+        ({"a": np.array([{}, {}])}, "not a whole NPZ file of numbers and text"),
+    ],
+)
+def test_npz_that_is_no_table(file, arrays, problem):
+    with pytest.raises(TableError, match=problem):
+        read_table(file(npz(**arrays), "t.npz"))
+
+
+def test_names_that_tell_no_kind(tmp_path):
+    assert table_kind("a/b.CSV") == "csv"
+    with pytest.raises(TableError, match=r"must end in one of \.csv.*got '\.xlsx'; save the sheet as CSV"):
+        read_table(tmp_path / "book.xlsx")
+    with pytest.raises(TableError, match=r"got ''"):
+        write_table(pd.DataFrame({"a": [1]}), tmp_path / "plain")
+    with pytest.raises(TableError, match=r"got '\.gz'"):
+        table_kind("a.parquet.gz", compressed=True)
+
+
+def test_no_such_file(tmp_path):
+    with pytest.raises(FileNotFoundError):
+        read_table(tmp_path / "nothing.csv")
+
+
+@pytest.mark.parametrize(
+    ("content", "problem"),
+    [
+        ("a,b\n1,2\n3,\n5,\n", r"row 2, column 'b': the cell is empty.*one of 2 such cells, in 2 rows"),
+        ("a,b\n1,2\nNA,4\n", "row 2, column 'a': the cell is empty"),
+        ("a,b\n1,2\n3,inf\n", "row 2, column 'b': inf is not finite"),
+        ("a,b\n1,2\n3,x\n", "row 2, column 'b': 'x' is no number; do this"),
+        ('a,b\n1,2\n3,"4,5"\n', "row 2, column 'b': '4,5' is no number; write decimals with a point"),
+        ("a,b\n1,2021-01-01\n3,2022-01-01\n", "column 'b': dates and times are no numbers; do this"),
+        ("a,b\n1,\n3,\n", "row 1, column 'b': the cell is empty"),
+    ],
+)
+def test_cells_that_are_no_numbers(file, content, problem):
+    path = file(content)
+    with pytest.raises(TableError, match=problem):
+        require_numbers(read_table(path), ["a", "b"], path, way_out="; do this")
+
+
+def test_numbers_of_all_types():
+    from decimal import Decimal
+
+    frame = pd.DataFrame({"i": [1, 2], "b": [True, False], "d": [Decimal("1.5"), Decimal("2")]})
+    frame["n"] = pd.array([1, 2], dtype="Int64")
+    numbers = require_numbers(frame, list(frame), "t.csv")
+    assert (numbers.dtypes == np.float64).all()
+    assert numbers["d"].tolist() == [1.5, 2.0]
+    with pytest.raises(TableError, match=r"column 'x': the column holds no plain numbers \(object\)"):
+        require_numbers(pd.DataFrame({"x": [[1], [2]]}), ["x"], "t.parquet")
+
+
+def test_missing_columns_and_their_neighbours():
+    frame = pd.DataFrame(columns=["net load", "temperature", "town"])
+    with pytest.raises(TableError, match=r"no column 'net_load' \(is it 'net load'\?\)"):
+        require_columns(frame, ["town", "net_load"], "t.csv")
+    with pytest.raises(
+        TableError, match=r"no columns 'q', 'z'; the table has 'net load', 'temperature' and 'town'"
+    ):
+        require_columns(frame, ["q", "z"], "t.csv")
+
+
+def test_text_as_numbers():
+    frame = pd.DataFrame({"town": ["Ulm", "Aix", "Ulm"], "x": [1.0, 2.0, 3.0]})
+    assert text_columns(frame, ["town", "x"]) == ["town"]
+    categories = categories_of(frame, ["town"], "t.csv")
+    assert categories == {"town": ["Aix", "Ulm"]}
+    encoded = encode_categories(frame, categories)
+    assert encoded.to_dict("list") == {"town=Aix": [0, 1, 0], "town=Ulm": [1, 0, 1], "x": [1, 2, 3]}
+    assert unseen_categories(frame, categories) == {}
+    assert unseen_categories(frame.replace("Aix", "Ems"), categories) == {"town": ["Ems"]}
+    with pytest.raises(TableError, match="row 2, column 'town': the cell is empty"):
+        categories_of(pd.DataFrame({"town": ["Ulm", None]}), ["town"], "t.csv")
+
+
+@pytest.mark.parametrize("kind", ["csv", "parquet", "arrow", "npz"])
+def test_full_disk_keeps_the_old_file(tmp_path, monkeypatch, kind):
+    path = tmp_path / f"table.{kind}"
+    write_table(pd.DataFrame({"a": [1.0]}), path)
+    before = path.read_bytes()
+
+    def full(descriptor):
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(os, "fsync", full)
+    with pytest.raises(OSError, match="No space left"):
+        write_table(pd.DataFrame({"a": [2.0]}), path)
+    assert path.read_bytes() == before
+    assert list(tmp_path.iterdir()) == [path]
+
+
+def test_without_pyarrow_the_extra_is_named(tmp_path, monkeypatch):
+    monkeypatch.setattr("entangled_kernels.tables.needs.find_spec", lambda name: None)
+    with pytest.raises(ImportError, match=r"pandas and pyarrow: pip install \"entangled-kernels\[data\]\""):
+        read_table(tmp_path / "t.csv")
