@@ -1,7 +1,6 @@
 import json
 from pathlib import Path
 
-import dask
 import numpy as np
 import pandas as pd
 import pytest
@@ -84,26 +83,35 @@ def test_a_checkpoint_is_gone_on_from(rows, run, monkeypatch):
     np.testing.assert_array_equal(open_model("m.model").model.coef_, first)
 
 
-def test_on_a_cluster(rows, run):
-    with (
-        dask.config.set({"distributed.comm.timeouts.connect": "10s"}),
-        LocalCluster(
-            n_workers=1,
-            threads_per_worker=1,
-            processes=False,
-            host="127.0.0.1",
-            dashboard_address=None,
-            protocol="tcp",
-        ) as cluster,
-    ):
-        run("fit", "rows", *FIT, "--dask", cluster.scheduler_address)
+@pytest.fixture
+def address():
+    with LocalCluster(
+        n_workers=1,
+        threads_per_worker=1,
+        processes=False,
+        host="127.0.0.1",
+        protocol="tcp",
+        dashboard_address=None,
+    ) as cluster:
+        yield cluster.scheduler_address
+
+
+def test_fit_on_a_cluster(rows, run, address):
+    run("fit", "rows", *FIT, "--dask", address)
     ours = open_model("m.model").model
     run("fit", "rows", *FIT, "--force")
     np.testing.assert_allclose(ours.coef_, open_model("m.model").model.coef_, rtol=1e-8)
-    assert (
-        "no Dask scheduler answers"
-        in run("fit", "rows", *FIT, "--force", "--dask", "tcp://127.0.0.1:9", code=2).stderr
-    )
+    elsewhere = run("fit", "rows", *FIT, "--force", "--dask", "tcp://127.0.0.1:9", code=2)
+    assert "no Dask scheduler answers at tcp://127.0.0.1:9" in elsewhere.stderr
+
+
+def test_compare_on_a_cluster(rows, run, address):
+    write_table(rows, "all.csv")
+    options = ("--targets", "y,z", "--inputs", "a,b,c", "--methods", "KRR", "--repeats", "2", "--json")
+    shown = run("compare", "all.csv", *options, "--train-sizes", "30", "--dask", address).stdout
+    here = run("compare", "all.csv", *options, "--train-sizes", "30").stdout
+    errors = [[record["nmse"] for record in json.loads(text)["records"]] for text in (shown, here)]
+    np.testing.assert_allclose(*errors, rtol=1e-9)
 
 
 def test_a_table_appears_when_it_is_complete(folder):

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
+from joblib import parallel_config
 
 from ..batches import Batch, BatchReader, read_batches, table_columns
 from ..estimators import EntangledKernelRidgeCV
@@ -22,7 +24,16 @@ from .relations import output_relations
 from .screen import Screen
 from .words import settings_of
 
-__all__ = ["Checkpoint", "Dask", "MaxMemory", "StreamFit", "describe_stream", "in_batches", "predict_stream"]
+__all__ = [
+    "Checkpoint",
+    "Dask",
+    "MaxMemory",
+    "StreamFit",
+    "cluster",
+    "describe_stream",
+    "in_batches",
+    "predict_stream",
+]
 
 Checkpoint = Annotated[
     Path | None,
@@ -95,8 +106,9 @@ class StreamFit:
         maps = feature_maps(features, self.sample, folds=folds, seed=seed)
         model = searcher(maps, folds=folds, seed=seed, jobs=jobs)
         if where["dask"] is not None:
-            with screen.working("fitting on the cluster"):
-                return _fit_on_cluster(model, self.reader, where["dask"])
+            with screen.working("fitting on the cluster"), cluster(where["dask"]):
+                rows = _read_on_cluster(self.reader)
+                return model.fit(rows[list(self.reader.inputs)], rows[list(self.reader.targets)])
         with screen.progress() as report:
             watch = _watch(self.reader, report)
             return model.fit_batches(self.reader, checkpoint=where["checkpoint"], progress=watch)
@@ -158,26 +170,32 @@ def _watch(reader: BatchReader, report: Callable[[int, int, str], None]) -> Call
     return watch
 
 
-def _fit_on_cluster(
-    model: EntangledKernelRidgeCV, reader: BatchReader, address: str
-) -> EntangledKernelRidgeCV:
+@contextmanager
+def cluster(address: str | None) -> Iterator[None]:
+    """Work on the Dask cluster at this address, joblib's parallel loops too; None stays here."""
+    if address is None:
+        yield
+        return
     try:
-        import dask.dataframe as dd
         from dask.distributed import Client
     except ImportError as error:
         raise ImportError('--dask needs Dask: pip install "entangled-kernels[dask]"') from error
-    columns = [*reader.inputs, *reader.targets]
-    ends = {Path(file).suffix for file in reader.files}
-    if not (ends <= {".parquet", ".pq"} or ends == {".csv"}):
-        raise CommandError("--dask reads Parquet files or CSV files, all of one kind")
     try:
         client = Client(address, timeout="10s")  # type: ignore[no-untyped-call]
     except (OSError, ValueError) as error:
         raise CommandError(f"no Dask scheduler answers at {address}: {error}") from error
-    with client:
-        if ends == {".csv"}:
-            rows = dd.read_csv(list(reader.files), usecols=columns, dtype=dict.fromkeys(columns, float))
-        else:
-            rows = dd.read_parquet(list(reader.files), columns=columns)
-        model.fit(rows[list(reader.inputs)], rows[list(reader.targets)])
-    return model
+    with client, parallel_config(backend="dask"):
+        yield
+
+
+def _read_on_cluster(reader: BatchReader) -> Any:
+    """The columns of the files as a Dask data frame."""
+    import dask.dataframe as dd
+
+    files, columns = list(reader.files), [*reader.inputs, *reader.targets]
+    ends = {Path(file).suffix for file in files}
+    if ends == {".csv"}:
+        return dd.read_csv(files, usecols=columns, dtype=dict.fromkeys(columns, float))
+    if not ends <= {".parquet", ".pq"}:
+        raise CommandError("--dask reads Parquet files or CSV files, all of one kind")
+    return dd.read_parquet(files, columns=columns)
