@@ -11,6 +11,7 @@ import pandas as pd
 import psutil
 import pytest
 from dask.distributed import Client, LocalCluster, default_client
+from sklearn.exceptions import NotFittedError
 from sklearn.kernel_approximation import RBFSampler
 from sklearn.preprocessing import StandardScaler
 
@@ -106,8 +107,11 @@ def test_what_is_refused(rows):
         EntangledKernelRidge().fit(frame, da.from_array(Y, chunks=(100, 2)))
     broken = X.copy()
     broken[250, 2] = np.nan
+    model = EntangledKernelRidge()
     with pytest.raises(BatchError, match=r"partition 2: .*NaN"):
-        EntangledKernelRidge().fit(da.from_array(broken, chunks=(100, 4)), Y)
+        model.fit(da.from_array(broken, chunks=(100, 4)), Y)
+    with pytest.raises(NotFittedError):
+        model.predict(X)
 
 
 def test_only_moments_travel(rows, monkeypatch):

@@ -131,18 +131,27 @@ class StreamingMixin:
             return self
         rows = self._take_batch(X, y, sample_weight, stream)
         if stream is None:
-            self._forget()
-            stream = self._stream = Stream(rows.Y.shape[1], [None] * self._n_parts())
-            given = self._given_map()  # type: ignore[attr-defined]
-            if given is None or _is_fitted(given):
-                self.feature_map_ = given
-        if "feature_map_" in self.__dict__:
-            self._add_rows(rows)
-        else:
-            self._hold(rows)
-        stream.n_rows += _num_samples(X)
+            self._start(rows)
+        try:
+            if "feature_map_" in self.__dict__:
+                self._add_rows(rows)
+            else:
+                self._hold(rows)
+        except BaseException:
+            if stream is None:
+                self._forget()
+            raise
+        self._stream.n_rows += _num_samples(X)
         self._unsolve()
         return self
+
+    def _start(self, rows: _Rows) -> None:
+        """Begin a stream with the first rows."""
+        self._forget()
+        self._stream = Stream(rows.Y.shape[1], [None] * self._n_parts())
+        given = self._given_map()  # type: ignore[attr-defined]
+        if given is None or _is_fitted(given):
+            self.feature_map_ = given
 
     def merge(self, other: Self) -> Self:
         """Take in all rows that another estimator has seen.
