@@ -3,9 +3,9 @@ import os
 
 import numpy as np
 import pytest
-from entangled_kernels.experiments import EXPERIMENTS, Experiment
 
 from entangled_kernels import experiments
+from entangled_kernels.experiments import EXPERIMENTS, Experiment
 from entangled_kernels.results import Results
 
 
