@@ -91,7 +91,7 @@ def address():
         processes=False,
         host="127.0.0.1",
         protocol="tcp",
-        dashboard_address=None,
+        dashboard_address="127.0.0.1:0",
     ) as cluster:
         yield cluster.scheduler_address
 
