@@ -96,7 +96,7 @@ def write_page(compared: Results, learned: Results, command: str, out: Path) -> 
     add_results(page, compared, {"digits-nmse": figure})
     plt.close(figure)
     page.verdict(finding(compared))
-    add_experiment(page, "digits", learned, out)
+    add_experiment(page, learned.title, "digits", learned, out)
     page.section("How to repeat it")
     page.code(command)
     page.facts(compared.meta["versions"])

@@ -134,7 +134,7 @@ def write_page(
     single = EXPERIMENTS[next(iter(done))].title if len(done) == 1 else "The paper's experiments, run again"
     page = Report(single, lead=f"Protocol {protocol}: {PROTOCOLS[protocol]}.")
     for name, results in done.items():
-        add_experiment(page, name, results, out)
+        add_experiment(page, "Results" if len(done) == 1 else results.title, name, results, out)
     if missing:
         page.section("Left out")
         page.points(f"{name}: {reason}" for name, reason in missing.items())
@@ -144,7 +144,7 @@ def write_page(
     page.write(out / "index.html")
 
 
-def add_experiment(page: Report, name: str, results: Results, out: Path) -> None:
+def add_experiment(page: Report, heading: str, name: str, results: Results, out: Path) -> None:
     """A section on one experiment; its figures are written into the folder as well."""
     from matplotlib import pyplot as plt
 
@@ -152,7 +152,7 @@ def add_experiment(page: Report, name: str, results: Results, out: Path) -> None
     from ..files import atomic_write
 
     experiment = EXPERIMENTS[name]
-    page.section(experiment.title)
+    page.section(heading)
     page.text(experiment.about)
     page.facts(
         {key: value for key, value in results.meta.items() if key not in ("methods", "versions", "verdict")}

@@ -38,24 +38,25 @@ OWN = ("EKL", "ptrEKL", "selected")
 
 
 def pivot(results: Results, metric: str) -> tuple[list[str], list[list[Any]], bool]:
-    """Columns and rows: one row to a setting, a (mean, spread) to a method, the paper's figures after them.
+    """Columns and rows: one row to a setting, a (mean, spread) to a method, the paper's figure beside it.
 
-    The last value tells whether the paper has any.
+    Methods that the paper has figures for come first; the last value tells whether there are any.
     """
     keys = [key for key in SETTINGS if any(key in record for record in results.records)]
     summary = results.summary(metric, (*keys, "method"))
-    methods = list(dict.fromkeys(entry["method"] for entry in summary))
+    methods = dict.fromkeys(entry["method"] for entry in summary)
     if metric == "ni":
-        methods = [method for method in methods if method != REFERENCE]
+        methods.pop(REFERENCE, None)
     quoted = [
-        method for method in methods if any(e["paper"] is not None for e in summary if e["method"] == method)
+        name for name in methods if any(e["paper"] is not None and e["method"] == name for e in summary)
     ]
+    columns = [column for name in quoted for column in (name, f"{name} (paper)")]
+    columns += [name for name in methods if name not in quoted]
     rows: dict[tuple[Any, ...], dict[str, Any]] = {}
     for entry in summary:
         row = rows.setdefault(tuple(entry[key] for key in keys), {})
         row[entry["method"]] = (entry["mean"], entry["std"]) if entry["count"] > 1 else entry["mean"]
         row[f"{entry['method']} (paper)"] = entry["paper"]
-    columns = [*methods, *(f"{method} (paper)" for method in quoted)]
     table = [[*setting, *(row.get(column) for column in columns)] for setting, row in rows.items()]
     return [*(SETTINGS[key] for key in keys), *columns], table, bool(quoted)
 
