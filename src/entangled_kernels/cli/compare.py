@@ -77,7 +77,10 @@ def compare(
     force: Force = False,
     json: Json = False,
 ) -> None:
-    """Compare methods on a table, over random partitions into training and test rows."""
+    """Compare methods on a table.
+
+    For every size the rows are split at random, again and again, into training and test rows.
+    """
     screen = Screen(as_json=json)
     check_choice("--features", features, FEATURES)
     check_choice("--protocol", protocol, PROTOCOLS)

@@ -31,7 +31,11 @@ def demo(
     force: Force = False,
     json: Json = False,
 ) -> None:
-    """Learn which of the digits 0 to 3 an image shows, and write a page with the learned kernel."""
+    """Learn digits from few images, with a page.
+
+    Four tasks, is it a 0, a 1, a 2, a 3, are learned together; the page shows the methods side by side and
+    the learned kernel.
+    """
     screen = Screen(as_json=json)
     check_folder(out, force=force)
     compared = compare_on_digits(screen, seed, jobs)

@@ -51,7 +51,10 @@ def fit(
     force: Force = False,
     json: Json = False,
 ) -> None:
-    """Fit a model to a table, choosing its settings by cross-validation, and save it."""
+    """Fit a model to a table and save it.
+
+    Features, kernel and ridge penalty are chosen by cross-validation, and shown beside kernel ridge.
+    """
     screen = Screen(as_json=json)
     check_choice("--features", features, FEATURES)
     check_input(table)

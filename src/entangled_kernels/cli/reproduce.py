@@ -59,7 +59,10 @@ def reproduce(
     force: Force = False,
     json: Json = False,
 ) -> None:
-    """Run an experiment of the paper again, and write its results, figures and a page."""
+    """Run an experiment of the paper again.
+
+    Writes the results as JSON and CSV, the figures, and a page with the paper's figures beside ours.
+    """
     from ..experiments import EXPERIMENTS, PROTOCOLS
 
     screen = Screen(as_json=json)
