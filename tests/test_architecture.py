@@ -12,10 +12,20 @@ ROOT = Path(entangled_kernels.__file__).parent
 # A module may import from layers above it in this list, and from its own package.
 LAYERS = [
     {"files"},
-    {"results", "choice", "evidence", "linalg", "moments", "learned", "output_kernel"},
-    {"kernels", "alignment"},
+    {
+        "results",
+        "batches",
+        "choice",
+        "evidence",
+        "row_folds",
+        "linalg",
+        "moments",
+        "learned",
+        "output_kernel",
+    },
+    {"kernels", "alignment", "checkpoints"},
     {"reduction"},
-    {"solvers", "ridge", "block_solvers"},
+    {"solvers", "ridge", "block_solvers", "reached"},
     {"posterior", "selection"},
     {"estimators"},
     {"theory"},

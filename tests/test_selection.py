@@ -25,6 +25,8 @@ MEMBERS = [
     )
 ]
 
+SHAPES = [(20, 4, 3), (12, 15, 2), (9, 3, 14)]
+
 
 def brute_force(Phi, Y, weight, split, output_weights, member, alpha, fit_intercept, options):
     """Refit on the training rows, predict the held-out ones."""
@@ -47,7 +49,7 @@ def brute_force(Phi, Y, weight, split, output_weights, member, alpha, fit_interc
 
 @pytest.mark.parametrize("fit_intercept", [True, False])
 @pytest.mark.parametrize("weighted", [True, False])
-@pytest.mark.parametrize("shape", [(20, 4, 3), (12, 15, 2), (9, 3, 14)])
+@pytest.mark.parametrize("shape", SHAPES)
 def test_errors_from_moments_are_those_of_refitting(make_rows, rng, fit_intercept, weighted, shape):
     Phi, Y = make_rows(*shape)
     weight = rng.uniform(0.5, 2, size=len(Y)) if weighted else None
@@ -57,11 +59,14 @@ def test_errors_from_moments_are_those_of_refitting(make_rows, rng, fit_intercep
     folds = list(make_folds(Phi, Y, weight, splits, output_weights, centred=fit_intercept))
     for fold, split in zip(folds, splits, strict=True):
         errors = fold_errors(fold, MEMBERS, ALPHAS, options)
-        for row in rng.choice(len(MEMBERS), size=12, replace=False):
+        # Every candidate on one fold of the first shape; elsewhere as many as time allows.
+        every = shape == SHAPES[0] and fold is folds[0]
+        some = range(len(MEMBERS)) if every else rng.choice(len(MEMBERS), size=8, replace=False)
+        for row in some:
             for column, alpha in enumerate(ALPHAS):
                 common = (Phi, Y, weight, split, output_weights, MEMBERS[row], alpha, fit_intercept, options)
                 expected = brute_force(*common)
-                assert errors[row, column] == pytest.approx(expected, rel=1e-7, abs=1e-9), MEMBERS[row]
+                assert errors[row, column] == pytest.approx(expected, rel=1e-9), MEMBERS[row]
 
 
 @pytest.mark.parametrize(

@@ -209,6 +209,7 @@ class Alignment:
         centred: bool = True,
         ones: Array | None = None,
         n_outputs: int | None = None,
+        norms: tuple[float, float] | None = None,
     ) -> Alignment:
         """Objective in the coordinates of the moments.
 
@@ -222,18 +223,21 @@ class Alignment:
             Coordinates of the vector of p ones, where outputs have been rotated.
         n_outputs : int, optional
             p, where outputs have been rotated to fewer.
+        norms : pair of float, optional
+            ||V||_F and tr V, where the moments do not hold all of V; for centred rows.
         """
         p = moments.n_outputs if n_outputs is None else n_outputs
         C, B, V = moments.C, moments.B, moments.V
         ones = np.ones(p) if ones is None else ones
         weight, mean_phi, mean_y = moments.weight, moments.mean_phi, moments.mean_y
         grand_mean = float(ones @ mean_y) / p
-        energy = float(np.trace(V))
+        V_norm, energy = (None, float(np.trace(V))) if norms is None else norms
         if not centred:
             energy += weight * max(float(mean_y @ mean_y) - p * grand_mean**2, 0.0)
         # The unit of the targets cancels; taking it out keeps their squares within range.
         unit = np.sqrt(energy) if energy > 0.0 else 1.0
-        B, norms = B / unit, (float(np.linalg.norm(V / unit / unit)), energy / unit**2)
+        V_norm = float(np.linalg.norm(V / unit / unit)) if V_norm is None else V_norm / unit / unit
+        B, norms = B / unit, (V_norm, energy / unit**2)
         q, g = B, None
         if not centred:
             q = B + np.outer(weight * mean_phi, (mean_y - grand_mean * ones) / unit)

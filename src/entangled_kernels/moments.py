@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy.linalg.blas import dsyrk
+from scipy.linalg.blas import dger, dsyr, dsyrk
 
 __all__ = ["Moments", "SecondMoments"]
 
@@ -15,6 +15,10 @@ Array = NDArray[np.float64]
 
 # Rows are shifted in a buffer of this many numbers: small enough for the cache, long enough for BLAS-3.
 _BUFFER_NUMBERS = 2**20
+# Fewer rows than this to a product, and reading and writing the sums would take longer than multiplying.
+_SHORTEST = 512
+# Triangles are copied in tiles of this many rows and columns.
+_TILE = 512
 
 
 class SecondMoments(NamedTuple):
@@ -99,7 +103,7 @@ class Moments:
         n, m = Phi.shape
         width = m + Y.shape[1]
         root_weight = _root_weights(sample_weight, n)
-        height = max(64, _BUFFER_NUMBERS // (width + 1))
+        height = max(_SHORTEST, _BUFFER_NUMBERS // (width + 1))
         # A column of ones gathers the sums in the same product; only the upper triangle is computed.
         buffer = np.ones((min(height, n), width + 1))
         sums = np.zeros((width + 1, width + 1), order="F")
@@ -115,7 +119,10 @@ class Moments:
             sums = dsyrk(1.0, block.T, beta=1.0, c=sums, overwrite_c=1)
         weight = float(sums[-1, -1])
         offset = sums[:-1, -1] / weight if weight > 0.0 else np.zeros(width)
-        scatter = _mirror_upper(sums[:-1, :-1]) - np.outer(weight * offset, offset)
+        # In place, because for many columns a further matrix of this size would be the largest thing here.
+        sums = dsyr(-weight, np.append(offset, 1.0), a=sums, overwrite_a=1)
+        _mirror_upper(sums)
+        scatter = np.ascontiguousarray(sums.T[:-1, :-1])
         return cls(n, weight, m, np.concatenate([shift_phi, shift_y]) + offset, scatter)
 
     def __radd__(self, other: object) -> Moments:
@@ -136,7 +143,9 @@ class Moments:
         share = other.weight / weight if weight > 0.0 else 0.0
         delta = other.mean - self.mean
         mean = self.mean + share * delta
-        scatter = self.scatter + other.scatter + np.outer(self.weight * share * delta, delta)
+        scatter = self.scatter + other.scatter
+        # In place; the outer product is symmetric, so the transposed view will do.
+        scatter = dger(self.weight * share, delta, delta, a=scatter.T, overwrite_a=1).T
         return Moments(self.n_samples + other.n_samples, weight, self.n_features, mean, scatter)
 
     @property
@@ -203,11 +212,13 @@ def _typical_row(rows: NDArray[Any], root_weight: Array | None, height: int) -> 
     return np.asarray(first + np.average(rows[:height] - first, axis=0, weights=weight))
 
 
-def _mirror_upper(scatter: Array) -> Array:
+def _mirror_upper(sums: Array) -> None:
     """Copy the upper triangle onto the lower, in place."""
-    lower = np.tril_indices(len(scatter), -1)
-    scatter[lower] = scatter.T[lower]
-    return scatter
+    for start in range(0, len(sums), _TILE):
+        stop = start + _TILE
+        tile = sums[start:stop, start:stop]
+        tile[:] = np.triu(tile) + np.triu(tile, 1).T
+        sums[stop:, start:stop] = sums[start:stop, stop:].T
 
 
 def _check_rows(Phi: NDArray[Any], Y: NDArray[Any]) -> None:

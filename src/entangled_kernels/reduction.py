@@ -22,7 +22,9 @@ Array = NDArray[np.float64]
 class CompressedRows:
     """Rows in orthonormal bases of few columns; a basis of None changes nothing.
 
-    The original features are ``first_phi + Phi @ features.T``, the targets ``first_y + Y @ outputs.T``.
+    The original features are ``first_phi + Phi @ features.T``, the targets ``first_y + Y @ outputs.T``;
+    unless ``outputs`` spans only those that the features reach. Then ``norms``, those of the targets' scatter
+    V and its trace, and ``target_scatter``, the diagonal of V, are given where they are needed.
     """
 
     Phi: Array
@@ -31,6 +33,8 @@ class CompressedRows:
     outputs: Array | None
     first_phi: Array
     first_y: Array
+    norms: tuple[float, float] | None = None
+    target_scatter: Array | None = None
 
 
 def compress_rows(Phi: Array, Y: Array, *, centred: bool) -> CompressedRows:
@@ -108,12 +112,15 @@ class Problem:
             mean_phi = self.mean_phi @ rows.features.T + rows.first_phi
             problem = replace(problem, features=rows.features @ self.features, mean_phi=mean_phi)
         if rows.outputs is not None:
-            V = (moments.centred() if self.centred else moments.uncentred()).V
+            scatter = rows.target_scatter
+            if scatter is None:
+                V = (moments.centred() if self.centred else moments.uncentred()).V
+                scatter = np.einsum("ok,ok->o", rows.outputs @ V, rows.outputs)
             problem = replace(
                 problem,
                 outputs=rows.outputs @ self.outputs,
                 mean_y=self.mean_y @ rows.outputs.T + rows.first_y,
-                target_scatter=np.einsum("ok,kl,ol->o", rows.outputs, V, rows.outputs, optimize=True),
+                target_scatter=scatter,
             )
         return problem
 
@@ -213,7 +220,8 @@ def reduce_moments(
         spanning = np.vstack([spanning, np.sqrt(moments.weight) * moments.mean_y, length * ones])
     outputs = _row_space(spanning, unit, compressed=outputs_in is not None)
 
-    objective = Alignment.from_moments(moments, mix, centred=centred, ones=ones, n_outputs=p)
+    norms = None if rows is None else rows.norms
+    objective = Alignment.from_moments(moments, mix, centred=centred, ones=ones, n_outputs=p, norms=norms)
     whitener = features / np.sqrt(scale)
     return Problem(
         centred=centred,

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from .learned import LearnedKernel
 from .moments import Moments
+from .reached import ReachedOutputs, pays
 from .reduction import CompressedRows, Problem, compress_rows, reduce_moments
 from .ridge import KernelRidgeFactor
 from .solvers import Progress, SolverOptions, solve
@@ -23,6 +24,7 @@ __all__ = [
     "Split",
     "fold_errors",
     "fold_target_errors",
+    "folds_of_parts",
     "leave_one_out_sums",
     "member_paths",
 ]
@@ -73,8 +75,10 @@ class Fold:
         tr(N V).
     weight : float
         Total weight of the held-out rows.
-    B, V : ndarray of shape (m', p') and (p', p')
-        Held-out features with targets, and targets, in the coordinates of the moments.
+    B : ndarray of shape (m', p')
+        Held-out features with targets, in the coordinates of the moments.
+    V : ndarray of shape (p', p') or (p,)
+        Held-out targets in those coordinates, or the squares of each original target.
     outputs : ndarray of shape (p, p') or None
         Basis of those coordinates; None where they are the targets themselves.
     """
@@ -99,7 +103,7 @@ class Fold:
         centred: bool,
         rows: CompressedRows | None = None,
     ) -> Fold:
-        """Fold of training and held-out moments; ``weights`` (p, p) is in the coordinates of the moments."""
+        """Fold of training and held-out moments; ``weights`` is in the coordinates of the moments."""
         problem = reduce_moments(train, centred=centred, mix=0.5, rows=rows)
         F, R = problem.features, problem.outputs
         gap_phi, gap_y = test.mean_phi - problem.mean_phi, test.mean_y - problem.mean_y
@@ -130,10 +134,11 @@ class Fold:
 
     def target_errors(self, coef: Array) -> Array:
         """Squared error of each target summed over the held-out rows, (a, p) for coefficients (a, m', k)."""
-        B, V, R = self.B, np.diag(self.V), self.problem.outputs
+        B, V, R = self.B, self.V if self.V.ndim == 1 else np.diag(self.V), self.problem.outputs
         if self.outputs is not None:
             B, R = B @ self.outputs.T, self.outputs @ R
-            V = np.einsum("ok,kl,ol->o", self.outputs, self.V, self.outputs, optimize=True)
+            if self.V.ndim == 2:
+                V = np.einsum("ok,ok->o", self.outputs @ self.V, self.outputs)
         errors = np.empty((len(coef), len(R)))
         for row, W in enumerate(coef @ R.T):  # (m', p)
             errors[row] = V - np.einsum("fo,fo->o", W, 2.0 * B - self.C @ W)
@@ -148,27 +153,62 @@ def make_folds(
     output_weights: Array,
     *,
     centred: bool,
+    norms: bool = True,
 ) -> Iterator[Fold]:
     """Folds of the splits, (training rows, held-out rows) each; errors weigh output o by output_weights[o].
 
     Where the held-out rows of the splits are a partition, as in K-fold and leave-one-out, every row is
     visited once: training moments are sums of the other parts, never the total minus a part. Repeated
-    partitions are visited once each.
+    partitions are visited once each. Without ``norms`` the alignments of the training problems may be in the
+    wrong unit, which is of no account to the closed form.
     """
-    rows = compress_rows(Phi, Y, centred=centred)
+    n, m, p = len(Y), Phi.shape[1], Y.shape[1]
+    rows: CompressedRows | None = None
+    for group in _partitions(splits, n):
+        parts = [test for _, test in group] + ([group[0][0]] if len(group) == 1 else [])
+        reached = ReachedOutputs(Phi, Y, weight, parts) if centred and pays(m, p, parts, n) else None
+        if reached is not None:
+            yield from _folds_of_group(group, weight, reached.rows, output_weights, centred, reached, norms)
+            continue
+        rows = compress_rows(Phi, Y, centred=centred) if rows is None else rows
+        yield from _folds_of_group(group, weight, rows, output_weights, centred)
+
+
+def _folds_of_group(
+    group: Sequence[Split],
+    weight: Array | None,
+    rows: CompressedRows,
+    output_weights: Array,
+    centred: bool,
+    reached: ReachedOutputs | None = None,
+    norms: bool = True,
+) -> Iterator[Fold]:
     R = rows.outputs
     form = np.diag(output_weights) if R is None else R.T @ (output_weights[:, None] * R)
 
     def moments(index: NDArray[np.intp]) -> Moments:
         return Moments.from_arrays(rows.Phi[index], rows.Y[index], None if weight is None else weight[index])
 
-    for group in _partitions(splits, len(Y)):
-        tests = [moments(test) for _, test in group]
-        trains = leave_one_out_sums(tests) if len(group) > 1 else [moments(train) for train, _ in group]
-        for train, test in zip(trains, tests, strict=True):
-            if train.weight == 0.0 or test.weight == 0.0:
-                raise ValueError("every fold needs rows of positive sample_weight in both of its parts")
+    tests = [moments(test) for _, test in group]
+    trains = leave_one_out_sums(tests) if len(group) > 1 else [moments(train) for train, _ in group]
+    for train, test, (train_index, test_index) in zip(trains, tests, group, strict=True):
+        if train.weight == 0.0 or test.weight == 0.0:
+            raise ValueError("every fold needs rows of positive sample_weight in both of its parts")
+        if reached is None or R is None:
             yield Fold.from_moments(train, test, form, centred=centred, rows=rows)
+            continue
+        own = replace(rows, norms=reached.norms(train_index)) if norms else rows
+        fold = Fold.from_moments(train, test, form, centred=centred, rows=own)
+        mean_y = rows.first_y + train.mean_y @ R.T
+        squares = reached.squares(test_index, mean_y)
+        yield replace(fold, V=squares, VN=float(output_weights @ squares))
+
+
+def folds_of_parts(parts: Sequence[Moments], output_weights: Array, *, centred: bool) -> Iterator[Fold]:
+    """Folds that hold out one part each, from the moments of the parts."""
+    form = np.diag(output_weights)
+    for train, test in zip(leave_one_out_sums(parts), parts, strict=True):
+        yield Fold.from_moments(train, test, form, centred=centred)
 
 
 def _partitions(splits: Sequence[Split], n: int) -> Iterator[Sequence[Split]]:

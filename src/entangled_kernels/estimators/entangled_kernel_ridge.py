@@ -16,10 +16,13 @@ from sklearn.utils.validation import check_is_fitted
 from ..kernels import KrausKernel
 from ..moments import Moments
 from ..posterior import Posterior, TargetPosteriors, fit_posterior, fit_target_posteriors
-from ..reduction import Problem, compress_rows, reduce_moments
+from ..reached import compress_for_fit
+from ..reduction import Problem, reduce_moments
 from ..ridge import KernelRidgeFactor
 from ..solvers import SOLVERS, Progress, SolverOptions, solve
+from .dask_tables import fit_dask, is_dask, predict_dask
 from .feature_maps import FeatureMapMixin
+from .out_of_core import OutOfCoreMixin
 from .parameters import (
     check_choice,
     check_flag,
@@ -31,6 +34,7 @@ from .parameters import (
     check_weights,
     resolve_rank,
 )
+from .streaming import Solved, Stream
 from .targets import TargetsMixin
 
 __all__ = ["EntangledKernelRidge"]
@@ -45,7 +49,13 @@ _LARGE_STEP = 2e10
 
 
 class EntangledKernelRidge(
-    TransformerMixin, FeatureMapMixin, TargetsMixin, RegressorMixin, MultiOutputMixin, BaseEstimator
+    OutOfCoreMixin,
+    TransformerMixin,
+    FeatureMapMixin,
+    TargetsMixin,
+    RegressorMixin,
+    MultiOutputMixin,
+    BaseEstimator,
 ):
     """Kernel ridge regression with a learned entangled kernel.
 
@@ -97,6 +107,8 @@ class EntangledKernelRidge(
         For ``init="random"``.
     verbose : bool, default=False
         Print the alignment as the iterative solvers go.
+    max_memory : float, default=2**30
+        Bytes that features may take while a feature map is applied: more rows than fit are mapped in blocks.
 
     Attributes
     ----------
@@ -199,6 +211,7 @@ class EntangledKernelRidge(
         fit_intercept: bool = True,
         random_state: Any = None,
         verbose: bool = False,
+        max_memory: float = 2**30,
     ) -> None:
         self.feature_map = feature_map
         self.solver = solver
@@ -214,6 +227,13 @@ class EntangledKernelRidge(
         self.fit_intercept = fit_intercept
         self.random_state = random_state
         self.verbose = verbose
+        self.max_memory = max_memory
+
+    # What comes of the moments: found when first asked for, if rows came in by `partial_fit`.
+    coef_, intercept_, rkhs_norm_ = Solved(), Solved(), Solved()
+    alignment_, alignment_terms_, alignment_history_ = Solved(), Solved(), Solved()
+    n_iter_, converged_, stop_reason_, solver_, full_rank_ = Solved(), Solved(), Solved(), Solved(), Solved()
+    _problem, _kernel, _prediction, _alpha, _reduced_coef = Solved(), Solved(), Solved(), Solved(), Solved()
 
     def fit(self, X: Any, y: Any, sample_weight: ArrayLike | None = None) -> Self:
         """Learn the kernel and the coefficients.
@@ -232,23 +252,46 @@ class EntangledKernelRidge(
         self
         """
         self._check_parameters()
-        Phi, Y, weight = self._take_rows(X, y, sample_weight)
+        if is_dask(X, y, sample_weight):
+            fit_dask(self, X, y, sample_weight)
+            return self
+        self._forget()
+        targets = self._take_targets(y)
+        self._fit_map(X, targets, sample_weight)
+        if self._exceeds_memory(X, targets):
+            self._stream = Stream(n_outputs=targets[:1].size, parts=[None], n_rows=len(targets))
+            self._add_rows(self._check_rows(X, targets, sample_weight))
+            self._solve_stream()
+            return self
+        Phi, Y, weight = self._features_and_targets(X, targets, sample_weight)
         if weight is not None and not weight.all():
             keep = weight > 0.0
             Phi, Y, weight = Phi[keep], Y[keep], weight[keep]
         if len(Y) < 2:
             raise ValueError("at least 2 rows of positive sample_weight are needed, got 1")
-        rows = compress_rows(Phi, Y, centred=self.fit_intercept)
+        rows = compress_for_fit(Phi, Y, weight, centred=self.fit_intercept)
         moments = Moments.from_arrays(rows.Phi, rows.Y, weight)
         mix = float(self.alignment_mix)
         problem = reduce_moments(moments, centred=self.fit_intercept, mix=mix, rows=rows)
         self._fit_problem(problem.restored(rows, moments))
+        if rows.features is None and rows.outputs is None:
+            self._stream = Stream(Y.shape[1], [moments], n_rows=len(Y))
         return self
+
+    def _solve_parts(self, parts: list[Moments]) -> None:
+        mix, centred = float(self.alignment_mix), bool(self.fit_intercept)
+        self._fit_problem(reduce_moments(sum(parts[1:], parts[0]), centred=centred, mix=mix))
 
     def _take_rows(self, X: Any, y: Any, sample_weight: Any) -> tuple[Any, Array, Array | None]:
         """Features (n, m), targets (n, p) and weights, checked."""
         targets = self._take_targets(y)
-        Phi = self._fit_features(X, targets, sample_weight)
+        self._fit_map(X, targets, sample_weight)
+        return self._features_and_targets(X, targets, sample_weight)
+
+    def _features_and_targets(
+        self, X: Any, targets: Array, sample_weight: Any
+    ) -> tuple[Any, Array, Array | None]:
+        Phi = self._training_features(X)
         check_consistent_length(X, targets)
         Y, weight = targets.reshape(len(targets), -1), check_weights(sample_weight, len(targets))
         check_range("X" if self.feature_map is None else "the output of feature_map", Phi)
@@ -365,17 +408,28 @@ class EntangledKernelRidge(
         check_is_fitted(self, "coef_")
         if return_std and return_cov:
             raise ValueError("return_std and return_cov cannot both be true; the covariance holds both")
+        if is_dask(X):
+            return predict_dask(self, X, return_std, return_cov)
+        blocks = [self._predict_block(block, return_std, return_cov) for block in self._row_blocks(X)]
+        mean, spread = (
+            part[0] if len(part) == 1 else np.concatenate(part) for part in zip(*blocks, strict=True)
+        )
+        if return_cov:
+            return self._finish(mean, X), spread[:, 0, 0] if self._one_dimensional else spread
+        if return_std:
+            return self._finish(mean, X), self._finish(spread, X)
+        return self._finish(mean, X)
+
+    def _predict_block(self, X: Any, return_std: bool, return_cov: bool) -> tuple[Array, Array]:
+        """Mean, and standard deviation or covariance, or nothing, of some rows."""
         Phi = self._features(X)
         with np.errstate(invalid="ignore", over="ignore"):
             mean = Phi @ self.coef_.T
             mean += self.intercept_
         self._check_finite(Phi, mean)
         if return_cov:
-            cov = self._posterior.covariance(Phi)
-            return self._finish(mean, X), cov[:, 0, 0] if self._one_dimensional else cov
-        if return_std:
-            return self._finish(mean, X), self._finish(np.sqrt(self._posterior.variance(Phi)), X)
-        return self._finish(mean, X)
+            return mean, self._posterior.covariance(Phi)
+        return mean, np.sqrt(self._posterior.variance(Phi)) if return_std else np.empty(0)
 
     def project(self, X: Any) -> Array:
         """Supervised multi-task dimension reduction: every row as r coordinates for each output.
@@ -438,13 +492,14 @@ class EntangledKernelRidge(
     def kraus_(self) -> Array:
         """Kraus operators (r, p, m)."""
         check_is_fitted(self, "coef_")
-        return self._problem.expand_kraus(self._kernel.Q)
+        return np.asarray(self._problem.expand_kraus(self._kernel.Q))
 
     @property
     def metric_(self) -> Array | None:
         """The matrix A (m, m), or None."""
         check_is_fitted(self, "coef_")
-        return self._problem.expand_metric(self._kernel)
+        metric: Array | None = self._problem.expand_metric(self._kernel)
+        return metric
 
     def _check_parameters(self) -> None:
         check_choice("solver", self.solver, SOLVERS)
@@ -459,6 +514,7 @@ class EntangledKernelRidge(
         check_integer("max_iter", self.max_iter, low=1)
         check_rank(self.rank)
         check_flag("fit_intercept", self.fit_intercept)
+        check_positive("max_memory", self.max_memory)
         self._check_feature_map()
 
     def _warn_of_size(self, full_rank: int, rank: int | None) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import warnings
+from collections.abc import Callable
 from copy import copy
 from dataclasses import dataclass
 from numbers import Integral
@@ -14,12 +15,14 @@ from joblib import Parallel, delayed
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator, MultiOutputMixin, RegressorMixin, clone
 from sklearn.exceptions import NotFittedError
-from sklearn.model_selection import RepeatedKFold, check_cv
+from sklearn.model_selection import KFold, PredefinedSplit, RepeatedKFold, check_cv
 from sklearn.preprocessing import StandardScaler
 from sklearn.utils import _safe_indexing, check_random_state, get_tags, indexable
 from sklearn.utils.validation import check_is_fitted
 
 from ..choice import bootstrap_weights, choose, one_standard_error
+from ..moments import Moments
+from ..row_folds import row_folds
 from ..selection import (
     CHECKPOINTS,
     Fold,
@@ -27,12 +30,16 @@ from ..selection import (
     Split,
     fold_errors,
     fold_target_errors,
+    folds_of_parts,
     make_folds,
     member_paths,
 )
 from ..solvers import SOLVERS, SolverOptions
+from .dask_tables import fit_dask, is_dask
 from .entangled_kernel_ridge import PREDICTIONS, EntangledKernelRidge
 from .evidence_features import EvidenceFeatures
+from .feature_maps import FeatureMapMixin
+from .out_of_core import OutOfCoreMixin
 from .parameters import (
     check_choice,
     check_flag,
@@ -42,6 +49,7 @@ from .parameters import (
     check_rank,
     resolve_rank,
 )
+from .streaming import Solved, Stream
 from .targets import TargetsMixin
 
 __all__ = ["EntangledKernelRidgeCV"]
@@ -59,6 +67,7 @@ MEMBER_PARAMETERS = ("solver", "alignment_mix", "shrinkage", "target_alpha", "ra
 RELATIVE_ALPHAS = np.logspace(-8, 3, 34)
 # With this many rows or fewer, folds are repeated until there are so many, and feature maps fitted in each.
 SMALL, FOLDS_WHEN_SMALL = 500, 20
+_ROWS_AT_ONCE = 256
 
 
 @dataclass(frozen=True, eq=False)
@@ -76,7 +85,9 @@ class _Search:
     n_repeats: float
 
 
-class EntangledKernelRidgeCV(TargetsMixin, RegressorMixin, MultiOutputMixin, BaseEstimator):
+class EntangledKernelRidgeCV(
+    OutOfCoreMixin, FeatureMapMixin, TargetsMixin, RegressorMixin, MultiOutputMixin, BaseEstimator
+):
     """Entangled kernel ridge regression with its settings chosen by cross-validation.
 
     Tries kernels from plain kernel ridge to fully learned ones, each with a path of alphas, and keeps what
@@ -120,6 +131,8 @@ class EntangledKernelRidgeCV(TargetsMixin, RegressorMixin, MultiOutputMixin, Bas
         Folds worked on at the same time. Results do not depend on it.
     random_state : int, RandomState or None, default=None
         For shuffling and random starts.
+    max_memory : float, default=2**30
+        As in `EntangledKernelRidge`.
 
     Attributes
     ----------
@@ -145,6 +158,11 @@ class EntangledKernelRidgeCV(TargetsMixin, RegressorMixin, MultiOutputMixin, Bas
     -----
     Held-out errors come from moments of the folds (`entangled_kernels.selection.Fold`): after one pass over
     the rows nothing depends on their number. One decomposition serves all alphas of a member.
+
+    With `partial_fit`, `fit_batches` and Dask a row's fold is found by a hash of its values
+    (`entangled_kernels.row_folds.row_folds`), so it does not matter how rows are cut and ordered; ``cv`` must
+    be a number, or a `KFold` of which the number counts. Of several feature maps, as with ``"auto"``, one is
+    chosen on the first 10,000 rows; what else there is to choose is chosen on all rows.
 
     Examples
     --------
@@ -179,6 +197,7 @@ class EntangledKernelRidgeCV(TargetsMixin, RegressorMixin, MultiOutputMixin, Bas
         tol: float = 1e-6,
         n_jobs: int | None = None,
         random_state: Any = None,
+        max_memory: float = 2**30,
     ) -> None:
         self.feature_map = feature_map
         self.alphas = alphas
@@ -200,6 +219,13 @@ class EntangledKernelRidgeCV(TargetsMixin, RegressorMixin, MultiOutputMixin, Bas
         self.tol = tol
         self.n_jobs = n_jobs
         self.random_state = random_state
+        self.max_memory = max_memory
+
+    # What comes of the moments: found when first asked for, if rows came in by `partial_fit`.
+    best_estimator_, best_params_, best_score_, cv_results_ = Solved(), Solved(), Solved(), Solved()
+    coef_, intercept_, average_weights_, n_splits_, n_iter_ = Solved(), Solved(), Solved(), Solved(), Solved()
+    _predictor = Solved()
+    _keeps_no_moments = "rows in memory"
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None, groups: Any = None) -> Self:
         """Choose the settings, and fit with them on all rows.
@@ -217,29 +243,115 @@ class EntangledKernelRidgeCV(TargetsMixin, RegressorMixin, MultiOutputMixin, Bas
         self
         """
         self._check_parameters()
+        if is_dask(X, y, sample_weight):
+            fit_dask(self, X, y, sample_weight)
+            return self
+        self._forget()
         (X,) = indexable(X)
         maps, members = self._feature_maps(), self._members()
         searches = [self._search(feature_map, members, X, y, sample_weight, groups) for feature_map in maps]
+
+        def fit_best(best: EntangledKernelRidge, place: int) -> EntangledKernelRidge:
+            best.set_params(feature_map=maps[place])
+            return best.fit(X, y, sample_weight)
+
+        self._conclude(searches, members, fit_best)
+        for name in DELEGATED:
+            if hasattr(self, "best_estimator_") and hasattr(self.best_estimator_, name):
+                setattr(self, name, getattr(self.best_estimator_, name))
+        return self
+
+    def _solve_parts(self, parts: list[Moments]) -> None:
+        """Choose and fit from the moments of folds."""
+        if len(parts) < 2:
+            raise ValueError(
+                f"cv must leave rows in at least 2 folds, got {len(parts)}; more rows are needed"
+            )
+        total, members = sum(parts[1:], parts[0]), self._members()
+        self.n_splits_ = len(parts)
+        search = self._search_parts(total, parts, members)
+
+        def fit_best(best: EntangledKernelRidge, place: int) -> EntangledKernelRidge:
+            best.set_params(feature_map=self._given_map())
+            for name in ("n_features_in_", "feature_names_in_", "target_names_", "feature_map_"):
+                if hasattr(self, name):
+                    setattr(best, name, getattr(self, name))
+            best._one_dimensional = self._one_dimensional
+            best._stream = Stream(total.n_outputs, [total], n_rows=total.n_samples)
+            best._unsolve()
+            return best
+
+        self._conclude([search], members, fit_best)
+        if self.refit:
+            self.n_iter_ = self.best_estimator_.n_iter_
+
+    def _search_parts(self, total: Moments, parts: list[Moments], members: list[Member]) -> _Search:
+        """Held-out errors of all candidates, from the moments of folds."""
+        for rank in self.ranks:
+            resolve_rank(rank, total.n_features, total.n_outputs, total.n_features * total.n_outputs)
+        spread = float(np.trace(total.C)) / total.weight
+        scale = spread if self.fit_intercept else spread + float(total.mean_phi @ total.mean_phi)
+        alphas = self._alphas(scale, getattr(self.feature_map_, "noise_", None))
+        output_weights = self._output_weights(np.diag(total.V) / total.weight, total.mean_y)
+        task = (members, alphas, self._options(), bool(self.alpha_per_target))
+        folds = folds_of_parts(parts, output_weights, centred=self.fit_intercept)
+        errors = Parallel(n_jobs=self.n_jobs)(delayed(_errors)(fold, *task) for fold in folds)
+        means, targets = zip(*errors, strict=True)
+        target_errors = np.stack(targets) if self.alpha_per_target else None
+        return _Search(alphas, np.stack(means), target_errors, output_weights, 1.0)
+
+    def _conclude(
+        self,
+        searches: list[_Search],
+        members: list[Member],
+        fit_best: Callable[[EntangledKernelRidge, int], EntangledKernelRidge],
+    ) -> None:
+        """Choose among what was tried, and fit it on all rows."""
         choices = [self._choose(search, members) for search in searches]
         best_map = int(np.argmin([score for _, _, score in choices]))
         row, alpha, self.best_score_ = choices[best_map]
         self._store_results(members, searches)
         self._warn_of_ends(alpha, searches[best_map].alphas)
         chosen = _parameters(members[row]) | {"alpha": alpha}
-        self.best_params_ = chosen | ({"feature_map": best_map} if len(maps) > 1 else {})
+        self.best_params_ = chosen | ({"feature_map": best_map} if len(searches) > 1 else {})
         if not self.refit:
             self._forget_fit()
-            return self
-        self.best_estimator_ = self._estimator(maps[best_map]).set_params(**chosen)
-        self.best_estimator_.fit(X, y, sample_weight)
+            return
+        self.best_estimator_ = fit_best(self._estimator(None).set_params(**chosen), best_map)
         self._predictor = self.best_estimator_
         if self.selection == "average":
             self._predictor = self._average(searches[best_map], members)
         self.coef_, self.intercept_ = self._predictor.coef_, self._predictor.intercept_
-        for name in DELEGATED:
-            if hasattr(self.best_estimator_, name):
-                setattr(self, name, getattr(self.best_estimator_, name))
-        return self
+
+    def _n_parts(self) -> int:
+        if isinstance(self.cv, KFold):
+            return int(self.cv.n_splits)
+        if not isinstance(self.cv, Integral):
+            raise ValueError(
+                f"cv must be a number of folds, or KFold, where rows come in batches, since a row's fold is "
+                f"found by a hash of its values; got {self.cv!r}"
+            )
+        check_integer("cv", self.cv, low=2)
+        return int(self.cv)
+
+    def _parts_of(self, X: Any, Y: Array) -> NDArray[np.intp]:
+        return row_folds(X, Y, self._n_parts())
+
+    def _given_map(self) -> Any:
+        """The feature map, where there is but one."""
+        maps = self._feature_maps()
+        return maps[0] if len(maps) == 1 else maps
+
+    def _fit_map(self, X: Any, targets: Array, sample_weight: Any) -> None:
+        """Choose a feature map as `fit` would on these rows, and fit it on them."""
+        maps, best = self._feature_maps(), 0
+        if len(maps) > 1:
+            folds = row_folds(X, targets.reshape(len(targets), -1), self._n_parts())
+            search = clone(self).set_params(cv=PredefinedSplit(folds), refit=False)
+            best = search.fit(X, targets, sample_weight).best_params_["feature_map"]
+        fitted = self._estimator(maps[best])
+        fitted._fit_map(X, targets, sample_weight)
+        self.feature_map_ = fitted.feature_map_
 
     def _forget_fit(self) -> None:
         """Drop what an earlier fit left, so that nothing predicts with it."""
@@ -276,6 +388,7 @@ class EntangledKernelRidgeCV(TargetsMixin, RegressorMixin, MultiOutputMixin, Bas
         check_choice("selection", self.selection, SELECTIONS)
         check_choice("fit_features", self.fit_features, FIT_FEATURES)
         check_integer("max_iter", self.max_iter, low=1)
+        check_positive("max_memory", self.max_memory)
         check_flag("alpha_per_target", self.alpha_per_target)
         check_flag("refit", self.refit)
         for value in _grid("alignment_mixes", self.alignment_mixes):
@@ -327,6 +440,7 @@ class EntangledKernelRidgeCV(TargetsMixin, RegressorMixin, MultiOutputMixin, Bas
             tol=self.tol,
             fit_intercept=self.fit_intercept,
             random_state=self.random_state,
+            max_memory=self.max_memory,
         )
         return TargetsMixin.set_output(estimator, predict=self._container())
 
@@ -344,11 +458,15 @@ class EntangledKernelRidgeCV(TargetsMixin, RegressorMixin, MultiOutputMixin, Bas
             resolve_rank(rank, Phi.shape[1], Y.shape[1], Phi.shape[1] * Y.shape[1])
         splits = self._splits(X, Y, groups)
         noise = getattr(estimator.feature_map_, "noise_", None)
-        alphas, output_weights = self._alphas(Phi, weight, noise), self._output_weights(Y, weight)
+        alphas = self._alphas(self._mean_square(Phi, weight), noise)
+        output_weights = self._output_weights(*_variance_and_mean(Y, weight))
         task = (members, alphas, self._options(), bool(self.alpha_per_target))
         parallel = Parallel(n_jobs=self.n_jobs)
         if feature_map is None or not self._fitted_in_folds(feature_map, len(Y)):
-            folds = make_folds(Phi, Y, weight, splits, output_weights, centred=self.fit_intercept)
+            iterative = self.solver != "closed-form"
+            folds = make_folds(
+                Phi, Y, weight, splits, output_weights, centred=self.fit_intercept, norms=iterative
+            )
             errors = parallel(delayed(_errors)(fold, *task) for fold in folds)
         else:
             # The search of every fold starts from what all rows gave.
@@ -389,21 +507,22 @@ class EntangledKernelRidgeCV(TargetsMixin, RegressorMixin, MultiOutputMixin, Bas
         self.n_splits_ = len(splits)
         return splits
 
-    def _alphas(self, Phi: Array, weight: Array | None, noise: float | None) -> Array:
-        if self.alphas is not None:
-            return np.asarray(self.alphas, dtype=np.float64)
+    def _mean_square(self, Phi: Array, weight: Array | None) -> float:
+        """Mean over rows of the squared length of the features, centred where there is an intercept."""
         w = np.ones(len(Phi)) if weight is None else weight
         centre = w @ Phi / w.sum() if self.fit_intercept else 0.0
-        scale = float(w @ np.sum((Phi - centre) ** 2, axis=1)) / float(w.sum())
+        return float(w @ np.sum((Phi - centre) ** 2, axis=1)) / float(w.sum())
+
+    def _alphas(self, scale: float, noise: float | None) -> Array:
+        if self.alphas is not None:
+            return np.asarray(self.alphas, dtype=np.float64)
         alphas = RELATIVE_ALPHAS * (scale if scale > 0.0 else 1.0)
         return alphas if noise is None else np.sort(np.append(alphas, noise))
 
-    def _output_weights(self, Y: Array, weight: Array | None) -> Array:
+    def _output_weights(self, variance: Array, mean: Array) -> Array:
         """Weights of the squared errors of the outputs in the score; none for an output that is constant."""
         if self.scoring == "mse":
-            return np.full(Y.shape[1], 1.0 / Y.shape[1])
-        mean = np.average(Y, axis=0, weights=weight)
-        variance = np.average((Y - mean) ** 2, axis=0, weights=weight)
+            return np.full(len(mean), 1.0 / len(mean))
         varies = variance > (10.0 * np.finfo(float).eps * mean) ** 2
         share = 1.0 / max(1, int(varies.sum()))
         return np.where(varies, share / np.where(varies, variance, 1.0), 0.0)
@@ -488,8 +607,18 @@ class EntangledKernelRidgeCV(TargetsMixin, RegressorMixin, MultiOutputMixin, Bas
                 warnings.warn(
                     f"the {name} of the alphas was chosen, {end:.3g}; a wider grid may do better",
                     UserWarning,
-                    stacklevel=3,
+                    stacklevel=4,
                 )
+
+
+def _variance_and_mean(Y: Array, weight: Array | None) -> tuple[Array, Array]:
+    """Of every column, without a second table of that size."""
+    mean = Y.mean(axis=0) if weight is None else weight @ Y / weight.sum()
+    variance = np.zeros_like(mean)
+    for start in range(0, len(Y), _ROWS_AT_ONCE):
+        rows = slice(start, start + _ROWS_AT_ONCE)
+        variance += np.sum((Y[rows] - mean) ** 2 * (1.0 if weight is None else weight[rows, None]), axis=0)
+    return variance / (len(Y) if weight is None else weight.sum()), mean
 
 
 def _grid(name: str, values: Any) -> list[Any]:

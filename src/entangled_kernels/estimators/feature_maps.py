@@ -20,7 +20,11 @@ class FeatureMapMixin:
     """Features phi(x) of a regressor with a parameter ``feature_map``, None for the columns themselves."""
 
     feature_map: Any
-    coef_: Array
+    coef_: Any
+
+    def _given_map(self) -> Any:
+        """The feature map to use, fitted or not, None for the columns themselves."""
+        return self.feature_map
 
     def __sklearn_tags__(self) -> Tags:
         tags: Tags = super().__sklearn_tags__()  # type: ignore[misc]
@@ -35,18 +39,43 @@ class FeatureMapMixin:
             )
 
     def _fit_features(self, X: Any, targets: Array, sample_weight: ArrayLike | None) -> Any:
-        if self.feature_map is None:
-            self.feature_map_ = None
+        self._fit_map(X, targets, sample_weight)
+        return self._training_features(X)
+
+    def _training_features(self, X: Any) -> Any:
+        """Features (n, m) of the rows that the map was fitted on."""
+        if self.feature_map_ is None:
             check_numbers(X)
             return validate_data(self, X, dtype=[np.float64, np.float32], ensure_min_samples=2)
+        return _dense_features(self.feature_map_.transform(X), ensure_min_samples=2)
+
+    def _fit_map(self, X: Any, targets: Array, sample_weight: ArrayLike | None) -> None:
+        if self.feature_map is None:
+            self.feature_map_ = None
+            return
         _check_table(X)
         validate_data(self, X, skip_check_array=True)
-        self.feature_map_ = clone(self.feature_map)
-        weighted = sample_weight is not None and has_fit_parameter(self.feature_map_, "sample_weight")
+        feature_map = clone(self.feature_map)
+        weighted = sample_weight is not None and has_fit_parameter(feature_map, "sample_weight")
         weights = {"sample_weight": sample_weight} if weighted else {}
-        return _dense_features(
-            self.feature_map_.fit(X, targets, **weights).transform(X), ensure_min_samples=2
-        )
+        self.feature_map_ = feature_map.fit(X, targets, **weights)
+
+    def _check_batch(self, X: Any, *, reset: bool) -> Any:
+        """Rows of a batch, of the columns and names of those before; as an array where they are features."""
+        feature_map = self._given_map()
+        if feature_map is None:
+            check_numbers(X)
+            return validate_data(self, X, reset=reset, dtype=[np.float64, np.float32])
+        _check_table(X)
+        validate_data(self, X, reset=reset, skip_check_array=True)
+        lenient = hasattr(feature_map, "transform") and get_tags(feature_map).input_tags.allow_nan
+        finite = "allow-nan" if lenient else True
+        check_array(X, accept_sparse=True, dtype=None, ensure_all_finite=finite, input_name="X")
+        return X
+
+    def _batch_features(self, X: Any) -> Any:
+        """Features (n, m) of a batch that was checked, finite."""
+        return X if self.feature_map_ is None else _dense_features(self.feature_map_.transform(X))
 
     def _features(self, X: Any) -> Any:
         """Features of new rows; finiteness is left to `_check_finite`, which looks at what came of them."""

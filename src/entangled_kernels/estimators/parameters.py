@@ -65,18 +65,23 @@ def check_integer(name: str, value: Any, low: int) -> None:
         raise ValueError(f"{name} must be {need}, got {value!r}")
 
 
-def check_range(name: str, values: Any) -> None:
+def check_range(name: str, values: Any, smallest: float = SMALLEST) -> None:
     """Raise unless the largest value, in size, can be squared and summed."""
     largest = float(max(values.max(), -values.min()))
-    if largest > LARGEST or 0.0 < largest < SMALLEST:
+    if largest > LARGEST or 0.0 < largest < smallest:
         raise ValueError(
             f"{name} must have values between {SMALLEST:g} and {LARGEST:g} in size, so that their squares "
             f"can be summed; got {largest:g} as the largest; scale the columns"
         )
 
 
-def check_weights(sample_weight: ArrayLike | None, n: int) -> NDArray[np.float64] | None:
-    """Weights of n rows, finite, not negative and not all zero; a number stands for n of it."""
+def check_weights(
+    sample_weight: ArrayLike | None, n: int, *, all_zero: bool = False
+) -> NDArray[np.float64] | None:
+    """Weights of n rows, finite, not negative, and not ``all_zero`` unless that is allowed.
+
+    A number stands for n of it.
+    """
     if sample_weight is None:
         return None
     try:
@@ -88,9 +93,9 @@ def check_weights(sample_weight: ArrayLike | None, n: int) -> NDArray[np.float64
     weight = np.full(n, float(weight)) if weight.ndim == 0 else weight
     if weight.shape != (n,):
         raise ValueError(f"sample_weight must be a number or of shape ({n},), got shape {weight.shape}")
-    if not np.isfinite(weight).all() or weight.min() < 0.0:
+    if not np.isfinite(weight).all() or weight.min(initial=0.0) < 0.0:
         raise ValueError("sample_weight must be finite and not negative")
-    if not weight.any():
+    if not (all_zero or weight.any()):
         raise ValueError("sample_weight must be positive for at least one row, got zero weights only")
     return weight
 

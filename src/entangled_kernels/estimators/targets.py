@@ -34,8 +34,8 @@ class TargetsMixin:
             self._sklearn_output_config = {**config, "predict": predict}
         return self
 
-    def _take_targets(self, y: Any) -> Array:
-        """Targets as they are, one- or two-dimensional, with their names kept."""
+    def _take_targets(self, y: Any, *, reset: bool = True) -> Array:
+        """Targets as they are, one- or two-dimensional, with their names kept, or held to those kept."""
         if y is None:
             raise ValueError(
                 f"This {type(self).__name__} estimator requires y to be passed, but the target y is None."
@@ -43,13 +43,27 @@ class TargetsMixin:
         targets = check_array(y, ensure_2d=False, dtype=np.float64, ensure_min_features=0, input_name="y")
         if targets.ndim == 2 and targets.shape[1] == 0:
             raise ValueError(f"y must have at least one column, got shape {targets.shape}")
-        self._one_dimensional = targets.ndim == 1
         names = target_names(y)
+        if not reset:
+            self._check_alike(targets, names)
+            return np.asarray(targets)
+        self._one_dimensional = targets.ndim == 1
         if names is not None:
             self.target_names_ = names
         elif hasattr(self, "target_names_"):
             del self.target_names_
         return np.asarray(targets)
+
+    def _check_alike(self, targets: Array, names: NDArray[np.object_] | None) -> None:
+        """Raise unless targets have the dimensions and names of those seen before."""
+        if (targets.ndim == 1) != self._one_dimensional:
+            raise ValueError(
+                f"y must have as many dimensions as before, {1 if self._one_dimensional else 2}, "
+                f"got {targets.ndim}"
+            )
+        known = getattr(self, "target_names_", None)
+        if names is not None and known is not None and list(names) != list(known):
+            raise ValueError(f"y must have the columns it had before, {list(known)}, got {list(names)}")
 
     def _finish(self, values: Array, X: Any) -> Any:
         """One-dimensional where y was, in the container asked for."""

@@ -1,0 +1,359 @@
+import pickle
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy.sparse import csr_array
+from sklearn.base import clone
+from sklearn.compose import ColumnTransformer
+from sklearn.exceptions import NotFittedError
+from sklearn.frozen import FrozenEstimator
+from sklearn.kernel_approximation import Nystroem, RBFSampler
+from sklearn.linear_model import Ridge
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import OneHotEncoder, StandardScaler
+
+from entangled_kernels import EntangledKernelRidge
+from entangled_kernels.estimators import streaming
+
+
+def assert_same_fit(model, whole, rtol=1e-9):
+    for name in ("coef_", "intercept_", "noise_variance_"):
+        expected = getattr(whole, name)
+        scale = np.abs(expected).max()
+        np.testing.assert_allclose(getattr(model, name), expected, rtol=rtol, atol=rtol * scale, err_msg=name)
+    np.testing.assert_allclose(model.alignment_terms_, whole.alignment_terms_, rtol=rtol)
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.data())
+def test_any_split_in_any_order(data):
+    rng = np.random.default_rng(data.draw(st.integers(0, 2**32 - 1)))
+    n, m, p = data.draw(st.integers(2, 60)), data.draw(st.integers(1, 8)), data.draw(st.integers(1, 5))
+    n = max(n, m + p + 2)
+    X = rng.normal(size=(n, m)) + rng.normal(size=m)
+    Y = X @ rng.normal(size=(m, p)) + rng.normal(size=(n, p))
+    weight = rng.uniform(0.1, 3.0, size=n) if data.draw(st.booleans()) else None
+    model = EntangledKernelRidge(
+        fit_intercept=data.draw(st.booleans()),
+        prediction=data.draw(st.sampled_from(["entangled", "partial_trace"])),
+    )
+    whole = clone(model).fit(X, Y, weight)
+    cuts = np.sort(rng.integers(0, n + 1, size=data.draw(st.integers(0, 10))))
+    for rows in np.split(rng.permutation(n), cuts):
+        model.partial_fit(X[rows], Y[rows], None if weight is None else weight[rows])
+    assert_same_fit(model, whole)
+
+
+def test_far_off_the_origin(rng):
+    """Mean 1e6, spread 1: precise where sums of squares are not."""
+    X = rng.normal(size=(2000, 4))
+    Y = X @ rng.normal(size=(4, 2)) + rng.normal(size=(2000, 2))
+    near = Ridge(solver="svd").fit(X, Y)
+    model = EntangledKernelRidge(shrinkage=1.0)
+    for rows in np.array_split(np.arange(2000), 17):
+        model.partial_fit(X[rows] + 1e6, Y[rows] + 1e6)
+    np.testing.assert_allclose(model.coef_, near.coef_, atol=1e-6)
+    np.testing.assert_allclose(model.predict(X + 1e6) - 1e6, near.predict(X), atol=1e-6)
+    far, centred = X + 1e6, X - X.mean(axis=0)
+    squares = far.T @ far - 2000 * np.outer(far.mean(axis=0), far.mean(axis=0))
+    assert np.abs(squares - centred.T @ centred).max() > 1e-3
+
+
+@pytest.mark.parametrize("solver", ["closed-form", "ascent", "lbfgs"])
+@pytest.mark.parametrize("shape", [(30, 5, 3), (8, 12, 2), (7, 3, 11), (6, 9, 8)])
+def test_wide_streams(make_rows, solver, shape):
+    """More columns than rows work from moments as they do from compressed rows."""
+    X, Y = make_rows(*shape)
+    model = EntangledKernelRidge(solver=solver, max_iter=20)
+    whole = clone(model).fit(X, Y)
+    for x, y in zip(X, Y, strict=True):
+        model.partial_fit(x[None], y[None])
+    np.testing.assert_allclose(model.predict(X), whole.predict(X), atol=1e-7 * np.abs(Y).max())
+    assert model.full_rank_ == whole.full_rank_
+
+
+def test_solved_when_used(make_rows, monkeypatch):
+    X, Y = make_rows(40, 4, 2)
+    model = EntangledKernelRidge()
+    solved = []
+    solve_parts = EntangledKernelRidge._solve_parts
+    monkeypatch.setattr(
+        EntangledKernelRidge, "_solve_parts", lambda self, parts: (solved.append(1), solve_parts(self, parts))
+    )
+    for rows in np.array_split(np.arange(40), 5):
+        model.partial_fit(X[rows], Y[rows])
+    assert not solved
+    assert model.coef_.shape == (2, 4)
+    assert len(solved) == 1
+    model.predict(X)
+    assert model.kernel_.n_outputs == 2
+    assert len(solved) == 1
+    model.partial_fit(X[:3], Y[:3])
+    assert np.isfinite(model.alignment_)
+    assert len(solved) == 2
+    again = pickle.loads(pickle.dumps(model.partial_fit(X[:1], Y[:1])))
+    np.testing.assert_array_equal(again.predict(X), model.predict(X))
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "coef_",
+        "intercept_",
+        "kraus_",
+        "metric_",
+        "kernel_",
+        "noise_variance_",
+        "rkhs_norm_",
+        "n_iter_",
+        "alignment_",
+        "alignment_terms_",
+        "alignment_history_",
+        "full_rank_",
+        "solver_",
+        "converged_",
+        "feature_map_",
+        "stop_reason_",
+    ],
+)
+def test_every_attribute_is_there_after_partial_fit(make_rows, name):
+    X, Y = make_rows(40, 4, 2)
+    model = EntangledKernelRidge(StandardScaler()).partial_fit(X, Y)
+    assert getattr(model, name) is not None
+    assert not hasattr(EntangledKernelRidge(), name)
+
+
+def test_one_row_is_too_few(make_rows):
+    X, Y = make_rows(3, 2, 2)
+    model = EntangledKernelRidge()
+    with pytest.raises(NotFittedError):
+        model.predict(X)
+    model.partial_fit(X[:1], Y[:1])
+    with pytest.raises(ValueError, match=r"at least 2 rows .* got 1"):
+        model.predict(X)
+    model.partial_fit(X[1:], Y[1:])
+    np.testing.assert_allclose(model.coef_, EntangledKernelRidge().fit(X, Y).coef_, rtol=1e-9)
+
+
+def test_empty_batches_and_rows_of_no_weight(make_rows):
+    X, Y = make_rows(20, 3, 2)
+    model = EntangledKernelRidge().partial_fit(X[:0], Y[:0])
+    with pytest.raises(NotFittedError):
+        model.predict(X)
+    model.partial_fit(X[:10], Y[:10]).partial_fit(X[:0], Y[:0]).partial_fit(X[:5], Y[:5], np.zeros(5))
+    model.partial_fit(X[10:], Y[10:], 1.0).partial_fit([], [])
+    assert_same_fit(model, EntangledKernelRidge().fit(X, Y))
+    with pytest.raises(ValueError, match="3 features"):
+        model.partial_fit(X[:0, :2], Y[:0])
+
+
+def test_float32_batches(make_rows):
+    X, Y = (array.astype(np.float32) for array in make_rows(300, 5, 2))
+    model = EntangledKernelRidge()
+    for rows in np.array_split(np.arange(300), 7):
+        model.partial_fit(X[rows], Y[rows])
+    assert model.coef_.dtype == np.float64
+    assert_same_fit(model, EntangledKernelRidge().fit(X.astype(float), Y.astype(float)))
+
+
+@pytest.mark.parametrize("frame", [pd.DataFrame, pl.DataFrame])
+def test_names_are_checked_between_batches(make_rows, frame):
+    X, Y = make_rows(40, 3, 2)
+    table = lambda rows, names: frame(dict(zip(names, rows.T, strict=True)))  # noqa: E731
+    model = EntangledKernelRidge(StandardScaler())
+    for part in (slice(0, 25), slice(25, 40)):
+        model.partial_fit(table(X[part], "abc"), table(Y[part], "yz"))
+    assert_same_fit(model, EntangledKernelRidge(StandardScaler()).fit(X, Y))
+    assert list(model.feature_names_in_) == ["a", "b", "c"]
+    assert list(model.target_names_) == ["y", "z"]
+    before = model.predict(table(X, "abc"))
+    with pytest.raises(ValueError, match="feature names"):
+        model.partial_fit(table(X, "acb"), table(Y, "yz"))
+    with pytest.raises(ValueError, match=r"columns it had before, \['y', 'z'\], got \['z', 'y'\]"):
+        model.partial_fit(table(X, "abc"), table(Y, "zy"))
+    np.testing.assert_array_equal(model.predict(table(X, "abc")), before)
+
+
+@pytest.mark.parametrize(
+    ("X", "y", "weight", "message"),
+    [
+        ([[1.0, np.nan]], [[1.0, 2.0]], None, "NaN"),
+        ([[1.0, np.inf]], [[1.0, 2.0]], None, "infinity"),
+        ([[1.0, 2.0, 3.0]], [[1.0, 2.0]], None, "2 features"),
+        ([[1.0, 2.0]], [[1.0, np.nan]], None, "y contains NaN"),
+        ([[1.0, 2.0]], [[1.0, 2.0, 3.0]], None, "2 columns it had before, got 3"),
+        ([[1.0, 2.0]], [1.0], None, "as many dimensions as before, 2, got 1"),
+        ([[1.0, 2.0]], [[1.0, 2.0], [3.0, 4.0]], None, "inconsistent numbers of samples"),
+        ([[1.0, 2.0]], [[1.0, 2.0]], [-1.0], "sample_weight must be finite and not negative"),
+        ([[1e200, 2.0]], [[1.0, 2.0]], None, "values between"),
+    ],
+)
+@pytest.mark.parametrize("feature_map", [None, StandardScaler()])
+def test_a_refused_batch_changes_nothing(make_rows, feature_map, X, y, weight, message):
+    rows, Y = make_rows(20, 2, 2)
+    model = EntangledKernelRidge(feature_map).partial_fit(rows, Y)
+    if feature_map is not None:
+        assert model.feature_map_ is not None
+    with pytest.raises(ValueError, match=message):
+        model.partial_fit(X, y, weight)
+    assert_same_fit(model, EntangledKernelRidge(feature_map).fit(rows, Y))
+
+
+def test_a_first_batch_may_be_refused(make_rows):
+    X, Y = make_rows(20, 3, 2)
+    model = EntangledKernelRidge()
+    with pytest.raises(ValueError, match="NaN"):
+        model.partial_fit([[np.nan, 1.0]], [1.0])
+    assert_same_fit(model.partial_fit(X, Y), EntangledKernelRidge().fit(X, Y))
+
+
+def test_partial_fit_goes_on_after_fit(make_rows):
+    X, Y = make_rows(60, 4, 2)
+    model = EntangledKernelRidge().fit(X[:40], Y[:40]).partial_fit(X[40:], Y[40:])
+    assert_same_fit(model, EntangledKernelRidge().fit(X, Y))
+    assert_same_fit(model.fit(X[:30], Y[:30]), EntangledKernelRidge().fit(X[:30], Y[:30]))
+    wide = EntangledKernelRidge().fit(X[:3], Y[:3])
+    with pytest.raises(ValueError, match="more columns than rows"):
+        wide.partial_fit(X, Y)
+    assert wide.predict(X).shape == (60, 2)
+
+
+def test_parameters_of_the_moment_of_solving(make_rows):
+    X, Y = make_rows(60, 4, 2)
+    model = EntangledKernelRidge(alpha=1e3).partial_fit(X, Y).set_params(alpha=0.1, fit_intercept=False)
+    assert_same_fit(model, EntangledKernelRidge(alpha=0.1, fit_intercept=False).fit(X, Y))
+
+
+@pytest.mark.parametrize("size", [1, 7, 100])
+def test_feature_map_is_fitted_on_the_first_rows(make_rows, monkeypatch, size):
+    """However the rows are cut, the map is fitted on the same sample."""
+    monkeypatch.setattr(streaming, "FEATURE_SAMPLE", 25)
+    X, Y = make_rows(100, 3, 2)
+    weight = np.linspace(0.5, 2.0, 100)
+    features = make_pipeline(StandardScaler(), Nystroem(n_components=10, random_state=0))
+    model = EntangledKernelRidge(features)
+    for start in range(0, 100, size):
+        part = slice(start, start + size)
+        model.partial_fit(X[part], Y[part], weight[part])
+    given = FrozenEstimator(clone(features).fit(X[:25], Y[:25]))
+    assert_same_fit(model, EntangledKernelRidge(given).fit(X, Y, weight))
+    assert model.feature_map is features
+
+
+def test_feature_map_of_fewer_rows_is_that_of_fit(make_rows):
+    X, Y = make_rows(100, 3, 1)
+    features = RBFSampler(n_components=20, gamma="scale", random_state=0)
+    model = EntangledKernelRidge(features)
+    buffer = np.empty((10, 3))
+    for rows in np.split(np.arange(100), 10):
+        buffer[:] = X[rows]
+        model.partial_fit(buffer, Y[rows, 0])
+    assert_same_fit(model, EntangledKernelRidge(features).fit(X, Y[:, 0]))
+    assert model.predict(X).shape == (100,)
+
+
+def test_fitted_feature_map_is_used_as_it_is(make_rows):
+    X, Y = make_rows(100, 3, 2)
+    scaler = StandardScaler().fit(100 * X)
+    model = EntangledKernelRidge(scaler).partial_fit(X[:50], Y[:50]).partial_fit(X[50:], Y[50:])
+    assert model.feature_map_ is scaler
+    assert_same_fit(model, EntangledKernelRidge(FrozenEstimator(scaler)).fit(X, Y))
+
+
+@pytest.mark.parametrize("bad", [0, 1, 2])
+def test_rows_that_wait_survive_a_refused_batch(make_rows, monkeypatch, bad):
+    """StandardScaler lets missing values through, so they are found when it is fitted, on 50 rows."""
+    monkeypatch.setattr(streaming, "FEATURE_SAMPLE", 50)
+    X, Y = make_rows(60, 3, 2)
+    model, errors = EntangledKernelRidge(StandardScaler()), []
+    for number, part in enumerate(np.split(np.arange(60), 3)):
+        if number == bad:
+            with pytest.raises(ValueError, match="infinity"):
+                model.partial_fit(np.full((30, 3), np.inf), np.zeros((30, 2)))
+            try:
+                model.partial_fit(np.full((10, 3), np.nan), np.zeros((10, 2)))
+            except ValueError as error:
+                errors.append(str(error))
+        try:
+            model.partial_fit(X[part], Y[part])
+        except ValueError as error:
+            errors.append(str(error))
+    assert len(errors) == 1
+    assert "NaN" in errors[0]
+    # Of two good batches and the bad one the newest is the bad one, or a good one that waits no longer.
+    assert ("are refused, and left out" in errors[0]) == (bad < 2)
+    given = FrozenEstimator(StandardScaler().fit(X[:50]))
+    assert_same_fit(model, EntangledKernelRidge(given).fit(X, Y))
+
+
+def test_sparse_and_mixed_tables(make_rows):
+    X, Y = make_rows(40, 4, 2)
+    sparse = csr_array(np.where(X > 0.5, X, 0.0))
+    features = StandardScaler(with_mean=False)
+    model = EntangledKernelRidge(features).partial_fit(sparse[:30], Y[:30]).partial_fit(sparse[30:], Y[30:])
+    assert_same_fit(model, EntangledKernelRidge(features).fit(sparse, Y))
+
+    table = pd.DataFrame({"size": X[:, 0], "kind": np.where(X[:, 1] > 0, "round", "square")})
+    features = ColumnTransformer([("a", StandardScaler(), ["size"]), ("b", OneHotEncoder(), ["kind"])])
+    model = EntangledKernelRidge(features).partial_fit(table[:30], Y[:30]).partial_fit(table[30:], Y[30:])
+    assert_same_fit(model, EntangledKernelRidge(features).fit(table, Y))
+
+
+def test_merge(make_rows):
+    X, Y = make_rows(90, 4, 2)
+    features = StandardScaler().fit(X)
+    parts = [EntangledKernelRidge(features).partial_fit(X[i::3], Y[i::3]) for i in range(3)]
+    before = parts[1].predict(X)
+    merged = parts[0].merge(parts[1]).merge(parts[2])
+    assert_same_fit(merged, EntangledKernelRidge(FrozenEstimator(features)).fit(X, Y))
+    np.testing.assert_array_equal(parts[1].predict(X), before)
+    fitted = EntangledKernelRidge().fit(X[:50], Y[:50]).merge(EntangledKernelRidge().fit(X[50:], Y[50:]))
+    assert_same_fit(fitted, EntangledKernelRidge().fit(X, Y))
+
+
+def test_merge_needs_estimators_alike(make_rows):
+    X, Y = make_rows(30, 4, 2)
+    model = EntangledKernelRidge().fit(X, Y)
+    with pytest.raises(TypeError, match="other must be of type EntangledKernelRidge, got Ridge"):
+        model.merge(Ridge())
+    with pytest.raises(NotFittedError, match="other has seen no rows"):
+        model.merge(EntangledKernelRidge())
+    with pytest.raises(NotFittedError, match="this estimator has seen no rows"):
+        EntangledKernelRidge().merge(model)
+    with pytest.raises(ValueError, match="same n_features_in_"):
+        model.merge(EntangledKernelRidge().fit(X[:, :3], Y))
+    with pytest.raises(ValueError, match="same number of targets"):
+        model.merge(EntangledKernelRidge().fit(X, Y[:, :1]))
+    scaled = EntangledKernelRidge(StandardScaler())
+    with pytest.raises(ValueError, match="same fitted feature_map"):
+        clone(scaled).partial_fit(X[:15], Y[:15]).merge(clone(scaled).partial_fit(X[15:], Y[15:]))
+
+
+def test_features_in_blocks(make_rows):
+    """More features than max_memory allows are never there at once; nothing else changes."""
+    X, Y = make_rows(9000, 3, 2)
+    weight = np.linspace(0.0, 2.0, 9000)
+    seen = []
+
+    class Watched(RBFSampler):
+        def transform(self, X):
+            seen.append(len(X))
+            return super().transform(X)
+
+    features = Watched(n_components=30, random_state=0)
+    whole = EntangledKernelRidge(features).fit(X, Y, weight)
+    assert max(seen) == 9000
+    mean, std = whole.predict(X, return_std=True)
+    seen.clear()
+    model = EntangledKernelRidge(features, max_memory=1e6).fit(X, Y, weight)
+    assert_same_fit(model, whole)
+    blocked_mean, blocked_std = model.predict(X, return_std=True)
+    np.testing.assert_allclose(blocked_mean, mean, rtol=1e-9)
+    np.testing.assert_allclose(blocked_std, std, rtol=1e-9)
+    assert max(seen) == 4096
+    with pytest.raises(ValueError, match="max_memory must be a positive number, got 0"):
+        EntangledKernelRidge(max_memory=0).fit(X, Y)

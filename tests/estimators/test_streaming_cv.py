@@ -1,0 +1,147 @@
+import dask.array as da
+import numpy as np
+import pandas as pd
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from sklearn.base import clone
+from sklearn.exceptions import NotFittedError
+from sklearn.frozen import FrozenEstimator
+from sklearn.kernel_approximation import Nystroem
+from sklearn.model_selection import PredefinedSplit, ShuffleSplit
+from sklearn.preprocessing import StandardScaler
+
+from entangled_kernels import EntangledKernelRidgeCV
+from entangled_kernels.estimators import streaming
+from entangled_kernels.row_folds import row_folds
+
+GRID = {"alphas": np.logspace(-3, 3, 7), "shrinkages": (0.0, 0.5), "target_alphas": (0.1, 1.0)}
+
+
+def in_memory(model, X, Y, weight=None):
+    """The fit on all rows, with the folds that a stream has."""
+    folds = PredefinedSplit(row_folds(X, Y.reshape(len(Y), -1), model.cv))
+    return clone(model).set_params(cv=folds).fit(X, Y, weight)
+
+
+def assert_same_choice(model, whole):
+    assert model.best_params_ == whole.best_params_
+    assert model.best_score_ == pytest.approx(whole.best_score_, rel=1e-9)
+    scores = (model.cv_results_["mean_test_score"], whole.cv_results_["mean_test_score"])
+    np.testing.assert_allclose(*scores, rtol=1e-8)
+    np.testing.assert_allclose(model.coef_, whole.coef_, rtol=1e-8, atol=1e-9 * np.abs(whole.coef_).max())
+    np.testing.assert_allclose(model.intercept_, whole.intercept_, rtol=1e-8, atol=1e-9)
+
+
+# The grid is short, so that its ends are chosen now and then.
+@pytest.mark.filterwarnings("ignore:the (smallest|largest) of the alphas:UserWarning")
+@settings(max_examples=12, deadline=None)
+@given(st.data())
+def test_any_split_gives_the_same_choice(data):
+    rng = np.random.default_rng(data.draw(st.integers(0, 2**32 - 1)))
+    n, m, p = data.draw(st.integers(60, 120)), data.draw(st.integers(1, 5)), data.draw(st.integers(1, 4))
+    X = rng.normal(size=(n, m)) + rng.normal(size=m)
+    Y = X @ rng.normal(size=(m, p)) + rng.normal(size=(n, p))
+    weight = rng.uniform(0.1, 3.0, size=n) if data.draw(st.booleans()) else None
+    model = EntangledKernelRidgeCV(
+        None,
+        fit_intercept=data.draw(st.booleans()),
+        selection=data.draw(st.sampled_from(["best", "average"])),
+        cv=3,
+        **GRID,
+    )
+    cuts = np.sort(rng.integers(0, n + 1, size=data.draw(st.integers(0, 6))))
+    for rows in np.split(rng.permutation(n), cuts):
+        model.partial_fit(X[rows], Y[rows], None if weight is None else weight[rows])
+    assert_same_choice(model, in_memory(model, X, Y, weight))
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"selection": "one_se"},
+        {"alpha_per_target": True},
+        {"scoring": "mse"},
+        {"solver": "ascent", "max_iter": 5},
+        {"ranks": (1, None)},
+    ],
+)
+def test_all_ways_to_choose(make_rows, options):
+    X, Y = make_rows(100, 4, 3)
+    model = EntangledKernelRidgeCV(StandardScaler(), random_state=0, **GRID, **options)
+    whole = in_memory(model.set_params(feature_map=FrozenEstimator(StandardScaler().fit(X))), X, Y)
+    model.set_params(feature_map=StandardScaler())
+    for rows in np.array_split(np.arange(100), 3):
+        model.partial_fit(X[rows], Y[rows])
+    if "alpha_per_target" in options:
+        np.testing.assert_array_equal(model.best_params_.pop("alpha"), whole.best_params_.pop("alpha"))
+    assert_same_choice(model, whole)
+    mean, std = model.predict(X, return_std=True)
+    whole_mean, whole_std = whole.predict(X, return_std=True)
+    np.testing.assert_allclose(mean, whole_mean, rtol=1e-7)
+    np.testing.assert_allclose(std, whole_std, rtol=1e-7)
+
+
+def test_a_feature_map_is_chosen_on_the_first_rows(make_rows, monkeypatch):
+    """With "auto" the map is the one that fit chooses on the sample, and everything else is from all rows."""
+    X, Y = make_rows(120, 2, 1)
+    Y = Y + 3.0 * np.sin(3.0 * X[:, :1])
+    monkeypatch.setattr(streaming, "FEATURE_SAMPLE", 60)
+    model = EntangledKernelRidgeCV(random_state=0, cv=3, **GRID)
+    for rows in np.array_split(np.arange(120), 9):
+        model.partial_fit(X[rows], Y[rows])
+    sample = in_memory(EntangledKernelRidgeCV(random_state=0, cv=3, **GRID), X[:60], Y[:60])
+    assert type(model.feature_map_) is type(sample.feature_map_)
+    given = EntangledKernelRidgeCV(FrozenEstimator(model.feature_map_), random_state=0, cv=3, **GRID)
+    # A frozen map has no noise_ of its own, and the grid is given.
+    assert_same_choice(model, in_memory(given, X, Y))
+
+
+def test_files_merging_dask_and_checkpoints(make_rows, tmp_path):
+    X, Y = make_rows(300, 4, 2)
+    features = Nystroem(n_components=8, random_state=0).fit(X)
+    make = lambda: EntangledKernelRidgeCV(features, **GRID)  # noqa: E731
+    whole = make().partial_fit(X, Y)
+    parts = [make().partial_fit(X[i::3], Y[i::3]) for i in range(3)]
+    assert_same_choice(parts[0].merge(parts[1]).merge(parts[2]), whole)
+    lazy = da.from_array(X, chunks=(70, 4))
+    distributed = make().fit(lazy, Y)
+    assert_same_choice(distributed, whole)
+    np.testing.assert_allclose(distributed.predict(lazy).compute(), whole.predict(X), rtol=1e-9)
+    batches = [(X[i : i + 30], Y[i : i + 30]) for i in range(0, 300, 30)]
+    quiet = make().fit_batches(batches)
+    assert_same_choice(quiet, whole)
+    state = {"checkpoint": tmp_path / "state", "checkpoint_every": 2}
+    make().fit_batches(batches[:5], **state)
+    resumed = make().fit_batches(batches, **state)
+    np.testing.assert_array_equal(resumed.coef_, quiet.coef_)
+    with pytest.raises(ValueError, match="checkpoint of another fit"):
+        make().set_params(cv=4).fit_batches(batches, **state)
+
+
+def test_what_is_refused(make_rows):
+    X, Y = make_rows(40, 3, 2)
+    with pytest.raises(
+        ValueError, match="cv must be a number of folds, or KFold, where rows come in batches"
+    ):
+        EntangledKernelRidgeCV(None, cv=ShuffleSplit(3)).partial_fit(X, Y)
+    with pytest.raises(ValueError, match="fitted on rows in memory, of which fit keeps no moments"):
+        EntangledKernelRidgeCV(None, **GRID).fit(X, Y).partial_fit(X, Y)
+    same = EntangledKernelRidgeCV(None, **GRID).partial_fit(np.ones((5, 2)), np.ones(5))
+    with pytest.raises(ValueError, match="cv must leave rows in at least 2 folds, got 1"):
+        same.predict(np.ones((1, 2)))
+    unfitted = EntangledKernelRidgeCV(None, refit=False, **GRID).partial_fit(X, Y)
+    assert unfitted.best_score_ > 0.0
+    with pytest.raises(NotFittedError, match="refit was False"):
+        unfitted.predict(X)
+
+
+def test_names_and_containers(make_rows):
+    X, Y = make_rows(60, 3, 2)
+    inputs, targets = pd.DataFrame(X, columns=list("abc")), pd.DataFrame(Y, columns=list("yz"))
+    model = EntangledKernelRidgeCV(StandardScaler(), **GRID).set_output(predict="pandas")
+    model.partial_fit(inputs[:30], targets[:30]).partial_fit(inputs[30:], targets[30:])
+    assert list(model.predict(inputs).columns) == ["y", "z"]
+    assert list(model.best_estimator_.feature_names_in_) == list("abc")
+    with pytest.raises(ValueError, match="feature names"):
+        model.partial_fit(inputs[list("acb")], targets)
