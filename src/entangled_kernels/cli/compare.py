@@ -19,7 +19,7 @@ from .relations import output_relations, sharing_in_words
 from .repeat import command_line
 from .results_page import add_results, finding, show_results
 from .screen import Screen, say_note
-from .words import chosen_in_words, settings_of
+from .words import chosen_in_words, counted, settings_of
 
 __all__ = ["compare"]
 
@@ -189,9 +189,8 @@ def write_page(
     from ..report import Report
     from .model_page import verdict_kind
 
-    page = Report(
-        found.title, lead=f"{len(data.targets)} targets from {len(data.inputs)} inputs, {len(data.Y)} rows."
-    )
+    lead = f"{counted(len(data.targets), 'target')} from {counted(len(data.inputs), 'input')}"
+    page = Report(found.title, lead=f"{lead}, {len(data.Y)} rows.")
     page.section("What was run")
     page.text(
         "Every method chose its settings by cross-validation on the same training rows of each partition."

@@ -27,6 +27,7 @@ from .files import check_input, check_table_output
 from .models import inputs_of, open_named_model, targets_of
 from .options import Force, Json, OneTable
 from .screen import Screen, say_note
+from .words import counted
 
 __all__ = ["predict"]
 
@@ -83,7 +84,7 @@ def predict(
         predictions = predict_frame(saved, X, intervals)
     result = frame[kept].join(predictions, rsuffix=" predicted")
     write_table(result, out)
-    screen.say(f"Wrote {len(result)} rows of {len(targets_of(saved))} targets to {out}.")
+    screen.say(f"Wrote {len(result)} rows of {counted(len(targets_of(saved)), 'target')} to {out}.")
     errors = known_errors(frame, saved, predictions, table)
     if errors:
         screen.table(
