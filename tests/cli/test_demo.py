@@ -28,4 +28,4 @@ def test_demo(run, folder, monkeypatch):
     monkeypatch.setattr("entangled_kernels.cli.demo.run_experiment", lambda *_: done["digits"])
     values = json.loads(run("demo", "--force", "--json").stdout)
     assert values["entangled"] is True
-    assert [entry["n"] for entry in values["summary"]] == [12, 12]
+    assert [entry["n"] for entry in values["summary"]["nmse"]] == [12, 12]

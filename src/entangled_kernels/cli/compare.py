@@ -17,7 +17,7 @@ from .learning import search
 from .options import Encode, Force, Inputs, Jobs, Json, OneTable, Seed, Targets
 from .relations import output_relations, sharing_in_words
 from .repeat import command_line
-from .results_page import add_results, finding, show_results
+from .results_page import add_results, finding, show_results, summaries
 from .screen import Screen, say_note
 from .words import chosen_in_words, counted, settings_of
 
@@ -111,8 +111,8 @@ def compare(
             whole = look_at_all_rows(data, features, seed, jobs)
         write_page(found, table, data, whole, command_line("compare", table, options=options), report)
         screen.say(f"Wrote {report}.")
-    summary = found.summary("nmse")
-    screen.result({"summary": summary, "records": found.records, "meta": found.meta, "report": report})
+    summary = {"summary": summaries(found), "records": found.records, "meta": found.meta}
+    screen.result({**summary, "report": report})
 
 
 def chosen_methods(methods: str | None) -> list[str]:

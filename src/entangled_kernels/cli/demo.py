@@ -13,7 +13,7 @@ from .files import check_folder
 from .options import Force, Jobs, Json, Seed
 from .repeat import command_line
 from .reproduce import add_experiment, run_experiment
-from .results_page import add_results, finding, show_results
+from .results_page import add_results, finding, show_results, summaries
 from .screen import Screen
 
 __all__ = ["demo"]
@@ -51,7 +51,7 @@ def demo(
     screen.result(
         {
             "page": str(path),
-            "summary": compared.summary(),
+            "summary": summaries(compared),
             "entangled": learned.meta["entangled"],
             "verdict": learned.meta["verdict"],
         }

@@ -14,7 +14,7 @@ from .files import check_folder
 from .model_page import verdict_kind
 from .options import Force, Jobs, Json, Seed
 from .repeat import command_line
-from .results_page import add_results, finding, show_results
+from .results_page import add_results, finding, show_results, summaries
 from .screen import Screen, say_note
 
 __all__ = ["add_experiment", "reproduce", "run_experiment"]
@@ -107,7 +107,7 @@ def reproduce(
             "out": str(out),
             "page": str(out / "index.html") if done else None,
             "missing": missing,
-            "experiments": {each: result.summary() for each, result in done.items()},
+            "experiments": {each: summaries(results) for each, results in done.items()},
         }
     )
     if missing:

@@ -10,15 +10,16 @@ from ..report import Report
 from ..results import Results
 from .screen import Screen
 
-__all__ = ["METRICS", "add_results", "finding", "pivot", "show_results"]
+__all__ = ["METRICS", "add_results", "finding", "pivot", "show_results", "summaries"]
 
 # What a record may hold, with the name to show and the digits after the point.
 METRICS = {
-    "nmse": ("nMSE", 4),
+    "nmse": ("nMSE", 3),
     "ni": ("normalised improvement over kernel ridge (nI)", 3),
     "accuracy": ("accuracy", 3),
-    "fit_seconds": ("seconds to fit", 4),
+    "fit_seconds": ("seconds to fit", 3),
 }
+PAPER_DIGITS = 4
 SETTINGS = {"task": "task", "rank": "Kraus rank", "p": "outputs p", "n": "training rows n"}
 # By the last word of a figure's name.
 CAPTIONS = {
@@ -61,6 +62,12 @@ def pivot(results: Results, metric: str) -> tuple[list[str], list[list[Any]], bo
     return [*(SETTINGS[key] for key in keys), *columns], table, bool(quoted)
 
 
+def summaries(results: Results) -> dict[str, list[dict[str, Any]]]:
+    """For machines: mean, spread, count and the paper's figure of every metric, setting and method."""
+    keys = [key for key in SETTINGS if any(key in record for record in results.records)]
+    return {metric: results.summary(metric, (*keys, "method")) for metric in metrics_of(results)}
+
+
 def metrics_of(results: Results) -> list[str]:
     """Metrics that the records have."""
     return [metric for metric in METRICS if any(record.get(metric) is not None for record in results.records)]
@@ -69,8 +76,9 @@ def metrics_of(results: Results) -> list[str]:
 def show_results(screen: Screen, results: Results, metrics: Iterable[str] | None = None) -> None:
     """Print the tables."""
     for metric in metrics or metrics_of(results):
-        columns, rows, _ = pivot(results, metric)
+        columns, rows, paper = pivot(results, metric)
         name, digits = METRICS[metric]
+        digits = PAPER_DIGITS if paper else digits
         cells = [[_text(cell, digits) for cell in row] for row in rows]
         screen.table(columns, cells, title=f"{results.title}: {name}")
 
@@ -86,6 +94,7 @@ def add_results(page: Report, results: Results, figures: dict[str, Any]) -> None
     for metric in metrics_of(results):
         columns, rows, paper = pivot(results, metric)
         name, digits = METRICS[metric]
+        digits = PAPER_DIGITS if paper else digits
         settings = sum(column in SETTINGS.values() for column in columns)
         own = [column for column in columns[settings:] if not column.endswith("(paper)")]
         note = "Mean ± standard deviation over partitions."
