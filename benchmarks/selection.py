@@ -1,0 +1,115 @@
+"""Speed of choosing all settings by cross-validation from moments, beside tuned kernel ridge elsewhere.
+
+Every ratio is measured within one run, the contestants taking turns.
+"""
+
+import time
+from functools import partial
+
+import numpy as np
+from sklearn.kernel_approximation import Nystroem
+from sklearn.kernel_ridge import KernelRidge
+from sklearn.model_selection import GridSearchCV, KFold
+
+from entangled_kernels import EntangledKernelRidgeCV
+from entangled_kernels.moments import Moments
+
+from measure import best_seconds, print_table, write_json
+
+GAMMA, ALPHAS = 0.05, np.logspace(-4, 2, 10)
+
+
+def rows(n, p=10, d=10, seed=0):
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(n, d))
+    return X, np.tanh(X @ rng.normal(size=(d, 5))) @ rng.normal(size=(5, p)) + 0.3 * rng.normal(size=(n, p))
+
+
+def himalaya_search(X, Y):
+    """KernelRidgeCV of himalaya: 10 alphas, 5 folds, Gaussian kernel."""
+    from himalaya.kernel_ridge import KernelRidgeCV
+
+    settings = {"alphas": ALPHAS, "kernel": "rbf", "kernel_params": {"gamma": GAMMA}, "cv": 5}
+    return KernelRidgeCV(**settings).fit(X, Y)
+
+
+def against_others(n=2000, p=10):
+    """(a) The full default grid on 300 Nystroem features, and ten alphas elsewhere."""
+    X, Y = rows(n, p)
+    features = Nystroem(gamma=GAMMA, n_components=300, random_state=0)
+    ours = EntangledKernelRidgeCV(features, cv=5, random_state=0)
+    grid = GridSearchCV(
+        KernelRidge(kernel="rbf", gamma=GAMMA), {"alpha": ALPHAS}, cv=5, scoring="neg_mean_squared_error"
+    )
+    contestants = {
+        "EntangledKernelRidgeCV, full grid": partial(ours.fit, X, Y),
+        "GridSearchCV(KernelRidge), 10 alphas": partial(grid.fit, X, Y),
+    }
+    try:
+        himalaya_search(X[:50], Y[:50])
+        contestants["himalaya KernelRidgeCV, 10 alphas"] = partial(himalaya_search, X, Y)
+    except ImportError:
+        print("left out: himalaya, which is not installed")
+    seconds = best_seconds(contestants, repeats=3)
+    candidates = {name: 10 for name in contestants}
+    candidates["EntangledKernelRidgeCV, full grid"] = len(ours.cv_results_["mean_test_score"])
+    first = seconds["EntangledKernelRidgeCV, full grid"]
+    return [
+        {
+            "method": name,
+            "n": n,
+            "p": p,
+            "candidates": candidates[name],
+            "s": taken,
+            "candidates / s": candidates[name] / taken,
+            "time / ours": taken / first,
+        }
+        for name, taken in seconds.items()
+    ]
+
+
+def after_the_pass(sizes=(2000, 200_000), m=300, p=10):
+    """(b) Time of the search once the moments are there, by number of rows."""
+    models, passes = {}, {}
+    for n in sizes:
+        X, Y = rows(n, p)
+        Phi = Nystroem(gamma=GAMMA, n_components=m, random_state=0).fit(X[:2000]).transform(X)
+        start = time.perf_counter()
+        for _, part in KFold(5).split(Phi):
+            Moments.from_arrays(Phi[part], Y[part])
+        passes[n] = time.perf_counter() - start
+        models[n] = EntangledKernelRidgeCV(None, cv=5, random_state=0).partial_fit(Phi, Y)
+
+    def solve(n):
+        models[n]._unsolve()
+        return models[n].coef_
+
+    seconds = best_seconds({n: partial(solve, n) for n in sizes}, repeats=5)
+    candidates = {n: len(models[n].cv_results_["mean_test_score"]) for n in sizes}
+    return [
+        {
+            "n": n,
+            "m": m,
+            "p": p,
+            "moments s": passes[n],
+            "search s": seconds[n],
+            "candidates / s": candidates[n] / seconds[n],
+            "search / that of fewest rows": seconds[n] / seconds[sizes[0]],
+        }
+        for n in sizes
+    ]
+
+
+def main():
+    tables = {}
+    for name, title, measure in (
+        ("against others", "(a) choosing all settings, whole fits", against_others),
+        ("after the pass", "(b) the search beyond the pass over the rows", after_the_pass),
+    ):
+        tables[name] = measure()
+        print_table(title, tables[name])
+    write_json("selection", tables)
+
+
+if __name__ == "__main__":
+    main()
