@@ -51,7 +51,7 @@ def against_others(n=2000, p=10):
     except ImportError:
         print("left out: himalaya, which is not installed")
     seconds = best_seconds(contestants, repeats=3)
-    candidates = {name: 10 for name in contestants}
+    candidates = dict.fromkeys(contestants, 10)
     candidates["EntangledKernelRidgeCV, full grid"] = len(ours.cv_results_["mean_test_score"])
     first = seconds["EntangledKernelRidgeCV, full grid"]
     return [

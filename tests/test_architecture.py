@@ -27,6 +27,7 @@ LAYERS = [
     {"reduction"},
     {"solvers", "ridge", "block_solvers", "reached"},
     {"posterior", "selection"},
+    {"search"},
     {"estimators"},
     {"theory"},
     {"datasets", "plotting", "persistence", "tables"},

@@ -6,7 +6,6 @@ import itertools
 import warnings
 from collections.abc import Callable
 from copy import copy
-from dataclasses import dataclass
 from numbers import Integral
 from typing import Any, Self
 
@@ -20,20 +19,10 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.utils import _safe_indexing, check_random_state, get_tags, indexable
 from sklearn.utils.validation import check_is_fitted
 
-from ..choice import bootstrap_weights, choose, one_standard_error
 from ..moments import Moments
 from ..row_folds import row_folds
-from ..selection import (
-    CHECKPOINTS,
-    Fold,
-    Member,
-    Split,
-    fold_errors,
-    fold_target_errors,
-    folds_of_parts,
-    make_folds,
-    member_paths,
-)
+from ..search import Search, Task, candidate_errors, member_parameters
+from ..selection import CHECKPOINTS, Member, Split, folds_of_parts, make_folds
 from ..solvers import SOLVERS, SolverOptions
 from .dask_tables import fit_dask, is_dask
 from .entangled_kernel_ridge import PREDICTIONS, EntangledKernelRidge
@@ -61,28 +50,12 @@ SELECTIONS = ("best", "one_se", "average")
 FIT_FEATURES = ("auto", "fold", "all")
 
 DELEGATED = ("n_features_in_", "feature_names_in_", "target_names_", "feature_map_", "n_iter_")
-MEMBER_PARAMETERS = ("solver", "alignment_mix", "shrinkage", "target_alpha", "rank", "prediction")
 
 # In units of tr(C) / n, the mean eigenvalue of the Gram matrix of one output.
 RELATIVE_ALPHAS = np.logspace(-8, 3, 34)
 # With this many rows or fewer, folds are repeated until there are so many, and feature maps fitted in each.
 SMALL, FOLDS_WHEN_SMALL = 500, 20
 _ROWS_AT_ONCE = 256
-
-
-@dataclass(frozen=True, eq=False)
-class _Search:
-    """What was tried with one feature map.
-
-    ``errors`` (splits, members, alphas) are weighted means over targets; ``target_errors`` (splits, members,
-    alphas, p) are those of each target, where every target may have an alpha of its own.
-    """
-
-    alphas: Array
-    errors: Array
-    target_errors: Array | None
-    output_weights: Array
-    n_repeats: float
 
 
 class EntangledKernelRidgeCV(
@@ -255,7 +228,7 @@ class EntangledKernelRidgeCV(
             best.set_params(feature_map=maps[place])
             return best.fit(X, y, sample_weight)
 
-        self._conclude(searches, members, fit_best)
+        self._conclude(searches, fit_best)
         for name in DELEGATED:
             if hasattr(self, "best_estimator_") and hasattr(self.best_estimator_, name):
                 setattr(self, name, getattr(self.best_estimator_, name))
@@ -281,11 +254,11 @@ class EntangledKernelRidgeCV(
             best._unsolve()
             return best
 
-        self._conclude([search], members, fit_best)
+        self._conclude([search], fit_best)
         if self.refit:
             self.n_iter_ = self.best_estimator_.n_iter_
 
-    def _search_parts(self, total: Moments, parts: list[Moments], members: list[Member]) -> _Search:
+    def _search_parts(self, total: Moments, parts: list[Moments], members: list[Member]) -> Search:
         """Held-out errors of all candidates, from the moments of folds."""
         for rank in self.ranks:
             resolve_rank(rank, total.n_features, total.n_outputs, total.n_features * total.n_outputs)
@@ -295,24 +268,23 @@ class EntangledKernelRidgeCV(
         output_weights = self._output_weights(np.diag(total.V) / total.weight, total.mean_y)
         task = (members, alphas, self._options(), bool(self.alpha_per_target))
         folds = folds_of_parts(parts, output_weights, centred=self.fit_intercept)
-        errors = Parallel(n_jobs=self.n_jobs)(delayed(_errors)(fold, *task) for fold in folds)
+        errors = Parallel(n_jobs=self.n_jobs)(delayed(candidate_errors)(fold, *task) for fold in folds)
         means, targets = zip(*errors, strict=True)
         target_errors = np.stack(targets) if self.alpha_per_target else None
-        return _Search(alphas, np.stack(means), target_errors, output_weights, 1.0)
+        return Search(members, alphas, np.stack(means), target_errors, output_weights, 1.0)
 
     def _conclude(
         self,
-        searches: list[_Search],
-        members: list[Member],
+        searches: list[Search],
         fit_best: Callable[[EntangledKernelRidge, int], EntangledKernelRidge],
     ) -> None:
         """Choose among what was tried, and fit it on all rows."""
-        choices = [self._choose(search, members) for search in searches]
+        choices = [search.choose(self.selection) for search in searches]
         best_map = int(np.argmin([score for _, _, score in choices]))
         row, alpha, self.best_score_ = choices[best_map]
-        self._store_results(members, searches)
+        self._store_results(searches)
         self._warn_of_ends(alpha, searches[best_map].alphas)
-        chosen = _parameters(members[row]) | {"alpha": alpha}
+        chosen = member_parameters(searches[best_map].members[row]) | {"alpha": alpha}
         self.best_params_ = chosen | ({"feature_map": best_map} if len(searches) > 1 else {})
         if not self.refit:
             self._forget_fit()
@@ -320,8 +292,17 @@ class EntangledKernelRidgeCV(
         self.best_estimator_ = fit_best(self._estimator(None).set_params(**chosen), best_map)
         self._predictor = self.best_estimator_
         if self.selection == "average":
-            self._predictor = self._average(searches[best_map], members)
+            self._predictor = self._average(searches[best_map])
         self.coef_, self.intercept_ = self._predictor.coef_, self._predictor.intercept_
+
+    def _average(self, search: Search) -> EntangledKernelRidge:
+        """The best estimator with its coefficients replaced by the weighted mean over all candidates."""
+        self.average_weights_ = search.weights()
+        problem = self.best_estimator_._problem
+        averaged: EntangledKernelRidge = copy(self.best_estimator_)
+        averaged.coef_ = search.average(problem, self.average_weights_, self._options())
+        averaged.intercept_ = problem.mean_y - averaged.coef_ @ problem.mean_phi
+        return averaged
 
     def _n_parts(self) -> int:
         if isinstance(self.cv, KFold):
@@ -449,7 +430,7 @@ class EntangledKernelRidgeCV(
 
     def _search(
         self, feature_map: Any, members: list[Member], X: Any, y: Any, sample_weight: Any, groups: Any
-    ) -> _Search:
+    ) -> Search:
         """Held-out errors of all candidates with one feature map."""
         estimator = self._estimator(feature_map)
         estimator._check_parameters()
@@ -467,7 +448,7 @@ class EntangledKernelRidgeCV(
             folds = make_folds(
                 Phi, Y, weight, splits, output_weights, centred=self.fit_intercept, norms=iterative
             )
-            errors = parallel(delayed(_errors)(fold, *task) for fold in folds)
+            errors = parallel(delayed(candidate_errors)(fold, *task) for fold in folds)
         else:
             # The search of every fold starts from what all rows gave.
             if isinstance(estimator.feature_map_, EvidenceFeatures):
@@ -475,7 +456,8 @@ class EntangledKernelRidgeCV(
             own = delayed(_errors_with_own_features)
             errors = parallel(own(estimator, X, Y, weight, split, output_weights, task) for split in splits)
         means, targets = zip(*errors, strict=True)
-        return _Search(
+        return Search(
+            members=members,
             alphas=alphas,
             errors=np.stack(means),
             target_errors=np.stack(targets) if self.alpha_per_target else None,
@@ -527,76 +509,11 @@ class EntangledKernelRidgeCV(
         share = 1.0 / max(1, int(varies.sum()))
         return np.where(varies, share / np.where(varies, variance, 1.0), 0.0)
 
-    def _choose(self, search: _Search, members: list[Member]) -> tuple[int, float | Array, float]:
-        """Place of the member to keep, its alpha or alphas, and its error.
-
-        Of candidates that are as good as the best, to four digits or within a standard error, the one with
-        the largest shrinkage, then the largest alpha.
-        """
-        order = _preference(members, search.alphas)
-        if search.target_errors is None:
-            errors = search.errors.reshape(len(search.errors), -1)
-            place = order[self._choose_one(errors[:, order])]
-            row, column = np.unravel_index(place, search.errors.shape[1:])
-            return int(row), float(search.alphas[column]), float(errors[:, place].mean())
-        # Every member with the best alpha for every target.
-        least = search.target_errors.mean(axis=0).min(axis=1) @ search.output_weights  # (members,)
-        rows = np.unique(order // len(search.alphas), return_index=True)
-        by_preference = rows[0][np.argsort(rows[1])]
-        row = int(by_preference[choose(least[None, by_preference])])
-        falling = np.argsort(-search.alphas)
-        errors = np.take(search.target_errors[:, row], falling, axis=1)  # (splits, alphas, p)
-        targets = range(len(search.output_weights))
-        columns = [falling[self._choose_one(errors[..., target])] for target in targets]
-        mean = search.target_errors[:, row].mean(axis=0)[columns, targets]
-        return row, search.alphas[columns], float(mean @ search.output_weights)
-
-    def _choose_one(self, errors: Array) -> int:
-        return choose(errors, one_standard_error(errors) if self.selection == "one_se" else None)
-
-    def _average(self, search: _Search, members: list[Member]) -> EntangledKernelRidge:
-        """The best estimator with its coefficients replaced by the weighted mean over all candidates."""
-        weights = self._weights(search, members)  # (members, alphas) or (members, alphas, p)
-        self.average_weights_ = weights
-        problem = self.best_estimator_._problem
-        used = [member for member, own in zip(members, weights, strict=True) if own.any()]
-        paths = member_paths(problem, used, search.alphas, self._options())
-        averaged: EntangledKernelRidge = copy(self.best_estimator_)
-        if search.target_errors is None:
-            coef = sum(np.tensordot(weights[members.index(member)], path, axes=1) for member, path in paths)
-            averaged.coef_ = problem.expand_coef(np.asarray(coef))
-        else:
-            total = np.zeros((len(problem.scale), problem.n_outputs))
-            for member, path in paths:
-                for own, coef in zip(weights[members.index(member)], path, strict=True):
-                    places = np.flatnonzero(own)
-                    total[:, places] += own[places] * (coef @ problem.outputs[places].T)
-            averaged.coef_ = total.T @ problem.features.T
-        averaged.intercept_ = problem.mean_y - averaged.coef_ @ problem.mean_phi
-        return averaged
-
-    def _weights(self, search: _Search, members: list[Member]) -> Array:
-        """Weights of the candidates in the average."""
-        order = _preference(members, search.alphas)
-        tables = search.errors[..., None] if search.target_errors is None else search.target_errors
-        weights: Array = np.zeros((len(order), tables.shape[3]))
-        for target in range(tables.shape[3]):
-            errors = tables[..., target].reshape(len(tables), -1)[:, order]
-            weights[order, target] = bootstrap_weights(errors, search.n_repeats)
-        weights = weights.reshape(tables.shape[1:])
-        return weights[..., 0] if search.target_errors is None else weights
-
-    def _store_results(self, members: list[Member], searches: list[_Search]) -> None:
+    def _store_results(self, searches: list[Search]) -> None:
         columns: dict[str, list[Any]] = {}
         for place, search in enumerate(searches):
-            errors, alphas = search.errors, search.alphas
-            for (row, member), (column, alpha) in itertools.product(enumerate(members), enumerate(alphas)):
-                entry = {f"param_{name}": value for name, value in _parameters(member).items()}
-                entry |= {"param_alpha": float(alpha), "param_feature_map": place}
-                entry |= {f"split{i}_test_score": error for i, error in enumerate(errors[:, row, column])}
-                entry["mean_test_score"] = errors[:, row, column].mean()
-                entry["std_test_score"] = errors[:, row, column].std()
-                for name, value in entry.items():
+            for entry in search.entries():
+                for name, value in (entry | {"param_feature_map": place}).items():
                     columns.setdefault(name, []).append(value)
         mixed = {"param_rank": object}
         self.cv_results_ = {name: np.array(column, dtype=mixed.get(name)) for name, column in columns.items()}
@@ -631,34 +548,12 @@ def _grid(name: str, values: Any) -> list[Any]:
     return grid
 
 
-def _parameters(member: Member) -> dict[str, Any]:
-    """Parameters of `EntangledKernelRidge` that make it this member."""
-    parameters = {name: getattr(member, name) for name in MEMBER_PARAMETERS}
-    return parameters if member.n_steps is None else parameters | {"max_iter": member.n_steps}
-
-
-def _preference(members: list[Member], alphas: Array) -> NDArray[np.intp]:
-    """Places of all candidates, members times alphas, the largest shrinkage and then alpha first."""
-    shrinkage = np.repeat([member.shrinkage for member in members], len(alphas))
-    return np.lexsort(
-        (np.repeat(np.arange(len(members)), len(alphas)), -np.tile(alphas, len(members)), -shrinkage)
-    )
-
-
 def _sees_targets(feature_map: Any) -> bool:
     """Whether a transformer, or a step of a pipeline, cannot be fitted without the targets."""
     steps = getattr(feature_map, "steps", None)
     if steps is not None:
         return any(_sees_targets(step) for _, step in steps)
     return hasattr(feature_map, "__sklearn_tags__") and bool(get_tags(feature_map).target_tags.required)
-
-
-def _errors(
-    fold: Fold, members: list[Member], alphas: Array, options: SolverOptions, per_target: bool
-) -> tuple[Array, Array | None]:
-    """Errors of all candidates (members, alphas) on one split, and those of every target when asked for."""
-    errors = fold_errors(fold, members, alphas, options)
-    return errors, fold_target_errors(fold, members, alphas, options) if per_target else None
 
 
 def _errors_with_own_features(
@@ -668,7 +563,7 @@ def _errors_with_own_features(
     weight: Array | None,
     split: Split,
     output_weights: Array,
-    task: tuple[list[Member], Array, SolverOptions, bool],
+    task: Task,
 ) -> tuple[Array, Array | None]:
     """Errors on one split, with the feature map fitted on its training rows."""
     train, test = split
@@ -680,4 +575,4 @@ def _errors_with_own_features(
     stacked = (np.arange(len(train)), np.arange(len(train), len(order)))
     rows = (Phi, Y[order], None if weight is None else weight[order])
     fold = next(make_folds(*rows, [stacked], output_weights, centred=estimator.fit_intercept))
-    return _errors(fold, *task)
+    return candidate_errors(fold, *task)

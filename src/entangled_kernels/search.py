@@ -1,0 +1,136 @@
+"""What a search over candidates found, and what to make of it: the best, a wary choice, or an average."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from .choice import bootstrap_weights, choose, one_standard_error
+from .reduction import Problem
+from .selection import Fold, Member, fold_errors, fold_target_errors, member_paths
+from .solvers import SolverOptions
+
+__all__ = ["Search", "Task", "candidate_errors", "member_parameters"]
+
+Array = NDArray[np.float64]
+
+# Members, alphas, options of the solvers, and whether every target is to have its own alpha.
+Task = tuple[list[Member], Array, SolverOptions, bool]
+
+MEMBER_PARAMETERS = ("solver", "alignment_mix", "shrinkage", "target_alpha", "rank", "prediction")
+
+
+def candidate_errors(
+    fold: Fold, members: list[Member], alphas: Array, options: SolverOptions, per_target: bool
+) -> tuple[Array, Array | None]:
+    """Errors of all candidates (members, alphas) on one split, and those of every target when asked for."""
+    errors = fold_errors(fold, members, alphas, options)
+    return errors, fold_target_errors(fold, members, alphas, options) if per_target else None
+
+
+@dataclass(frozen=True, eq=False)
+class Search:
+    """Held-out errors of all candidates with one feature map.
+
+    Attributes
+    ----------
+    members : list of Member
+    alphas : ndarray
+        A candidate is a member and an alpha.
+    errors : ndarray of shape (splits, members, alphas)
+        Weighted means over targets.
+    target_errors : ndarray of shape (splits, members, alphas, p) or None
+        Those of each target, where every target has an alpha of its own.
+    output_weights : ndarray of shape (p,)
+        Weights of the targets in ``errors``.
+    n_repeats : float
+        How often a row was held out.
+    """
+
+    members: list[Member]
+    alphas: Array
+    errors: Array
+    target_errors: Array | None
+    output_weights: Array
+    n_repeats: float
+
+    def choose(self, rule: str) -> tuple[int, float | Array, float]:
+        """Place of the member to keep, its alpha or alphas, and its error.
+
+        Of candidates that are as good as the best, to four digits or, with the rule "one_se", within a
+        standard error, the one with the largest shrinkage, then the largest alpha.
+        """
+        order = self._preference()
+        if self.target_errors is None:
+            errors = self.errors.reshape(len(self.errors), -1)
+            place = order[_choose(errors[:, order], rule)]
+            row, column = np.unravel_index(place, self.errors.shape[1:])
+            return int(row), float(self.alphas[column]), float(errors[:, place].mean())
+        # Every member with the best alpha for every target.
+        least = self.target_errors.mean(axis=0).min(axis=1) @ self.output_weights  # (members,)
+        by_preference = np.array(list(dict.fromkeys(order // len(self.alphas))))
+        row = int(by_preference[choose(least[None, by_preference])])
+        falling = np.argsort(-self.alphas)
+        errors = np.take(self.target_errors[:, row], falling, axis=1)  # (splits, alphas, p)
+        targets = range(len(self.output_weights))
+        columns = [falling[_choose(errors[..., target], rule)] for target in targets]
+        mean = self.target_errors[:, row].mean(axis=0)[columns, targets]
+        return row, self.alphas[columns], float(mean @ self.output_weights)
+
+    def weights(self) -> Array:
+        """Weights of the candidates in an average, (members, alphas) or (members, alphas, p)."""
+        order = self._preference()
+        tables = self.errors[..., None] if self.target_errors is None else self.target_errors
+        weights: Array = np.zeros((len(order), tables.shape[3]))
+        for target in range(tables.shape[3]):
+            errors = tables[..., target].reshape(len(tables), -1)[:, order]
+            weights[order, target] = bootstrap_weights(errors, self.n_repeats)
+        weights = weights.reshape(tables.shape[1:])
+        return weights[..., 0] if self.target_errors is None else weights
+
+    def average(self, problem: Problem, weights: Array, options: SolverOptions) -> Array:
+        """Weighted mean of the coefficients of all candidates, (p, m) of the original features."""
+        used = [member for member, own in zip(self.members, weights, strict=True) if own.any()]
+        paths = member_paths(problem, used, self.alphas, options)
+        if self.target_errors is None:
+            total = np.zeros_like(problem.targets)
+            for member, path in paths:
+                total += np.tensordot(weights[self.members.index(member)], path, axes=1)
+            return problem.expand_coef(total)
+        total = np.zeros((len(problem.scale), problem.n_outputs))
+        for member, path in paths:
+            for own, coef in zip(weights[self.members.index(member)], path, strict=True):
+                places = np.flatnonzero(own)
+                total[:, places] += own[places] * (coef @ problem.outputs[places].T)
+        return total.T @ problem.features.T
+
+    def entries(self) -> Iterator[dict[str, Any]]:
+        """Parameters and errors of every candidate."""
+        places = itertools.product(enumerate(self.members), enumerate(self.alphas))
+        for (row, member), (column, alpha) in places:
+            errors = self.errors[:, row, column]
+            entry = {f"param_{name}": value for name, value in member_parameters(member).items()}
+            entry |= {"param_alpha": float(alpha)}
+            entry |= {f"split{i}_test_score": error for i, error in enumerate(errors)}
+            yield entry | {"mean_test_score": errors.mean(), "std_test_score": errors.std()}
+
+    def _preference(self) -> NDArray[np.intp]:
+        """Places of all candidates, the largest shrinkage and then the largest alpha first."""
+        shrinkage = np.repeat([member.shrinkage for member in self.members], len(self.alphas))
+        # The last key counts first; equals stay in their order.
+        return np.lexsort((-np.tile(self.alphas, len(self.members)), -shrinkage))
+
+
+def member_parameters(member: Member) -> dict[str, Any]:
+    """Parameters of `EntangledKernelRidge` that make it this member."""
+    parameters = {name: getattr(member, name) for name in MEMBER_PARAMETERS}
+    return parameters if member.n_steps is None else parameters | {"max_iter": member.n_steps}
+
+
+def _choose(errors: Array, rule: str) -> int:
+    return choose(errors, one_standard_error(errors) if rule == "one_se" else None)
