@@ -17,7 +17,7 @@ from .learning import describe, search
 from .options import Encode, Force, Inputs, Jobs, Json, OneTable, Seed, Targets
 from .repeat import command_line
 from .screen import Screen, say_note
-from .words import chosen_in_words, gain_in_words
+from .words import chosen_in_words, counted, gain_in_words
 
 __all__ = ["fit"]
 
@@ -51,7 +51,10 @@ def fit(
     force: Force = False,
     json: Json = False,
 ) -> None:
-    """Fit a model to a table, choosing its settings by cross-validation, and save it."""
+    """Fit a model to a table and save it.
+
+    Features, kernel and ridge penalty are chosen by cross-validation, and shown beside kernel ridge.
+    """
     screen = Screen(as_json=json)
     check_choice("--features", features, FEATURES)
     check_input(table)
@@ -61,7 +64,10 @@ def fit(
         say_note(note)
     if len(data.Y) < FEWEST:
         raise TableError(table, f"fitting needs at least {FEWEST} rows, got {len(data.Y)}")
-    screen.say(f"{table}: {len(data.Y)} rows, {len(data.inputs)} inputs, {len(data.targets)} targets.")
+    screen.say(
+        f"{table}: {len(data.Y)} rows, {counted(len(data.inputs), 'input')}, "
+        f"{counted(len(data.targets), 'target')}."
+    )
     options = {"--inputs": data.inputs if inputs else None, "--features": features, "--encode": encode}
     more = {"--folds": folds, "--seed": seed, "--out": out}
     repeat = command_line("fit", table, options={"--targets": data.targets, **options, **more})
