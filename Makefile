@@ -47,6 +47,7 @@ bench: $(VENV)/.bench
 	$(BIN)/python benchmarks/running_times.py
 	$(BIN)/python benchmarks/output_kernel.py
 	$(BIN)/python benchmarks/selection.py
+	$(BIN)/python benchmarks/scale.py --quick
 
 clean:
 	rm -rf $(VENV) build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis .coverage benchmarks/results \

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-__all__ = ["Batch", "BatchError", "BatchReader", "Source", "as_batch", "read_batches"]
+__all__ = ["Batch", "BatchError", "BatchReader", "Source", "as_batch", "read_batches", "table_columns"]
 
 # A number takes 8 bytes in the file's columns, 8 in the table made of them, and as many while it is made.
 _BYTES_PER_NUMBER = 32
@@ -157,6 +157,13 @@ def read_batches(
     )
 
 
+def table_columns(path: str | os.PathLike[str] | Sequence[str | os.PathLike[str]]) -> dict[str, str]:
+    """Columns of the first file by name, and what they hold: ``"number"``, ``"text"`` or another type."""
+    _pyarrow()
+    file = _find_files(path)[0]
+    return _kinds(_open(file).schema, file)
+
+
 @dataclass(frozen=True)
 class BatchReader:
     """Batches of rows of some files; made by `read_batches`.
@@ -201,6 +208,15 @@ class BatchReader:
     def n_bytes(self) -> int:
         """Size of all files."""
         return sum(os.path.getsize(file) for file in self.files)
+
+    def bytes_until(self, source: Source) -> int:
+        """About how many bytes of the files have been read with the batch that came from ``source``."""
+        place = self.files.index(source.file)
+        size, n_rows = os.path.getsize(source.file), _open(source.file).n_rows
+        share = 1.0 if not n_rows else source.stop / n_rows
+        if n_rows is None:
+            share = min(1.0, source.stop * _bytes_per_row(source.file) / max(1, size))
+        return sum(os.path.getsize(file) for file in self.files[:place]) + int(share * size)
 
     @property
     def n_rows(self) -> int | None:
@@ -323,6 +339,15 @@ def _open(path: str, text: Sequence[str] = ()) -> _Parquet | _Arrow | _Csv:
         return _Parquet(path) if kind == "parquet" else _Arrow(path)
     except (_pyarrow().ArrowException, OSError) as error:
         raise BatchError(f"{path}, from row 0 on: cannot be read: {error}") from error
+
+
+def _bytes_per_row(path: str) -> float:
+    """Mean length of the first lines of a CSV file; 0 where it is compressed, and cannot be told."""
+    if path.endswith(".gz"):
+        return 0.0
+    with open(path, "rb") as file:
+        start = file.read(2**16)
+    return len(start) / max(1, start.count(b"\n"))
 
 
 def _skip(batches: Iterable[Any], row: int) -> Iterator[Any]:

@@ -120,6 +120,8 @@ def save_model(
         names = ", ".join(cls.__name__ for cls in MODELS)
         raise TypeError(f"model must be one of {names}, got {type(model).__name__}")
     check_is_fitted(model)
+    # Rows that came in by partial_fit are solved for now.
+    getattr(model, "coef_", None)
     header = {"format": FORMAT, "class": type(model).__name__, "software": software_versions("skops")}
     lines = MAGIC + json.dumps(header | {"info": info or {}}).encode() + b"\n"
     payload = _pack(model, trusted)

@@ -11,6 +11,7 @@ import pandas as pd
 import psutil
 import pytest
 from dask.distributed import Client, LocalCluster, default_client
+from sklearn.exceptions import NotFittedError
 from sklearn.kernel_approximation import RBFSampler
 from sklearn.preprocessing import StandardScaler
 
@@ -106,8 +107,11 @@ def test_what_is_refused(rows):
         EntangledKernelRidge().fit(frame, da.from_array(Y, chunks=(100, 2)))
     broken = X.copy()
     broken[250, 2] = np.nan
+    model = EntangledKernelRidge()
     with pytest.raises(BatchError, match=r"partition 2: .*NaN"):
-        EntangledKernelRidge().fit(da.from_array(broken, chunks=(100, 4)), Y)
+        model.fit(da.from_array(broken, chunks=(100, 4)), Y)
+    with pytest.raises(NotFittedError):
+        model.predict(X)
 
 
 def test_only_moments_travel(rows, monkeypatch):
@@ -144,7 +148,11 @@ def cluster():
     with (
         dask.config.set(settings),
         LocalCluster(
-            n_workers=2, threads_per_worker=1, processes=True, host="127.0.0.1", dashboard_address=None
+            n_workers=2,
+            threads_per_worker=1,
+            processes=True,
+            host="127.0.0.1",
+            dashboard_address="127.0.0.1:0",
         ) as cluster,
         Client(cluster),
     ):
@@ -183,12 +191,12 @@ def test_worker_processes(rows, cluster):
 
 def test_a_worker_is_killed(rows, cluster):
     X, Y, _ = rows
-    victim = next(iter(cluster.workers.values())).pid
-    timer = threading.Timer(0.6, os.kill, (victim, signal.SIGKILL))
+    victim = psutil.Process(next(iter(cluster.workers.values())).pid)
+    timer = threading.Timer(0.6, victim.kill)
     timer.start()
     model = EntangledKernelRidge().fit(slow_rows(X, 0.3), Y)
     assert not timer.is_alive()
-    assert not psutil.pid_exists(victim)
+    assert psutil.wait_procs([victim], timeout=10)[1] == []
     assert_same_fit(model, EntangledKernelRidge().fit(X, Y))
 
 

@@ -152,6 +152,19 @@ def test_missing_value_in_batch_1000(make_rows, tmp_path):
     np.testing.assert_allclose(model.coef_, EntangledKernelRidge().fit(X, Y).coef_, rtol=1e-9)
 
 
+def test_a_missing_value_that_waits_for_the_feature_map(files):
+    """StandardScaler lets it through, so it is found at the end; the error names its rows all the same."""
+    folder, X, Y = files
+    path = folder / "1.parquet"
+    parquet.write_table(break_value(parquet.read_table(path)), path)
+    model = EntangledKernelRidge(StandardScaler())
+    with pytest.raises(BatchError, match=r"1\.parquet, rows 16 to 23: .*refused, and left out: .*NaN"):
+        model.fit_batches(read(folder))
+    keep = np.r_[:116, 124:200]
+    scaled = EntangledKernelRidge(StandardScaler()).fit(X[keep], Y[keep])
+    np.testing.assert_allclose(model.coef_, scaled.coef_, rtol=1e-9)
+
+
 def break_value(table):
     values = table.column("b").to_pylist()
     return table.set_column(1, "b", pa.array([*values[:20], None, *values[21:]]))

@@ -209,6 +209,12 @@ def test_a_first_batch_may_be_refused(make_rows):
     with pytest.raises(ValueError, match="NaN"):
         model.partial_fit([[np.nan, 1.0]], [1.0])
     assert_same_fit(model.partial_fit(X, Y), EntangledKernelRidge().fit(X, Y))
+    # Also when it is the feature map that does not take it.
+    scaler = StandardScaler().fit(X)
+    scaled = EntangledKernelRidge(scaler)
+    with pytest.raises(ValueError, match="expecting 3 features"):
+        scaled.partial_fit(X[:, :2], Y)
+    assert_same_fit(scaled.partial_fit(X, Y), EntangledKernelRidge(FrozenEstimator(scaler)).fit(X, Y))
 
 
 def test_partial_fit_goes_on_after_fit(make_rows):

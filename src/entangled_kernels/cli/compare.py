@@ -19,6 +19,7 @@ from .relations import output_relations, sharing_in_words
 from .repeat import command_line
 from .results_page import add_results, finding, show_results, summaries
 from .screen import Screen, say_note
+from .streams import Dask, cluster
 from .words import chosen_in_words, counted, settings_of
 
 __all__ = ["compare"]
@@ -74,6 +75,7 @@ def compare(
     results: ResultsOut = None,
     seed: Seed = 0,
     jobs: Jobs = None,
+    dask: Dask = None,
     force: Force = False,
     json: Json = False,
 ) -> None:
@@ -97,7 +99,9 @@ def compare(
     if len(data.Y) < FEWEST:
         raise TableError(table, f"comparing needs at least {FEWEST} rows, got {len(data.Y)}")
     sizes = sizes or default_sizes(len(data.Y))
-    found = run(screen, table, data, names, sizes, repeats, features, protocol, seed, jobs)
+    with cluster(dask):
+        jobs = -1 if dask is not None and jobs is None else jobs
+        found = run(screen, table, data, names, sizes, repeats, features, protocol, seed, jobs)
     show_results(screen, found)
     screen.say(finding(found))
     if results is not None:

@@ -10,13 +10,14 @@ import typer
 from ..persistence import save_model
 from ..tables import TableError
 from .columns import read_learning_table
-from .errors import check_choice, data_errors
+from .errors import CommandError, check_choice, data_errors
 from .features import FEATURES
 from .files import check_input, check_output
 from .learning import describe, search
 from .options import Encode, Force, Inputs, Jobs, Json, OneTable, Seed, Targets
 from .repeat import command_line
 from .screen import Screen, say_note
+from .streams import Checkpoint, Dask, MaxMemory, StreamFit, describe_stream, in_batches
 from .words import chosen_in_words, counted, gain_in_words
 
 __all__ = ["fit"]
@@ -48,17 +49,38 @@ def fit(
     folds: Folds = 5,
     seed: Seed = 0,
     jobs: Jobs = None,
+    checkpoint: Checkpoint = None,
+    dask: Dask = None,
+    max_memory: MaxMemory = 4096,
     force: Force = False,
     json: Json = False,
 ) -> None:
     """Fit a model to a table and save it.
 
-    Features, kernel and ridge penalty are chosen by cross-validation, and shown beside kernel ridge.
+    Features, kernel and ridge penalty are chosen by cross-validation, and shown beside kernel ridge. TABLE may
+    also be a folder or a pattern such as 'rows/*.parquet', of any size.
     """
     screen = Screen(as_json=json)
     check_choice("--features", features, FEATURES)
-    check_input(table)
     check_output(out, force=force)
+    if in_batches(table, max_memory) or checkpoint is not None or dask is not None:
+        if encode:
+            raise CommandError("--encode needs a table that is read at once, not in batches")
+        with data_errors(table):
+            stream = StreamFit.of(table, targets, inputs, max_memory)
+            for note in stream.notes:
+                say_note(note)
+            where = {"checkpoint": checkpoint, "dask": dask}
+            model = stream.run(screen, features, folds, seed, jobs, **where)
+            info = describe_stream(model, stream)
+        options = {"--inputs": info["inputs"] if inputs else None, "--features": features, "--folds": folds}
+        more = {"--seed": seed, "--out": out, "--checkpoint": checkpoint, "--dask": dask}
+        repeat = command_line("fit", table, options={"--targets": info["targets"], **options, **more})
+        sizes = f"{len(info['inputs'])} inputs, {len(info['targets'])} targets"
+        screen.say(f"{table}: {info['rows']} rows, {sizes}.")
+        keep(screen, model, info, out, table=table, features=features, seed=seed, command=repeat)
+        return
+    check_input(table)
     data = read_learning_table(table, targets, inputs, encode=encode)
     for note in data.notes:
         say_note(note)
@@ -75,7 +97,12 @@ def fit(
         used = min(folds, len(data.Y))
         model = search(data, features, folds=used, seed=seed, jobs=jobs)
         info = describe(model, data, folds=used, seed=seed)
-    info |= {"table": table.name, "features": features, "seed": seed, "command": repeat}
+    keep(screen, model, info, out, table=table, features=features, seed=seed, command=repeat)
+
+
+def keep(screen: Screen, model: Any, info: dict[str, Any], out: Path, *, table: Path, **facts: Any) -> None:
+    """Save the model, and tell people and machines."""
+    info |= {"table": table.name, **facts}
     save_model(model, out, info=info)
     show(screen, info, out)
     screen.result({"model": str(out), **{name: info[name] for name in info if name != "relations"}})
@@ -95,7 +122,8 @@ def show(screen: Screen, info: dict[str, Any], out: Path) -> None:
         )
     if info["nmse"] >= 1.0:
         screen.say("That is no better than predicting the mean: the inputs tell little about the targets.")
-    show_targets(screen, info)
+    if info["target_scores"]:
+        show_targets(screen, info)
     screen.say(f"Saved to {out}. To predict: entangled-kernels predict {out} TABLE --out PREDICTIONS.csv")
 
 

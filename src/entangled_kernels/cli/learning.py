@@ -15,7 +15,7 @@ from .features import feature_maps
 from .relations import output_relations
 from .words import settings_of
 
-__all__ = ["describe", "search"]
+__all__ = ["best_kernel_ridge", "describe", "effective_candidates", "search", "searcher"]
 
 Array = NDArray[np.float64]
 
@@ -25,8 +25,12 @@ def search(
 ) -> EntangledKernelRidgeCV:
     """The model that cross-validation chooses."""
     maps = feature_maps(features, data.X, folds=folds, seed=seed)
-    model = EntangledKernelRidgeCV(maps, cv=folds, n_jobs=jobs, random_state=seed)
-    return model.fit(data.X, data.Y)
+    return searcher(maps, folds=folds, seed=seed, jobs=jobs).fit(data.X, data.Y)
+
+
+def searcher(maps: Any, *, folds: int, seed: int, jobs: int | None) -> EntangledKernelRidgeCV:
+    """The search, not fitted yet."""
+    return EntangledKernelRidgeCV(maps, cv=folds, n_jobs=jobs, random_state=seed)
 
 
 def describe(model: EntangledKernelRidgeCV, data: LearningTable, *, folds: int, seed: int) -> dict[str, Any]:

@@ -27,6 +27,7 @@ from .files import check_input, check_table_output
 from .models import inputs_of, open_named_model, targets_of
 from .options import Force, Json, OneTable
 from .screen import Screen, say_note
+from .streams import MaxMemory, in_batches, predict_stream
 from .words import counted
 
 __all__ = ["predict"]
@@ -63,21 +64,33 @@ def predict(
     out: Out,
     intervals: Intervals = None,
     keep: Keep = None,
+    max_memory: MaxMemory = 4096,
     force: Force = False,
     json: Json = False,
 ) -> None:
-    """Predict the targets of a table.
+    """Predict the targets for every row of a table.
 
-    Columns are found by name, whatever their order; columns that the model does not know are ignored.
+    Columns are found by name, whatever their order; columns that the model does not know are ignored. TABLE
+    may also be a folder or a pattern such as 'rows/*.parquet', of any size.
     """
     screen = Screen(as_json=json)
     if intervals is not None and not 0.0 < intervals < 1.0:
         raise typer.BadParameter(f"must be between 0 and 1, got {intervals:g}", param_hint="--intervals")
-    check_input(table)
     check_table_output(out, force=force)
     saved = open_named_model(model)
-    frame = read_table(table)
     kept = split_names(keep or [])
+    if in_batches(table, max_memory):
+
+        def predict_rows(frame: Any, source: Path) -> Any:
+            return predict_frame(saved, inputs_from(frame, saved, model, source), intervals)
+
+        with data_errors(table):
+            rows = predict_stream(screen, saved, table, out, kept, max_memory, predict_rows, model)
+        screen.say(f"Wrote {rows} rows of {len(targets_of(saved))} targets to {out}.")
+        screen.result({"out": str(out), "rows": rows})
+        return
+    check_input(table)
+    frame = read_table(table)
     require_columns(frame, kept, table)
     X = inputs_from(frame, saved, model, table)
     with screen.working("predicting"), data_errors(table):

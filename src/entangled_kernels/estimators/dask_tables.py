@@ -37,10 +37,19 @@ def fit_dask(estimator: Any, X: Any, y: Any, sample_weight: Any) -> None:
     No client is made here. Before that the first rows, up to 10,000, are brought here to know names and to
     fit a feature map that is not fitted yet.
     """
-    from dask.delayed import delayed
-
     partitions = _partitions(X, y, sample_weight)
     estimator._forget()
+    try:
+        _fit_partitions(estimator, partitions)
+    except BaseException:
+        # Of the first rows alone there is to be no model.
+        estimator._forget()
+        raise
+
+
+def _fit_partitions(estimator: Any, partitions: list[list[Any]]) -> None:
+    from dask.delayed import delayed
+
     _take_first_rows(estimator, partitions)
     blank = _without_rows(estimator)
     blank._stream = Stream(estimator._stream.n_outputs, [None] * len(estimator._stream.parts))

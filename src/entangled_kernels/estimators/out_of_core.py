@@ -82,7 +82,7 @@ class OutOfCoreMixin(StreamingMixin):
                     saved = done
             if "_stream" not in self.__dict__:
                 raise ValueError("batches must hold at least one row, got none")
-            self._settle_features()
+            self._settle_last()
         finally:
             if done > saved and self._may_save(checkpoint):
                 self._save(checkpoint, batches, place, done)
@@ -90,12 +90,22 @@ class OutOfCoreMixin(StreamingMixin):
 
     def _take_named(self, batch: Batch, number: int) -> None:
         """Take in a batch; an error says which one it was."""
+        n_rows = self._stream.n_rows if "_stream" in self.__dict__ else 0
+        where = str(batch.source) if batch.source else f"batch {number}, after {n_rows} rows"
         try:
             self.partial_fit(batch.X, batch.y, batch.sample_weight)
         except (TypeError, ValueError) as error:
-            n_rows = self._stream.n_rows if "_stream" in self.__dict__ else 0
-            where = str(batch.source) if batch.source else f"batch {number}, after {n_rows} rows"
             raise BatchError(f"{where}: {error}") from error
+        held = self._stream.held if "_stream" in self.__dict__ else []
+        if held and held[-1].where is None:
+            held[-1] = held[-1]._replace(where=where)
+
+    def _settle_last(self) -> None:
+        """Fit the feature map on fewer rows than it may have, when there are no more."""
+        try:
+            self._settle_features()
+        except ValueError as error:
+            raise BatchError(str(error)) from error
 
     def _may_save(self, checkpoint: Any) -> bool:
         """Rows that wait for a feature map are not saved: they are the first ones, and read again."""

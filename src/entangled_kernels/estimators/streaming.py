@@ -54,12 +54,13 @@ class Solved:
 
 
 class _Rows(NamedTuple):
-    """Rows of a batch, checked: inputs, targets (n, p), weights, and the part that each row belongs to."""
+    """Rows of a batch, checked: inputs, targets (n, p), weights, the part of each row, and a name for all."""
 
     X: Any
     Y: Array
     weight: Array | None
     part: NDArray[np.intp] | None
+    where: str | None = None
 
 
 @dataclass(eq=False)
@@ -130,18 +131,27 @@ class StreamingMixin:
             return self
         rows = self._take_batch(X, y, sample_weight, stream)
         if stream is None:
-            self._forget()
-            stream = self._stream = Stream(rows.Y.shape[1], [None] * self._n_parts())
-            given = self._given_map()  # type: ignore[attr-defined]
-            if given is None or _is_fitted(given):
-                self.feature_map_ = given
-        if "feature_map_" in self.__dict__:
-            self._add_rows(rows)
-        else:
-            self._hold(rows)
-        stream.n_rows += _num_samples(X)
+            self._start(rows)
+        try:
+            if "feature_map_" in self.__dict__:
+                self._add_rows(rows)
+            else:
+                self._hold(rows)
+        except BaseException:
+            if stream is None:
+                self._forget()
+            raise
+        self._stream.n_rows += _num_samples(X)
         self._unsolve()
         return self
+
+    def _start(self, rows: _Rows) -> None:
+        """Begin a stream with the first rows."""
+        self._forget()
+        self._stream = Stream(rows.Y.shape[1], [None] * self._n_parts())
+        given = self._given_map()  # type: ignore[attr-defined]
+        if given is None or _is_fitted(given):
+            self.feature_map_ = given
 
     def merge(self, other: Self) -> Self:
         """Take in all rows that another estimator has seen.
@@ -174,6 +184,14 @@ class StreamingMixin:
         mine.n_rows += theirs.n_rows
         self._unsolve()
         return self
+
+    @property
+    def n_samples_seen_(self) -> int:
+        """Number of rows taken in, those of no weight too."""
+        stream: Stream | None = self.__dict__.get("_stream")
+        if stream is None:
+            raise AttributeError(f"{type(self).__name__!r} object has no attribute 'n_samples_seen_'")
+        return stream.n_rows
 
     # What a subclass says of itself.
 
@@ -323,11 +341,14 @@ class StreamingMixin:
             stream.parts, stream.probe = [None] * len(stream.parts), None
             first = sum(len(rows.Y) for rows in stream.held[:done])
             refused = stream.held.pop(done if fitted else -1)
-            if not fitted or done == len(stream.held) or not isinstance(error, ValueError):
+            newest = refused.where is None and done == len(stream.held)
+            if not fitted or newest or not isinstance(error, ValueError):
                 raise
+            last = first + len(refused.Y) - 1
+            where = f"rows {first} to {last}" if refused.where is None else refused.where
             raise ValueError(
-                f"rows {first} to {first + len(refused.Y) - 1} of those that waited for the feature map to "
-                f"be fitted are refused, and left out: {error}"
+                f"{where}: these rows, which waited for the feature map to be fitted, are refused, and left "
+                f"out: {error}"
             ) from error
         stream.held = []
 

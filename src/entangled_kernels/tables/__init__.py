@@ -3,6 +3,7 @@
 Needs pandas and pyarrow: ``pip install "entangled-kernels[data]"``.
 """
 
+from .append import append_table
 from .cells import (
     categories_of,
     encode_categories,
@@ -19,6 +20,7 @@ from .write import write_table
 __all__ = [
     "KINDS",
     "TableError",
+    "append_table",
     "categories_of",
     "encode_categories",
     "read_table",
