@@ -57,8 +57,8 @@ def fit(
 ) -> None:
     """Fit a model to a table and save it.
 
-    Features, kernel and ridge penalty are chosen by cross-validation, and shown beside kernel ridge. TABLE may
-    also be a folder or a pattern such as 'rows/*.parquet', of any size.
+    Features, kernel and ridge penalty are chosen by cross-validation, and shown beside kernel ridge. TABLE
+    may also be a folder or a pattern such as 'rows/*.parquet', of any size.
     """
     screen = Screen(as_json=json)
     check_choice("--features", features, FEATURES)
