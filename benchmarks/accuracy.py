@@ -388,16 +388,20 @@ def main():
         if (data := rows(n, split)) is not None
     ]
     start = time.perf_counter()
-    # Longest first, so that no long one is left to the end.
-    tasks.sort(key=lambda task: (-task[2], -task[1][1].shape[1]))
-    done = Parallel(n_jobs=options.jobs, verbose=1)(
+    tasks.sort(key=lambda task: task[2:])
+    jobs = Parallel(n_jobs=options.jobs, return_as="generator")(
         delayed(run_split)(name, data, n, split, wanted, options.features) for name, data, n, split in tasks
     )
-    records = [record for part in done for record in part]
-    meta = {"splits": options.splits, "versions": software_versions("gpytorch")}
-    meta["seconds"] = time.perf_counter() - start
-    Results(options.name, "Accuracy of all methods", records, meta=meta).save(RESULTS)
-    report(records, options.name)
+    results = Results(options.name, "Accuracy of all methods", [], meta={"splits": options.splits})
+    results.meta["versions"] = software_versions("gpytorch")
+    for done, part in enumerate(jobs, start=1):
+        results.records += part
+        results.meta["seconds"] = time.perf_counter() - start
+        # What there is so far is kept, since a whole run takes long.
+        if done % 20 == 0 or done == len(tasks):
+            results.save(RESULTS)
+            print(f"{done} of {len(tasks)} after {results.meta['seconds']:.0f} s", flush=True)
+    report(results.records, options.name)
 
 
 def report(records, name):

@@ -54,6 +54,7 @@ KNOWN = (
     "entangled_kernels.linalg",
     "entangled_kernels.moments",
     "entangled_kernels.reduction",
+    "sklearn.compose._column_transformer",
     "sklearn.gaussian_process.kernels",
 )
 

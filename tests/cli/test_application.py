@@ -129,8 +129,8 @@ def test_words_on_results():
         "n 10 to 25.0% more error at training rows n 20)."
     )
     assert pivot(results, "nmse") == (
-        ["training rows n", "KRR", "EKL", "KRR (paper)"],
-        [[10, 0.5, 0.4, 0.45], [20, 0.4, 0.5, None]],
+        ["training rows n", "KRR", "KRR (paper)", "EKL"],
+        [[10, 0.5, 0.45, 0.4], [20, 0.4, None, 0.5]],
         True,
     )
     assert pivot(results, "ni")[0] == ["training rows n", "EKL"]

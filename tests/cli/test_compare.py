@@ -50,7 +50,7 @@ def test_results_may_be_kept(plant, run):
 
 def test_sizes_are_chosen_when_none_are_named(plant, run):
     values = json.loads(run(*COMPARE, "-m", "KRR", "-r", 1, "--json").stdout)
-    assert [entry["n"] for entry in values["summary"]] == [10, 20]
+    assert [entry["n"] for entry in values["summary"]["nmse"]] == [10, 20]
 
 
 @pytest.mark.parametrize(

@@ -169,6 +169,18 @@ def test_text_columns_are_refused_or_encoded(plant, run):
     )
 
 
+def test_text_that_names_the_rows_is_told(plant, run):
+    result = run("fit", "plant.csv", "-t", TARGETS, "-o", "m", "--encode", *LINEAR)
+    assert "note: column 'id' has 40 different texts in 40 rows" in result.stderr
+
+
+def test_dates_are_never_encoded(plant, run):
+    plant["id"] = pd.date_range("2021-01-01", periods=len(plant)).strftime("%Y-%m-%d")
+    plant.to_csv("plant.csv", index=False)
+    result = run("fit", "plant.csv", "-t", TARGETS, "-o", "m", "--encode", code=3)
+    assert "column 'id': dates and times are no numbers" in result.stderr
+
+
 def test_constant_columns_are_told(plant, run):
     result = run(*FIT[:2], "-t", TARGETS, "-i", INPUTS, "-o", "m", *LINEAR)
     assert result.stderr == ""

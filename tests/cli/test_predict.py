@@ -169,8 +169,27 @@ def test_text_is_encoded_as_it_was(plant, run):
     result = run("predict", "town.model", "new.csv", "--out", "q.csv")
     assert "note: column 'town' holds 'Ems', unknown to the model" in result.stderr
     plant.assign(town=np.where(plant.index == 3, None, plant["town"])).to_csv("new.csv", index=False)
+    assert "row 1, column 'town': the cell is empty" in _without_towns(plant, run)
+    plant.assign(town=np.where(plant.index == 3, None, plant["town"])).to_csv("new.csv", index=False)
     result = run("predict", "town.model", "new.csv", "--out", "r.csv", code=3)
     assert "row 4, column 'town': the cell is empty" in result.stderr
+
+
+def _without_towns(plant, run):
+    plant.assign(town=None).to_csv("new.csv", index=False)
+    return run("predict", "town.model", "new.csv", "--out", "r.csv", code=3).stderr
+
+
+def test_targets_that_are_not_known_everywhere_are_no_error(plant, model, run):
+    plant.loc[3, "net load"] = np.nan
+    plant.astype({"peak load (kW)": str}).to_csv("plant.csv", index=False)
+    values = json.loads(run("predict", "plant.model", "plant.csv", "--out", "p.csv", "--json").stdout)
+    assert list(values["nmse"]) == ["peak load (kW)"]
+    plant.assign(**{"peak load (kW)": "unknown"}).to_csv("plant.csv", index=False)
+    assert (
+        json.loads(run("predict", "plant.model", "plant.csv", "--out", "q.csv", "--json").stdout)["nmse"]
+        is None
+    )
 
 
 def test_models_saved_from_python(plant, run):

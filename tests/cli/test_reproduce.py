@@ -87,6 +87,8 @@ def test_all_leaves_out_what_is_missing(small, run, folder):
     assert "note: absent is left out" in result.stderr
     values = json.loads(result.stdout)
     assert list(values["experiments"]) == ["small"]
+    first = values["experiments"]["small"]["nmse"][1]
+    assert (first["method"], first["n"], first["count"], first["paper"]) == ("EKL", 10, 3, 0.0411)
     assert list(values["missing"]) == ["absent"]
     assert "Left out" in (folder / "out" / "index.html").read_text()
 

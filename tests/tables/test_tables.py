@@ -246,6 +246,7 @@ def test_missing_columns_and_their_neighbours():
 def test_text_as_numbers():
     frame = pd.DataFrame({"town": ["Ulm", "Aix", "Ulm"], "x": [1.0, 2.0, 3.0]})
     assert text_columns(frame, ["town", "x"]) == ["town"]
+    assert text_columns(pd.DataFrame({"day": pd.to_datetime(["2021-01-01"])}), ["day"]) == []
     categories = categories_of(frame, ["town"], "t.csv")
     assert categories == {"town": ["Aix", "Ulm"]}
     encoded = encode_categories(frame, categories)

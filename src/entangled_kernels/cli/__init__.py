@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from io import TextIOWrapper
 from typing import Any
 
 __all__ = ["app", "main"]
@@ -15,6 +16,10 @@ def main() -> None:
     except ModuleNotFoundError as error:
         install = 'pip install "entangled-kernels[cli]"'
         sys.exit(f"entangled-kernels: the command needs {error.name}, which is not installed: {install}")
+    for stream in (sys.stdout, sys.stderr):
+        # A terminal that lacks a sign gets a question mark, not an error.
+        if isinstance(stream, TextIOWrapper):
+            stream.reconfigure(errors="replace")
     app(prog_name="entangled-kernels")
 
 

@@ -61,6 +61,7 @@ def read_learning_table(
     Y = require_numbers(frame, target_names, path, way_out="; a target must be a number in every row")
     text = text_columns(frame, input_names) if encode else []
     categories = categories_of(frame, text, path)
+    notes += _many_values(categories, len(frame))
     plain = [name for name in input_names if name not in text]
     frame[plain] = require_numbers(frame, plain, path, way_out=ENCODE)
     X = encode_categories(frame[input_names], categories)
@@ -120,6 +121,15 @@ def _expand(values: Sequence[str], have: Sequence[str], option: str) -> list[str
     if twice:
         raise CommandError(f"column '{twice[0]}' is named twice in {option}")
     return chosen
+
+
+def _many_values(categories: dict[str, list[str]], rows: int) -> list[str]:
+    """Notes about columns of text that rather name the rows."""
+    return [
+        f"column '{name}' has {len(values)} different texts in {rows} rows; leave it out if it names the rows"
+        for name, values in categories.items()
+        if len(values) > max(10, rows // 2)
+    ]
 
 
 def _constant(frame: Any, role: str) -> list[str]:

@@ -17,10 +17,10 @@ from .learning import search
 from .options import Encode, Force, Inputs, Jobs, Json, OneTable, Seed, Targets
 from .relations import output_relations, sharing_in_words
 from .repeat import command_line
-from .results_page import add_results, finding, show_results
+from .results_page import add_results, finding, show_results, summaries
 from .screen import Screen, say_note
 from .streams import Dask, cluster
-from .words import chosen_in_words, settings_of
+from .words import chosen_in_words, counted, settings_of
 
 __all__ = ["compare"]
 
@@ -79,7 +79,10 @@ def compare(
     force: Force = False,
     json: Json = False,
 ) -> None:
-    """Compare methods on a table, over random partitions into training and test rows."""
+    """Compare methods on a table.
+
+    For every size the rows are split at random, again and again, into training and test rows.
+    """
     screen = Screen(as_json=json)
     check_choice("--features", features, FEATURES)
     check_choice("--protocol", protocol, PROTOCOLS)
@@ -112,8 +115,8 @@ def compare(
             whole = look_at_all_rows(data, features, seed, jobs)
         write_page(found, table, data, whole, command_line("compare", table, options=options), report)
         screen.say(f"Wrote {report}.")
-    summary = found.summary("nmse")
-    screen.result({"summary": summary, "records": found.records, "meta": found.meta, "report": report})
+    summary = {"summary": summaries(found), "records": found.records, "meta": found.meta}
+    screen.result({**summary, "report": report})
 
 
 def chosen_methods(methods: str | None) -> list[str]:
@@ -190,9 +193,8 @@ def write_page(
     from ..report import Report
     from .model_page import verdict_kind
 
-    page = Report(
-        found.title, lead=f"{len(data.targets)} targets from {len(data.inputs)} inputs, {len(data.Y)} rows."
-    )
+    lead = f"{counted(len(data.targets), 'target')} from {counted(len(data.inputs), 'input')}"
+    page = Report(found.title, lead=f"{lead}, {len(data.Y)} rows.")
     page.section("What was run")
     page.text(
         "Every method chose its settings by cross-validation on the same training rows of each partition."

@@ -23,7 +23,10 @@ Download = Annotated[bool, typer.Option("--download", help="Download those that 
 
 
 def datasets(data_home: DataHome = None, download: Download = False, json: Json = False) -> None:
-    """List the tables of the paper, where they are looked for, and whether they are there."""
+    """List the tables of the paper.
+
+    Tells where they are looked for and whether they are there.
+    """
     screen = Screen(as_json=json)
     entries = [look_for("digits", "load_digit_tasks", {})]
     for name, fetcher in FETCHERS.items():

@@ -13,7 +13,7 @@ from .files import check_folder
 from .options import Force, Jobs, Json, Seed
 from .repeat import command_line
 from .reproduce import add_experiment, run_experiment
-from .results_page import add_results, finding, show_results
+from .results_page import add_results, finding, show_results, summaries
 from .screen import Screen
 
 __all__ = ["demo"]
@@ -31,7 +31,11 @@ def demo(
     force: Force = False,
     json: Json = False,
 ) -> None:
-    """Learn which of the digits 0 to 3 an image shows, and write a page with the learned kernel."""
+    """Learn digits from few images, with a page.
+
+    Four tasks, is it a 0, a 1, a 2, a 3, are learned together; the page shows the methods side by side and
+    the learned kernel.
+    """
     screen = Screen(as_json=json)
     check_folder(out, force=force)
     compared = compare_on_digits(screen, seed, jobs)
@@ -47,7 +51,7 @@ def demo(
     screen.result(
         {
             "page": str(path),
-            "summary": compared.summary(),
+            "summary": summaries(compared),
             "entangled": learned.meta["entangled"],
             "verdict": learned.meta["verdict"],
         }
@@ -96,7 +100,7 @@ def write_page(compared: Results, learned: Results, command: str, out: Path) -> 
     add_results(page, compared, {"digits-nmse": figure})
     plt.close(figure)
     page.verdict(finding(compared))
-    add_experiment(page, "digits", learned, out)
+    add_experiment(page, learned.title, "digits", learned, out)
     page.section("How to repeat it")
     page.code(command)
     page.facts(compared.meta["versions"])

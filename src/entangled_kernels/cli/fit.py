@@ -18,7 +18,7 @@ from .options import Encode, Force, Inputs, Jobs, Json, OneTable, Seed, Targets
 from .repeat import command_line
 from .screen import Screen, say_note
 from .streams import Checkpoint, Dask, MaxMemory, StreamFit, describe_stream, in_batches
-from .words import chosen_in_words, gain_in_words
+from .words import chosen_in_words, counted, gain_in_words
 
 __all__ = ["fit"]
 
@@ -55,9 +55,10 @@ def fit(
     force: Force = False,
     json: Json = False,
 ) -> None:
-    """Fit a model to a table, choosing its settings by cross-validation, and save it.
+    """Fit a model to a table and save it.
 
-    TABLE may also be a folder or a pattern such as 'rows/*.parquet', of any size.
+    Features, kernel and ridge penalty are chosen by cross-validation, and shown beside kernel ridge. TABLE
+    may also be a folder or a pattern such as 'rows/*.parquet', of any size.
     """
     screen = Screen(as_json=json)
     check_choice("--features", features, FEATURES)
@@ -85,7 +86,10 @@ def fit(
         say_note(note)
     if len(data.Y) < FEWEST:
         raise TableError(table, f"fitting needs at least {FEWEST} rows, got {len(data.Y)}")
-    screen.say(f"{table}: {len(data.Y)} rows, {len(data.inputs)} inputs, {len(data.targets)} targets.")
+    screen.say(
+        f"{table}: {len(data.Y)} rows, {counted(len(data.inputs), 'input')}, "
+        f"{counted(len(data.targets), 'target')}."
+    )
     options = {"--inputs": data.inputs if inputs else None, "--features": features, "--encode": encode}
     more = {"--folds": folds, "--seed": seed, "--out": out}
     repeat = command_line("fit", table, options={"--targets": data.targets, **options, **more})

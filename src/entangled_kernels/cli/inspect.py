@@ -31,7 +31,10 @@ SHOWN = 12
 
 
 def inspect(model: Model, report: ReportOut = None, force: Force = False, json: Json = False) -> None:
-    """Tell what a model is: its settings, which outputs share what, and whether they are entangled."""
+    """Tell what a model is and what it found.
+
+    Its settings, which outputs share what, and whether its kernel is proven entangled.
+    """
     screen = Screen(as_json=json)
     if report is not None:
         check_output(report, force=force)

@@ -12,7 +12,7 @@ from ..persistence import SavedModel
 from ..report import Report
 from .relations import strongest_pairs
 from .repeat import command_line
-from .words import gain_in_words
+from .words import counted, gain_in_words
 
 __all__ = ["verdict_kind", "write_model_page"]
 
@@ -63,8 +63,8 @@ def verdict_kind(entangled: bool | None) -> str:
 
 
 def _lead(findings: dict[str, Any]) -> str:
-    count, inputs = len(findings["targets"]), len(findings["inputs"]) or "unnamed"
-    return f"Predicts {count} target{'s' if count > 1 else ''} from {inputs} inputs."
+    inputs = counted(len(findings["inputs"]), "input") if findings["inputs"] else "inputs without names"
+    return f"Predicts {counted(len(findings['targets']), 'target')} from {inputs}."
 
 
 def _add_errors(page: Report, findings: dict[str, Any]) -> None:

@@ -12,12 +12,12 @@ from scipy.stats import norm
 from ..estimators import EntangledKernelRidge, EntangledKernelRidgeCV
 from ..persistence import SavedModel
 from ..tables import (
+    TableError,
     categories_of,
     encode_categories,
     read_table,
     require_columns,
     require_numbers,
-    text_columns,
     unseen_categories,
     write_table,
 )
@@ -28,6 +28,7 @@ from .models import inputs_of, open_named_model, targets_of
 from .options import Force, Json, OneTable
 from .screen import Screen, say_note
 from .streams import MaxMemory, in_batches, predict_stream
+from .words import counted
 
 __all__ = ["predict"]
 
@@ -67,9 +68,10 @@ def predict(
     force: Force = False,
     json: Json = False,
 ) -> None:
-    """Predict the targets for every row of a table; columns are found by name, others are ignored.
+    """Predict the targets for every row of a table.
 
-    TABLE may also be a folder or a pattern such as 'rows/*.parquet', of any size.
+    Columns are found by name, whatever their order; columns that the model does not know are ignored. TABLE
+    may also be a folder or a pattern such as 'rows/*.parquet', of any size.
     """
     screen = Screen(as_json=json)
     if intervals is not None and not 0.0 < intervals < 1.0:
@@ -95,7 +97,7 @@ def predict(
         predictions = predict_frame(saved, X, intervals)
     result = frame[kept].join(predictions, rsuffix=" predicted")
     write_table(result, out)
-    screen.say(f"Wrote {len(result)} rows of {len(targets_of(saved))} targets to {out}.")
+    screen.say(f"Wrote {len(result)} rows of {counted(len(targets_of(saved)), 'target')} to {out}.")
     errors = known_errors(frame, saved, predictions, table)
     if errors:
         screen.table(
@@ -113,8 +115,7 @@ def inputs_from(frame: Any, saved: SavedModel, model: Path, table: Path) -> Any:
     names = inputs_of(saved, model)
     require_columns(frame, names, table)
     categories = saved.info.get("categories", {})
-    text = [name for name in text_columns(frame, list(categories)) if name in categories]
-    categories_of(frame, text, table)
+    categories_of(frame, list(categories), table)
     numbers = [name for name in names if name not in categories]
     frame = frame.assign(**require_numbers(frame, numbers, table))
     for name, values in unseen_categories(frame, categories).items():
@@ -147,8 +148,10 @@ def known_errors(frame: Any, saved: SavedModel, predictions: Any, table: Path) -
     """The nMSE of every target whose true values are in the table too, complete and not all the same."""
     errors = {}
     for name in targets_of(saved):
-        if name in frame.columns and not text_columns(frame, [name]):
-            true = frame[name].to_numpy(dtype=np.float64)
-            if np.isfinite(true).all() and true.var() > 0.0:
-                errors[name] = float(np.mean((true - predictions[name].to_numpy()) ** 2) / true.var())
+        try:
+            true = require_numbers(frame, [name], table)[name].to_numpy()
+        except TableError:
+            continue
+        if true.var() > 0.0:
+            errors[name] = float(np.mean((true - predictions[name].to_numpy()) ** 2) / true.var())
     return errors

@@ -14,7 +14,7 @@ from .files import check_folder
 from .model_page import verdict_kind
 from .options import Force, Jobs, Json, Seed
 from .repeat import command_line
-from .results_page import add_results, finding, show_results
+from .results_page import add_results, finding, show_results, summaries
 from .screen import Screen, say_note
 
 __all__ = ["add_experiment", "reproduce", "run_experiment"]
@@ -59,7 +59,10 @@ def reproduce(
     force: Force = False,
     json: Json = False,
 ) -> None:
-    """Run an experiment of the paper again, and write its results, figures and a page."""
+    """Run an experiment of the paper again.
+
+    Writes the results as JSON and CSV, the figures, and a page with the paper's figures beside ours.
+    """
     from ..experiments import EXPERIMENTS, PROTOCOLS
 
     screen = Screen(as_json=json)
@@ -104,7 +107,7 @@ def reproduce(
             "out": str(out),
             "page": str(out / "index.html") if done else None,
             "missing": missing,
-            "experiments": {each: result.summary() for each, result in done.items()},
+            "experiments": {each: summaries(results) for each, results in done.items()},
         }
     )
     if missing:
@@ -134,7 +137,7 @@ def write_page(
     single = EXPERIMENTS[next(iter(done))].title if len(done) == 1 else "The paper's experiments, run again"
     page = Report(single, lead=f"Protocol {protocol}: {PROTOCOLS[protocol]}.")
     for name, results in done.items():
-        add_experiment(page, name, results, out)
+        add_experiment(page, "Results" if len(done) == 1 else results.title, name, results, out)
     if missing:
         page.section("Left out")
         page.points(f"{name}: {reason}" for name, reason in missing.items())
@@ -144,7 +147,7 @@ def write_page(
     page.write(out / "index.html")
 
 
-def add_experiment(page: Report, name: str, results: Results, out: Path) -> None:
+def add_experiment(page: Report, heading: str, name: str, results: Results, out: Path) -> None:
     """A section on one experiment; its figures are written into the folder as well."""
     from matplotlib import pyplot as plt
 
@@ -152,7 +155,7 @@ def add_experiment(page: Report, name: str, results: Results, out: Path) -> None
     from ..files import atomic_write
 
     experiment = EXPERIMENTS[name]
-    page.section(experiment.title)
+    page.section(heading)
     page.text(experiment.about)
     page.facts(
         {key: value for key, value in results.meta.items() if key not in ("methods", "versions", "verdict")}

@@ -10,15 +10,16 @@ from ..report import Report
 from ..results import Results
 from .screen import Screen
 
-__all__ = ["METRICS", "add_results", "finding", "pivot", "show_results"]
+__all__ = ["METRICS", "add_results", "finding", "pivot", "show_results", "summaries"]
 
 # What a record may hold, with the name to show and the digits after the point.
 METRICS = {
-    "nmse": ("nMSE", 4),
+    "nmse": ("nMSE", 3),
     "ni": ("normalised improvement over kernel ridge (nI)", 3),
     "accuracy": ("accuracy", 3),
-    "fit_seconds": ("seconds to fit", 4),
+    "fit_seconds": ("seconds to fit", 3),
 }
+PAPER_DIGITS = 4
 SETTINGS = {"task": "task", "rank": "Kraus rank", "p": "outputs p", "n": "training rows n"}
 # By the last word of a figure's name.
 CAPTIONS = {
@@ -38,26 +39,33 @@ OWN = ("EKL", "ptrEKL", "selected")
 
 
 def pivot(results: Results, metric: str) -> tuple[list[str], list[list[Any]], bool]:
-    """Columns and rows: one row to a setting, a (mean, spread) to a method, the paper's figures after them.
+    """Columns and rows: one row to a setting, a (mean, spread) to a method, the paper's figure beside it.
 
-    The last value tells whether the paper has any.
+    Methods that the paper has figures for come first; the last value tells whether there are any.
     """
     keys = [key for key in SETTINGS if any(key in record for record in results.records)]
     summary = results.summary(metric, (*keys, "method"))
-    methods = list(dict.fromkeys(entry["method"] for entry in summary))
+    methods = dict.fromkeys(entry["method"] for entry in summary)
     if metric == "ni":
-        methods = [method for method in methods if method != REFERENCE]
+        methods.pop(REFERENCE, None)
     quoted = [
-        method for method in methods if any(e["paper"] is not None for e in summary if e["method"] == method)
+        name for name in methods if any(e["paper"] is not None and e["method"] == name for e in summary)
     ]
+    columns = [column for name in quoted for column in (name, f"{name} (paper)")]
+    columns += [name for name in methods if name not in quoted]
     rows: dict[tuple[Any, ...], dict[str, Any]] = {}
     for entry in summary:
         row = rows.setdefault(tuple(entry[key] for key in keys), {})
         row[entry["method"]] = (entry["mean"], entry["std"]) if entry["count"] > 1 else entry["mean"]
         row[f"{entry['method']} (paper)"] = entry["paper"]
-    columns = [*methods, *(f"{method} (paper)" for method in quoted)]
     table = [[*setting, *(row.get(column) for column in columns)] for setting, row in rows.items()]
     return [*(SETTINGS[key] for key in keys), *columns], table, bool(quoted)
+
+
+def summaries(results: Results) -> dict[str, list[dict[str, Any]]]:
+    """For machines: mean, spread, count and the paper's figure of every metric, setting and method."""
+    keys = [key for key in SETTINGS if any(key in record for record in results.records)]
+    return {metric: results.summary(metric, (*keys, "method")) for metric in metrics_of(results)}
 
 
 def metrics_of(results: Results) -> list[str]:
@@ -68,8 +76,9 @@ def metrics_of(results: Results) -> list[str]:
 def show_results(screen: Screen, results: Results, metrics: Iterable[str] | None = None) -> None:
     """Print the tables."""
     for metric in metrics or metrics_of(results):
-        columns, rows, _ = pivot(results, metric)
+        columns, rows, paper = pivot(results, metric)
         name, digits = METRICS[metric]
+        digits = PAPER_DIGITS if paper else digits
         cells = [[_text(cell, digits) for cell in row] for row in rows]
         screen.table(columns, cells, title=f"{results.title}: {name}")
 
@@ -85,6 +94,7 @@ def add_results(page: Report, results: Results, figures: dict[str, Any]) -> None
     for metric in metrics_of(results):
         columns, rows, paper = pivot(results, metric)
         name, digits = METRICS[metric]
+        digits = PAPER_DIGITS if paper else digits
         settings = sum(column in SETTINGS.values() for column in columns)
         own = [column for column in columns[settings:] if not column.endswith("(paper)")]
         note = "Mean ± standard deviation over partitions."

@@ -30,12 +30,12 @@ WIDE = 10_000
 
 def say_error(sentence: str) -> None:
     """One line on stderr."""
-    print(f"error: {' '.join(sentence.split())}", file=sys.stderr)
+    print(f"error: {' '.join(sentence.split())}", file=sys.stderr, flush=True)
 
 
 def say_note(sentence: str) -> None:
     """One line on stderr about something worth knowing."""
-    print(f"note: {' '.join(sentence.split())}", file=sys.stderr)
+    print(f"note: {' '.join(sentence.split())}", file=sys.stderr, flush=True)
 
 
 class Screen:
@@ -75,7 +75,8 @@ class Screen:
     def working(self, what: str) -> Iterator[None]:
         """Show that work without known length goes on, on a terminal."""
         with _bar(SpinnerColumn(), TextColumn("{task.description}"), TimeElapsedColumn()) as bar:
-            bar.add_task(what, total=None)
+            if bar is not None:
+                bar.add_task(what, total=None)
             yield
 
     @contextmanager
@@ -90,17 +91,24 @@ class Screen:
             TimeRemainingColumn(),
         )
         with _bar(*columns) as bar:
-            task = bar.add_task("", total=None)
+            task = None if bar is None else bar.add_task("", total=None)
 
             def report(done: int, total: int, what: str) -> None:
-                bar.update(task, completed=done, total=total, description=what)
+                if bar is not None and task is not None:
+                    bar.update(task, completed=done, total=total, description=what)
 
             yield report
 
 
-def _bar(*columns: Any) -> Progress:
+@contextmanager
+def _bar(*columns: Any) -> Iterator[Progress | None]:
+    """A bar on stderr, or None without a terminal there."""
     console = Console(stderr=True, markup=False, highlight=False)
-    return Progress(*columns, console=console, transient=True, disable=not console.is_terminal)
+    if not console.is_terminal:
+        yield None
+        return
+    with Progress(*columns, console=console, transient=True) as bar:
+        yield bar
 
 
 def _cell(value: Any) -> str:

@@ -8,7 +8,7 @@ import numpy as np
 
 from ..estimators import EntangledKernelRidge
 
-__all__ = ["chosen_in_words", "gain_in_words", "settings_of"]
+__all__ = ["chosen_in_words", "counted", "gain_in_words", "settings_of"]
 
 
 def settings_of(model: EntangledKernelRidge) -> dict[str, Any]:
@@ -49,3 +49,8 @@ def gain_in_words(nmse: float | None, plain: float | None) -> str:
         return "-"
     gain = 100.0 * (1.0 - nmse / plain)
     return "the same" if abs(gain) < 0.05 else f"{abs(gain):.1f}% {'less' if gain > 0 else 'more'} error"
+
+
+def counted(number: int, thing: str) -> str:
+    """1 target, 2 targets."""
+    return f"{number} {thing}" if number == 1 else f"{number} {thing}s"

@@ -62,7 +62,8 @@ def compare_methods(
     -------
     Results
         Records with the keys method, n, split, nmse, ni (normalised improvement over kernel ridge, None when
-        it is not among the methods), fit_seconds (selection included) and predict_seconds.
+        it is not among the methods), fit_seconds (selection included) and predict_seconds,
+        of processor time.
 
     Examples
     --------

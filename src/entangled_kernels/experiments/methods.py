@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
-from time import perf_counter
+from time import process_time
 from typing import Any
 
 import numpy as np
@@ -94,9 +94,9 @@ def fit_methods(
         if plan.protocol == "paper" and method in PREDICTIONS:
             continue
         inputs = method in ("selected", "extra-trees")
-        start = perf_counter()
+        start = process_time()
         model = _estimator(plan, method, Phi, folds, seed).fit(X if inputs else Phi, Y)
-        yield Fitted(method, model.predict, inputs, perf_counter() - start)
+        yield Fitted(method, model.predict, inputs, process_time() - start)
     if plan.protocol == "paper":
         yield from _fit_published(plan, Phi, Y, folds, seed)
 
@@ -113,9 +113,9 @@ def _fit_published(plan: Plan, Phi: Array, Y: Array, folds: Sequence[Split], see
         ", random start": published,
     }
     for suffix, ascent in starts.items():
-        start = perf_counter()
+        start = process_time()
         models = fit_published(Phi, Y, folds, ascent, tuple(names), seed)
-        seconds = perf_counter() - start
+        seconds = process_time() - start
         for prediction, model in models.items():
             yield Fitted(names[prediction] + suffix, model.predict, False, seconds)
 

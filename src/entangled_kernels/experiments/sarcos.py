@@ -19,7 +19,7 @@ __all__ = ["SARCOS"]
 
 TRAIN_SIZES = (50, 100, 200, 1000)
 
-# The paper's nMSE; its figures for EKL and ptrEKL agree.
+# The paper's nMSE, with one row for EKL and ptrEKL.
 PUBLISHED = {
     "KRR": (0.2418, 0.1668, 0.1441, 0.1273),
     "EKL": (0.2381, 0.1661, 0.1440, 0.1273),

@@ -7,10 +7,11 @@ add one, write such a function and name it in `SOLVERS`: the tests run over the 
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import cache
 from typing import Final
 
 import numpy as np
-from threadpoolctl import threadpool_limits
+from threadpoolctl import ThreadpoolController
 
 from ..learned import LearnedKernel
 from ..reduction import Problem
@@ -43,7 +44,13 @@ def solve(name: str, problem: Problem, options: SolverOptions) -> SolverResult:
     rank = m * k if options.rank is None else options.rank
     if not isinstance(options.init, str):
         rank = options.init.shape[2]
-    if m * k * rank * (m + rank) > _SMALL_STEP:
+    if name == "closed-form" or m * k * rank * (m + rank) > _SMALL_STEP:
         return SOLVERS[name](problem, options)
-    with threadpool_limits(limits=1, user_api="blas"):
+    with _thread_pools().limit(limits=1, user_api="blas"):
         return SOLVERS[name](problem, options)
+
+
+@cache
+def _thread_pools() -> ThreadpoolController:
+    """Looking for the BLAS libraries takes longer than many a search for a kernel."""
+    return ThreadpoolController()

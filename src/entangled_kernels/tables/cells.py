@@ -40,8 +40,8 @@ def require_columns(frame: Any, names: Sequence[str], path: Any) -> None:
 
 
 def text_columns(frame: Any, names: Sequence[str]) -> list[str]:
-    """Those of the columns that hold text, categories or anything else that is no number."""
-    return [name for name in names if _kind(frame[name]) != "number"]
+    """Those of the columns that hold text; dates and times are none."""
+    return [name for name in names if _kind(frame[name]) == "text"]
 
 
 def require_numbers(frame: Any, names: Sequence[str], path: Any, *, way_out: str = "") -> Any:
@@ -89,7 +89,11 @@ def _raise_first_bad_cell(values: Any, names: list[str], path: Any) -> None:
     bad = np.argwhere(~np.isfinite(values))
     row, column = (int(place) for place in bad[0])
     missing = bool(np.isnan(values[row, column]))
-    problem = "the cell is empty or not a number" if missing else f"{values[row, column]} is not finite"
+    problem = (
+        "the cell is empty; fill it, or leave out the row or the column"
+        if missing
+        else f"{values[row, column]} is not finite"
+    )
     others = len(bad) - 1
     if others:
         rows = len({int(place) for place, _ in bad})
