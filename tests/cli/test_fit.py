@@ -213,7 +213,7 @@ def test_few_rows_will_do(plant, run, rows, features):
 def test_files_that_are_not_there(plant, run):
     assert "there is no file nothing.csv" in run("fit", "nothing.csv", "-t", "a", "-o", "m", code=2).stderr
     os.mkdir("place.csv")
-    assert "is a folder" in run("fit", "place.csv", "-t", "a", "-o", "m", code=2).stderr
+    assert "the folder holds no .parquet" in run("fit", "place.csv", "-t", "a", "-o", "m", code=3).stderr
     os.rename("plant.csv", "plant.dat")
     assert "must end in one of .csv" in run("fit", "plant.dat", "-t", "a", "-o", "m", code=3).stderr
 

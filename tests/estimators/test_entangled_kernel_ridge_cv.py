@@ -19,6 +19,8 @@ SMALL_GRID = {"alphas": np.logspace(-4, 3, 8), "target_alphas": (0.1,), "shrinka
 
 # The checks fit many tiny tables, on some of which the best alpha is the largest or the smallest.
 @pytest.mark.filterwarnings("ignore:the (smallest|largest) of the alphas")
+# One of them calls partial_fit after fit.
+@pytest.mark.filterwarnings("ignore:partial_fit starts anew")
 @parametrize_with_checks(
     [
         EntangledKernelRidgeCV(**SMALL_GRID, cv=KFold(3), random_state=0),

@@ -125,7 +125,7 @@ def test_what_is_refused(make_rows):
         ValueError, match="cv must be a number of folds, or KFold, where rows come in batches"
     ):
         EntangledKernelRidgeCV(None, cv=ShuffleSplit(3)).partial_fit(X, Y)
-    with pytest.raises(ValueError, match="fitted on rows in memory, of which fit keeps no moments"):
+    with pytest.warns(UserWarning, match="partial_fit starts anew"):
         EntangledKernelRidgeCV(None, **GRID).fit(X, Y).partial_fit(X, Y)
     same = EntangledKernelRidgeCV(None, **GRID).partial_fit(np.ones((5, 2)), np.ones(5))
     with pytest.raises(ValueError, match="cv must leave rows in at least 2 folds, got 1"):

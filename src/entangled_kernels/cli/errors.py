@@ -7,6 +7,7 @@ from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
+from ..batches import BatchError
 from ..persistence import ModelFileError
 from ..tables import TableError
 
@@ -45,6 +46,9 @@ def data_errors(path: Any) -> Iterator[None]:
         yield
     except TableError:
         raise
+    except BatchError as error:
+        # It names the file itself.
+        raise CommandError(str(error), "data") from error
     except ValueError as error:
         raise TableError(path, str(error)) from error
 

@@ -198,7 +198,6 @@ class EntangledKernelRidgeCV(
     best_estimator_, best_params_, best_score_, cv_results_ = Solved(), Solved(), Solved(), Solved()
     coef_, intercept_, average_weights_, n_splits_, n_iter_ = Solved(), Solved(), Solved(), Solved(), Solved()
     _predictor = Solved()
-    _keeps_no_moments = "rows in memory"
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None, groups: Any = None) -> Self:
         """Choose the settings, and fit with them on all rows.
@@ -303,6 +302,14 @@ class EntangledKernelRidgeCV(
         averaged.coef_ = search.average(problem, self.average_weights_, self._options())
         averaged.intercept_ = problem.mean_y - averaged.coef_ @ problem.mean_phi
         return averaged
+
+    def _miss_moments(self) -> None:
+        warnings.warn(
+            "partial_fit starts anew: folds of rows that fit had in memory are not kept; take in all rows "
+            "with partial_fit or fit_batches",
+            UserWarning,
+            stacklevel=4,
+        )
 
     def _n_parts(self) -> int:
         if isinstance(self.cv, KFold):

@@ -91,7 +91,6 @@ class StreamingMixin:
 
     max_memory: float
     feature_map_ = Solved(kept=True)
-    _keeps_no_moments = "a table with more columns than rows"
 
     def partial_fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
         """Take in some more rows; the model is solved when it is next used.
@@ -216,11 +215,15 @@ class StreamingMixin:
     def _stream_so_far(self) -> Stream | None:
         stream: Stream | None = self.__dict__.get("_stream")
         if stream is None and "coef_" in self.__dict__:
-            raise ValueError(
-                f"this {type(self).__name__} was fitted on {self._keeps_no_moments}, of which fit keeps no "
-                f"moments; take in all rows with partial_fit or fit_batches"
-            )
+            self._miss_moments()
         return stream
+
+    def _miss_moments(self) -> None:
+        """Say that rows were fitted whose moments were not kept."""
+        raise ValueError(
+            f"this {type(self).__name__} was fitted on a table with more columns than rows, of which fit "
+            f"keeps no moments; take in all rows with partial_fit or fit_batches"
+        )
 
     def _forget(self) -> None:
         """Drop everything that came of rows."""
