@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -15,7 +15,7 @@ from .reduction import Problem
 from .selection import Fold, Member, fold_errors, fold_target_errors, member_paths
 from .solvers import SolverOptions
 
-__all__ = ["Search", "Task", "candidate_errors", "member_parameters"]
+__all__ = ["Search", "Task", "average_weights", "candidate_errors", "member_parameters"]
 
 Array = NDArray[np.float64]
 
@@ -65,7 +65,7 @@ class Search:
         Of candidates that are as good as the best, to four digits or, with the rule "one_se", within a
         standard error, the one with the largest shrinkage, then the largest alpha.
         """
-        order = self._preference()
+        order = self.preference()
         if self.target_errors is None:
             errors = self.errors.reshape(len(self.errors), -1)
             place = order[_choose(errors[:, order], rule)]
@@ -82,25 +82,17 @@ class Search:
         mean = self.target_errors[:, row].mean(axis=0)[columns, targets]
         return row, self.alphas[columns], float(mean @ self.output_weights)
 
-    def weights(self) -> Array:
-        """Weights of the candidates in an average, (members, alphas) or (members, alphas, p)."""
-        order = self._preference()
-        tables = self.errors[..., None] if self.target_errors is None else self.target_errors
-        weights: Array = np.zeros((len(order), tables.shape[3]))
-        for target in range(tables.shape[3]):
-            errors = tables[..., target].reshape(len(tables), -1)[:, order]
-            weights[order, target] = bootstrap_weights(errors, self.n_repeats)
-        weights = weights.reshape(tables.shape[1:])
-        return weights[..., 0] if self.target_errors is None else weights
-
     def average(self, problem: Problem, weights: Array, options: SolverOptions) -> Array:
-        """Weighted mean of the coefficients of all candidates, (p, m) of the original features."""
+        """Weighted sum of the coefficients of all candidates, (p, m) of the original features.
+
+        ``weights`` is (members, alphas, 1), or (members, alphas, p) where targets have their own alphas.
+        """
         used = [member for member, own in zip(self.members, weights, strict=True) if own.any()]
         paths = member_paths(problem, used, self.alphas, options)
         if self.target_errors is None:
             total = np.zeros_like(problem.targets)
             for member, path in paths:
-                total += np.tensordot(weights[self.members.index(member)], path, axes=1)
+                total += np.tensordot(weights[self.members.index(member), :, 0], path, axes=1)
             return problem.expand_coef(total)
         total = np.zeros((len(problem.scale), problem.n_outputs))
         for member, path in paths:
@@ -119,11 +111,36 @@ class Search:
             entry |= {f"split{i}_test_score": error for i, error in enumerate(errors)}
             yield entry | {"mean_test_score": errors.mean(), "std_test_score": errors.std()}
 
-    def _preference(self) -> NDArray[np.intp]:
+    def tables(self) -> Array:
+        """Errors (splits, members, alphas, 1 or p) by which candidates are weighed."""
+        return self.errors[..., None] if self.target_errors is None else self.target_errors
+
+    def preference(self) -> NDArray[np.intp]:
         """Places of all candidates, the largest shrinkage and then the largest alpha first."""
         shrinkage = np.repeat([member.shrinkage for member in self.members], len(self.alphas))
         # The last key counts first; equals stay in their order.
         return np.lexsort((-np.tile(self.alphas, len(self.members)), -shrinkage))
+
+
+def average_weights(searches: Sequence[Search]) -> list[Array]:
+    """Weights of the candidates of all searches in one average, (members, alphas, 1 or p) of each search.
+
+    The searches must have the same splits.
+    """
+    orders = [search.preference() for search in searches]
+    sorted_tables = []
+    for search, order in zip(searches, orders, strict=True):
+        table = search.tables()  # (splits, members, alphas, 1 or p)
+        sorted_tables.append(table.reshape(len(table), len(order), -1)[:, order])
+    joined = np.concatenate(sorted_tables, axis=1)
+    columns = [bootstrap_weights(errors, searches[0].n_repeats) for errors in np.moveaxis(joined, 2, 0)]
+    ends = np.cumsum([len(order) for order in orders])[:-1]
+    weights = []
+    for search, order, own in zip(searches, orders, np.split(np.stack(columns, axis=1), ends), strict=True):
+        unsorted = np.empty_like(own)
+        unsorted[order] = own
+        weights.append(unsorted.reshape(search.tables().shape[1:]))
+    return weights
 
 
 def member_parameters(member: Member) -> dict[str, Any]:

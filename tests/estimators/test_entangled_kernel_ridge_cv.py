@@ -92,7 +92,7 @@ def test_same_kernels_are_tried_once():
 def test_average_is_the_weighted_mean_of_members(rows):
     X, Y = rows
     model = EntangledKernelRidgeCV(None, **SMALL_GRID, selection="average", random_state=0).fit(X, Y)
-    weights = model.average_weights_.ravel()
+    weights = model.average_weights_
     assert weights.sum() == pytest.approx(1.0)
     total = np.zeros_like(Y)
     table = model.cv_results_
@@ -102,6 +102,31 @@ def test_average_is_the_weighted_mean_of_members(rows):
         total += weights[i] * EntangledKernelRidge(**settings).fit(X, Y).predict(X)
     np.testing.assert_allclose(model.predict(X), total, atol=1e-9)
     assert weights[np.argmin(table["mean_test_score"])] > 0
+
+
+@pytest.mark.parametrize("alpha_per_target", [False, True])
+@pytest.mark.parametrize("fit_intercept", [False, True])
+def test_average_over_feature_maps_is_the_weighted_mean_of_members(rng, alpha_per_target, fit_intercept):
+    X = rng.normal(size=(24, 3))
+    Y = X @ rng.normal(size=(3, 2)) + np.sin(2 * X[:, :2]) + rng.normal(size=(24, 2))
+    maps = [None, StandardScaler(), Nystroem(gamma=0.2, n_components=12, random_state=0)]
+    settings = {"alpha_per_target": alpha_per_target, "fit_intercept": fit_intercept}
+    model = EntangledKernelRidgeCV(maps, **SMALL_GRID, **settings, random_state=0).fit(X, Y)
+    weights, table = model.average_weights_.reshape(-1, 2 if alpha_per_target else 1), model.cv_results_
+    assert len(weights) == len(table["mean_test_score"])
+    used = np.flatnonzero(weights.any(axis=1))
+    assert len(set(table["param_feature_map"][used])) >= 2
+    names = ("alignment_mix", "shrinkage", "target_alpha", "rank", "prediction", "alpha")
+    total = np.zeros_like(Y)
+    for i in used:
+        own = {name: table[f"param_{name}"][i] for name in names} | {"fit_intercept": fit_intercept}
+        member = EntangledKernelRidge(maps[table["param_feature_map"][i]], **own).fit(X, Y)
+        total += weights[i] * member.predict(X)
+    np.testing.assert_allclose(model.predict(X), total, atol=1e-9)
+    np.testing.assert_allclose(model.feature_map_.transform(X) @ model.coef_.T + model.intercept_, total)
+    mean, std = model.predict(X, return_std=True)
+    np.testing.assert_array_equal(mean, model.predict(X))
+    np.testing.assert_array_equal(std, model.best_estimator_.predict(X, return_std=True)[1])
 
 
 def test_one_standard_error_regularises_more(rows):
@@ -240,9 +265,9 @@ def test_auto_features_choose_the_kernel(rng):
     straight = X @ rng.normal(size=(3, 2)) + 0.1 * rng.normal(size=(60, 2))
     grid = {"target_alphas": (0.1,), "shrinkages": (0.5,)}
     model = EntangledKernelRidgeCV(**grid, cv=KFold(4), random_state=0).fit(X, curved)
-    assert isinstance(model.feature_map_, EvidenceFeatures)
+    assert isinstance(model.best_estimator_.feature_map_, EvidenceFeatures)
     assert model.best_params_["feature_map"] == 1
-    assert model.feature_map_.noise_ < 0.05
+    assert model.best_estimator_.feature_map_.noise_ < 0.05
     assert model.score(X, curved) > 0.95
     assert model.fit(X * 1e6 + 5, straight).score(X * 1e6 + 5, straight) > 0.95
 
@@ -306,14 +331,14 @@ def test_alpha_per_target_regularises_noise(unequal):
     assert set(model.cv_results_["param_prediction"][model.cv_results_["param_shrinkage"] < 1]) == {
         "partial_trace"
     }
-    assert model.average_weights_.shape == (17, 34, 3)
-    np.testing.assert_allclose(model.average_weights_.sum(axis=(0, 1)), 1.0)
+    assert model.average_weights_.shape == (17 * 34, 3)
+    np.testing.assert_allclose(model.average_weights_.sum(axis=0), 1.0)
 
 
 def test_average_per_target_is_the_weighted_mean_of_members(rows):
     X, Y = rows
     model = EntangledKernelRidgeCV(None, **SMALL_GRID, alpha_per_target=True, random_state=0).fit(X, Y)
-    weights, table = model.average_weights_.reshape(-1, 3), model.cv_results_
+    weights, table = model.average_weights_, model.cv_results_
     names = ("alignment_mix", "shrinkage", "target_alpha", "rank", "prediction", "alpha")
     total = np.zeros_like(Y)
     for i in np.flatnonzero(weights.any(axis=1)):
@@ -339,4 +364,4 @@ def test_defaults_on_a_small_table(rng):
     model = EntangledKernelRidgeCV(random_state=0).fit(X, Y)
     assert model.n_splits_ == 20
     assert model.score(X, Y) > 0.8
-    assert len(model.cv_results_["mean_test_score"]) == 49 * (34 + 35)
+    assert len(model.cv_results_["mean_test_score"]) == 49 * (34 + 35 + 34)

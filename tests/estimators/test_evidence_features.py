@@ -2,12 +2,13 @@ import numpy as np
 import pandas as pd
 import pytest
 from sklearn.gaussian_process.kernels import RBF
+from sklearn.metrics.pairwise import euclidean_distances
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
-from entangled_kernels import EntangledKernelRidge, EvidenceFeatures
+from entangled_kernels import EntangledKernelRidge, EvidenceFeatures, GaussianFeatures
 
 
-@parametrize_with_checks([EvidenceFeatures(random_state=0)])
+@parametrize_with_checks([EvidenceFeatures(random_state=0), GaussianFeatures(random_state=0)])
 def test_scikit_learn_contract(estimator, check):
     check(estimator)
 
@@ -48,6 +49,16 @@ def test_warm_start_goes_on_from_what_was_found(rows):
     assert again.noise == first.noise_
     assert again.kernel == first.kernel_
     assert again.fit(X, Y).log_marginal_likelihood_ >= first.log_marginal_likelihood_ - 1e-6
+
+
+def test_gaussian_features_have_the_median_width(rows):
+    X, _ = rows
+    features = GaussianFeatures().fit(X)
+    Z = (X - X.mean(axis=0)) / X.std(axis=0)
+    distances = euclidean_distances(Z)
+    median = np.median(distances[distances > 0])
+    Phi = features.transform(X)
+    np.testing.assert_allclose(Phi @ Phi.T, np.exp(-((distances / median) ** 2)), atol=1e-8)
 
 
 def test_own_kernel_and_constant_columns(rows):

@@ -2,7 +2,7 @@
 
 from .entangled_kernel_ridge import EntangledKernelRidge
 from .entangled_kernel_ridge_cv import EntangledKernelRidgeCV
-from .evidence_features import EvidenceFeatures
+from .evidence_features import EvidenceFeatures, GaussianFeatures
 from .operator_valued_kernel_ridge import OperatorValuedKernelRidge
 from .output_kernel_ridge import OutputKernelRidge
 from .output_kernel_ridge_cv import OutputKernelRidgeCV
@@ -11,6 +11,7 @@ __all__ = [
     "EntangledKernelRidge",
     "EntangledKernelRidgeCV",
     "EvidenceFeatures",
+    "GaussianFeatures",
     "OperatorValuedKernelRidge",
     "OutputKernelRidge",
     "OutputKernelRidgeCV",

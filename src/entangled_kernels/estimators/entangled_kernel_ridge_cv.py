@@ -15,18 +15,19 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator, MultiOutputMixin, RegressorMixin, clone
 from sklearn.exceptions import NotFittedError
 from sklearn.model_selection import KFold, PredefinedSplit, RepeatedKFold, check_cv
+from sklearn.pipeline import FeatureUnion
 from sklearn.preprocessing import StandardScaler
 from sklearn.utils import _safe_indexing, check_random_state, get_tags, indexable
 from sklearn.utils.validation import check_is_fitted
 
 from ..moments import Moments
 from ..row_folds import row_folds
-from ..search import Search, Task, candidate_errors, member_parameters
+from ..search import Search, Task, average_weights, candidate_errors, member_parameters
 from ..selection import CHECKPOINTS, Member, Split, folds_of_parts, make_folds
 from ..solvers import SOLVERS, SolverOptions
 from .dask_tables import fit_dask, is_dask
 from .entangled_kernel_ridge import PREDICTIONS, EntangledKernelRidge
-from .evidence_features import EvidenceFeatures
+from .evidence_features import EvidenceFeatures, GaussianFeatures
 from .feature_maps import FeatureMapMixin
 from .out_of_core import OutOfCoreMixin
 from .parameters import (
@@ -69,9 +70,9 @@ class EntangledKernelRidgeCV(
     Parameters
     ----------
     feature_map : "auto", transformer, None, or list of the last two, default="auto"
-        Features phi(x), as in `EntangledKernelRidge`. From a list the best is chosen. ``"auto"`` chooses
-        between the standardised columns and `EvidenceFeatures`, a Gaussian plus linear kernel tuned by
-        marginal likelihood.
+        Features phi(x), as in `EntangledKernelRidge`. Those of a list are candidates. ``"auto"`` tries the
+        standardised columns, `EvidenceFeatures`, of a Gaussian plus linear kernel tuned by marginal
+        likelihood, and `GaussianFeatures`, of a Gaussian kernel as wide as the median distance.
     alphas : array-like or None, default=None
         Ridge penalties to try. None takes 34 values over eleven decades about the scale of the features, and
         the noise that a feature map has found, its ``noise_``.
@@ -86,10 +87,10 @@ class EntangledKernelRidgeCV(
     scoring : {"nmse", "mse"}, default="nmse"
         Mean over outputs of the squared error, divided by the variance of the output or not. Lower is better.
     selection : {"average", "best", "one_se"}, default="average"
-        ``"average"``: the mean of candidates of the best feature map, each weighted by how often it is the
-        best when the splits get random weights (`entangled_kernels.choice.bootstrap_weights`). An average
-        of coefficients is a coefficient matrix, so predicting costs the same. ``"best"``: the candidate with
-        the least error. ``"one_se"``: the one with the largest shrinkage and alpha within a standard error.
+        ``"average"``: the mean of candidates, each weighted by how often it is the best when the splits get
+        random weights (`entangled_kernels.choice.bootstrap_weights`). An average of coefficients is a
+        coefficient matrix, so predicting costs what the features cost. ``"best"``: the candidate with the
+        least error. ``"one_se"``: the one with the largest shrinkage and alpha within a standard error.
     alpha_per_target : bool, default=False
         Choose an alpha for every target, among kernels that treat targets alike: kernel ridge and the
         partial-trace predictions. Keeps splits x members x alphas x targets numbers.
@@ -120,11 +121,12 @@ class EntangledKernelRidgeCV(
         ``split{i}_test_score``; ready for `pandas.DataFrame`.
     coef_, intercept_ : ndarray of shape (p, m) and (p,)
         Those of the best estimator, or averages.
-    average_weights_ : ndarray of shape (number of members, number of alphas)
+    average_weights_ : ndarray of shape (number of candidates,)
         With ``selection="average"``, in the order of ``cv_results_``; with ``alpha_per_target`` there is one
         more axis, of targets.
     n_splits_ : int
     feature_map_ : transformer or None
+        Of ``coef_``; a `FeatureUnion` where candidates with several maps are averaged.
     n_iter_, n_features_in_, feature_names_in_, target_names_ : as in `EntangledKernelRidge`
 
     Notes
@@ -221,7 +223,11 @@ class EntangledKernelRidgeCV(
         self._forget()
         (X,) = indexable(X)
         maps, members = self._feature_maps(), self._members()
-        searches = [self._search(feature_map, members, X, y, sample_weight, groups) for feature_map in maps]
+        searches: list[Search] = []
+        splits: list[Split] = []
+        for feature_map in maps:
+            search, splits = self._search(feature_map, members, X, y, sample_weight, groups, splits)
+            searches.append(search)
 
         def fit_best(best: EntangledKernelRidge, place: int) -> EntangledKernelRidge:
             best.set_params(feature_map=maps[place])
@@ -229,8 +235,8 @@ class EntangledKernelRidgeCV(
 
         self._conclude(searches, fit_best)
         for name in DELEGATED:
-            if hasattr(self, "best_estimator_") and hasattr(self.best_estimator_, name):
-                setattr(self, name, getattr(self.best_estimator_, name))
+            if hasattr(self, "_predictor") and hasattr(self._predictor, name):
+                setattr(self, name, getattr(self._predictor, name))
         return self
 
     def _solve_parts(self, parts: list[Moments]) -> None:
@@ -280,10 +286,13 @@ class EntangledKernelRidgeCV(
         """Choose among what was tried, and fit it on all rows."""
         choices = [search.choose(self.selection) for search in searches]
         best_map = int(np.argmin([score for _, _, score in choices]))
-        row, alpha, self.best_score_ = choices[best_map]
+        settings = [
+            member_parameters(search.members[row]) | {"alpha": alpha}
+            for search, (row, alpha, _) in zip(searches, choices, strict=True)
+        ]
+        self.best_score_, chosen = choices[best_map][2], settings[best_map]
         self._store_results(searches)
-        self._warn_of_ends(alpha, searches[best_map].alphas)
-        chosen = member_parameters(searches[best_map].members[row]) | {"alpha": alpha}
+        self._warn_of_ends(chosen["alpha"], searches[best_map].alphas)
         self.best_params_ = chosen | ({"feature_map": best_map} if len(searches) > 1 else {})
         if not self.refit:
             self._forget_fit()
@@ -291,16 +300,34 @@ class EntangledKernelRidgeCV(
         self.best_estimator_ = fit_best(self._estimator(None).set_params(**chosen), best_map)
         self._predictor = self.best_estimator_
         if self.selection == "average":
-            self._predictor = self._average(searches[best_map])
+            weights = average_weights(searches)
+            flat = np.concatenate([own.reshape(-1, own.shape[2]) for own in weights])
+            self.average_weights_ = flat if self.alpha_per_target else flat[:, 0]
+            fitted = {best_map: self.best_estimator_}
+            for place, own in enumerate(weights):
+                if place != best_map and own.any():
+                    fitted[place] = fit_best(self._estimator(None).set_params(**settings[place]), place)
+            self._predictor = self._average(searches, weights, fitted)
         self.coef_, self.intercept_ = self._predictor.coef_, self._predictor.intercept_
 
-    def _average(self, search: Search) -> EntangledKernelRidge:
-        """The best estimator with its coefficients replaced by the weighted mean over all candidates."""
-        self.average_weights_ = search.weights()
-        problem = self.best_estimator_._problem
+    def _average(
+        self, searches: list[Search], weights: list[Array], fitted: dict[int, EntangledKernelRidge]
+    ) -> EntangledKernelRidge:
+        """The best estimator with its coefficients replaced by the weighted mean over all candidates.
+
+        Where candidates with other features take part, all their features stand side by side.
+        """
         averaged: EntangledKernelRidge = copy(self.best_estimator_)
-        averaged.coef_ = search.average(problem, self.average_weights_, self._options())
-        averaged.intercept_ = problem.mean_y - averaged.coef_ @ problem.mean_phi
+        coefs, intercept, maps = [], np.zeros(1), []
+        for place, estimator in sorted(fitted.items()):
+            problem, own = estimator._problem, weights[place]
+            coefs.append(searches[place].average(problem, own, self._options()))
+            intercept = intercept + own.sum(axis=(0, 1)) * problem.mean_y - coefs[-1] @ problem.mean_phi
+            maps.append(estimator.feature_map_)
+        averaged.coef_, averaged.intercept_ = np.hstack(coefs), intercept
+        if len(maps) > 1:
+            columns = ["passthrough" if own is None else own for own in maps]
+            averaged.feature_map_ = FeatureUnion([(f"map{i}", own) for i, own in enumerate(columns)])
         return averaged
 
     def _miss_moments(self) -> None:
@@ -354,12 +381,21 @@ class EntangledKernelRidgeCV(
         if hasattr(self, "best_params_") and not hasattr(self, "coef_"):
             raise NotFittedError("there is nothing to predict with, because refit was False; set refit=True")
         check_is_fitted(self, "coef_")
-        return self._predictor.predict(X, return_std=return_std, return_cov=return_cov)
+        mean = self._predictor.predict(X)
+        if not (return_std or return_cov):
+            return mean
+        spread = self.best_estimator_.predict(X, return_std=return_std, return_cov=return_cov)[1]
+        return mean, spread
 
     def _feature_maps(self) -> list[Any]:
         """The maps to choose from."""
         if isinstance(self.feature_map, str) and self.feature_map == "auto":
-            return [StandardScaler(), EvidenceFeatures(random_state=self.random_state)]
+            seed = self.random_state
+            return [
+                StandardScaler(),
+                EvidenceFeatures(random_state=seed),
+                GaussianFeatures(random_state=seed),
+            ]
         if isinstance(self.feature_map, str):
             raise ValueError(
                 f"feature_map must be 'auto', None, a transformer or a list of the last two, got "
@@ -436,15 +472,22 @@ class EntangledKernelRidgeCV(
         return str(getattr(self, "_sklearn_output_config", {}).get("predict", "default"))
 
     def _search(
-        self, feature_map: Any, members: list[Member], X: Any, y: Any, sample_weight: Any, groups: Any
-    ) -> Search:
-        """Held-out errors of all candidates with one feature map."""
+        self,
+        feature_map: Any,
+        members: list[Member],
+        X: Any,
+        y: Any,
+        sample_weight: Any,
+        groups: Any,
+        splits: list[Split],
+    ) -> tuple[Search, list[Split]]:
+        """Held-out errors of all candidates with one feature map, and the splits, made if there are none."""
         estimator = self._estimator(feature_map)
         estimator._check_parameters()
         Phi, Y, weight = estimator._take_rows(X, y, sample_weight)
         for rank in self.ranks:
             resolve_rank(rank, Phi.shape[1], Y.shape[1], Phi.shape[1] * Y.shape[1])
-        splits = self._splits(X, Y, groups)
+        splits = splits or self._splits(X, Y, groups)
         noise = getattr(estimator.feature_map_, "noise_", None)
         alphas = self._alphas(self._mean_square(Phi, weight), noise)
         output_weights = self._output_weights(*_variance_and_mean(Y, weight))
@@ -463,7 +506,7 @@ class EntangledKernelRidgeCV(
             own = delayed(_errors_with_own_features)
             errors = parallel(own(estimator, X, Y, weight, split, output_weights, task) for split in splits)
         means, targets = zip(*errors, strict=True)
-        return Search(
+        search = Search(
             members=members,
             alphas=alphas,
             errors=np.stack(means),
@@ -471,6 +514,7 @@ class EntangledKernelRidgeCV(
             output_weights=output_weights,
             n_repeats=max(1.0, sum(len(test) for _, test in splits) / len(Y)),
         )
+        return search, splits
 
     def _fitted_in_folds(self, feature_map: Any, n_rows: int) -> bool:
         if self.fit_features != "auto":

@@ -17,15 +17,86 @@ from ..evidence import tune_kernel
 from .feature_maps import check_numbers
 from .parameters import check_integer, check_positive, check_weights
 
-__all__ = ["EvidenceFeatures"]
+__all__ = ["EvidenceFeatures", "GaussianFeatures"]
 
 Array = NDArray[np.float64]
 
 # Factors by which the width may leave the median distance.
 WIDTHS = (0.05, 50.0)
+# Rows whose distances give the median.
+_MEDIAN_ROWS = 1000
 
 
-class EvidenceFeatures(TransformerMixin, BaseEstimator):
+class _KernelFeatures(TransformerMixin, BaseEstimator):
+    """Nystroem features of a scikit-learn kernel on standardised columns."""
+
+    n_components: int
+
+    def _standardise(self, X: Array, weight: Array | None) -> Array:
+        self.mean_, self.scale_ = _mean_and_scale(X, weight)
+        return np.asarray((X - self.mean_) / self.scale_)
+
+    def _carry(self, X: Array, kernel: Any, rng: np.random.RandomState) -> None:
+        """Choose the rows that carry the features of a kernel."""
+        # Distinct and in order, so that repeated rows change nothing.
+        distinct = np.unique(X, axis=0)
+        distinct = distinct[_some_rows(len(distinct), int(self.n_components), rng)]
+        self.kernel_, self.components_ = kernel, (distinct - self.mean_) / self.scale_
+        self._whitener = _inverse_root(kernel(self.components_))
+
+    def transform(self, X: Any) -> Array:
+        """Features of rows, (n, number of features); their inner products approximate the kernel."""
+        check_is_fitted(self)
+        X = validate_data(self, X, reset=False, dtype=np.float64)
+        Z = (X - self.mean_) / self.scale_
+        return np.asarray(self.kernel_(Z, self.components_) @ self._whitener)
+
+
+class GaussianFeatures(_KernelFeatures):
+    """Nystroem features of the Gaussian kernel as wide as the median distance between standardised rows.
+
+    Parameters
+    ----------
+    n_components : int, default=300
+        Rows that the features are built on. With as many as there are training rows they are exact.
+    random_state : int, RandomState or None, default=None
+
+    Attributes
+    ----------
+    kernel_ : scikit-learn kernel
+    components_ : ndarray of shape (number of components, d)
+        The rows, standardised.
+    mean_, scale_ : ndarray of shape (d,)
+    n_features_in_, feature_names_in_
+    """
+
+    def __init__(self, *, n_components: int = 300, random_state: Any = None) -> None:
+        self.n_components = n_components
+        self.random_state = random_state
+
+    def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
+        """Find the width, and choose the rows that carry the features.
+
+        Parameters
+        ----------
+        X : array-like of shape (n, d)
+        y : ignored
+        sample_weight : array-like of shape (n,), optional
+        """
+        check_integer("n_components", self.n_components, low=1)
+        check_numbers(X)
+        X = validate_data(self, X, dtype=np.float64, ensure_min_samples=2)
+        weight = check_weights(sample_weight, len(X))
+        if weight is not None:
+            X, weight = X[weight > 0.0], weight[weight > 0.0]
+        Z, rng = self._standardise(X, weight), check_random_state(self.random_state)
+        median = _median_distance(Z[_some_rows(len(Z), _MEDIAN_ROWS, rng)])
+        # exp(-distance^2 / median^2)
+        self._carry(X, RBF(median / np.sqrt(2.0)), rng)
+        return self
+
+
+class EvidenceFeatures(_KernelFeatures):
     """Nystroem features of a Gaussian-process kernel whose hyper-parameters are chosen by evidence.
 
     Columns are standardised. The default kernel is a Gaussian one plus a linear one; their weights, the width
@@ -97,8 +168,7 @@ class EvidenceFeatures(TransformerMixin, BaseEstimator):
         Y, weight = y.reshape(len(y), -1).astype(np.float64), check_weights(sample_weight, len(y))
         if weight is not None:
             X, Y, weight = X[weight > 0.0], Y[weight > 0.0], weight[weight > 0.0]
-        self.mean_, self.scale_ = _mean_and_scale(X, weight)
-        Z = (X - self.mean_) / self.scale_
+        Z = self._standardise(X, weight)
         centre, unit = _mean_and_scale(Y, weight)
         rng = check_random_state(self.random_state)
         rows = _some_rows(len(Z), int(self.max_rows), rng)
@@ -107,21 +177,9 @@ class EvidenceFeatures(TransformerMixin, BaseEstimator):
         found = tune_kernel(
             start, Z[rows], targets, None if weight is None else weight[rows], noise=float(self.noise)
         )
-        self.kernel_, self.noise_ = found.kernel, found.noise
-        self.log_marginal_likelihood_ = found.log_likelihood
-        # Distinct and in order, so that repeated rows change nothing.
-        distinct = np.unique(X, axis=0)
-        distinct = distinct[_some_rows(len(distinct), int(self.n_components), rng)]
-        self.components_ = (distinct - self.mean_) / self.scale_
-        self._whitener = _inverse_root(self.kernel_(self.components_))
+        self.noise_, self.log_marginal_likelihood_ = found.noise, found.log_likelihood
+        self._carry(X, found.kernel, rng)
         return self
-
-    def transform(self, X: Any) -> Array:
-        """Features of rows, (n, number of features); their inner products approximate the kernel."""
-        check_is_fitted(self)
-        X = validate_data(self, X, reset=False, dtype=np.float64)
-        Z = (X - self.mean_) / self.scale_
-        return np.asarray(self.kernel_(Z, self.components_) @ self._whitener)
 
     def warm_start(self) -> EvidenceFeatures:
         """New features, not fitted, whose search starts from what was found here."""
@@ -155,10 +213,14 @@ def _inverse_root(K: Array) -> Array:
     return np.asarray((vectors[:, keep] / np.sqrt(values[keep])) @ vectors[:, keep].T)
 
 
-def _default_kernel(Z: Array) -> Any:
+def _median_distance(Z: Array) -> float:
     distances = euclidean_distances(np.unique(Z, axis=0))
     apart = distances[distances > 0.0]
-    median = float(np.median(apart)) if apart.size else 1.0
+    return float(np.median(apart)) if apart.size else 1.0
+
+
+def _default_kernel(Z: Array) -> Any:
+    median = _median_distance(Z)
     width = RBF(median, (WIDTHS[0] * median, WIDTHS[1] * median))
     slope = ConstantKernel(0.5 / Z.shape[1], (1e-6, 1e2)) * DotProduct(0.0, "fixed")
     return ConstantKernel(0.5, (1e-5, 1e3)) * width + slope
