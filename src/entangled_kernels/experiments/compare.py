@@ -9,12 +9,13 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils import check_array, check_consistent_length
 
-from ..results import Results
+from ..results import Record, Results
 from .methods import METHODS, PAPER_METHODS, Plan
 from .protocol import Case, Rows, partitions, run_cases
-from .setup import Progress, Setup
+from .published import Ascent
+from .setup import Experiment, Progress, Setup
 
-__all__ = ["compare_methods", "table_cases"]
+__all__ = ["compare_methods", "run_table", "table_cases"]
 
 Array = NDArray[np.float64]
 
@@ -87,6 +88,23 @@ def compare_methods(
     shape = {"rows": len(inputs), "inputs": inputs.shape[1], "outputs": targets.shape[1]}
     named = features if isinstance(features, str) else repr(features)
     return Results(name, title, records, meta=setup.meta(**own, **shape, features=named))
+
+
+def run_table(
+    experiment: Experiment,
+    table: tuple[Array, Array],
+    train_sizes: Sequence[int],
+    n_splits: int,
+    setup: Setup,
+    paper: list[Record],
+) -> Results:
+    """All methods of the protocol on random partitions of a table (X, Y), with the linear kernel."""
+    ascent = Ascent(n_steps=20) if setup.quick else Ascent()
+    plan = Plan(setup.protocol, ascent=ascent)
+    cases = table_cases(*table, train_sizes, n_splits, plan, setup)
+    records = run_cases(cases, setup.n_jobs, setup.progress)
+    meta = setup.meta(methods=plan.labels(), partitions=n_splits, steps=ascent.n_steps)
+    return Results(experiment.name, experiment.title, records, paper, meta)
 
 
 def table_cases(

@@ -6,10 +6,7 @@ from typing import TYPE_CHECKING
 
 from ..datasets import fetch_sarcos
 from ..results import Record, Results
-from .compare import table_cases
-from .methods import Plan
-from .protocol import run_cases
-from .published import Ascent
+from .compare import run_table
 from .setup import Experiment, Setup
 
 if TYPE_CHECKING:
@@ -34,14 +31,8 @@ PAPER: list[Record] = [
 
 def run(setup: Setup) -> Results:
     """Random partitions of the 4449 rows; linear kernel."""
-    X, Y = fetch_sarcos(data_home=setup.data_home, return_X_y=True)
-    ascent = Ascent(n_steps=20) if setup.quick else Ascent()
-    plan = Plan(setup.protocol, ascent=ascent)
-    n_splits = 2 if setup.quick else 10
-    cases = table_cases(X, Y, TRAIN_SIZES, n_splits, plan, setup)
-    records = run_cases(cases, setup.n_jobs, setup.progress)
-    meta = setup.meta(methods=plan.labels(), partitions=n_splits, steps=ascent.n_steps)
-    return Results(SARCOS.name, SARCOS.title, records, PAPER, meta)
+    table = fetch_sarcos(data_home=setup.data_home, return_X_y=True)
+    return run_table(SARCOS, table, TRAIN_SIZES, 2 if setup.quick else 10, setup, PAPER)
 
 
 def figures(results: Results) -> dict[str, Figure]:
