@@ -16,18 +16,18 @@ from pathlib import Path
 
 import numpy as np
 from joblib import Parallel, delayed
-from sklearn.base import BaseEstimator, RegressorMixin, TransformerMixin, clone
+from sklearn.base import BaseEstimator, RegressorMixin, clone
 from sklearn.cross_decomposition import PLSRegression
 from sklearn.datasets import load_linnerud
 from sklearn.ensemble import ExtraTreesRegressor
 from sklearn.gaussian_process import GaussianProcessRegressor
 from sklearn.gaussian_process.kernels import RBF, ConstantKernel, DotProduct, WhiteKernel
 from sklearn.linear_model import MultiTaskElasticNetCV, RidgeCV
-from sklearn.metrics.pairwise import euclidean_distances, rbf_kernel
+from sklearn.metrics.pairwise import euclidean_distances
 from sklearn.model_selection import GridSearchCV, RepeatedKFold
 from sklearn.multioutput import RegressorChain
 
-from entangled_kernels import EntangledKernelRidgeCV, OutputKernelRidgeCV
+from entangled_kernels import EntangledKernelRidgeCV, GaussianFeatures, OutputKernelRidgeCV
 from entangled_kernels.datasets import (
     fetch_canadian_weather,
     fetch_concrete_slump,
@@ -44,25 +44,6 @@ SIZES = (12, 20, 40, 100)
 LARGEST_TEST, SMALLEST_TEST = 500, 8
 WIDTHS = (0.5, 1.0, 2.0, 4.0)
 BASELINE, PROCESS = "kernel ridge", "GP by evidence"
-
-
-class MedianRBF(TransformerMixin, BaseEstimator):
-    """Exact features of the Gaussian kernel whose width is the median distance times a factor."""
-
-    def __init__(self, factor=1.0):
-        self.factor = factor
-
-    def fit(self, X, y=None):
-        distances = euclidean_distances(X)[np.triu_indices(len(X), 1)]
-        self.gamma_ = 1.0 / (self.factor * np.median(distances)) ** 2
-        self.rows_ = X
-        values, vectors = np.linalg.eigh(rbf_kernel(X, gamma=self.gamma_))
-        keep = values > 1e-12 * values[-1]
-        self.whitener_ = vectors[:, keep] / np.sqrt(values[keep])
-        return self
-
-    def transform(self, X):
-        return rbf_kernel(X, self.rows_, gamma=self.gamma_) @ self.whitener_
 
 
 class ByEvidence(RegressorMixin, BaseEstimator):
@@ -243,11 +224,11 @@ def run_split(table, rows, n, split, wanted, features):
         for name, model in kernel_methods(folds).items():
             keep("linear", name, model, X, X_test)
     if "rbf" in features:
-        rbf = MedianRBF().fit(X)
+        rbf = GaussianFeatures().fit(X)
         for name, model in kernel_methods(folds).items():
             keep("rbf", name, model, rbf.transform(X), rbf.transform(X_test))
     if "rbf, width selected" in features:
-        maps = [MedianRBF(factor) for factor in WIDTHS]
+        maps = [GaussianFeatures(width) for width in WIDTHS]
         for name in (BASELINE, "selected"):
             keep(
                 "rbf, width selected",

@@ -53,12 +53,16 @@ def test_warm_start_goes_on_from_what_was_found(rows):
 
 def test_gaussian_features_have_the_median_width(rows):
     X, _ = rows
-    features = GaussianFeatures().fit(X)
+    features, wide = GaussianFeatures().fit(X), GaussianFeatures(3.0).fit(X)
     Z = (X - X.mean(axis=0)) / X.std(axis=0)
     distances = euclidean_distances(Z)
     median = np.median(distances[distances > 0])
     Phi = features.transform(X)
     np.testing.assert_allclose(Phi @ Phi.T, np.exp(-((distances / median) ** 2)), atol=1e-8)
+    Phi = wide.transform(X)
+    np.testing.assert_allclose(Phi @ Phi.T, np.exp(-((distances / median / 3) ** 2)), atol=1e-8)
+    with pytest.raises(ValueError, match=r"width must be a positive number, got 0.0"):
+        GaussianFeatures(0.0).fit(X)
 
 
 def test_own_kernel_and_constant_columns(rows):

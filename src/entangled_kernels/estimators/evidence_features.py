@@ -53,10 +53,14 @@ class _KernelFeatures(TransformerMixin, BaseEstimator):
 
 
 class GaussianFeatures(_KernelFeatures):
-    """Nystroem features of the Gaussian kernel as wide as the median distance between standardised rows.
+    """Nystroem features of a Gaussian kernel as wide as the median distance between standardised rows.
+
+    The kernel is exp(-distance^2 / (width * median)^2).
 
     Parameters
     ----------
+    width : float, default=1.0
+        In units of the median distance.
     n_components : int, default=300
         Rows that the features are built on. With as many as there are training rows they are exact.
     random_state : int, RandomState or None, default=None
@@ -70,7 +74,8 @@ class GaussianFeatures(_KernelFeatures):
     n_features_in_, feature_names_in_
     """
 
-    def __init__(self, *, n_components: int = 300, random_state: Any = None) -> None:
+    def __init__(self, width: float = 1.0, *, n_components: int = 300, random_state: Any = None) -> None:
+        self.width = width
         self.n_components = n_components
         self.random_state = random_state
 
@@ -83,6 +88,7 @@ class GaussianFeatures(_KernelFeatures):
         y : ignored
         sample_weight : array-like of shape (n,), optional
         """
+        check_positive("width", self.width)
         check_integer("n_components", self.n_components, low=1)
         check_numbers(X)
         X = validate_data(self, X, dtype=np.float64, ensure_min_samples=2)
@@ -91,8 +97,8 @@ class GaussianFeatures(_KernelFeatures):
             X, weight = X[weight > 0.0], weight[weight > 0.0]
         Z, rng = self._standardise(X, weight), check_random_state(self.random_state)
         median = _median_distance(Z[_some_rows(len(Z), _MEDIAN_ROWS, rng)])
-        # exp(-distance^2 / median^2)
-        self._carry(X, RBF(median / np.sqrt(2.0)), rng)
+        # scikit-learn's length scale l is that of exp(-distance^2 / (2 l^2)).
+        self._carry(X, RBF(self.width * median / np.sqrt(2.0)), rng)
         return self
 
 
