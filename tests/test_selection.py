@@ -91,9 +91,9 @@ def test_each_row_is_visited_once(make_rows, monkeypatch):
     seen = []
     original = Moments.from_arrays.__func__
 
-    def counting(cls, Phi, Y, weight=None):
+    def counting(cls, Phi, Y, weight=None, **options):
         seen.append(len(Y))
-        return original(cls, Phi, Y, weight)
+        return original(cls, Phi, Y, weight, **options)
 
     monkeypatch.setattr(Moments, "from_arrays", classmethod(counting))
     list(make_folds(Phi, Y, None, list(KFold(4).split(Phi)), np.ones(2), centred=True))

@@ -27,6 +27,7 @@ __all__ = [
     "folds_of_parts",
     "leave_one_out_sums",
     "member_paths",
+    "partitions",
 ]
 
 Array = NDArray[np.float64]
@@ -154,6 +155,7 @@ def make_folds(
     *,
     centred: bool,
     norms: bool = True,
+    product_dtype: str = "float64",
 ) -> Iterator[Fold]:
     """Folds of the splits, (training rows, held-out rows) each; errors weigh output o by output_weights[o].
 
@@ -164,14 +166,15 @@ def make_folds(
     """
     n, m, p = len(Y), Phi.shape[1], Y.shape[1]
     rows: CompressedRows | None = None
-    for group in _partitions(splits, n):
+    for group in partitions(splits, n):
         parts = [test for _, test in group] + ([group[0][0]] if len(group) == 1 else [])
         reached = ReachedOutputs(Phi, Y, weight, parts) if centred and pays(m, p, parts, n) else None
         if reached is not None:
-            yield from _folds_of_group(group, weight, reached.rows, output_weights, centred, reached, norms)
+            reduced = (reached.rows, output_weights, centred, product_dtype, reached, norms)
+            yield from _folds_of_group(group, weight, *reduced)
             continue
         rows = compress_rows(Phi, Y, centred=centred) if rows is None else rows
-        yield from _folds_of_group(group, weight, rows, output_weights, centred)
+        yield from _folds_of_group(group, weight, rows, output_weights, centred, product_dtype)
 
 
 def _folds_of_group(
@@ -180,6 +183,7 @@ def _folds_of_group(
     rows: CompressedRows,
     output_weights: Array,
     centred: bool,
+    product_dtype: str,
     reached: ReachedOutputs | None = None,
     norms: bool = True,
 ) -> Iterator[Fold]:
@@ -187,7 +191,8 @@ def _folds_of_group(
     form = np.diag(output_weights) if R is None else R.T @ (output_weights[:, None] * R)
 
     def moments(index: NDArray[np.intp]) -> Moments:
-        return Moments.from_arrays(rows.Phi[index], rows.Y[index], None if weight is None else weight[index])
+        own = None if weight is None else weight[index]
+        return Moments.from_arrays(rows.Phi[index], rows.Y[index], own, product_dtype=product_dtype)
 
     tests = [moments(test) for _, test in group]
     trains = leave_one_out_sums(tests) if len(group) > 1 else [moments(train) for train, _ in group]
@@ -211,7 +216,7 @@ def folds_of_parts(parts: Sequence[Moments], output_weights: Array, *, centred: 
         yield Fold.from_moments(train, test, form, centred=centred)
 
 
-def _partitions(splits: Sequence[Split], n: int) -> Iterator[Sequence[Split]]:
+def partitions(splits: Sequence[Split], n: int) -> Iterator[Sequence[Split]]:
     """Consecutive splits whose held-out rows are all rows once, and other splits one by one."""
     start = 0
     while start < len(splits):

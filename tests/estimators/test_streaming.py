@@ -16,7 +16,7 @@ from sklearn.linear_model import Ridge
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import OneHotEncoder, StandardScaler
 
-from entangled_kernels import EntangledKernelRidge
+from entangled_kernels import EntangledKernelRidge, EntangledKernelRidgeCV
 from entangled_kernels.estimators import streaming
 
 
@@ -363,3 +363,14 @@ def test_features_in_blocks(make_rows):
     assert max(seen) == 4096
     with pytest.raises(ValueError, match="max_memory must be a positive number, got 0"):
         EntangledKernelRidge(max_memory=0).fit(X, Y)
+
+
+@pytest.mark.parametrize("Estimator", [EntangledKernelRidge, EntangledKernelRidgeCV])
+def test_products_in_float32(make_rows, Estimator):
+    X, Y = make_rows(2000, 5, 2)
+    for method in ("fit", "partial_fit"):
+        models = [Estimator(None, product_dtype=dtype, random_state=0) for dtype in ("float64", "float32")]
+        double, single = (getattr(model, method)(X, Y).coef_ for model in models)
+        assert 0.0 < np.abs(single - double).max() / np.abs(double).max() < 1e-4
+    with pytest.raises(ValueError, match="product_dtype"):
+        Estimator(product_dtype="float16").fit(X, Y)

@@ -7,8 +7,8 @@ from hypothesis import strategies as st
 from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
 from sklearn.frozen import FrozenEstimator
-from sklearn.kernel_approximation import Nystroem
-from sklearn.model_selection import PredefinedSplit, ShuffleSplit
+from sklearn.kernel_approximation import Nystroem, RBFSampler
+from sklearn.model_selection import PredefinedSplit, RepeatedKFold, ShuffleSplit
 from sklearn.preprocessing import StandardScaler
 
 from entangled_kernels import EntangledKernelRidgeCV
@@ -145,3 +145,39 @@ def test_names_and_containers(make_rows):
     assert list(model.best_estimator_.feature_names_in_) == list("abc")
     with pytest.raises(ValueError, match="feature names"):
         model.partial_fit(inputs[list("acb")], targets)
+
+
+@pytest.mark.filterwarnings("ignore:the (smallest|largest) of the alphas:UserWarning")
+@pytest.mark.parametrize("repeats", [1, 2])
+def test_search_in_blocks(make_rows, repeats):
+    """In memory too, features that take more than max_memory are made in blocks; nothing else changes."""
+    X, Y = make_rows(9000, 3, 2)
+    weight = np.linspace(0.0, 2.0, 9000)
+    seen = []
+
+    class Watched(RBFSampler):
+        def transform(self, X):
+            seen.append(len(X))
+            return super().transform(X)
+
+    features = Watched(n_components=30, random_state=0)
+    folds = RepeatedKFold(n_splits=3, n_repeats=repeats, random_state=0)
+    model = EntangledKernelRidgeCV(features, cv=folds, random_state=0, **GRID)
+    whole = clone(model).fit(X, Y, weight)
+    assert max(seen) == 9000
+    seen.clear()
+    blocked = clone(model).set_params(max_memory=1e6).fit(X, Y, weight)
+    assert max(seen) == 4096
+    assert blocked.n_splits_ == 3 * repeats
+    assert_same_choice(blocked, whole)
+    np.testing.assert_allclose(blocked.average_weights_, whole.average_weights_)
+
+
+def test_search_in_blocks_needs_rows_in_every_fold(make_rows):
+    X, Y = make_rows(5000, 3, 2)
+    weight = np.ones(5000)
+    weight[:2500] = 0.0
+    features = RBFSampler(n_components=30, random_state=0)
+    model = EntangledKernelRidgeCV(features, cv=PredefinedSplit(np.arange(5000) // 2500), max_memory=1e5)
+    with pytest.raises(ValueError, match="every fold needs rows of positive sample_weight"):
+        model.fit(X, Y, weight)

@@ -34,7 +34,7 @@ from .parameters import (
     check_weights,
     resolve_rank,
 )
-from .streaming import Solved, Stream
+from .streaming import PRODUCT_DTYPES, Solved, Stream
 from .targets import TargetsMixin
 
 __all__ = ["EntangledKernelRidge"]
@@ -109,6 +109,9 @@ class EntangledKernelRidge(
         Print the alignment as the iterative solvers go.
     max_memory : float, default=2**30
         Bytes that features may take while a feature map is applied: more rows than fit are mapped in blocks.
+    product_dtype : {"float64", "float32"}, default="float64"
+        Of the products of blocks of rows, which are added in float64. ``"float32"`` nearly halves the time of
+        a pass over rows with many features or targets, and leaves about six digits of the moments.
 
     Attributes
     ----------
@@ -212,6 +215,7 @@ class EntangledKernelRidge(
         random_state: Any = None,
         verbose: bool = False,
         max_memory: float = 2**30,
+        product_dtype: str = "float64",
     ) -> None:
         self.feature_map = feature_map
         self.solver = solver
@@ -228,6 +232,7 @@ class EntangledKernelRidge(
         self.random_state = random_state
         self.verbose = verbose
         self.max_memory = max_memory
+        self.product_dtype = product_dtype
 
     # What comes of the moments: found when first asked for, if rows came in by `partial_fit`.
     coef_, intercept_, rkhs_norm_ = Solved(), Solved(), Solved()
@@ -270,7 +275,7 @@ class EntangledKernelRidge(
         if len(Y) < 2:
             raise ValueError("at least 2 rows of positive sample_weight are needed, got 1")
         rows = compress_for_fit(Phi, Y, weight, centred=self.fit_intercept)
-        moments = Moments.from_arrays(rows.Phi, rows.Y, weight)
+        moments = Moments.from_arrays(rows.Phi, rows.Y, weight, product_dtype=self.product_dtype)
         mix = float(self.alignment_mix)
         problem = reduce_moments(moments, centred=self.fit_intercept, mix=mix, rows=rows)
         self._fit_problem(problem.restored(rows, moments))
@@ -515,6 +520,7 @@ class EntangledKernelRidge(
         check_rank(self.rank)
         check_flag("fit_intercept", self.fit_intercept)
         check_positive("max_memory", self.max_memory)
+        check_choice("product_dtype", self.product_dtype, PRODUCT_DTYPES)
         self._check_feature_map()
 
     def _warn_of_size(self, full_rank: int, rank: int | None) -> None:

@@ -17,13 +17,13 @@ from sklearn.exceptions import NotFittedError
 from sklearn.model_selection import KFold, PredefinedSplit, RepeatedKFold, check_cv
 from sklearn.pipeline import FeatureUnion
 from sklearn.preprocessing import StandardScaler
-from sklearn.utils import _safe_indexing, check_random_state, get_tags, indexable
+from sklearn.utils import _safe_indexing, check_consistent_length, check_random_state, get_tags, indexable
 from sklearn.utils.validation import check_is_fitted
 
 from ..moments import Moments
 from ..row_folds import row_folds
 from ..search import Search, Task, average_weights, candidate_errors, member_parameters
-from ..selection import CHECKPOINTS, Member, Split, folds_of_parts, make_folds
+from ..selection import CHECKPOINTS, Member, Split, folds_of_parts, make_folds, partitions
 from ..solvers import SOLVERS, SolverOptions
 from .dask_tables import fit_dask, is_dask
 from .entangled_kernel_ridge import PREDICTIONS, EntangledKernelRidge
@@ -39,7 +39,7 @@ from .parameters import (
     check_rank,
     resolve_rank,
 )
-from .streaming import Solved, Stream
+from .streaming import PRODUCT_DTYPES, Solved, Stream
 from .targets import TargetsMixin
 
 __all__ = ["EntangledKernelRidgeCV"]
@@ -105,8 +105,9 @@ class EntangledKernelRidgeCV(
         Folds worked on at the same time. Results do not depend on it.
     random_state : int, RandomState or None, default=None
         For shuffling and random starts.
-    max_memory : float, default=2**30
-        As in `EntangledKernelRidge`.
+    max_memory, product_dtype : as in `EntangledKernelRidge`
+        Features that are fitted on all rows are made in blocks where splits hold out every row once, as K
+        folds do; with other splits, and where they are fitted in every fold, they are in memory.
 
     Attributes
     ----------
@@ -173,6 +174,7 @@ class EntangledKernelRidgeCV(
         n_jobs: int | None = None,
         random_state: Any = None,
         max_memory: float = 2**30,
+        product_dtype: str = "float64",
     ) -> None:
         self.feature_map = feature_map
         self.alphas = alphas
@@ -195,6 +197,7 @@ class EntangledKernelRidgeCV(
         self.n_jobs = n_jobs
         self.random_state = random_state
         self.max_memory = max_memory
+        self.product_dtype = product_dtype
 
     # What comes of the moments: found when first asked for, if rows came in by `partial_fit`.
     best_estimator_, best_params_, best_score_, cv_results_ = Solved(), Solved(), Solved(), Solved()
@@ -247,7 +250,7 @@ class EntangledKernelRidgeCV(
             )
         total, members = sum(parts[1:], parts[0]), self._members()
         self.n_splits_ = len(parts)
-        search = self._search_parts(total, parts, members)
+        search = self._search_parts([parts], members, getattr(self.feature_map_, "noise_", None))
 
         def fit_best(best: EntangledKernelRidge, place: int) -> EntangledKernelRidge:
             best.set_params(feature_map=self._given_map())
@@ -263,20 +266,25 @@ class EntangledKernelRidgeCV(
         if self.refit:
             self.n_iter_ = self.best_estimator_.n_iter_
 
-    def _search_parts(self, total: Moments, parts: list[Moments], members: list[Member]) -> Search:
-        """Held-out errors of all candidates, from the moments of folds."""
+    def _search_parts(
+        self, rounds: list[list[Moments]], members: list[Member], noise: float | None
+    ) -> Search:
+        """Held-out errors of all candidates, from the moments of folds, in one round of them or several."""
+        total = sum(rounds[0][1:], rounds[0][0])
         for rank in self.ranks:
             resolve_rank(rank, total.n_features, total.n_outputs, total.n_features * total.n_outputs)
         spread = float(np.trace(total.C)) / total.weight
         scale = spread if self.fit_intercept else spread + float(total.mean_phi @ total.mean_phi)
-        alphas = self._alphas(scale, getattr(self.feature_map_, "noise_", None))
+        alphas = self._alphas(scale, noise)
         output_weights = self._output_weights(np.diag(total.V) / total.weight, total.mean_y)
         task = (members, alphas, self._options(), bool(self.alpha_per_target))
-        folds = folds_of_parts(parts, output_weights, centred=self.fit_intercept)
+        folds = itertools.chain.from_iterable(
+            folds_of_parts(parts, output_weights, centred=self.fit_intercept) for parts in rounds
+        )
         errors = Parallel(n_jobs=self.n_jobs)(delayed(candidate_errors)(fold, *task) for fold in folds)
         means, targets = zip(*errors, strict=True)
         target_errors = np.stack(targets) if self.alpha_per_target else None
-        return Search(members, alphas, np.stack(means), target_errors, output_weights, 1.0)
+        return Search(members, alphas, np.stack(means), target_errors, output_weights, float(len(rounds)))
 
     def _conclude(
         self,
@@ -413,6 +421,7 @@ class EntangledKernelRidgeCV(
         check_choice("fit_features", self.fit_features, FIT_FEATURES)
         check_integer("max_iter", self.max_iter, low=1)
         check_positive("max_memory", self.max_memory)
+        check_choice("product_dtype", self.product_dtype, PRODUCT_DTYPES)
         check_flag("alpha_per_target", self.alpha_per_target)
         check_flag("refit", self.refit)
         for value in _grid("alignment_mixes", self.alignment_mixes):
@@ -465,6 +474,7 @@ class EntangledKernelRidgeCV(
             fit_intercept=self.fit_intercept,
             random_state=self.random_state,
             max_memory=self.max_memory,
+            product_dtype=self.product_dtype,
         )
         return TargetsMixin.set_output(estimator, predict=self._container())
 
@@ -484,19 +494,30 @@ class EntangledKernelRidgeCV(
         """Held-out errors of all candidates with one feature map, and the splits, made if there are none."""
         estimator = self._estimator(feature_map)
         estimator._check_parameters()
-        Phi, Y, weight = estimator._take_rows(X, y, sample_weight)
+        targets = estimator._take_targets(y)
+        check_consistent_length(X, targets)
+        splits = splits or self._splits(X, targets, groups)
+        estimator._fit_map(X, targets, sample_weight)
+        noise = getattr(estimator.feature_map_, "noise_", None)
+        in_folds = feature_map is not None and self._fitted_in_folds(feature_map, len(targets))
+        rounds = list(partitions(splits, len(targets)))
+        if not in_folds and estimator._exceeds_memory(X, targets) and min(map(len, rounds)) > 1:
+            tests = [[test for _, test in group] for group in rounds]
+            parts = [estimator._moments_of_parts(X, targets, sample_weight, own) for own in tests]
+            return self._search_parts(parts, members, noise), splits
+        Phi, Y, weight = estimator._features_and_targets(X, targets, sample_weight)
         for rank in self.ranks:
             resolve_rank(rank, Phi.shape[1], Y.shape[1], Phi.shape[1] * Y.shape[1])
-        splits = splits or self._splits(X, Y, groups)
-        noise = getattr(estimator.feature_map_, "noise_", None)
         alphas = self._alphas(self._mean_square(Phi, weight), noise)
         output_weights = self._output_weights(*_variance_and_mean(Y, weight))
         task = (members, alphas, self._options(), bool(self.alpha_per_target))
         parallel = Parallel(n_jobs=self.n_jobs)
-        if feature_map is None or not self._fitted_in_folds(feature_map, len(Y)):
-            iterative = self.solver != "closed-form"
+        if not in_folds:
             folds = make_folds(
-                Phi, Y, weight, splits, output_weights, centred=self.fit_intercept, norms=iterative
+                *(Phi, Y, weight, splits, output_weights),
+                centred=self.fit_intercept,
+                norms=self.solver != "closed-form",
+                product_dtype=self.product_dtype,
             )
             errors = parallel(delayed(candidate_errors)(fold, *task) for fold in folds)
         else:
@@ -505,12 +526,12 @@ class EntangledKernelRidgeCV(
                 estimator.set_params(feature_map=estimator.feature_map_.warm_start())
             own = delayed(_errors_with_own_features)
             errors = parallel(own(estimator, X, Y, weight, split, output_weights, task) for split in splits)
-        means, targets = zip(*errors, strict=True)
+        means, by_target = zip(*errors, strict=True)
         search = Search(
             members=members,
             alphas=alphas,
             errors=np.stack(means),
-            target_errors=np.stack(targets) if self.alpha_per_target else None,
+            target_errors=np.stack(by_target) if self.alpha_per_target else None,
             output_weights=output_weights,
             n_repeats=max(1.0, sum(len(test) for _, test in splits) / len(Y)),
         )

@@ -18,10 +18,11 @@ from sklearn.utils.validation import _num_samples, check_is_fitted, validate_dat
 from ..moments import Moments
 from .parameters import check_range, check_weights
 
-__all__ = ["FEATURE_SAMPLE", "Solved", "StreamingMixin"]
+__all__ = ["FEATURE_SAMPLE", "PRODUCT_DTYPES", "Solved", "StreamingMixin"]
 
 Array = NDArray[np.float64]
 
+PRODUCT_DTYPES = ("float64", "float32")
 # A feature map that comes unfitted is fitted on this many rows, the first ones of the stream.
 FEATURE_SAMPLE = 10_000
 # So many of the first rows are kept as features in a checkpoint, to know the feature map again.
@@ -90,6 +91,7 @@ class StreamingMixin:
     """
 
     max_memory: float
+    product_dtype: str
     feature_map_ = Solved(kept=True)
 
     def partial_fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
@@ -271,16 +273,34 @@ class StreamingMixin:
             block = slice(start, stop)
             weight = None if rows.weight is None else rows.weight[block]
             if rows.part is None:
-                found.add(0, Moments.from_arrays(Phi, rows.Y[block], weight))
+                found.add(0, self._moments(Phi, rows.Y[block], weight))
                 continue
             for part in np.unique(rows.part[block]):
                 own = rows.part[block] == part
                 part_weight = None if weight is None else weight[own]
-                found.add(int(part), Moments.from_arrays(Phi[own], rows.Y[block][own], part_weight))
+                found.add(int(part), self._moments(Phi[own], rows.Y[block][own], part_weight))
         self._stream.probe = found.probe if self._stream.probe is None else self._stream.probe
         for number, moments in enumerate(found.parts):
             if moments is not None:
                 self._stream.add(number, moments)
+
+    def _moments(self, Phi: Any, Y: Array, weight: Array | None) -> Moments:
+        return Moments.from_arrays(Phi, Y, weight, product_dtype=self.product_dtype)
+
+    def _moments_of_parts(
+        self, X: Any, targets: Array, sample_weight: Any, parts: list[NDArray[np.intp]]
+    ) -> list[Moments]:
+        """Moments of parts of the rows, which are mapped in blocks that fit ``max_memory``."""
+        rows = self._check_rows(X, targets, sample_weight)
+        part = np.empty(len(rows.Y), dtype=np.intp)
+        for number, index in enumerate(parts):
+            part[index] = number
+        self._stream = Stream(rows.Y.shape[1], [None] * len(parts))
+        self._add_rows(rows._replace(part=part))
+        found = [moments for moments in self._stream.parts if moments is not None]
+        if len(found) < len(parts):
+            raise ValueError("every fold needs rows of positive sample_weight in both of its parts")
+        return found
 
     def _feature_blocks(self, X: Any, n: int) -> Iterator[tuple[int, int, Any]]:
         """First row, end and features of blocks of rows that take no more than ``max_memory``."""
