@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -19,18 +20,22 @@ __all__ = ["Search", "Task", "average_weights", "candidate_errors", "member_para
 
 Array = NDArray[np.float64]
 
-# Members, alphas, options of the solvers, and whether every target is to have its own alpha.
+# Members, alphas, options of the solvers, and whether errors of every target are asked for.
 Task = tuple[list[Member], Array, SolverOptions, bool]
+
+# How much the error of all targets counts beside a target's own where it votes for candidates.
+SHARED = 2.0
 
 MEMBER_PARAMETERS = ("solver", "alignment_mix", "shrinkage", "target_alpha", "rank", "prediction")
 
 
 def candidate_errors(
     fold: Fold, members: list[Member], alphas: Array, options: SolverOptions, per_target: bool
-) -> tuple[Array, Array | None]:
-    """Errors of all candidates (members, alphas) on one split, and those of every target when asked for."""
-    errors = fold_errors(fold, members, alphas, options)
-    return errors, fold_target_errors(fold, members, alphas, options) if per_target else None
+) -> Array:
+    """Errors of all candidates on one split: (members, alphas, p), or weighted means over targets with 1."""
+    if per_target:
+        return fold_target_errors(fold, members, alphas, options)
+    return fold_errors(fold, members, alphas, options)[..., None]
 
 
 @dataclass(frozen=True, eq=False)
@@ -42,22 +47,32 @@ class Search:
     members : list of Member
     alphas : ndarray
         A candidate is a member and an alpha.
-    errors : ndarray of shape (splits, members, alphas)
-        Weighted means over targets.
-    target_errors : ndarray of shape (splits, members, alphas, p) or None
-        Those of each target, where every target has an alpha of its own.
+    target_errors : ndarray of shape (splits, members, alphas, p or 1)
+        Of every target, or weighted means over targets.
     output_weights : ndarray of shape (p,)
-        Weights of the targets in ``errors``.
+        Weights of the targets in the mean.
     n_repeats : float
         How often a row was held out.
+    alpha_per_target : bool
+        Whether targets choose apart.
     """
 
     members: list[Member]
     alphas: Array
-    errors: Array
-    target_errors: Array | None
+    target_errors: Array
     output_weights: Array
     n_repeats: float
+    alpha_per_target: bool = False
+
+    @property
+    def by_target(self) -> bool:
+        """Whether the errors of every target are there."""
+        return self.alpha_per_target or self.target_errors.shape[3] > 1
+
+    @cached_property
+    def errors(self) -> Array:
+        """Weighted means over targets, (splits, members, alphas)."""
+        return self.target_errors @ self.output_weights if self.by_target else self.target_errors[..., 0]
 
     def choose(self, rule: str) -> tuple[int, float | Array, float]:
         """Place of the member to keep, its alpha or alphas, and its error.
@@ -66,7 +81,7 @@ class Search:
         standard error, the one with the largest shrinkage, then the largest alpha.
         """
         order = self.preference()
-        if self.target_errors is None:
+        if not self.alpha_per_target:
             errors = self.errors.reshape(len(self.errors), -1)
             place = order[_choose(errors[:, order], rule)]
             row, column = np.unravel_index(place, self.errors.shape[1:])
@@ -85,11 +100,11 @@ class Search:
     def average(self, problem: Problem, weights: Array, options: SolverOptions) -> Array:
         """Weighted sum of the coefficients of all candidates, (p, m) of the original features.
 
-        ``weights`` is (members, alphas, 1), or (members, alphas, p) where targets have their own alphas.
+        ``weights`` is (members, alphas, 1), or (members, alphas, p) where targets have weights of their own.
         """
         used = [member for member, own in zip(self.members, weights, strict=True) if own.any()]
         paths = member_paths(problem, used, self.alphas, options)
-        if self.target_errors is None:
+        if weights.shape[2] == 1:
             total = np.zeros_like(problem.targets)
             for member, path in paths:
                 total += np.tensordot(weights[self.members.index(member), :, 0], path, axes=1)
@@ -112,8 +127,14 @@ class Search:
             yield entry | {"mean_test_score": errors.mean(), "std_test_score": errors.std()}
 
     def tables(self) -> Array:
-        """Errors (splits, members, alphas, 1 or p) by which candidates are weighed."""
-        return self.errors[..., None] if self.target_errors is None else self.target_errors
+        """Errors (splits, members, alphas, 1 or p) by which candidates are weighed.
+
+        Where targets do not choose apart, each one weighs its own error and `SHARED` times that of all.
+        """
+        if self.alpha_per_target or not self.by_target:
+            return self.target_errors
+        own = self.target_errors * (self.output_weights * np.count_nonzero(self.output_weights))
+        return own + SHARED * self.errors[..., None]
 
     def preference(self) -> NDArray[np.intp]:
         """Places of all candidates, the largest shrinkage and then the largest alpha first."""

@@ -296,17 +296,24 @@ def _rank(rank: int | float | None, problem: Problem) -> int | None:
 
 def fold_errors(fold: Fold, members: Sequence[Member], alphas: Array, options: SolverOptions) -> Array:
     """Mean held-out error of every member and alpha, (members, alphas)."""
-    index = {member: row for row, member in enumerate(members)}
     errors = np.empty((len(members), len(alphas)))
-    for member, path in member_paths(fold.problem, members, alphas, options):
-        errors[index[member]] = fold.error(path) / fold.weight
+    for row, path in _member_rows(fold, members, alphas, options):
+        errors[row] = fold.error(path) / fold.weight
     return errors
 
 
 def fold_target_errors(fold: Fold, members: Sequence[Member], alphas: Array, options: SolverOptions) -> Array:
     """Mean held-out squared error of every member, alpha and target, (members, alphas, p)."""
-    index = {member: row for row, member in enumerate(members)}
     errors = np.empty((len(members), len(alphas), fold.problem.n_outputs))
-    for member, path in member_paths(fold.problem, members, alphas, options):
-        errors[index[member]] = fold.target_errors(path) / fold.weight
+    for row, path in _member_rows(fold, members, alphas, options):
+        errors[row] = fold.target_errors(path) / fold.weight
     return errors
+
+
+def _member_rows(
+    fold: Fold, members: Sequence[Member], alphas: Array, options: SolverOptions
+) -> Iterator[tuple[int, Array]]:
+    """Place of every member, and its coefficients."""
+    index = {member: row for row, member in enumerate(members)}
+    for member, path in member_paths(fold.problem, members, alphas, options):
+        yield index[member], path

@@ -93,15 +93,27 @@ def test_average_is_the_weighted_mean_of_members(rows):
     X, Y = rows
     model = EntangledKernelRidgeCV(None, **SMALL_GRID, selection="average", random_state=0).fit(X, Y)
     weights = model.average_weights_
-    assert weights.sum() == pytest.approx(1.0)
+    assert weights.shape == (len(model.cv_results_["mean_test_score"]), Y.shape[1])
+    assert weights.sum(axis=0) == pytest.approx(1.0)
     total = np.zeros_like(Y)
     table = model.cv_results_
     names = ("alignment_mix", "shrinkage", "target_alpha", "rank", "prediction", "alpha")
-    for i in np.flatnonzero(weights > 0):
+    for i in np.flatnonzero(weights.any(axis=1)):
         settings = {name: table[f"param_{name}"][i] for name in names}
         total += weights[i] * EntangledKernelRidge(**settings).fit(X, Y).predict(X)
     np.testing.assert_allclose(model.predict(X), total, atol=1e-9)
-    assert weights[np.argmin(table["mean_test_score"])] > 0
+    assert weights[np.argmin(table["mean_test_score"])].any()
+
+
+def test_targets_weigh_candidates_by_their_own_errors_too(rng):
+    """A target that is all noise and one without noise are not averaged alike; many targets are."""
+    X = rng.normal(size=(60, 4))
+    Y = np.column_stack([X @ rng.normal(size=4), rng.normal(size=60)])
+    model = EntangledKernelRidgeCV(None, random_state=0).fit(X, Y)
+    alphas = model.average_weights_.T @ np.log(model.cv_results_["param_alpha"])
+    assert alphas[1] > alphas[0] + 0.2
+    many = rng.normal(size=(60, 61)) + X[:, :1]
+    assert EntangledKernelRidgeCV(None, random_state=0).fit(X, many).average_weights_.ndim == 1
 
 
 @pytest.mark.parametrize("alpha_per_target", [False, True])
@@ -112,7 +124,7 @@ def test_average_over_feature_maps_is_the_weighted_mean_of_members(rng, alpha_pe
     maps = [None, StandardScaler(), Nystroem(gamma=0.2, n_components=12, random_state=0)]
     settings = {"alpha_per_target": alpha_per_target, "fit_intercept": fit_intercept}
     model = EntangledKernelRidgeCV(maps, **SMALL_GRID, **settings, random_state=0).fit(X, Y)
-    weights, table = model.average_weights_.reshape(-1, 2 if alpha_per_target else 1), model.cv_results_
+    weights, table = model.average_weights_, model.cv_results_
     assert len(weights) == len(table["mean_test_score"])
     used = np.flatnonzero(weights.any(axis=1))
     assert len(set(table["param_feature_map"][used])) >= 2

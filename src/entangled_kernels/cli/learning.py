@@ -84,4 +84,5 @@ def effective_candidates(model: EntangledKernelRidgeCV) -> float | None:
     """How many candidates share in an average, counting those of small weight for less; None without one."""
     if model.selection != "average":
         return None
-    return float(1.0 / np.sum(model.average_weights_**2))
+    # Where targets weigh candidates apart, over all of them.
+    return float(1.0 / np.mean(np.sum(model.average_weights_**2, axis=0)))

@@ -57,6 +57,8 @@ RELATIVE_ALPHAS = np.logspace(-8, 3, 34)
 # With this many rows or fewer, folds are repeated until there are so many, and feature maps fitted in each.
 SMALL, FOLDS_WHEN_SMALL = 500, 20
 _ROWS_AT_ONCE = 256
+# More targets than this, or than rows, weigh candidates together.
+MOST_VOTERS = 64
 
 
 class EntangledKernelRidgeCV(
@@ -88,9 +90,11 @@ class EntangledKernelRidgeCV(
         Mean over outputs of the squared error, divided by the variance of the output or not. Lower is better.
     selection : {"average", "best", "one_se"}, default="average"
         ``"average"``: the mean of candidates, each weighted by how often it is the best when the splits get
-        random weights (`entangled_kernels.choice.bootstrap_weights`). An average of coefficients is a
-        coefficient matrix, so predicting costs what the features cost. ``"best"``: the candidate with the
-        least error. ``"one_se"``: the one with the largest shrinkage and alpha within a standard error.
+        random weights (`entangled_kernels.choice.bootstrap_weights`); for a target, best by its own error
+        and twice that of all, where there are no more than 64 targets and no more than rows. An average of
+        coefficients is a coefficient matrix, so predicting costs what the features cost. ``"best"``: the
+        candidate with the least error. ``"one_se"``: the one with the largest shrinkage and alpha within a
+        standard error.
     alpha_per_target : bool, default=False
         Choose an alpha for every target, among kernels that treat targets alike: kernel ridge and the
         partial-trace predictions. Keeps splits x members x alphas x targets numbers.
@@ -122,9 +126,9 @@ class EntangledKernelRidgeCV(
         ``split{i}_test_score``; ready for `pandas.DataFrame`.
     coef_, intercept_ : ndarray of shape (p, m) and (p,)
         Those of the best estimator, or averages.
-    average_weights_ : ndarray of shape (number of candidates,)
-        With ``selection="average"``, in the order of ``cv_results_``; with ``alpha_per_target`` there is one
-        more axis, of targets.
+    average_weights_ : ndarray of shape (number of candidates, p) or (number of candidates,)
+        With ``selection="average"``, in the order of ``cv_results_``; the same for all targets where they
+        weigh candidates together.
     n_splits_ : int
     feature_map_ : transformer or None
         Of ``coef_``; a `FeatureUnion` where candidates with several maps are averaged.
@@ -277,14 +281,15 @@ class EntangledKernelRidgeCV(
         scale = spread if self.fit_intercept else spread + float(total.mean_phi @ total.mean_phi)
         alphas = self._alphas(scale, noise)
         output_weights = self._output_weights(np.diag(total.V) / total.weight, total.mean_y)
-        task = (members, alphas, self._options(), bool(self.alpha_per_target))
+        per_target = self._by_target(total.n_samples, total.n_outputs)
+        task = (members, alphas, self._options(), per_target)
         folds = itertools.chain.from_iterable(
             folds_of_parts(parts, output_weights, centred=self.fit_intercept) for parts in rounds
         )
         errors = Parallel(n_jobs=self.n_jobs)(delayed(candidate_errors)(fold, *task) for fold in folds)
-        means, targets = zip(*errors, strict=True)
-        target_errors = np.stack(targets) if self.alpha_per_target else None
-        return Search(members, alphas, np.stack(means), target_errors, output_weights, float(len(rounds)))
+        return Search(
+            members, alphas, np.stack(errors), output_weights, float(len(rounds)), bool(self.alpha_per_target)
+        )
 
     def _conclude(
         self,
@@ -310,7 +315,7 @@ class EntangledKernelRidgeCV(
         if self.selection == "average":
             weights = average_weights(searches)
             flat = np.concatenate([own.reshape(-1, own.shape[2]) for own in weights])
-            self.average_weights_ = flat if self.alpha_per_target else flat[:, 0]
+            self.average_weights_ = flat if searches[0].by_target else flat[:, 0]
             fitted = {best_map: self.best_estimator_}
             for place, own in enumerate(weights):
                 if place != best_map and own.any():
@@ -495,22 +500,23 @@ class EntangledKernelRidgeCV(
         estimator = self._estimator(feature_map)
         estimator._check_parameters()
         targets = estimator._take_targets(y)
-        check_consistent_length(X, targets)
-        splits = splits or self._splits(X, targets, groups)
         estimator._fit_map(X, targets, sample_weight)
         noise = getattr(estimator.feature_map_, "noise_", None)
         in_folds = feature_map is not None and self._fitted_in_folds(feature_map, len(targets))
-        rounds = list(partitions(splits, len(targets)))
-        if not in_folds and estimator._exceeds_memory(X, targets) and min(map(len, rounds)) > 1:
-            tests = [[test for _, test in group] for group in rounds]
-            parts = [estimator._moments_of_parts(X, targets, sample_weight, own) for own in tests]
-            return self._search_parts(parts, members, noise), splits
+        if not in_folds and estimator._exceeds_memory(X, targets):
+            check_consistent_length(X, targets)
+            splits = splits or self._splits(X, targets, groups)
+            rounds = [[test for _, test in group] for group in partitions(splits, len(targets))]
+            if min(map(len, rounds)) > 1:
+                parts = [estimator._moments_of_parts(X, targets, sample_weight, tests) for tests in rounds]
+                return self._search_parts(parts, members, noise), splits
         Phi, Y, weight = estimator._features_and_targets(X, targets, sample_weight)
         for rank in self.ranks:
             resolve_rank(rank, Phi.shape[1], Y.shape[1], Phi.shape[1] * Y.shape[1])
+        splits = splits or self._splits(X, Y, groups)
         alphas = self._alphas(self._mean_square(Phi, weight), noise)
         output_weights = self._output_weights(*_variance_and_mean(Y, weight))
-        task = (members, alphas, self._options(), bool(self.alpha_per_target))
+        task = (members, alphas, self._options(), self._by_target(*Y.shape))
         parallel = Parallel(n_jobs=self.n_jobs)
         if not in_folds:
             folds = make_folds(
@@ -526,16 +532,20 @@ class EntangledKernelRidgeCV(
                 estimator.set_params(feature_map=estimator.feature_map_.warm_start())
             own = delayed(_errors_with_own_features)
             errors = parallel(own(estimator, X, Y, weight, split, output_weights, task) for split in splits)
-        means, by_target = zip(*errors, strict=True)
         search = Search(
             members=members,
             alphas=alphas,
-            errors=np.stack(means),
-            target_errors=np.stack(by_target) if self.alpha_per_target else None,
+            target_errors=np.stack(errors),
             output_weights=output_weights,
             n_repeats=max(1.0, sum(len(test) for _, test in splits) / len(Y)),
+            alpha_per_target=bool(self.alpha_per_target),
         )
         return search, splits
+
+    def _by_target(self, n_rows: int, n_outputs: int) -> bool:
+        """Whether errors of every target are wanted."""
+        votes = self.selection == "average" and 1 < n_outputs <= min(n_rows, MOST_VOTERS)
+        return bool(self.alpha_per_target) or votes
 
     def _fitted_in_folds(self, feature_map: Any, n_rows: int) -> bool:
         if self.fit_features != "auto":
@@ -636,7 +646,7 @@ def _errors_with_own_features(
     split: Split,
     output_weights: Array,
     task: Task,
-) -> tuple[Array, Array | None]:
+) -> Array:
     """Errors on one split, with the feature map fitted on its training rows."""
     train, test = split
     own = clone(estimator)
