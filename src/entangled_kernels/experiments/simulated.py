@@ -79,7 +79,7 @@ SIMULATED = Experiment(
     name="simulated",
     title="Simulated: a bilinear model",
     about=(
-        "Targets that solve T C A + C K = Y (`make_bilinear`, ten inputs, noise of half the signal's "
+        "Targets that solve T C A + C K = Y (make_bilinear, ten inputs, noise of half the signal's "
         "deviation), so that the true kernel is a sum of two separable ones. Fresh draws over the number of "
         "outputs at n = 20, over training rows at p = 100, and over Kraus rank at n = 20, p = 100; 200 test "
         "rows each."

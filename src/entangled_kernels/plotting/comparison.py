@@ -10,10 +10,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .classes import shortened
-from .display import Display, house_style, legend_entry, whole_figure
-from .panels import make_panels, panel_title, place_legend
-from .series import METRICS, SETTINGS, Series, mean_interval, series_of
-from .style import GREY, Look, looks
+from .display import legend_entry
+from .panels import PanelsDisplay
+from .series import Series, mean_interval, series_of
+from .style import GREY, Look
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -36,7 +36,7 @@ REFERENCES = {"nmse": (1.0, "predicting the mean"), "ni": (0.0, "no better than 
 DOTS: dict[str, Any] = {"color": GREY, "linewidth": 0.9, "linestyle": (0, (2, 2)), "zorder": 1}
 
 
-class ComparisonDisplay(Display):
+class ComparisonDisplay(PanelsDisplay):
     """Mean of a metric for every method and setting with a confidence interval; open markers are the paper's.
 
     Parameters
@@ -73,9 +73,6 @@ class ComparisonDisplay(Display):
     >>> display.ax_.get_title()
     'A toy'
     """
-
-    axes_: NDArray[np.object_]
-    ax_: Axes
 
     def __init__(
         self,
@@ -125,25 +122,7 @@ class ComparisonDisplay(Display):
         title = results.title if title is None else title
         return cls(panels, x=x, metric=metric, facet=facet, title=title, level=level).plot(ax)
 
-    def plot(self, ax: Axes | Sequence[Axes] | None = None) -> Self:
-        """Draw in axes, one for each panel; those of a new figure by default."""
-        names = list(dict.fromkeys(series.name for curves in self.panels.values() for series in curves))
-        chosen = looks(names)
-        with house_style():
-            axes = make_panels(len(self.panels), ax)
-            for panel, (value, curves) in zip(axes, self.panels.items(), strict=True):
-                self._draw_panel(panel, curves, chosen)
-                panel.set_title(panel_title(self.facet, value, self.title))
-            axes[0].set_ylabel(METRICS.get(self.metric, self.metric))
-            if ax is None and self.facet is not None and self.title:
-                axes[0].figure.suptitle(self.title, fontsize=11, fontweight="bold")
-            self._set_scale(axes)
-            handles = self._legend(chosen) + self._draw_reference(axes)
-            place_legend(axes, handles, own=ax is None)
-        self.axes_, self.ax_, self.figure_ = axes, axes[0], whole_figure(axes[0])
-        return self
-
-    def _draw_panel(self, ax: Axes, curves: list[Series], chosen: dict[str, Look]) -> None:
+    def _draw_panel(self, ax: Axes, value: Any, curves: list[Series], chosen: dict[str, Look]) -> None:
         settings = _settings(curves)
         numeric = all(isinstance(setting, int | float) for setting in settings)
         in_a_row = len(settings) <= SIDE_BY_SIDE or not numeric
@@ -156,15 +135,17 @@ class ComparisonDisplay(Display):
         if in_a_row:
             ax.set_xticks(range(len(settings)), [shortened(str(setting), 14) for setting in settings])
             ax.set_xlim(-0.5, len(settings) - 0.5)
-        ax.set_xlabel(SETTINGS.get(self.x, self.x))
-        ax.grid(axis="y")
+
+    def _finish(self, axes: NDArray[np.object_], chosen: dict[str, Look], *, own: bool) -> list[Any]:
+        self._set_scale(axes)
+        return self._legend(chosen) + self._draw_reference(axes)
 
     def _set_scale(self, axes: NDArray[np.object_]) -> None:
         """One scale for all panels, logarithmic where the means need it, made for the means.
 
         Intervals from two or three splits may be many times as long as the means differ, and run out of it.
         """
-        curves = [series for curves in self.panels.values() for series in curves]
+        curves = self.curves
         means = np.concatenate([[*series.centre, *series.paper.values()] for series in curves])
         logarithmic = means.min() > 0 and means.max() > WIDE * means.min()
         low, high = min(series.low.min() for series in curves), max(series.high.max() for series in curves)
@@ -195,15 +176,14 @@ class ComparisonDisplay(Display):
         return [legend_entry(name, DOTS["color"], "", line=DOTS["linestyle"])]
 
     def _legend(self, chosen: dict[str, Look]) -> list[Any]:
-        curves = [series for curves in self.panels.values() for series in curves]
         handles = []
         if list(chosen) != [self.metric]:
             handles = [
                 legend_entry(name, look.color, look.marker, line=look.line) for name, look in chosen.items()
             ]
-        if any(series.paper for series in curves):
+        if any(series.paper for series in self.curves):
             handles.append(legend_entry("open: the paper's figure", GREY, "o", open_marker=True))
-        if any((series.high > series.low).any() for series in curves):
+        if any((series.high > series.low).any() for series in self.curves):
             handles.append(legend_entry(f"{self.level:.0%} interval of the mean", GREY, "|"))
         return handles
 

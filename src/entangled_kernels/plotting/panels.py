@@ -1,26 +1,68 @@
-"""Panels side by side for the values of one key of the records, with one legend for all."""
+"""Curves in panels side by side for the values of one key of the records, with one legend for all."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
-from .display import new_figure
-from .series import SETTINGS
+from .display import Display, house_style, new_figure, whole_figure
+from .series import METRICS, SETTINGS, Series
+from .style import Look, looks
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-__all__ = ["make_panels", "panel_title", "place_legend"]
+__all__ = ["PanelsDisplay"]
 
 # Panels in a row.
 COLUMNS = 3
 
 
-def make_panels(n_panels: int, ax: Axes | Sequence[Axes] | None) -> NDArray[np.object_]:
+class PanelsDisplay(Display):
+    """Base of displays of `Series`, as `series_of` gives them, in one panel for each value of a facet."""
+
+    panels: dict[Any, list[Series]]
+    x: str
+    metric: str
+    facet: str | None
+    title: str
+    axes_: NDArray[np.object_]
+    ax_: Axes
+
+    @property
+    def curves(self) -> list[Series]:
+        """Those of all panels."""
+        return [series for curves in self.panels.values() for series in curves]
+
+    def plot(self, ax: Axes | Sequence[Axes] | None = None) -> Self:
+        """Draw in axes, one for each panel; those of a new figure by default."""
+        chosen = looks(list(dict.fromkeys(series.name for series in self.curves)))
+        with house_style():
+            axes = _make_panels(len(self.panels), ax)
+            for panel, (value, curves) in zip(axes, self.panels.items(), strict=True):
+                self._draw_panel(panel, value, curves, chosen)
+                panel.set_title(_panel_title(self.facet, value, self.title))
+                panel.set_xlabel(SETTINGS.get(self.x, self.x))
+                panel.grid(axis="y")
+            axes[0].set_ylabel(METRICS.get(self.metric, self.metric))
+            if ax is None and self.facet is not None and self.title:
+                axes[0].figure.suptitle(self.title, fontsize=11, fontweight="bold")
+            _place_legend(axes, self._finish(axes, chosen, own=ax is None), own=ax is None)
+        self.axes_, self.ax_, self.figure_ = axes, axes[0], whole_figure(axes[0])
+        return self
+
+    def _draw_panel(self, ax: Axes, value: Any, curves: list[Series], chosen: dict[str, Look]) -> None:
+        raise NotImplementedError
+
+    def _finish(self, axes: NDArray[np.object_], chosen: dict[str, Look], *, own: bool) -> list[Any]:
+        """Do what concerns all panels, and give the entries of the legend; ``own``: in a figure made here."""
+        raise NotImplementedError
+
+
+def _make_panels(n_panels: int, ax: Axes | Sequence[Axes] | None) -> NDArray[np.object_]:
     """The axes to draw in: those given, or those of a new figure with a common scale."""
     if ax is not None:
         given = np.array(ax, dtype=object, ndmin=1).ravel()
@@ -37,14 +79,14 @@ def make_panels(n_panels: int, ax: Axes | Sequence[Axes] | None) -> NDArray[np.o
     return axes[:n_panels]
 
 
-def panel_title(facet: str | None, value: Any, title: str) -> str:
+def _panel_title(facet: str | None, value: Any, title: str) -> str:
     """Title of a panel: the whole title where there is one panel, else what tells it from the others."""
     if facet is None:
         return title
     return f"{SETTINGS.get(facet, facet).split(',')[0]} {value}"
 
 
-def place_legend(axes: NDArray[np.object_], handles: list[Any], *, own: bool) -> None:
+def _place_legend(axes: NDArray[np.object_], handles: list[Any], *, own: bool) -> None:
     """One legend: under the panels of a figure of our own, inside the last of the axes of someone else's."""
     if not handles:
         return

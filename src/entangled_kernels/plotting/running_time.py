@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from .display import Display, house_style, legend_entry, whole_figure
-from .panels import make_panels, panel_title, place_legend
-from .series import METRICS, SETTINGS, Series, median_range, series_of
-from .style import GREY, Look, looks
+from .display import legend_entry
+from .panels import PanelsDisplay
+from .series import Series, median_range, series_of
+from .style import GREY, Look
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -26,7 +26,7 @@ Array = NDArray[np.float64]
 NARROW = 100.0
 
 
-class RunningTimeDisplay(Display):
+class RunningTimeDisplay(PanelsDisplay):
     """Median running time of every method on logarithmic axes, its range over repeats, and its growth.
 
     The power in the legend is the slope of a straight line through the logarithms of all medians of a method.
@@ -58,9 +58,6 @@ class RunningTimeDisplay(Display):
     >>> round(display.slopes_[None]["EKL"], 6)
     2.0
     """
-
-    axes_: NDArray[np.object_]
-    ax_: Axes
 
     def __init__(
         self,
@@ -112,26 +109,19 @@ class RunningTimeDisplay(Display):
         title = results.title if title is None else title
         return cls(panels, x=x, metric=metric, facet=facet, title=title).plot(ax)
 
-    def plot(self, ax: Axes | Sequence[Axes] | None = None) -> Self:
-        """Draw in axes, one for each panel; those of a new figure by default."""
-        names = list(dict.fromkeys(series.name for curves in self.panels.values() for series in curves))
-        chosen = looks(names)
-        with house_style():
-            axes = make_panels(len(self.panels), ax)
-            for panel, (value, curves) in zip(axes, self.panels.items(), strict=True):
-                for series in curves:
-                    _draw_series(panel, series, chosen[series.name], self.slopes_[value][series.name], self.x)
-                _logarithmic(panel, curves)
-                panel.set_title(panel_title(self.facet, value, self.title))
-                panel.set_xlabel(SETTINGS.get(self.x, self.x))
-                panel.grid(axis="y")
-            self._draw_legends(axes, own=ax is None)
-            axes[0].set_ylabel(METRICS.get(self.metric, self.metric))
-            if ax is None and self.facet is not None and self.title:
-                axes[0].figure.suptitle(self.title, fontsize=11, fontweight="bold")
-            place_legend(axes, self._legend(), own=ax is None)
-        self.axes_, self.ax_, self.figure_ = axes, axes[0], whole_figure(axes[0])
-        return self
+    def _draw_panel(self, ax: Axes, value: Any, curves: list[Series], chosen: dict[str, Look]) -> None:
+        for series in curves:
+            _draw_series(ax, series, chosen[series.name], self.slopes_[value][series.name], self.x)
+        _logarithmic(ax, curves)
+
+    def _finish(self, axes: NDArray[np.object_], chosen: dict[str, Look], *, own: bool) -> list[Any]:
+        self._draw_legends(axes, own=own)
+        handles = []
+        if any((series.high > series.low).any() for series in self.curves):
+            handles.append(legend_entry("least to largest of the repeats", GREY, "|"))
+        if any(series.paper for series in self.curves):
+            handles.append(legend_entry("open: the paper's figure", GREY, "o", open_marker=True))
+        return handles
 
     def _draw_legends(self, axes: NDArray[np.object_], *, own: bool) -> None:
         """Beside a single panel of our own, else within the panels and above their curves."""
@@ -141,15 +131,6 @@ class RunningTimeDisplay(Display):
         for ax in axes:
             ax.legend(loc="upper left", fontsize=7.5)
         _make_room(axes, max(len(curves) for curves in self.panels.values()), shared=own)
-
-    def _legend(self) -> list[Any]:
-        curves = [series for curves in self.panels.values() for series in curves]
-        handles = []
-        if any((series.high > series.low).any() for series in curves):
-            handles.append(legend_entry("least to largest of the repeats", GREY, "|"))
-        if any(series.paper for series in curves):
-            handles.append(legend_entry("open: the paper's figure", GREY, "o", open_marker=True))
-        return handles
 
 
 def fitted_slope(x: Sequence[float], y: Array) -> float:
