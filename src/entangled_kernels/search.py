@@ -133,8 +133,16 @@ class Search:
         """
         if self.alpha_per_target or not self.by_target:
             return self.target_errors
-        own = self.target_errors * (self.output_weights * np.count_nonzero(self.output_weights))
-        return own + SHARED * self.errors[..., None]
+        return self._relative() + SHARED * self.errors[..., None]
+
+    def target_scores(self) -> Array:
+        """Mean over splits of the error of every candidate and target, (candidates, p); NaN for constants."""
+        mean = self._relative().mean(axis=0)
+        return np.where(self.output_weights > 0.0, mean, np.nan).reshape(-1, len(self.output_weights))
+
+    def _relative(self) -> Array:
+        """Errors of all targets in units in which their mean is the score."""
+        return self.target_errors * (self.output_weights * np.count_nonzero(self.output_weights))
 
     def preference(self) -> NDArray[np.intp]:
         """Places of all candidates, the largest shrinkage and then the largest alpha first."""

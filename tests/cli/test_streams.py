@@ -31,7 +31,11 @@ FIT = ("--targets", "y,z", "--inputs", "a,b,c", "--features", "linear", "--out",
 @pytest.mark.parametrize("table", ["rows", "rows/*.parquet"])
 def test_a_folder_or_pattern(rows, run, table):
     shown = run("fit", table, *FIT, "--json").stdout
-    assert json.loads(shown)["rows"] == 300
+    values = json.loads(shown)
+    assert values["rows"] == 300
+    scores = {row["target"]: row["nmse"] for row in values["target_scores"]}
+    assert 1e-3 < scores["y"] < 0.1
+    assert scores["z"] < 1e-6
     saved = open_model("m.model")
     assert saved.info["inputs"] == ["a", "b", "c"]
     assert saved.model.n_samples_seen_ == 300

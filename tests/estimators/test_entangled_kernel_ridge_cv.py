@@ -105,6 +105,20 @@ def test_average_is_the_weighted_mean_of_members(rows):
     assert weights[np.argmin(table["mean_test_score"])].any()
 
 
+def test_scores_of_targets_have_the_score_as_their_mean(rng):
+    X = rng.normal(size=(40, 3))
+    Y = np.column_stack([X[:, 0], rng.normal(size=40), np.full(40, 7.0)])
+    model = EntangledKernelRidgeCV([None, StandardScaler()], random_state=0, **SMALL_GRID).fit(X, Y)
+    scores, table = model.cv_target_scores_, model.cv_results_
+    assert np.isnan(scores[:, 2]).all()
+    np.testing.assert_allclose(scores[:, :2].mean(axis=1), table["mean_test_score"], rtol=1e-9)
+    assert table["mean_test_score"][model.best_index_] == model.best_score_
+    for name, value in model.best_params_.items():
+        assert table[f"param_{name}"][model.best_index_] == value
+    model.set_params(selection="best").fit(X, Y)
+    assert not hasattr(model, "cv_target_scores_")
+
+
 def test_targets_weigh_candidates_by_their_own_errors_too(rng):
     """A target that is all noise and one without noise are not averaged alike; many targets are."""
     X = rng.normal(size=(60, 4))

@@ -15,7 +15,7 @@ from .features import feature_maps
 from .relations import output_relations
 from .words import settings_of
 
-__all__ = ["best_kernel_ridge", "describe", "effective_candidates", "search", "searcher"]
+__all__ = ["best_kernel_ridge", "describe", "effective_candidates", "search", "searcher", "target_scores"]
 
 Array = NDArray[np.float64]
 
@@ -36,8 +36,11 @@ def searcher(maps: Any, *, folds: int, seed: int, jobs: int | None) -> Entangled
 def describe(model: EntangledKernelRidgeCV, data: LearningTable, *, folds: int, seed: int) -> dict[str, Any]:
     """What is kept beside the model: names of columns, what was chosen, and how well it does."""
     plain, plain_score = best_kernel_ridge(model)
-    errors = [target_errors(each, data, folds=folds, seed=seed) for each in (model.best_estimator_, plain)]
-    rows = zip(data.targets, *errors, strict=True)
+    scores = target_scores(model, data.targets)
+    if not scores:
+        both = (model.best_estimator_, plain)
+        errors = [target_errors(each, data, folds=folds, seed=seed) for each in both]
+        scores = _listed(data.targets, *errors)
     return {
         "rows": len(data.Y),
         "inputs": data.inputs,
@@ -47,18 +50,14 @@ def describe(model: EntangledKernelRidgeCV, data: LearningTable, *, folds: int, 
         "candidates": effective_candidates(model),
         "nmse": float(model.best_score_),
         "kernel_ridge_nmse": plain_score,
-        "target_scores": [
-            {"target": name, "nmse": own, "kernel_ridge_nmse": ridge} for name, own, ridge in rows
-        ],
+        "target_scores": scores,
         "relations": output_relations(model.best_estimator_, data.X).round(6).tolist(),
     }
 
 
 def best_kernel_ridge(model: EntangledKernelRidgeCV) -> tuple[EntangledKernelRidge, float]:
     """The best of the candidates that are kernel ridge, not fitted, and its cross-validated error."""
-    results = model.cv_results_
-    plain = np.flatnonzero(results["param_shrinkage"] == 1.0)
-    place = plain[np.argmin(results["mean_test_score"][plain])]
+    results, place = model.cv_results_, _place_of_kernel_ridge(model)
     maps = model.feature_map if isinstance(model.feature_map, list) else [model.feature_map]
     estimator = clone(model.best_estimator_).set_params(
         feature_map=maps[int(results["param_feature_map"][place])],
@@ -67,6 +66,27 @@ def best_kernel_ridge(model: EntangledKernelRidgeCV) -> tuple[EntangledKernelRid
         alpha=float(results["param_alpha"][place]),
     )
     return estimator, float(results["mean_test_score"][place])
+
+
+def target_scores(model: EntangledKernelRidgeCV, targets: list[str]) -> list[dict[str, Any]]:
+    """Held-out nMSE of every target beside kernel ridge's, if the search has kept them apart."""
+    scores = getattr(model, "cv_target_scores_", None)
+    if scores is None:
+        return []
+    pair = scores[[model.best_index_, _place_of_kernel_ridge(model)]]
+    return _listed(targets, *([None if np.isnan(one) else float(one) for one in own] for own in pair))
+
+
+def _listed(targets: list[str], own: list[float | None], ridge: list[float | None]) -> list[dict[str, Any]]:
+    rows = zip(targets, own, ridge, strict=True)
+    return [{"target": name, "nmse": mine, "kernel_ridge_nmse": plain} for name, mine, plain in rows]
+
+
+def _place_of_kernel_ridge(model: EntangledKernelRidgeCV) -> int:
+    """Place of the best candidate that is kernel ridge."""
+    results = model.cv_results_
+    plain = np.flatnonzero(results["param_shrinkage"] == 1.0)
+    return int(plain[np.argmin(results["mean_test_score"][plain])])
 
 
 def target_errors(

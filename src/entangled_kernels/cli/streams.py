@@ -18,7 +18,7 @@ from ..tables import append_table
 from .columns import choose_columns
 from .errors import CommandError
 from .features import feature_maps
-from .learning import best_kernel_ridge, effective_candidates, searcher
+from .learning import best_kernel_ridge, effective_candidates, searcher, target_scores
 from .models import inputs_of, targets_of
 from .relations import output_relations
 from .screen import Screen
@@ -125,7 +125,7 @@ def describe_stream(model: EntangledKernelRidgeCV, stream: StreamFit) -> dict[st
         "candidates": effective_candidates(model),
         "nmse": float(model.best_score_),
         "kernel_ridge_nmse": best_kernel_ridge(model)[1],
-        "target_scores": [],
+        "target_scores": target_scores(model, list(stream.reader.targets)),
         "relations": output_relations(model.best_estimator_, stream.sample).round(6).tolist(),
     }
 

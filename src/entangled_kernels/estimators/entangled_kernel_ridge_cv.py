@@ -121,9 +121,14 @@ class EntangledKernelRidgeCV(
         Its parameters, the feature map's place among those tried with them when there are several.
     best_score_ : float
         Its cross-validated error; lower is better. It is the least of many, so somewhat too good.
+    best_index_ : int
+        Its place in ``cv_results_``; there is none with ``alpha_per_target``.
     cv_results_ : dict of ndarray
         One entry per candidate: ``param_*``, ``mean_test_score``, ``std_test_score`` and
         ``split{i}_test_score``; ready for `pandas.DataFrame`.
+    cv_target_scores_ : ndarray of shape (number of candidates, p)
+        Errors of every target in the order of ``cv_results_``, NaN for a constant one; there where targets
+        weigh candidates apart.
     coef_, intercept_ : ndarray of shape (p, m) and (p,)
         Those of the best estimator, or averages.
     average_weights_ : ndarray of shape (number of candidates, p) or (number of candidates,)
@@ -206,7 +211,7 @@ class EntangledKernelRidgeCV(
     # What comes of the moments: found when first asked for, if rows came in by `partial_fit`.
     best_estimator_, best_params_, best_score_, cv_results_ = Solved(), Solved(), Solved(), Solved()
     coef_, intercept_, average_weights_, n_splits_, n_iter_ = Solved(), Solved(), Solved(), Solved(), Solved()
-    _predictor = Solved()
+    best_index_, cv_target_scores_, _predictor = Solved(), Solved(), Solved()
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None, groups: Any = None) -> Self:
         """Choose the settings, and fit with them on all rows.
@@ -305,6 +310,11 @@ class EntangledKernelRidgeCV(
         ]
         self.best_score_, chosen = choices[best_map][2], settings[best_map]
         self._store_results(searches)
+        if not self.alpha_per_target:
+            row, alpha, _ = choices[best_map]
+            earlier = sum(search.errors[0].size for search in searches[:best_map])
+            alphas = searches[best_map].alphas
+            self.best_index_ = earlier + row * len(alphas) + int(np.flatnonzero(alphas == alpha)[0])
         self._warn_of_ends(chosen["alpha"], searches[best_map].alphas)
         self.best_params_ = chosen | ({"feature_map": best_map} if len(searches) > 1 else {})
         if not self.refit:
@@ -597,6 +607,8 @@ class EntangledKernelRidgeCV(
             for entry in search.entries():
                 for name, value in (entry | {"param_feature_map": place}).items():
                     columns.setdefault(name, []).append(value)
+        if searches[0].by_target:
+            self.cv_target_scores_ = np.concatenate([search.target_scores() for search in searches])
         mixed = {"param_rank": object}
         self.cv_results_ = {name: np.array(column, dtype=mixed.get(name)) for name, column in columns.items()}
 
