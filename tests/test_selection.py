@@ -4,9 +4,16 @@ import numpy as np
 import pytest
 from sklearn.model_selection import KFold, LeaveOneOut, RepeatedKFold, ShuffleSplit
 
-from entangled_kernels import EntangledKernelRidge
+from entangled_kernels import EntangledKernelRidge, EntangledKernelRidgeCV, selection
 from entangled_kernels.moments import Moments
-from entangled_kernels.selection import Fold, Member, fold_errors, leave_one_out_sums, make_folds
+from entangled_kernels.selection import (
+    Fold,
+    Member,
+    fold_errors,
+    leave_one_out_sums,
+    make_folds,
+    member_factors,
+)
 from entangled_kernels.solvers import SolverOptions
 
 ALPHAS = np.array([1e-3, 0.5, 30.0])
@@ -50,7 +57,9 @@ def brute_force(Phi, Y, weight, split, output_weights, member, alpha, fit_interc
 @pytest.mark.parametrize("fit_intercept", [True, False])
 @pytest.mark.parametrize("weighted", [True, False])
 @pytest.mark.parametrize("shape", SHAPES)
-def test_errors_from_moments_are_those_of_refitting(make_rows, rng, fit_intercept, weighted, shape):
+def test_errors_from_moments_are_those_of_refitting(
+    make_rows, rng, monkeypatch, fit_intercept, weighted, shape
+):
     Phi, Y = make_rows(*shape)
     weight = rng.uniform(0.5, 2, size=len(Y)) if weighted else None
     output_weights = rng.uniform(0.5, 1.5, size=Y.shape[1])
@@ -59,6 +68,10 @@ def test_errors_from_moments_are_those_of_refitting(make_rows, rng, fit_intercep
     folds = list(make_folds(Phi, Y, weight, splits, output_weights, centred=fit_intercept))
     for fold, split in zip(folds, splits, strict=True):
         errors = fold_errors(fold, MEMBERS, ALPHAS, options)
+        with monkeypatch.context() as patch:
+            # Alphas one by one, or all together where the kernel allows it.
+            patch.setattr(selection, "MANY", 0)
+            np.testing.assert_allclose(fold_errors(fold, MEMBERS, ALPHAS, options), errors, rtol=1e-9)
         # Every candidate on one fold of the first shape; elsewhere as many as time allows.
         every = shape == SHAPES[0] and fold is folds[0]
         some = range(len(MEMBERS)) if every else rng.choice(len(MEMBERS), size=8, replace=False)
@@ -84,6 +97,24 @@ def test_splits_of_every_kind(make_rows, splitter):
         assert fold.weight == len(test)
         assert pytest.approx(one.VN) == fold.VN
         assert fold.error(0 * coef) == pytest.approx(one.error(0 * coef))
+
+
+@pytest.mark.parametrize("fit_intercept", [True, False])
+def test_errors_of_all_alphas_together(make_rows, fit_intercept):
+    """Many outputs, from the default grid's smallest alphas to its largest."""
+    Phi, Y = make_rows(30, 40, 50)
+    alphas = np.logspace(-8, 3, 34) * np.mean(np.sum((Phi - Phi.mean(axis=0)) ** 2, axis=1))
+    members = EntangledKernelRidgeCV()._members()
+    splits = list(KFold(3).split(Phi))
+    for fold in make_folds(Phi, Y, None, splits, np.ones(50), centred=fit_intercept):
+        together = 0
+        for _, factor in member_factors(fold.problem, members, SolverOptions()):
+            form = factor.spectral(alphas)
+            if form is not None:
+                together += 1
+                expected = fold.error(factor.coefficients(alphas))
+                np.testing.assert_allclose(fold.spectral_error(form), expected, rtol=1e-9)
+        assert together == len(members)
 
 
 def test_each_row_is_visited_once(make_rows, monkeypatch):

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.linalg import eigh
@@ -9,12 +11,25 @@ from scipy.linalg import eigh
 from .learned import LearnedKernel
 from .reduction import Problem
 
-__all__ = ["KernelRidgeFactor"]
+__all__ = ["KernelRidgeFactor", "Spectral"]
 
 Array = NDArray[np.float64]
 
 # Alphas are solved together in chunks of this many numbers.
 _CHUNK_NUMBERS = 2**22
+
+
+class Spectral(NamedTuple):
+    """Coefficients of many alphas that differ in two gains for each axis of the features.
+
+    Those of alpha a are ``back @ (gains[a][:, None] * targets + operator_gains[a][:, None] * operator)``.
+    """
+
+    back: Array
+    gains: Array
+    operator_gains: Array
+    targets: Array
+    operator: Array
 
 
 class KernelRidgeFactor:
@@ -71,6 +86,20 @@ class KernelRidgeFactor:
         step = max(1, _CHUNK_NUMBERS // max(1, m * k * max(1, r)))
         chunks = [self._coefficients(alphas[i : i + step]) for i in range(0, len(alphas), step)]
         return np.concatenate(chunks)
+
+    def spectral(self, alphas: Array) -> Spectral | None:
+        """The coefficients of all alphas in the form of `Spectral`, where there is one."""
+        m, k, r = self.X.shape
+        if self._eigen is not None or self.Lw.shape[1] > 0 or r > 1:
+            return None
+        back = np.diag(1.0 / self.root) if self.U is None else self.U / self.root[:, None]
+        gains = self.levels / (self.levels + alphas[:, None])
+        if r == 0:
+            return Spectral(back, gains, np.zeros_like(gains), self.b, np.zeros((m, k)))
+        along = self._along_operators(alphas)  # (a, 1)
+        return Spectral(
+            back, gains, along * alphas[:, None] / (self.levels + alphas[:, None]), self.b, self.X[..., 0]
+        )
 
     def target_coefficients(self, alphas: Array) -> Array:
         """Coefficients (m', p) of all outputs, each with its own alpha; for kernels without operators."""

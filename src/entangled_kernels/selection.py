@@ -14,7 +14,7 @@ from .learned import LearnedKernel
 from .moments import Moments
 from .reached import ReachedOutputs, pays
 from .reduction import CompressedRows, Problem, compress_rows, reduce_moments
-from .ridge import KernelRidgeFactor
+from .ridge import KernelRidgeFactor, Spectral
 from .solvers import Progress, SolverOptions, solve
 
 __all__ = [
@@ -26,6 +26,8 @@ __all__ = [
     "fold_target_errors",
     "folds_of_parts",
     "leave_one_out_sums",
+    "make_folds",
+    "member_factors",
     "member_paths",
     "partitions",
 ]
@@ -34,6 +36,8 @@ Array = NDArray[np.float64]
 Split = tuple[NDArray[np.intp], NDArray[np.intp]]
 
 ROUNDING = 1e-13
+# With so many more outputs times alphas than features, errors of all alphas are found together.
+MANY = 4
 # Steps of the ascent path that are candidates of their own.
 CHECKPOINTS = (1, 2, 5, 10, 20, 50, 100, 200, 500, 1000)
 
@@ -131,6 +135,24 @@ class Fold:
         """
         linear = np.einsum("...fk,fk->...", coef, self.BN)
         quadratic = np.einsum("...fk,...fk->...", self.C @ coef, coef @ self.N)
+        return np.asarray(np.maximum(self.VN - 2.0 * linear + quadratic, ROUNDING * self.VN))
+
+    def spectral_error(self, form: Spectral) -> Array:
+        """What `error` gives, for all alphas of one kernel at the cost of a few of them.
+
+        With G = back, s and t the gains, b and x what they multiply, and S = G^T C G, the quadratic term is
+        s^T (S * b N b^T) s + 2 s^T (S * b N x^T) t + t^T (S * x N x^T) t, where * goes entry by entry.
+        """
+        G, s, t, b, x = form
+        S, BN = G.T @ self.C @ G, G.T @ self.BN
+        linear, quadratic = 0.0, 0.0
+        parts = [(s, b), (t, x)] if t.any() else [(s, b)]
+        for gains, rows in parts:
+            linear = linear + gains @ np.einsum("fk,fk->f", rows, BN)
+            for other, columns in parts:
+                quadratic = quadratic + np.einsum(
+                    "af,af->a", gains @ (S * (rows @ self.N @ columns.T)), other
+                )
         return np.asarray(np.maximum(self.VN - 2.0 * linear + quadratic, ROUNDING * self.VN))
 
     def target_errors(self, coef: Array) -> Array:
@@ -239,7 +261,15 @@ def leave_one_out_sums(parts: Sequence[Moments]) -> list[Moments]:
 def member_paths(
     problem: Problem, members: Iterable[Member], alphas: Array, options: SolverOptions
 ) -> Iterator[tuple[Member, Array]]:
-    """Every member with its coefficients for all alphas, (number of alphas, m', k).
+    """Every member with its coefficients for all alphas, (number of alphas, m', k)."""
+    for member, factor in member_factors(problem, members, options):
+        yield member, factor.coefficients(alphas)
+
+
+def member_factors(
+    problem: Problem, members: Iterable[Member], options: SolverOptions
+) -> Iterator[tuple[Member, KernelRidgeFactor]]:
+    """Every member with the ridge problem of its kernel, factorised.
 
     Members that differ only in shrinkage and prediction share one learned kernel.
     """
@@ -255,7 +285,7 @@ def member_paths(
             kernel = problem.finished(kernels[member.n_steps], member.shrinkage)
             if member.prediction == "partial_trace":
                 kernel = kernel.partial_trace(problem.n_outputs)
-            yield member, KernelRidgeFactor(problem, kernel).coefficients(alphas)
+            yield member, KernelRidgeFactor(problem, kernel)
 
 
 def _learn(problem: Problem, group: list[Member], options: SolverOptions) -> dict[int | None, LearnedKernel]:
@@ -296,24 +326,22 @@ def _rank(rank: int | float | None, problem: Problem) -> int | None:
 
 def fold_errors(fold: Fold, members: Sequence[Member], alphas: Array, options: SolverOptions) -> Array:
     """Mean held-out error of every member and alpha, (members, alphas)."""
+    m, k = fold.problem.targets.shape
+    # Coefficients take m k numbers for each alpha; what all alphas share takes m^2 in their stead.
+    shares = k * len(alphas) >= MANY * m
     errors = np.empty((len(members), len(alphas)))
-    for row, path in _member_rows(fold, members, alphas, options):
-        errors[row] = fold.error(path) / fold.weight
+    index = {member: row for row, member in enumerate(members)}
+    for member, factor in member_factors(fold.problem, members, options):
+        form = factor.spectral(alphas) if shares else None
+        error = fold.error(factor.coefficients(alphas)) if form is None else fold.spectral_error(form)
+        errors[index[member]] = error / fold.weight
     return errors
 
 
 def fold_target_errors(fold: Fold, members: Sequence[Member], alphas: Array, options: SolverOptions) -> Array:
     """Mean held-out squared error of every member, alpha and target, (members, alphas, p)."""
-    errors = np.empty((len(members), len(alphas), fold.problem.n_outputs))
-    for row, path in _member_rows(fold, members, alphas, options):
-        errors[row] = fold.target_errors(path) / fold.weight
-    return errors
-
-
-def _member_rows(
-    fold: Fold, members: Sequence[Member], alphas: Array, options: SolverOptions
-) -> Iterator[tuple[int, Array]]:
-    """Place of every member, and its coefficients."""
     index = {member: row for row, member in enumerate(members)}
+    errors = np.empty((len(members), len(alphas), fold.problem.n_outputs))
     for member, path in member_paths(fold.problem, members, alphas, options):
-        yield index[member], path
+        errors[index[member]] = fold.target_errors(path) / fold.weight
+    return errors

@@ -93,9 +93,13 @@ def fit(
     options = {"--inputs": data.inputs if inputs else None, "--features": features, "--encode": encode}
     more = {"--folds": folds, "--seed": seed, "--out": out}
     repeat = command_line("fit", table, options={"--targets": data.targets, **options, **more})
-    with screen.working("choosing the settings"), data_errors(table):
+    with screen.progress() as report, data_errors(table):
+
+        def watch(done: int, total: int) -> None:
+            report(done, total, "choosing the settings, splits")
+
         used = min(folds, len(data.Y))
-        model = search(data, features, folds=used, seed=seed, jobs=jobs)
+        model = search(data, features, folds=used, seed=seed, jobs=jobs, progress=watch)
         info = describe(model, data, folds=used, seed=seed)
     keep(screen, model, info, out, table=table, features=features, seed=seed, command=repeat)
 

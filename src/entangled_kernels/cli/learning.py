@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -21,11 +22,17 @@ Array = NDArray[np.float64]
 
 
 def search(
-    data: LearningTable, features: str, *, folds: int, seed: int, jobs: int | None
+    data: LearningTable,
+    features: str,
+    *,
+    folds: int,
+    seed: int,
+    jobs: int | None,
+    progress: Callable[[int, int], None] | None = None,
 ) -> EntangledKernelRidgeCV:
     """The model that cross-validation chooses."""
     maps = feature_maps(features, data.X, folds=folds, seed=seed)
-    return searcher(maps, folds=folds, seed=seed, jobs=jobs).fit(data.X, data.Y)
+    return searcher(maps, folds=folds, seed=seed, jobs=jobs).fit(data.X, data.Y, progress=progress)
 
 
 def searcher(maps: Any, *, folds: int, seed: int, jobs: int | None) -> EntangledKernelRidgeCV:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from copy import copy
 from numbers import Integral
 from typing import Any, Self
@@ -45,6 +45,9 @@ from .targets import TargetsMixin
 __all__ = ["EntangledKernelRidgeCV"]
 
 Array = NDArray[np.float64]
+
+# A function of the number of splits done and of all.
+Report = Callable[[int, int], None]
 
 SCORINGS = ("nmse", "mse")
 SELECTIONS = ("best", "one_se", "average")
@@ -213,7 +216,15 @@ class EntangledKernelRidgeCV(
     coef_, intercept_, average_weights_, n_splits_, n_iter_ = Solved(), Solved(), Solved(), Solved(), Solved()
     best_index_, cv_target_scores_, _predictor = Solved(), Solved(), Solved()
 
-    def fit(self, X: Any, y: Any, sample_weight: Any = None, groups: Any = None) -> Self:
+    def fit(
+        self,
+        X: Any,
+        y: Any,
+        sample_weight: Any = None,
+        groups: Any = None,
+        *,
+        progress: Callable[[int, int], None] | None = None,
+    ) -> Self:
         """Choose the settings, and fit with them on all rows.
 
         Parameters
@@ -223,6 +234,8 @@ class EntangledKernelRidgeCV(
         sample_weight : array-like of shape (n_samples,) or float, optional
         groups : array-like of shape (n_samples,), optional
             For splitters that keep groups together.
+        progress : callable, optional
+            Called after every split of every feature map with the number of those done and of all.
 
         Returns
         -------
@@ -237,8 +250,14 @@ class EntangledKernelRidgeCV(
         maps, members = self._feature_maps(), self._members()
         searches: list[Search] = []
         splits: list[Split] = []
-        for feature_map in maps:
-            search, splits = self._search(feature_map, members, X, y, sample_weight, groups, splits)
+        for place, feature_map in enumerate(maps):
+
+            def report(done: int, n_splits: int, place: int = place) -> None:
+                if progress is not None:
+                    progress(place * n_splits + done, len(maps) * n_splits)
+
+            rows = (X, y, sample_weight, groups)
+            search, splits = self._search(feature_map, members, rows, splits, report)
             searches.append(search)
 
         def fit_best(best: EntangledKernelRidge, place: int) -> EntangledKernelRidge:
@@ -259,7 +278,8 @@ class EntangledKernelRidgeCV(
             )
         total, members = sum(parts[1:], parts[0]), self._members()
         self.n_splits_ = len(parts)
-        search = self._search_parts([parts], members, getattr(self.feature_map_, "noise_", None))
+        noise = getattr(self.feature_map_, "noise_", None)
+        search = self._search_parts([parts], members, noise, lambda done, n_splits: None)
 
         def fit_best(best: EntangledKernelRidge, place: int) -> EntangledKernelRidge:
             best.set_params(feature_map=self._given_map())
@@ -276,7 +296,7 @@ class EntangledKernelRidgeCV(
             self.n_iter_ = self.best_estimator_.n_iter_
 
     def _search_parts(
-        self, rounds: list[list[Moments]], members: list[Member], noise: float | None
+        self, rounds: list[list[Moments]], members: list[Member], noise: float | None, report: Report
     ) -> Search:
         """Held-out errors of all candidates, from the moments of folds, in one round of them or several."""
         total = sum(rounds[0][1:], rounds[0][0])
@@ -291,7 +311,8 @@ class EntangledKernelRidgeCV(
         folds = itertools.chain.from_iterable(
             folds_of_parts(parts, output_weights, centred=self.fit_intercept) for parts in rounds
         )
-        errors = Parallel(n_jobs=self.n_jobs)(delayed(candidate_errors)(fold, *task) for fold in folds)
+        jobs = (delayed(candidate_errors)(fold, *task) for fold in folds)
+        errors = self._run(jobs, sum(map(len, rounds)), report)
         return Search(
             members, alphas, np.stack(errors), output_weights, float(len(rounds)), bool(self.alpha_per_target)
         )
@@ -500,13 +521,15 @@ class EntangledKernelRidgeCV(
         self,
         feature_map: Any,
         members: list[Member],
-        X: Any,
-        y: Any,
-        sample_weight: Any,
-        groups: Any,
+        rows: tuple[Any, Any, Any, Any],
         splits: list[Split],
+        report: Report,
     ) -> tuple[Search, list[Split]]:
-        """Held-out errors of all candidates with one feature map, and the splits, made if there are none."""
+        """Held-out errors of all candidates with one feature map, and the splits, made if there are none.
+
+        ``rows`` are X, y, weights and groups.
+        """
+        X, y, sample_weight, groups = rows
         estimator = self._estimator(feature_map)
         estimator._check_parameters()
         targets = estimator._take_targets(y)
@@ -519,7 +542,7 @@ class EntangledKernelRidgeCV(
             rounds = [[test for _, test in group] for group in partitions(splits, len(targets))]
             if min(map(len, rounds)) > 1:
                 parts = [estimator._moments_of_parts(X, targets, sample_weight, tests) for tests in rounds]
-                return self._search_parts(parts, members, noise), splits
+                return self._search_parts(parts, members, noise, report), splits
         Phi, Y, weight = estimator._features_and_targets(X, targets, sample_weight)
         for rank in self.ranks:
             resolve_rank(rank, Phi.shape[1], Y.shape[1], Phi.shape[1] * Y.shape[1])
@@ -527,7 +550,6 @@ class EntangledKernelRidgeCV(
         alphas = self._alphas(self._mean_square(Phi, weight), noise)
         output_weights = self._output_weights(*_variance_and_mean(Y, weight))
         task = (members, alphas, self._options(), self._by_target(*Y.shape))
-        parallel = Parallel(n_jobs=self.n_jobs)
         if not in_folds:
             folds = make_folds(
                 *(Phi, Y, weight, splits, output_weights),
@@ -535,13 +557,14 @@ class EntangledKernelRidgeCV(
                 norms=self.solver != "closed-form",
                 product_dtype=self.product_dtype,
             )
-            errors = parallel(delayed(candidate_errors)(fold, *task) for fold in folds)
+            jobs = (delayed(candidate_errors)(fold, *task) for fold in folds)
         else:
             # The search of every fold starts from what all rows gave.
             if isinstance(estimator.feature_map_, EvidenceFeatures):
                 estimator.set_params(feature_map=estimator.feature_map_.warm_start())
             own = delayed(_errors_with_own_features)
-            errors = parallel(own(estimator, X, Y, weight, split, output_weights, task) for split in splits)
+            jobs = (own(estimator, X, Y, weight, split, output_weights, task) for split in splits)
+        errors = self._run(jobs, len(splits), report)
         search = Search(
             members=members,
             alphas=alphas,
@@ -551,6 +574,14 @@ class EntangledKernelRidgeCV(
             alpha_per_target=bool(self.alpha_per_target),
         )
         return search, splits
+
+    def _run(self, jobs: Iterable[Any], n_jobs: int, report: Report) -> list[Array]:
+        """Results of all jobs in order."""
+        results = []
+        for result in Parallel(n_jobs=self.n_jobs, return_as="generator")(jobs):
+            results.append(result)
+            report(len(results), n_jobs)
+        return results
 
     def _by_target(self, n_rows: int, n_outputs: int) -> bool:
         """Whether errors of every target are wanted."""
