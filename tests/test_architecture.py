@@ -11,7 +11,7 @@ ROOT = Path(entangled_kernels.__file__).parent
 
 # A module may import from layers above it in this list, and from its own package.
 LAYERS = [
-    {"files"},
+    {"files", "threads"},
     {
         "results",
         "batches",

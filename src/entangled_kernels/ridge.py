@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy.linalg import eigh
+from scipy.linalg import eigh, qr, svd
 
 from .learned import LearnedKernel
 from .reduction import Problem
@@ -68,9 +68,16 @@ class KernelRidgeFactor:
         self.levels = kernel.identity * problem.scale
         self.Lw = self.root[:, None] * kernel.L
         self.U: Array | None = None
-        if 2 * self.Lw.shape[1] > m or (kernel.identity == 0.0 and self.Lw.shape[1] > 0):
+        columns = self.Lw.shape[1]
+        if 2 * columns > m:
             levels, self.U = eigh(np.diag(self.levels) + self.Lw @ self.Lw.T)
             self.levels, self.Lw = np.maximum(levels, 0.0), self.Lw[:, :0]
+        elif kernel.identity == 0.0 and columns > 0:
+            self.U, triangle = qr(self.Lw)
+            turn, roots, _ = svd(triangle[:columns])
+            self.U[:, :columns] = self.U[:, :columns] @ turn
+            self.levels = np.concatenate([roots**2, np.zeros(m - columns)])
+            self.Lw = self.Lw[:, :0]
         self.X = self.rotate_in(problem.whiten(kernel.Q))  # (m', k, r)
         self.b = self.rotate_in(problem.targets / self.root[:, None])  # (m', k)
         self._eigen: tuple[Array, Array] | None = None

@@ -25,6 +25,7 @@ from ..row_folds import row_folds
 from ..search import Search, Task, average_weights, candidate_errors, member_parameters
 from ..selection import CHECKPOINTS, Member, Split, folds_of_parts, make_folds, partitions
 from ..solvers import SOLVERS, SolverOptions
+from ..threads import one_thread
 from .dask_tables import fit_dask, is_dask
 from .entangled_kernel_ridge import PREDICTIONS, EntangledKernelRidge
 from .evidence_features import EvidenceFeatures, GaussianFeatures
@@ -694,10 +695,11 @@ def _errors_with_own_features(
     train, test = split
     own = clone(estimator)
     train_weight = None if weight is None else weight[train]
-    Phi_train = own._fit_features(_safe_indexing(X, train), Y[train], train_weight)
-    Phi = np.vstack([Phi_train, own._features(_safe_indexing(X, test))])
-    order = np.concatenate([train, test])
-    stacked = (np.arange(len(train)), np.arange(len(train), len(order)))
-    rows = (Phi, Y[order], None if weight is None else weight[order])
-    fold = next(make_folds(*rows, [stacked], output_weights, centred=estimator.fit_intercept))
-    return candidate_errors(fold, *task)
+    with one_thread(len(Y) <= SMALL):
+        Phi_train = own._fit_features(_safe_indexing(X, train), Y[train], train_weight)
+        Phi = np.vstack([Phi_train, own._features(_safe_indexing(X, test))])
+        order = np.concatenate([train, test])
+        stacked = (np.arange(len(train)), np.arange(len(train), len(order)))
+        rows = (Phi, Y[order], None if weight is None else weight[order])
+        fold = next(make_folds(*rows, [stacked], output_weights, centred=estimator.fit_intercept))
+        return candidate_errors(fold, *task)

@@ -7,14 +7,13 @@ add one, write such a function and name it in `SOLVERS`: the tests run over the 
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import cache
 from typing import Final
 
 import numpy as np
-from threadpoolctl import ThreadpoolController
 
 from ..learned import LearnedKernel
 from ..reduction import Problem
+from ..threads import one_thread
 from .ascent import solve_ascent
 from .closed_form import solve_closed_form
 from .lbfgs import solve_lbfgs
@@ -44,13 +43,5 @@ def solve(name: str, problem: Problem, options: SolverOptions) -> SolverResult:
     rank = m * k if options.rank is None else options.rank
     if not isinstance(options.init, str):
         rank = options.init.shape[2]
-    if name == "closed-form" or m * k * rank * (m + rank) > _SMALL_STEP:
+    with one_thread(name != "closed-form" and m * k * rank * (m + rank) <= _SMALL_STEP):
         return SOLVERS[name](problem, options)
-    with _thread_pools().limit(limits=1, user_api="blas"):
-        return SOLVERS[name](problem, options)
-
-
-@cache
-def _thread_pools() -> ThreadpoolController:
-    """Looking for the BLAS libraries takes longer than many a search for a kernel."""
-    return ThreadpoolController()
