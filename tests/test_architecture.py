@@ -27,7 +27,7 @@ LAYERS = [
     {"reduction"},
     {"solvers", "ridge", "block_solvers", "reached"},
     {"posterior", "selection"},
-    {"search"},
+    {"search", "candidates"},
     {"estimators"},
     {"theory"},
     {"datasets", "plotting", "persistence", "tables"},

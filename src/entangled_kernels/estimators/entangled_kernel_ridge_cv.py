@@ -20,10 +20,11 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.utils import _safe_indexing, check_consistent_length, check_random_state, get_tags, indexable
 from sklearn.utils.validation import check_is_fitted
 
+from ..candidates import SCORINGS, default_alphas, grid_members, score_weights
 from ..moments import Moments
 from ..row_folds import row_folds
 from ..search import Search, Task, average_weights, candidate_errors, member_parameters
-from ..selection import CHECKPOINTS, Member, Split, folds_of_parts, make_folds, partitions
+from ..selection import Member, Split, folds_of_parts, make_folds, partitions
 from ..solvers import SOLVERS, SolverOptions
 from ..threads import one_thread
 from .dask_tables import fit_dask, is_dask
@@ -50,14 +51,11 @@ Array = NDArray[np.float64]
 # A function of the number of splits done and of all.
 Report = Callable[[int, int], None]
 
-SCORINGS = ("nmse", "mse")
 SELECTIONS = ("best", "one_se", "average")
 FIT_FEATURES = ("auto", "fold", "all")
 
 DELEGATED = ("n_features_in_", "feature_names_in_", "target_names_", "feature_map_", "n_iter_")
 
-# In units of tr(C) / n, the mean eigenvalue of the Gram matrix of one output.
-RELATIVE_ALPHAS = np.logspace(-8, 3, 34)
 # With this many rows or fewer, folds are repeated until there are so many, and feature maps fitted in each.
 SMALL, FOLDS_WHEN_SMALL = 500, 20
 _ROWS_AT_ONCE = 256
@@ -306,7 +304,7 @@ class EntangledKernelRidgeCV(
         spread = float(np.trace(total.C)) / total.weight
         scale = spread if self.fit_intercept else spread + float(total.mean_phi @ total.mean_phi)
         alphas = self._alphas(scale, noise)
-        output_weights = self._output_weights(np.diag(total.V) / total.weight, total.mean_y)
+        output_weights = score_weights(self.scoring, np.diag(total.V) / total.weight, total.mean_y)
         per_target = self._by_target(total.n_samples, total.n_outputs)
         task = (members, alphas, self._options(), per_target)
         folds = itertools.chain.from_iterable(
@@ -475,32 +473,12 @@ class EntangledKernelRidgeCV(
             check_positive("alphas", value)
 
     def _members(self) -> list[Member]:
-        """Distinct ways to learn and predict, kernel ridge first."""
-        steps = self._steps()
-        members = {Member(self.solver, 0.0, 1.0, 0.0, None, "entangled", steps[0]): None}
-        grid = itertools.product(
-            self.ranks, self.target_alphas, self.alignment_mixes, self.shrinkages, self.predictions, steps
-        )
-        for rank, target_alpha, mix, shrinkage, prediction, n_steps in grid:
-            if shrinkage == 1.0:
-                continue
-            if self.solver != "closed-form":
-                target_alpha = 0.0
-            elif rank is None and (prediction == "partial_trace" or mix == 0.0):
-                mix, prediction = 0.0, "partial_trace"
-            if rank is not None and not isinstance(rank, float):
-                rank = int(rank)
-            if self.alpha_per_target and prediction != "partial_trace":
-                continue
-            settings = (float(mix), float(shrinkage), float(target_alpha), rank, prediction, n_steps)
-            members[Member(self.solver, *settings)] = None
-        return list(members)
-
-    def _steps(self) -> list[int | None]:
-        """Places on the path of the solver that are candidates."""
-        if self.solver != "ascent":
-            return [None]
-        return [*(step for step in CHECKPOINTS if step < self.max_iter), int(self.max_iter)]
+        grid = (self.ranks, self.target_alphas, self.alignment_mixes, self.shrinkages, self.predictions)
+        members = grid_members(self.solver, *grid, max_iter=int(self.max_iter))
+        if not self.alpha_per_target:
+            return members
+        # Operators tie the targets together, so that they cannot have alphas of their own.
+        return [one for one in members if one.shrinkage == 1.0 or one.prediction == "partial_trace"]
 
     def _estimator(self, feature_map: Any) -> EntangledKernelRidge:
         estimator = EntangledKernelRidge(
@@ -549,7 +527,7 @@ class EntangledKernelRidgeCV(
             resolve_rank(rank, Phi.shape[1], Y.shape[1], Phi.shape[1] * Y.shape[1])
         splits = splits or self._splits(X, Y, groups)
         alphas = self._alphas(self._mean_square(Phi, weight), noise)
-        output_weights = self._output_weights(*_variance_and_mean(Y, weight))
+        output_weights = score_weights(self.scoring, *_variance_and_mean(Y, weight))
         task = (members, alphas, self._options(), self._by_target(*Y.shape))
         if not in_folds:
             folds = make_folds(
@@ -622,16 +600,7 @@ class EntangledKernelRidgeCV(
     def _alphas(self, scale: float, noise: float | None) -> Array:
         if self.alphas is not None:
             return np.asarray(self.alphas, dtype=np.float64)
-        alphas = RELATIVE_ALPHAS * (scale if scale > 0.0 else 1.0)
-        return alphas if noise is None else np.sort(np.append(alphas, noise))
-
-    def _output_weights(self, variance: Array, mean: Array) -> Array:
-        """Weights of the squared errors of the outputs in the score; none for an output that is constant."""
-        if self.scoring == "mse":
-            return np.full(len(mean), 1.0 / len(mean))
-        varies = variance > (10.0 * np.finfo(float).eps * mean) ** 2
-        share = 1.0 / max(1, int(varies.sum()))
-        return np.where(varies, share / np.where(varies, variance, 1.0), 0.0)
+        return default_alphas(scale, noise)
 
     def _store_results(self, searches: list[Search]) -> None:
         columns: dict[str, list[Any]] = {}
