@@ -11,6 +11,8 @@ Array = NDArray[np.float64]
 
 # Errors that differ by no more than this share of the least are alike.
 TIE = 1e-4
+# The same, where rounding alone must not decide.
+ROUNDING = 1e-9
 DRAWS = 500
 
 
@@ -59,5 +61,6 @@ def bootstrap_weights(errors: Array, n_repeats: float = 1.0) -> Array:
     rng = np.random.default_rng(0)
     draws = rng.gamma(1.0 / n_repeats, size=(DRAWS, len(errors)))
     draws /= np.maximum(draws.sum(axis=1, keepdims=True), np.finfo(float).tiny)
-    winners = (draws @ errors).argmin(axis=1)
+    means = draws @ errors
+    winners = np.argmax(means <= (1.0 + ROUNDING) * means.min(axis=1, keepdims=True), axis=1)
     return np.bincount(winners, minlength=errors.shape[1]) / DRAWS

@@ -56,6 +56,7 @@ KNOWN = (
     "entangled_kernels.reduction",
     "sklearn.compose._column_transformer",
     "sklearn.gaussian_process.kernels",
+    "sklearn.model_selection._split",
 )
 
 

@@ -11,7 +11,6 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator, MultiOutputMixin, RegressorMixin, TransformerMixin
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_consistent_length, check_random_state
-from sklearn.utils.validation import check_is_fitted
 
 from ..kernels import KrausKernel
 from ..moments import Moments
@@ -410,7 +409,7 @@ class EntangledKernelRidge(
         is added to it, and with an intercept its variance, noise over n. Subtract `noise_variance_` for the
         model alone.
         """
-        check_is_fitted(self, "coef_")
+        self._check_solved()
         if return_std and return_cov:
             raise ValueError("return_std and return_cov cannot both be true; the covariance holds both")
         if is_dask(X):
@@ -444,7 +443,7 @@ class EntangledKernelRidge(
         Z : ndarray of shape (n, p, r)
             Z[j, :, i] = M_i phi(x_j), so K(x_j, x_l) = Z[j] @ Z[l].T, plus the metric's part.
         """
-        check_is_fitted(self, "coef_")
+        self._check_solved()
         if self._kernel.Q.shape[2] == 0:
             raise ValueError(
                 "the learned kernel has no Kraus operators to project on (shrinkage=1, alignment_mix=0 "
@@ -463,7 +462,7 @@ class EntangledKernelRidge(
 
     def get_feature_names_out(self, input_features: Any = None) -> NDArray[np.object_]:
         """Names of the columns of `transform`: target and number of the Kraus operator."""
-        check_is_fitted(self, "coef_")
+        self._check_solved()
         r = self._kernel.Q.shape[2]
         return np.array(
             [f"{target}_kraus{i}" for target in self._output_names(len(self.coef_)) for i in range(r)],
@@ -485,7 +484,7 @@ class EntangledKernelRidge(
     @property
     def noise_variance_(self) -> Array:
         """Estimated variance of each target about the model, (p,)."""
-        check_is_fitted(self, "coef_")
+        self._check_solved()
         return self._posterior.noise_variance
 
     @property
@@ -496,13 +495,13 @@ class EntangledKernelRidge(
     @property
     def kraus_(self) -> Array:
         """Kraus operators (r, p, m)."""
-        check_is_fitted(self, "coef_")
+        self._check_solved()
         return np.asarray(self._problem.expand_kraus(self._kernel.Q))
 
     @property
     def metric_(self) -> Array | None:
         """The matrix A (m, m), or None."""
-        check_is_fitted(self, "coef_")
+        self._check_solved()
         metric: Array | None = self._problem.expand_metric(self._kernel)
         return metric
 

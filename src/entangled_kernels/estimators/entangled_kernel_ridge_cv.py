@@ -16,9 +16,8 @@ from sklearn.base import BaseEstimator, MultiOutputMixin, RegressorMixin, clone
 from sklearn.exceptions import NotFittedError
 from sklearn.model_selection import KFold, PredefinedSplit, RepeatedKFold, check_cv
 from sklearn.pipeline import FeatureUnion
-from sklearn.preprocessing import StandardScaler
+from sklearn.preprocessing import FunctionTransformer, StandardScaler
 from sklearn.utils import _safe_indexing, check_consistent_length, check_random_state, get_tags, indexable
-from sklearn.utils.validation import check_is_fitted
 
 from ..candidates import SCORINGS, default_alphas, grid_members, score_weights
 from ..moments import Moments
@@ -369,7 +368,7 @@ class EntangledKernelRidgeCV(
             maps.append(estimator.feature_map_)
         averaged.coef_, averaged.intercept_ = np.hstack(coefs), intercept
         if len(maps) > 1:
-            columns = ["passthrough" if own is None else own for own in maps]
+            columns = [FunctionTransformer() if own is None else own for own in maps]
             averaged.feature_map_ = FeatureUnion([(f"map{i}", own) for i, own in enumerate(columns)])
         return averaged
 
@@ -423,7 +422,9 @@ class EntangledKernelRidgeCV(
         """
         if hasattr(self, "best_params_") and not hasattr(self, "coef_"):
             raise NotFittedError("there is nothing to predict with, because refit was False; set refit=True")
-        check_is_fitted(self, "coef_")
+        self._check_solved()
+        for fitted in (self._predictor, self.best_estimator_):
+            TargetsMixin.set_output(fitted, predict=self._container())
         mean = self._predictor.predict(X)
         if not (return_std or return_cov):
             return mean

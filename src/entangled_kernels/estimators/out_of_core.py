@@ -10,6 +10,7 @@ from itertools import islice
 from typing import Any, Self
 
 import numpy as np
+from sklearn.utils.validation import _num_samples
 
 from ..batches import Batch, BatchError, Source, as_batch
 from ..checkpoints import Checkpoint, CheckpointError, read_checkpoint, remove_unfinished, write_checkpoint
@@ -64,14 +65,16 @@ class OutOfCoreMixin(StreamingMixin):
         check_integer("checkpoint_every", checkpoint_every, low=1)
         self._check_parameters()
         self._forget()
-        place, done, passed = None, 0, 0
+        place, done, used = None, 0, (0, 0)
         if checkpoint is not None:
             remove_unfinished(checkpoint)
             if os.path.exists(checkpoint):
-                place, done, passed = self._resume(read_checkpoint(checkpoint), checkpoint, batches, targets)
+                place, done, used = self._resume(read_checkpoint(checkpoint), checkpoint, batches, targets)
         saved = done
         try:
-            for item in _remaining(batches, done, passed, place):
+            n_rows = self._stream.n_rows if done else 0
+            rest = _remaining(batches, done, place) or _passed_over(batches, targets, done, used, n_rows)
+            for item in rest:
                 batch = as_batch(item, targets)
                 self._take_named(batch, done)
                 done, place = done + 1, batch.source
@@ -127,21 +130,22 @@ class OutOfCoreMixin(StreamingMixin):
 
     def _resume(
         self, saved: Checkpoint, path: Any, batches: Any, targets: Any
-    ) -> tuple[Source | None, int, int]:
-        """Set the state that was saved; the last batch's place, its number, and batches used up just now.
+    ) -> tuple[Source | None, int, tuple[int, int]]:
+        """Set the state that was saved; the last batch's place, its number, and batches and rows used up.
 
         The first rows are taken in once more: they tell the names of columns, the feature map is fitted on
         them, and their features show whether all is as it was.
         """
-        facts, passed = saved.facts, 0
+        facts, passed, rows = saved.facts, 0, 0
         if facts["fit"] != self._signature(batches):
             raise CheckpointError(
                 f"{path} is the checkpoint of another fit (other files, columns, batch sizes or folds); name "
                 f"another file, or remove it"
             )
         for item in batches:
-            self._take_named(as_batch(item, targets), passed)
-            passed += 1
+            batch = as_batch(item, targets)
+            self._take_named(batch, passed)
+            passed, rows = passed + 1, rows + _num_samples(batch.X)
             if passed == facts["done"] or ("_stream" in self.__dict__ and self._stream.probe is not None):
                 break
         self._check_same_start(saved.arrays.get("probe"), path)
@@ -149,7 +153,7 @@ class OutOfCoreMixin(StreamingMixin):
         stream.parts, stream.n_rows = [None] * self._n_parts(), facts["n_rows"]
         for number, part in zip(facts["present"], saved.parts, strict=True):
             stream.parts[number] = part
-        return None if facts["place"] is None else Source(**facts["place"]), facts["done"], passed
+        return None if facts["place"] is None else Source(**facts["place"]), facts["done"], (passed, rows)
 
     def _check_same_start(self, before: Any, path: Any) -> None:
         now = None
@@ -169,9 +173,23 @@ class OutOfCoreMixin(StreamingMixin):
         return dict(json.loads(json.dumps(whole)))
 
 
-def _remaining(batches: Iterable[Any], done: int, passed: int, place: Source | None) -> Iterator[Any]:
-    """Batches that are still to be done; an iterator has used up those that were passed already."""
+def _remaining(batches: Iterable[Any], done: int, place: Source | None) -> Iterator[Any] | None:
+    """Batches that are still to be done, where they can be found without running through the others."""
     if place is not None and hasattr(batches, "after"):
         return iter(batches.after(place))
+    return iter(batches) if done == 0 else None
+
+
+def _passed_over(
+    batches: Iterable[Any], targets: Any, done: int, used: tuple[int, int], n_rows: int
+) -> Iterator[Any]:
+    """Batches after those that are done; an iterator has used up some batches, and their rows, already."""
     rest = iter(batches)
-    return islice(rest, done - passed if rest is batches else done, None)
+    passed, rows = used if rest is batches else (0, 0)
+    rows += sum(_num_samples(as_batch(item, targets).X) for item in islice(rest, done - passed))
+    if rows != n_rows:
+        raise CheckpointError(
+            f"the first {done} batches held {n_rows} rows when the checkpoint was written, and hold {rows} "
+            f"now; cut the rows into the same batches, or remove the checkpoint"
+        )
+    yield from rest

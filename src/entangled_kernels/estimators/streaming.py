@@ -10,7 +10,7 @@ from typing import Any, NamedTuple, Self
 import joblib
 import numpy as np
 from numpy.typing import NDArray
-from scipy.sparse import issparse, vstack
+from scipy.sparse import csr_matrix, issparse, vstack
 from sklearn.exceptions import NotFittedError
 from sklearn.utils import _safe_indexing, check_consistent_length
 from sklearn.utils.validation import _num_samples, check_is_fitted, validate_data
@@ -23,6 +23,8 @@ __all__ = ["FEATURE_SAMPLE", "PRODUCT_DTYPES", "Solved", "StreamingMixin"]
 Array = NDArray[np.float64]
 
 PRODUCT_DTYPES = ("float64", "float32")
+# What the first rows tell of all.
+TOLD_BY_ROWS = ("n_features_in_", "feature_names_in_", "target_names_", "_one_dimensional")
 # A feature map that comes unfitted is fitted on this many rows, the first ones of the stream.
 FEATURE_SAMPLE = 10_000
 # So many of the first rows are kept as features in a checkpoint, to know the feature map again.
@@ -130,19 +132,27 @@ class StreamingMixin:
             if stream is not None and hasattr(X, "shape"):
                 validate_data(self, X, reset=False, skip_check_array=True)
             return self
-        rows = self._take_batch(X, y, sample_weight, stream)
+        before = {name: self.__dict__.get(name) for name in TOLD_BY_ROWS}
+        try:
+            rows = self._take_batch(X, y, sample_weight, stream)
+        except BaseException:
+            for name, value in before.items():
+                self.__dict__.pop(name, None)
+                if value is not None:
+                    setattr(self, name, value)
+            raise
         if stream is None:
             self._start(rows)
         try:
             if "feature_map_" in self.__dict__:
                 self._add_rows(rows)
+                self._stream.n_rows += len(rows.Y)
             else:
                 self._hold(rows)
         except BaseException:
             if stream is None:
                 self._forget()
             raise
-        self._stream.n_rows += _num_samples(X)
         self._unsolve()
         return self
 
@@ -169,10 +179,16 @@ class StreamingMixin:
         """
         if type(other) is not type(self):
             raise TypeError(f"other must be of type {type(self).__name__}, got {type(other).__name__}")
-        mine, theirs = self._stream_so_far(), other._stream_so_far()
-        if mine is None or theirs is None:
-            name = "this estimator" if mine is None else "other"
-            raise NotFittedError(f"{name} has seen no rows yet; call fit, partial_fit or fit_batches first")
+        for name, one in (("this estimator", self), ("other", other)):
+            if "_stream" in one.__dict__:
+                continue
+            if "coef_" in one.__dict__:
+                raise ValueError(
+                    f"{name} was fitted in memory and kept no moments to merge; take in its rows with "
+                    f"partial_fit or fit_batches"
+                )
+            raise NotFittedError(f"{name} has seen no rows yet; call partial_fit or fit_batches first")
+        mine, theirs = self._stream, other._stream
         self._settle_features()
         if theirs.held:
             other = deepcopy(other)
@@ -218,6 +234,11 @@ class StreamingMixin:
         stream: Stream | None = self.__dict__.get("_stream")
         if stream is None and "coef_" in self.__dict__:
             self._miss_moments()
+        if stream is not None and len(stream.parts) != self._n_parts():
+            raise ValueError(
+                f"cv must stay at the {len(stream.parts)} folds that rows were taken in with, got "
+                f"{self._n_parts()}"
+            )
         return stream
 
     def _miss_moments(self) -> None:
@@ -258,6 +279,8 @@ class StreamingMixin:
         Y = targets.reshape(len(targets), -1)
         weight = check_weights(sample_weight, len(Y), all_zero=True)
         check_range("y", Y, smallest=0.0)
+        if getattr(getattr(X, "dtype", None), "kind", "") == "f" and not issparse(X) and X.size:
+            check_range("X", np.nan_to_num(X, nan=0.0), smallest=0.0)
         return _Rows(X, Y, weight, self._parts_of(X, Y))
 
     def _add_rows(self, rows: _Rows) -> None:
@@ -338,34 +361,41 @@ class StreamingMixin:
     def _hold(self, rows: _Rows) -> None:
         """Keep rows until there are enough to fit the feature map; it is fitted then."""
         stream = self._stream
-        stream.held.append(rows._replace(X=deepcopy(rows.X)))
-        if stream.n_held < FEATURE_SAMPLE:
-            return
-        self._settle_features()
+        weight = None if rows.weight is None else rows.weight.copy()
+        X = _like(stream.held[0].X, rows.X) if stream.held else rows.X
+        # The caller may use the memory of a batch for the next one.
+        stream.held.append(rows._replace(X=deepcopy(X), Y=rows.Y.copy(), weight=weight))
+        stream.n_rows += len(rows.Y)
+        if stream.n_held >= FEATURE_SAMPLE:
+            self._settle_features(taking=True)
 
-    def _settle_features(self) -> None:
-        """Fit the feature map on the first of the rows that wait for it, and take them all in."""
+    def _settle_features(self, *, taking: bool = False) -> None:
+        """Fit the feature map on the first of the rows that wait for it, and take them all in.
+
+        A batch that stands in the way is left out, and named, when all goes well without it. Where no batch
+        alone is to blame, the newest one is left out if it is just being taken in.
+        """
         stream = self._stream
         if not stream.held:
             return
-        X = _stack([rows.X for rows in stream.held])
-        Y = np.concatenate([rows.Y for rows in stream.held])
-        weighted = any(rows.weight is not None for rows in stream.held)
-        sample = np.arange(min(len(Y), FEATURE_SAMPLE))
-        weight = np.concatenate([_weights(rows) for rows in stream.held])[sample] if weighted else None
-        y = Y[:, 0] if self._one_dimensional else Y  # type: ignore[attr-defined]
         done = 0
         try:
-            self._fit_map(_safe_indexing(X, sample), y[sample], weight)  # type: ignore[attr-defined]
+            self._fit_map_on(stream.held)
             for done, rows in enumerate(stream.held):  # noqa: B007 (the error needs to know)
                 self._add_rows(rows)
         except BaseException as error:
             fitted = self.__dict__.pop("feature_map_", None) is not None
             stream.parts, stream.probe = [None] * len(stream.parts), None
-            first = sum(len(rows.Y) for rows in stream.held[:done])
-            refused = stream.held.pop(done if fitted else -1)
-            newest = refused.where is None and done == len(stream.held)
-            if not fitted or newest or not isinstance(error, ValueError):
+            place = done if fitted else self._culprit() if isinstance(error, ValueError) else None
+            if place is None:
+                if taking:
+                    stream.n_rows -= len(stream.held.pop().Y)
+                raise
+            first = sum(len(rows.Y) for rows in stream.held[:place])
+            refused = stream.held.pop(place)
+            newest = taking and place == len(stream.held)
+            stream.n_rows -= len(refused.Y)
+            if newest or not isinstance(error, ValueError):
                 raise
             last = first + len(refused.Y) - 1
             where = f"rows {first} to {last}" if refused.where is None else refused.where
@@ -375,13 +405,43 @@ class StreamingMixin:
             ) from error
         stream.held = []
 
+    def _fit_map_on(self, held: list[_Rows]) -> None:
+        """Fit the feature map on the first of some rows."""
+        X, Y = _stack([rows.X for rows in held]), np.concatenate([rows.Y for rows in held])
+        weighted = any(rows.weight is not None for rows in held)
+        sample = np.arange(min(len(Y), FEATURE_SAMPLE))
+        weight = np.concatenate([_weights(rows) for rows in held])[sample] if weighted else None
+        y = Y[:, 0] if self._one_dimensional else Y  # type: ignore[attr-defined]
+        self._fit_map(_safe_indexing(X, sample), y[sample], weight)  # type: ignore[attr-defined]
+
+    def _culprit(self) -> int | None:
+        """Place of a batch without which the feature map can be fitted, the newest first, if there is one."""
+        held = self._stream.held
+        for place in reversed(range(len(held) if len(held) > 1 else 0)):
+            try:
+                self._fit_map_on(held[:place] + held[place + 1 :])
+            except ValueError:
+                continue
+            finally:
+                self.__dict__.pop("feature_map_", None)
+            return place
+        return None
+
+    def _check_solved(self) -> None:
+        """Solve if rows were added, or say what is missing."""
+        if self.__dict__.get("_unsolved", False) and "coef_" not in self.__dict__:
+            self._solve_stream()
+        check_is_fitted(self, "coef_")
+
     def _solve_stream(self) -> None:
         """Solve for all rows seen so far."""
+        if self._stream.n_rows < 2:
+            raise NotFittedError(f"at least 2 rows are needed, got {self._stream.n_rows}")
         self._settle_features()
         parts = [part for part in self._stream.parts if part is not None]
         n_rows = sum(part.n_samples for part in parts)
         if n_rows < 2:
-            raise ValueError(f"at least 2 rows of positive sample_weight are needed, got {n_rows}")
+            raise NotFittedError(f"at least 2 rows of positive sample_weight are needed, got {n_rows}")
         self._unsolved = False
         try:
             self._solve_parts(parts)
@@ -390,7 +450,7 @@ class StreamingMixin:
             raise
 
     def _check_mergeable(self, other: Any, n_parts: int, n_other_parts: int) -> None:
-        for name in ("n_features_in_", "feature_names_in_", "target_names_", "_one_dimensional"):
+        for name in TOLD_BY_ROWS:
             mine, theirs = getattr(self, name, None), getattr(other, name, None)
             if _listed(mine) != _listed(theirs):
                 raise ValueError(f"estimators to merge must have the same {name}, got {mine} and {theirs}")
@@ -419,6 +479,20 @@ def _listed(names: Any) -> list[str] | None:
     return None if names is None else [str(name) for name in np.atleast_1d(names)]
 
 
+def _like(first: Any, table: Any) -> Any:
+    """A table as the container that the first one is."""
+    if type(table) is type(first):
+        return table
+    if issparse(first):
+        return csr_matrix(table)
+    values = table.toarray() if issparse(table) else np.asarray(table)
+    if hasattr(first, "iloc"):
+        return type(first)(values, columns=first.columns)
+    if hasattr(first, "vstack"):
+        return type(first)(values, schema=first.columns)
+    return values
+
+
 def _stack(tables: list[Any]) -> Any:
     """Tables of one kind on top of each other."""
     if len(tables) == 1:
@@ -432,5 +506,5 @@ def _stack(tables: list[Any]) -> Any:
     if hasattr(tables[0], "vstack"):
         import polars as pl
 
-        return pl.concat(tables)
+        return pl.concat(tables, how="vertical_relaxed")
     return np.concatenate([np.asarray(table) for table in tables])
