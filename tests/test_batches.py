@@ -146,7 +146,7 @@ def test_a_file_that_differs(rng, tmp_path, suffix):
     ):
         WRITERS[suffix](wrong, tmp_path / f"2.{suffix}")
         read = []
-        with pytest.raises(BatchError, match=rf"2\.{suffix}: {message}"):
+        with pytest.raises(BatchError, match=rf"2\.{suffix}, from row 0 on: {message}"):
             read.extend(read_batches(tmp_path, targets=["y"], batch_rows=4))
         batches = iter(read_batches(tmp_path, targets=["y"], batch_rows=4))
         assert [len(next(batches).X) for _ in range(3)] == [4, 4, 2]
@@ -199,3 +199,12 @@ def test_what_counts_as_a_batch():
         as_batch((X, y, w, w))
     with pytest.raises(TypeError, match="got ndarray"):
         as_batch(X)
+
+
+@pytest.mark.parametrize("delimiter", [",", ";", "\t"])
+def test_delimiters_and_truth_values_of_text(tmp_path, delimiter):
+    lines = [delimiter.join(row) for row in (["a", "on", "y"], ["1.5", "true", "2"], ["2.5", "false", "3.5"])]
+    (tmp_path / "rows.csv").write_text("\n".join(lines) + "\n")
+    (batch,) = read_batches(tmp_path, targets=["y"])
+    np.testing.assert_array_equal(batch.X, [[1.5, 1.0], [2.5, 0.0]])
+    np.testing.assert_array_equal(batch.y, [[2.0], [3.5]])

@@ -42,3 +42,10 @@ def test_repeats_count_once(rng):
 
 def test_equals_go_to_the_first():
     np.testing.assert_array_equal(bootstrap_weights(np.ones((6, 3))), [1, 0, 0])
+
+
+def test_rounding_does_not_share_out_the_weights(rng):
+    """Candidates that are the same but for rounding count as the first of them."""
+    errors = np.repeat(rng.uniform(1.0, 2.0, size=(20, 1)), 3, axis=1)
+    errors *= 1.0 + 1e-13 * rng.normal(size=errors.shape)
+    np.testing.assert_array_equal(bootstrap_weights(errors), [1.0, 0.0, 0.0])

@@ -11,7 +11,18 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-__all__ = ["Batch", "BatchError", "BatchReader", "Source", "as_batch", "read_batches", "table_columns"]
+__all__ = [
+    "Batch",
+    "BatchError",
+    "BatchReader",
+    "Source",
+    "as_batch",
+    "csv_delimiter",
+    "read_batches",
+    "table_columns",
+]
+
+DELIMITERS = ",;\t"
 
 # A number takes 8 bytes in the file's columns, 8 in the table made of them, and as many while it is made.
 _BYTES_PER_NUMBER = 32
@@ -227,11 +238,12 @@ class BatchReader:
     def _batches_of(self, file: str, row: int) -> Iterator[Batch]:
         try:
             opened = _open(file, text=[name for name, kind in self.kinds.items() if kind == "text"])
-            kinds = _kinds(opened.schema, file)
-            _check_columns(list(self.kinds), kinds, file)
+            where = f"{file}, from row {row} on"
+            kinds = _kinds(opened.schema, where)
+            _check_columns(list(self.kinds), kinds, where)
             for name, kind in self.kinds.items():
                 if kinds[name] != kind:
-                    raise BatchError(f"{file}: column {name!r} holds {kinds[name]}, before it held {kind}")
+                    raise BatchError(f"{where}: column {name!r} holds {kinds[name]}, before it held {kind}")
             tables = _cut(opened.tables(list(self.kinds), row, self.batch_rows), self.batch_rows)
             for table in tables:
                 yield self._batch(table, Source(file, row, row + table.num_rows))
@@ -308,6 +320,7 @@ class _Csv:
 
     def __init__(self, path: str, text: Sequence[str]) -> None:
         self.path, self.text = path, text
+        self.delimiter = "\t" if path.removesuffix(".gz").endswith(".tsv") else csv_delimiter(path)
         with self._reader(None, 0) as reader:
             self.schema = reader.schema
 
@@ -321,13 +334,22 @@ class _Csv:
 
         # Columns of numbers are floats from the start, since whole numbers may be followed by others.
         types = {name: pa.string() if name in self.text else pa.float64() for name in columns or []}
-        bare = self.path.removesuffix(".gz")
+        for name in types:
+            if pa.types.is_boolean(self.schema.field(name).type):
+                types[name] = pa.bool_()
         return csv.open_csv(
             self.path,
             read_options=csv.ReadOptions(skip_rows_after_names=row),
-            parse_options=csv.ParseOptions(delimiter="\t" if bare.endswith(".tsv") else ","),
+            parse_options=csv.ParseOptions(delimiter=self.delimiter),
             convert_options=csv.ConvertOptions(column_types=types, include_columns=columns or []),
         )
+
+
+def csv_delimiter(path: str | os.PathLike[str]) -> str:
+    """Comma, semicolon or tab: whichever the first line has most of."""
+    with _pyarrow().input_stream(os.fspath(path), compression="detect") as stream:
+        line = stream.read(2**20).lstrip(b"\r\n").partition(b"\n")[0].decode(errors="replace")
+    return max(DELIMITERS, key=line.count)
 
 
 def _open(path: str, text: Sequence[str] = ()) -> _Parquet | _Arrow | _Csv:

@@ -8,7 +8,7 @@ from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
 from sklearn.kernel_approximation import Nystroem
 from sklearn.model_selection import GroupKFold, KFold, LeaveOneOut, cross_val_score
-from sklearn.pipeline import make_pipeline
+from sklearn.pipeline import FeatureUnion, make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
@@ -391,3 +391,22 @@ def test_defaults_on_a_small_table(rng):
     assert model.n_splits_ == 20
     assert model.score(X, Y) > 0.8
     assert len(model.cv_results_["mean_test_score"]) == 49 * (34 + 35 + 34)
+
+
+def test_average_with_the_columns_themselves_takes_data_frames(rng):
+    X = pd.DataFrame(rng.normal(size=(60, 3)), columns=list("abc"))
+    noise = 0.1 * rng.normal(size=(60, 2))
+    Y = pd.DataFrame(X.to_numpy() @ rng.normal(size=(3, 2)) + noise, columns=["y", "z"])
+    model = EntangledKernelRidgeCV([None, StandardScaler()], random_state=0).fit(X, Y)
+    assert isinstance(model.feature_map_, FeatureUnion)
+    expected = model.feature_map_.transform(X) @ model.coef_.T + model.intercept_
+    np.testing.assert_allclose(model.predict(X), expected)
+
+
+def test_set_output_counts_after_fit_too(rows):
+    X, Y = rows
+    model = EntangledKernelRidgeCV(None, **SMALL_GRID, random_state=0).fit(X, Y)
+    assert isinstance(model.set_output(predict="pandas").predict(X), pd.DataFrame)
+    mean, std = model.predict(X, return_std=True)
+    assert isinstance(std, type(mean))
+    assert isinstance(model.set_output(predict="default").predict(X), np.ndarray)

@@ -182,8 +182,8 @@ def break_schema(table):
     ("damage", "message"),
     [
         (break_value, r"1\.parquet, rows 16 to 23: .*NaN"),
-        (break_type, r"1\.parquet: column 'b' holds text"),
-        (break_schema, r"1\.parquet: has no column 'b'"),
+        (break_type, r"1\.parquet, from row 0 on: column 'b' holds text"),
+        (break_schema, r"1\.parquet, from row 0 on: has no column 'b'"),
         (None, r"1\.parquet, from row 0 on: cannot be read"),
     ],
 )
@@ -276,3 +276,18 @@ def test_killed_at_any_moment(files, tmp_path, monkeypatch):
     assert saved >= 10
     np.testing.assert_array_equal(np.fromfile(coef), quiet.coef_.ravel())
     assert [path.name for path in state.parent.iterdir()] == ["fit"]
+
+
+def test_resuming_with_other_batches_is_refused(make_rows, tmp_path):
+    X, Y = make_rows(200, 3, 2)
+
+    def cut(n_rows, height):
+        return [(X[i : i + height], Y[i : i + height]) for i in range(0, n_rows, height)]
+
+    path = tmp_path / "state"
+    EntangledKernelRidge().fit_batches(cut(100, 20), checkpoint=path)
+    with pytest.raises(CheckpointError, match=r"the first 5 batches held 100 rows .* and hold 200 now"):
+        EntangledKernelRidge().fit_batches(cut(200, 40), checkpoint=path)
+    resumed = EntangledKernelRidge().fit_batches(cut(200, 20), checkpoint=path)
+    assert resumed.n_samples_seen_ == 200
+    np.testing.assert_allclose(resumed.coef_, EntangledKernelRidge().fit(X, Y).coef_, rtol=1e-9)

@@ -1,4 +1,6 @@
+import contextlib
 import pickle
+import warnings
 
 import numpy as np
 import pandas as pd
@@ -14,7 +16,7 @@ from sklearn.frozen import FrozenEstimator
 from sklearn.kernel_approximation import Nystroem, RBFSampler
 from sklearn.linear_model import Ridge
 from sklearn.pipeline import make_pipeline
-from sklearn.preprocessing import OneHotEncoder, StandardScaler
+from sklearn.preprocessing import FunctionTransformer, OneHotEncoder, StandardScaler
 
 from entangled_kernels import EntangledKernelRidge, EntangledKernelRidgeCV
 from entangled_kernels.estimators import streaming
@@ -374,3 +376,93 @@ def test_products_in_float32(make_rows, Estimator):
         assert 0.0 < np.abs(single - double).max() / np.abs(double).max() < 1e-4
     with pytest.raises(ValueError, match="product_dtype"):
         Estimator(product_dtype="float16").fit(X, Y)
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+def test_memory_of_a_batch_may_be_used_again(make_rows, rng, weighted):
+    """Rows that wait for the feature map are copies."""
+    X, Y = make_rows(200, 4, 3)
+    w = rng.uniform(size=200) if weighted else np.ones(200)
+    model, x, y, v = EntangledKernelRidge(StandardScaler()), X[:50].copy(), Y[:50].copy(), w[:50].copy()
+    for start in range(0, 200, 50):
+        part = slice(start, start + 50)
+        x[:], y[:], v[:] = X[part], Y[part], w[part]
+        model.partial_fit(x, y, v if weighted else None)
+    assert_same_fit(model, EntangledKernelRidge(StandardScaler()).fit(X, Y, w if weighted else None))
+
+
+@pytest.mark.parametrize("Estimator", [EntangledKernelRidge, EntangledKernelRidgeCV])
+def test_use_before_there_are_enough_rows_loses_none(make_rows, Estimator):
+    X, Y = make_rows(12, 3, 2)
+    model = Estimator(StandardScaler()).partial_fit(X[:1], Y[:1])
+    assert not hasattr(model, "coef_")
+    for row in range(1, 12):
+        with contextlib.suppress(ValueError):
+            model.predict(X)
+        model.partial_fit(X[row : row + 1], Y[row : row + 1])
+    assert model.n_samples_seen_ == 12
+    at_once = Estimator(StandardScaler()).partial_fit(X, Y)
+    # A map is fitted on the rows that there are when the model is first used.
+    assert model.predict(X).shape == at_once.predict(X).shape
+
+
+def test_a_batch_that_spoils_the_map_is_the_one_left_out(make_rows):
+    X, Y = make_rows(200, 4, 3)
+    X = np.abs(X) + 0.1
+    X[60, 0] = -1.0
+    features = make_pipeline(FunctionTransformer(np.log), Nystroem(n_components=5, random_state=0))
+    model = EntangledKernelRidge(features)
+    with np.errstate(invalid="ignore"):
+        for start in range(0, 200, 50):
+            model.partial_fit(X[start : start + 50], Y[start : start + 50])
+        with pytest.raises(ValueError, match=r"rows 50 to 99: .* are refused, and left out"):
+            model.predict(X)
+    assert model.n_samples_seen_ == 150
+    good = np.r_[:50, 100:200]
+    assert_same_fit(model, EntangledKernelRidge(features).fit(X[good], Y[good]))
+    with pytest.raises(ValueError, match="X must have values between"):
+        EntangledKernelRidge(StandardScaler()).partial_fit(X, Y).partial_fit(X * 1e300, Y)
+
+
+def test_containers_may_change_while_rows_wait(make_rows):
+    X, Y = make_rows(90, 3, 2)
+    tables = [
+        pd.DataFrame(X[:30], columns=list("abc")),
+        X[30:60],
+        pl.DataFrame(X[60:], schema=list("abc")),
+    ]
+    whole = EntangledKernelRidge(StandardScaler()).fit(X, Y)
+    for order in ([0, 1, 2], [1, 0, 2], [2, 0, 1]):
+        model = EntangledKernelRidge(StandardScaler())
+        with warnings.catch_warnings():
+            # An array after a data frame has no names of columns, of which scikit-learn warns.
+            warnings.simplefilter("ignore")
+            for place in order:
+                model.partial_fit(tables[place], Y[30 * place : 30 * place + 30])
+            assert_same_fit(model, whole)
+
+
+def test_a_refused_batch_leaves_the_names_as_they_were(make_rows):
+    X, Y = make_rows(40, 4, 2)
+    model = EntangledKernelRidgeCV(None).fit(X, Y)
+    with (
+        pytest.raises(ValueError, match="sample_weight"),
+        pytest.warns(UserWarning, match="partial_fit starts anew"),
+    ):
+        model.partial_fit(X[:, :2], Y[:, :1], -np.ones(40))
+    assert model.n_features_in_ == 4
+    assert model.predict(X).shape == (40, 2)
+
+
+def test_folds_may_not_change_in_a_stream(make_rows):
+    X, Y = make_rows(40, 4, 2)
+    model = EntangledKernelRidgeCV(None, cv=3).partial_fit(X, Y)
+    with pytest.raises(ValueError, match="cv must stay at the 3 folds that rows were taken in with, got 5"):
+        model.set_params(cv=5).partial_fit(X, Y)
+
+
+def test_merging_what_was_fitted_in_memory_says_why_not(make_rows):
+    X, Y = make_rows(40, 4, 2)
+    model = EntangledKernelRidgeCV(None, random_state=0).fit(X, Y)
+    with pytest.raises(ValueError, match="this estimator was fitted in memory and kept no moments to merge"):
+        model.merge(model)

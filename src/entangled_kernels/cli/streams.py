@@ -11,7 +11,7 @@ from typing import Annotated, Any
 import typer
 from joblib import parallel_config
 
-from ..batches import Batch, BatchReader, read_batches, table_columns
+from ..batches import Batch, BatchReader, csv_delimiter, read_batches, table_columns
 from ..estimators import EntangledKernelRidgeCV
 from ..persistence import SavedModel
 from ..tables import append_table
@@ -195,7 +195,8 @@ def _read_on_cluster(reader: BatchReader) -> Any:
     files, columns = list(reader.files), [*reader.inputs, *reader.targets]
     ends = {Path(file).suffix for file in files}
     if ends == {".csv"}:
-        return dd.read_csv(files, usecols=columns, dtype=dict.fromkeys(columns, float))
+        kinds = dict.fromkeys(columns, float)
+        return dd.read_csv(files, sep=csv_delimiter(files[0]), usecols=columns, dtype=kinds)
     if not ends <= {".parquet", ".pq"}:
         raise CommandError("--dask reads Parquet files or CSV files, all of one kind")
     return dd.read_parquet(files, columns=columns)

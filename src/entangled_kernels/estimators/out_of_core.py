@@ -15,7 +15,7 @@ from sklearn.utils.validation import _num_samples
 from ..batches import Batch, BatchError, Source, as_batch
 from ..checkpoints import Checkpoint, CheckpointError, read_checkpoint, remove_unfinished, write_checkpoint
 from .parameters import check_integer
-from .streaming import StreamingMixin
+from .streaming import StreamingMixin, missing_cell
 
 __all__ = ["OutOfCoreMixin"]
 
@@ -98,7 +98,7 @@ class OutOfCoreMixin(StreamingMixin):
         try:
             self.partial_fit(batch.X, batch.y, batch.sample_weight)
         except (TypeError, ValueError) as error:
-            raise BatchError(f"{where}: {error}") from error
+            raise BatchError(f"{where}: {error}{missing_cell(batch.X, batch.y)}") from error
         held = self._stream.held if "_stream" in self.__dict__ else []
         if held and held[-1].where is None:
             held[-1] = held[-1]._replace(where=where)
@@ -176,7 +176,8 @@ class OutOfCoreMixin(StreamingMixin):
 def _remaining(batches: Iterable[Any], done: int, place: Source | None) -> Iterator[Any] | None:
     """Batches that are still to be done, where they can be found without running through the others."""
     if place is not None and hasattr(batches, "after"):
-        return iter(batches.after(place))
+        rest: Iterator[Any] = iter(batches.after(place))
+        return rest
     return iter(batches) if done == 0 else None
 
 

@@ -18,7 +18,7 @@ from sklearn.utils.validation import _num_samples, check_is_fitted, validate_dat
 from ..moments import Moments
 from .parameters import check_range, check_weights
 
-__all__ = ["FEATURE_SAMPLE", "PRODUCT_DTYPES", "Solved", "StreamingMixin"]
+__all__ = ["FEATURE_SAMPLE", "PRODUCT_DTYPES", "Solved", "StreamingMixin", "missing_cell"]
 
 Array = NDArray[np.float64]
 
@@ -401,7 +401,7 @@ class StreamingMixin:
             where = f"rows {first} to {last}" if refused.where is None else refused.where
             raise ValueError(
                 f"{where}: these rows, which waited for the feature map to be fitted, are refused, and left "
-                f"out: {error}"
+                f"out: {error}{missing_cell(refused.X)}"
             ) from error
         stream.held = []
 
@@ -477,6 +477,17 @@ def _weights(rows: _Rows) -> Array:
 
 def _listed(names: Any) -> list[str] | None:
     return None if names is None else [str(name) for name in np.atleast_1d(names)]
+
+
+def missing_cell(*tables: Any) -> str:
+    """Words for the first missing value of data frames, to be put after an error; none without one."""
+    for table in tables:
+        if hasattr(table, "isna") and hasattr(table, "columns"):
+            found = np.argwhere(table.isna().to_numpy())
+            if len(found):
+                row, column = found[0]
+                return f"; the first missing value is in row {row} of them, column {table.columns[column]!r}"
+    return ""
 
 
 def _like(first: Any, table: Any) -> Any:

@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from ..batches import csv_delimiter
 from .errors import TableError
 from .kinds import table_kind
 from .needs import need
@@ -19,7 +20,6 @@ __all__ = ["read_table"]
 
 # A file of text up to this size is one block, so that the type of a column is found from all its cells.
 LARGEST_BLOCK = 2**31 - 2
-DELIMITERS = ",;\t"
 
 
 def read_table(path: str | os.PathLike[str], columns: Sequence[str] | None = None) -> Any:
@@ -72,7 +72,7 @@ def read_table(path: str | os.PathLike[str], columns: Sequence[str] | None = Non
 
 
 def _read_csv(path: Any) -> Any:
-    return _read_text(path, _delimiter(path))
+    return _read_text(path, csv_delimiter(path))
 
 
 def _read_tsv(path: Any) -> Any:
@@ -118,13 +118,6 @@ def _stream(path: Any) -> Any:
     import pyarrow as pa
 
     return pa.input_stream(os.fspath(path), compression="detect")
-
-
-def _delimiter(path: Any) -> str:
-    """Comma, semicolon or tab: whichever the first line has most of."""
-    with _stream(path) as stream:
-        line = stream.read(2**20).lstrip(b"\r\n").partition(b"\n")[0].decode(errors="replace")
-    return max(DELIMITERS, key=line.count)
 
 
 def _decoded(path: Any, table: Any) -> Any:
