@@ -319,3 +319,7 @@ def test_as_a_real_command(plant, folder):
     done = subprocess.run([*command, "fit", "plant.csv"], capture_output=True, text=True, cwd=folder)
     assert done.returncode == 2
     assert "--targets" in done.stderr
+
+
+def test_no_processes_are_wrong_usage(plant, run):
+    assert "must not be 0" in run(*FIT, "--jobs", "0", code=2).stderr

@@ -31,6 +31,17 @@ Encode = Annotated[bool, typer.Option("--encode", help="Turn text among the inpu
 Force = Annotated[bool, typer.Option("--force", help="Replace what is there already.")]
 Json = Annotated[bool, typer.Option("--json", help="Print the result as JSON, for machines.")]
 Seed = Annotated[int, typer.Option("--seed", min=0, help="For folds and random features.")]
+
+
+def _not_zero(jobs: int | None) -> int | None:
+    if jobs == 0:
+        raise typer.BadParameter("must not be 0; 1 for one process, -1 for all")
+    return jobs
+
+
 Jobs = Annotated[
-    int | None, typer.Option("--jobs", "-j", help="Processes to work with; -1 for all.", show_default="one")
+    int | None,
+    typer.Option(
+        "--jobs", "-j", help="Processes to work with; -1 for all.", show_default="one", callback=_not_zero
+    ),
 ]

@@ -128,8 +128,8 @@ class EntangledKernelRidgeCV(
         One entry per candidate: ``param_*``, ``mean_test_score``, ``std_test_score`` and
         ``split{i}_test_score``; ready for `pandas.DataFrame`.
     cv_target_scores_ : ndarray of shape (number of candidates, p)
-        Errors of every target in the order of ``cv_results_``, NaN for a constant one; there where targets
-        weigh candidates apart.
+        Errors of every target in the order of ``cv_results_``, NaN for a constant one; only there where
+        targets weigh candidates apart, or have their own alphas.
     coef_, intercept_ : ndarray of shape (p, m) and (p,)
         Those of the best estimator, or averages.
     average_weights_ : ndarray of shape (number of candidates, p) or (number of candidates,)
