@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Iterable
+from numbers import Integral
 
 import numpy as np
 from numpy.typing import NDArray
@@ -38,7 +39,10 @@ def grid_members(
     steps: list[int | None] = [None]
     if solver == "ascent":
         steps = [*(step for step in CHECKPOINTS if step < max_iter), max_iter]
-    members = {Member(solver, 0.0, 1.0, 0.0, None, "entangled", steps[0]): None}
+    ranks = [int(rank) if isinstance(rank, Integral) else rank for rank in ranks]
+    # Nothing is left of the operators of kernel ridge, so as few as the grid has will do.
+    rank = None if solver == "closed-form" else min(ranks, key=_size)
+    members = {Member(solver, 0.0, 1.0, 0.0, rank, "entangled", steps[0]): None}
     grid = itertools.product(ranks, target_alphas, mixes, shrinkages, predictions, steps)
     for rank, target_alpha, mix, shrinkage, prediction, n_steps in grid:
         if shrinkage == 1.0:
@@ -47,11 +51,14 @@ def grid_members(
             target_alpha = 0.0
         elif rank is None and (prediction == "partial_trace" or mix == 0.0):
             mix, prediction = 0.0, "partial_trace"
-        if rank is not None and not isinstance(rank, float):
-            rank = int(rank)
         settings = (float(mix), float(shrinkage), float(target_alpha), rank, prediction, n_steps)
         members[Member(solver, *settings)] = None
     return list(members)
+
+
+def _size(rank: int | float | None) -> tuple[int, float]:
+    """Order of ranks: numbers of operators, then shares of the full rank, then the full rank."""
+    return (2, 0.0) if rank is None else (1 if isinstance(rank, float) else 0, rank)
 
 
 def default_alphas(scale: float, noise: float | None) -> Array:

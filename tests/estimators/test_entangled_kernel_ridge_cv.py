@@ -410,3 +410,17 @@ def test_set_output_counts_after_fit_too(rows):
     mean, std = model.predict(X, return_std=True)
     assert isinstance(std, type(mean))
     assert isinstance(model.set_output(predict="default").predict(X), np.ndarray)
+
+
+def test_kernel_ridge_of_an_ascent_needs_few_operators(rng):
+    """Its kernel has none, so that the fit of all rows does not begin with as many as there can be."""
+    X = rng.normal(size=(40, 6))
+    Y = rng.normal(size=(40, 5))
+    model = EntangledKernelRidgeCV(
+        None, solver="ascent", ranks=(None, 0.5, 3), shrinkages=(0.5, 1.0), max_iter=5, random_state=0
+    )
+    plain, *others = model._members()
+    assert (plain.shrinkage, plain.rank) == (1.0, 3)
+    assert {member.rank for member in others} == {None, 0.5, 3}
+    model.set_params(shrinkages=(1.0,)).fit(X, Y)
+    assert model.best_params_["rank"] == 3
