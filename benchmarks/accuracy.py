@@ -42,6 +42,7 @@ from measure import RESULTS, print_table
 DATA = os.environ.get("ENTANGLED_KERNELS_DATA", str(Path(__file__).parents[2] / "shared" / "data"))
 SIZES = (12, 20, 40, 100)
 LARGEST_TEST, SMALLEST_TEST = 500, 8
+LEAST_SHOWN, MOST_SHOWN = 0.5, 2.0
 WIDTHS = (0.5, 1.0, 2.0, 4.0)
 BASELINE, PROCESS = "kernel ridge", "GP by evidence"
 
@@ -351,17 +352,30 @@ def draw(records, path):
             for size, n in zip((18, 32, 50, 75), SIZES, strict=True):
                 found = [interval(values)[0] for (_, m), values in logs.items() if m == n]
                 offset = place + 0.18 * (SIZES.index(n) - 1.5)
-                axis.scatter(found, [offset] * len(found), s=size, color=colours[place % 7], alpha=0.75, lw=0)
+                for ratio in found:
+                    inside = LEAST_SHOWN <= ratio <= MOST_SHOWN
+                    axis.scatter(
+                        np.clip(ratio, LEAST_SHOWN, MOST_SHOWN),
+                        offset,
+                        s=size,
+                        color=colours[place % 7],
+                        marker="o" if inside else ">" if ratio > 1 else "<",
+                        alpha=0.75,
+                        lw=0,
+                        clip_on=inside,
+                    )
         axis.axvline(1.0, color="black", lw=1)
         axis.set_xscale("log")
-        axis.set_xlim(0.5, 2.0)
+        axis.set_xlim(LEAST_SHOWN, MOST_SHOWN)
         axis.set_xticks([0.5, 0.7, 1.0, 1.4, 2.0], ["0.5", "0.7", "1", "1.4", "2"])
         axis.minorticks_off()
         axis.set_yticks(range(len(methods)), methods)
         axis.invert_yaxis()
         axis.set_xlabel(f"nMSE / nMSE of {base}")
         axis.set_title({"own": "own features"}.get(features, f"{features} features"))
-    figure.suptitle("One point a table; larger points, more training rows (12, 20, 40, 100)")
+    figure.suptitle(
+        "One point a table; larger points, more training rows (12, 20, 40, 100); triangles lie beyond"
+    )
     figure.savefig(path, dpi=150)
 
 
