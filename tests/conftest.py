@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from sklearn.kernel_approximation import RBFSampler
 
 
 @pytest.fixture
@@ -19,3 +20,16 @@ def make_rows(rng):
         return Phi, Y
 
     return make
+
+
+@pytest.fixture
+def watched_features():
+    """Thirty random features, and a list of how many rows were mapped at once."""
+    seen = []
+
+    class Watched(RBFSampler):
+        def transform(self, X):
+            seen.append(len(X))
+            return super().transform(X)
+
+    return Watched(n_components=30, random_state=0), seen

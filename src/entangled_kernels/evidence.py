@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from scipy.linalg import LinAlgError, cho_solve, cholesky
 from scipy.optimize import minimize
 
-from .threads import one_thread
+from .threads import SMALL_MATRIX, one_thread
 
 __all__ = ["Evidence", "tune_kernel"]
 
@@ -18,8 +18,6 @@ Array = NDArray[np.float64]
 
 # Noise, in units of the variance of the targets.
 NOISE_BOUNDS = (1e-6, 1e2)
-# Up to so many rows, a second BLAS thread costs more than it saves.
-SMALL = 500
 
 
 @dataclass(frozen=True)
@@ -78,7 +76,7 @@ def tune_kernel(
     bounds = np.vstack([kernel.bounds, np.log([NOISE_BOUNDS])])
     start = np.clip(np.append(kernel.theta, np.log(noise)), *bounds.T)
     options = {"maxiter": max_iter, "ftol": 1e-10}
-    with one_thread(n <= SMALL):
+    with one_thread(n <= SMALL_MATRIX):
         found = minimize(loss, start, jac=True, method="L-BFGS-B", bounds=bounds, options=options)
     # Finer than the rows can tell, and the same when rounding has led the search along another path.
     theta = np.clip(np.round(found.x, 3), *bounds.T)

@@ -15,7 +15,7 @@ from .choice import bootstrap_weights, choose, one_standard_error
 from .reduction import Problem
 from .selection import Fold, Member, fold_errors, fold_target_errors, member_paths
 from .solvers import SolverOptions
-from .threads import one_thread
+from .threads import SMALL_MATRIX, one_thread
 
 __all__ = ["Search", "Task", "average_weights", "candidate_errors", "member_parameters"]
 
@@ -24,8 +24,6 @@ Array = NDArray[np.float64]
 # Members, alphas, options of the solvers, and whether errors of every target are asked for.
 Task = tuple[list[Member], Array, SolverOptions, bool]
 
-# Up to so many features and outputs, a second BLAS thread costs more than it saves.
-SMALL = 500
 # How much the error of all targets counts beside a target's own where it votes for candidates.
 SHARED = 2.0
 
@@ -36,7 +34,7 @@ def candidate_errors(
     fold: Fold, members: list[Member], alphas: Array, options: SolverOptions, per_target: bool
 ) -> Array:
     """Errors of all candidates on one split: (members, alphas, p), or weighted means over targets with 1."""
-    with one_thread(max(fold.problem.targets.shape) <= SMALL):
+    with one_thread(max(fold.problem.targets.shape) <= SMALL_MATRIX):
         if per_target:
             return fold_target_errors(fold, members, alphas, options)
         return fold_errors(fold, members, alphas, options)[..., None]
@@ -172,7 +170,7 @@ def average_weights(searches: Sequence[Search]) -> list[Array]:
     for search, order, own in zip(searches, orders, np.split(np.stack(columns, axis=1), ends), strict=True):
         unsorted = np.empty_like(own)
         unsorted[order] = own
-        weights.append(unsorted.reshape(search.tables().shape[1:]))
+        weights.append(unsorted.reshape(len(search.members), len(search.alphas), -1))
     return weights
 
 

@@ -7,7 +7,10 @@ from functools import cache
 
 from threadpoolctl import ThreadpoolController
 
-__all__ = ["one_thread"]
+__all__ = ["SMALL_MATRIX", "one_thread"]
+
+# Up to so many rows and columns of the matrices, a second BLAS thread costs more than it saves.
+SMALL_MATRIX = 500
 
 
 def one_thread(small: bool) -> AbstractContextManager[object]:

@@ -341,18 +341,11 @@ def test_merge_needs_estimators_alike(make_rows):
         clone(scaled).partial_fit(X[:15], Y[:15]).merge(clone(scaled).partial_fit(X[15:], Y[15:]))
 
 
-def test_features_in_blocks(make_rows):
+def test_features_in_blocks(make_rows, watched_features):
     """More features than max_memory allows are never there at once; nothing else changes."""
     X, Y = make_rows(9000, 3, 2)
     weight = np.linspace(0.0, 2.0, 9000)
-    seen = []
-
-    class Watched(RBFSampler):
-        def transform(self, X):
-            seen.append(len(X))
-            return super().transform(X)
-
-    features = Watched(n_components=30, random_state=0)
+    features, seen = watched_features
     whole = EntangledKernelRidge(features).fit(X, Y, weight)
     assert max(seen) == 9000
     mean, std = whole.predict(X, return_std=True)

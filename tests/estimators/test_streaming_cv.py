@@ -149,18 +149,11 @@ def test_names_and_containers(make_rows):
 
 @pytest.mark.filterwarnings("ignore:the (smallest|largest) of the alphas:UserWarning")
 @pytest.mark.parametrize("repeats", [1, 2])
-def test_search_in_blocks(make_rows, repeats):
+def test_search_in_blocks(make_rows, watched_features, repeats):
     """In memory too, features that take more than max_memory are made in blocks; nothing else changes."""
     X, Y = make_rows(9000, 3, 2)
     weight = np.linspace(0.0, 2.0, 9000)
-    seen = []
-
-    class Watched(RBFSampler):
-        def transform(self, X):
-            seen.append(len(X))
-            return super().transform(X)
-
-    features = Watched(n_components=30, random_state=0)
+    features, seen = watched_features
     folds = RepeatedKFold(n_splits=3, n_repeats=repeats, random_state=0)
     model = EntangledKernelRidgeCV(features, cv=folds, random_state=0, **GRID)
     whole = clone(model).fit(X, Y, weight)

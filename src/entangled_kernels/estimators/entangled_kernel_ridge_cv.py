@@ -25,7 +25,7 @@ from ..row_folds import row_folds
 from ..search import Search, Task, average_weights, candidate_errors, member_parameters
 from ..selection import Member, Split, folds_of_parts, make_folds, partitions
 from ..solvers import SOLVERS, SolverOptions
-from ..threads import one_thread
+from ..threads import SMALL_MATRIX, one_thread
 from .dask_tables import fit_dask, is_dask
 from .entangled_kernel_ridge import PREDICTIONS, EntangledKernelRidge
 from .evidence_features import EvidenceFeatures, GaussianFeatures
@@ -665,7 +665,7 @@ def _errors_with_own_features(
     train, test = split
     own = clone(estimator)
     train_weight = None if weight is None else weight[train]
-    with one_thread(len(Y) <= SMALL):
+    with one_thread(len(Y) <= SMALL_MATRIX):
         Phi_train = own._fit_features(_safe_indexing(X, train), Y[train], train_weight)
         Phi = np.vstack([Phi_train, own._features(_safe_indexing(X, test))])
         order = np.concatenate([train, test])
