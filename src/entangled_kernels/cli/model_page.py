@@ -47,7 +47,7 @@ def write_model_page(saved: SavedModel, findings: dict[str, Any], path: Path) ->
     page.section("Entanglement")
     page.verdict(findings["verdict"], verdict_kind(findings["entangled"]))
     if "entanglement" in findings:
-        page.facts({key.replace("_", " "): _short(value) for key, value in findings["entanglement"].items()})
+        page.facts({key: _short(value) for key, value in findings["entanglement"].items()})
     _add_figures(page, saved.model, tested="entanglement" in findings)
     page.section("How to repeat it")
     page.code(command_line("inspect", findings["model"], options={"--report": path}))

@@ -27,7 +27,7 @@ CAPTIONS = {
     "projections": "Rows in the plane of each task: circles training, triangles test",
     "entanglement": "Eigenvalues of the partial transpose, of which a negative one proves entanglement, and "
     "operator-Schmidt values, of which a separable kernel has one",
-    "nmse": "Error over training rows, means with intervals; open marks are the paper's",
+    "nmse": "Error over training rows, means with intervals",
     "ni": "Normalised improvement over kernel ridge; above zero is better than kernel ridge",
     "times": "Seconds to choose the settings and fit, both axes logarithmic",
     "p": "Over the number of outputs",
@@ -110,7 +110,10 @@ def add_results(page: Report, results: Results, figures: dict[str, Any]) -> None
             note=note,
         )
     for name, figure in figures.items():
-        words = CAPTIONS.get(name.rpartition("-")[2], name)
+        kind = name.rpartition("-")[2]
+        words = CAPTIONS.get(kind, name)
+        if kind == "nmse" and results.paper:
+            words += "; open marks are the paper's"
         page.figure(figure, caption=f"{words}.", alt=f"{results.title}: {words}")
 
 

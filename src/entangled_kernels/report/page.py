@@ -83,7 +83,7 @@ class Report:
     def facts(self, facts: Mapping[str, Any]) -> None:
         """Add names with values, such as the settings of a run."""
         pairs = "\n".join(
-            f"<div><dt>{escape(str(name))}</dt><dd>{escape(_plain(value))}</dd></div>"
+            f"<div><dt>{escape(str(name).replace('_', ' '))}</dt><dd>{escape(_plain(value))}</dd></div>"
             for name, value in facts.items()
         )
         self._parts.append(f'<dl class="facts">\n{pairs}\n</dl>')
