@@ -181,7 +181,7 @@ def kernel_methods(folds):
     """Methods that take features, with the same folds; the alphas are the estimator's scale-free grid."""
     ours = {"cv": folds, "random_state": 0}
     return {
-        BASELINE: EntangledKernelRidgeCV(None, shrinkages=(1.0,), selection="best", **ours),
+        BASELINE: EntangledKernelRidgeCV(None, shrinkages=(1.0,), gains=(1.0,), selection="best", **ours),
         "selected": EntangledKernelRidgeCV(None, **ours),
         "selected, best": EntangledKernelRidgeCV(None, selection="best", **ours),
         "EKL closed form": EntangledKernelRidgeCV(

@@ -306,7 +306,9 @@ def select_plain(n, d, p):
     """The same search over alphas alone, which is all that ridge regression selects."""
     X, Y = voxels(n, d, p)
     with Clock() as clock:
-        model = EntangledKernelRidgeCV(None, shrinkages=(1.0,), selection="best", random_state=0).fit(X, Y)
+        model = EntangledKernelRidgeCV(
+            None, shrinkages=(1.0,), gains=(1.0,), selection="best", random_state=0
+        ).fit(X, Y)
     return clock.wall, clock.cpu, signal_error(model, n, d, p)
 
 

@@ -10,6 +10,7 @@ from entangled_kernels.selection import (
     Fold,
     Member,
     fold_errors,
+    fold_target_errors,
     leave_one_out_sums,
     make_folds,
     member_factors,
@@ -17,6 +18,7 @@ from entangled_kernels.selection import (
 from entangled_kernels.solvers import SolverOptions
 
 ALPHAS = np.array([1e-3, 0.5, 30.0])
+GAINS = np.array([1.0, 1.3])
 MEMBERS = [
     Member("closed-form", mix, shrinkage, target_alpha, rank, prediction)
     for mix, shrinkage, target_alpha, rank, prediction in itertools.product(
@@ -35,7 +37,7 @@ MEMBERS = [
 SHAPES = [(20, 4, 3), (12, 15, 2), (9, 3, 14)]
 
 
-def brute_force(Phi, Y, weight, split, output_weights, member, alpha, fit_intercept, options):
+def brute_force(Phi, Y, weight, split, output_weights, member, gain, alpha, fit_intercept, options):
     """Refit on the training rows, predict the held-out ones."""
     train, test = split
     model = EntangledKernelRidge(
@@ -45,6 +47,7 @@ def brute_force(Phi, Y, weight, split, output_weights, member, alpha, fit_interc
         target_alpha=member.target_alpha,
         rank=member.rank,
         prediction=member.prediction,
+        gain=gain,
         alpha=alpha,
         fit_intercept=fit_intercept,
         max_iter=member.n_steps or options.max_iter,
@@ -67,19 +70,24 @@ def test_errors_from_moments_are_those_of_refitting(
     options = SolverOptions(max_iter=30)
     folds = list(make_folds(Phi, Y, weight, splits, output_weights, centred=fit_intercept))
     for fold, split in zip(folds, splits, strict=True):
-        errors = fold_errors(fold, MEMBERS, ALPHAS, options)
+        errors = fold_errors(fold, MEMBERS, ALPHAS, options, GAINS)
         with monkeypatch.context() as patch:
             # Alphas one by one, or all together where the kernel allows it.
             patch.setattr(selection, "MANY", 0)
-            np.testing.assert_allclose(fold_errors(fold, MEMBERS, ALPHAS, options), errors, rtol=1e-9)
+            together = fold_errors(fold, MEMBERS, ALPHAS, options, GAINS)
+        np.testing.assert_allclose(together, errors, rtol=1e-9)
+        of_targets = fold_target_errors(fold, MEMBERS, ALPHAS, options, GAINS)
+        np.testing.assert_allclose(of_targets @ output_weights, errors, rtol=1e-9)
         # Every candidate on one fold of the first shape; elsewhere as many as time allows.
         every = shape == SHAPES[0] and fold is folds[0]
         some = range(len(MEMBERS)) if every else rng.choice(len(MEMBERS), size=8, replace=False)
         for row in some:
-            for column, alpha in enumerate(ALPHAS):
-                common = (Phi, Y, weight, split, output_weights, MEMBERS[row], alpha, fit_intercept, options)
-                expected = brute_force(*common)
-                assert errors[row, column] == pytest.approx(expected, rel=1e-9), MEMBERS[row]
+            for place, (gain, alpha) in enumerate(itertools.product(GAINS, ALPHAS)):
+                candidate = (MEMBERS[row], gain, alpha)
+                expected = brute_force(
+                    Phi, Y, weight, split, output_weights, *candidate, fit_intercept, options
+                )
+                assert errors[row].ravel()[place] == pytest.approx(expected, rel=1e-9), candidate
 
 
 @pytest.mark.parametrize(
@@ -144,7 +152,7 @@ def test_no_error_below_rounding(make_rows):
     Y = Phi @ np.ones((3, 2))
     fold = next(make_folds(Phi, Y, None, list(KFold(2).split(Phi)), np.ones(2), centred=True))
     errors = fold_errors(fold, MEMBERS[:1], np.array([1e-12]), SolverOptions())
-    assert 0 < errors[0, 0] < 1e-10
+    assert 0 < errors[0, 0, 0] < 1e-10
 
 
 def test_fold_without_weight_is_an_error(make_rows):

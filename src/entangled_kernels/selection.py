@@ -36,6 +36,8 @@ Array = NDArray[np.float64]
 Split = tuple[NDArray[np.intp], NDArray[np.intp]]
 
 ROUNDING = 1e-13
+# The coefficients as the ridge problem gives them.
+PLAIN = np.ones(1)
 # With so many more outputs times alphas than features, errors of all alphas are found together.
 MANY = 4
 # Steps of the ascent path that are candidates of their own.
@@ -44,7 +46,7 @@ CHECKPOINTS = (1, 2, 5, 10, 20, 50, 100, 200, 500, 1000)
 
 @dataclass(frozen=True)
 class Member:
-    """One way to learn the kernel and predict with it; a candidate is a member and an alpha.
+    """One way to learn the kernel and predict with it; a candidate is a member, a gain and an alpha.
 
     ``n_steps`` is the number of steps taken along the path of an iterative solver, None for the closed form.
     """
@@ -128,35 +130,34 @@ class Fold:
             outputs=None if rows is None else rows.outputs,
         )
 
-    def error(self, coef: Array) -> Array:
-        """Weighted squared error summed over the held-out rows, for coefficients (..., m', k).
+    def error(self, coef: Array, gains: Array = PLAIN) -> Array:
+        """Weighted squared error summed over the held-out rows, (g, ...) for coefficients (..., m', k).
 
-        It is a difference: an error below rounding of the targets' own squares is given as that.
+        The coefficients are taken times each of the g gains.
         """
         linear = np.einsum("...fk,fk->...", coef, self.BN)
         quadratic = np.einsum("...fk,...fk->...", self.C @ coef, coef @ self.N)
-        return np.asarray(np.maximum(self.VN - 2.0 * linear + quadratic, ROUNDING * self.VN))
+        return _squares(self.VN, linear, quadratic, gains)
 
-    def spectral_error(self, form: Spectral) -> Array:
+    def spectral_error(self, form: Spectral, gains: Array = PLAIN) -> Array:
         """What `error` gives, for all alphas of one kernel at the cost of a few of them.
 
-        With G = back, s and t the gains, b and x what they multiply, and S = G^T C G, the quadratic term is
-        s^T (S * b N b^T) s + 2 s^T (S * b N x^T) t + t^T (S * x N x^T) t, where * goes entry by entry.
+        With G = back, s and t the gains of the axes, b and x what they multiply, and S = G^T C G, the
+        quadratic term is s^T (S * b N b^T) s + 2 s^T (S * b N x^T) t + t^T (S * x N x^T) t, where * goes
+        entry by entry.
         """
         G, s, t, b, x = form
         S, BN = G.T @ self.C @ G, G.T @ self.BN
-        linear, quadratic = 0.0, 0.0
+        linear, quadratic = np.zeros(len(s)), np.zeros(len(s))
         parts = [(s, b), (t, x)] if t.any() else [(s, b)]
-        for gains, rows in parts:
-            linear = linear + gains @ np.einsum("fk,fk->f", rows, BN)
+        for axes, rows in parts:
+            linear = linear + axes @ np.einsum("fk,fk->f", rows, BN)
             for other, columns in parts:
-                quadratic = quadratic + np.einsum(
-                    "af,af->a", gains @ (S * (rows @ self.N @ columns.T)), other
-                )
-        return np.asarray(np.maximum(self.VN - 2.0 * linear + quadratic, ROUNDING * self.VN))
+                quadratic = quadratic + np.einsum("af,af->a", axes @ (S * (rows @ self.N @ columns.T)), other)
+        return _squares(self.VN, linear, quadratic, gains)
 
-    def target_errors(self, coef: Array) -> Array:
-        """Squared error of each target summed over the held-out rows, (a, p) for coefficients (a, m', k)."""
+    def target_errors(self, coef: Array, gains: Array = PLAIN) -> Array:
+        """Squared error of each target summed over held-out rows, (g, a, p) for coefficients (a, m', k)."""
         a, m, k = coef.shape
         B, V, R = self.B, self.V if self.V.ndim == 1 else np.diag(self.V), self.problem.outputs
         if self.outputs is not None:
@@ -168,7 +169,16 @@ class Fold:
         transposed = coef.transpose(0, 2, 1)
         linear = np.einsum("ako,ok->ao", transposed @ B, R)
         quadratic = np.einsum("ako,ok->ao", (transposed @ mapped) @ R.T, R)
-        return np.asarray(np.maximum(V - 2.0 * linear + quadratic, ROUNDING * V))
+        return _squares(V, linear, quadratic, gains)
+
+
+def _squares(total: float | Array, linear: Array, quadratic: Array, gains: Array) -> Array:
+    """total - 2 g linear + g^2 quadratic for every gain g, on the first axis.
+
+    It is a difference: an error below rounding of the targets' own squares is given as that.
+    """
+    g = gains.reshape(-1, *np.ones(np.ndim(linear), dtype=int))
+    return np.asarray(np.maximum(total - 2.0 * g * linear + g**2 * quadratic, ROUNDING * total))
 
 
 def make_folds(
@@ -327,24 +337,31 @@ def _rank(rank: int | float | None, problem: Problem) -> int | None:
     return min(rank, problem.full_rank)
 
 
-def fold_errors(fold: Fold, members: Sequence[Member], alphas: Array, options: SolverOptions) -> Array:
-    """Mean held-out error of every member and alpha, (members, alphas)."""
+def fold_errors(
+    fold: Fold, members: Sequence[Member], alphas: Array, options: SolverOptions, gains: Array = PLAIN
+) -> Array:
+    """Mean held-out error of every member, gain and alpha, (members, gains, alphas)."""
     m, k = fold.problem.targets.shape
     # Coefficients take m k numbers for each alpha; what all alphas share takes m^2 in their stead.
     shares = k * len(alphas) >= MANY * m
-    errors = np.empty((len(members), len(alphas)))
+    errors = np.empty((len(members), len(gains), len(alphas)))
     index = {member: row for row, member in enumerate(members)}
     for member, factor in member_factors(fold.problem, members, options):
         form = factor.spectral(alphas) if shares else None
-        error = fold.error(factor.coefficients(alphas)) if form is None else fold.spectral_error(form)
+        if form is None:
+            error = fold.error(factor.coefficients(alphas), gains)
+        else:
+            error = fold.spectral_error(form, gains)
         errors[index[member]] = error / fold.weight
     return errors
 
 
-def fold_target_errors(fold: Fold, members: Sequence[Member], alphas: Array, options: SolverOptions) -> Array:
-    """Mean held-out squared error of every member, alpha and target, (members, alphas, p)."""
+def fold_target_errors(
+    fold: Fold, members: Sequence[Member], alphas: Array, options: SolverOptions, gains: Array = PLAIN
+) -> Array:
+    """Mean held-out squared error of every member, gain, alpha and target, (members, gains, alphas, p)."""
     index = {member: row for row, member in enumerate(members)}
-    errors = np.empty((len(members), len(alphas), fold.problem.n_outputs))
+    errors = np.empty((len(members), len(gains), len(alphas), fold.problem.n_outputs))
     for member, path in member_paths(fold.problem, members, alphas, options):
-        errors[index[member]] = fold.target_errors(path) / fold.weight
+        errors[index[member]] = fold.target_errors(path, gains) / fold.weight
     return errors

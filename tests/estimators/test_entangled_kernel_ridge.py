@@ -355,3 +355,31 @@ def test_kernel_object_tells_entanglement(make_rows):
     assert not report.ppt
     plain = EntangledKernelRidge(shrinkage=1).fit(Phi, Y).kernel_.entanglement()
     assert plain.is_product
+
+
+@pytest.mark.parametrize("fit_intercept", [True, False])
+@pytest.mark.parametrize("shape", [(30, 4, 3), (12, 20, 3), (12, 4, 20)])
+def test_gain_is_a_factor_on_what_departs_from_the_mean(make_rows, shape, fit_intercept):
+    X, Y = make_rows(*shape)
+    plain = EntangledKernelRidge(fit_intercept=fit_intercept).fit(X, Y)
+    model = EntangledKernelRidge(fit_intercept=fit_intercept, gain=1.5).fit(X, Y)
+    mean = Y.mean(axis=0) if fit_intercept else 0.0
+    np.testing.assert_allclose(model.predict(X), mean + 1.5 * (plain.predict(X) - mean), atol=1e-9)
+    assert model.rkhs_norm_ == pytest.approx(1.5 * plain.rkhs_norm_)
+    for with_gain, without in zip(
+        model.predict(X, return_std=True)[1], plain.predict(X, return_std=True)[1], strict=True
+    ):
+        np.testing.assert_array_equal(with_gain, without)
+
+
+def test_a_gain_for_each_target(make_rows):
+    X, Y = make_rows(30, 4, 3)
+    gain = np.array([0.5, 1.0, 2.0])
+    settings = {"prediction": "partial_trace", "alpha": 2.0}
+    model = EntangledKernelRidge(gain=gain, **settings).fit(X, Y)
+    alone = [EntangledKernelRidge(gain=float(g), **settings).fit(X, Y) for g in gain]
+    for o, one in enumerate(alone):
+        np.testing.assert_allclose(model.coef_[o], one.coef_[o], atol=1e-10)
+        np.testing.assert_allclose(model.noise_variance_[o], one.noise_variance_[o])
+    same = EntangledKernelRidge(gain=np.ones(3), **settings).fit(X, Y)
+    assert same.rkhs_norm_ == pytest.approx(EntangledKernelRidge(**settings).fit(X, Y).rkhs_norm_)

@@ -12,7 +12,7 @@ from sklearn.pipeline import FeatureUnion, make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
-from entangled_kernels import EntangledKernelRidge, EntangledKernelRidgeCV, EvidenceFeatures
+from entangled_kernels import EntangledKernelRidge, EntangledKernelRidgeCV, EvidenceFeatures, GaussianFeatures
 
 SMALL_GRID = {"alphas": np.logspace(-4, 3, 8), "target_alphas": (0.1,), "shrinkages": (0.0, 0.5, 1.0)}
 
@@ -43,7 +43,16 @@ def refit_scores(model, X, Y, splits, scoring):
     table = pd.DataFrame({name: list(column) for name, column in model.cv_results_.items()})
     scores = []
     for _, candidate in table.iterrows():
-        names = ("solver", "alignment_mix", "shrinkage", "target_alpha", "rank", "prediction", "alpha")
+        names = (
+            "solver",
+            "alignment_mix",
+            "shrinkage",
+            "target_alpha",
+            "rank",
+            "prediction",
+            "gain",
+            "alpha",
+        )
         settings = {name: candidate[f"param_{name}"] for name in names}
         errors = []
         for train, test in splits:
@@ -81,7 +90,9 @@ def test_best_estimator_is_the_chosen_candidate(rows):
 def test_kernel_ridge_is_always_a_candidate(rows):
     X, Y = rows
     model = EntangledKernelRidgeCV(None, shrinkages=(0.2,), target_alphas=(0.1,), random_state=0).fit(X, Y)
-    assert (model.cv_results_["param_shrinkage"] == 1.0).sum() == 34
+    assert (model.cv_results_["param_shrinkage"] == 1.0).sum() == 3 * 34
+    table = EntangledKernelRidgeCV(None, **SMALL_GRID, gains=(2.0,), random_state=0).fit(X, Y).cv_results_
+    assert np.any((table["param_shrinkage"] == 1.0) & (table["param_gain"] == 1.0))
 
 
 def test_same_kernels_are_tried_once():
@@ -97,7 +108,7 @@ def test_average_is_the_weighted_mean_of_members(rows):
     assert weights.sum(axis=0) == pytest.approx(1.0)
     total = np.zeros_like(Y)
     table = model.cv_results_
-    names = ("alignment_mix", "shrinkage", "target_alpha", "rank", "prediction", "alpha")
+    names = ("alignment_mix", "shrinkage", "target_alpha", "rank", "prediction", "gain", "alpha")
     for i in np.flatnonzero(weights.any(axis=1)):
         settings = {name: table[f"param_{name}"][i] for name in names}
         total += weights[i] * EntangledKernelRidge(**settings).fit(X, Y).predict(X)
@@ -142,7 +153,7 @@ def test_average_over_feature_maps_is_the_weighted_mean_of_members(rng, alpha_pe
     assert len(weights) == len(table["mean_test_score"])
     used = np.flatnonzero(weights.any(axis=1))
     assert len(set(table["param_feature_map"][used])) >= 2
-    names = ("alignment_mix", "shrinkage", "target_alpha", "rank", "prediction", "alpha")
+    names = ("alignment_mix", "shrinkage", "target_alpha", "rank", "prediction", "gain", "alpha")
     total = np.zeros_like(Y)
     for i in used:
         own = {name: table[f"param_{name}"][i] for name in names} | {"fit_intercept": fit_intercept}
@@ -258,6 +269,9 @@ def test_in_scikit_learn_tools(rows):
         ({"alphas": ()}, ValueError, "alphas must hold at least one value"),
         ({"alphas": (1.0, -1.0)}, ValueError, "alphas must be a positive number, got -1.0"),
         ({"alphas": (1.0, np.nan)}, ValueError, "alphas must be a positive number, got nan"),
+        ({"gains": ()}, ValueError, "gains must hold at least one value"),
+        ({"gains": (1.0, 0.0)}, ValueError, "gains must be a positive number, got 0.0"),
+        ({"gains": (np.nan,)}, ValueError, "gains must be a positive number, got nan"),
         ({"alphas": 1.0}, TypeError, "alphas must be a sequence of values to try, got 1.0"),
         ({"shrinkages": ()}, ValueError, "shrinkages must hold at least one value"),
         ({"shrinkages": (0.5, 2)}, ValueError, "shrinkages must be a number between 0 and 1, got 2"),
@@ -306,7 +320,7 @@ def test_auto_tries_the_noise_that_the_evidence_found(rng):
     noise = EvidenceFeatures(random_state=0).fit(X, Y).noise_
     tried = model.cv_results_["param_alpha"][model.cv_results_["param_feature_map"] == 1]
     assert noise in tried
-    assert len(tried) == 35
+    assert len(tried) == 3 * 35
 
 
 def test_maps_that_see_the_targets_are_fitted_in_folds():
@@ -357,7 +371,7 @@ def test_alpha_per_target_regularises_noise(unequal):
     assert set(model.cv_results_["param_prediction"][model.cv_results_["param_shrinkage"] < 1]) == {
         "partial_trace"
     }
-    assert model.average_weights_.shape == (17 * 34, 3)
+    assert model.average_weights_.shape == (17 * 3 * 34, 3)
     np.testing.assert_allclose(model.average_weights_.sum(axis=0), 1.0)
 
 
@@ -365,12 +379,40 @@ def test_average_per_target_is_the_weighted_mean_of_members(rows):
     X, Y = rows
     model = EntangledKernelRidgeCV(None, **SMALL_GRID, alpha_per_target=True, random_state=0).fit(X, Y)
     weights, table = model.average_weights_, model.cv_results_
-    names = ("alignment_mix", "shrinkage", "target_alpha", "rank", "prediction", "alpha")
+    names = ("alignment_mix", "shrinkage", "target_alpha", "rank", "prediction", "gain", "alpha")
     total = np.zeros_like(Y)
     for i in np.flatnonzero(weights.any(axis=1)):
         settings = {name: table[f"param_{name}"][i] for name in names}
         total += weights[i] * EntangledKernelRidge(**settings).fit(X, Y).predict(X)
     np.testing.assert_allclose(model.predict(X), total, atol=1e-9)
+
+
+@pytest.fixture
+def far_apart(rng):
+    """Rows that a Gaussian of median width hardly sees as neighbours, and targets of one factor."""
+    X = rng.normal(size=(240, 20))
+    Y = (X @ rng.normal(size=(20, 1))) @ rng.normal(size=(1, 12)) + 0.1 * rng.normal(size=(240, 12))
+    Phi = GaussianFeatures().fit(X[:40]).transform(X)
+    return Phi[:40], Y[:40], Phi[40:], Y[40:]
+
+
+@pytest.mark.parametrize("selection", ["average", "best"])
+def test_gains_make_up_for_predictions_near_the_mean(far_apart, selection):
+    X, Y, X_test, Y_test = far_apart
+    model = EntangledKernelRidgeCV(None, selection=selection, random_state=0).fit(X, Y)
+    assert model.best_params_["gain"] > 1.0
+    plain = clone(model).set_params(gains=(1.0,)).fit(X, Y)
+    errors = [np.mean((Y_test - each.predict(X_test)) ** 2) for each in (model, plain)]
+    assert errors[0] < 0.9 * errors[1]
+
+
+@pytest.mark.filterwarnings("ignore:the largest of the alphas")
+def test_gains_need_more_than_luck(rng):
+    """Where nothing can be predicted, a gain does not help, and has little of the average."""
+    X, Y = rng.normal(size=(40, 5)), rng.normal(size=(40, 3))
+    model = EntangledKernelRidgeCV(None, random_state=0).fit(X, Y)
+    other = model.cv_results_["param_gain"] != 1.0
+    assert model.average_weights_[other].sum(axis=0).max() < 0.05
 
 
 def test_without_refit_there_is_nothing_to_predict_with(rows):
@@ -390,7 +432,7 @@ def test_defaults_on_a_small_table(rng):
     model = EntangledKernelRidgeCV(random_state=0).fit(X, Y)
     assert model.n_splits_ == 20
     assert model.score(X, Y) > 0.8
-    assert len(model.cv_results_["mean_test_score"]) == 49 * (34 + 35 + 34)
+    assert len(model.cv_results_["mean_test_score"]) == 49 * 3 * (34 + 35 + 34)
 
 
 def test_average_with_the_columns_themselves_takes_data_frames(rng):

@@ -70,6 +70,7 @@ def best_kernel_ridge(model: EntangledKernelRidgeCV) -> tuple[EntangledKernelRid
         feature_map=maps[int(results["param_feature_map"][place])],
         shrinkage=1.0,
         prediction="entangled",
+        gain=1.0,
         alpha=float(results["param_alpha"][place]),
     )
     return estimator, float(results["mean_test_score"][place])
@@ -92,7 +93,7 @@ def _listed(targets: list[str], own: list[float | None], ridge: list[float | Non
 def _place_of_kernel_ridge(model: EntangledKernelRidgeCV) -> int:
     """Place of the best candidate that is kernel ridge."""
     results = model.cv_results_
-    plain = np.flatnonzero(results["param_shrinkage"] == 1.0)
+    plain = np.flatnonzero((results["param_shrinkage"] == 1.0) & (results["param_gain"] == 1.0))
     return int(plain[np.argmin(results["mean_test_score"][plain])])
 
 

@@ -14,11 +14,10 @@ __all__ = ["chosen_in_words", "counted", "gain_in_words", "settings_of"]
 def settings_of(model: EntangledKernelRidge) -> dict[str, Any]:
     """Feature map and parameters of a fitted model that say what it is, as plain values."""
     names = ("shrinkage", "alignment_mix", "target_alpha", "prediction")
-    alpha = np.asarray(model.alpha).tolist()
     return {
         "features": _map_in_words(model.feature_map_),
         **{n: getattr(model, n) for n in names},
-        "alpha": alpha,
+        **{n: np.asarray(getattr(model, n)).tolist() for n in ("alpha", "gain")},
     }
 
 
@@ -32,8 +31,10 @@ def _map_in_words(feature_map: Any) -> str:
 
 def chosen_in_words(chosen: dict[str, Any]) -> str:
     """The chosen settings in one line."""
-    alpha = np.asarray(chosen["alpha"])
-    penalty = f"alpha {alpha:.3g}" if alpha.ndim == 0 else f"alpha {alpha.min():.3g} to {alpha.max():.3g}"
+    penalty = _range_in_words("alpha", chosen["alpha"])
+    # Models of before had none.
+    if np.any(np.asarray(gain := chosen.get("gain", 1.0)) != 1.0):
+        penalty += f", {_range_in_words('gain', gain)}"
     if chosen["shrinkage"] == 1.0:
         return f"{chosen['features']}; kernel ridge, {penalty}"
     kind = "entangled kernel" if chosen["prediction"] == "entangled" else "partial-trace kernel"
@@ -41,6 +42,12 @@ def chosen_in_words(chosen: dict[str, Any]) -> str:
         f"{chosen['features']}; {kind} with shrinkage {chosen['shrinkage']:g}, alignment mix "
         f"{chosen['alignment_mix']:g}, target alpha {chosen['target_alpha']:g}; {penalty}"
     )
+
+
+def _range_in_words(name: str, value: Any) -> str:
+    """One number, or from which to which several go."""
+    values = np.asarray(value)
+    return f"{name} {values:.3g}" if values.ndim == 0 else f"{name} {values.min():.3g} to {values.max():.3g}"
 
 
 def gain_in_words(nmse: float | None, plain: float | None) -> str:

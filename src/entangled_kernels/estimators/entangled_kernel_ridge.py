@@ -90,6 +90,9 @@ class EntangledKernelRidge(
         ``prediction="partial_trace"`` or ``shrinkage=1``. The learned kernel is scaled so that the trace of
         its training Gram matrix is the plain kernel's; so alpha means what it means in
         `sklearn.kernel_ridge.KernelRidge`.
+    gain : float or array-like of shape (p,), default=1.0
+        Factor on the coefficients that the ridge problem gives, positive; one for each target is possible
+        where it is for alpha. Above one it undoes part of their shrinkage towards the mean.
     prediction : {"entangled", "partial_trace"}, default="entangled"
         Predict with the operator-valued kernel, or with the one scalar kernel that its partial trace over the
         outputs gives (the paper's EKL and ptrEKL).
@@ -169,7 +172,8 @@ class EntangledKernelRidge(
 
         alpha s_o^2 = sum e_o^2 / (n - df_o),   noise_variance_[o] = alpha s_o^2 n / W
 
-    A row of zero weight is left out; scaling all weights changes no more than scaling alpha does.
+    A row of zero weight is left out; scaling all weights changes no more than scaling alpha does. The view
+    knows of no ``gain``: variances are those of gain one.
 
     Time n (m + p)^2 for the pass, m^3 + m^2 p for the closed form, m p a row to predict. Tables with more
     columns than rows are rotated first, so m and p are never above n there.
@@ -206,6 +210,7 @@ class EntangledKernelRidge(
         shrinkage: float = 0.25,
         target_alpha: float = 0.1,
         alpha: Any = 1.0,
+        gain: Any = 1.0,
         prediction: str = "entangled",
         init: str = "identity",
         max_iter: int = 200,
@@ -223,6 +228,7 @@ class EntangledKernelRidge(
         self.shrinkage = shrinkage
         self.target_alpha = target_alpha
         self.alpha = alpha
+        self.gain = gain
         self.prediction = prediction
         self.init = init
         self.max_iter = max_iter
@@ -342,33 +348,34 @@ class EntangledKernelRidge(
 
     def _fit_ridge(self) -> None:
         problem, factor = self._problem, self._ridge_factor()
-        self._alpha = self._resolved_alpha(factor)
+        self._alpha, gain = self._resolved("alpha", factor), self._resolved("gain", factor)
         self.__dict__.pop("_posterior", None)
-        if np.ndim(self._alpha) == 0:
+        if np.ndim(self._alpha) == np.ndim(gain) == 0:
             coef, targets = factor.coefficients(self._alpha)[0], problem.targets
             self._reduced_coef = coef
-            self.coef_ = problem.expand_coef(coef)
+            self.coef_ = problem.expand_coef(gain * coef)
         else:
-            coef = factor.target_coefficients(np.asarray(self._alpha))  # (m', p)
+            self._alpha = np.broadcast_to(self._alpha, problem.n_outputs)
+            coef = factor.target_coefficients(self._alpha)  # (m', p)
             targets = problem.targets @ problem.outputs.T
-            self.coef_ = coef.T @ problem.features.T
+            self.coef_ = (gain * coef).T @ problem.features.T
         self.intercept_ = problem.mean_y - self.coef_ @ problem.mean_phi
-        energy = np.sum(coef * (targets - problem.scale[:, None] * coef) / self._alpha)
+        energy = np.sum(gain**2 * coef * (targets - problem.scale[:, None] * coef) / self._alpha)
         self.rkhs_norm_ = float(np.sqrt(max(energy, 0.0)))
 
-    def _resolved_alpha(self, factor: KernelRidgeFactor) -> float | Array:
-        """One alpha, or one for each target where that is possible."""
-        if np.ndim(self.alpha) == 0:
-            return float(self.alpha)
-        alphas, p = np.asarray(self.alpha, dtype=np.float64), self._problem.n_outputs
-        if alphas.shape != (p,):
-            raise ValueError(f"alpha must be a number or {p} numbers, one a target; got shape {alphas.shape}")
+    def _resolved(self, name: str, factor: KernelRidgeFactor) -> float | Array:
+        """One alpha or gain, or one for each target where that is possible."""
+        value, p = np.asarray(getattr(self, name), dtype=np.float64), self._problem.n_outputs
+        if value.ndim == 0:
+            return float(value)
+        if value.shape != (p,):
+            raise ValueError(f"{name} must be a number or {p} numbers, one a target; got shape {value.shape}")
         if factor.X.shape[2] > 0:
             raise ValueError(
-                "alpha must be one number where the kernel ties the targets together; use "
-                "prediction='partial_trace' or shrinkage=1 for one alpha a target"
+                f"{name} must be one number where the kernel ties the targets together; use "
+                f"prediction='partial_trace' or shrinkage=1 for one {name} a target"
             )
-        return alphas
+        return value
 
     def _ridge_factor(self) -> KernelRidgeFactor:
         kernel = self._kernel
@@ -512,8 +519,9 @@ class EntangledKernelRidge(
         check_fraction("alignment_mix", self.alignment_mix)
         check_fraction("shrinkage", self.shrinkage)
         check_positive("target_alpha", self.target_alpha, zero_allowed=True)
-        for alpha in [self.alpha] if np.ndim(self.alpha) == 0 else np.asarray(self.alpha).reshape(-1):
-            check_positive("alpha", alpha)
+        for name, value in (("alpha", self.alpha), ("gain", self.gain)):
+            for number in [value] if np.ndim(value) == 0 else np.ravel(value).tolist():
+                check_positive(name, number)
         check_positive("tol", self.tol, zero_allowed=True)
         check_integer("max_iter", self.max_iter, low=1)
         check_rank(self.rank)

@@ -22,7 +22,7 @@ from sklearn.utils import _safe_indexing, check_consistent_length, check_random_
 from ..candidates import SCORINGS, default_alphas, grid_members, score_weights
 from ..moments import Moments
 from ..row_folds import row_folds
-from ..search import Search, Task, average_weights, candidate_errors, member_parameters
+from ..search import Search, Task, average_weights, candidate_errors
 from ..selection import Member, Split, folds_of_parts, make_folds, partitions
 from ..solvers import SOLVERS, SolverOptions
 from ..threads import SMALL_MATRIX, one_thread
@@ -79,6 +79,10 @@ class EntangledKernelRidgeCV(
     alphas : array-like or None, default=None
         Ridge penalties to try. None takes 34 values over eleven decades about the scale of the features, and
         the noise that a feature map has found, its ``noise_``.
+    gains : sequence, default=(1.0, 1.2, 1.4)
+        Factors on the coefficients to try. A ridge penalty that is right for the noise draws predictions
+        towards the mean; where held-out rows show that it draws too far, a gain above one undoes it. One is
+        always tried. In averages the errors of other gains count 5% more than they are.
     alignment_mixes, shrinkages, target_alphas, predictions, ranks : sequences
         Values to try of the parameters of `EntangledKernelRidge`. Combinations that give the same kernel are
         tried once: ``shrinkage=1`` is kernel ridge whatever the rest, and for the closed form without a rank
@@ -94,11 +98,12 @@ class EntangledKernelRidgeCV(
         random weights (`entangled_kernels.choice.bootstrap_weights`); for a target, best by its own error
         and twice that of all, where there are no more than 64 targets and no more than rows. An average of
         coefficients is a coefficient matrix, so predicting costs what the features cost. ``"best"``: the
-        candidate with the least error. ``"one_se"``: the one with the largest shrinkage and alpha within a
-        standard error.
+        candidate with the least error. ``"one_se"``: the one with the largest shrinkage, the least gain and
+        the largest alpha within a standard error.
     alpha_per_target : bool, default=False
         Choose an alpha for every target, among kernels that treat targets alike: kernel ridge and the
-        partial-trace predictions. Keeps splits x members x alphas x targets numbers.
+        partial-trace predictions, and a gain with it. Keeps splits x members x gains x alphas x targets
+        numbers.
     refit : bool, default=True
         Fit the chosen candidate on all rows. Without it there is nothing to predict with.
     fit_features : {"auto", "fold", "all"}, default="auto"
@@ -156,8 +161,8 @@ class EntangledKernelRidgeCV(
     >>> from entangled_kernels import EntangledKernelRidgeCV
     >>> X, Y = load_linnerud(return_X_y=True)
     >>> model = EntangledKernelRidgeCV(random_state=0).fit(X, Y)
-    >>> sorted(model.best_params_)
-    ['alignment_mix', 'alpha', 'feature_map', 'prediction', 'rank', 'shrinkage', 'solver', 'target_alpha']
+    >>> sorted(model.best_params_)[:5]
+    ['alignment_mix', 'alpha', 'feature_map', 'gain', 'prediction']
     """
 
     def __init__(
@@ -165,6 +170,7 @@ class EntangledKernelRidgeCV(
         feature_map: Any = "auto",
         *,
         alphas: ArrayLike | None = None,
+        gains: Any = (1.0, 1.2, 1.4),
         alignment_mixes: Any = (0.0, 0.5, 1.0),
         shrinkages: Any = (0.0, 0.25, 0.5, 0.75, 1.0),
         target_alphas: Any = (0.01, 0.1, 1.0, 10.0),
@@ -188,6 +194,7 @@ class EntangledKernelRidgeCV(
     ) -> None:
         self.feature_map = feature_map
         self.alphas = alphas
+        self.gains = gains
         self.alignment_mixes = alignment_mixes
         self.shrinkages = shrinkages
         self.target_alphas = target_alphas
@@ -305,14 +312,21 @@ class EntangledKernelRidgeCV(
         alphas = self._alphas(scale, noise)
         output_weights = score_weights(self.scoring, np.diag(total.V) / total.weight, total.mean_y)
         per_target = self._by_target(total.n_samples, total.n_outputs)
-        task = (members, alphas, self._options(), per_target)
+        gains = self._gains()
+        task = (members, alphas, self._options(), gains, per_target)
         folds = itertools.chain.from_iterable(
             folds_of_parts(parts, output_weights, centred=self.fit_intercept) for parts in rounds
         )
         jobs = (delayed(candidate_errors)(fold, *task) for fold in folds)
         errors = self._run(jobs, sum(map(len, rounds)), report)
         return Search(
-            members, alphas, np.stack(errors), output_weights, float(len(rounds)), bool(self.alpha_per_target)
+            members=members,
+            gains=gains,
+            alphas=alphas,
+            target_errors=np.stack(errors),
+            output_weights=output_weights,
+            n_repeats=float(len(rounds)),
+            alpha_per_target=bool(self.alpha_per_target),
         )
 
     def _conclude(
@@ -322,19 +336,15 @@ class EntangledKernelRidgeCV(
     ) -> None:
         """Choose among what was tried, and fit it on all rows."""
         choices = [search.choose(self.selection) for search in searches]
-        best_map = int(np.argmin([score for _, _, score in choices]))
-        settings = [
-            member_parameters(search.members[row]) | {"alpha": alpha}
-            for search, (row, alpha, _) in zip(searches, choices, strict=True)
-        ]
-        self.best_score_, chosen = choices[best_map][2], settings[best_map]
+        settings = [choice.parameters() for choice in choices]
+        best_map = int(np.argmin([choice.error for choice in choices]))
+        best, chosen = choices[best_map], settings[best_map]
+        self.best_score_ = best.error
         self._store_results(searches)
-        if not self.alpha_per_target:
-            row, alpha, _ = choices[best_map]
-            earlier = sum(search.errors[0].size for search in searches[:best_map])
-            alphas = searches[best_map].alphas
-            self.best_index_ = earlier + row * len(alphas) + int(np.flatnonzero(alphas == alpha)[0])
-        self._warn_of_ends(chosen["alpha"], searches[best_map].alphas)
+        if best.place is not None:
+            earlier = sum(search.n_candidates for search in searches[:best_map])
+            self.best_index_ = earlier + best.place
+        self._warn_of_ends(best.alpha, searches[best_map].alphas)
         self.best_params_ = chosen | ({"feature_map": best_map} if len(searches) > 1 else {})
         if not self.refit:
             self._forget_fit()
@@ -343,7 +353,7 @@ class EntangledKernelRidgeCV(
         self._predictor = self.best_estimator_
         if self.selection == "average":
             weights = average_weights(searches)
-            flat = np.concatenate([own.reshape(-1, own.shape[2]) for own in weights])
+            flat = np.concatenate([own.reshape(-1, own.shape[-1]) for own in weights])
             self.average_weights_ = flat if searches[0].by_target else flat[:, 0]
             fitted = {best_map: self.best_estimator_}
             for place, own in enumerate(weights):
@@ -364,7 +374,7 @@ class EntangledKernelRidgeCV(
         for place, estimator in sorted(fitted.items()):
             problem, own = estimator._problem, weights[place]
             coefs.append(searches[place].average(problem, own, self._options()))
-            intercept = intercept + own.sum(axis=(0, 1)) * problem.mean_y - coefs[-1] @ problem.mean_phi
+            intercept = intercept + own.sum(axis=(0, 1, 2)) * problem.mean_y - coefs[-1] @ problem.mean_phi
             maps.append(estimator.feature_map_)
         averaged.coef_, averaged.intercept_ = np.hstack(coefs), intercept
         if len(maps) > 1:
@@ -472,6 +482,8 @@ class EntangledKernelRidgeCV(
             check_rank(value)
         for value in [] if self.alphas is None else _grid("alphas", self.alphas):
             check_positive("alphas", value)
+        for value in _grid("gains", self.gains):
+            check_positive("gains", value)
 
     def _members(self) -> list[Member]:
         grid = (self.ranks, self.target_alphas, self.alignment_mixes, self.shrinkages, self.predictions)
@@ -529,7 +541,8 @@ class EntangledKernelRidgeCV(
         splits = splits or self._splits(X, Y, groups)
         alphas = self._alphas(self._mean_square(Phi, weight), noise)
         output_weights = score_weights(self.scoring, *_variance_and_mean(Y, weight))
-        task = (members, alphas, self._options(), self._by_target(*Y.shape))
+        gains = self._gains()
+        task = (members, alphas, self._options(), gains, self._by_target(*Y.shape))
         if not in_folds:
             folds = make_folds(
                 *(Phi, Y, weight, splits, output_weights),
@@ -547,6 +560,7 @@ class EntangledKernelRidgeCV(
         errors = self._run(jobs, len(splits), report)
         search = Search(
             members=members,
+            gains=gains,
             alphas=alphas,
             target_errors=np.stack(errors),
             output_weights=output_weights,
@@ -598,21 +612,22 @@ class EntangledKernelRidgeCV(
         centre = w @ Phi / w.sum() if self.fit_intercept else 0.0
         return float(w @ np.sum((Phi - centre) ** 2, axis=1)) / float(w.sum())
 
+    def _gains(self) -> Array:
+        """The gains in rising order, one always among them, since kernel ridge is always a candidate."""
+        return np.unique(np.array([1.0, *self.gains], dtype=np.float64))
+
     def _alphas(self, scale: float, noise: float | None) -> Array:
         if self.alphas is not None:
             return np.asarray(self.alphas, dtype=np.float64)
         return default_alphas(scale, noise)
 
     def _store_results(self, searches: list[Search]) -> None:
-        columns: dict[str, list[Any]] = {}
+        tables = [search.table() for search in searches]
         for place, search in enumerate(searches):
-            for entry in search.entries():
-                for name, value in (entry | {"param_feature_map": place}).items():
-                    columns.setdefault(name, []).append(value)
+            tables[place]["param_feature_map"] = np.full(search.n_candidates, place)
+        self.cv_results_ = {name: np.concatenate([table[name] for table in tables]) for name in tables[0]}
         if searches[0].by_target:
             self.cv_target_scores_ = np.concatenate([search.target_scores() for search in searches])
-        mixed = {"param_rank": object}
-        self.cv_results_ = {name: np.array(column, dtype=mixed.get(name)) for name, column in columns.items()}
 
     def _warn_of_ends(self, chosen: float | Array, alphas: Array) -> None:
         for end, name in ((alphas.min(), "smallest"), (alphas.max(), "largest")):

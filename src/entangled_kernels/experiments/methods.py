@@ -134,7 +134,7 @@ def _estimator(plan: Plan, method: str, Phi: Array, folds: Sequence[Split], seed
     if method == "selected":
         return EntangledKernelRidgeCV(cv=folds, random_state=seed)
     settings: dict[str, Any] = {"feature_map": None, "cv": folds, "selection": "best", "random_state": seed}
-    settings |= {"alphas": None if fair else LAMBDAS, "fit_intercept": fair}
+    settings |= {"alphas": None if fair else LAMBDAS, "gains": (1.0,), "fit_intercept": fair}
     if method == "KRR":
         settings |= {"shrinkages": (1.0,)}
     else:
