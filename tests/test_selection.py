@@ -75,9 +75,11 @@ def test_errors_from_moments_are_those_of_refitting(
             # Alphas one by one, or all together where the kernel allows it.
             patch.setattr(selection, "MANY", 0)
             together = fold_errors(fold, MEMBERS, ALPHAS, options, GAINS)
+            targets_together = fold_target_errors(fold, MEMBERS, ALPHAS, options, GAINS)
         np.testing.assert_allclose(together, errors, rtol=1e-9)
         of_targets = fold_target_errors(fold, MEMBERS, ALPHAS, options, GAINS)
         np.testing.assert_allclose(of_targets @ output_weights, errors, rtol=1e-9)
+        np.testing.assert_allclose(targets_together, of_targets, rtol=1e-8)
         # Every candidate on one fold of the first shape; elsewhere as many as time allows.
         every = shape == SHAPES[0] and fold is folds[0]
         some = range(len(MEMBERS)) if every else rng.choice(len(MEMBERS), size=8, replace=False)
@@ -122,6 +124,8 @@ def test_errors_of_all_alphas_together(make_rows, fit_intercept):
                 together += 1
                 expected = fold.error(factor.coefficients(alphas))
                 np.testing.assert_allclose(fold.spectral_error(form), expected, rtol=1e-9)
+                expected = fold.target_errors(factor.coefficients(alphas))
+                np.testing.assert_allclose(fold.spectral_target_errors(form), expected, rtol=1e-9)
         assert together == len(members)
 
 

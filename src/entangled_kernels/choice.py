@@ -61,6 +61,9 @@ def bootstrap_weights(errors: Array, n_repeats: float = 1.0) -> Array:
     rng = np.random.default_rng(0)
     draws = rng.gamma(1.0 / n_repeats, size=(DRAWS, len(errors)))
     draws /= np.maximum(draws.sum(axis=1, keepdims=True), np.finfo(float).tiny)
-    means = draws @ errors
+    # A candidate that does no better on any split than the one with the least mean error cannot win.
+    least = errors[:, [errors.mean(axis=0).argmin()]]
+    able = np.flatnonzero((errors <= (1.0 + ROUNDING) * least).any(axis=0))
+    means = draws @ errors[:, able]
     winners = np.argmax(means <= (1.0 + ROUNDING) * means.min(axis=1, keepdims=True), axis=1)
-    return np.bincount(winners, minlength=errors.shape[1]) / DRAWS
+    return np.bincount(able[winners], minlength=errors.shape[1]) / DRAWS

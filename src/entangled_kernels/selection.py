@@ -5,10 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from copy import deepcopy
 from dataclasses import dataclass, replace
+from functools import cached_property
 from itertools import accumulate
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.linalg import eigh
 
 from .learned import LearnedKernel
 from .moments import Moments
@@ -159,17 +161,46 @@ class Fold:
     def target_errors(self, coef: Array, gains: Array = PLAIN) -> Array:
         """Squared error of each target summed over held-out rows, (g, a, p) for coefficients (a, m', k)."""
         a, m, k = coef.shape
-        B, V, R = self.B, self.V if self.V.ndim == 1 else np.diag(self.V), self.problem.outputs
-        if self.outputs is not None:
-            B, R = B @ self.outputs.T, self.outputs @ R
-            if self.V.ndim == 2:
-                V = np.einsum("ok,ok->o", self.outputs @ self.V, self.outputs)
+        V, B, R = self._targets
         # One product for all alphas, which is faster than one for each.
         mapped = (self.C @ coef.transpose(1, 0, 2).reshape(m, a * k)).reshape(m, a, k).transpose(1, 0, 2)
         transposed = coef.transpose(0, 2, 1)
         linear = np.einsum("ako,ok->ao", transposed @ B, R)
         quadratic = np.einsum("ako,ok->ao", (transposed @ mapped) @ R.T, R)
         return _squares(V, linear, quadratic, gains)
+
+    def spectral_target_errors(self, form: Spectral, gains: Array = PLAIN) -> Array:
+        """What `target_errors` gives, without the coefficients of every alpha.
+
+        With C = H^T H, whose H has no more rows than are held out, and the names of `spectral_error`, the
+        quadratic term of a target is the squared length of (H G s) b + (H G t) x.
+        """
+        G, s, t, b, x = form
+        V, B, R = self._targets
+        Z, BG = self._root @ G, G.T @ B
+        parts = [(s, b @ R.T), (t, x @ R.T)] if t.any() else [(s, b @ R.T)]
+        linear = sum(axes @ (rows * BG) for axes, rows in parts)
+        # All alphas in one product.
+        values = sum((Z * axes[:, None, :]).reshape(-1, Z.shape[1]) @ rows for axes, rows in parts)
+        quadratic = np.einsum("aho,aho->ao", *2 * [np.reshape(values, (len(s), len(Z), -1))])
+        return _squares(V, np.asarray(linear), quadratic, gains)
+
+    @cached_property
+    def _targets(self) -> tuple[Array, Array, Array]:
+        """Squares (p,), products with the features (m', p) and basis (p, k) of the original targets."""
+        B, R, V = self.B, self.problem.outputs, self.V
+        if self.outputs is None:
+            return V if V.ndim == 1 else np.diag(V), B, R
+        if V.ndim == 2:
+            V = np.einsum("ok,ok->o", self.outputs @ V, self.outputs)
+        return V, B @ self.outputs.T, self.outputs @ R
+
+    @cached_property
+    def _root(self) -> Array:
+        """H, (h, m'), with H^T H = C."""
+        values, vectors = eigh(self.C)
+        keep = values > np.finfo(float).eps * values[-1]
+        return np.asarray(np.sqrt(values[keep])[:, None] * vectors[:, keep].T)
 
 
 def _squares(total: float | Array, linear: Array, quadratic: Array, gains: Array) -> Array:
@@ -341,13 +372,10 @@ def fold_errors(
     fold: Fold, members: Sequence[Member], alphas: Array, options: SolverOptions, gains: Array = PLAIN
 ) -> Array:
     """Mean held-out error of every member, gain and alpha, (members, gains, alphas)."""
-    m, k = fold.problem.targets.shape
-    # Coefficients take m k numbers for each alpha; what all alphas share takes m^2 in their stead.
-    shares = k * len(alphas) >= MANY * m
     errors = np.empty((len(members), len(gains), len(alphas)))
     index = {member: row for row, member in enumerate(members)}
     for member, factor in member_factors(fold.problem, members, options):
-        form = factor.spectral(alphas) if shares else None
+        form = _shared_form(factor, alphas)
         if form is None:
             error = fold.error(factor.coefficients(alphas), gains)
         else:
@@ -362,6 +390,20 @@ def fold_target_errors(
     """Mean held-out squared error of every member, gain, alpha and target, (members, gains, alphas, p)."""
     index = {member: row for row, member in enumerate(members)}
     errors = np.empty((len(members), len(gains), len(alphas), fold.problem.n_outputs))
-    for member, path in member_paths(fold.problem, members, alphas, options):
-        errors[index[member]] = fold.target_errors(path, gains) / fold.weight
+    for member, factor in member_factors(fold.problem, members, options):
+        form = _shared_form(factor, alphas)
+        if form is None:
+            error = fold.target_errors(factor.coefficients(alphas), gains)
+        else:
+            error = fold.spectral_target_errors(form, gains)
+        errors[index[member]] = error / fold.weight
     return errors
+
+
+def _shared_form(factor: KernelRidgeFactor, alphas: Array) -> Spectral | None:
+    """What the coefficients of all alphas share, where there is such a form and it is worth while.
+
+    Coefficients take m k numbers for each alpha; what all alphas share takes m^2 in their stead.
+    """
+    m, k = factor.problem.targets.shape
+    return factor.spectral(alphas) if k * len(alphas) >= MANY * m else None
