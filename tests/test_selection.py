@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from sklearn.model_selection import KFold, LeaveOneOut, RepeatedKFold, ShuffleSplit
 
-from entangled_kernels import EntangledKernelRidge, EntangledKernelRidgeCV, selection
+from entangled_kernels import EntangledKernelRidge, EntangledKernelRidgeCV, GaussianFeatures, selection
 from entangled_kernels.moments import Moments
 from entangled_kernels.selection import (
     Fold,
@@ -173,3 +173,23 @@ def test_fold_moments_are_about_the_training_means(make_rows):
     fold = Fold.from_moments(train, test, np.eye(2), centred=True)
     expected = np.sum((Y[8:] - Y[:8].mean(axis=0)) ** 2)
     assert fold.error(np.zeros(fold.problem.targets.shape)) == pytest.approx(expected)
+
+
+@pytest.mark.parametrize("width", [1.0, 8.0])
+@pytest.mark.parametrize("p", [3, 25])
+def test_default_grid_on_a_kernel_that_decays_fast(rng, width, p):
+    """The smallest alphas see axes that moments in any other coordinates would lose to rounding."""
+    X = rng.normal(size=(40, 3))
+    Y = np.sin(X @ rng.normal(size=(3, p))) + 0.1 * rng.normal(size=(40, p))
+    Phi = GaussianFeatures(width).fit(X).transform(X)
+    splits = list(KFold(4).split(Phi))
+    settings = {"cv": splits, "scoring": "mse", "refit": False, "random_state": 0}
+    table = EntangledKernelRidgeCV(None, **settings).fit(Phi, Y).cv_results_
+    names = [name for name in table if name.startswith("param_") and name != "param_feature_map"]
+    train, test = splits[0]
+    smallest = np.flatnonzero(table["param_alpha"] == table["param_alpha"].min())
+    others = rng.choice(len(table["param_alpha"]), size=150, replace=False)
+    for place in np.concatenate([smallest, others]):
+        model = EntangledKernelRidge(**{name[6:]: table[name][place] for name in names})
+        expected = np.mean((Y[test] - model.fit(Phi[train], Y[train]).predict(Phi[test])) ** 2)
+        assert table["split0_test_score"][place] == pytest.approx(expected, rel=1e-9), model

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from scipy.linalg import qr
 from scipy.linalg.blas import dsyrk
 
-from .reduction import CompressedRows, compress_rows
+from .reduction import CompressedRows, along_axes, compress_rows
 
 __all__ = ["ReachedOutputs", "compress_for_fit", "pays"]
 
@@ -115,9 +115,11 @@ def compress_for_fit(Phi: Array, Y: Array, weight: Array | None, *, centred: boo
     """Rows in as few columns as one fit on all of them needs; exact, with all that a fit asks for."""
     everything = np.arange(len(Y))
     if not centred or not pays(Phi.shape[1], Y.shape[1], [everything], len(Y)):
-        return compress_rows(Phi, Y, centred=centred)
+        return along_axes(compress_rows(Phi, Y, centred=centred), centred=centred)
     reached = ReachedOutputs(Phi, Y, weight, [everything])
     mean = reached.weight @ Y / reached.weight.sum()
     return replace(
-        reached.rows, norms=reached.norms(everything), target_scatter=reached.squares(everything, mean)
+        along_axes(reached.rows, centred=centred),
+        norms=reached.norms(everything),
+        target_scatter=reached.squares(everything, mean),
     )

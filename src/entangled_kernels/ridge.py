@@ -17,6 +17,7 @@ Array = NDArray[np.float64]
 
 # Alphas are solved together in chunks of this many numbers.
 _CHUNK_NUMBERS = 2**22
+_ROUNDING = 1e-13
 
 
 class Spectral(NamedTuple):
@@ -56,7 +57,9 @@ class KernelRidgeFactor:
 
     When L has more than half as many columns as rows, the eigenvectors U of the metric, in the whitened
     coordinates, make it part of the diagonal instead; so they do without an identity part, where the steps
-    for L and for Q, which may span the same space, would cancel for small alpha. When Q has that many
+    for L and for Q, which may span the same space, would cancel for small alpha. Then Theta is
+    M^-1/2 U (levels * dual), plus Q's part, since the dual coefficients alone are large where levels are
+    small. When Q has that many
     columns, the eigenvectors of all of Dw are used, which by then has no more entries than Q; one
     eigendecomposition then serves all alphas.
     """
@@ -69,16 +72,21 @@ class KernelRidgeFactor:
         self.Lw = self.root[:, None] * kernel.L
         self.U: Array | None = None
         columns = self.Lw.shape[1]
-        if 2 * columns > m:
+        if kernel.identity == 0.0 and columns > 0:
+            self.U, triangle = qr(self.Lw)
+            turn, roots, _ = svd(triangle[:columns], full_matrices=False)
+            rank = len(roots)
+            self.U[:, :rank] = self.U[:, :rank] @ turn
+            self.levels = np.concatenate([roots**2, np.zeros(m - rank)])
+            self.Lw = self.Lw[:, :0]
+        elif 2 * columns > m:
             levels, self.U = eigh(np.diag(self.levels) + self.Lw @ self.Lw.T)
             self.levels, self.Lw = np.maximum(levels, 0.0), self.Lw[:, :0]
-        elif kernel.identity == 0.0 and columns > 0:
-            self.U, triangle = qr(self.Lw)
-            turn, roots, _ = svd(triangle[:columns])
-            self.U[:, :columns] = self.U[:, :columns] @ turn
-            self.levels = np.concatenate([roots**2, np.zeros(m - columns)])
-            self.Lw = self.Lw[:, :0]
         self.X = self.rotate_in(problem.whiten(kernel.Q))  # (m', k, r)
+        outside = self.X[self.levels == 0.0]
+        # Where Q lies in the span of L, what is left outside is rounding, which a small alpha would blow up.
+        if self.U is not None and np.linalg.norm(outside) <= _ROUNDING * np.linalg.norm(self.X):
+            self.X[self.levels == 0.0] = 0.0
         self.b = self.rotate_in(problem.targets / self.root[:, None])  # (m', k)
         self._eigen: tuple[Array, Array] | None = None
         if 2 * self.X.shape[2] >= m * k > 0:
@@ -130,10 +138,11 @@ class KernelRidgeFactor:
             along_Q = self._along_operators(alphas)
             left = self.b - (along_Q @ X_tall.T).reshape(shape)
             dual, along_L = self.solve_metric(alphas, left)
-        plain = self.root[:, None] * (dual if self.U is None else self.U @ dual)
-        if self.U is not None:
-            along_L = self.kernel.L.T @ plain
-        coef = self.kernel.identity * plain + self.kernel.L @ along_L
+        if self.U is None:
+            coef = self.kernel.identity * (self.root[:, None] * dual) + self.kernel.L @ along_L
+        else:
+            # Not by way of the dual coefficients alone, which are large where levels are small.
+            coef = self.U @ (self.levels[:, None] * dual) / self.root[:, None]
         return np.asarray(coef + (along_Q @ Q_tall.T).reshape(shape))
 
     def solve_metric(self, alphas: Array, rhs: Array) -> tuple[Array, Array]:

@@ -15,7 +15,7 @@ from scipy.linalg import eigh
 from .learned import LearnedKernel
 from .moments import Moments
 from .reached import ReachedOutputs, pays
-from .reduction import CompressedRows, Problem, compress_rows, reduce_moments
+from .reduction import CompressedRows, Problem, along_axes, compress_rows, reduce_moments
 from .ridge import KernelRidgeFactor, Spectral
 from .solvers import Progress, SolverOptions, solve
 
@@ -198,6 +198,8 @@ class Fold:
     @cached_property
     def _root(self) -> Array:
         """H, (h, m'), with H^T H = C."""
+        if self.C.size == 0:
+            return np.zeros((0, 0))
         values, vectors = eigh(self.C)
         keep = values > np.finfo(float).eps * values[-1]
         return np.asarray(np.sqrt(values[keep])[:, None] * vectors[:, keep].T)
@@ -236,10 +238,12 @@ def make_folds(
         parts = [test for _, test in group] + ([group[0][0]] if len(group) == 1 else [])
         reached = ReachedOutputs(Phi, Y, weight, parts) if centred and pays(m, p, parts, n) else None
         if reached is not None:
-            reduced = (reached.rows, output_weights, centred, product_dtype, reached, norms)
+            turned = along_axes(reached.rows, centred=centred)
+            reduced = (turned, output_weights, centred, product_dtype, reached, norms)
             yield from _folds_of_group(group, weight, *reduced)
             continue
-        rows = compress_rows(Phi, Y, centred=centred) if rows is None else rows
+        if rows is None:
+            rows = along_axes(compress_rows(Phi, Y, centred=centred), centred=centred)
         yield from _folds_of_group(group, weight, rows, output_weights, centred, product_dtype)
 
 

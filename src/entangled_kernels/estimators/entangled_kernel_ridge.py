@@ -284,7 +284,10 @@ class EntangledKernelRidge(
         mix = float(self.alignment_mix)
         problem = reduce_moments(moments, centred=self.fit_intercept, mix=mix, rows=rows)
         self._fit_problem(problem.restored(rows, moments))
-        if rows.features is None and rows.outputs is None:
+        # More rows can be added to moments of the features and targets as they are.
+        if rows.outputs is None and Phi.shape[1] <= len(Y):
+            if rows.features is not None:
+                moments = Moments.from_arrays(Phi, Y, weight, product_dtype=self.product_dtype)
             self._stream = Stream(Y.shape[1], [moments], n_rows=len(Y))
         return self
 
