@@ -49,3 +49,15 @@ def test_rounding_does_not_share_out_the_weights(rng):
     errors = np.repeat(rng.uniform(1.0, 2.0, size=(20, 1)), 3, axis=1)
     errors *= 1.0 + 1e-13 * rng.normal(size=errors.shape)
     np.testing.assert_array_equal(bootstrap_weights(errors), [1.0, 0.0, 0.0])
+
+
+def test_candidates_that_cannot_win_change_nothing(rng):
+    """Those that are worse than another on every split may come and go."""
+    errors = rng.uniform(1.0, 2.0, size=(20, 30))
+    worse = errors + rng.uniform(0.1, 1.0, size=errors.shape)
+    alone, beside = bootstrap_weights(errors), bootstrap_weights(np.hstack([errors, worse]))
+    np.testing.assert_array_equal(beside[:30], alone)
+    assert np.count_nonzero(alone) > 3
+    # Without leaving any out.
+    draws = np.random.default_rng(0).gamma(1.0, size=(500, 20)) @ errors
+    np.testing.assert_allclose(alone, np.bincount(draws.argmin(axis=1), minlength=30) / 500)

@@ -115,11 +115,11 @@ def compress_for_fit(Phi: Array, Y: Array, weight: Array | None, *, centred: boo
     """Rows in as few columns as one fit on all of them needs; exact, with all that a fit asks for."""
     everything = np.arange(len(Y))
     if not centred or not pays(Phi.shape[1], Y.shape[1], [everything], len(Y)):
-        return along_axes(compress_rows(Phi, Y, centred=centred), centred=centred)
+        return along_axes(compress_rows(Phi, Y, centred=centred), weight, centred=centred)
     reached = ReachedOutputs(Phi, Y, weight, [everything])
     mean = reached.weight @ Y / reached.weight.sum()
     return replace(
-        along_axes(reached.rows, centred=centred),
+        along_axes(reached.rows, weight, centred=centred),
         norms=reached.norms(everything),
         target_scatter=reached.squares(everything, mean),
     )

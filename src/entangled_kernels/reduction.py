@@ -69,33 +69,40 @@ def compress_rows(Phi: Array, Y: Array, *, centred: bool) -> CompressedRows:
     return CompressedRows(Phi, Y, features, outputs, first_phi, first_y)
 
 
-def along_axes(rows: CompressedRows, *, centred: bool) -> CompressedRows:
+def along_axes(rows: CompressedRows, weight: Array | None = None, *, centred: bool) -> CompressedRows:
     """Turn features to their principal axes, where these are of very different lengths.
 
     Second moments are exact to rounding of the product of two columns' lengths. In most coordinates that is
     rounding of the longest axis, squared, which blurs all axes more than seven digits shorter; kernels with
     a fast decay have many, and a small alpha sees them. Along the axes each one keeps its own rounding.
-    Axes too short to be told from zero in the rows themselves are left out. Tables whose columns already
-    differ that much are left as they are, and so are large ones.
+    Axes too short to be told from zero in the rows themselves are left out. Original columns that differ
+    that much already are left as they are, and so are large tables. Rows of zero weight have no say.
 
     Time n m^2.
     """
-    n, m = rows.Phi.shape
+    m = rows.Phi.shape[1]
     if rows.Phi.size > _LARGEST_TURNED or m < 2:
         return rows
-    centre = rows.Phi.mean(axis=0) if centred else np.zeros(m)
-    Phi = rows.Phi - centre
-    lengths = np.linalg.norm(Phi, axis=0)
-    _, spread, axes = svd(qr(Phi, mode="r")[0][:m] if n > m else Phi, full_matrices=False)
+    Phi = np.asarray(rows.Phi, dtype=np.float64)
+    counted = Phi if weight is None else Phi[weight > 0.0]
+    centre = np.zeros(m)
+    if centred and len(counted) > 0:
+        # Relative to a row, so that constant columns are exactly zero.
+        centre = counted[0] + np.mean(counted - counted[0], axis=0)
+    counted = counted - centre
+    lengths = np.linalg.norm(counted, axis=0)
+    graded = rows.features is None and np.any((lengths > 0.0) & (lengths < _SHORT * lengths.max()))
+    if graded or not lengths.any():
+        return rows
+    _, spread, axes = svd(qr(counted, mode="r")[0][:m], full_matrices=False)
     keep = spread > np.finfo(float).eps * max(_MIN_ROUNDING_ERRORS, m) * spread[0]
-    graded = np.any((lengths > 0.0) & (lengths < _SHORT * lengths.max()))
-    if graded or not keep.any() or spread[keep][-1] >= _SHORT * spread[0]:
+    if spread[keep][-1] >= _SHORT * spread[0]:
         return rows
     axes = axes[keep].T
     features, first_phi = axes, centre
     if rows.features is not None:
         features, first_phi = rows.features @ axes, rows.first_phi + rows.features @ centre
-    return replace(rows, Phi=Phi @ axes, features=features, first_phi=first_phi)
+    return replace(rows, Phi=(Phi - centre) @ axes, features=features, first_phi=first_phi)
 
 
 @dataclass(frozen=True, eq=False)

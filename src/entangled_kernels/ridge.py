@@ -59,9 +59,8 @@ class KernelRidgeFactor:
     coordinates, make it part of the diagonal instead; so they do without an identity part, where the steps
     for L and for Q, which may span the same space, would cancel for small alpha. Then Theta is
     M^-1/2 U (levels * dual), plus Q's part, since the dual coefficients alone are large where levels are
-    small. When Q has that many
-    columns, the eigenvectors of all of Dw are used, which by then has no more entries than Q; one
-    eigendecomposition then serves all alphas.
+    small. When Q has that many columns, the eigenvectors of all of Dw are used, which by then has no more
+    entries than Q; one eigendecomposition then serves all alphas.
     """
 
     def __init__(self, problem: Problem, kernel: LearnedKernel) -> None:

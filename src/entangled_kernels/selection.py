@@ -181,8 +181,9 @@ class Fold:
         parts = [(s, b @ R.T), (t, x @ R.T)] if t.any() else [(s, b @ R.T)]
         linear = sum(axes @ (rows * BG) for axes, rows in parts)
         # All alphas in one product.
-        values = sum((Z * axes[:, None, :]).reshape(-1, Z.shape[1]) @ rows for axes, rows in parts)
-        quadratic = np.einsum("aho,aho->ao", *2 * [np.reshape(values, (len(s), len(Z), -1))])
+        tall, deep = (len(s) * len(Z), Z.shape[1]), (len(s), len(Z), len(V))
+        values = sum((Z * axes[:, None, :]).reshape(tall) @ rows for axes, rows in parts)
+        quadratic = np.einsum("aho,aho->ao", *2 * [np.reshape(values, deep)])
         return _squares(V, np.asarray(linear), quadratic, gains)
 
     @cached_property
@@ -200,9 +201,12 @@ class Fold:
         """H, (h, m'), with H^T H = C."""
         if self.C.size == 0:
             return np.zeros((0, 0))
-        values, vectors = eigh(self.C)
+        # Every axis in its own unit, so that short ones are not lost beside long ones.
+        unit = np.sqrt(np.diag(self.C))
+        unit = np.where(unit > 0.0, unit, 1.0)
+        values, vectors = eigh(self.C / unit / unit[:, None])
         keep = values > np.finfo(float).eps * values[-1]
-        return np.asarray(np.sqrt(values[keep])[:, None] * vectors[:, keep].T)
+        return np.asarray(np.sqrt(values[keep])[:, None] * vectors[:, keep].T * unit)
 
 
 def _squares(total: float | Array, linear: Array, quadratic: Array, gains: Array) -> Array:
@@ -238,12 +242,12 @@ def make_folds(
         parts = [test for _, test in group] + ([group[0][0]] if len(group) == 1 else [])
         reached = ReachedOutputs(Phi, Y, weight, parts) if centred and pays(m, p, parts, n) else None
         if reached is not None:
-            turned = along_axes(reached.rows, centred=centred)
+            turned = along_axes(reached.rows, weight, centred=centred)
             reduced = (turned, output_weights, centred, product_dtype, reached, norms)
             yield from _folds_of_group(group, weight, *reduced)
             continue
         if rows is None:
-            rows = along_axes(compress_rows(Phi, Y, centred=centred), centred=centred)
+            rows = along_axes(compress_rows(Phi, Y, centred=centred), weight, centred=centred)
         yield from _folds_of_group(group, weight, rows, output_weights, centred, product_dtype)
 
 

@@ -466,3 +466,30 @@ def test_kernel_ridge_of_an_ascent_needs_few_operators(rng):
     assert {member.rank for member in others} == {None, 0.5, 3}
     model.set_params(shrinkages=(1.0,)).fit(X, Y)
     assert model.best_params_["rank"] == 3
+
+
+@pytest.mark.filterwarnings("ignore:the (smallest|largest) of the alphas")
+@pytest.mark.parametrize("alpha_per_target", [False, True])
+def test_features_that_say_nothing(rng, alpha_per_target):
+    """Constant in all rows, or zero in a whole fold."""
+    Y = rng.normal(size=(20, 3))
+    settings = {"cv": KFold(4), "alpha_per_target": alpha_per_target, "random_state": 0}
+    model = EntangledKernelRidgeCV(None, **settings).fit(np.ones((20, 3)), Y)
+    np.testing.assert_allclose(model.predict(np.ones((1, 3))), Y.mean(axis=0, keepdims=True))
+    assert model.best_estimator_.kraus_.shape == (0, 3, 3)
+    X = rng.normal(size=(20, 3))
+    X[:5] = 0.0
+    model = EntangledKernelRidgeCV(None, **settings, fit_intercept=False, scoring="mse").fit(X, Y)
+    np.testing.assert_allclose(model.cv_results_["split0_test_score"], np.mean(Y[:5] ** 2))
+
+
+def test_models_of_before_there_were_gains(rows):
+    X, Y = rows
+    for model in (EntangledKernelRidge(), EntangledKernelRidgeCV(None, **SMALL_GRID, random_state=0)):
+        old = pickle.loads(pickle.dumps(model.fit(X, Y)))
+        for fitted in (old, getattr(old, "best_estimator_", old)):
+            for name in ("gain", "gains"):
+                vars(fitted).pop(name, None)
+        assert set(old.get_params()) == set(model.get_params())
+        np.testing.assert_array_equal(old.predict(X), model.predict(X))
+        clone(old).fit(X, Y)

@@ -18,7 +18,7 @@ from .options import Encode, Force, Inputs, Jobs, Json, OneTable, Seed, Targets
 from .repeat import command_line
 from .screen import Screen, say_note
 from .streams import Checkpoint, Dask, MaxMemory, StreamFit, describe_stream, in_batches
-from .words import chosen_in_words, counted, gain_in_words
+from .words import change_in_words, chosen_in_words, counted
 
 __all__ = ["fit"]
 
@@ -117,7 +117,7 @@ def show(screen: Screen, info: dict[str, Any], out: Path) -> None:
     screen.say(f"Chosen: {chosen_in_words(info['chosen'])}.")
     screen.say(
         f"Cross-validated error (nMSE, 0 is perfect, 1 is the mean): {info['nmse']:.4g}; kernel ridge "
-        f"{info['kernel_ridge_nmse']:.4g} ({gain_in_words(info['nmse'], info['kernel_ridge_nmse'])})."
+        f"{info['kernel_ridge_nmse']:.4g} ({change_in_words(info['nmse'], info['kernel_ridge_nmse'])})."
     )
     if info["candidates"] and info["candidates"] >= 1.5:
         screen.say(
@@ -134,13 +134,13 @@ def show(screen: Screen, info: dict[str, Any], out: Path) -> None:
 def show_targets(screen: Screen, info: dict[str, Any]) -> None:
     """The error of every target beside kernel ridge's."""
     screen.table(
-        ["target", "nMSE", "kernel ridge", "gain"],
+        ["target", "nMSE", "kernel ridge", "change"],
         [
             [
                 row["target"],
                 row["nmse"],
                 row["kernel_ridge_nmse"],
-                gain_in_words(row["nmse"], row["kernel_ridge_nmse"]),
+                change_in_words(row["nmse"], row["kernel_ridge_nmse"]),
             ]
             for row in info["target_scores"]
         ],

@@ -17,7 +17,7 @@ from .options import Force, Json
 from .predict import Model
 from .relations import sharing_in_words, strongest_pairs
 from .screen import Screen
-from .words import chosen_in_words, gain_in_words, settings_of
+from .words import change_in_words, chosen_in_words, settings_of
 
 __all__ = ["inspect"]
 
@@ -132,7 +132,7 @@ def show(screen: Screen, findings: dict[str, Any]) -> None:
         plain = findings["kernel_ridge_nmse"]
         screen.say(
             f"Cross-validated nMSE {findings['nmse']:.4g}, kernel ridge {plain:.4g} "
-            f"({gain_in_words(findings['nmse'], plain)})."
+            f"({change_in_words(findings['nmse'], plain)})."
         )
         show_targets(screen, findings)
     screen.say("\nWho shares what:")

@@ -12,7 +12,7 @@ from ..persistence import SavedModel
 from ..report import Report
 from .relations import strongest_pairs
 from .repeat import command_line
-from .words import counted, gain_in_words
+from .words import change_in_words, counted
 
 __all__ = ["verdict_kind", "write_model_page"]
 
@@ -72,19 +72,19 @@ def _add_errors(page: Report, findings: dict[str, Any]) -> None:
     nmse, plain = findings["nmse"], findings["kernel_ridge_nmse"]
     page.text(
         f"Cross-validated error (nMSE: 0 is perfect, 1 is predicting the mean) {nmse:.4g}; kernel ridge has "
-        f"{plain:.4g} ({gain_in_words(nmse, plain)})."
+        f"{plain:.4g} ({change_in_words(nmse, plain)})."
     )
     rows = [
         [
             row["target"],
             row["nmse"],
             row["kernel_ridge_nmse"],
-            gain_in_words(row["nmse"], row["kernel_ridge_nmse"]),
+            change_in_words(row["nmse"], row["kernel_ridge_nmse"]),
         ]
         for row in findings["target_scores"]
     ]
     caption = "Held-out nMSE of each target with the settings chosen"
-    page.table(["Target", "This model", "Kernel ridge", "Gain"], rows, caption=caption)
+    page.table(["Target", "This model", "Kernel ridge", "Change"], rows, caption=caption)
 
 
 def _add_figures(page: Report, model: Any, *, tested: bool) -> None:

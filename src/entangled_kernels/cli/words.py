@@ -1,4 +1,4 @@
-"""Settings and gains in plain words."""
+"""Settings and errors in plain words."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import numpy as np
 
 from ..estimators import EntangledKernelRidge
 
-__all__ = ["chosen_in_words", "counted", "gain_in_words", "settings_of"]
+__all__ = ["change_in_words", "chosen_in_words", "counted", "settings_of"]
 
 
 def settings_of(model: EntangledKernelRidge) -> dict[str, Any]:
@@ -32,7 +32,7 @@ def _map_in_words(feature_map: Any) -> str:
 def chosen_in_words(chosen: dict[str, Any]) -> str:
     """The chosen settings in one line."""
     penalty = _range_in_words("alpha", chosen["alpha"])
-    # Models of before had none.
+    # Those of models saved before there was a gain have none.
     if np.any(np.asarray(gain := chosen.get("gain", 1.0)) != 1.0):
         penalty += f", {_range_in_words('gain', gain)}"
     if chosen["shrinkage"] == 1.0:
@@ -50,12 +50,14 @@ def _range_in_words(name: str, value: Any) -> str:
     return f"{name} {values:.3g}" if values.ndim == 0 else f"{name} {values.min():.3g} to {values.max():.3g}"
 
 
-def gain_in_words(nmse: float | None, plain: float | None) -> str:
+def change_in_words(nmse: float | None, plain: float | None) -> str:
     """How much less one error is than another."""
     if nmse is None or plain is None or not plain > 0.0:
         return "-"
-    gain = 100.0 * (1.0 - nmse / plain)
-    return "the same" if abs(gain) < 0.05 else f"{abs(gain):.1f}% {'less' if gain > 0 else 'more'} error"
+    change = 100.0 * (1.0 - nmse / plain)
+    return (
+        "the same" if abs(change) < 0.05 else f"{abs(change):.1f}% {'less' if change > 0 else 'more'} error"
+    )
 
 
 def counted(number: int, thing: str) -> str:

@@ -239,6 +239,9 @@ class EntangledKernelRidge(
         self.max_memory = max_memory
         self.product_dtype = product_dtype
 
+    # Of models saved before there was one.
+    gain: Any = 1.0
+
     # What comes of the moments: found when first asked for, if rows came in by `partial_fit`.
     coef_, intercept_, rkhs_norm_ = Solved(), Solved(), Solved()
     alignment_, alignment_terms_, alignment_history_ = Solved(), Solved(), Solved()

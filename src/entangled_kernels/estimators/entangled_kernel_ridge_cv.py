@@ -216,6 +216,9 @@ class EntangledKernelRidgeCV(
         self.max_memory = max_memory
         self.product_dtype = product_dtype
 
+    # Of models saved before there were any.
+    gains: Any = (1.0,)
+
     # What comes of the moments: found when first asked for, if rows came in by `partial_fit`.
     best_estimator_, best_params_, best_score_, cv_results_ = Solved(), Solved(), Solved(), Solved()
     coef_, intercept_, average_weights_, n_splits_, n_iter_ = Solved(), Solved(), Solved(), Solved(), Solved()

@@ -33,4 +33,4 @@ def kraus_to_stacked(kraus: Array) -> Array:
 def stacked_to_kraus(Q: Array, n_outputs: int) -> Array:
     """Read the columns of Q (m * p, r) as Kraus operators (r, p, m); inverse of `kraus_to_stacked`."""
     mp, r = Q.shape
-    return Q.reshape(mp // n_outputs, n_outputs, r).transpose(2, 1, 0)
+    return Q.reshape(mp // max(1, n_outputs), n_outputs, r).transpose(2, 1, 0)
