@@ -202,8 +202,8 @@ class Fold:
         if self.C.size == 0:
             return np.zeros((0, 0))
         # Every axis in its own unit, so that short ones are not lost beside long ones.
-        unit = np.sqrt(np.diag(self.C))
-        unit = np.where(unit > 0.0, unit, 1.0)
+        unit = np.sqrt(np.maximum(np.diag(self.C), 0.0))
+        unit[unit == 0.0] = 1.0
         values, vectors = eigh(self.C / unit / unit[:, None])
         keep = values > np.finfo(float).eps * values[-1]
         return np.asarray(np.sqrt(values[keep])[:, None] * vectors[:, keep].T * unit)
