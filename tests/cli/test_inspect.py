@@ -5,6 +5,7 @@ import numpy as np
 import pytest
 
 from entangled_kernels import EntangledKernelRidge, OperatorValuedKernelRidge, OutputKernelRidge
+from entangled_kernels.cli.model_page import error_digits
 from entangled_kernels.cli.relations import output_relations, sharing_in_words, strongest_pairs
 from entangled_kernels.kernels import SeparableKernel
 from entangled_kernels.persistence import save_model
@@ -118,3 +119,7 @@ def test_words_for_what_is_shared():
     )
     many = np.full((5, 5), 0.6) + 0.4 * np.eye(5)
     assert sharing_in_words(settings, many, list("abcde"))[-1].startswith("5 further pairs")
+
+
+def test_small_errors_are_told_apart_on_the_page():
+    assert [error_digits(least) for least in (1.2, 0.1, 0.012, 0.000976, 1e-30)] == [3, 3, 4, 6, 9]

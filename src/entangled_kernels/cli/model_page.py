@@ -14,7 +14,7 @@ from .relations import strongest_pairs
 from .repeat import command_line
 from .words import change_in_words, counted
 
-__all__ = ["verdict_kind", "write_model_page"]
+__all__ = ["error_digits", "verdict_kind", "write_model_page"]
 
 LONGEST_TABLE = 30
 
@@ -84,7 +84,14 @@ def _add_errors(page: Report, findings: dict[str, Any]) -> None:
         for row in findings["target_scores"]
     ]
     caption = "Held-out nMSE of each target with the settings chosen"
-    page.table(["Target", "This model", "Kernel ridge", "Change"], rows, caption=caption)
+    errors = [row[name] for row in findings["target_scores"] for name in ("nmse", "kernel_ridge_nmse")]
+    digits = error_digits(min((error for error in errors if error), default=1.0))
+    page.table(["Target", "This model", "Kernel ridge", "Change"], rows, caption=caption, digits=digits)
+
+
+def error_digits(least: float) -> int:
+    """Digits after the point that show three of the least number, and no fewer than three."""
+    return int(np.clip(2 - np.floor(np.log10(least)), 3, 9))
 
 
 def _add_figures(page: Report, model: Any, *, tested: bool) -> None:
