@@ -10,7 +10,6 @@ from entangled_kernels.selection import (
     Fold,
     Member,
     fold_errors,
-    fold_target_errors,
     leave_one_out_sums,
     make_folds,
     member_factors,
@@ -75,9 +74,9 @@ def test_errors_from_moments_are_those_of_refitting(
             # Alphas one by one, or all together where the kernel allows it.
             patch.setattr(selection, "MANY", 0)
             together = fold_errors(fold, MEMBERS, ALPHAS, options, GAINS)
-            targets_together = fold_target_errors(fold, MEMBERS, ALPHAS, options, GAINS)
+            targets_together = fold_errors(fold, MEMBERS, ALPHAS, options, GAINS, per_target=True)
         np.testing.assert_allclose(together, errors, rtol=1e-9)
-        of_targets = fold_target_errors(fold, MEMBERS, ALPHAS, options, GAINS)
+        of_targets = fold_errors(fold, MEMBERS, ALPHAS, options, GAINS, per_target=True)
         np.testing.assert_allclose(of_targets @ output_weights, errors, rtol=1e-9)
         np.testing.assert_allclose(targets_together, of_targets, rtol=1e-8)
         # Every candidate on one fold of the first shape; elsewhere as many as time allows.

@@ -10,7 +10,7 @@ from scipy.linalg import qr, svd
 
 from .alignment import Alignment
 from .learned import LearnedKernel
-from .linalg import principal_axes, stacked_to_kraus
+from .linalg import principal_axes, rank_tolerance, stacked_to_kraus
 from .moments import Moments
 
 __all__ = ["CompressedRows", "Problem", "along_axes", "compress_rows", "reduce_moments"]
@@ -21,8 +21,6 @@ Array = NDArray[np.float64]
 _LARGEST_TURNED = 2**22
 # Axes shorter than this share of the longest are worth the turn.
 _SHORT = 1e-3
-# Axes shorter than this many rounding errors of the longest cannot be told from zero.
-_MIN_ROUNDING_ERRORS = 64
 
 
 @dataclass(frozen=True, eq=False)
@@ -95,7 +93,7 @@ def along_axes(rows: CompressedRows, weight: Array | None = None, *, centred: bo
     if graded or not lengths.any():
         return rows
     _, spread, axes = svd(qr(counted, mode="r")[0][:m], full_matrices=False)
-    keep = spread > np.finfo(float).eps * max(_MIN_ROUNDING_ERRORS, m) * spread[0]
+    keep = spread > rank_tolerance(m) * spread[0]
     if spread[keep][-1] >= _SHORT * spread[0]:
         return rows
     axes = axes[keep].T

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from .choice import bootstrap_weights, choose, one_standard_error
 from .reduction import Problem
-from .selection import Fold, Member, fold_errors, fold_target_errors, member_paths
+from .selection import Fold, Member, fold_errors, member_paths
 from .solvers import SolverOptions
 from .threads import SMALL_MATRIX, one_thread
 
@@ -36,9 +36,8 @@ def candidate_errors(
 ) -> Array:
     """Errors of all candidates on one split, (members, gains, alphas, p or 1): of every target, or means."""
     with one_thread(max(fold.problem.targets.shape) <= SMALL_MATRIX):
-        if per_target:
-            return fold_target_errors(fold, members, alphas, options, gains)
-        return fold_errors(fold, members, alphas, options, gains)[..., None]
+        errors = fold_errors(fold, members, alphas, options, gains, per_target=per_target)
+        return errors if per_target else errors[..., None]
 
 
 @dataclass(frozen=True, eq=False)
@@ -62,10 +61,7 @@ class Choice:
 
     def parameters(self) -> dict[str, Any]:
         """Parameters of `EntangledKernelRidge` that make it this candidate."""
-        own = {name: getattr(self.member, name) for name in MEMBER_PARAMETERS}
-        if self.member.n_steps is not None:
-            own["max_iter"] = self.member.n_steps
-        return own | {"gain": self.gain, "alpha": self.alpha}
+        return _member_parameters(self.member) | {"gain": self.gain, "alpha": self.alpha}
 
 
 @dataclass(frozen=True, eq=False)
@@ -160,13 +156,11 @@ class Search:
     def table(self) -> dict[str, NDArray[Any]]:
         """Parameters and errors of all candidates, column by column."""
         each = len(self.gains) * len(self.alphas)
-        names = [*MEMBER_PARAMETERS, *(["max_iter"] if self.members[0].n_steps is not None else [])]
-        settings = [Choice(member, 1.0, 1.0, 0.0, None).parameters() for member in self.members]
+        settings = [_member_parameters(member) for member in self.members]
         columns: dict[str, NDArray[Any]] = {}
-        for name in names:
-            values = [own[name] for own in settings]
+        for name in settings[0]:
             kind = object if name == "rank" else None
-            columns[f"param_{name}"] = np.repeat(np.array(values, dtype=kind), each)
+            columns[f"param_{name}"] = np.repeat(np.array([own[name] for own in settings], dtype=kind), each)
         columns["param_gain"] = np.tile(np.repeat(self.gains, len(self.alphas)), len(self.members))
         columns["param_alpha"] = np.tile(self.alphas, len(self.members) * len(self.gains))
         errors = self.errors.reshape(len(self.errors), -1)
@@ -220,6 +214,12 @@ def average_weights(searches: Sequence[Search]) -> list[Array]:
         unsorted[order] = own
         weights.append(unsorted.reshape(*search.errors.shape[1:], -1))
     return weights
+
+
+def _member_parameters(member: Member) -> dict[str, Any]:
+    """Parameters of `EntangledKernelRidge` that make it this member."""
+    parameters = {name: getattr(member, name) for name in MEMBER_PARAMETERS}
+    return parameters if member.n_steps is None else parameters | {"max_iter": member.n_steps}
 
 
 def _choose(errors: Array, rule: str) -> int:

@@ -25,7 +25,6 @@ __all__ = [
     "Member",
     "Split",
     "fold_errors",
-    "fold_target_errors",
     "folds_of_parts",
     "leave_one_out_sums",
     "make_folds",
@@ -377,35 +376,27 @@ def _rank(rank: int | float | None, problem: Problem) -> int | None:
 
 
 def fold_errors(
-    fold: Fold, members: Sequence[Member], alphas: Array, options: SolverOptions, gains: Array = PLAIN
+    fold: Fold,
+    members: Sequence[Member],
+    alphas: Array,
+    options: SolverOptions,
+    gains: Array = PLAIN,
+    *,
+    per_target: bool = False,
 ) -> Array:
-    """Mean held-out error of every member, gain and alpha, (members, gains, alphas)."""
-    errors = np.empty((len(members), len(gains), len(alphas)))
-    index = {member: row for row, member in enumerate(members)}
+    """Mean held-out error of every member, gain and alpha, (members, gains, alphas).
+
+    With ``per_target`` squared errors of every target instead, (members, gains, alphas, p).
+    """
+    of_form, of_coef = fold.spectral_error, fold.error
+    if per_target:
+        of_form, of_coef = fold.spectral_target_errors, fold.target_errors
+    errors: dict[Member, Array] = {}
     for member, factor in member_factors(fold.problem, members, options):
         form = _shared_form(factor, alphas)
-        if form is None:
-            error = fold.error(factor.coefficients(alphas), gains)
-        else:
-            error = fold.spectral_error(form, gains)
-        errors[index[member]] = error / fold.weight
-    return errors
-
-
-def fold_target_errors(
-    fold: Fold, members: Sequence[Member], alphas: Array, options: SolverOptions, gains: Array = PLAIN
-) -> Array:
-    """Mean held-out squared error of every member, gain, alpha and target, (members, gains, alphas, p)."""
-    index = {member: row for row, member in enumerate(members)}
-    errors = np.empty((len(members), len(gains), len(alphas), fold.problem.n_outputs))
-    for member, factor in member_factors(fold.problem, members, options):
-        form = _shared_form(factor, alphas)
-        if form is None:
-            error = fold.target_errors(factor.coefficients(alphas), gains)
-        else:
-            error = fold.spectral_target_errors(form, gains)
-        errors[index[member]] = error / fold.weight
-    return errors
+        error = of_coef(factor.coefficients(alphas), gains) if form is None else of_form(form, gains)
+        errors[member] = error / fold.weight
+    return np.stack([errors[member] for member in members])
 
 
 def _shared_form(factor: KernelRidgeFactor, alphas: Array) -> Spectral | None:

@@ -1,6 +1,6 @@
 """Block matrices, Kraus operators and entanglement, on plain NumPy arrays."""
 
-from .axes import principal_axes
+from .axes import principal_axes, rank_tolerance
 from .entanglement import (
     OperatorSchmidt,
     is_ppt,
@@ -48,6 +48,7 @@ __all__ = [
     "partial_transpose_eigenvalues",
     "principal_axes",
     "psd_factor",
+    "rank_tolerance",
     "realignment",
     "separable_kraus",
     "stacked_to_kraus",

@@ -7,7 +7,7 @@ from numpy.typing import NDArray
 from scipy.linalg import eigh, solve_triangular
 from scipy.linalg.lapack import dgejsv, dpstrf
 
-__all__ = ["principal_axes"]
+__all__ = ["principal_axes", "rank_tolerance"]
 
 Array = NDArray[np.float64]
 
@@ -56,18 +56,19 @@ def principal_axes(C: Array, g: Array | None = None) -> tuple[Array, Array]:
     if graded or (g is not None and float(g @ g) > _GRADED * float(np.trace(C))):
         return _graded_axes(C, g)
     scale, axes = eigh(C if g is None else C + np.outer(g, g))
-    keep = scale > _tolerance(len(C)) * scale[-1]
+    keep = scale > rank_tolerance(len(C)) * scale[-1]
     return scale[keep], np.ascontiguousarray(axes[:, keep])
 
 
-def _tolerance(m: int) -> float:
+def rank_tolerance(m: int) -> float:
+    """Share of the largest of m eigenvalues or singular values below which one cannot be told from zero."""
     return float(np.finfo(float).eps) * max(_MIN_ROUNDING_ERRORS, m)
 
 
 def _graded_axes(C: Array, g: Array | None) -> tuple[Array, Array]:
     m, spread = len(C), np.sqrt(np.diag(C))
     unit = np.where(spread > 0.0, spread, 1.0)
-    triangle, pivots, rank, _ = dpstrf(C / unit / unit[:, None], lower=1, tol=_tolerance(m))
+    triangle, pivots, rank, _ = dpstrf(C / unit / unit[:, None], lower=1, tol=rank_tolerance(m))
     L, order = np.tril(triangle)[:, :rank], pivots - 1
     factor = np.zeros((m, rank))
     factor[order] = L
