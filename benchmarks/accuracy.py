@@ -35,7 +35,7 @@ from entangled_kernels.datasets import (
     fetch_uwave,
     make_bilinear,
 )
-from entangled_kernels.results import Results, software_versions
+from entangled_kernels.storage import ExperimentResults, software_versions
 
 from measure import RESULTS, print_table
 
@@ -404,7 +404,7 @@ def main():
     jobs = Parallel(n_jobs=options.jobs, return_as="generator")(
         delayed(run_split)(name, data, n, split, wanted, options.features) for name, data, n, split in tasks
     )
-    results = Results(options.name, "Accuracy of all methods", [], meta={"splits": options.splits})
+    results = ExperimentResults(options.name, "Accuracy of all methods", [], meta={"splits": options.splits})
     results.meta["versions"] = software_versions("gpytorch")
     for done, part in enumerate(jobs, start=1):
         results.records += part

@@ -14,9 +14,8 @@ from sklearn.kernel_approximation import Nystroem
 from sklearn.kernel_ridge import KernelRidge
 
 from entangled_kernels import EntangledKernelRidge
-from entangled_kernels.moments import Moments
-from entangled_kernels.reduction import reduce_moments
-from entangled_kernels.solvers import SolverOptions, solve
+from entangled_kernels.learning import FitSettings, Moments, SolverOptions, fit_problem, reduce_moments
+from entangled_kernels.learning.solvers import solve
 
 from measure import best_seconds, in_fresh_process, print_table, write_json
 
@@ -72,8 +71,8 @@ def learning_whatever_n(m=60, p=10):
     moments = {n: Moments.from_arrays(*rows(n, m, p)) for n in (1_000, 1_000_000)}
 
     def fit(n, **settings):
-        estimator = EntangledKernelRidge(**settings)
-        return lambda: estimator._fit_problem(reduce_moments(moments[n], centred=True, mix=0.5))
+        own = FitSettings(**settings)
+        return lambda: fit_problem(reduce_moments(moments[n], centred=True), own)
 
     table = []
     for solver, settings in {"closed-form": {}, "ascent": {"rank": 20, "tol": 0.0, "max_iter": 50}}.items():

@@ -24,7 +24,7 @@ from sklearn.kernel_approximation import RBFSampler
 from sklearn.linear_model import Ridge
 
 from entangled_kernels import EntangledKernelRidge, EntangledKernelRidgeCV
-from entangled_kernels.batches import read_batches
+from entangled_kernels.streams import read_batches
 
 from measure import in_fresh_process, print_table, write_json
 

@@ -4,6 +4,7 @@ Every ratio is measured within one run, the contestants taking turns.
 """
 
 import time
+from copy import deepcopy
 from functools import partial
 
 import numpy as np
@@ -12,7 +13,7 @@ from sklearn.kernel_ridge import KernelRidge
 from sklearn.model_selection import GridSearchCV, KFold
 
 from entangled_kernels import EntangledKernelRidgeCV
-from entangled_kernels.moments import Moments
+from entangled_kernels.learning import Moments
 
 from measure import best_seconds, print_table, write_json
 
@@ -70,7 +71,7 @@ def against_others(n=2000, p=10):
 
 def after_the_pass(sizes=(2000, 200_000), m=300, p=10):
     """(b) Time of the search once the moments are there, by number of rows."""
-    models, passes = {}, {}
+    waiting, models, passes = {}, {}, {}
     for n in sizes:
         X, Y = rows(n, p)
         Phi = Nystroem(gamma=GAMMA, n_components=m, random_state=0).fit(X[:2000]).transform(X)
@@ -78,11 +79,10 @@ def after_the_pass(sizes=(2000, 200_000), m=300, p=10):
         for _, part in KFold(5).split(Phi):
             Moments.from_arrays(Phi[part], Y[part])
         passes[n] = time.perf_counter() - start
-        models[n] = EntangledKernelRidgeCV(None, cv=5, random_state=0).partial_fit(Phi, Y)
+        waiting[n] = EntangledKernelRidgeCV(None, cv=5, random_state=0).partial_fit(Phi, Y)
 
     def solve(n):
-        models[n]._unsolve()
-        return models[n].coef_
+        models[n] = deepcopy(waiting[n]).solve()
 
     seconds = best_seconds({n: partial(solve, n) for n in sizes}, repeats=5)
     candidates = {n: len(models[n].cv_results_["mean_test_score"]) for n in sizes}

@@ -3,12 +3,11 @@
 from .estimators import (
     EntangledKernelRidge,
     EntangledKernelRidgeCV,
-    EvidenceFeatures,
-    GaussianFeatures,
     OperatorValuedKernelRidge,
     OutputKernelRidge,
     OutputKernelRidgeCV,
 )
+from .features import EvidenceFeatures, GaussianFeatures
 
 __all__ = [
     "EntangledKernelRidge",

@@ -9,7 +9,7 @@ from entangled_kernels.cli.errors import CODES, explain
 from entangled_kernels.cli.repeat import command_line
 from entangled_kernels.cli.results_page import finding, pivot
 from entangled_kernels.cli.screen import Screen
-from entangled_kernels.results import Results
+from entangled_kernels.storage import ExperimentResults
 
 COMMANDS = ["demo", "fit", "predict", "compare", "inspect", "reproduce", "datasets"]
 
@@ -123,7 +123,7 @@ def test_words_on_results():
         for n, errors in {10: (0.5, 0.4), 20: (0.4, 0.5)}.items()
         for method, nmse in zip(("KRR", "EKL"), errors, strict=True)
     ]
-    results = Results("r", "R", records, paper=[{"method": "KRR", "n": 10, "nmse": 0.45}])
+    results = ExperimentResults("r", "R", records, paper=[{"method": "KRR", "n": 10, "nmse": 0.45}])
     assert finding(results) == (
         "Against kernel ridge: EKL has the same error on average (from 20.0% less error at training rows "
         "n 10 to 25.0% more error at training rows n 20)."
@@ -134,5 +134,8 @@ def test_words_on_results():
         True,
     )
     assert pivot(results, "ni")[0] == ["training rows n", "EKL"]
-    assert finding(Results("r", "R", [record for record in records if record["method"] == "EKL"])) == ""
-    assert "20.0% less error." in finding(Results("r", "R", records[:2]))
+    assert (
+        finding(ExperimentResults("r", "R", [record for record in records if record["method"] == "EKL"]))
+        == ""
+    )
+    assert "20.0% less error." in finding(ExperimentResults("r", "R", records[:2]))

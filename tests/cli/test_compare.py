@@ -5,7 +5,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from entangled_kernels.results import Results
+from entangled_kernels.storage import ExperimentResults
 
 INPUTS = 'inlet temp,"flow, l/s",pressure'
 TARGETS = "net load,peak load (kW)"
@@ -21,7 +21,7 @@ def test_a_table_is_shown_and_a_page_written(plant, run, folder):
     page = (folder / "page.html").read_text()
     for words in (
         "What was run",
-        "Results",
+        "ExperimentResults",
         "The kernel on all rows",
         "How to repeat it",
         "partial least squares",
@@ -43,7 +43,7 @@ def test_machines_get_every_record(plant, run):
 
 def test_results_may_be_kept(plant, run):
     run(*COMPARE, *SMALL, "--results", "kept")
-    kept = Results.load("kept/comparison.json")
+    kept = ExperimentResults.load("kept/comparison.json")
     assert len(kept.records) == 8
     assert "not empty" in run(*COMPARE, *SMALL, "--results", "kept", code=2).stderr
 

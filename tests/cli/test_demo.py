@@ -2,7 +2,7 @@ import json
 
 import pytest
 
-from entangled_kernels.results import Results
+from entangled_kernels.storage import ExperimentResults
 
 
 @pytest.fixture
@@ -23,7 +23,7 @@ def test_demo(run, folder, monkeypatch):
         assert words in page
     assert "demo-report is not empty" in run("demo", code=2).stderr
     # The same again for machines, without the work.
-    done = {name: Results.load(f"demo-report/{name}.json") for name in ("digits", "digits-methods")}
+    done = {name: ExperimentResults.load(f"demo-report/{name}.json") for name in ("digits", "digits-methods")}
     monkeypatch.setattr("entangled_kernels.cli.demo.compare_on_digits", lambda *_: done["digits-methods"])
     monkeypatch.setattr("entangled_kernels.cli.demo.run_experiment", lambda *_: done["digits"])
     values = json.loads(run("demo", "--force", "--json").stdout)

@@ -8,7 +8,7 @@ from entangled_kernels import EntangledKernelRidge, OperatorValuedKernelRidge, O
 from entangled_kernels.cli.model_page import error_digits
 from entangled_kernels.cli.relations import output_relations, sharing_in_words, strongest_pairs
 from entangled_kernels.kernels import SeparableKernel
-from entangled_kernels.persistence import save_model
+from entangled_kernels.storage import save_model
 
 NAMES = ["inlet temp", "flow, l/s", "pressure"]
 TARGETS = ["net load", "peak load (kW)"]

@@ -11,7 +11,7 @@ import pytest
 from scipy.stats import norm
 
 from entangled_kernels import EntangledKernelRidge, OutputKernelRidge
-from entangled_kernels.persistence import load_model, save_model
+from entangled_kernels.storage import load_model, save_model
 from entangled_kernels.tables import read_table
 
 NAMES = ["inlet temp", "flow, l/s", "pressure"]

@@ -6,7 +6,7 @@ import pytest
 
 from entangled_kernels import experiments
 from entangled_kernels.experiments import EXPERIMENTS, Experiment
-from entangled_kernels.results import Results
+from entangled_kernels.storage import ExperimentResults
 
 
 def small_run(setup):
@@ -31,7 +31,7 @@ def small_run(setup):
                 )
     paper = [{"method": "EKL", "n": 10, "nmse": 0.0411}]
     meta = setup.meta(methods={"KRR": "kernel ridge", "EKL": "entangled"})
-    return Results("small", "A small experiment", records, paper, meta)
+    return ExperimentResults("small", "A small experiment", records, paper, meta)
 
 
 def small_figures(results):
@@ -70,7 +70,7 @@ def test_what_is_there_is_kept(small, run, folder):
     run("reproduce", "small", "--out", "out")
     assert "out is not empty" in run("reproduce", "small", "--out", "out", code=2).stderr
     run("reproduce", "small", "--out", "out", "--force", "--protocol", "paper", "--quick", "--seed", 1)
-    meta = Results.load("out/small.json").meta
+    meta = ExperimentResults.load("out/small.json").meta
     assert (meta["protocol"], meta["quick"], meta["seed"]) == ("paper", True, 1)
     assert "is a file" in run("reproduce", "small", "--out", "out/small.csv", code=2).stderr
 

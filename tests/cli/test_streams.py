@@ -6,9 +6,9 @@ import pandas as pd
 import pytest
 from dask.distributed import LocalCluster
 
-from entangled_kernels.checkpoints import read_checkpoint
 from entangled_kernels.estimators import streaming
-from entangled_kernels.persistence import open_model
+from entangled_kernels.storage import open_model
+from entangled_kernels.streams.checkpoints import read_checkpoint
 from entangled_kernels.tables import append_table, read_table, write_table
 
 

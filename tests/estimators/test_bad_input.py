@@ -11,7 +11,7 @@ from sklearn.preprocessing import FunctionTransformer, OneHotEncoder
 
 from entangled_kernels import EntangledKernelRidge
 from entangled_kernels.estimators import entangled_kernel_ridge
-from entangled_kernels.solvers import SOLVERS
+from entangled_kernels.learning.solvers import SOLVERS
 
 
 @pytest.fixture

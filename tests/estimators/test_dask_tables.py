@@ -16,7 +16,7 @@ from sklearn.kernel_approximation import RBFSampler
 from sklearn.preprocessing import StandardScaler
 
 from entangled_kernels import EntangledKernelRidge
-from entangled_kernels.batches import BatchError
+from entangled_kernels.streams import BatchError
 
 
 @pytest.fixture

@@ -16,7 +16,7 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from entangled_kernels import EntangledKernelRidge, OperatorValuedKernelRidge
 from entangled_kernels.kernels import KrausKernel
-from entangled_kernels.solvers import SOLVERS
+from entangled_kernels.learning.solvers import SOLVERS
 from entangled_kernels.theory import generalization_bound, rademacher_bound, rkhs_norm
 
 from reference import dense

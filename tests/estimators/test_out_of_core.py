@@ -14,9 +14,9 @@ from sklearn.kernel_approximation import Nystroem, RBFSampler
 from sklearn.preprocessing import StandardScaler
 
 from entangled_kernels import EntangledKernelRidge
-from entangled_kernels.batches import BatchError, read_batches
-from entangled_kernels.checkpoints import CheckpointError, read_checkpoint
 from entangled_kernels.estimators import streaming
+from entangled_kernels.streams import BatchError, read_batches
+from entangled_kernels.streams.checkpoints import CheckpointError, read_checkpoint
 
 
 class Interrupted(Exception):
@@ -212,8 +212,8 @@ KILLED = """
     import pandas, pyarrow.parquet
     from sklearn.kernel_approximation import Nystroem
     from entangled_kernels import EntangledKernelRidge
-    from entangled_kernels.batches import read_batches
-    from entangled_kernels.checkpoints import read_checkpoint
+    from entangled_kernels.streams import read_batches
+    from entangled_kernels.streams.checkpoints import read_checkpoint
     from entangled_kernels.estimators import streaming
 
     folder, checkpoint, result, seed = sys.argv[1:]

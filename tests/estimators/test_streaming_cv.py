@@ -13,7 +13,7 @@ from sklearn.preprocessing import StandardScaler
 
 from entangled_kernels import EntangledKernelRidgeCV
 from entangled_kernels.estimators import streaming
-from entangled_kernels.row_folds import row_folds
+from entangled_kernels.streams.row_folds import row_folds
 
 GRID = {"alphas": np.logspace(-3, 3, 7), "shrinkages": (0.0, 0.5), "target_alphas": (0.1, 1.0)}
 

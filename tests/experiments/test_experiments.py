@@ -24,7 +24,7 @@ from entangled_kernels.experiments import (
 from entangled_kernels.experiments.compare import table_cases
 from entangled_kernels.experiments.methods import Plan
 from entangled_kernels.experiments.protocol import run_cases
-from entangled_kernels.results import Results
+from entangled_kernels.storage import ExperimentResults
 
 DATA = Path(os.environ.get("ENTANGLED_KERNELS_DATA") or Path(__file__).parents[3] / "shared" / "data")
 FETCHERS = {
@@ -69,7 +69,7 @@ def test_runs_is_kept_and_is_drawn(small, name, protocol, tmp_path):
     assert set(results.meta["methods"]) == {record["method"] for record in results.records}
     assert {"method", "n", "split"} <= set(results.records[0])
     assert calls[-1][0] == calls[-1][1] == max(call[0] for call in calls)
-    loaded = Results.load(results.save(tmp_path)[0])
+    loaded = ExperimentResults.load(results.save(tmp_path)[0])
     figures = experiment.figures(loaded)
     assert figures
     for figure in figures.values():
@@ -118,7 +118,7 @@ def test_kernel_ridge_on_sarcos_is_the_papers():
     X, Y = fetch_sarcos(data_home=DATA, return_X_y=True)
     plan = Plan("paper", ("KRR",))
     cases = table_cases(X, Y, sarcos.TRAIN_SIZES, 10, plan, Setup("paper"))
-    results = Results("sarcos", "", run_cases(cases, None, None), sarcos.PAPER)
+    results = ExperimentResults("sarcos", "", run_cases(cases, None, None), sarcos.PAPER)
     for row in results.summary():
         assert row["mean"] == pytest.approx(row["paper"], rel=0.04), row
 

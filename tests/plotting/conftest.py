@@ -8,7 +8,7 @@ from sklearn.datasets import load_digits
 from sklearn.kernel_approximation import Nystroem
 
 from entangled_kernels import EntangledKernelRidge, EntangledKernelRidgeCV
-from entangled_kernels.results import Results
+from entangled_kernels.storage import ExperimentResults
 
 
 @pytest.fixture(scope="session")
@@ -61,4 +61,4 @@ def results():
         for split in range(4)
     ]
     paper = [{"method": "EKL", "n": n, "task": 1, "nmse": 0.2} for n in (50, 400)]
-    return Results("robot", "Robot arm", records, paper)
+    return ExperimentResults("robot", "Robot arm", records, paper)

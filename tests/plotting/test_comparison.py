@@ -3,7 +3,7 @@ import pytest
 from matplotlib.figure import Figure
 
 from entangled_kernels.plotting import ComparisonDisplay
-from entangled_kernels.results import Results
+from entangled_kernels.storage import ExperimentResults
 
 
 def legend(display):
@@ -46,27 +46,29 @@ def test_figures_of_the_paper_are_open_markers(results):
 
 
 def test_legend_names_what_is_there_and_nothing_else(results):
-    alone = Results("x", "X", [{"method": m, "n": n, "nmse": 0.1 * n} for m in ("a", "b") for n in (1, 2)])
+    alone = ExperimentResults(
+        "x", "X", [{"method": m, "n": n, "nmse": 0.1 * n} for m in ("a", "b") for n in (1, 2)]
+    )
     assert legend(ComparisonDisplay.from_results(alone)) == ["a", "b"]
     assert legend(ComparisonDisplay.from_results(results, metric="ni"))[-1] == "no better than kernel ridge"
 
 
 def test_many_settings_make_an_axis_of_numbers():
     records = [{"method": "a", "p": p, "nmse": 1.0 / p} for p in range(10, 110, 10)]
-    ax = ComparisonDisplay.from_results(Results("x", "X", records), x="p").ax_
+    ax = ComparisonDisplay.from_results(ExperimentResults("x", "X", records), x="p").ax_
     np.testing.assert_allclose(ax.containers[0].lines[0].get_xdata(), range(10, 110, 10))
 
 
 def test_settings_of_words_are_not_joined():
     records = [{"method": "a", "task": task, "nmse": 0.5} for task in ("left", "right")]
-    ax = ComparisonDisplay.from_results(Results("x", "X", records), x="task").ax_
+    ax = ComparisonDisplay.from_results(ExperimentResults("x", "X", records), x="task").ax_
     assert [tick.get_text() for tick in ax.get_xticklabels()] == ["left", "right"]
     assert all(line.get_linestyle() == "None" for line in ax.get_lines())
 
 
 def test_metrics_of_many_magnitudes_have_a_logarithmic_axis():
     records = [{"method": "a", "n": n, "nmse": 10.0**n} for n in (1, 2, 3)]
-    assert ComparisonDisplay.from_results(Results("x", "X", records)).ax_.get_yscale() == "log"
+    assert ComparisonDisplay.from_results(ExperimentResults("x", "X", records)).ax_.get_yscale() == "log"
 
 
 def test_without_a_hue_there_is_one_curve(results):
@@ -83,7 +85,7 @@ def test_errors_name_the_argument(results):
 
 def test_axis_is_made_for_the_means_and_never_shows_negative_errors():
     records = [{"method": "a", "n": n, "nmse": e} for n, e in [(5, 0.2), (5, 0.9), (10, 0.4), (10, 0.5)]]
-    display = ComparisonDisplay.from_results(Results("x", "X", records))
+    display = ComparisonDisplay.from_results(ExperimentResults("x", "X", records))
     series = display.panels[None][0]
     low, high = display.ax_.get_ylim()
     assert series.low.min() < -1  # two splits: the interval is longer than anything worth seeing
@@ -98,6 +100,6 @@ def test_panels_share_their_scale(results):
 
 @pytest.mark.parametrize("value", [0.0, 0.5])
 def test_one_lonely_value_can_be_drawn(value):
-    results = Results("x", "X", [{"method": "a", "n": 5, "nmse": value}])
+    results = ExperimentResults("x", "X", [{"method": "a", "n": 5, "nmse": value}])
     low, high = ComparisonDisplay.from_results(results).ax_.get_ylim()
     assert low <= value < high

@@ -6,7 +6,7 @@ from sklearn.preprocessing import StandardScaler
 from entangled_kernels import EntangledKernelRidge, OperatorValuedKernelRidge
 from entangled_kernels.kernels import KrausKernel, SeparableKernel
 from entangled_kernels.plotting import GramDisplay
-from entangled_kernels.results import Results
+from entangled_kernels.storage import ExperimentResults
 
 
 def image(ax):
@@ -104,7 +104,9 @@ def test_long_names_leave_room_for_the_matrix(rng):
 
 def test_from_results(rng):
     G = rng.normal(size=(6, 6))
-    results = Results("digits", "Digits", [], arrays={"gram": G, "labels": np.array(["a", "b", "b"])})
+    results = ExperimentResults(
+        "digits", "Digits", [], arrays={"gram": G, "labels": np.array(["a", "b", "b"])}
+    )
     display = GramDisplay.from_results(results, n_outputs=2)
     np.testing.assert_array_equal(display.gram, G)
     assert list(display.labels) == ["a", "b", "b"]

@@ -5,7 +5,7 @@ from matplotlib.colors import to_rgba
 from entangled_kernels import EntangledKernelRidge
 from entangled_kernels.plotting import ProjectionDisplay
 from entangled_kernels.plotting.style import BLUE
-from entangled_kernels.results import Results
+from entangled_kernels.storage import ExperimentResults
 
 
 def points(ax, *, own):
@@ -67,10 +67,12 @@ def test_many_tasks_fill_several_rows(rng):
 def test_from_results(model, digits):
     Z = model.project(digits[0])
     arrays = {"Z_train": Z, "y_train": digits[1], "Z_test": Z[:5], "y_test": digits[1][:5]}
-    display = ProjectionDisplay.from_results(Results("digits", "Digits", [], arrays=arrays))
+    display = ProjectionDisplay.from_results(ExperimentResults("digits", "Digits", [], arrays=arrays))
     np.testing.assert_array_equal(display.Z_test, Z[:5])
     with pytest.raises(ValueError, match="no array 'Z_test'"):
-        ProjectionDisplay.from_results(Results("d", "D", [], arrays={"Z_train": Z, "y_train": digits[1]}))
+        ProjectionDisplay.from_results(
+            ExperimentResults("d", "D", [], arrays={"Z_train": Z, "y_train": digits[1]})
+        )
 
 
 Z = np.zeros((4, 2, 2))

@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 
 from entangled_kernels.plotting import RunningTimeDisplay
-from entangled_kernels.results import Results
+from entangled_kernels.storage import ExperimentResults
 
 
 def test_powers_are_found_and_told(results):
@@ -24,7 +24,7 @@ def test_axes_are_logarithmic_with_the_sizes_as_ticks(results):
 def test_medians_ranges_and_the_paper():
     records = [{"method": "a", "n": n, "fit_seconds": s * n} for n in (1, 10) for s in (1.0, 2.0, 9.0)]
     paper = [{"method": "a", "n": 1, "fit_seconds": 4.0}]
-    ax = RunningTimeDisplay.from_results(Results("x", "X", records, paper)).ax_
+    ax = RunningTimeDisplay.from_results(ExperimentResults("x", "X", records, paper)).ax_
     np.testing.assert_allclose(ax.containers[0].lines[0].get_ydata(), [2.0, 20.0])
     (bars,) = ax.containers[0].lines[2]
     np.testing.assert_allclose([segment[:, 1] for segment in bars.get_segments()], [[1.0, 9.0], [10.0, 90.0]])
@@ -33,7 +33,7 @@ def test_medians_ranges_and_the_paper():
 
 def test_one_size_has_no_power():
     display = RunningTimeDisplay.from_results(
-        Results("x", "X", [{"method": "a", "n": 5, "fit_seconds": 1.0}])
+        ExperimentResults("x", "X", [{"method": "a", "n": 5, "fit_seconds": 1.0}])
     )
     assert np.isnan(display.slopes_[None]["a"])
     assert [text.get_text() for text in display.ax_.get_legend().get_texts()] == ["a"]
@@ -42,4 +42,4 @@ def test_one_size_has_no_power():
 @pytest.mark.parametrize("record", [{"n": 0, "fit_seconds": 1.0}, {"n": 1, "fit_seconds": 0.0}])
 def test_errors_name_the_argument(record):
     with pytest.raises(ValueError, match="n and fit_seconds must be positive numbers"):
-        RunningTimeDisplay.from_results(Results("x", "X", [{"method": "a"} | record]))
+        RunningTimeDisplay.from_results(ExperimentResults("x", "X", [{"method": "a"} | record]))

@@ -3,7 +3,7 @@ import pytest
 from scipy.stats import t
 
 from entangled_kernels.plotting.series import mean_interval, median_range, series_of
-from entangled_kernels.results import Results
+from entangled_kernels.storage import ExperimentResults
 
 
 def test_interval_is_students(rng):
@@ -40,7 +40,7 @@ def test_records_without_metric_or_setting_are_left_out():
         {"method": "b", "n": 1},
         {"method": "c", "n": None, "nmse": 0.5},
     ]
-    panels = series_of(Results("x", "X", records), "n", "nmse", "method", None, mean_interval)
+    panels = series_of(ExperimentResults("x", "X", records), "n", "nmse", "method", None, mean_interval)
     assert [series.name for series in panels[None]] == ["a"]
     assert panels[None][0].x == [1]
 

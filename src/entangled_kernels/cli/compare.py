@@ -7,7 +7,7 @@ from typing import Annotated, Any
 
 import typer
 
-from ..results import Results
+from ..storage import ExperimentResults
 from ..tables import TableError
 from .columns import LearningTable, read_learning_table, split_names
 from .errors import check_choice, data_errors
@@ -156,7 +156,7 @@ def run(
     protocol: str,
     seed: int,
     jobs: int | None,
-) -> Results:
+) -> ExperimentResults:
     """Compare, with a bar that shows how far it is."""
     from ..experiments import compare_methods
 
@@ -184,7 +184,12 @@ def look_at_all_rows(data: LearningTable, features: str, seed: int, jobs: int | 
 
 
 def write_page(
-    found: Results, table: Path, data: LearningTable, whole: dict[str, Any], command: str, path: Path
+    found: ExperimentResults,
+    table: Path,
+    data: LearningTable,
+    whole: dict[str, Any],
+    command: str,
+    path: Path,
 ) -> None:
     """The page of a comparison."""
     from matplotlib import pyplot as plt
@@ -202,7 +207,7 @@ def write_page(
     meta = {name: value for name, value in found.meta.items() if name not in ("methods", "versions")}
     page.facts({"table": table, "targets": data.targets, "inputs": data.inputs, **meta})
     page.points(f"{name}: {words}" for name, words in found.meta.get("methods", {}).items())
-    page.section("Results")
+    page.section("ExperimentResults")
     figures = {
         "comparison-nmse": ComparisonDisplay.from_results(found).figure_,
         "comparison-times": RunningTimeDisplay.from_results(found).figure_,

@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from ..report import Report
-from ..results import Results
+from ..storage import ExperimentResults
 from .files import check_folder
 from .options import Force, Jobs, Json, Seed
 from .repeat import command_line
@@ -58,7 +58,7 @@ def demo(
     )
 
 
-def compare_on_digits(screen: Screen, seed: int, jobs: int | None) -> Results:
+def compare_on_digits(screen: Screen, seed: int, jobs: int | None) -> ExperimentResults:
     """The paper's four methods on the four tasks."""
     from ..datasets import load_digit_tasks
     from ..experiments import compare_methods
@@ -80,7 +80,7 @@ def compare_on_digits(screen: Screen, seed: int, jobs: int | None) -> Results:
         )
 
 
-def write_page(compared: Results, learned: Results, command: str, out: Path) -> Path:
+def write_page(compared: ExperimentResults, learned: ExperimentResults, command: str, out: Path) -> Path:
     """The page of the demonstration."""
     from matplotlib import pyplot as plt
 

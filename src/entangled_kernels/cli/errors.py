@@ -7,8 +7,8 @@ from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
-from ..batches import BatchError
-from ..persistence import ModelFileError
+from ..storage import ModelFileError
+from ..streams import BatchError
 from ..tables import TableError
 
 __all__ = ["CODES", "CommandError", "check_choice", "data_errors", "explain"]

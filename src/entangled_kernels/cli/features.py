@@ -10,7 +10,7 @@ from sklearn.metrics import pairwise_distances
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
-from ..estimators import EvidenceFeatures
+from ..features import EvidenceFeatures
 
 __all__ = ["FEATURES", "feature_maps"]
 

@@ -7,7 +7,7 @@ from typing import Annotated, Any
 
 import typer
 
-from ..persistence import save_model
+from ..storage import save_model
 from ..tables import TableError
 from .columns import read_learning_table
 from .errors import CommandError, check_choice, data_errors

@@ -9,7 +9,7 @@ import numpy as np
 import typer
 
 from ..estimators import EntangledKernelRidge, OutputKernelRidge, OutputKernelRidgeCV
-from ..persistence import SavedModel
+from ..storage import SavedModel
 from .files import check_output
 from .fit import show_targets
 from .models import open_named_model, targets_of

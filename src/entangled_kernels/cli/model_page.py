@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 
 from ..estimators import EntangledKernelRidge, EntangledKernelRidgeCV
-from ..persistence import SavedModel
 from ..report import Report
+from ..storage import SavedModel
 from .relations import strongest_pairs
 from .repeat import command_line
 from .words import change_in_words, counted

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from ..persistence import ModelFileError, SavedModel, open_model
+from ..storage import ModelFileError, SavedModel, open_model
 from .files import check_input
 
 __all__ = ["inputs_of", "open_named_model", "targets_of"]

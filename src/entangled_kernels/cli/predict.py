@@ -10,7 +10,7 @@ import typer
 from scipy.stats import norm
 
 from ..estimators import EntangledKernelRidge, EntangledKernelRidgeCV
-from ..persistence import SavedModel
+from ..storage import SavedModel
 from ..tables import (
     TableError,
     categories_of,

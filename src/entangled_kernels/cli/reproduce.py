@@ -8,7 +8,7 @@ from typing import Annotated, Any
 import typer
 
 from ..report import Report
-from ..results import Results
+from ..storage import ExperimentResults
 from .errors import CODES, CommandError, check_choice
 from .files import check_folder
 from .model_page import verdict_kind
@@ -78,7 +78,7 @@ def reproduce(
         "--out": out,
     }
     command = command_line("reproduce", name, options=options)
-    done: dict[str, Results] = {}
+    done: dict[str, ExperimentResults] = {}
     missing: dict[str, str] = {}
     for each in names:
         try:
@@ -114,7 +114,7 @@ def reproduce(
         raise typer.Exit(CODES["missing"])
 
 
-def run_experiment(screen: Screen, name: str, out: Path, settings: dict[str, Any]) -> Results:
+def run_experiment(screen: Screen, name: str, out: Path, settings: dict[str, Any]) -> ExperimentResults:
     """Run, save, and read again what was saved, from which tables and figures are made."""
     from ..experiments import EXPERIMENTS, Setup
 
@@ -125,11 +125,11 @@ def run_experiment(screen: Screen, name: str, out: Path, settings: dict[str, Any
 
         results = EXPERIMENTS[name].run(Setup(**settings, progress=report))
     paths = results.save(out)
-    return Results.load(paths[0])
+    return ExperimentResults.load(paths[0])
 
 
 def write_page(
-    done: dict[str, Results], missing: dict[str, str], protocol: str, command: str, out: Path
+    done: dict[str, ExperimentResults], missing: dict[str, str], protocol: str, command: str, out: Path
 ) -> None:
     """The page of all experiments that were run, with their figures in files of their own too."""
     from ..experiments import EXPERIMENTS, PROTOCOLS
@@ -137,7 +137,7 @@ def write_page(
     single = EXPERIMENTS[next(iter(done))].title if len(done) == 1 else "The paper's experiments, run again"
     page = Report(single, lead=f"Protocol {protocol}: {PROTOCOLS[protocol]}.")
     for name, results in done.items():
-        add_experiment(page, "Results" if len(done) == 1 else results.title, name, results, out)
+        add_experiment(page, "ExperimentResults" if len(done) == 1 else results.title, name, results, out)
     if missing:
         page.section("Left out")
         page.points(f"{name}: {reason}" for name, reason in missing.items())
@@ -147,12 +147,12 @@ def write_page(
     page.write(out / "index.html")
 
 
-def add_experiment(page: Report, heading: str, name: str, results: Results, out: Path) -> None:
+def add_experiment(page: Report, heading: str, name: str, results: ExperimentResults, out: Path) -> None:
     """A section on one experiment; its figures are written into the folder as well."""
     from matplotlib import pyplot as plt
 
     from ..experiments import EXPERIMENTS
-    from ..files import atomic_write
+    from ..storage import atomic_write
 
     experiment = EXPERIMENTS[name]
     page.section(heading)

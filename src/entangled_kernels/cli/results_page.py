@@ -1,4 +1,4 @@
-"""Results as tables, with the paper's figures beside ours, for the screen and for a page."""
+"""ExperimentResults as tables, with the paper's figures beside ours, for the screen and for a page."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from typing import Any
 
 from ..report import Report
-from ..results import Results
+from ..storage import ExperimentResults
 from .screen import Screen
 
 __all__ = ["METRICS", "add_results", "finding", "pivot", "show_results", "summaries"]
@@ -38,7 +38,7 @@ REFERENCE = "KRR"
 OWN = ("EKL", "ptrEKL", "selected")
 
 
-def pivot(results: Results, metric: str) -> tuple[list[str], list[list[Any]], bool]:
+def pivot(results: ExperimentResults, metric: str) -> tuple[list[str], list[list[Any]], bool]:
     """Columns and rows: one row to a setting, a (mean, spread) to a method, the paper's figure beside it.
 
     Methods that the paper has figures for come first; the last value tells whether there are any.
@@ -62,18 +62,18 @@ def pivot(results: Results, metric: str) -> tuple[list[str], list[list[Any]], bo
     return [*(SETTINGS[key] for key in keys), *columns], table, bool(quoted)
 
 
-def summaries(results: Results) -> dict[str, list[dict[str, Any]]]:
+def summaries(results: ExperimentResults) -> dict[str, list[dict[str, Any]]]:
     """For machines: mean, spread, count and the paper's figure of every metric, setting and method."""
     keys = [key for key in SETTINGS if any(key in record for record in results.records)]
     return {metric: results.summary(metric, (*keys, "method")) for metric in metrics_of(results)}
 
 
-def metrics_of(results: Results) -> list[str]:
+def metrics_of(results: ExperimentResults) -> list[str]:
     """Metrics that the records have."""
     return [metric for metric in METRICS if any(record.get(metric) is not None for record in results.records)]
 
 
-def show_results(screen: Screen, results: Results, metrics: Iterable[str] | None = None) -> None:
+def show_results(screen: Screen, results: ExperimentResults, metrics: Iterable[str] | None = None) -> None:
     """Print the tables."""
     for metric in metrics or metrics_of(results):
         columns, rows, paper = pivot(results, metric)
@@ -89,7 +89,7 @@ def _text(cell: Any, digits: int) -> Any:
     return f"{cell:.{digits}f}" if isinstance(cell, float) else cell
 
 
-def add_results(page: Report, results: Results, figures: dict[str, Any]) -> None:
+def add_results(page: Report, results: ExperimentResults, figures: dict[str, Any]) -> None:
     """Add the tables, with the paper's or the baseline's figures, and the figures."""
     for metric in metrics_of(results):
         columns, rows, paper = pivot(results, metric)
@@ -117,7 +117,7 @@ def add_results(page: Report, results: Results, figures: dict[str, Any]) -> None
         page.figure(figure, caption=f"{words}.", alt=f"{results.title}: {words}")
 
 
-def finding(results: Results) -> str:
+def finding(results: ExperimentResults) -> str:
     """One sentence on how learned kernels did against kernel ridge over all settings; empty without both."""
     columns, rows, _ = pivot(results, "nmse")
     settings = [column for column in columns if column in SETTINGS.values()]

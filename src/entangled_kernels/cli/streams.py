@@ -11,9 +11,9 @@ from typing import Annotated, Any
 import typer
 from joblib import parallel_config
 
-from ..batches import Batch, BatchReader, csv_delimiter, read_batches, table_columns
 from ..estimators import EntangledKernelRidgeCV
-from ..persistence import SavedModel
+from ..storage import SavedModel
+from ..streams import Batch, BatchReader, csv_delimiter, read_batches, table_columns
 from ..tables import append_table
 from .columns import choose_columns
 from .errors import CommandError

@@ -2,7 +2,6 @@
 
 from .entangled_kernel_ridge import EntangledKernelRidge
 from .entangled_kernel_ridge_cv import EntangledKernelRidgeCV
-from .evidence_features import EvidenceFeatures, GaussianFeatures
 from .operator_valued_kernel_ridge import OperatorValuedKernelRidge
 from .output_kernel_ridge import OutputKernelRidge
 from .output_kernel_ridge_cv import OutputKernelRidgeCV
@@ -10,8 +9,6 @@ from .output_kernel_ridge_cv import OutputKernelRidgeCV
 __all__ = [
     "EntangledKernelRidge",
     "EntangledKernelRidgeCV",
-    "EvidenceFeatures",
-    "GaussianFeatures",
     "OperatorValuedKernelRidge",
     "OutputKernelRidge",
     "OutputKernelRidgeCV",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from copy import copy
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -10,16 +10,13 @@ from sklearn.utils import _safe_indexing
 from sklearn.utils.validation import _num_samples
 from threadpoolctl import threadpool_limits
 
-from ..batches import BatchError
-from ..moments import Moments
-from .streaming import FEATURE_SAMPLE, Stream
+from ..streams.batch import BatchError
+from ..streams.stream import Stream
 
-__all__ = ["fit_dask", "is_dask", "predict_dask"]
+__all__ = ["first_rows", "is_dask", "predict_dask", "split_partitions", "stream_partitions"]
 
 # So many partitions' moments are added in one task.
 _SPLIT_EVERY = 8
-
-Parts = list[Moments | None]
 
 
 def is_dask(*tables: Any) -> bool:
@@ -27,40 +24,23 @@ def is_dask(*tables: Any) -> bool:
     return any(hasattr(table, "__dask_graph__") for table in tables)
 
 
-def fit_dask(estimator: Any, X: Any, y: Any, sample_weight: Any) -> None:
-    """Fit an estimator that has `partial_fit` on partitions of rows, wherever they are.
+def stream_partitions(estimator: Any, partitions: list[list[Any]]) -> Stream:
+    """One stream of the rows of all partitions, by an estimator that has seen the first of them.
 
     Notes
     -----
     Every partition gives its moments, (m + p)^2 numbers each, which are added in a tree of groups of eight.
     The scheduler in force is used: the threads of this process, or the distributed client that is active.
-    No client is made here. Before that the first rows, up to 10,000, are brought here to know names and to
-    fit a feature map that is not fitted yet.
+    No client is made here.
     """
-    partitions = _partitions(X, y, sample_weight)
-    estimator._forget()
-    try:
-        _fit_partitions(estimator, partitions)
-    except BaseException:
-        # Of the first rows alone there is to be no model.
-        estimator._forget()
-        raise
-
-
-def _fit_partitions(estimator: Any, partitions: list[list[Any]]) -> None:
     from dask.delayed import delayed
 
-    _take_first_rows(estimator, partitions)
-    blank = _without_rows(estimator)
-    blank._stream = Stream(estimator._stream.n_outputs, [None] * len(estimator._stream.parts))
-    shared = delayed(blank)
-    take, add = delayed(_partition_moments), delayed(_add)
+    shared, take, add = delayed(estimator._for_workers()), delayed(_partition_stream), delayed(_add)
     layer = [take(shared, number, *tables) for number, tables in enumerate(partitions)]
     while len(layer) > 1:
         layer = [add(layer[start : start + _SPLIT_EVERY]) for start in range(0, len(layer), _SPLIT_EVERY)]
-    n_rows, parts = _compute(layer[0], parallel=len(partitions) > 1)
-    estimator._stream.parts, estimator._stream.n_rows, estimator._stream.held = parts, n_rows, []
-    estimator._unsolve()
+    stream: Stream = _compute(layer[0], parallel=len(partitions) > 1)
+    return stream
 
 
 def predict_dask(model: Any, X: Any, return_std: bool, return_cov: bool) -> Any:
@@ -74,9 +54,10 @@ def predict_dask(model: Any, X: Any, return_std: bool, return_cov: bool) -> Any:
 def _lazy(model: Any, X: Any, options: dict[str, bool]) -> Any:
     from dask.delayed import delayed
 
-    slim = _without_rows(model)
+    slim = model._for_workers()
     slim._sklearn_output_config = {}
-    n_outputs, names = len(model.coef_), model._output_names(len(model.coef_))
+    n_outputs = len(model.intercept_)
+    names = model._output_names(n_outputs)
     shape = () if model._one_dimensional else (n_outputs,) * (2 if options.get("return_cov") else 1)
     if hasattr(X, "map_blocks"):
         X = _whole_rows(X)
@@ -96,8 +77,7 @@ def _lazy(model: Any, X: Any, options: dict[str, bool]) -> Any:
     frame = X.map_partitions(
         _predict_frame, delayed(slim), options, names, shape, meta=_frame(np.empty((0, *shape)), names)
     )
-    kind = getattr(model, "_sklearn_output_config", {}).get("predict", "default")
-    return frame if kind == "pandas" else frame.to_dask_array()
+    return frame if model._container() == "pandas" else frame.to_dask_array()
 
 
 def _predict_partition(X: Any, model: Any, options: dict[str, bool], shape: tuple[int, ...]) -> Any:
@@ -119,7 +99,7 @@ def _frame(values: Any, names: list[str], index: Any = None) -> Any:
     return pd.DataFrame(values, columns=names, index=index)
 
 
-def _partitions(X: Any, y: Any, sample_weight: Any) -> list[list[Any]]:
+def split_partitions(X: Any, y: Any, sample_weight: Any) -> list[list[Any]]:
     """Delayed tables (X, y, weight) of every partition."""
     if not is_dask(X):
         raise TypeError(
@@ -163,48 +143,33 @@ def _pieces(table: Any) -> list[Any]:
     return list(np.ravel(table.to_delayed()))
 
 
-def _take_first_rows(estimator: Any, partitions: list[list[Any]]) -> None:
-    """Let the estimator see rows from the start, until it knows names and has a feature map."""
+def first_rows(partitions: list[list[Any]], n_rows: int) -> Iterator[tuple[str, list[Any]]]:
+    """The first rows of one partition after the other, each with a name for errors."""
     from dask.delayed import delayed
 
     head = delayed(_head)
     for number, tables in enumerate(partitions):
-        rows = _compute(head(FEATURE_SAMPLE, *tables), parallel=False)
-        _named(estimator, number, rows)
-        if "feature_map_" in estimator.__dict__:
-            break
-    if "_stream" not in estimator.__dict__:
-        raise ValueError("X must hold at least one row, got none")
-    estimator._settle_features()
+        yield f"partition {number}", _compute(head(n_rows, *tables), parallel=False)
 
 
 def _head(n_rows: int, *tables: Any) -> list[Any]:
     return [table if np.ndim(table) == 0 else _safe_indexing(table, slice(0, n_rows)) for table in tables]
 
 
-def _partition_moments(blank: Any, number: int, *tables: Any) -> tuple[int, Parts]:
-    """Number of rows and moments of one partition."""
-    own = copy(blank)
-    own._stream = copy(blank._stream)
-    own._stream.parts = list(blank._stream.parts)
-    _named(own, number, list(tables))
-    return own._stream.n_rows, own._stream.parts
-
-
-def _named(estimator: Any, number: int, tables: list[Any]) -> None:
+def _partition_stream(estimator: Any, number: int, *tables: Any) -> Stream:
+    """What is kept of one partition."""
     try:
-        estimator.partial_fit(*tables)
+        stream: Stream = estimator._stream_of(*tables)
     except (TypeError, ValueError) as error:
         raise BatchError(f"partition {number}: {error}") from error
+    return stream
 
 
-def _add(found: list[tuple[int, Parts]]) -> tuple[int, Parts]:
-    total = Stream(0, [None] * len(found[0][1]))
-    for _, parts in found:
-        for number, moments in enumerate(parts):
-            if moments is not None:
-                total.add(number, moments)
-    return sum(n_rows for n_rows, _ in found), total.parts
+def _add(streams: list[Stream]) -> Stream:
+    total = streams[0].blank()
+    for stream in streams:
+        total.merge(stream)
+    return total
 
 
 def _compute(task: Any, *, parallel: bool) -> Any:
@@ -220,11 +185,3 @@ def _compute(task: Any, *, parallel: bool) -> Any:
                     f"make partitions smaller, or give workers more memory: {error}"
                 ) from error
             raise
-
-
-def _without_rows(estimator: Any) -> Any:
-    """A copy without the moments, which are of no use elsewhere."""
-    slim = copy(estimator)
-    slim.__dict__.pop("_stream", None)
-    slim.__dict__.pop("_posterior", None)
-    return slim

@@ -3,40 +3,35 @@
 from __future__ import annotations
 
 import warnings
-from functools import cached_property
 from typing import Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator, MultiOutputMixin, RegressorMixin, TransformerMixin
 from sklearn.exceptions import ConvergenceWarning
-from sklearn.utils import check_consistent_length, check_random_state
+from sklearn.utils import check_random_state
+from sklearn.utils.validation import check_is_fitted
 
 from ..kernels import KrausKernel
-from ..moments import Moments
-from ..posterior import Posterior, TargetPosteriors, fit_posterior, fit_target_posteriors
-from ..reached import compress_for_fit
-from ..reduction import Problem, reduce_moments
-from ..ridge import KernelRidgeFactor
-from ..solvers import SOLVERS, Progress, SolverOptions, solve
-from .dask_tables import fit_dask, is_dask, predict_dask
-from .feature_maps import FeatureMapMixin
-from .out_of_core import OutOfCoreMixin
-from .parameters import (
+from ..learning import SOLVERS, Fit, FitSettings, Moments, Problem, Progress, fit_problem, reduce_moments
+from ..parameters import (
     check_choice,
     check_flag,
     check_fraction,
     check_integer,
     check_positive,
-    check_range,
     check_rank,
-    check_weights,
-    resolve_rank,
+    check_rank_fits,
 )
-from .streaming import PRODUCT_DTYPES, Solved, Stream
+from ..streams.stream import Stream
+from .dask_tables import is_dask
+from .out_of_core import OutOfCoreMixin
+from .prediction import LinearPredictionMixin, solved_attribute
+from .streaming import COLUMN_ATTRIBUTES
 from .targets import TargetsMixin
+from .training import PRODUCT_DTYPES
 
-__all__ = ["EntangledKernelRidge"]
+__all__ = ["INITS", "PREDICTIONS", "EntangledKernelRidge"]
 
 Array = NDArray[np.float64]
 
@@ -48,13 +43,7 @@ _LARGE_STEP = 2e10
 
 
 class EntangledKernelRidge(
-    OutOfCoreMixin,
-    TransformerMixin,
-    FeatureMapMixin,
-    TargetsMixin,
-    RegressorMixin,
-    MultiOutputMixin,
-    BaseEstimator,
+    OutOfCoreMixin, LinearPredictionMixin, TransformerMixin, RegressorMixin, MultiOutputMixin, BaseEstimator
 ):
     """Kernel ridge regression with a learned entangled kernel.
 
@@ -131,6 +120,8 @@ class EntangledKernelRidge(
         Objective of the kernel as finally used, shrinkage included, on the training rows.
     alignment_terms_ : tuple of float
         Its partial-trace and full terms.
+    largest_alignment_ : float or None
+        The largest alignment that any kernel has, which is known for models with an intercept.
     alignment_history_ : ndarray
         Objective, before shrinkage, at the start of the solver and after every step.
     noise_variance_ : ndarray of shape (p,)
@@ -164,7 +155,7 @@ class EntangledKernelRidge(
 
     for ``shrinkage`` tau, scaled to tr((C kron I) D) = p tr(C). The iterative solvers put their Q Q^T in the
     place of the bracket. Alignment, learning and ridge need only moments, so after one pass over the rows
-    nothing depends on their number; see `entangled_kernels.moments.Moments`.
+    nothing depends on their number; see `entangled_kernels.learning.Moments`.
 
     The Gaussian-process view reads the kernel, times a variance s_o^2 for every output o, as a prior
     covariance and alpha s_o^2 as the variance of the noise. With e_o the weighted residuals of output o,
@@ -239,14 +230,20 @@ class EntangledKernelRidge(
         self.max_memory = max_memory
         self.product_dtype = product_dtype
 
-    # Of models saved before there was one.
-    gain: Any = 1.0
-
-    # What comes of the moments: found when first asked for, if rows came in by `partial_fit`.
-    coef_, intercept_, rkhs_norm_ = Solved(), Solved(), Solved()
-    alignment_, alignment_terms_, alignment_history_ = Solved(), Solved(), Solved()
-    n_iter_, converged_, stop_reason_, solver_, full_rank_ = Solved(), Solved(), Solved(), Solved(), Solved()
-    _problem, _kernel, _prediction, _alpha, _reduced_coef = Solved(), Solved(), Solved(), Solved(), Solved()
+    coef_ = solved_attribute("coef_", "linear.coef", "Coefficients (p, m) of the features.")
+    intercept_ = solved_attribute("intercept_", "linear.intercept", "Constant of every target, (p,).")
+    alignment_ = solved_attribute("alignment_", "alignment", "Objective of the kernel as used.")
+    alignment_terms_ = solved_attribute("alignment_terms_", "alignment_terms", "Its two terms.")
+    alignment_history_ = solved_attribute("alignment_history_", "alignment_history", "Objective by step.")
+    rkhs_norm_ = solved_attribute("rkhs_norm_", "rkhs_norm", "Norm of the fitted function.")
+    n_iter_ = solved_attribute("n_iter_", "n_iter", "Steps of the solver.")
+    converged_ = solved_attribute("converged_", "converged", "Whether the solver met its tolerance.")
+    stop_reason_ = solved_attribute("stop_reason_", "stop_reason", "Why the solver stopped.")
+    solver_ = solved_attribute("solver_", "settings.solver", "The solver used.")
+    noise_variance_ = solved_attribute(
+        "noise_variance_", "posterior.noise_variance", "Estimated variance of each target about the model."
+    )
+    full_rank_ = solved_attribute("full_rank_", "problem.full_rank", "Largest Kraus rank that can matter.")
 
     def fit(self, X: Any, y: Any, sample_weight: ArrayLike | None = None) -> Self:
         """Learn the kernel and the coefficients.
@@ -266,187 +263,67 @@ class EntangledKernelRidge(
         """
         self._check_parameters()
         if is_dask(X, y, sample_weight):
-            fit_dask(self, X, y, sample_weight)
-            return self
-        self._forget()
+            return self._fit_dask(X, y, sample_weight)
+        self._reset()
         targets = self._take_targets(y)
-        self._fit_map(X, targets, sample_weight)
-        if self._exceeds_memory(X, targets):
-            self._stream = Stream(n_outputs=targets[:1].size, parts=[None], n_rows=len(targets))
-            self._add_rows(self._check_rows(X, targets, sample_weight))
-            self._solve_stream()
-            return self
-        Phi, Y, weight = self._features_and_targets(X, targets, sample_weight)
-        if weight is not None and not weight.all():
-            keep = weight > 0.0
-            Phi, Y, weight = Phi[keep], Y[keep], weight[keep]
-        if len(Y) < 2:
-            raise ValueError("at least 2 rows of positive sample_weight are needed, got 1")
-        rows = compress_for_fit(Phi, Y, weight, centred=self.fit_intercept)
-        moments = Moments.from_arrays(rows.Phi, rows.Y, weight, product_dtype=self.product_dtype)
-        mix = float(self.alignment_mix)
-        problem = reduce_moments(moments, centred=self.fit_intercept, mix=mix, rows=rows)
-        self._fit_problem(problem.restored(rows, moments))
-        # More rows can be added to moments of the features and targets as they are.
-        if rows.outputs is None and Phi.shape[1] <= len(Y):
-            if rows.features is not None:
-                moments = Moments.from_arrays(Phi, Y, weight, product_dtype=self.product_dtype)
-            self._stream = Stream(Y.shape[1], [moments], n_rows=len(Y))
+        feature_map = self._fit_map(self.feature_map, X, targets, sample_weight)
+        problem, stream = self._learning_problem(feature_map, X, targets, sample_weight)
+        fit = self._fit_problem(problem)
+        self.feature_map_, self._fit, self._stream = feature_map, fit, stream
         return self
 
-    def _solve_parts(self, parts: list[Moments]) -> None:
-        mix, centred = float(self.alignment_mix), bool(self.fit_intercept)
-        self._fit_problem(reduce_moments(sum(parts[1:], parts[0]), centred=centred, mix=mix))
+    def _solve_moments(self, parts: list[Moments]) -> Fit:
+        return self._fit_problem(reduce_moments(sum(parts[1:], parts[0]), centred=bool(self.fit_intercept)))
 
-    def _take_rows(self, X: Any, y: Any, sample_weight: Any) -> tuple[Any, Array, Array | None]:
-        """Features (n, m), targets (n, p) and weights, checked."""
-        targets = self._take_targets(y)
-        self._fit_map(X, targets, sample_weight)
-        return self._features_and_targets(X, targets, sample_weight)
-
-    def _features_and_targets(
-        self, X: Any, targets: Array, sample_weight: Any
-    ) -> tuple[Any, Array, Array | None]:
-        Phi = self._training_features(X)
-        check_consistent_length(X, targets)
-        Y, weight = targets.reshape(len(targets), -1), check_weights(sample_weight, len(targets))
-        check_range("X" if self.feature_map is None else "the output of feature_map", Phi)
-        check_range("y", Y)
-        return Phi, Y, weight
-
-    def _fit_problem(self, problem: Problem) -> None:
-        """Learn the kernel, scale it, solve the ridge problem, and store what came of it."""
-        m, p = problem.n_features, problem.n_outputs
-        seed = check_random_state(self.random_state).randint(np.iinfo(np.int32).max)
-        rank = resolve_rank(self.rank, m, p, problem.full_rank)
-        if self.solver != "closed-form":
-            self._warn_of_size(problem.full_rank, rank)
-        options = SolverOptions(
-            rank=rank,
-            target_alpha=float(self.target_alpha),
-            shrinkage=float(self.shrinkage),
-            init=self.init,
-            max_iter=int(self.max_iter),
-            tol=float(self.tol),
-            rng=np.random.default_rng(seed),
-            callback=self._print_progress if self.verbose else None,
-        )
-        result = solve(self.solver, problem, options)
-        if result.reason == "stalled":
+    def _fit_problem(self, problem: Problem) -> Fit:
+        """Learn the kernel and solve the ridge problem, with warnings of what a user should know."""
+        check_rank_fits(self.rank, problem.n_features, problem.n_outputs)
+        settings = self._settings()
+        if SOLVERS[self.solver].iterative:
+            self._warn_of_size(problem)
+        fit = fit_problem(problem, settings, self._print_progress if self.verbose else None)
+        if fit.stop_reason == "stalled":
             warnings.warn(
-                f"solver={self.solver!r} could not raise the alignment any further after {result.n_iter} "
+                f"solver={self.solver!r} could not raise the alignment any further after {fit.n_iter} "
                 f"steps, although the gradient is longer than tol={self.tol}; standardise the features or "
                 f"raise tol",
                 ConvergenceWarning,
                 stacklevel=3,
             )
-        kernel = problem.finished(result.kernel.canonical(problem.targets), float(self.shrinkage))
-        self._problem, self._kernel, self._prediction = problem, kernel, self.prediction
-        self.alignment_terms_ = problem.alignment_terms(kernel)
-        self.alignment_ = float(
-            (1.0 - self.alignment_mix) * self.alignment_terms_[0]
-            + self.alignment_mix * self.alignment_terms_[1]
+        return fit
+
+    def _settings(self) -> FitSettings:
+        seed = check_random_state(self.random_state).randint(np.iinfo(np.int32).max)
+        return FitSettings(
+            solver=self.solver,
+            rank=self.rank,
+            alignment_mix=float(self.alignment_mix),
+            shrinkage=float(self.shrinkage),
+            target_alpha=float(self.target_alpha),
+            alpha=_number_or_array(self.alpha),
+            gain=_number_or_array(self.gain),
+            prediction=self.prediction,
+            init=self.init,
+            max_iter=int(self.max_iter),
+            tol=float(self.tol),
+            seed=int(seed),
         )
-        self.alignment_history_ = result.history
-        self.n_iter_, self.converged_, self.stop_reason_ = result.n_iter, result.converged, result.reason
-        self.solver_, self.full_rank_ = self.solver, problem.full_rank
-        self._fit_ridge()
 
-    def _fit_ridge(self) -> None:
-        problem, factor = self._problem, self._ridge_factor()
-        self._alpha, gain = self._resolved("alpha", factor), self._resolved("gain", factor)
-        self.__dict__.pop("_posterior", None)
-        if np.ndim(self._alpha) == np.ndim(gain) == 0:
-            coef, targets = factor.coefficients(self._alpha)[0], problem.targets
-            self._reduced_coef = coef
-            self.coef_ = problem.expand_coef(gain * coef)
-        else:
-            self._alpha = np.broadcast_to(self._alpha, problem.n_outputs)
-            coef = factor.target_coefficients(self._alpha)  # (m', p)
-            targets = problem.targets @ problem.outputs.T
-            self.coef_ = (gain * coef).T @ problem.features.T
-        self.intercept_ = problem.mean_y - self.coef_ @ problem.mean_phi
-        energy = np.sum(gain**2 * coef * (targets - problem.scale[:, None] * coef) / self._alpha)
-        self.rkhs_norm_ = float(np.sqrt(max(energy, 0.0)))
-
-    def _resolved(self, name: str, factor: KernelRidgeFactor) -> float | Array:
-        """One alpha or gain, or one for each target where that is possible."""
-        value, p = np.asarray(getattr(self, name), dtype=np.float64), self._problem.n_outputs
-        if value.ndim == 0:
-            return float(value)
-        if value.shape != (p,):
-            raise ValueError(f"{name} must be a number or {p} numbers, one a target; got shape {value.shape}")
-        if factor.X.shape[2] > 0:
-            raise ValueError(
-                f"{name} must be one number where the kernel ties the targets together; use "
-                f"prediction='partial_trace' or shrinkage=1 for one {name} a target"
-            )
-        return value
-
-    def _ridge_factor(self) -> KernelRidgeFactor:
-        kernel = self._kernel
-        if self._prediction == "partial_trace":
-            kernel = kernel.partial_trace(self._problem.n_outputs)
-        return KernelRidgeFactor(self._problem, kernel)
-
-    @cached_property
-    def _posterior(self) -> Posterior | TargetPosteriors:
-        if np.ndim(self._alpha) > 0:
-            return fit_target_posteriors(self._ridge_factor(), np.asarray(self._alpha))
-        return fit_posterior(self._ridge_factor(), float(self._alpha), self._reduced_coef)
-
-    def __getstate__(self) -> dict[str, Any]:
-        # The posterior is larger than the model, and made again when it is asked for.
-        return {name: value for name, value in super().__getstate__().items() if name != "_posterior"}
-
-    def predict(self, X: Any, return_std: bool = False, return_cov: bool = False) -> Any:
-        """Predict the targets, with their uncertainty on request.
-
-        Parameters
-        ----------
-        X : array-like or data frame of shape (n, n_features)
-        return_std : bool, default=False
-            Also return the standard deviation of a new observation of every target.
-        return_cov : bool, default=False
-            Also return the covariance of a new observation of all targets, row by row.
-
-        Returns
-        -------
-        mean : ndarray of shape (n, p), or (n,) when y was one-dimensional
-        std : like mean, with ``return_std``
-        cov : ndarray of shape (n, p, p), or (n,) when y was one-dimensional, with ``return_cov``
-
-        Notes
-        -----
-        In the Gaussian-process view the covariance of the model at x is the posterior one; `noise_variance_`
-        is added to it, and with an intercept its variance, noise over n. Subtract `noise_variance_` for the
-        model alone.
-        """
-        self._check_solved()
-        if return_std and return_cov:
-            raise ValueError("return_std and return_cov cannot both be true; the covariance holds both")
-        if is_dask(X):
-            return predict_dask(self, X, return_std, return_cov)
-        blocks = [self._predict_block(block, return_std, return_cov) for block in self._row_blocks(X)]
-        mean, spread = (
-            part[0] if len(part) == 1 else np.concatenate(part) for part in zip(*blocks, strict=True)
-        )
-        if return_cov:
-            return self._finish(mean, X), spread[:, 0, 0] if self._one_dimensional else spread
-        if return_std:
-            return self._finish(mean, X), self._finish(spread, X)
-        return self._finish(mean, X)
+    def _adopt(self, other: Any, feature_map: Any, fit: Fit, stream: Stream | None) -> Self:
+        """Become the model that another estimator has found, on tables with its columns."""
+        for name in COLUMN_ATTRIBUTES:
+            if hasattr(other, name):
+                setattr(self, name, getattr(other, name))
+        self.feature_map_, self._fit, self._stream = feature_map, fit, stream
+        return self
 
     def _predict_block(self, X: Any, return_std: bool, return_cov: bool) -> tuple[Array, Array]:
-        """Mean, and standard deviation or covariance, or nothing, of some rows."""
-        Phi = self._features(X)
-        with np.errstate(invalid="ignore", over="ignore"):
-            mean = Phi @ self.coef_.T
-            mean += self.intercept_
-        self._check_finite(Phi, mean)
+        Phi, fit = self._features(X), self._fit
+        mean = fit.linear.predict(Phi)
+        self._check_finite(Phi, mean, fit.linear.coef)
         if return_cov:
-            return mean, self._posterior.covariance(Phi)
-        return mean, np.sqrt(self._posterior.variance(Phi)) if return_std else np.empty(0)
+            return mean, fit.posterior.covariance(Phi)
+        return mean, np.sqrt(fit.posterior.variance(Phi)) if return_std else np.empty(0)
 
     def project(self, X: Any) -> Array:
         """Supervised multi-task dimension reduction: every row as r coordinates for each output.
@@ -456,17 +333,17 @@ class EntangledKernelRidge(
         Z : ndarray of shape (n, p, r)
             Z[j, :, i] = M_i phi(x_j), so K(x_j, x_l) = Z[j] @ Z[l].T, plus the metric's part.
         """
-        self._check_solved()
-        if self._kernel.Q.shape[2] == 0:
+        self._ensure_solved()
+        if self._fit.n_operators == 0:
             raise ValueError(
                 "the learned kernel has no Kraus operators to project on (shrinkage=1, alignment_mix=0 "
                 "without a rank, or targets that the features say nothing about); use shrinkage below 1 "
                 "and set rank"
             )
         Phi = self._features(X)
-        self._check_finite(Phi, Phi)
-        reduced = Phi @ self._problem.features  # (n, m')
-        return np.asarray(self._problem.outputs @ np.tensordot(reduced, self._kernel.Q, axes=1))
+        self._check_finite(Phi, Phi, self._fit.linear.coef)
+        projected: Array = self._fit.project(Phi)
+        return projected
 
     def transform(self, X: Any) -> Array:
         """`project` with outputs and coordinates in one axis, (n, p * r), the coordinates running fastest."""
@@ -475,12 +352,11 @@ class EntangledKernelRidge(
 
     def get_feature_names_out(self, input_features: Any = None) -> NDArray[np.object_]:
         """Names of the columns of `transform`: target and number of the Kraus operator."""
-        self._check_solved()
-        r = self._kernel.Q.shape[2]
-        return np.array(
-            [f"{target}_kraus{i}" for target in self._output_names(len(self.coef_)) for i in range(r)],
-            dtype=object,
-        )
+        # Asked for by displays, so it must not start a solve.
+        check_is_fitted(self, "intercept_")
+        targets = self._output_names(len(self.intercept_))
+        names = [f"{target}_kraus{i}" for target in targets for i in range(self._fit.n_operators)]
+        return np.array(names, dtype=object)
 
     def set_output(self, *, transform: str | None = None, predict: str | None = None) -> Self:
         """Choose the containers that `transform` and `predict` return.
@@ -495,27 +371,26 @@ class EntangledKernelRidge(
         return TargetsMixin.set_output(self, predict=predict)
 
     @property
-    def noise_variance_(self) -> Array:
-        """Estimated variance of each target about the model, (p,)."""
-        self._check_solved()
-        return self._posterior.noise_variance
-
-    @property
     def kernel_(self) -> KrausKernel:
         """The learned kernel as an object, to look at its blocks or its entanglement."""
         return KrausKernel(self.kraus_, self.feature_map_, self.metric_)
 
     @property
+    def largest_alignment_(self) -> float | None:
+        """The largest alignment that any kernel has, None without an intercept."""
+        largest: float | None = self._solved_fit("largest_alignment_").largest_alignment()
+        return largest
+
+    @property
     def kraus_(self) -> Array:
         """Kraus operators (r, p, m)."""
-        self._check_solved()
-        return np.asarray(self._problem.expand_kraus(self._kernel.Q))
+        kraus: Array = self._solved_fit("kraus_").kraus()
+        return kraus
 
     @property
     def metric_(self) -> Array | None:
         """The matrix A (m, m), or None."""
-        self._check_solved()
-        metric: Array | None = self._problem.expand_metric(self._kernel)
+        metric: Array | None = self._solved_fit("metric_").metric()
         return metric
 
     def _check_parameters(self) -> None:
@@ -534,14 +409,17 @@ class EntangledKernelRidge(
         check_flag("fit_intercept", self.fit_intercept)
         check_positive("max_memory", self.max_memory)
         check_choice("product_dtype", self.product_dtype, PRODUCT_DTYPES)
-        self._check_feature_map()
+        if self.feature_map is not None and not hasattr(self.feature_map, "transform"):
+            raise TypeError(
+                f"feature_map must be None or a transformer with fit and transform, got {self.feature_map!r}"
+            )
 
-    def _warn_of_size(self, full_rank: int, rank: int | None) -> None:
-        rank = full_rank if rank is None else rank
-        if full_rank * rank**2 > _LARGE_STEP:
+    def _warn_of_size(self, problem: Problem) -> None:
+        rank = problem.resolve_rank(self.rank) or problem.full_rank
+        if problem.full_rank * rank**2 > _LARGE_STEP:
             warnings.warn(
-                f"every step of solver={self.solver!r} multiplies matrices of {full_rank} x {rank}, which "
-                f"may take long; set rank to a smaller number, or use solver='closed-form'",
+                f"every step of solver={self.solver!r} multiplies matrices of {problem.full_rank} x {rank}, "
+                f"which may take long; set rank to a smaller number, or use solver='closed-form'",
                 UserWarning,
                 stacklevel=4,
             )
@@ -552,3 +430,8 @@ class EntangledKernelRidge(
                 f"[EntangledKernelRidge] step {progress.n_iter}/{self.max_iter}  "
                 f"alignment {progress.value:.6f}  gradient {progress.gradient_norm:.1e}"
             )
+
+
+def _number_or_array(value: Any) -> float | Array:
+    values = np.asarray(value, dtype=np.float64)
+    return float(values) if values.ndim == 0 else values

@@ -15,7 +15,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from ..block_solvers import SOLVERS, Factor, factorize, lowest_eigenvalue
 from ..kernels import OperatorValuedKernel, SeparableKernel
 from ..linalg import BlockOperator
-from .parameters import check_choice, check_integer, check_positive
+from ..parameters import check_choice, check_integer, check_positive
 
 __all__ = ["OperatorValuedKernelRidge"]
 

@@ -1,4 +1,4 @@
-"""Fits from tables larger than memory: batch after batch, with checkpoints to go on from."""
+"""Fits from tables larger than memory: batch after batch, with checkpoints to go on from, or by Dask."""
 
 from __future__ import annotations
 
@@ -6,22 +6,24 @@ import json
 import os
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import asdict
-from itertools import islice
 from typing import Any, Self
 
 import numpy as np
-from sklearn.utils.validation import _num_samples
 
-from ..batches import Batch, BatchError, Source, as_batch
-from ..checkpoints import Checkpoint, CheckpointError, read_checkpoint, remove_unfinished, write_checkpoint
-from .parameters import check_integer
-from .streaming import StreamingMixin, missing_cell
+from ..parameters import check_integer
+from ..storage.atomic import remove_abandoned
+from ..streams import waiting
+from ..streams.batch import Batch, BatchError, as_batch
+from ..streams.checkpoints import Checkpoint, CheckpointError, read_checkpoint, write_checkpoint
+from ..streams.position import Position, remaining
+from .dask_tables import first_rows, split_partitions, stream_partitions
+from .streaming import StreamingMixin
 
 __all__ = ["OutOfCoreMixin"]
 
 
 class OutOfCoreMixin(StreamingMixin):
-    """`fit_batches` of an estimator that has `partial_fit`."""
+    """`fit_batches`, and `fit` on Dask tables, of an estimator that has `partial_fit`."""
 
     def fit_batches(
         self,
@@ -38,7 +40,7 @@ class OutOfCoreMixin(StreamingMixin):
         ----------
         batches : iterable
             Of (X, y), (X, y, sample_weight), Bunches with data and target, data frames (with ``targets``), or
-            what `entangled_kernels.batches.read_batches` gives.
+            what `entangled_kernels.streams.read_batches` gives.
         targets : list of str, optional
             Names of the target columns, where batches are data frames.
         checkpoint : path, optional
@@ -54,112 +56,145 @@ class OutOfCoreMixin(StreamingMixin):
         Returns
         -------
         self
-            When a batch is refused the error names it, and the estimator holds all batches before it.
+            Solved. When a batch is refused the error names it, and the estimator holds all batches before it.
 
         Notes
         -----
-        To pass over batches an iterable is run through, but for files read by `read_batches`, which start
-        where they are needed. A feature map that comes unfitted is fitted again on the same first rows, so
-        it needs a fixed ``random_state``; that it is the same map is checked.
+        A checkpoint goes on only where the rows that it has seen are what they were: their values are
+        checked. To that end an iterable is run through; of files read by `read_batches` those that were
+        finished are compared by a digest, the rows of the one in progress are read again, and then reading
+        starts where it is needed. What comes later may have changed, such as a batch that was refused.
+
+        A feature map that comes unfitted is fitted again on the same first rows, so it needs a fixed
+        ``random_state``; that it is the same map is checked.
         """
         check_integer("checkpoint_every", checkpoint_every, low=1)
         self._check_parameters()
-        self._forget()
-        place, done, used = None, 0, (0, 0)
+        self._reset()
+        position, rest = Position(), iter(batches)
         if checkpoint is not None:
-            remove_unfinished(checkpoint)
+            remove_abandoned(checkpoint)
             if os.path.exists(checkpoint):
-                place, done, used = self._resume(read_checkpoint(checkpoint), checkpoint, batches, targets)
-        saved = done
+                position, rest = self._resume(checkpoint, batches, targets)
+        saved = position.done
         try:
-            n_rows = self._stream.n_rows if done else 0
-            rest = _remaining(batches, done, place) or _passed_over(batches, targets, done, used, n_rows)
             for item in rest:
                 batch = as_batch(item, targets)
-                self._take_named(batch, done)
-                done, place = done + 1, batch.source
+                self._take_named(batch, position)
+                position = position.after(batch, with_checksum=checkpoint is not None)
                 if progress is not None:
                     progress(batch)
-                if done - saved >= checkpoint_every and self._may_save(checkpoint):
-                    self._save(checkpoint, batches, place, done)
-                    saved = done
-            if "_stream" not in self.__dict__:
+                if position.done - saved >= checkpoint_every and self._may_save(checkpoint):
+                    self._save(checkpoint, batches, position)
+                    saved = position.done
+            if self._stream is None:
                 raise ValueError("batches must hold at least one row, got none")
-            self._settle_last()
+            self._settle_named()
         finally:
-            if done > saved and self._may_save(checkpoint):
-                self._save(checkpoint, batches, place, done)
-        return self
+            if position.done > saved and self._may_save(checkpoint):
+                self._save(checkpoint, batches, position)
+        return self.solve()
 
-    def _take_named(self, batch: Batch, number: int) -> None:
-        """Take in a batch; an error says which one it was."""
-        n_rows = self._stream.n_rows if "_stream" in self.__dict__ else 0
-        where = str(batch.source) if batch.source else f"batch {number}, after {n_rows} rows"
+    def _fit_dask(self, X: Any, y: Any, sample_weight: Any) -> Self:
+        """Fit on the partitions of Dask tables, wherever they are.
+
+        Before that the first rows, up to 10,000, are brought here to know names and to fit a feature map
+        that is not fitted yet.
+        """
+        partitions = split_partitions(X, y, sample_weight)
+        self._reset()
         try:
-            self.partial_fit(batch.X, batch.y, batch.sample_weight)
-        except (TypeError, ValueError) as error:
-            raise BatchError(f"{where}: {error}{missing_cell(batch.X, batch.y)}") from error
-        held = self._stream.held if "_stream" in self.__dict__ else []
-        if held and held[-1].where is None:
-            held[-1] = held[-1]._replace(where=where)
+            for where, rows in first_rows(partitions, waiting.FEATURE_SAMPLE):
+                self._take_named(Batch(*rows), where)
+                if hasattr(self, "feature_map_"):
+                    break
+            if self._stream is None:
+                raise ValueError("X must hold at least one row, got none")
+            self._settle()
+            self._stream = stream_partitions(self, partitions)
+            return self.solve()
+        except BaseException:
+            # Of the first rows alone there is to be no model.
+            self._reset()
+            raise
 
-    def _settle_last(self) -> None:
+    def _take_named(self, batch: Batch, name: object) -> None:
+        """Take in a batch; an error says where it came from, or else its name."""
+        where = str(batch.source or name)
+        try:
+            self._take_batch(batch.X, batch.y, batch.sample_weight, where)
+        except (TypeError, ValueError) as error:
+            raise BatchError(f"{where}: {error}{waiting.missing_cell(batch.X, batch.y)}") from error
+
+    def _settle_named(self) -> None:
         """Fit the feature map on fewer rows than it may have, when there are no more."""
         try:
-            self._settle_features()
+            self._settle()
         except ValueError as error:
             raise BatchError(str(error)) from error
 
     def _may_save(self, checkpoint: Any) -> bool:
         """Rows that wait for a feature map are not saved: they are the first ones, and read again."""
-        return checkpoint is not None and "_stream" in self.__dict__ and not self._stream.held
+        return checkpoint is not None and self._stream is not None and not self._stream.waiting
 
-    def _save(self, checkpoint: Any, batches: Any, place: Source | None, done: int) -> None:
+    def _save(self, checkpoint: Any, batches: Any, position: Position) -> None:
         stream = self._stream
-        present = [number for number, part in enumerate(stream.parts) if part is not None]
+        if stream is None:
+            return
         facts = {
             "fit": self._signature(batches),
-            "present": present,
-            "done": done,
+            "parts": [number for number, part in enumerate(stream.parts) if part is not None],
             "n_rows": stream.n_rows,
-            "place": None if place is None else asdict(place),
+            "position": asdict(position.with_digests(batches)),
         }
-        parts = [part for part in stream.parts if part is not None]
         arrays = {} if stream.probe is None else {"probe": stream.probe}
-        write_checkpoint(checkpoint, Checkpoint(parts, facts, arrays))
+        write_checkpoint(checkpoint, Checkpoint(stream.moments(), facts, arrays))
 
-    def _resume(
-        self, saved: Checkpoint, path: Any, batches: Any, targets: Any
-    ) -> tuple[Source | None, int, tuple[int, int]]:
-        """Set the state that was saved; the last batch's place, its number, and batches and rows used up.
+    def _resume(self, path: Any, batches: Iterable[Any], targets: Any) -> tuple[Position, Iterator[Any]]:
+        """Set the state that was saved; where the pass stands, and the batches that are still to be done.
 
         The first rows are taken in once more: they tell the names of columns, the feature map is fitted on
         them, and their features show whether all is as it was.
         """
-        facts, passed, rows = saved.facts, 0, 0
-        if facts["fit"] != self._signature(batches):
+        saved = read_checkpoint(path)
+        if saved.facts.get("fit") != self._signature(batches):
             raise CheckpointError(
-                f"{path} is the checkpoint of another fit (other files, columns, batch sizes or folds); name "
-                f"another file, or remove it"
+                f"{path} is the checkpoint of another fit (other columns, batch sizes, folds or precision); "
+                f"name another file, or remove it"
             )
-        for item in batches:
-            batch = as_batch(item, targets)
-            self._take_named(batch, passed)
-            passed, rows = passed + 1, rows + _num_samples(batch.X)
-            if passed == facts["done"] or ("_stream" in self.__dict__ and self._stream.probe is not None):
+        position = Position.read(saved.facts.get("position"), path)
+        seen, items = Position(), iter(batches)
+        while seen.done < position.done and (self._stream is None or self._stream.probe is None):
+            item = next(items, None)
+            if item is None:
                 break
+            batch = as_batch(item, targets)
+            self._take_named(batch, seen)
+            seen = seen.after(batch, with_checksum=True)
         self._check_same_start(saved.arrays.get("probe"), path)
-        stream = self._stream
-        stream.parts, stream.n_rows = [None] * self._n_parts(), facts["n_rows"]
-        for number, part in zip(facts["present"], saved.parts, strict=True):
-            stream.parts[number] = part
-        return None if facts["place"] is None else Source(**facts["place"]), facts["done"], (passed, rows)
+        rest = remaining(batches, items, seen, position, targets, path)
+        self._restore(saved, path)
+        return position, rest
+
+    def _restore(self, saved: Checkpoint, path: Any) -> None:
+        """Put the moments of a checkpoint in the place of those of the first rows."""
+        stream, numbers, n_rows = self._stream, saved.facts.get("parts"), saved.facts.get("n_rows")
+        wrong = CheckpointError(f"{path} is not a checkpoint of this fit: its parts do not fit; remove it")
+        if stream is None or not isinstance(n_rows, int) or not isinstance(numbers, list):
+            raise wrong
+        distinct = {number for number in numbers if type(number) is int and 0 <= number < self._n_parts()}
+        shapes = {part.scatter.shape for part in (*stream.moments(), *saved.parts)}
+        if not len(distinct) == len(numbers) == len(saved.parts) or len(shapes) > 1:
+            raise wrong
+        restored = stream.blank()
+        for number, part in zip(numbers, saved.parts, strict=True):
+            restored.parts[number] = part
+        restored.probe, restored.n_rows = stream.probe, n_rows
+        self._stream = restored
 
     def _check_same_start(self, before: Any, path: Any) -> None:
-        now = None
-        if "_stream" in self.__dict__:
-            self._settle_features()
-            now = self._stream.probe
+        self._settle()
+        now = None if self._stream is None else self._stream.probe
         if now is None or before is None or now.shape != before.shape or not np.allclose(now, before, 1e-9):
             raise CheckpointError(
                 f"the first rows, or the feature map fitted on them, are not those of {path}; read the same "
@@ -168,29 +203,10 @@ class OutOfCoreMixin(StreamingMixin):
 
     def _signature(self, batches: Any) -> dict[str, Any]:
         """What must not change between the parts of an interrupted fit, as JSON gives it back."""
-        source = batches.signature() if hasattr(batches, "signature") else None
-        whole = {"estimator": type(self).__name__, "n_parts": self._n_parts(), "source": source}
+        whole = {
+            "estimator": type(self).__name__,
+            "n_parts": self._n_parts(),
+            "product_dtype": self.product_dtype,
+            "layout": batches.layout() if hasattr(batches, "layout") else None,
+        }
         return dict(json.loads(json.dumps(whole)))
-
-
-def _remaining(batches: Iterable[Any], done: int, place: Source | None) -> Iterator[Any] | None:
-    """Batches that are still to be done, where they can be found without running through the others."""
-    if place is not None and hasattr(batches, "after"):
-        rest: Iterator[Any] = iter(batches.after(place))
-        return rest
-    return iter(batches) if done == 0 else None
-
-
-def _passed_over(
-    batches: Iterable[Any], targets: Any, done: int, used: tuple[int, int], n_rows: int
-) -> Iterator[Any]:
-    """Batches after those that are done; an iterator has used up some batches, and their rows, already."""
-    rest = iter(batches)
-    passed, rows = used if rest is batches else (0, 0)
-    rows += sum(_num_samples(as_batch(item, targets).X) for item in islice(rest, done - passed))
-    if rows != n_rows:
-        raise CheckpointError(
-            f"the first {done} batches held {n_rows} rows when the checkpoint was written, and hold {rows} "
-            f"now; cut the rows into the same batches, or remove the checkpoint"
-        )
-    yield from rest

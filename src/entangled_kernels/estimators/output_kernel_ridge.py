@@ -14,7 +14,7 @@ from sklearn.utils import Tags, check_consistent_length
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from ..output_kernel import OutputKernelResult, learn_output_kernel, reduce_problem
-from .parameters import check_choice, check_integer, check_positive, check_weights
+from ..parameters import check_choice, check_integer, check_positive, check_weights
 from .targets import TargetsMixin
 
 __all__ = ["OutputKernelModel", "OutputKernelRidge"]

@@ -8,8 +8,8 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils import check_array
 
+from ..parameters import check_choice
 from .frames import CONTAINERS, target_names, to_container
-from .parameters import check_choice
 
 __all__ = ["TargetsMixin"]
 
@@ -54,6 +54,10 @@ class TargetsMixin:
             del self.target_names_
         return np.asarray(targets)
 
+    def _targets_like_y(self, Y: Array) -> Array:
+        """Targets (n, p) in as many dimensions as y had."""
+        return Y[:, 0] if self._one_dimensional else Y
+
     def _check_alike(self, targets: Array, names: NDArray[np.object_] | None) -> None:
         """Raise unless targets have the dimensions and names of those seen before."""
         if (targets.ndim == 1) != self._one_dimensional:
@@ -67,9 +71,12 @@ class TargetsMixin:
 
     def _finish(self, values: Array, X: Any) -> Any:
         """One-dimensional where y was, in the container asked for."""
-        kind = getattr(self, "_sklearn_output_config", {}).get("predict", "default")
         names = self._output_names(values.shape[1])
-        return to_container(kind, values[:, 0] if self._one_dimensional else values, names, X)
+        return to_container(self._container(), values[:, 0] if self._one_dimensional else values, names, X)
+
+    def _container(self) -> str:
+        """The container that `set_output` asked for."""
+        return str(getattr(self, "_sklearn_output_config", {}).get("predict", "default"))
 
     def _output_names(self, n_outputs: int) -> list[str]:
         if hasattr(self, "target_names_"):

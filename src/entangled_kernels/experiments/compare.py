@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils import check_array, check_consistent_length
 
-from ..results import Record, Results
+from ..storage import ExperimentResults, Record
 from .methods import METHODS, PAPER_METHODS, Plan
 from .protocol import Case, Rows, partitions, run_cases
 from .published import Ascent
@@ -34,7 +34,7 @@ def compare_methods(
     progress: Progress | None = None,
     name: str = "comparison",
     title: str = "Comparison of methods",
-) -> Results:
+) -> ExperimentResults:
     """Compare methods on a table, over random partitions into training and test rows.
 
     Parameters
@@ -61,7 +61,7 @@ def compare_methods(
 
     Returns
     -------
-    Results
+    ExperimentResults
         Records with the keys method, n, split, nmse, ni (normalised improvement over kernel ridge, None when
         it is not among the methods), fit_seconds (selection included) and predict_seconds,
         of processor time.
@@ -87,7 +87,7 @@ def compare_methods(
     own = {"repeats": repeats, "train_sizes": [int(n) for n in train_sizes], "methods": plan.labels()}
     shape = {"rows": len(inputs), "inputs": inputs.shape[1], "outputs": targets.shape[1]}
     named = features if isinstance(features, str) else repr(features)
-    return Results(name, title, records, meta=setup.meta(**own, **shape, features=named))
+    return ExperimentResults(name, title, records, meta=setup.meta(**own, **shape, features=named))
 
 
 def run_table(
@@ -97,14 +97,14 @@ def run_table(
     n_splits: int,
     setup: Setup,
     paper: list[Record],
-) -> Results:
+) -> ExperimentResults:
     """All methods of the protocol on random partitions of a table (X, Y), with the linear kernel."""
     ascent = Ascent(n_steps=20) if setup.quick else Ascent()
     plan = Plan(setup.protocol, ascent=ascent)
     cases = table_cases(*table, train_sizes, n_splits, plan, setup)
     records = run_cases(cases, setup.n_jobs, setup.progress)
     meta = setup.meta(methods=plan.labels(), partitions=n_splits, steps=ascent.n_steps)
-    return Results(experiment.name, experiment.title, records, paper, meta)
+    return ExperimentResults(experiment.name, experiment.title, records, paper, meta)
 
 
 def table_cases(

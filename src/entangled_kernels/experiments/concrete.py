@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from ..datasets import fetch_concrete_slump
-from ..results import Record, Results
+from ..storage import ExperimentResults, Record
 from .compare import run_table
 from .setup import Experiment, Setup
 
@@ -20,13 +20,13 @@ TRAIN_SIZES = (12, 20, 40)
 PAPER: list[Record] = [{"method": "EKL", "n": 12, "nmse": 0.796}]
 
 
-def run(setup: Setup) -> Results:
+def run(setup: Setup) -> ExperimentResults:
     """Random partitions of the 103 mixtures; linear kernel."""
     table = fetch_concrete_slump(data_home=setup.data_home, return_X_y=True)
     return run_table(CONCRETE, table, TRAIN_SIZES, 3 if setup.quick else 20, setup, PAPER)
 
 
-def figures(results: Results) -> dict[str, Figure]:
+def figures(results: ExperimentResults) -> dict[str, Figure]:
     """Errors, and the time that selecting and fitting took."""
     from ..plotting import ComparisonDisplay, RunningTimeDisplay
 

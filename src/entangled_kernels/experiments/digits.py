@@ -11,7 +11,7 @@ from threadpoolctl import threadpool_limits
 
 from ..datasets import load_digit_tasks
 from ..estimators import EntangledKernelRidge
-from ..results import Record, Results
+from ..storage import ExperimentResults, Record
 from .methods import METHODS
 from .setup import Experiment, Setup
 
@@ -29,7 +29,7 @@ N_TRAIN, N_TEST = 40, 200
 PAPER: list[Record] = [{"method": "EKL", "entangled": True}]
 
 
-def run(setup: Setup) -> Results:
+def run(setup: Setup) -> ExperimentResults:
     """Learn a kernel of two Kraus operators from few images, and look at it."""
     total = 2 if setup.quick else 10
     records: list[Record] = []
@@ -47,7 +47,7 @@ def run(setup: Setup) -> Results:
     if setup.progress is not None:
         setup.progress(total, total, "done")
     meta |= {"rank": RANK, "methods": {"EKL": METHODS["EKL"]}, "test rows": N_TEST}
-    return Results(DIGITS.name, DIGITS.title, records, PAPER, setup.meta(**meta), arrays)
+    return ExperimentResults(DIGITS.name, DIGITS.title, records, PAPER, setup.meta(**meta), arrays)
 
 
 def _split(setup: Setup, split: int) -> tuple[list[Record], EntangledKernelRidge, dict[str, Any]]:
@@ -135,7 +135,7 @@ def _entanglement(model: EntangledKernelRidge) -> dict[str, Any]:
     return {"entangled": report.entangled, "ppt": report.ppt, "verdict": report.verdict}
 
 
-def figures(results: Results) -> dict[str, Figure]:
+def figures(results: ExperimentResults) -> dict[str, Figure]:
     """The block Gram matrix, the projections of every task, and the spectrum of the partial transpose."""
     from ..plotting import EntanglementSpectrumDisplay, GramDisplay, ProjectionDisplay
 

@@ -18,8 +18,8 @@ from sklearn.model_selection import KFold
 from sklearn.preprocessing import StandardScaler
 from threadpoolctl import threadpool_limits
 
-from ..results import Record
 from ..selection import Split
+from ..storage import Record
 from .methods import Plan, fit_methods
 from .setup import Progress
 

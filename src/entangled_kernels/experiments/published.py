@@ -8,12 +8,11 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from ..learned import LearnedKernel
-from ..moments import Moments
-from ..reduction import Problem, compress_rows, reduce_moments
-from ..ridge import KernelRidgeFactor
-from ..selection import CHECKPOINTS, Split, make_folds
-from ..solvers import Progress, SolverOptions, solve
+from ..learning import LearnedKernel, Moments, Problem, Progress, SolverOptions, reduce_moments
+from ..learning.compression import compress_rows
+from ..learning.ridge import KernelRidgeFactor
+from ..learning.solvers import solve
+from ..selection import PATH_STEPS, RowFolds, Split
 
 __all__ = ["LAMBDAS", "Ascent", "PublishedModel", "fit_published"]
 
@@ -52,7 +51,7 @@ class Ascent:
 
     def steps(self) -> list[int]:
         """Places on the path that are candidates."""
-        return [*(step for step in CHECKPOINTS if self.early and step < self.n_steps), self.n_steps]
+        return [*(step for step in PATH_STEPS if self.early and step < self.n_steps), self.n_steps]
 
     def kernels(self, problem: Problem, mix: float, seed: int) -> dict[tuple[int, float], LearnedKernel]:
         """The kernel, of trace one, at every such place and with every shrinkage."""
@@ -62,9 +61,8 @@ class Ascent:
             if progress.n_iter in wanted:
                 kernels[progress.n_iter] = LearnedKernel.from_operators(progress.Q)
 
-        rank = None if self.rank is None else max(1, round(self.rank * problem.full_rank))
         options = SolverOptions(
-            rank=rank,
+            rank=problem.resolve_rank(self.rank),
             init=self.init,
             max_iter=self.n_steps,
             rng=np.random.default_rng(seed),
@@ -122,7 +120,7 @@ def fit_published(
     variance = np.var(Y, axis=0)
     weights = np.where(variance > 0.0, 1.0, 0.0) / np.where(variance > 0.0, variance, 1.0) / Y.shape[1]
     errors: dict[tuple[str, float, tuple[int, float]], Array] = {}
-    for fold in make_folds(Phi, Y, None, folds, weights, centred=False):
+    for fold in RowFolds(Phi, Y, None, folds, centred=False).folds(weights):
         for mix in ascent.mixes:
             for place, kernel in ascent.kernels(fold.problem, mix, seed).items():
                 for prediction in predictions:
@@ -131,7 +129,7 @@ def fit_published(
                     errors[key] = errors.get(key, np.zeros(len(LAMBDAS))) + fold.error(path) / fold.weight
     rows = compress_rows(Phi, Y, centred=False)
     moments = Moments.from_arrays(rows.Phi, rows.Y)
-    problem = reduce_moments(moments, centred=False, mix=0.5, rows=rows).restored(rows, moments)
+    problem = reduce_moments(moments, centred=False, rows=rows).restored(rows, moments)
     chosen = {prediction: _choose(errors, prediction) for prediction in predictions}
     kernels = {mix: ascent.kernels(problem, mix, seed) for mix in {mix for mix, _, _ in chosen.values()}}
     models = {}

@@ -15,7 +15,7 @@ from threadpoolctl import threadpool_limits
 
 from ..datasets import make_bilinear
 from ..estimators import EntangledKernelRidge, OutputKernelRidge
-from ..results import Record, Results
+from ..storage import ExperimentResults, Record
 from .methods import METHODS
 from .protocol import nmse
 from .setup import Experiment, Setup
@@ -35,7 +35,7 @@ OVER_P = (5, 10, 20, 40, 80)
 PAPER: list[Record] = []
 
 
-def run(setup: Setup) -> Results:
+def run(setup: Setup) -> ExperimentResults:
     """One fit of each method at fixed settings, in this process, with one thread, whatever ``n_jobs``.
 
     Times are those of the processor, which other work on the machine does not lengthen.
@@ -54,7 +54,7 @@ def run(setup: Setup) -> Results:
                 records.append(keys | _measure(clone(model), table))
     _tell(setup.progress, len(settings), len(settings), "done")
     meta = setup.meta(methods={name: METHODS[name] for name in models}, repeats=repeats)
-    return Results(RUNNING_TIMES.name, RUNNING_TIMES.title, records, PAPER, meta)
+    return ExperimentResults(RUNNING_TIMES.name, RUNNING_TIMES.title, records, PAPER, meta)
 
 
 def _models(setup: Setup) -> dict[str, Any]:
@@ -89,7 +89,7 @@ def _tell(progress: Callable[[int, int, str], None] | None, done: int, total: in
         progress(done, total, what)
 
 
-def figures(results: Results) -> dict[str, Figure]:
+def figures(results: ExperimentResults) -> dict[str, Figure]:
     """Times over n and over p."""
     from ..plotting import RunningTimeDisplay
 

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from ..results import Results, software_versions
+from ..storage import ExperimentResults, software_versions
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -34,7 +34,7 @@ class Setup:
     quick : bool
         Fewer partitions and steps: to see that it works, not to quote.
     seed : int
-        Results other than times depend on nothing else, whatever ``n_jobs``.
+        ExperimentResults other than times depend on nothing else, whatever ``n_jobs``.
     n_jobs : int or None
         Processes; None is one.
     data_home : path or None
@@ -73,7 +73,7 @@ class Experiment:
     needs : tuple of str
         Functions of `entangled_kernels.datasets` that must find their files.
     run : callable
-        ``run(setup) -> Results``.
+        ``run(setup) -> ExperimentResults``.
     figures : callable
         ``figures(results) -> dict`` of matplotlib figures by name, drawn from the results alone.
     """
@@ -82,5 +82,5 @@ class Experiment:
     title: str
     about: str
     needs: tuple[str, ...]
-    run: Callable[[Setup], Results]
-    figures: Callable[[Results], dict[str, Figure]]
+    run: Callable[[Setup], ExperimentResults]
+    figures: Callable[[ExperimentResults], dict[str, Figure]]

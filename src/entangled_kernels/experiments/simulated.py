@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ..datasets import make_bilinear
-from ..results import Record, Results
+from ..storage import ExperimentResults, Record
 from .methods import Plan
 from .protocol import Case, Rows, run_cases
 from .published import Ascent
@@ -37,7 +37,7 @@ def settings() -> Iterator[tuple[str, int, int, str]]:
     yield from (("over rank", N, P, rank) for rank in RANKS)
 
 
-def run(setup: Setup) -> Results:
+def run(setup: Setup) -> ExperimentResults:
     """Fresh draws of the simulation for every setting; linear kernel."""
     ascent = Ascent(n_steps=10 if setup.quick else 200)
     plan = Plan(setup.protocol, ascent=ascent)
@@ -49,7 +49,7 @@ def run(setup: Setup) -> Results:
     ]
     records = run_cases(cases, setup.n_jobs, setup.progress)
     meta = setup.meta(methods=plan.labels(), draws=n_splits, steps=ascent.n_steps, noise=NOISE)
-    return Results(SIMULATED.name, SIMULATED.title, records, PAPER, meta)
+    return ExperimentResults(SIMULATED.name, SIMULATED.title, records, PAPER, meta)
 
 
 def _case(setup: Setup, plan: Plan, keys: dict[str, Any], split: int) -> Case:
@@ -60,7 +60,7 @@ def _case(setup: Setup, plan: Plan, keys: dict[str, Any], split: int) -> Case:
     return Case({**keys, "split": split}, rows, plan, seed)
 
 
-def figures(results: Results) -> dict[str, Figure]:
+def figures(results: ExperimentResults) -> dict[str, Figure]:
     """Errors over p, over n and over rank."""
     from ..plotting import ComparisonDisplay
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from ..datasets import fetch_uwave
-from ..results import Record, Results
+from ..storage import ExperimentResults, Record
 from .compare import table_cases
 from .methods import Plan
 from .protocol import run_cases
@@ -29,7 +29,7 @@ LONG = Ascent(n_steps=10)
 SHORT = Ascent(n_steps=1)
 
 
-def run(setup: Setup) -> Results:
+def run(setup: Setup) -> ExperimentResults:
     """Random partitions of the gestures of classes 1 to 3, axis X to axis Y; linear kernel."""
     X, Y = fetch_uwave(classes=CLASSES, data_home=setup.data_home, return_X_y=True)
     ascent = SHORT if setup.quick else LONG
@@ -41,10 +41,10 @@ def run(setup: Setup) -> Results:
         cases += table_cases(X, Y, TRAIN_SIZES, n_splits, plans[-1], setup, rank=name)
     records = run_cases(cases, setup.n_jobs, setup.progress)
     meta = setup.meta(methods=plans[0].labels(), partitions=n_splits, steps=ascent.n_steps)
-    return Results(UWAVE.name, UWAVE.title, records, PAPER, meta)
+    return ExperimentResults(UWAVE.name, UWAVE.title, records, PAPER, meta)
 
 
-def figures(results: Results) -> dict[str, Figure]:
+def figures(results: ExperimentResults) -> dict[str, Figure]:
     """Errors and improvements over kernel ridge, a panel for each rank."""
     from ..plotting import ComparisonDisplay
 

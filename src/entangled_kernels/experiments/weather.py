@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from ..datasets import fetch_canadian_weather
-from ..results import Record, Results
+from ..storage import ExperimentResults, Record
 from .compare import run_table
 from .setup import Experiment, Setup
 
@@ -20,13 +20,13 @@ TRAIN_SIZES = (5, 10, 15)
 PAPER: list[Record] = []
 
 
-def run(setup: Setup) -> Results:
+def run(setup: Setup) -> ExperimentResults:
     """Random partitions of the 35 stations; linear kernel."""
     table = fetch_canadian_weather(data_home=setup.data_home, return_X_y=True)
     return run_table(WEATHER, table, TRAIN_SIZES, 2 if setup.quick else 10, setup, PAPER)
 
 
-def figures(results: Results) -> dict[str, Figure]:
+def figures(results: ExperimentResults) -> dict[str, Figure]:
     """Errors and improvements over kernel ridge."""
     from ..plotting import ComparisonDisplay
 

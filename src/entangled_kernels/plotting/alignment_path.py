@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Any, Self
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from ..solvers import SolverOptions, solve
 from .display import Display, fitted_estimator, house_style, integer_ticks, new_figure, whole_figure
 from .style import BLUE, GREY, VERMILION
 
@@ -63,7 +62,7 @@ class AlignmentPathDisplay(Display):
         """
         estimator = fitted_estimator(model)
         reason = estimator.stop_reason_
-        return cls(estimator.alignment_history_, maximum=_maximum(estimator), reason=reason).plot(ax)
+        return cls(estimator.alignment_history_, maximum=estimator.largest_alignment_, reason=reason).plot(ax)
 
     def plot(self, ax: Axes | None = None) -> Self:
         """Draw in axes, those of a new figure by default."""
@@ -108,11 +107,3 @@ class AlignmentPathDisplay(Display):
                 ax.set_xticks([0])
         self.ax_, self.figure_ = ax, whole_figure(ax)
         return self
-
-
-def _maximum(estimator: Any) -> float | None:
-    """Closed-form maximum of the alignment, where the fitted model still has its problem and is centred."""
-    problem = getattr(estimator, "_problem", None)
-    if problem is None or not problem.centred:
-        return None
-    return float(solve("closed-form", problem, SolverOptions()).value)

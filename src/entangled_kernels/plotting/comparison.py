@@ -18,7 +18,7 @@ from .style import GREY, Look
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-    from ..results import Results
+    from ..storage import ExperimentResults
 
 __all__ = ["ComparisonDisplay"]
 
@@ -62,14 +62,14 @@ class ComparisonDisplay(PanelsDisplay):
     Examples
     --------
     >>> from entangled_kernels.plotting import ComparisonDisplay
-    >>> from entangled_kernels.results import Results
+    >>> from entangled_kernels.storage import ExperimentResults
     >>> records = [
     ...     {"method": method, "n": n, "split": split, "nmse": (0.4 + 0.01 * split) / n**0.5}
     ...     for method in ("KRR", "EKL")
     ...     for n in (10, 20)
     ...     for split in range(3)
     ... ]
-    >>> display = ComparisonDisplay.from_results(Results("toy", "A toy", records))
+    >>> display = ComparisonDisplay.from_results(ExperimentResults("toy", "A toy", records))
     >>> display.ax_.get_title()
     'A toy'
     """
@@ -90,7 +90,7 @@ class ComparisonDisplay(PanelsDisplay):
     @classmethod
     def from_results(
         cls,
-        results: Results,
+        results: ExperimentResults,
         *,
         x: str = "n",
         metric: str = "nmse",
@@ -104,7 +104,7 @@ class ComparisonDisplay(PanelsDisplay):
 
         Parameters
         ----------
-        results : Results
+        results : ExperimentResults
         x, metric : str
             Keys of the records for the axes.
         hue, facet : str or None

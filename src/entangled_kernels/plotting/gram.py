@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure, SubFigure
 
-    from ..results import Results
+    from ..storage import ExperimentResults
 
 __all__ = ["GramDisplay"]
 
@@ -132,7 +132,7 @@ class GramDisplay(Display):
     @classmethod
     def from_results(
         cls,
-        results: Results,
+        results: ExperimentResults,
         *,
         gram: str = "gram",
         labels: str = "labels",

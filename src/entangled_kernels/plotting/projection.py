@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure, SubFigure
 
-    from ..results import Results
+    from ..storage import ExperimentResults
 
 __all__ = ["ProjectionDisplay"]
 
@@ -130,7 +130,7 @@ class ProjectionDisplay(Display):
     @classmethod
     def from_results(
         cls,
-        results: Results,
+        results: ExperimentResults,
         *,
         arrays: Sequence[str] = ("Z_train", "y_train", "Z_test", "y_test"),
         names: Sequence[Any] | None = None,

@@ -16,7 +16,7 @@ from .style import GREY, Look
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-    from ..results import Results
+    from ..storage import ExperimentResults
 
 __all__ = ["RunningTimeDisplay", "fitted_slope"]
 
@@ -52,9 +52,9 @@ class RunningTimeDisplay(PanelsDisplay):
     Examples
     --------
     >>> from entangled_kernels.plotting import RunningTimeDisplay
-    >>> from entangled_kernels.results import Results
+    >>> from entangled_kernels.storage import ExperimentResults
     >>> records = [{"method": "EKL", "n": n, "split": 0, "fit_seconds": 1e-5 * n**2} for n in (100, 200, 400)]
-    >>> display = RunningTimeDisplay.from_results(Results("toy", "A toy", records))
+    >>> display = RunningTimeDisplay.from_results(ExperimentResults("toy", "A toy", records))
     >>> round(display.slopes_[None]["EKL"], 6)
     2.0
     """
@@ -82,7 +82,7 @@ class RunningTimeDisplay(PanelsDisplay):
     @classmethod
     def from_results(
         cls,
-        results: Results,
+        results: ExperimentResults,
         *,
         x: str = "n",
         metric: str = "fit_seconds",
@@ -95,7 +95,7 @@ class RunningTimeDisplay(PanelsDisplay):
 
         Parameters
         ----------
-        results : Results
+        results : ExperimentResults
         x, metric : str
             Keys of the records for the axes.
         hue, facet : str or None

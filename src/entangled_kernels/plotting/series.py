@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from scipy.stats import t
 
 if TYPE_CHECKING:
-    from ..results import Results
+    from ..storage import ExperimentResults
 
 __all__ = ["METRICS", "SETTINGS", "Series", "Spread", "mean_interval", "median_range", "series_of"]
 
@@ -62,7 +62,7 @@ class Series:
 
 
 def series_of(
-    results: Results,
+    results: ExperimentResults,
     x: str,
     metric: str,
     hue: str | None,

@@ -10,7 +10,7 @@ from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
-from ..files import atomic_write
+from ..storage import atomic_write
 from .picture import embedded
 from .table import Table
 
@@ -45,7 +45,7 @@ class Report:
     --------
     >>> from entangled_kernels.report import Report
     >>> page = Report("Concrete slump", lead="Three properties of concrete from its seven ingredients.")
-    >>> page.section("Results")
+    >>> page.section("ExperimentResults")
     >>> page.table(["n", "KRR", "EKL"], [[12, 0.91, 0.88]], caption="nMSE, lower is better", best="min")
     >>> "0.880" in page.html()
     True

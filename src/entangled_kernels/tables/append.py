@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
-from ..files import atomic_write
+from ..storage import atomic_write
 from .errors import TableError
 from .kinds import table_kind
 from .needs import need

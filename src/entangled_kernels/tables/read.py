@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from ..batches import csv_delimiter
+from ..streams import csv_delimiter
 from .errors import TableError
 from .kinds import table_kind
 from .needs import need

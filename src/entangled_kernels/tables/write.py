@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from ..files import atomic_write
+from ..storage import atomic_write
 from .kinds import table_kind
 from .needs import need
 

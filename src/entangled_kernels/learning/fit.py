@@ -1,0 +1,242 @@
+"""From a learning problem to a fitted model, as one pure function."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from .kernel import LearnedKernel
+from .posterior import Posterior, TargetPosteriors, fit_posterior, fit_target_posteriors
+from .problem import Problem
+from .ridge import KernelRidgeFactor
+from .solvers import Progress, SolverOptions, solve
+
+__all__ = ["Fit", "FitSettings", "LinearModel", "fit_problem"]
+
+Array = NDArray[np.float64]
+
+
+@dataclass(frozen=True, eq=False)
+class LinearModel:
+    """The function f(x) = coef @ phi(x) + intercept, which every fitted model is in the end.
+
+    Attributes
+    ----------
+    coef : ndarray of shape (p, m)
+    intercept : ndarray of shape (p,)
+    """
+
+    coef: Array
+    intercept: Array
+
+    def predict(self, Phi: Array) -> Array:
+        """Values (n, p) for features (n, m); not finite where a feature is not."""
+        with np.errstate(invalid="ignore", over="ignore"):
+            values = Phi @ self.coef.T
+            values += self.intercept
+        return np.asarray(values)
+
+
+@dataclass(frozen=True, eq=False)
+class FitSettings:
+    """How to learn a kernel and solve the ridge problem with it; `EntangledKernelRidge` explains each one.
+
+    Attributes
+    ----------
+    solver, alignment_mix, shrinkage, target_alpha, prediction, init, max_iter, tol
+    rank : int, float or None
+        A count, a share of the full rank, or what the solver has use for.
+    alpha, gain : float or ndarray of shape (p,)
+    seed : int
+        Of a random start.
+    """
+
+    solver: str = "closed-form"
+    rank: int | float | None = None
+    alignment_mix: float = 0.5
+    shrinkage: float = 0.25
+    target_alpha: float = 0.1
+    alpha: float | Array = 1.0
+    gain: float | Array = 1.0
+    prediction: str = "entangled"
+    init: str = "identity"
+    max_iter: int = 200
+    tol: float = 1e-6
+    seed: int = 0
+
+    def solver_options(self, problem: Problem, callback: Any = None) -> SolverOptions:
+        """The part that solvers read."""
+        return SolverOptions(
+            rank=problem.resolve_rank(self.rank),
+            target_alpha=self.target_alpha,
+            shrinkage=self.shrinkage,
+            init=self.init,
+            max_iter=self.max_iter,
+            tol=self.tol,
+            rng=np.random.default_rng(self.seed),
+            callback=callback,
+        )
+
+
+@dataclass(frozen=True, eq=False)
+class Fit:
+    """A fitted model and how it was found.
+
+    Attributes
+    ----------
+    problem : Problem
+    kernel : LearnedKernel
+        Shrunk and scaled, in the reduced coordinates of the problem.
+    settings : FitSettings
+    linear : LinearModel
+        In the coordinates of the features.
+    reduced_coef : ndarray of shape (m', k) or (m', p)
+        Coefficients in the coordinates of the problem, before the gain; of every target where these have
+        alphas or gains of their own.
+    rkhs_norm : float
+        Norm of the function, less its intercept, in the space of the kernel it predicts with.
+    alignment : float
+        Objective of the kernel as used, shrinkage included.
+    alignment_terms : pair of float
+        Its partial-trace and full terms.
+    alignment_history : ndarray
+        Objective, before shrinkage, at the start of the solver and after every step.
+    n_iter, converged, stop_reason
+        Of the solver.
+    """
+
+    problem: Problem
+    kernel: LearnedKernel
+    settings: FitSettings
+    linear: LinearModel
+    reduced_coef: Array
+    rkhs_norm: float
+    alignment: float
+    alignment_terms: tuple[float, float]
+    alignment_history: Array
+    n_iter: int
+    converged: bool
+    stop_reason: str
+
+    @cached_property
+    def posterior(self) -> Posterior | TargetPosteriors:
+        """Predictive distribution in the Gaussian-process view; made when first asked for."""
+        factor = _ridge_factor(self.problem, self.kernel, self.settings.prediction)
+        alpha, gain = self.settings.alpha, self.settings.gain
+        if np.ndim(alpha) == np.ndim(gain) == 0:
+            return fit_posterior(factor, float(alpha), self.reduced_coef)
+        return fit_target_posteriors(factor, np.broadcast_to(alpha, self.problem.n_outputs))
+
+    def __getstate__(self) -> dict[str, Any]:
+        # The posterior is larger than the model, and made again when it is asked for.
+        return {name: value for name, value in vars(self).items() if name != "posterior"}
+
+    def largest_alignment(self) -> float | None:
+        """The largest alignment that any kernel has; known in closed form for models with an intercept."""
+        if not self.problem.centred:
+            return None
+        return float(solve("closed-form", self.problem, SolverOptions()).value)
+
+    @property
+    def n_operators(self) -> int:
+        """Number r of Kraus operators."""
+        return int(self.kernel.Q.shape[2])
+
+    def kraus(self) -> Array:
+        """Kraus operators (r, p, m) in the coordinates of the features."""
+        return self.problem.expand_kraus(self.kernel.Q)
+
+    def metric(self) -> Array | None:
+        """The matrix A (m, m) of the plain part in the coordinates of the features, None when it is zero."""
+        return self.problem.expand_metric(self.kernel)
+
+    def project(self, Phi: Array) -> Array:
+        """M_i phi(x) for every row, output and Kraus operator, (n, p, r)."""
+        reduced = Phi @ self.problem.features  # (n, m')
+        return np.asarray(self.problem.outputs @ np.tensordot(reduced, self.kernel.Q, axes=1))
+
+
+def fit_problem(
+    problem: Problem, settings: FitSettings, callback: Callable[[Progress], bool | None] | None = None
+) -> Fit:
+    """Learn the kernel, shrink and scale it, and solve the ridge problem with it.
+
+    Parameters
+    ----------
+    problem : Problem
+    settings : FitSettings
+        Their ``alignment_mix`` counts, whatever that of the problem is.
+    callback : callable, optional
+        Called by iterative solvers with a `Progress` after every step; a true answer stops them.
+
+    Raises
+    ------
+    ValueError
+        When targets are to have alphas or gains of their own and the kernel ties the targets together.
+    """
+    problem = problem.with_mix(settings.alignment_mix)
+    found = solve(settings.solver, problem, settings.solver_options(problem, callback))
+    kernel = problem.finished(found.kernel.canonical(problem.targets), settings.shrinkage)
+    terms = problem.alignment_terms(kernel)
+    factor = _ridge_factor(problem, kernel, settings.prediction)
+    coef, reduced_coef, rkhs_norm = _solve_ridge(factor, settings)
+    return Fit(
+        problem=problem,
+        kernel=kernel,
+        settings=settings,
+        linear=LinearModel(coef, problem.mean_y - coef @ problem.mean_phi),
+        reduced_coef=reduced_coef,
+        rkhs_norm=rkhs_norm,
+        alignment=float((1.0 - settings.alignment_mix) * terms[0] + settings.alignment_mix * terms[1]),
+        alignment_terms=terms,
+        alignment_history=found.history,
+        n_iter=found.n_iter,
+        converged=found.converged,
+        stop_reason=found.reason,
+    )
+
+
+def _ridge_factor(problem: Problem, kernel: LearnedKernel, prediction: str) -> KernelRidgeFactor:
+    if prediction == "partial_trace":
+        kernel = kernel.partial_trace(problem.n_outputs)
+    return KernelRidgeFactor(problem, kernel)
+
+
+def _solve_ridge(factor: KernelRidgeFactor, settings: FitSettings) -> tuple[Array, Array, float]:
+    """Coefficients (p, m) of the features, those of the reduced problem, and the norm of the function.
+
+    With dual coefficients c the squared norm is c^T G c. In reduced coordinates, where the coefficients
+    theta solve the ridge problem, alpha c = y - Phi theta, so that it is theta^T (B - C theta) / alpha.
+    """
+    problem = factor.problem
+    alpha, gain = (_by_target(name, getattr(settings, name), factor) for name in ("alpha", "gain"))
+    if np.ndim(alpha) == np.ndim(gain) == 0:
+        reduced, targets = factor.coefficients(alpha)[0], problem.targets
+        coef = problem.expand_coef(gain * reduced)
+    else:
+        alpha = np.broadcast_to(alpha, problem.n_outputs)
+        reduced = factor.target_coefficients(np.asarray(alpha))  # (m', p)
+        targets = problem.targets @ problem.outputs.T
+        coef = (gain * reduced).T @ problem.features.T
+    square = np.sum(gain**2 * reduced * (targets - problem.scale[:, None] * reduced) / alpha)
+    return coef, reduced, float(np.sqrt(max(square, 0.0)))
+
+
+def _by_target(name: str, value: float | Array, factor: KernelRidgeFactor) -> float | Array:
+    """One number, or one for each target where that is possible."""
+    values, p = np.asarray(value, dtype=np.float64), factor.problem.n_outputs
+    if values.ndim == 0:
+        return float(values)
+    if values.shape != (p,):
+        raise ValueError(f"{name} must be a number or {p} numbers, one a target; got shape {values.shape}")
+    if factor.X.shape[2] > 0:
+        raise ValueError(
+            f"{name} must be one number where the kernel ties the targets together; use "
+            f"prediction='partial_trace' or shrinkage=1 for one {name} a target"
+        )
+    return values

@@ -1,0 +1,181 @@
+"""The Gaussian-process view of a ridge fit: how sure the model is of each prediction."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.linalg import cho_solve, cholesky, solve_triangular
+
+from .problem import Problem
+from .ridge import KernelRidgeFactor
+
+__all__ = ["Posterior", "TargetPosteriors", "fit_posterior", "fit_target_posteriors"]
+
+Array = NDArray[np.float64]
+
+# A result per row is larger than the row, so rows are handled in chunks of this many numbers.
+_CHUNK_NUMBERS = 2**22
+# What is left of a row outside the reduced features counts when it is more than rounding.
+_ROUNDING = 1e-13
+
+
+@dataclass(frozen=True, eq=False)
+class Posterior:
+    """Predictive distribution of new observations.
+
+    For a row with features phi, taken relative to their mean, the covariance of the p outputs is
+
+        S (phi^T (diag(plain) + L L^T) phi I + sum_i N_i phi phi^T N_i^T) S + diag(noise)
+
+    with S = diag(prior_scale).
+
+    Attributes
+    ----------
+    problem : Problem
+        For its bases and its mean.
+    identity : float
+        Prior variance of the directions that the reduction dropped, about which the rows say nothing.
+    plain : ndarray of shape (m',)
+    L : ndarray of shape (m', l)
+    Q : ndarray of shape (m', k, r)
+        N_i = Q[:, :, i]^T in reduced coordinates.
+    prior_scale, noise_variance : ndarray of shape (p,)
+    intercept_variance : ndarray of shape (p,)
+        Zero without an intercept.
+    """
+
+    problem: Problem
+    identity: float
+    plain: Array
+    L: Array
+    Q: Array
+    prior_scale: Array
+    noise_variance: Array
+    intercept_variance: Array
+
+    def variance(self, Phi: Array) -> Array:
+        """Variance of a new observation, (n, p) for features (n, m)."""
+        variance = np.empty((len(Phi), self.problem.n_outputs))
+        for rows, shared, spread in self._chunks(Phi):
+            variance[rows] = shared[:, None] + np.einsum("npr,npr->np", spread, spread)
+        return np.asarray(variance * self.prior_scale**2 + self.noise_variance + self.intercept_variance)
+
+    def covariance(self, Phi: Array) -> Array:
+        """Covariance of a new observation of all outputs, (n, p, p) for features (n, m)."""
+        p = self.problem.n_outputs
+        covariance = np.empty((len(Phi), p, p))
+        for rows, shared, spread in self._chunks(Phi):
+            covariance[rows] = spread @ spread.transpose(0, 2, 1) + shared[:, None, None] * np.eye(p)
+        covariance *= np.outer(self.prior_scale, self.prior_scale)
+        covariance[:, np.arange(p), np.arange(p)] += self.noise_variance + self.intercept_variance
+        return covariance
+
+    def _chunks(self, Phi: Array) -> Iterator[tuple[slice, Array, Array]]:
+        """Rows with the variance that all outputs share (t,) and the vectors N_i phi (t, p, r)."""
+        problem = self.problem
+        p, r = problem.n_outputs, self.Q.shape[2]
+        step = max(1, _CHUNK_NUMBERS // max(p * max(r, p), problem.n_features))
+        for start in range(0, len(Phi), step):
+            rows = np.asarray(Phi[start : start + step], dtype=np.float64) - problem.mean_phi
+            reduced = rows @ problem.features  # (t, m')
+            shared = reduced**2 @ self.plain + np.sum((reduced @ self.L) ** 2, axis=1)
+            if self.identity > 0.0 and len(self.plain) < problem.n_features:
+                whole, inside = (np.einsum("tf,tf->t", part, part) for part in (rows, reduced))
+                shared += self.identity * np.where(whole - inside > _ROUNDING * whole, whole - inside, 0.0)
+            spread = problem.outputs @ np.tensordot(reduced, self.Q, axes=1)
+            yield slice(start, start + len(rows)), shared, spread
+
+
+def fit_posterior(factor: KernelRidgeFactor, alpha: float, coef: Array) -> Posterior:
+    """Posterior of a ridge fit with coefficients ``coef`` (m', k), and the noise that its residuals show.
+
+    Notes
+    -----
+    Coefficients with prior covariance D = (identity * I + L L^T) kron I + Q Q^T are a plain part, plus L
+    times standard normal variables for every output, plus Q z with z standard normal. With noise of variance
+    alpha and h = alpha / (identity * scale + alpha), the plain part has posterior covariance identity * h.
+    The variables of L have precision I + Lw^T (identity * scale + alpha)^-1 Lw, and a change of theirs moves
+    the coefficients by h L; z has the precision P of `KernelRidgeFactor.inner`, and moves them by h Q less
+    what the variables of L make up for. The variances are sums of squares, so they cannot cancel.
+
+    The unit is found for each output from its residuals e, alpha * prior_scale^2 = sum e^2 / (n - df), where
+    df is the trace of the output's block of the hat matrix, plus one with an intercept.
+
+    Time m' (l^2 + k l r + k r^2) + l^3 + r^3.
+    """
+    problem, kernel = factor.problem, factor.kernel
+    m, k, r = kernel.Q.shape
+    total = kernel.identity * problem.scale + alpha
+    h = alpha / total
+    L, moved = h[:, None] * kernel.L, kernel.Q.reshape(m, k * r)
+    # Older SciPy solves no empty systems.
+    if L.shape[1] > 0:
+        Lw = factor.root[:, None] * kernel.L
+        lower = cholesky(Lw.T @ (Lw / total[:, None]) + np.eye(L.shape[1]), lower=True)
+        L = solve_triangular(lower, L.T, lower=True).T
+        made_up = cho_solve((lower, True), Lw.T @ ((factor.root / total)[:, None] * moved))  # (l, k * r)
+        moved = moved - kernel.L @ made_up
+    tall = (h[:, None] * moved).reshape(m * k, r)
+    if r > 0:
+        P = factor.inner(np.array([alpha]))[0][0]
+        tall = solve_triangular(cholesky(P, lower=True), tall.T, lower=True).T
+    Q = tall.reshape(m, k, r)
+
+    energy = np.einsum("f,fkr,flr->kl", problem.scale, Q, Q, optimize=True)  # (k, k)
+    own = np.einsum("ok,kl,ol->o", problem.outputs, energy, problem.outputs, optimize=True)
+    plain = kernel.identity * h
+    shared = float(problem.scale @ plain) + float(np.einsum("f,fl,fl->", problem.scale, L, L))
+    left = problem.n_samples - (shared + own) / alpha - problem.centred
+    left = np.maximum(left, np.sqrt(np.finfo(float).eps) * problem.n_samples)
+    unit_noise = problem.squared_residuals(coef) / left
+    noise = unit_noise * (problem.n_samples / problem.weight)
+    return Posterior(
+        problem=problem,
+        identity=kernel.identity,
+        plain=plain,
+        L=L,
+        Q=Q,
+        prior_scale=np.sqrt(unit_noise / alpha),
+        noise_variance=noise,
+        intercept_variance=noise / problem.n_samples if problem.centred else np.zeros_like(noise),
+    )
+
+
+@dataclass(frozen=True, eq=False)
+class TargetPosteriors:
+    """Posteriors of outputs that have an alpha each and share nothing: (their places, posterior) by alpha."""
+
+    parts: list[tuple[NDArray[np.intp], Posterior]]
+
+    @property
+    def noise_variance(self) -> Array:
+        """Of every output, (p,)."""
+        noise = np.empty(self.parts[0][1].problem.n_outputs)
+        for places, part in self.parts:
+            noise[places] = part.noise_variance[places]
+        return noise
+
+    def variance(self, Phi: Array) -> Array:
+        """Variance of a new observation, (n, p) for features (n, m)."""
+        variance = np.empty((len(Phi), self.parts[0][1].problem.n_outputs))
+        for places, part in self.parts:
+            variance[:, places] = part.variance(Phi)[:, places]
+        return variance
+
+    def covariance(self, Phi: Array) -> Array:
+        """Covariance of a new observation of all outputs, diagonal, (n, p, p) for features (n, m)."""
+        variance = self.variance(Phi)
+        return np.asarray(variance[:, :, None] * np.eye(variance.shape[1]))
+
+
+def fit_target_posteriors(factor: KernelRidgeFactor, alphas: Array) -> TargetPosteriors:
+    """Posteriors of a kernel without Kraus operators, with one alpha for each output."""
+    return TargetPosteriors(
+        [
+            (np.flatnonzero(alphas == alpha), fit_posterior(factor, alpha, coef))
+            for alpha, coef in zip(np.unique(alphas), factor.coefficients(np.unique(alphas)), strict=True)
+        ]
+    )

@@ -1,0 +1,124 @@
+"""Held-out errors of many candidates on one fold: one learned kernel and one factorisation serve most."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from copy import deepcopy
+from dataclasses import replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..learning.kernel import LearnedKernel
+from ..learning.problem import Problem
+from ..learning.ridge import KernelRidgeFactor, Spectral
+from ..learning.solvers import Progress, SolverOptions, solve
+from ..threads import SMALL_MATRIX, one_thread
+from .candidates import Grid, Member
+from .fold import Fold
+
+__all__ = ["candidate_errors", "member_factors", "member_paths"]
+
+Array = NDArray[np.float64]
+
+# With so many times more outputs times alphas than features, errors of all alphas are found together.
+_ALPHAS_TOGETHER = 4
+
+
+def candidate_errors(
+    fold: Fold | Callable[[], Fold], grid: Grid, options: SolverOptions, *, by_target: bool = False
+) -> Array:
+    """Mean held-out errors of all candidates on one fold, (members, gains, alphas, 1 or p).
+
+    Parameters
+    ----------
+    fold : Fold, or function that makes one
+    grid : Grid
+    options : SolverOptions
+    by_target : bool, default=False
+        Whether to give the squared error of every target instead of the weighted mean over targets.
+    """
+    fold = fold if isinstance(fold, Fold) else fold()
+    with one_thread(max(fold.problem.targets.shape) <= SMALL_MATRIX):
+        of_form, of_coef = fold.spectral_error, fold.error
+        if by_target:
+            of_form, of_coef = fold.spectral_target_errors, fold.target_errors
+        errors: dict[Member, Array] = {}
+        for member, factor in member_factors(fold.problem, grid.members, options):
+            form = _shared_form(factor, grid.alphas)
+            if form is None:
+                error = of_coef(factor.coefficients(grid.alphas), grid.gains)
+            else:
+                error = of_form(form, grid.gains)
+            errors[member] = error / fold.weight
+        stacked = np.stack([errors[member] for member in grid.members])
+        return stacked if by_target else stacked[..., None]
+
+
+def member_paths(
+    problem: Problem, members: Iterable[Member], alphas: Array, options: SolverOptions
+) -> Iterator[tuple[Member, Array]]:
+    """Every member with its coefficients for all alphas, (number of alphas, m', k)."""
+    for member, factor in member_factors(problem, members, options):
+        yield member, factor.coefficients(alphas)
+
+
+def member_factors(
+    problem: Problem, members: Iterable[Member], options: SolverOptions
+) -> Iterator[tuple[Member, KernelRidgeFactor]]:
+    """Every member with the ridge problem of its kernel, factorised.
+
+    Members that differ only in shrinkage and prediction share one learned kernel.
+    """
+    groups: dict[tuple[object, ...], list[Member]] = {}
+    for member in members:
+        # Whether anything regularises matters to the closed form.
+        regularised = member.target_alpha > 0.0 or member.shrinkage > 0.0
+        key = (member.solver, member.alignment_mix, member.target_alpha, member.rank, regularised)
+        groups.setdefault(key, []).append(member)
+    for group in groups.values():
+        kernels = _learn_kernels(problem.with_mix(group[0].alignment_mix), group, options)
+        for member in group:
+            kernel = problem.finished(kernels[member.n_steps], member.shrinkage)
+            if member.prediction == "partial_trace":
+                kernel = kernel.partial_trace(problem.n_outputs)
+            yield member, KernelRidgeFactor(problem, kernel)
+
+
+def _learn_kernels(
+    problem: Problem, group: Sequence[Member], options: SolverOptions
+) -> dict[int | None, LearnedKernel]:
+    """The learned kernel after every number of steps that the group asks for."""
+    first = group[0]
+    if all(member.shrinkage == 1.0 for member in group):
+        plain = LearnedKernel.from_operators(np.zeros((*problem.targets.shape, 0)))
+        return {member.n_steps: plain for member in group}
+    wanted = {member.n_steps for member in group if member.n_steps is not None}
+    kernels: dict[int | None, LearnedKernel] = {}
+
+    def keep(progress: Progress) -> None:
+        if progress.n_iter in wanted:
+            kernels[progress.n_iter] = LearnedKernel.from_operators(progress.Q)
+
+    own = replace(
+        options,
+        rank=problem.resolve_rank(first.rank),
+        target_alpha=first.target_alpha,
+        shrinkage=max(member.shrinkage for member in group),
+        max_iter=max(wanted, default=options.max_iter),
+        # Every group and fold starts alike, whatever was done before.
+        rng=deepcopy(options.rng),
+        callback=keep,
+    )
+    result = solve(first.solver, problem, own)
+    # A solver that stops early would have stayed where it is.
+    return {member.n_steps: kernels.get(member.n_steps, result.kernel) for member in group}
+
+
+def _shared_form(factor: KernelRidgeFactor, alphas: Array) -> Spectral | None:
+    """What the coefficients of all alphas share, where there is such a form and it is worth while.
+
+    Coefficients take m k numbers for each alpha; the shared form takes m^2 for all of them.
+    """
+    m, k = factor.problem.targets.shape
+    return factor.spectral(alphas) if k * len(alphas) >= _ALPHAS_TOGETHER * m else None

@@ -1,0 +1,180 @@
+"""One fold of a cross-validation: a training problem, and errors on held-out rows from their moments."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.linalg import eigh
+
+from ..learning.compression import CompressedRows
+from ..learning.moments import Moments
+from ..learning.problem import Problem, reduce_moments
+from ..learning.ridge import Spectral
+from ..linalg import rank_tolerance
+
+__all__ = ["Fold"]
+
+Array = NDArray[np.float64]
+
+ROUNDING = 1e-13
+# The coefficients as the ridge problem gives them.
+UNIT_GAIN = np.ones(1)
+
+
+@dataclass(frozen=True, eq=False)
+class Fold:
+    """A training problem and what is needed of the rows held out from it.
+
+    With e = y - f(phi) on a held-out row, ``weights`` a psd form N on the outputs, and all moments C, B, V of
+    the held-out rows taken about the means of the training rows, the weighted error of coefficients W is
+
+        sum e^T N e = tr(N V) - 2 tr(W^T B N) + tr(W^T C W N)
+
+    Attributes
+    ----------
+    problem : Problem
+        Of the training rows, in the coordinates of the moments.
+    C : ndarray of shape (m', m')
+        Held-out features.
+    BN : ndarray of shape (m', k)
+        Held-out features with targets, times the form.
+    N : ndarray of shape (k, k)
+    VN : float
+        tr(N V).
+    weight : float
+        Total weight of the held-out rows.
+    B : ndarray of shape (m', p')
+        Held-out features with targets, in the coordinates of the moments.
+    V : ndarray of shape (p', p') or (p,)
+        Held-out targets in those coordinates, or the squares of each original target.
+    outputs : ndarray of shape (p, p') or None
+        Basis of those coordinates; None where they are the targets themselves.
+    """
+
+    problem: Problem
+    C: Array
+    BN: Array
+    N: Array
+    VN: float
+    weight: float
+    B: Array
+    V: Array
+    outputs: Array | None
+
+    @classmethod
+    def from_moments(
+        cls,
+        train: Moments,
+        test: Moments,
+        weights: Array,
+        *,
+        centred: bool,
+        rows: CompressedRows | None = None,
+    ) -> Fold:
+        """Fold of training and held-out moments; ``weights`` is in the coordinates of the moments."""
+        problem = reduce_moments(train, centred=centred, rows=rows)
+        F, R = problem.features, problem.outputs
+        gap_phi, gap_y = test.mean_phi - problem.mean_phi, test.mean_y - problem.mean_y
+        C = test.C + np.outer(test.weight * gap_phi, gap_phi)
+        B = test.B + np.outer(test.weight * gap_phi, gap_y)
+        V = test.V + np.outer(test.weight * gap_y, gap_y)
+        B = F.T @ B
+        return cls(
+            problem=problem,
+            C=F.T @ C @ F,
+            BN=B @ weights @ R,
+            N=R.T @ weights @ R,
+            VN=float(np.vdot(weights, V)),
+            weight=test.weight,
+            B=B,
+            V=V,
+            outputs=None if rows is None else rows.outputs,
+        )
+
+    def error(self, coef: Array, gains: Array = UNIT_GAIN) -> Array:
+        """Weighted squared error summed over the held-out rows, (g, ...) for coefficients (..., m', k).
+
+        The coefficients are taken times each of the g gains.
+        """
+        linear = np.einsum("...fk,fk->...", coef, self.BN)
+        quadratic = np.einsum("...fk,...fk->...", self.C @ coef, coef @ self.N)
+        return _squares(self.VN, linear, quadratic, gains)
+
+    def spectral_error(self, form: Spectral, gains: Array = UNIT_GAIN) -> Array:
+        """What `error` gives, for all alphas of one kernel at the cost of a few of them.
+
+        With G = back, s and t the gains of the axes, b and x what they multiply, and S = G^T C G, the
+        quadratic term is s^T (S * b N b^T) s + 2 s^T (S * b N x^T) t + t^T (S * x N x^T) t, where * goes
+        entry by entry.
+        """
+        G, s, t, b, x = form
+        S, BN = G.T @ self.C @ G, G.T @ self.BN
+        linear, quadratic = np.zeros(len(s)), np.zeros(len(s))
+        parts = [(s, b), (t, x)] if t.any() else [(s, b)]
+        for axes, rows in parts:
+            linear = linear + axes @ np.einsum("fk,fk->f", rows, BN)
+            for other, columns in parts:
+                quadratic = quadratic + np.einsum("af,af->a", axes @ (S * (rows @ self.N @ columns.T)), other)
+        return _squares(self.VN, linear, quadratic, gains)
+
+    def target_errors(self, coef: Array, gains: Array = UNIT_GAIN) -> Array:
+        """Squared error of each target summed over held-out rows, (g, a, p) for coefficients (a, m', k)."""
+        a, m, k = coef.shape
+        V, B, R = self._targets
+        # One product for all alphas, which is faster than one for each.
+        mapped = (self.C @ coef.transpose(1, 0, 2).reshape(m, a * k)).reshape(m, a, k).transpose(1, 0, 2)
+        transposed = coef.transpose(0, 2, 1)
+        linear = np.einsum("ako,ok->ao", transposed @ B, R)
+        quadratic = np.einsum("ako,ok->ao", (transposed @ mapped) @ R.T, R)
+        return _squares(V, linear, quadratic, gains)
+
+    def spectral_target_errors(self, form: Spectral, gains: Array = UNIT_GAIN) -> Array:
+        """What `target_errors` gives, without the coefficients of every alpha.
+
+        With C = H^T H, whose H has no more rows than are held out, and the names of `spectral_error`, the
+        quadratic term of a target is the squared length of (H G s) b + (H G t) x.
+        """
+        G, s, t, b, x = form
+        V, B, R = self._targets
+        Z, BG = self._root @ G, G.T @ B
+        parts = [(s, b @ R.T), (t, x @ R.T)] if t.any() else [(s, b @ R.T)]
+        linear = sum(axes @ (rows * BG) for axes, rows in parts)
+        # All alphas in one product.
+        tall, deep = (len(s) * len(Z), Z.shape[1]), (len(s), len(Z), len(V))
+        values = sum((Z * axes[:, None, :]).reshape(tall) @ rows for axes, rows in parts)
+        quadratic = np.einsum("aho,aho->ao", *2 * [np.reshape(values, deep)])
+        return _squares(V, np.asarray(linear), quadratic, gains)
+
+    @cached_property
+    def _targets(self) -> tuple[Array, Array, Array]:
+        """Squares (p,), products with the features (m', p) and basis (p, k) of the original targets."""
+        B, R, V = self.B, self.problem.outputs, self.V
+        if self.outputs is None:
+            return V if V.ndim == 1 else np.diag(V), B, R
+        if V.ndim == 2:
+            V = np.einsum("ok,ok->o", self.outputs @ V, self.outputs)
+        return V, B @ self.outputs.T, self.outputs @ R
+
+    @cached_property
+    def _root(self) -> Array:
+        """H, (h, m'), with H^T H = C."""
+        if self.C.size == 0:
+            return np.zeros((0, 0))
+        # Every axis in its own unit, so that short ones are not lost beside long ones.
+        unit = np.sqrt(np.maximum(np.diag(self.C), 0.0))
+        unit[unit == 0.0] = 1.0
+        values, vectors = eigh(self.C / unit / unit[:, None])
+        keep = values > rank_tolerance(len(values)) * values[-1]
+        return np.asarray(np.sqrt(values[keep])[:, None] * vectors[:, keep].T * unit)
+
+
+def _squares(total: float | Array, linear: Array, quadratic: Array, gains: Array) -> Array:
+    """total - 2 g linear + g^2 quadratic for every gain g, on the first axis.
+
+    It is a difference: an error below rounding of the targets' own squares is given as that.
+    """
+    g = gains.reshape(-1, *np.ones(np.ndim(linear), dtype=int))
+    return np.asarray(np.maximum(total - 2.0 * g * linear + g**2 * quadratic, ROUNDING * total))

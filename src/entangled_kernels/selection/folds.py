@@ -1,0 +1,255 @@
+"""Where folds come from: rows in memory, moments of parts, or feature maps that are fitted in every fold."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+from itertools import accumulate
+from typing import Any, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.utils import _safe_indexing
+
+from ..features import fit_feature_map, map_features
+from ..learning.compression import (
+    CompressedRows,
+    OutputSubspace,
+    compress_rows,
+    rotate_to_axes,
+    subspace_is_small,
+)
+from ..learning.moments import Moments
+from ..threads import SMALL_MATRIX, one_thread
+from .fold import Fold
+
+__all__ = [
+    "FoldSource",
+    "MomentFolds",
+    "RefittedFolds",
+    "RowFolds",
+    "Split",
+    "group_partitions",
+    "leave_one_out_sums",
+]
+
+Array = NDArray[np.float64]
+Index = NDArray[np.intp]
+Split = tuple[Index, Index]
+
+
+class FoldSource(Protocol):
+    """What a search needs of folds."""
+
+    @property
+    def n_splits(self) -> int:
+        """Number of folds."""
+
+    @property
+    def n_repeats(self) -> float:
+        """How often a row is held out."""
+
+    def folds(self, output_weights: Array) -> Iterable[Fold | Callable[[], Fold]]:
+        """Folds, or functions that make them; errors weigh output o by output_weights[o]."""
+
+
+@dataclass(frozen=True, eq=False)
+class RowFolds:
+    """Folds of rows in memory.
+
+    Where the held-out rows of the splits are a partition, as in K-fold and leave-one-out, every row is
+    visited once: training moments are sums of the other parts, never the total minus a part. Repeated
+    partitions are visited once each.
+
+    Attributes
+    ----------
+    Phi : ndarray of shape (n, m)
+    Y : ndarray of shape (n, p)
+    weight : ndarray of shape (n,) or None
+    splits : list of (training rows, held-out rows)
+    centred : bool
+        Whether models have an intercept.
+    norms : bool
+        Without them the alignments of training problems may be in the wrong unit, which does not matter to
+        the closed form.
+    product_dtype : {"float64", "float32"}
+    """
+
+    Phi: Array
+    Y: Array
+    weight: Array | None
+    splits: Sequence[Split]
+    centred: bool = True
+    norms: bool = True
+    product_dtype: str = "float64"
+
+    @property
+    def n_splits(self) -> int:
+        """Number of folds."""
+        return len(self.splits)
+
+    @property
+    def n_repeats(self) -> float:
+        """How often a row is held out."""
+        return _n_repeats(self.splits, len(self.Y))
+
+    def folds(self, output_weights: Array) -> Iterator[Fold]:
+        """One fold after the other."""
+        n, m, p = len(self.Y), self.Phi.shape[1], self.Y.shape[1]
+        compressed: CompressedRows | None = None
+        for group in group_partitions(self.splits, n):
+            parts = [test for _, test in group] + ([group[0][0]] if len(group) == 1 else [])
+            if self.centred and subspace_is_small(m, p, parts, n):
+                subspace = OutputSubspace(self.Phi, self.Y, self.weight, parts)
+                yield from self._subspace_folds(group, subspace, output_weights)
+                continue
+            if compressed is None:
+                compressed = self._rotated(compress_rows(self.Phi, self.Y, centred=self.centred))
+            R = compressed.outputs
+            form = np.diag(output_weights) if R is None else R.T @ (output_weights[:, None] * R)
+            for train, test, _ in self._group_moments(group, compressed):
+                yield Fold.from_moments(train, test, form, centred=self.centred, rows=compressed)
+
+    def _rotated(self, rows: CompressedRows) -> CompressedRows:
+        return rotate_to_axes(rows, self.weight, centred=self.centred)
+
+    def _subspace_folds(
+        self, group: Sequence[Split], subspace: OutputSubspace, output_weights: Array
+    ) -> Iterator[Fold]:
+        """Folds of rows projected on a subspace of the outputs, with the squares that it leaves out."""
+        rows = self._rotated(subspace.rows)
+        R = np.asarray(rows.outputs)
+        form = R.T @ (output_weights[:, None] * R)
+        for train, test, (train_index, test_index) in self._group_moments(group, rows):
+            own = replace(rows, norms=subspace.norms(train_index)) if self.norms else rows
+            fold = Fold.from_moments(train, test, form, centred=self.centred, rows=own)
+            squares = subspace.squares(test_index, rows.first_y + train.mean_y @ R.T)
+            yield replace(fold, V=squares, VN=float(output_weights @ squares))
+
+    def _group_moments(
+        self, group: Sequence[Split], rows: CompressedRows
+    ) -> Iterator[tuple[Moments, Moments, Split]]:
+        """Training and held-out moments of every split of a group."""
+
+        def moments(index: Index) -> Moments:
+            own = None if self.weight is None else self.weight[index]
+            return Moments.from_arrays(rows.Phi[index], rows.Y[index], own, product_dtype=self.product_dtype)
+
+        tests = [moments(test) for _, test in group]
+        trains = leave_one_out_sums(tests) if len(group) > 1 else [moments(train) for train, _ in group]
+        for train, test, split in zip(trains, tests, group, strict=True):
+            if train.weight == 0.0 or test.weight == 0.0:
+                raise ValueError("every fold needs rows of positive sample_weight in both of its parts")
+            yield train, test, split
+
+
+@dataclass(frozen=True, eq=False)
+class MomentFolds:
+    """Folds that hold out one part of the rows each, from the moments of the parts.
+
+    Attributes
+    ----------
+    rounds : list of lists of Moments
+        Each round is a partition of all rows.
+    centred : bool
+    """
+
+    rounds: Sequence[Sequence[Moments]]
+    centred: bool = True
+
+    @property
+    def n_splits(self) -> int:
+        """Number of folds."""
+        return sum(len(parts) for parts in self.rounds)
+
+    @property
+    def n_repeats(self) -> float:
+        """How often a row is held out."""
+        return float(len(self.rounds))
+
+    def folds(self, output_weights: Array) -> Iterator[Fold]:
+        """One fold after the other."""
+        form = np.diag(output_weights)
+        for parts in self.rounds:
+            for train, test in zip(leave_one_out_sums(parts), parts, strict=True):
+                yield Fold.from_moments(train, test, form, centred=self.centred)
+
+
+@dataclass(frozen=True, eq=False)
+class RefittedFolds:
+    """Folds whose features come from a map that is fitted on their training rows alone.
+
+    Attributes
+    ----------
+    feature_map : transformer
+        Cloned in every fold.
+    X : table of n rows
+    Y : ndarray of shape (n, p)
+    weight : ndarray of shape (n,) or None
+    splits : list of (training rows, held-out rows)
+    centred : bool
+    """
+
+    feature_map: Any
+    X: Any
+    Y: Array
+    weight: Array | None
+    splits: Sequence[Split]
+    centred: bool = True
+
+    @property
+    def n_splits(self) -> int:
+        """Number of folds."""
+        return len(self.splits)
+
+    @property
+    def n_repeats(self) -> float:
+        """How often a row is held out."""
+        return _n_repeats(self.splits, len(self.Y))
+
+    def folds(self, output_weights: Array) -> Iterator[Callable[[], Fold]]:
+        """Functions that fit the map and make a fold; they may be called in other processes."""
+        return (partial(self._fold, split, output_weights) for split in self.splits)
+
+    def _fold(self, split: Split, output_weights: Array) -> Fold:
+        train, test = split
+        train_weight = None if self.weight is None else self.weight[train]
+        with one_thread(len(self.Y) <= SMALL_MATRIX):
+            X_train = _safe_indexing(self.X, train)
+            fitted = fit_feature_map(self.feature_map, X_train, self.Y[train], train_weight)
+            Phi_train = map_features(fitted, X_train, ensure_min_samples=2)
+            Phi_test = map_features(fitted, _safe_indexing(self.X, test))
+            order = np.concatenate([train, test])
+            rows = RowFolds(
+                Phi=np.vstack([Phi_train, Phi_test]),
+                Y=self.Y[order],
+                weight=None if self.weight is None else self.weight[order],
+                splits=[(np.arange(len(train)), np.arange(len(train), len(order)))],
+                centred=self.centred,
+            )
+            return next(rows.folds(output_weights))
+
+
+def _n_repeats(splits: Sequence[Split], n: int) -> float:
+    return max(1.0, sum(len(test) for _, test in splits) / n)
+
+
+def group_partitions(splits: Sequence[Split], n: int) -> Iterator[Sequence[Split]]:
+    """Consecutive splits whose held-out rows are all rows once, and other splits one by one."""
+    start = 0
+    while start < len(splits):
+        sizes = np.cumsum([len(test) for _, test in splits[start:]])
+        stop = start + int(np.searchsorted(sizes, n)) + 1
+        tests = np.concatenate([test for _, test in splits[start:stop]])
+        whole = len(tests) == n == len(np.unique(tests))
+        stop = stop if whole and all(len(a) + len(b) == n for a, b in splits[start:stop]) else start + 1
+        yield splits[start:stop]
+        start = stop
+
+
+def leave_one_out_sums(parts: Sequence[Moments]) -> list[Moments]:
+    """For every part the sum of all others, from running sums in both directions."""
+    before = list(accumulate(parts, initial=0))[:-1]
+    after = list(accumulate(reversed(parts), initial=0))[-2::-1]
+    return [left + right for left, right in zip(before, after, strict=True)]  # type: ignore[operator]

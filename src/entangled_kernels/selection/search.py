@@ -1,0 +1,370 @@
+"""A search over candidates: their held-out errors, and what to keep of them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from joblib import Parallel, delayed
+from numpy.typing import NDArray
+
+from ..learning.fit import LinearModel
+from ..learning.moments import Moments
+from ..learning.problem import Problem
+from ..learning.solvers import SolverOptions
+from .candidates import Grid, Member, default_alphas
+from .errors import candidate_errors, member_paths
+from .folds import FoldSource
+from .weights import bootstrap_weights, choose, one_standard_error
+
+__all__ = [
+    "SCORINGS",
+    "Choice",
+    "Search",
+    "SearchSettings",
+    "TableSummary",
+    "average_candidates",
+    "average_weights",
+    "run_search",
+]
+
+Array = NDArray[np.float64]
+
+SCORINGS = ("nmse", "mse")
+
+# How much the error of all targets counts beside a target's own where it votes for candidates.
+SHARED = 2.0
+# A share of its error that is added to a candidate with a gain other than one, where candidates are weighed.
+HANDICAP = 0.05
+# More targets than this, or than rows, weigh candidates together.
+MOST_VOTERS = 64
+_ROWS_AT_ONCE = 256
+
+
+@dataclass(frozen=True, eq=False)
+class SearchSettings:
+    """What is tried, and how errors are measured.
+
+    Attributes
+    ----------
+    members : list of Member
+    gains : ndarray
+    alphas : ndarray or None
+        None for values about the scale of the features.
+    options : SolverOptions
+    scoring : {"nmse", "mse"}
+    averaging : bool
+        Whether candidates are to be averaged, so that targets may weigh them apart.
+    alpha_per_target : bool
+        Whether targets choose apart.
+    n_jobs : int or None
+    """
+
+    members: list[Member]
+    gains: Array
+    alphas: Array | None
+    options: SolverOptions
+    scoring: str = "nmse"
+    averaging: bool = True
+    alpha_per_target: bool = False
+    n_jobs: int | None = None
+
+    def by_target(self, table: TableSummary) -> bool:
+        """Whether errors of every target are wanted."""
+        n_outputs = len(table.mean)
+        votes = self.averaging and 1 < n_outputs <= min(table.n_samples, MOST_VOTERS)
+        return self.alpha_per_target or votes
+
+    def score_weights(self, table: TableSummary) -> Array:
+        """Weights of the squared errors of the outputs in the score; none for an output that is constant."""
+        mean, variance = table.mean, table.variance
+        if self.scoring == "mse":
+            return np.full(len(mean), 1.0 / len(mean))
+        varies = variance > (10.0 * np.finfo(float).eps * mean) ** 2
+        share = 1.0 / max(1, int(varies.sum()))
+        return np.where(varies, share / np.where(varies, variance, 1.0), 0.0)
+
+
+@dataclass(frozen=True, eq=False)
+class TableSummary:
+    """What a search must know of all rows together.
+
+    Attributes
+    ----------
+    n_samples : int
+    mean_square : float
+        Mean over rows of the squared length of the features, centred where models have an intercept.
+    mean, variance : ndarray of shape (p,)
+        Of the targets.
+    noise : float or None
+        Variance of the noise that the feature map has found.
+    """
+
+    n_samples: int
+    mean_square: float
+    mean: Array
+    variance: Array
+    noise: float | None = None
+
+    @classmethod
+    def from_rows(
+        cls, Phi: Array, Y: Array, weight: Array | None, noise: float | None = None, *, centred: bool
+    ) -> TableSummary:
+        """Summary of rows in memory."""
+        w = np.ones(len(Phi)) if weight is None else weight
+        centre = w @ Phi / w.sum() if centred else 0.0
+        mean_square = float(w @ np.sum((Phi - centre) ** 2, axis=1)) / float(w.sum())
+        mean = Y.mean(axis=0) if weight is None else weight @ Y / weight.sum()
+        variance = np.zeros_like(mean)
+        # Without a second table of that size.
+        for start in range(0, len(Y), _ROWS_AT_ONCE):
+            rows = slice(start, start + _ROWS_AT_ONCE)
+            own = 1.0 if weight is None else weight[rows, None]
+            variance += np.sum((Y[rows] - mean) ** 2 * own, axis=0)
+        variance /= len(Y) if weight is None else weight.sum()
+        return cls(len(Y), mean_square, mean, variance, noise)
+
+    @classmethod
+    def from_moments(cls, total: Moments, noise: float | None = None, *, centred: bool) -> TableSummary:
+        """Summary of rows of which the moments are known."""
+        spread = float(np.trace(total.C)) / total.weight
+        mean_square = spread if centred else spread + float(total.mean_phi @ total.mean_phi)
+        return cls(total.n_samples, mean_square, total.mean_y, np.diag(total.V) / total.weight, noise)
+
+
+def run_search(
+    table: TableSummary,
+    source: FoldSource,
+    settings: SearchSettings,
+    report: Callable[[int, int], None] | None = None,
+) -> Search:
+    """Held-out errors of all candidates with one feature map.
+
+    Parameters
+    ----------
+    table : TableSummary
+    source : FoldSource
+        Folds of rows, of moments, or with feature maps fitted in each.
+    settings : SearchSettings
+    report : callable, optional
+        Called after every fold with the number of those done and of all.
+    """
+    alphas = default_alphas(table.mean_square, table.noise) if settings.alphas is None else settings.alphas
+    grid = Grid(settings.members, settings.gains, alphas)
+    output_weights, by_target = settings.score_weights(table), settings.by_target(table)
+    job = delayed(candidate_errors)
+    jobs = (job(fold, grid, settings.options, by_target=by_target) for fold in source.folds(output_weights))
+    errors = []
+    for error in Parallel(n_jobs=settings.n_jobs, return_as="generator")(jobs):
+        errors.append(error)
+        if report is not None:
+            report(len(errors), source.n_splits)
+    return Search(
+        grid=grid,
+        target_errors=np.stack(errors),
+        output_weights=output_weights,
+        n_repeats=source.n_repeats,
+        alpha_per_target=settings.alpha_per_target,
+    )
+
+
+@dataclass(frozen=True, eq=False)
+class Choice:
+    """A candidate to keep.
+
+    Attributes
+    ----------
+    member : Member
+    gain, alpha : float, or ndarray of shape (p,) where targets chose apart
+    error : float
+    place : int or None
+        Among the candidates in their order; None where targets chose apart.
+    """
+
+    member: Member
+    gain: float | Array
+    alpha: float | Array
+    error: float
+    place: int | None
+
+    def parameters(self) -> dict[str, Any]:
+        """Parameters of `EntangledKernelRidge` that make it this candidate."""
+        return self.member.parameters() | {"gain": self.gain, "alpha": self.alpha}
+
+
+@dataclass(frozen=True, eq=False)
+class Search:
+    """Held-out errors of all candidates with one feature map.
+
+    Attributes
+    ----------
+    grid : Grid
+    target_errors : ndarray of shape (splits, members, gains, alphas, p or 1)
+        Of every target, or weighted means over targets.
+    output_weights : ndarray of shape (p,)
+        Weights of the targets in the mean.
+    n_repeats : float
+        How often a row was held out.
+    alpha_per_target : bool
+        Whether targets choose apart.
+    """
+
+    grid: Grid
+    target_errors: Array
+    output_weights: Array
+    n_repeats: float
+    alpha_per_target: bool = False
+
+    @property
+    def by_target(self) -> bool:
+        """Whether the errors of every target are there."""
+        return self.alpha_per_target or self.target_errors.shape[-1] > 1
+
+    @cached_property
+    def errors(self) -> Array:
+        """Weighted means over targets, (splits, members, gains, alphas)."""
+        return self.target_errors @ self.output_weights if self.by_target else self.target_errors[..., 0]
+
+    @property
+    def n_candidates(self) -> int:
+        """Number of members times gains times alphas."""
+        return int(np.prod(self.grid.shape))
+
+    def choose(self, rule: str) -> Choice:
+        """The candidate to keep.
+
+        Of candidates that are as good as the best, to four digits or, with the rule "one_se", within a
+        standard error, the one with the largest shrinkage, then the least gain, then the largest alpha.
+        """
+        if self.alpha_per_target:
+            return self._choose_by_target(rule)
+        order = self.grid.preference()
+        errors = self.errors.reshape(len(self.errors), -1)
+        place = int(order[_choose(errors[:, order], rule)])
+        member, gain, alpha = (int(index) for index in np.unravel_index(place, self.grid.shape))
+        return Choice(
+            member=self.grid.members[member],
+            gain=float(self.grid.gains[gain]),
+            alpha=float(self.grid.alphas[alpha]),
+            error=float(errors.mean(axis=0)[place]),
+            place=place,
+        )
+
+    def _choose_by_target(self, rule: str) -> Choice:
+        """The member that is best when every target has its own gain and alpha, with these."""
+        least = self.target_errors.mean(axis=0).min(axis=(1, 2)) @ self.output_weights  # (members,)
+        member, gain, alpha = np.unravel_index(self.grid.preference(), self.grid.shape)
+        preferred = np.array(list(dict.fromkeys(member)))
+        best = int(preferred[choose(least[None, preferred])])
+        gain, alpha = gain[member == best], alpha[member == best]
+        errors = self.target_errors[:, best, gain, alpha]  # (splits, gains and alphas, p)
+        targets = range(errors.shape[2])
+        chosen = np.array([_choose(errors[:, :, target], rule) for target in targets])
+        return Choice(
+            member=self.grid.members[best],
+            gain=self.grid.gains[gain[chosen]],
+            alpha=self.grid.alphas[alpha[chosen]],
+            error=float(errors.mean(axis=0)[chosen, targets] @ self.output_weights),
+            place=None,
+        )
+
+    def average(self, problem: Problem, weights: Array, options: SolverOptions) -> Array:
+        """Weighted sum of the coefficients of all candidates, (p, m) of the original features.
+
+        ``weights`` is (members, gains, alphas, 1), or (members, gains, alphas, p) where targets have weights
+        of their own.
+        """
+        scaled = np.einsum("g,mgao->mao", self.grid.gains, weights)
+        members = self.grid.members
+        used = {member: own for member, own in zip(members, scaled, strict=True) if own.any()}
+        paths = member_paths(problem, used, self.grid.alphas, options)
+        if scaled.shape[2] == 1:
+            total = np.zeros_like(problem.targets)
+            for member, path in paths:
+                total += np.tensordot(used[member][:, 0], path, axes=1)
+            return problem.expand_coef(total)
+        total = np.zeros((len(problem.scale), problem.n_outputs))
+        for member, path in paths:
+            for own, coef in zip(used[member], path, strict=True):
+                places = np.flatnonzero(own)
+                total[:, places] += own[places] * (coef @ problem.outputs[places].T)
+        return total.T @ problem.features.T
+
+    def table(self) -> dict[str, NDArray[Any]]:
+        """Parameters and errors of all candidates, column by column."""
+        errors = self.errors.reshape(len(self.errors), -1)
+        columns = self.grid.columns() | {f"split{i}_test_score": own for i, own in enumerate(errors)}
+        return columns | {"mean_test_score": errors.mean(axis=0), "std_test_score": errors.std(axis=0)}
+
+    def votes(self) -> Array:
+        """Errors (splits, members, gains, alphas, 1 or p) by which candidates are weighed.
+
+        Where targets do not choose apart, each one weighs its own error and `SHARED` times that of all.
+        """
+        errors = self.target_errors
+        if self.by_target and not self.alpha_per_target:
+            errors = self._relative() + SHARED * self.errors[..., None]
+        handicap = np.where(self.grid.gains == 1.0, 1.0, 1.0 + HANDICAP)
+        return errors * handicap[:, None, None]
+
+    def target_scores(self) -> Array:
+        """Mean over splits of the error of every candidate and target, (candidates, p); NaN for constants."""
+        mean = self._relative().mean(axis=0)
+        return np.where(self.output_weights > 0.0, mean, np.nan).reshape(-1, len(self.output_weights))
+
+    def _relative(self) -> Array:
+        """Errors of all targets in units in which their mean is the score."""
+        return self.target_errors * (self.output_weights * np.count_nonzero(self.output_weights))
+
+
+def average_weights(searches: Sequence[Search]) -> list[Array]:
+    """Weights of the candidates of all searches in one average.
+
+    Those of a search are (members, gains, alphas, 1 or p). The searches must have the same splits.
+    """
+    orders = [search.grid.preference() for search in searches]
+    sorted_votes = []
+    for search, order in zip(searches, orders, strict=True):
+        votes = search.votes()
+        sorted_votes.append(votes.reshape(len(votes), len(order), -1)[:, order])
+    joined = np.concatenate(sorted_votes, axis=1)
+    columns = [bootstrap_weights(errors, searches[0].n_repeats) for errors in np.moveaxis(joined, 2, 0)]
+    ends = np.cumsum([len(order) for order in orders])[:-1]
+    weights = []
+    for search, order, own in zip(searches, orders, np.split(np.stack(columns, axis=1), ends), strict=True):
+        unsorted = np.empty_like(own)
+        unsorted[order] = own
+        weights.append(unsorted.reshape(*search.grid.shape, -1))
+    return weights
+
+
+def average_candidates(
+    searches: Sequence[Search],
+    weights: Sequence[Array],
+    problems: Mapping[int, Problem],
+    options: SolverOptions,
+) -> LinearModel:
+    """The weighted mean of all candidates, with the features of the searches side by side.
+
+    Parameters
+    ----------
+    searches : list of Search
+    weights : list of ndarray
+        As `average_weights` gives them.
+    problems : dict of Problem
+        Of all rows, by the place of the search; a search without any weight needs none.
+    options : SolverOptions
+    """
+    coefs, intercept = [], np.zeros(1)
+    for place, problem in sorted(problems.items()):
+        own = weights[place]
+        coefs.append(searches[place].average(problem, own, options))
+        intercept = intercept + own.sum(axis=(0, 1, 2)) * problem.mean_y - coefs[-1] @ problem.mean_phi
+    return LinearModel(np.hstack(coefs), intercept)
+
+
+def _choose(errors: Array, rule: str) -> int:
+    return choose(errors, one_standard_error(errors) if rule == "one_se" else None)

@@ -1,0 +1,77 @@
+"""Files written whole or not at all."""
+
+from __future__ import annotations
+
+import errno
+import os
+import secrets
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from glob import escape
+from pathlib import Path
+from typing import IO, Any
+
+__all__ = ["atomic_write", "remove_abandoned"]
+
+# A partial file that was not written to for so many seconds has no process left that would finish it.
+_ABANDONED_SECONDS = 3600
+
+
+@contextmanager
+def atomic_write(path: str | os.PathLike[str], mode: str = "w") -> Iterator[IO[Any]]:
+    """Open a file that takes the place of ``path`` only once it is complete and on the disk.
+
+    Whatever stood there before is untouched until then, and stays when writing fails.
+
+    Parameters
+    ----------
+    path : path
+        Its folder is made when it is missing. A link stays a link, and its target is replaced; folders that
+        a link points into are not made.
+    mode : {"w", "wb"}, default="w"
+        Text is UTF-8 with line ends as written.
+    """
+    path = _resolved(Path(path))
+    text = {} if "b" in mode else {"encoding": "utf-8", "newline": ""}
+    name = path.parent / f".{path.name}.{secrets.token_hex(8)}.part"
+    flags = os.O_RDWR | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0)
+    descriptor = os.open(name, flags, 0o666)
+    try:
+        with os.fdopen(descriptor, mode, **text) as file:  # type: ignore[call-overload]
+            yield file
+            file.flush()
+            os.fsync(file.fileno())
+        if path.exists():
+            os.chmod(name, path.stat().st_mode & 0o777)
+        os.replace(name, path)
+    except BaseException:
+        name.unlink(missing_ok=True)
+        raise
+
+
+def remove_abandoned(path: str | os.PathLike[str]) -> None:
+    """Remove what processes that were killed long ago, while writing ``path``, have left beside it.
+
+    A partial file that was written to within the last hour may belong to a process that is still at work.
+    """
+    path = Path(os.path.realpath(path))
+    for part in path.parent.glob(f".{escape(path.name)}.*.part"):
+        try:
+            if time.time() - part.stat().st_mtime > _ABANDONED_SECONDS:
+                part.unlink()
+        except FileNotFoundError:
+            continue
+
+
+def _resolved(path: Path) -> Path:
+    """The file to write, in a folder that is there."""
+    if path.is_symlink():
+        target = Path(os.path.realpath(path))
+        if not target.parent.is_dir():
+            raise FileNotFoundError(
+                errno.ENOENT, f"the link leads to {target}, in a folder that is not there", str(path)
+            )
+        return target
+    path.parent.mkdir(parents=True, exist_ok=True)
+    return Path(os.path.realpath(path))

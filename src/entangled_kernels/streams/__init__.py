@@ -1,0 +1,29 @@
+"""Rows that come in batches: files larger than memory, moments of what was read, and checkpoints of both."""
+
+from .batch import Batch, BatchError, Source, as_batch
+from .checkpoints import Checkpoint, CheckpointError, read_checkpoint, write_checkpoint
+from .file_kinds import KINDS, csv_delimiter, file_kind
+from .reader import BatchReader, read_batches, table_columns
+from .row_folds import row_folds
+from .stream import FeatureBlocks, Rows, Stream
+
+__all__ = [
+    "KINDS",
+    "Batch",
+    "BatchError",
+    "BatchReader",
+    "Checkpoint",
+    "CheckpointError",
+    "FeatureBlocks",
+    "Rows",
+    "Source",
+    "Stream",
+    "as_batch",
+    "csv_delimiter",
+    "file_kind",
+    "read_batches",
+    "read_checkpoint",
+    "row_folds",
+    "table_columns",
+    "write_checkpoint",
+]

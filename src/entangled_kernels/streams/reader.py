@@ -1,0 +1,268 @@
+"""Tables larger than memory, read in batches of rows."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict, dataclass
+from glob import glob
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from .arrow import bytes_per_row, column_kinds, cut_tables, need_arrow, open_table
+from .batch import Batch, BatchError, Source
+from .file_kinds import KINDS, file_kind
+
+__all__ = ["BatchReader", "find_files", "read_batches", "table_columns"]
+
+# Kinds that can be read in pieces.
+_BATCHED = set(KINDS.values()) - {"npz"}
+_ENDINGS = ", ".join(ending for ending, kind in KINDS.items() if kind in _BATCHED)
+# A number takes 8 bytes in the file's columns, 8 in the table made of them, and as many while it is made.
+_BYTES_PER_NUMBER = 32
+_FEWEST_ROWS, _MOST_ROWS = 256, 65_536
+
+
+def read_batches(
+    path: str | os.PathLike[str] | Sequence[str | os.PathLike[str]],
+    *,
+    inputs: Sequence[str] | None = None,
+    targets: Sequence[str] = (),
+    weight: str | None = None,
+    batch_rows: int | None = None,
+    max_memory: float = 2**28,
+) -> BatchReader:
+    r"""Read Parquet, Arrow, CSV or TSV files in batches of rows.
+
+    Parameters
+    ----------
+    path : path, folder, glob pattern, or list of these
+        Files are read in the order of their names, folders with everything below them.
+    inputs : list of str, optional
+        Columns of X. All that are neither targets nor weight when not given.
+    targets : list of str
+        Columns of y; none where only X is wanted.
+    weight : str, optional
+        Column of sample weights.
+    batch_rows : int, optional
+        Rows in a batch. A batch never spans two files, so the last one of a file may be shorter.
+    max_memory : float, default=2**28
+        Bytes that one batch may take while it is made; ``batch_rows`` follows from it when it is not given.
+
+    Returns
+    -------
+    BatchReader
+        An iterable of `Batch`, which may be iterated again. X and y are pandas data frames, so that names of
+        columns are known and checked.
+
+    Notes
+    -----
+    Only the named columns are read. Memory is one batch, and what the format needs: for Parquet the
+    compressed pages of a row group are read in small pieces. CSV columns are numbers where the first rows
+    of the first file are.
+
+    Every file is held to the columns and kinds of the first: an error names the file and its rows. Batches
+    before it have been given out by then.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from pathlib import Path
+    >>> from entangled_kernels.streams import read_batches
+    >>> folder = Path(tempfile.mkdtemp())
+    >>> for name in "ab":
+    ...     _ = (folder / f"{name}.csv").write_text("speed,weight,force\n1,2,3\n4,5,6\n7,8,9\n")
+    >>> reader = read_batches(folder, targets=["force"], batch_rows=2)
+    >>> [(batch.X.shape, Path(batch.source.file).name, batch.source.start) for batch in reader]
+    [((2, 2), 'a.csv', 0), ((1, 2), 'a.csv', 2), ((2, 2), 'b.csv', 0), ((1, 2), 'b.csv', 2)]
+    """
+    need_arrow()
+    files = find_files(path)
+    kinds = column_kinds(open_table(files[0]).schema, files[0])
+    targets = [targets] if isinstance(targets, str) else list(targets)
+    taken = {*targets, *([] if weight is None else [weight])}
+    inputs = [name for name in kinds if name not in taken] if inputs is None else list(inputs)
+    wanted = [*inputs, *targets, *([] if weight is None else [weight])]
+    _check_columns(wanted, kinds, files[0])
+    for name in [*targets, *([] if weight is None else [weight])]:
+        if kinds[name] != "number":
+            raise BatchError(f"{files[0]}: column {name!r} must hold numbers, it holds {kinds[name]}")
+    if batch_rows is None:
+        rows = int(max_memory / (_BYTES_PER_NUMBER * max(1, len(wanted))))
+        batch_rows = min(max(rows, _FEWEST_ROWS), _MOST_ROWS)
+    if batch_rows < 1:
+        raise ValueError(f"batch_rows must be a whole number of at least 1, got {batch_rows!r}")
+    return BatchReader(
+        tuple(files),
+        tuple(inputs),
+        tuple(targets),
+        weight,
+        int(batch_rows),
+        {name: kinds[name] for name in wanted},
+    )
+
+
+def table_columns(path: str | os.PathLike[str] | Sequence[str | os.PathLike[str]]) -> dict[str, str]:
+    """Columns of the first file by name, and what they hold: ``"number"``, ``"text"`` or another type."""
+    need_arrow()
+    file = find_files(path)[0]
+    return column_kinds(open_table(file).schema, file)
+
+
+@dataclass(frozen=True)
+class BatchReader:
+    """Batches of rows of some files; made by `read_batches`.
+
+    Attributes
+    ----------
+    files : tuple of str
+    inputs, targets : tuple of str
+    weight : str or None
+    batch_rows : int
+    kinds : dict of str
+        ``"number"`` or ``"text"`` for each column that is read.
+    """
+
+    files: tuple[str, ...]
+    inputs: tuple[str, ...]
+    targets: tuple[str, ...]
+    weight: str | None
+    batch_rows: int
+    kinds: dict[str, str]
+
+    def __iter__(self) -> Iterator[Batch]:
+        return self.after(None)
+
+    def after(self, source: Source | None) -> Iterator[Batch]:
+        """Batches after the one that came from ``source``, as an uninterrupted pass would give them."""
+        start = 0
+        files = list(self.files)
+        if source is not None:
+            if source.file not in files:
+                raise BatchError(f"{source.file}, where reading was interrupted, is not among the files")
+            files, start = files[files.index(source.file) :], source.stop
+        for file in files:
+            yield from self._batches_of(file, start)
+            start = 0
+
+    def layout(self) -> dict[str, Any]:
+        """How rows are cut and columns chosen, which must not change where a pass is to go on."""
+        return {name: value for name, value in asdict(self).items() if name != "files"}
+
+    def files_before(self, source: Source) -> tuple[str, ...]:
+        """Files that had been read whole when the batch from ``source`` was read."""
+        return self.files[: self.files.index(source.file)]
+
+    def until(self, source: Source) -> Iterator[Batch]:
+        """Batches of the file of ``source``, up to the one that came from there."""
+        for batch in self._batches_of(source.file, 0):
+            if batch.source is None or batch.source.start >= source.stop:
+                return
+            yield batch
+
+    @property
+    def n_bytes(self) -> int:
+        """Size of all files."""
+        return sum(os.path.getsize(file) for file in self.files)
+
+    def bytes_until(self, source: Source) -> int:
+        """About how many bytes of the files have been read with the batch that came from ``source``."""
+        place = self.files.index(source.file)
+        size, n_rows = os.path.getsize(source.file), open_table(source.file).n_rows
+        share = 1.0 if not n_rows else source.stop / n_rows
+        if n_rows is None:
+            share = min(1.0, source.stop * bytes_per_row(source.file) / max(1, size))
+        return sum(os.path.getsize(file) for file in self.files[:place]) + int(share * size)
+
+    @property
+    def n_rows(self) -> int | None:
+        """Number of rows of all files, or None where only reading would tell (CSV)."""
+        counts = [open_table(file).n_rows for file in self.files]
+        return None if None in counts else sum(count for count in counts if count is not None)
+
+    def _batches_of(self, file: str, row: int) -> Iterator[Batch]:
+        try:
+            opened = open_table(file, text=[name for name, kind in self.kinds.items() if kind == "text"])
+            where = f"{file}, from row {row + 1} on"
+            kinds = column_kinds(opened.schema, where)
+            _check_columns(list(self.kinds), kinds, where)
+            for name, kind in self.kinds.items():
+                if kinds[name] != kind:
+                    raise BatchError(f"{where}: column {name!r} holds {kinds[name]}, before it held {kind}")
+            tables = cut_tables(opened.tables(list(self.kinds), row, self.batch_rows), self.batch_rows)
+            for table in tables:
+                yield self._batch(table, Source(file, row, row + table.num_rows))
+                row += table.num_rows
+        except (need_arrow().ArrowException, OSError) as error:
+            raise BatchError(f"{file}, from row {row + 1} on: cannot be read: {error}") from error
+
+    def _batch(self, table: Any, source: Source) -> Batch:
+        X = self._frame(table, self.inputs)
+        y = self._frame(table, self.targets) if self.targets else None
+        weight = None if self.weight is None else self._numbers(table, (self.weight,))[:, 0]
+        return Batch(X, y, weight, source)
+
+    def _frame(self, table: Any, names: Sequence[str]) -> Any:
+        import pandas as pd
+
+        if all(self.kinds[name] == "number" for name in names):
+            return pd.DataFrame(self._numbers(table, names), columns=list(names), copy=False)
+        return table.select(list(names)).to_pandas()
+
+    def _numbers(self, table: Any, names: Sequence[str]) -> Any:
+        """Columns as one array, column-major so that a data frame of it needs no copy; nulls are NaN."""
+        pa = need_arrow()
+        columns = [table.column(name) for name in names]
+        single = all(column.type in (pa.float32(), pa.float16()) for column in columns)
+        numbers = np.empty((table.num_rows, len(columns)), dtype=np.float32 if single else float, order="F")
+        for place, column in enumerate(columns):
+            if pa.types.is_decimal(column.type) or pa.types.is_boolean(column.type):
+                column = column.cast(pa.float64() if pa.types.is_decimal(column.type) else pa.int8())
+            numbers[:, place] = column.to_numpy()
+        return numbers
+
+
+def _check_columns(wanted: Sequence[str], kinds: dict[str, str], file: str) -> None:
+    if len(set(wanted)) < len(wanted):
+        twice = sorted({name for name in wanted if wanted.count(name) > 1})
+        raise ValueError(f"inputs, targets and weight must differ, got {twice} more than once")
+    missing = [name for name in wanted if name not in kinds]
+    if missing:
+        raise BatchError(f"{file}: has no column {', '.join(map(repr, missing))}; it has {list(kinds)}")
+    other = [name for name in wanted if kinds[name] not in ("number", "text")]
+    if other:
+        raise BatchError(
+            f"{file}: columns must hold numbers or text, got {kinds[other[0]]} in {other[0]!r}; leave it out"
+        )
+
+
+def find_files(path: Any) -> list[str]:
+    """Files of a path, folder, pattern or list of these, each once, in the order of their names."""
+    paths = [path] if isinstance(path, str | os.PathLike) else list(path)
+    found: dict[str, None] = {}
+    for name in [str(os.fspath(one)) for one in paths]:
+        if os.path.isdir(name):
+            inside = sorted(str(file) for file in Path(name).rglob("*") if _is_table(file, name))
+            if not inside:
+                raise BatchError(f"{name}: the folder holds no {_ENDINGS} files")
+            found |= dict.fromkeys(inside)
+        elif os.path.exists(name):
+            if file_kind(name) not in _BATCHED:
+                raise BatchError(f"{name}: the name must end in one of {_ENDINGS}")
+            found[name] = None
+        else:
+            matches = sorted(glob(name, recursive=True))
+            if not matches:
+                raise BatchError(f"{name}: no such file, and no file matches it")
+            found |= dict.fromkeys(find_files(matches))
+    if not found:
+        raise BatchError("no files to read: path is an empty list")
+    return list(found)
+
+
+def _is_table(file: Path, folder: str) -> bool:
+    """Whether to read a file of a folder; what begins with a dot or an underscore is not data."""
+    hidden = any(part[0] in "._" for part in file.relative_to(folder).parts)
+    return file.is_file() and not hidden and file_kind(file) in _BATCHED

@@ -1,0 +1,176 @@
+"""What is kept of the rows of a stream: moments of its parts, and rows that wait for a feature map."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterator
+from copy import deepcopy
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.utils import _safe_indexing
+
+from ..learning.moments import Moments
+from ..parameters import check_range
+
+__all__ = ["FIRST_BLOCK", "FeatureBlocks", "Rows", "Stream"]
+
+Array = NDArray[np.float64]
+
+# Rows that tell how many features there are.
+FIRST_BLOCK = 4096
+# What a feature takes: one float64, and one while it is made.
+_BYTES_PER_FEATURE = 16
+# So many of the first rows are kept as features, to know the feature map again.
+_PROBE_ROWS = 8
+
+
+class Rows(NamedTuple):
+    """Rows of a batch, checked: inputs, targets (n, p), weights, the part of each row, and a name for all."""
+
+    X: Any
+    Y: Array
+    weight: Array | None = None
+    part: NDArray[np.intp] | None = None
+    where: str | None = None
+
+    def some(self, index: Any) -> Rows:
+        """Rows at some places, or of a slice."""
+        if isinstance(index, slice) and index.indices(len(self.Y)) == (0, len(self.Y), 1):
+            return self
+        weight, part = (None if own is None else own[index] for own in (self.weight, self.part))
+        return Rows(_safe_indexing(self.X, index), self.Y[index], weight, part, self.where)
+
+    def copied(self) -> Rows:
+        """The same rows in memory of their own."""
+        weight = None if self.weight is None else self.weight.copy()
+        return self._replace(X=deepcopy(self.X), Y=self.Y.copy(), weight=weight)
+
+
+@dataclass(frozen=True, eq=False)
+class FeatureBlocks:
+    """How rows become features, in blocks that take no more than some memory.
+
+    Attributes
+    ----------
+    transform : callable or None
+        From rows to features (n, m), finite; None where the columns are the features.
+    max_memory : float
+        Bytes that features may take at once.
+    product_dtype : {"float64", "float32"}
+        Of the products of blocks of rows.
+    """
+
+    transform: Callable[[Any], Any] | None
+    max_memory: float
+    product_dtype: str
+
+    def height(self, n_features: int) -> int:
+        """Number of rows whose features take ``max_memory``."""
+        return max(1, int(self.max_memory / (_BYTES_PER_FEATURE * n_features)))
+
+    def blocks(self, rows: Rows) -> Iterator[tuple[Any, Rows]]:
+        """Features and rows, block after block."""
+        n = len(rows.Y)
+        start, height = 0, n if self.transform is None else min(n, FIRST_BLOCK)
+        while start < n:
+            block = rows.some(slice(start, min(start + height, n)))
+            Phi = block.X if self.transform is None else self.transform(block.X)
+            check_range("X" if self.transform is None else "the output of feature_map", Phi, smallest=0.0)
+            yield Phi, block
+            start, height = start + len(block.Y), self.height(Phi.shape[1])
+
+    def moments(self, Phi: Any, rows: Rows) -> Moments:
+        """Moments of rows and their features."""
+        return Moments.from_arrays(Phi, rows.Y, rows.weight, product_dtype=self.product_dtype)
+
+
+@dataclass(eq=False)
+class Stream:
+    """Moments of all rows seen, in parts such as folds, and rows that wait for a feature map to be fitted.
+
+    Attributes
+    ----------
+    n_outputs : int
+    parts : list of Moments or None
+        One for each part; None where a part has no row yet.
+    waiting : list of Rows
+    probe : ndarray or None
+        Features of the first rows.
+    n_rows : int
+        Number of rows seen, those that wait and those of no weight too.
+    lock : threading.RLock
+        To be held while the stream is changed or solved for.
+    """
+
+    n_outputs: int
+    parts: list[Moments | None]
+    waiting: list[Rows] = field(default_factory=list)
+    probe: Array | None = None
+    n_rows: int = 0
+    lock: Any = field(default_factory=threading.RLock, repr=False)
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {name: value for name, value in vars(self).items() if name != "lock"}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        vars(self).update(state, lock=threading.RLock())
+
+    @classmethod
+    def of_moments(cls, moments: Moments) -> Stream:
+        """A stream of one part whose moments are known."""
+        return cls(moments.n_outputs, [moments], n_rows=moments.n_samples)
+
+    def blank(self) -> Stream:
+        """A stream of the same parts without any rows."""
+        return Stream(self.n_outputs, [None] * len(self.parts))
+
+    @property
+    def n_waiting(self) -> int:
+        """Number of rows that wait for a feature map."""
+        return sum(len(rows.Y) for rows in self.waiting)
+
+    def moments(self) -> list[Moments]:
+        """Moments of the parts that have rows."""
+        return [part for part in self.parts if part is not None]
+
+    def wait(self, rows: Rows) -> None:
+        """Keep a copy of rows until there is a feature map; the caller may use their memory again."""
+        self.waiting.append(rows.copied())
+        self.n_rows += len(rows.Y)
+
+    def take(self, rows: Rows, blocks: FeatureBlocks) -> None:
+        """Add the moments of rows, all or none of them; rows of no weight only count."""
+        n_rows = len(rows.Y)
+        if rows.weight is not None and not rows.weight.all():
+            rows = rows.some(np.flatnonzero(rows.weight))
+        found = self.blank()
+        for Phi, block in blocks.blocks(rows):
+            if found.probe is None:
+                found.probe = np.array(Phi[:_PROBE_ROWS], dtype=np.float64)
+            if block.part is None:
+                found._add(0, blocks.moments(Phi, block))
+                continue
+            for part in np.unique(block.part):
+                own = np.flatnonzero(block.part == part)
+                # Inputs are not needed any more.
+                some = block._replace(X=block.Y).some(own)
+                found._add(int(part), blocks.moments(Phi[own], some))
+        found.n_rows = n_rows
+        self.merge(found)
+
+    def merge(self, other: Stream) -> None:
+        """Add all that another stream of the same parts has seen; none of its rows may wait."""
+        if other.waiting:
+            raise ValueError("rows of the other stream wait for a feature map; fit it first")
+        for number, moments in enumerate(other.parts):
+            if moments is not None:
+                self._add(number, moments)
+        self.probe = other.probe if self.probe is None else self.probe
+        self.n_rows += other.n_rows
+
+    def _add(self, part: int, moments: Moments) -> None:
+        before = self.parts[part]
+        self.parts[part] = moments if before is None else before + moments

@@ -1,0 +1,88 @@
+import numpy as np
+import pytest
+from sklearn.model_selection import KFold, ShuffleSplit
+
+from entangled_kernels import EntangledKernelRidge, EntangledKernelRidgeCV, reached, selection
+from entangled_kernels.learning.compression import ReachedOutputs, pays
+from entangled_kernels.learning.moments import Moments
+
+
+@pytest.fixture
+def rows(make_rows, rng):
+    """Few features, more rows, many outputs far off the origin."""
+    X, Y = make_rows(60, 3, 90)
+    return X, Y + 100.0, rng.uniform(0.0, 2.0, size=60)
+
+
+def test_when_it_pays():
+    parts = np.array_split(np.arange(100), 5)
+    assert pays(5, 200, parts, 100)
+    assert not pays(5, 100, parts, 100)
+    assert not pays(10, 200, parts, 100)
+    assert not pays(5, 200, np.array_split(np.arange(100), 100), 100)
+
+
+@pytest.mark.parametrize("weighted", [True, False])
+def test_moments_of_parts_and_unions(rows, weighted):
+    Phi, Y, weight = rows
+    weight = weight if weighted else None
+    parts = np.array_split(np.random.default_rng(0).permutation(60), 4)
+    found = ReachedOutputs(Phi, Y, weight, parts)
+    R = found.rows.outputs
+    np.testing.assert_allclose(R.T @ R, np.eye(16), atol=1e-12)
+    for index in (*parts, np.concatenate(parts[1:])):
+        own = None if weight is None else weight[index]
+        whole = Moments.from_arrays(Phi[index], Y[index], own)
+        part = Moments.from_arrays(found.rows.Phi[index], found.rows.Y[index], own)
+        np.testing.assert_allclose(part.C, whole.C, rtol=1e-12)
+        np.testing.assert_allclose(part.B @ R.T, whole.B, atol=1e-10 * np.abs(whole.B).max())
+        np.testing.assert_allclose(found.rows.first_y + part.mean_y @ R.T, whole.mean_y, rtol=1e-12)
+        np.testing.assert_allclose(found.squares(index, whole.mean_y), np.diag(whole.V), rtol=1e-10)
+        norms = (np.linalg.norm(whole.V), np.trace(whole.V))
+        np.testing.assert_allclose(found.norms(index), norms, rtol=1e-10)
+
+
+@pytest.mark.parametrize("solver", ["closed-form", "ascent"])
+@pytest.mark.parametrize("weighted", [True, False])
+def test_fit_is_that_of_all_rows(rows, monkeypatch, solver, weighted):
+    X, Y, weight = rows
+    model = EntangledKernelRidge(solver=solver, max_iter=10)
+    quick = model.fit(X, Y, weight if weighted else None)
+    names = (
+        "coef_",
+        "intercept_",
+        "alignment_terms_",
+        "noise_variance_",
+        "rkhs_norm_",
+        "full_rank_",
+        "kraus_",
+    )
+    found = {name: np.asarray(getattr(quick, name)) for name in names}
+    std = quick.predict(X, return_std=True)[1]
+    monkeypatch.setattr(reached, "pays", lambda *_: False)
+    plain = model.fit(X, Y, weight if weighted else None)
+    for name in names:
+        expected = np.asarray(getattr(plain, name))
+        np.testing.assert_allclose(
+            found[name], expected, rtol=1e-7, atol=1e-8 * np.abs(expected).max(), err_msg=name
+        )
+    np.testing.assert_allclose(std, plain.predict(X, return_std=True)[1], rtol=1e-7)
+
+
+# The grid is short, so that its ends are chosen for some target.
+@pytest.mark.filterwarnings("ignore:the (smallest|largest) of the alphas:UserWarning")
+@pytest.mark.parametrize("cv", [KFold(3), ShuffleSplit(2, test_size=0.3, random_state=0)])
+@pytest.mark.parametrize("options", [{}, {"alpha_per_target": True}, {"solver": "ascent", "max_iter": 3}])
+def test_selection_is_that_of_all_rows(rows, monkeypatch, cv, options):
+    X, Y, weight = rows
+    grid = {"alphas": np.logspace(-2, 4, 5), "shrinkages": (0.0, 0.5), "target_alphas": (0.1,)}
+    model = EntangledKernelRidgeCV(None, cv=cv, random_state=0, **grid, **options)
+    quick = model.fit(X, Y, weight)
+    results, coef, params = quick.cv_results_["mean_test_score"], quick.coef_, quick.best_params_
+    for module in (reached, selection):
+        monkeypatch.setattr(module, "pays", lambda *_: False)
+    plain = model.fit(X, Y, weight)
+    np.testing.assert_allclose(results, plain.cv_results_["mean_test_score"], rtol=1e-8)
+    np.testing.assert_allclose(coef, plain.coef_, atol=1e-7 * np.abs(coef).max())
+    for name, value in params.items():
+        np.testing.assert_array_equal(value, plain.best_params_[name])

@@ -1,0 +1,326 @@
+"""Saved models: the same to the last bit, no code run, and nothing but a whole model file accepted."""
+
+import functools
+import hashlib
+import io
+import json
+import os
+import pickle
+import subprocess
+import sys
+import tempfile
+import zipfile
+
+import numpy as np
+import pandas as pd
+import pytest
+import skops.io
+from hypothesis import given
+from hypothesis import strategies as st
+from sklearn.compose import make_column_transformer
+from sklearn.exceptions import NotFittedError
+from sklearn.gaussian_process import kernels
+from sklearn.kernel_approximation import Nystroem, RBFSampler
+from sklearn.linear_model import LinearRegression
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import FunctionTransformer, OneHotEncoder, PolynomialFeatures, StandardScaler
+
+from entangled_kernels import (
+    EntangledKernelRidge,
+    EntangledKernelRidgeCV,
+    EvidenceFeatures,
+    OperatorValuedKernelRidge,
+    OutputKernelRidge,
+    OutputKernelRidgeCV,
+)
+from entangled_kernels.kernels import SeparableKernel
+from entangled_kernels.storage import (
+    DIGEST,
+    MAGIC,
+    ModelFileError,
+    load_model,
+    open_model,
+    save_model,
+)
+
+SMALL_GRID = {"shrinkages": (0.5,), "target_alphas": (0.1,), "alphas": [0.1, 1.0, 10.0], "random_state": 0}
+RBF = make_pipeline(StandardScaler(), Nystroem(n_components=12, random_state=0))
+
+MODELS = {
+    "linear": EntangledKernelRidge(),
+    "partial trace": EntangledKernelRidge(StandardScaler(), prediction="partial_trace"),
+    "kernel ridge": EntangledKernelRidge(shrinkage=1.0),
+    "no intercept": EntangledKernelRidge(fit_intercept=False, alignment_mix=0.3),
+    "ascent": EntangledKernelRidge(RBF, solver="ascent", rank=3, max_iter=20),
+    "rbf": EntangledKernelRidge(RBF),
+    "fourier": EntangledKernelRidge(make_pipeline(StandardScaler(), RBFSampler(random_state=0))),
+    "random state": EntangledKernelRidge(RBFSampler(random_state=np.random.RandomState(1))),
+    "polynomial": EntangledKernelRidge(PolynomialFeatures(2)),
+    "function": EntangledKernelRidge(FunctionTransformer(np.tanh)),
+    "selected": EntangledKernelRidgeCV([StandardScaler(), RBF], **SMALL_GRID),
+    "evidence": EntangledKernelRidge(EvidenceFeatures(random_state=0)),
+    "automatic": EntangledKernelRidgeCV(**SMALL_GRID),
+    "alpha per target": EntangledKernelRidgeCV(StandardScaler(), alpha_per_target=True, **SMALL_GRID),
+    "average": EntangledKernelRidgeCV(StandardScaler(), selection="average", **SMALL_GRID),
+    "output kernel": OutputKernelRidge(kernel="rbf"),
+    "output kernel CV": OutputKernelRidgeCV(alphas=[0.1, 1.0, 10.0]),
+    "any kernel": OperatorValuedKernelRidge(SeparableKernel("rbf", np.eye(3) + 1.0)),
+}
+
+
+@functools.cache
+def rows():
+    rng = np.random.default_rng(3)
+    X = rng.normal(size=(40, 5))
+    return X, np.sin(X @ rng.normal(size=(5, 3))) + 0.1 * rng.normal(size=(40, 3)), rng.normal(size=(7, 5))
+
+
+def outcomes(model, X):
+    """Everything a model can be asked, as bytes."""
+    results = {"predict": model.predict(X)}
+    if hasattr(model, "best_estimator_") or isinstance(model, EntangledKernelRidge):
+        results["std"] = model.predict(X, return_std=True)[1]
+    if hasattr(model, "project") and model.kraus_.size:
+        results |= {"project": model.project(X), "kernel": model.kernel_.blocks(X, X)}
+    return {name: np.ascontiguousarray(value).tobytes() for name, value in results.items()}
+
+
+@pytest.mark.parametrize("name", MODELS)
+@pytest.mark.filterwarnings("ignore:the (smallest|largest) of the alphas", "ignore:alpha.*still rises")
+def test_loaded_model_is_the_same_to_the_last_bit(name, tmp_path):
+    X, Y, new = rows()
+    model = MODELS[name].fit(X, Y)
+    save_model(model, tmp_path / "model")
+    loaded = load_model(tmp_path / "model")
+    assert type(loaded) is type(model)
+    assert outcomes(loaded, new) == outcomes(model, new)
+    assert list(tmp_path.iterdir()) == [tmp_path / "model"]
+
+
+def test_frames_and_encoded_text_keep_their_names(tmp_path):
+    X, Y, _ = rows()
+    frame = pd.DataFrame(X, columns=list("abcde")).assign(town=["Ulm", "Aix"] * 20)
+    encode = make_column_transformer((OneHotEncoder(), ["town"]), remainder=StandardScaler())
+    model = EntangledKernelRidge(encode).set_output(predict="pandas")
+    model.fit(frame, pd.DataFrame(Y, columns=["one", "two words", "três"]))
+    save_model(model, tmp_path / "model", info={"note": "naïve", "rows": 40})
+    saved = open_model(tmp_path / "model")
+    pd.testing.assert_frame_equal(saved.model.predict(frame), model.predict(frame), check_exact=True)
+    assert list(saved.model.feature_names_in_) == list(frame.columns)
+    assert saved.info == {"note": "naïve", "rows": 40}
+    assert saved.software["numpy"] == np.__version__
+
+
+def test_fresh_process_predicts_the_same(tmp_path):
+    X, Y, new = rows()
+    model = EntangledKernelRidge(RBF).fit(X, Y)
+    save_model(model, tmp_path / "model")
+    np.save(tmp_path / "new.npy", new)
+    code = (
+        "import sys, numpy as np\n"
+        "from entangled_kernels.storage import load_model\n"
+        "model = load_model(sys.argv[1])\n"
+        "mean, std = model.predict(np.load(sys.argv[2]), return_std=True)\n"
+        "sys.stdout.buffer.write(mean.tobytes() + std.tobytes())"
+    )
+    arguments = [sys.executable, "-c", code, tmp_path / "model", tmp_path / "new.npy"]
+    done = subprocess.run(arguments, capture_output=True, check=True)
+    mean, std = model.predict(new, return_std=True)
+    assert done.stdout == mean.tobytes() + std.tobytes()
+
+
+@functools.cache
+def saved_bytes():
+    X, Y, _ = rows()
+    with tempfile.TemporaryDirectory() as place:
+        path = os.path.join(place, "model")
+        save_model(EntangledKernelRidge(RBF).fit(X, Y), path)
+        with open(path, "rb") as file:
+            return file.read()
+
+
+@given(st.data())
+def test_a_flipped_bit_is_refused(tmp_path_factory, data):
+    content = bytearray(saved_bytes())
+    place = data.draw(st.integers(0, len(content) - 1))
+    content[place] ^= 1 << data.draw(st.integers(0, 7))
+    with pytest.raises(ModelFileError, match=r"is damaged|is not a model file"):
+        load_bytes(tmp_path_factory, content)
+
+
+@given(st.data())
+def test_a_file_cut_short_is_refused(tmp_path_factory, data):
+    content = saved_bytes()
+    length = data.draw(st.one_of(st.integers(0, 80), st.integers(0, len(content) - 1)))
+    with pytest.raises(ModelFileError, match=r"is damaged|is empty"):
+        load_bytes(tmp_path_factory, content[:length])
+
+
+@given(st.binary(max_size=200), st.booleans())
+def test_bytes_put_in_are_refused(tmp_path_factory, extra, at_end):
+    content = saved_bytes()
+    changed = content + extra if at_end else content[:300] + extra + content[300:]
+    if extra:
+        with pytest.raises(ModelFileError, match="is damaged"):
+            load_bytes(tmp_path_factory, changed)
+
+
+def load_bytes(tmp_path_factory, content):
+    path = tmp_path_factory.getbasetemp() / "damaged"
+    path.write_bytes(bytes(content))
+    return load_model(path)
+
+
+def other_zip():
+    buffer = io.BytesIO()
+    with zipfile.ZipFile(buffer, "w") as file:
+        file.writestr("schema.json", "{}")
+    return buffer.getvalue()
+
+
+FOREIGN = {
+    "png": b"\x89PNG\r\n\x1a\n" + bytes(50),
+    "text": b"a,b\n1,2\n",
+    "pickle": pickle.dumps([1, 2]),
+    "zip": other_zip(),
+    "skops": skops.io.dumps(StandardScaler()),
+}
+
+
+@pytest.mark.parametrize("kind", FOREIGN)
+def test_files_of_another_kind_are_refused(kind, tmp_path):
+    path = tmp_path / "file"
+    path.write_bytes(FOREIGN[kind])
+    with pytest.raises(ModelFileError, match="file is not a model file of entangled-kernels"):
+        load_model(path)
+
+
+def test_no_such_file(tmp_path):
+    with pytest.raises(FileNotFoundError):
+        load_model(tmp_path / "nothing")
+
+
+def sealed(header, payload):
+    """A file with the right checksum, whatever is in it."""
+    body = MAGIC + json.dumps(header).encode() + b"\n" + payload
+    return body + hashlib.sha256(body).digest()
+
+
+def header(**changes):
+    line = saved_bytes()[len(MAGIC) :].partition(b"\n")[0]
+    return json.loads(line) | changes
+
+
+def payload():
+    return saved_bytes()[len(MAGIC) : -DIGEST].partition(b"\n")[2]
+
+
+def test_the_pieces_make_the_file_again():
+    assert sealed(header(), payload()) == saved_bytes()
+
+
+@pytest.mark.parametrize("line", [b"", b"[1]", b"{}", b'"text"', b"\xff", b"null"])
+def test_headers_of_another_kind_are_refused(line, tmp_path):
+    path = tmp_path / "file"
+    body = MAGIC + line + b"\n" + payload()
+    path.write_bytes(body + hashlib.sha256(body).digest())
+    with pytest.raises(ModelFileError, match="it has no header"):
+        load_model(path)
+
+
+def test_newer_format_is_refused(tmp_path):
+    path = tmp_path / "file"
+    path.write_bytes(sealed(header(format=2, software={"entangled-kernels": "9.9"}), b"unknown"))
+    with pytest.raises(ModelFileError, match=r"format 2, written by entangled-kernels 9\.9.*upgrade"):
+        load_model(path)
+
+
+@pytest.mark.parametrize(
+    "thing",
+    [
+        make_pipeline(FunctionTransformer(os.system)),
+        FunctionTransformer(func=kernels.clone),
+        FunctionTransformer(func=load_model),
+        EntangledKernelRidge(FunctionTransformer(os.system)),
+    ],
+    ids=["system", "function of a known module", "own function", "inside a model"],
+)
+def test_untrusted_types_are_refused(thing, tmp_path):
+    path = tmp_path / "file"
+    path.write_bytes(sealed(header(), skops.io.dumps(thing)))
+    with pytest.raises(
+        ModelFileError, match=r"not trusted, so nothing was loaded: .*(system|load_model|clone)"
+    ):
+        load_model(path)
+
+
+def test_another_object_than_a_model_is_refused(tmp_path):
+    path = tmp_path / "file"
+    path.write_bytes(sealed(header(), skops.io.dumps(StandardScaler())))
+    with pytest.raises(ModelFileError, match="holds a StandardScaler"):
+        load_model(path)
+
+
+def test_archive_that_cannot_be_read_names_the_versions(tmp_path):
+    path = tmp_path / "file"
+    path.write_bytes(sealed(header(software={"numpy": "0.1"}), b"no zip"))
+    with pytest.raises(ModelFileError, match=r"numpy 0\.1 \(here "):
+        load_model(path)
+
+
+def double(X):
+    return 2.0 * X
+
+
+def test_own_functions_are_saved_only_when_trusted(tmp_path):
+    X, Y, new = rows()
+    model = EntangledKernelRidge(FunctionTransformer(double)).fit(X, Y)
+    with pytest.raises(TypeError, match=r"would not be loaded again: .*double"):
+        save_model(model, tmp_path / "model")
+    assert not list(tmp_path.iterdir())
+    name = f"{double.__module__}.double"
+    save_model(model, tmp_path / "model", trusted=[name])
+    with pytest.raises(ModelFileError, match="not trusted"):
+        load_model(tmp_path / "model")
+    assert np.array_equal(load_model(tmp_path / "model", trusted=[name]).predict(new), model.predict(new))
+
+
+def test_what_is_no_fitted_model_is_not_saved(tmp_path):
+    X, Y, _ = rows()
+    with pytest.raises(NotFittedError):
+        save_model(EntangledKernelRidge(), tmp_path / "model")
+    with pytest.raises(TypeError, match=r"model must be one of EntangledKernelRidge,.* got LinearRegression"):
+        save_model(LinearRegression().fit(X, Y), tmp_path / "model")
+    assert not list(tmp_path.iterdir())
+
+
+def test_full_disk_keeps_the_old_file(tmp_path, monkeypatch):
+    X, Y, new = rows()
+    path = tmp_path / "model"
+    model = EntangledKernelRidge().fit(X, Y)
+    save_model(model, path)
+    before = path.read_bytes()
+
+    def full(descriptor):
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(os, "fsync", full)
+    with pytest.raises(OSError, match="No space left"):
+        save_model(EntangledKernelRidge(alpha=9.0).fit(X, Y), path)
+    assert path.read_bytes() == before
+    assert list(tmp_path.iterdir()) == [path]
+    assert np.array_equal(load_model(path).predict(new), model.predict(new))
+
+
+def test_without_skops_the_extra_is_named(tmp_path, monkeypatch):
+    X, Y, _ = rows()
+    monkeypatch.setitem(sys.modules, "skops.io", None)
+    with pytest.raises(ImportError, match=r"entangled-kernels\[persist\]"):
+        save_model(EntangledKernelRidge().fit(X, Y), tmp_path / "model")
+
+
+def test_alignment_survives_a_pickle():
+    X, Y, _ = rows()
+    model = EntangledKernelRidge().fit(X, Y)
+    again = pickle.loads(pickle.dumps(model))
+    assert again._problem.alignment_terms(again._kernel) == model.alignment_terms_

@@ -1,0 +1,68 @@
+import numpy as np
+import pandas as pd
+import polars as pl
+from scipy.sparse import csr_array
+
+from entangled_kernels.streams.row_folds import row_folds
+
+
+def test_a_row_has_its_fold_wherever_it_is(rng):
+    X, Y = rng.normal(size=(300, 4)).astype(np.float32), rng.normal(size=(300, 2))
+    folds = row_folds(X, Y, 5)
+    order = rng.permutation(300)
+    np.testing.assert_array_equal(row_folds(X[order], Y[order], 5), folds[order])
+    np.testing.assert_array_equal(row_folds(X.astype(float), Y, 5), folds)
+    np.testing.assert_array_equal(
+        np.concatenate([row_folds(X[i : i + 1], Y[i : i + 1], 5) for i in range(300)]), folds
+    )
+    np.testing.assert_array_equal(row_folds(np.asfortranarray(X), Y, 5), folds)
+    np.testing.assert_array_equal(row_folds(pd.DataFrame(X), Y, 5), folds)
+    np.testing.assert_array_equal(row_folds(pl.DataFrame(X), Y, 5), folds)
+
+
+def test_the_folds_of_today_are_those_of_tomorrow():
+    """A checkpoint must be good on another machine and with another version."""
+    folds = row_folds(np.arange(20.0).reshape(10, 2), np.arange(10.0)[:, None], 5)
+    assert folds.tolist() == [2, 1, 0, 4, 4, 1, 2, 1, 1, 1]
+
+
+def test_folds_are_of_one_size_and_follow_nothing(rng):
+    n = 20_000
+    for X, Y in (
+        (rng.normal(size=(n, 3)), rng.normal(size=(n, 1))),
+        (np.arange(float(n))[:, None], np.zeros((n, 1))),
+        (
+            np.stack([np.repeat(np.arange(200.0), 100), np.tile(np.arange(100.0), 200)], axis=1),
+            np.ones((n, 1)),
+        ),
+    ):
+        folds = row_folds(X, Y, 5)
+        counts = np.bincount(folds, minlength=5)
+        assert np.abs(counts - n / 5).max() < 5 * np.sqrt(n / 5)
+        assert abs(np.corrcoef(folds, X[:, 0])[0, 1]) < 0.04
+
+
+def test_columns_may_not_be_swapped():
+    X = np.arange(2000.0).reshape(1000, 2)
+    assert (row_folds(X, X[:, :1], 5) != row_folds(X[:, ::-1], X[:, :1], 5)).any()
+
+
+def test_special_values(rng):
+    X = rng.normal(size=(50, 3))
+    X[rng.random(size=X.shape) < 0.5] = 0.0
+    Y = rng.normal(size=(50, 1))
+    np.testing.assert_array_equal(row_folds(csr_array(X), Y, 4), row_folds(X, Y, 4))
+    np.testing.assert_array_equal(row_folds(np.where(X == 0.0, -0.0, X), Y, 4), row_folds(X, Y, 4))
+    missing = np.where(X == 0.0, np.nan, X)
+    negative = np.where(X == 0.0, -np.nan, X)
+    np.testing.assert_array_equal(row_folds(missing, Y, 4), row_folds(negative, Y, 4))
+
+
+def test_text():
+    table = pd.DataFrame({"kind": ["round", "square", None] * 100, "size": np.arange(300.0)})
+    Y = np.zeros((300, 1))
+    folds = row_folds(table, Y, 3)
+    np.testing.assert_array_equal(row_folds(table[::-1], Y, 3)[::-1], folds)
+    assert set(folds) == {0, 1, 2}
+    other = table.assign(kind="other")
+    assert (row_folds(other, Y, 3) != folds).any()
