@@ -1,9 +1,9 @@
 """The one container of all binary files: what it is, a header, a payload, and a seal that shows damage.
 
 A sealed file is two lines of text, the payload, and the SHA-256 of all that precedes it in the last 32
-bytes. The first line names the kind, such as ``entangled-kernels model``; the second is a JSON object with the
-number of the format under ``"format"``. These outlines are the same in every format, so that any version can
-tell a damaged file from one that is too new for it.
+bytes. The first line names the kind, such as ``entangled-kernels model``; the second is a JSON object with
+the number of the format under ``"format"``. These outlines are the same in every format, so that any version
+can tell a damaged file from one that is too new for it.
 
 The seal shows accidents, not intent: whoever writes a file can seal it, so readers trust nothing in it.
 """
