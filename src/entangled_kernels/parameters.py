@@ -14,6 +14,7 @@ from numpy.typing import ArrayLike, NDArray
 
 __all__ = [
     "check_choice",
+    "check_feature_map",
     "check_flag",
     "check_fraction",
     "check_grid",
@@ -103,6 +104,14 @@ def check_weights(
     if not (all_zero or weight.any()):
         raise ValueError("sample_weight must be positive for at least one row, got zero weights only")
     return weight
+
+
+def check_feature_map(feature_map: Any) -> None:
+    """Raise unless feature_map is None or a transformer."""
+    if feature_map is not None and not hasattr(feature_map, "transform"):
+        raise TypeError(
+            f"feature_map must be None or a transformer with fit and transform, got {feature_map!r}"
+        )
 
 
 def check_flag(name: str, value: Any) -> None:

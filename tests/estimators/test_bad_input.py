@@ -188,21 +188,30 @@ def fit(request):
 def test_constant_targets(fit, rows):
     X, Y = rows
     model = fit(X, np.full_like(Y, 0.1))
+    assert model.coef_.shape == (3, 4)
     if model.fit_intercept:
         np.testing.assert_allclose(model.predict(X), 0.1)
         assert model.alignment_ == 0
+    else:
+        # All targets are the same column.
+        np.testing.assert_allclose(model.coef_ - model.coef_[0], 0.0, atol=1e-10)
 
 
 def test_one_constant_target(fit, rows):
     X, Y = rows
     model = fit(X, np.column_stack([Y, np.full(20, 7.3)]))
+    assert model.predict(X).shape == (20, 4)
     if model.fit_intercept:
         np.testing.assert_allclose(model.predict(X)[:, 3], 7.3)
+    else:
+        assert not model.intercept_.any()
 
 
 def test_constant_features(fit, rows):
     X, Y = np.full_like(rows[0], 0.7), rows[1]
     model = fit(X, Y)
+    # Rows that are all alike are predicted alike.
+    np.testing.assert_allclose(model.predict(X) - model.predict(X)[0], 0.0, atol=1e-12)
     if model.fit_intercept:
         np.testing.assert_allclose(model.predict(X), np.tile(Y.mean(axis=0), (20, 1)))
 
@@ -226,7 +235,11 @@ def test_duplicated_targets(fit, rows):
 
 def test_two_samples(fit, rows):
     X, Y = rows
-    fit(X[:2], Y[:2])
+    model = fit(X[:2], Y[:2])
+    assert model.full_rank_ >= 1
+    # Two rows and an intercept: the model is the mean and one slope, so the mean of both is met.
+    if model.fit_intercept:
+        np.testing.assert_allclose(model.predict(X[:2]).mean(axis=0), Y[:2].mean(axis=0))
 
 
 def test_more_outputs_than_samples(fit, make_rows):

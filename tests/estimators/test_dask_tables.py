@@ -26,6 +26,7 @@ def rows(make_rows):
 
 
 def assert_same_fit(model, whole):
+    whole.solve()
     np.testing.assert_allclose(model.coef_, whole.coef_, rtol=1e-9)
     np.testing.assert_allclose(model.intercept_, whole.intercept_, rtol=1e-9)
     np.testing.assert_allclose(model.noise_variance_, whole.noise_variance_, rtol=1e-9)
@@ -124,9 +125,10 @@ def test_only_moments_travel(rows, monkeypatch):
         dask.callbacks.Callback(posttask=lambda key, result, *_: seen.append((str(key), result))),
     ):
         model.fit(da.from_array(X, chunks=(100, 4)), da.from_array(Y, chunks=(100, 2)))
-    added = [result for key, result in seen if key.startswith(("_partition_moments", "_add"))]
+    added = [result for key, result in seen if key.startswith(("_partition_stream", "_add"))]
     assert len(added) == 6
-    assert all(part.scatter.shape == (6, 6) for _, parts in added for part in parts)
+    assert all(part.scatter.shape == (6, 6) for stream in added for part in stream.parts)
+    assert not any(stream.waiting for stream in added)
 
 
 def test_no_client_is_made(rows):

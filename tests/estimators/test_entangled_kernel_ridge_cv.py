@@ -481,15 +481,3 @@ def test_features_that_say_nothing(rng, alpha_per_target):
     X[:5] = 0.0
     model = EntangledKernelRidgeCV(None, **settings, fit_intercept=False, scoring="mse").fit(X, Y)
     np.testing.assert_allclose(model.cv_results_["split0_test_score"], np.mean(Y[:5] ** 2))
-
-
-def test_models_of_before_there_were_gains(rows):
-    X, Y = rows
-    for model in (EntangledKernelRidge(), EntangledKernelRidgeCV(None, **SMALL_GRID, random_state=0)):
-        old = pickle.loads(pickle.dumps(model.fit(X, Y)))
-        for fitted in (old, getattr(old, "best_estimator_", old)):
-            for name in ("gain", "gains"):
-                vars(fitted).pop(name, None)
-        assert set(old.get_params()) == set(model.get_params())
-        np.testing.assert_array_equal(old.predict(X), model.predict(X))
-        clone(old).fit(X, Y)

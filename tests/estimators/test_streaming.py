@@ -19,10 +19,11 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import FunctionTransformer, OneHotEncoder, StandardScaler
 
 from entangled_kernels import EntangledKernelRidge, EntangledKernelRidgeCV
-from entangled_kernels.estimators import streaming
+from entangled_kernels.streams import waiting
 
 
 def assert_same_fit(model, whole, rtol=1e-9):
+    model.solve()
     for name in ("coef_", "intercept_", "noise_variance_"):
         expected = getattr(whole, name)
         scale = np.abs(expected).max()
@@ -58,7 +59,7 @@ def test_far_off_the_origin(rng):
     model = EntangledKernelRidge(shrinkage=1.0)
     for rows in np.array_split(np.arange(2000), 17):
         model.partial_fit(X[rows] + 1e6, Y[rows] + 1e6)
-    np.testing.assert_allclose(model.coef_, near.coef_, atol=1e-6)
+    np.testing.assert_allclose(model.solve().coef_, near.coef_, atol=1e-6)
     np.testing.assert_allclose(model.predict(X + 1e6) - 1e6, near.predict(X), atol=1e-6)
     far, centred = X + 1e6, X - X.mean(axis=0)
     squares = far.T @ far - 2000 * np.outer(far.mean(axis=0), far.mean(axis=0))
@@ -78,24 +79,34 @@ def test_wide_streams(make_rows, solver, shape):
     assert model.full_rank_ == whole.full_rank_
 
 
+def count_solves(monkeypatch, Estimator):
+    """A list that grows with every solve."""
+    solved, solve = [], Estimator._solve_moments
+
+    def counting(self, parts):
+        solved.append(1)
+        return solve(self, parts)
+
+    monkeypatch.setattr(Estimator, "_solve_moments", counting)
+    return solved
+
+
 def test_solved_when_used(make_rows, monkeypatch):
     X, Y = make_rows(40, 4, 2)
     model = EntangledKernelRidge()
-    solved = []
-    solve_parts = EntangledKernelRidge._solve_parts
-    monkeypatch.setattr(
-        EntangledKernelRidge, "_solve_parts", lambda self, parts: (solved.append(1), solve_parts(self, parts))
-    )
+    solved = count_solves(monkeypatch, EntangledKernelRidge)
     for rows in np.array_split(np.arange(40), 5):
         model.partial_fit(X[rows], Y[rows])
     assert not solved
-    assert model.coef_.shape == (2, 4)
+    assert model.predict(X).shape == (40, 2)
     assert len(solved) == 1
-    model.predict(X)
-    assert model.kernel_.n_outputs == 2
+    assert model.coef_.shape == (2, 4)
+    assert model.solve().kernel_.n_outputs == 2
     assert len(solved) == 1
     model.partial_fit(X[:3], Y[:3])
-    assert np.isfinite(model.alignment_)
+    with pytest.raises(AttributeError, match=r"no attribute 'alignment_' yet; call solve\(\)"):
+        model.alignment_  # noqa: B018
+    assert np.isfinite(model.solve().alignment_)
     assert len(solved) == 2
     again = pickle.loads(pickle.dumps(model.partial_fit(X[:1], Y[:1])))
     np.testing.assert_array_equal(again.predict(X), model.predict(X))
@@ -122,10 +133,11 @@ def test_solved_when_used(make_rows, monkeypatch):
         "stop_reason_",
     ],
 )
-def test_every_attribute_is_there_after_partial_fit(make_rows, name):
+def test_every_attribute_is_there_once_solved(make_rows, name):
     X, Y = make_rows(40, 4, 2)
     model = EntangledKernelRidge(StandardScaler()).partial_fit(X, Y)
-    assert getattr(model, name) is not None
+    assert not hasattr(model, name)
+    assert getattr(model.solve(), name) is not None
     assert not hasattr(EntangledKernelRidge(), name)
 
 
@@ -138,7 +150,7 @@ def test_one_row_is_too_few(make_rows):
     with pytest.raises(ValueError, match=r"at least 2 rows .* got 1"):
         model.predict(X)
     model.partial_fit(X[1:], Y[1:])
-    np.testing.assert_allclose(model.coef_, EntangledKernelRidge().fit(X, Y).coef_, rtol=1e-9)
+    np.testing.assert_allclose(model.solve().coef_, EntangledKernelRidge().fit(X, Y).coef_, rtol=1e-9)
 
 
 def test_empty_batches_and_rows_of_no_weight(make_rows):
@@ -158,7 +170,7 @@ def test_float32_batches(make_rows):
     model = EntangledKernelRidge()
     for rows in np.array_split(np.arange(300), 7):
         model.partial_fit(X[rows], Y[rows])
-    assert model.coef_.dtype == np.float64
+    assert model.solve().coef_.dtype == np.float64
     assert_same_fit(model, EntangledKernelRidge().fit(X.astype(float), Y.astype(float)))
 
 
@@ -199,7 +211,7 @@ def test_a_refused_batch_changes_nothing(make_rows, feature_map, X, y, weight, m
     rows, Y = make_rows(20, 2, 2)
     model = EntangledKernelRidge(feature_map).partial_fit(rows, Y)
     if feature_map is not None:
-        assert model.feature_map_ is not None
+        assert model.solve().feature_map_ is not None
     with pytest.raises(ValueError, match=message):
         model.partial_fit(X, y, weight)
     assert_same_fit(model, EntangledKernelRidge(feature_map).fit(rows, Y))
@@ -239,7 +251,7 @@ def test_parameters_of_the_moment_of_solving(make_rows):
 @pytest.mark.parametrize("size", [1, 7, 100])
 def test_feature_map_is_fitted_on_the_first_rows(make_rows, monkeypatch, size):
     """However the rows are cut, the map is fitted on the same sample."""
-    monkeypatch.setattr(streaming, "FEATURE_SAMPLE", 25)
+    monkeypatch.setattr(waiting, "FEATURE_SAMPLE", 25)
     X, Y = make_rows(100, 3, 2)
     weight = np.linspace(0.5, 2.0, 100)
     features = make_pipeline(StandardScaler(), Nystroem(n_components=10, random_state=0))
@@ -275,7 +287,7 @@ def test_fitted_feature_map_is_used_as_it_is(make_rows):
 @pytest.mark.parametrize("bad", [0, 1, 2])
 def test_rows_that_wait_survive_a_refused_batch(make_rows, monkeypatch, bad):
     """StandardScaler lets missing values through, so they are found when it is fitted, on 50 rows."""
-    monkeypatch.setattr(streaming, "FEATURE_SAMPLE", 50)
+    monkeypatch.setattr(waiting, "FEATURE_SAMPLE", 50)
     X, Y = make_rows(60, 3, 2)
     model, errors = EntangledKernelRidge(StandardScaler()), []
     for number, part in enumerate(np.split(np.arange(60), 3)):
@@ -365,7 +377,7 @@ def test_products_in_float32(make_rows, Estimator):
     X, Y = make_rows(2000, 5, 2)
     for method in ("fit", "partial_fit"):
         models = [Estimator(None, product_dtype=dtype, random_state=0) for dtype in ("float64", "float32")]
-        double, single = (getattr(model, method)(X, Y).coef_ for model in models)
+        double, single = (getattr(model, method)(X, Y).solve().coef_ for model in models)
         assert 0.0 < np.abs(single - double).max() / np.abs(double).max() < 1e-4
     with pytest.raises(ValueError, match="product_dtype"):
         Estimator(product_dtype="float16").fit(X, Y)
@@ -394,9 +406,10 @@ def test_use_before_there_are_enough_rows_loses_none(make_rows, Estimator):
             model.predict(X)
         model.partial_fit(X[row : row + 1], Y[row : row + 1])
     assert model.n_samples_seen_ == 12
-    at_once = Estimator(StandardScaler()).partial_fit(X, Y)
     # A map is fitted on the rows that there are when the model is first used.
-    assert model.predict(X).shape == at_once.predict(X).shape
+    given = Estimator(clone(model.feature_map_)).set_params(feature_map=model.feature_map_)
+    np.testing.assert_allclose(model.predict(X), given.partial_fit(X, Y).predict(X), rtol=1e-9)
+    assert model.feature_map_.n_samples_seen_ < 12
 
 
 def test_a_batch_that_spoils_the_map_is_the_one_left_out(make_rows):
@@ -408,7 +421,7 @@ def test_a_batch_that_spoils_the_map_is_the_one_left_out(make_rows):
     with np.errstate(invalid="ignore"):
         for start in range(0, 200, 50):
             model.partial_fit(X[start : start + 50], Y[start : start + 50])
-        with pytest.raises(ValueError, match=r"rows 50 to 99: .* are refused, and left out"):
+        with pytest.raises(ValueError, match=r"rows 51 to 100: .* are refused, and left out"):
             model.predict(X)
     assert model.n_samples_seen_ == 150
     good = np.r_[:50, 100:200]

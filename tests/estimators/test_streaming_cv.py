@@ -12,7 +12,7 @@ from sklearn.model_selection import PredefinedSplit, RepeatedKFold, ShuffleSplit
 from sklearn.preprocessing import StandardScaler
 
 from entangled_kernels import EntangledKernelRidgeCV
-from entangled_kernels.estimators import streaming
+from entangled_kernels.streams import waiting
 from entangled_kernels.streams.row_folds import row_folds
 
 GRID = {"alphas": np.logspace(-3, 3, 7), "shrinkages": (0.0, 0.5), "target_alphas": (0.1, 1.0)}
@@ -25,6 +25,8 @@ def in_memory(model, X, Y, weight=None):
 
 
 def assert_same_choice(model, whole):
+    model.solve()
+    whole.solve()
     assert model.best_params_ == whole.best_params_
     assert model.best_score_ == pytest.approx(whole.best_score_, rel=1e-9)
     scores = (model.cv_results_["mean_test_score"], whole.cv_results_["mean_test_score"])
@@ -75,7 +77,7 @@ def test_all_ways_to_choose(make_rows, options):
         model.partial_fit(X[rows], Y[rows])
     if "alpha_per_target" in options:
         for name in ("alpha", "gain"):
-            np.testing.assert_array_equal(model.best_params_.pop(name), whole.best_params_.pop(name))
+            np.testing.assert_array_equal(model.solve().best_params_.pop(name), whole.best_params_.pop(name))
     assert_same_choice(model, whole)
     mean, std = model.predict(X, return_std=True)
     whole_mean, whole_std = whole.predict(X, return_std=True)
@@ -87,12 +89,12 @@ def test_a_feature_map_is_chosen_on_the_first_rows(make_rows, rng, monkeypatch):
     """With "auto" the map is the one that fit chooses on the sample, and everything else is from all rows."""
     X, Y = make_rows(120, 2, 1)
     Y = Y + 3.0 * np.sin(3.0 * X[:, :1]) + rng.normal(size=(120, 1))
-    monkeypatch.setattr(streaming, "FEATURE_SAMPLE", 60)
+    monkeypatch.setattr(waiting, "FEATURE_SAMPLE", 60)
     model = EntangledKernelRidgeCV(random_state=0, cv=3, **GRID)
     for rows in np.array_split(np.arange(120), 9):
         model.partial_fit(X[rows], Y[rows])
     sample = in_memory(EntangledKernelRidgeCV(random_state=0, cv=3, **GRID), X[:60], Y[:60])
-    assert type(model.feature_map_) is type(sample.best_estimator_.feature_map_)
+    assert type(model.solve().feature_map_) is type(sample.best_estimator_.feature_map_)
     given = EntangledKernelRidgeCV(FrozenEstimator(model.feature_map_), random_state=0, cv=3, **GRID)
     # A frozen map has no noise_ of its own, and the grid is given.
     assert_same_choice(model, in_memory(given, X, Y))
@@ -132,7 +134,7 @@ def test_what_is_refused(make_rows):
     with pytest.raises(ValueError, match="cv must leave rows in at least 2 folds, got 1"):
         same.predict(np.ones((1, 2)))
     unfitted = EntangledKernelRidgeCV(None, refit=False, **GRID).partial_fit(X, Y)
-    assert unfitted.best_score_ > 0.0
+    assert unfitted.solve().best_score_ > 0.0
     with pytest.raises(NotFittedError, match="refit was False"):
         unfitted.predict(X)
 

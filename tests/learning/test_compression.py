@@ -2,9 +2,15 @@ import numpy as np
 import pytest
 from sklearn.model_selection import KFold, ShuffleSplit
 
-from entangled_kernels import EntangledKernelRidge, EntangledKernelRidgeCV, reached, selection
-from entangled_kernels.learning.compression import ReachedOutputs, pays
-from entangled_kernels.learning.moments import Moments
+from entangled_kernels import EntangledKernelRidge, EntangledKernelRidgeCV, GaussianFeatures
+from entangled_kernels.learning import Moments, compression
+from entangled_kernels.learning.compression import (
+    OutputSubspace,
+    compress_rows,
+    rotate_to_axes,
+    subspace_is_small,
+)
+from entangled_kernels.selection import folds
 
 
 @pytest.fixture
@@ -14,12 +20,12 @@ def rows(make_rows, rng):
     return X, Y + 100.0, rng.uniform(0.0, 2.0, size=60)
 
 
-def test_when_it_pays():
+def test_when_the_subspace_is_small():
     parts = np.array_split(np.arange(100), 5)
-    assert pays(5, 200, parts, 100)
-    assert not pays(5, 100, parts, 100)
-    assert not pays(10, 200, parts, 100)
-    assert not pays(5, 200, np.array_split(np.arange(100), 100), 100)
+    assert subspace_is_small(5, 200, parts, 100)
+    assert not subspace_is_small(5, 100, parts, 100)
+    assert not subspace_is_small(10, 200, parts, 100)
+    assert not subspace_is_small(5, 200, np.array_split(np.arange(100), 100), 100)
 
 
 @pytest.mark.parametrize("weighted", [True, False])
@@ -27,7 +33,7 @@ def test_moments_of_parts_and_unions(rows, weighted):
     Phi, Y, weight = rows
     weight = weight if weighted else None
     parts = np.array_split(np.random.default_rng(0).permutation(60), 4)
-    found = ReachedOutputs(Phi, Y, weight, parts)
+    found = OutputSubspace(Phi, Y, weight, parts)
     R = found.rows.outputs
     np.testing.assert_allclose(R.T @ R, np.eye(16), atol=1e-12)
     for index in (*parts, np.concatenate(parts[1:])):
@@ -59,7 +65,7 @@ def test_fit_is_that_of_all_rows(rows, monkeypatch, solver, weighted):
     )
     found = {name: np.asarray(getattr(quick, name)) for name in names}
     std = quick.predict(X, return_std=True)[1]
-    monkeypatch.setattr(reached, "pays", lambda *_: False)
+    monkeypatch.setattr(compression, "subspace_is_small", lambda *_: False)
     plain = model.fit(X, Y, weight if weighted else None)
     for name in names:
         expected = np.asarray(getattr(plain, name))
@@ -79,10 +85,61 @@ def test_selection_is_that_of_all_rows(rows, monkeypatch, cv, options):
     model = EntangledKernelRidgeCV(None, cv=cv, random_state=0, **grid, **options)
     quick = model.fit(X, Y, weight)
     results, coef, params = quick.cv_results_["mean_test_score"], quick.coef_, quick.best_params_
-    for module in (reached, selection):
-        monkeypatch.setattr(module, "pays", lambda *_: False)
+    for module in (compression, folds):
+        monkeypatch.setattr(module, "subspace_is_small", lambda *_: False)
     plain = model.fit(X, Y, weight)
     np.testing.assert_allclose(results, plain.cv_results_["mean_test_score"], rtol=1e-8)
     np.testing.assert_allclose(coef, plain.coef_, atol=1e-7 * np.abs(coef).max())
     for name, value in params.items():
         np.testing.assert_array_equal(value, plain.best_params_[name])
+
+
+@pytest.fixture
+def decaying(rng):
+    """Features of a wide Gaussian kernel, whose axes grow short fast, and a constant column beside them."""
+    X = rng.normal(size=(60, 2))
+    Phi = GaussianFeatures(4.0).fit(X[:25]).transform(X)
+    return np.column_stack([Phi, np.full(60, 0.1)]), np.sin(X)
+
+
+@pytest.mark.parametrize("centred", [True, False])
+@pytest.mark.parametrize("wide", [True, False])
+def test_rows_along_axes_are_the_same_rows(decaying, centred, wide):
+    Phi, Y = decaying
+    Phi, Y = (Phi[:20], Y[:20]) if wide else (Phi, Y)
+    rows = rotate_to_axes(compress_rows(Phi, Y, centred=centred), centred=centred)
+    np.testing.assert_allclose(rows.first_phi + rows.Phi @ rows.features.T, Phi, atol=1e-12)
+    assert rows.features.T @ rows.features == pytest.approx(np.eye(rows.Phi.shape[1]), abs=1e-12)
+    gram = rows.Phi.T @ rows.Phi
+    lengths = np.sqrt(np.diag(gram))
+    cosines = np.abs(gram / lengths / lengths[:, None] - np.eye(len(gram)))
+    # Even the shortest are at right angles, to what rounding of the longest leaves of them.
+    assert np.all(cosines <= 1e-12 * lengths[0] / np.minimum.outer(lengths, lengths))
+    assert lengths[-1] < 1e-5 * lengths[0]
+
+
+def test_axes_are_those_of_float64_rows_of_positive_weight(decaying):
+    Phi, Y = decaying
+    single = Phi.astype(np.float32)
+    rows = rotate_to_axes(compress_rows(single, Y, centred=True), centred=True)
+    assert rows.Phi.dtype == np.float64
+    np.testing.assert_array_equal(
+        rows.Phi, rotate_to_axes(compress_rows(single.astype(float), Y, centred=True), centred=True).Phi
+    )
+    weight = np.ones(61)
+    weight[-1] = 0.0
+    far = rotate_to_axes(
+        compress_rows(np.vstack([Phi, 1e12 * Phi[:1]]), np.vstack([Y, Y[:1]]), centred=True),
+        weight,
+        centred=True,
+    )
+    np.testing.assert_array_equal(
+        far.Phi[:-1], rotate_to_axes(compress_rows(Phi, Y, centred=True), centred=True).Phi
+    )
+
+
+def test_rows_that_need_no_rotation_are_left(make_rows):
+    Phi, Y = make_rows(30, 4, 2)
+    for features in (Phi, Phi * np.array([1.0, 1e-8, 1.0, 1.0]), np.ones((30, 4)), Phi[:, :1]):
+        rows = compress_rows(features, Y, centred=True)
+        assert rotate_to_axes(rows, centred=True) is rows

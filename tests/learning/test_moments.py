@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from entangled_kernels import moments as moments_module
+from entangled_kernels.learning import moments as moments_module
 from entangled_kernels.learning.moments import Moments
 
 

@@ -4,7 +4,7 @@ from sklearn.gaussian_process import GaussianProcessRegressor
 from sklearn.gaussian_process.kernels import ConstantKernel, DotProduct
 
 from entangled_kernels import EntangledKernelRidge
-from entangled_kernels import posterior as posterior_module
+from entangled_kernels.learning import posterior as posterior_module
 
 from reference import dense
 

@@ -1,10 +1,10 @@
 import numpy as np
 import pytest
 
-from entangled_kernels import GaussianFeatures
+from entangled_kernels.learning.compression import compress_rows
 from entangled_kernels.learning.kernel import LearnedKernel
 from entangled_kernels.learning.moments import Moments
-from entangled_kernels.learning.problem import along_axes, compress_rows, reduce_moments
+from entangled_kernels.learning.problem import reduce_moments
 
 
 def reduce(Phi, Y, centred=True, mix=0.5):
@@ -65,54 +65,3 @@ def test_expansions(make_rows, rng):
     full = 0.5 * np.eye(9) + problem.features @ L @ L.T @ problem.features.T
     np.testing.assert_allclose(problem.expand_metric(kernel), full, atol=1e-13)
     assert problem.expand_metric(LearnedKernel.from_operators(Q)) is None
-
-
-@pytest.fixture
-def decaying(rng):
-    """Features of a wide Gaussian kernel, whose axes grow short fast, and a constant column beside them."""
-    X = rng.normal(size=(60, 2))
-    Phi = GaussianFeatures(4.0).fit(X[:25]).transform(X)
-    return np.column_stack([Phi, np.full(60, 0.1)]), np.sin(X)
-
-
-@pytest.mark.parametrize("centred", [True, False])
-@pytest.mark.parametrize("wide", [True, False])
-def test_rows_along_axes_are_the_same_rows(decaying, centred, wide):
-    Phi, Y = decaying
-    Phi, Y = (Phi[:20], Y[:20]) if wide else (Phi, Y)
-    rows = along_axes(compress_rows(Phi, Y, centred=centred), centred=centred)
-    np.testing.assert_allclose(rows.first_phi + rows.Phi @ rows.features.T, Phi, atol=1e-12)
-    assert rows.features.T @ rows.features == pytest.approx(np.eye(rows.Phi.shape[1]), abs=1e-12)
-    gram = rows.Phi.T @ rows.Phi
-    lengths = np.sqrt(np.diag(gram))
-    cosines = np.abs(gram / lengths / lengths[:, None] - np.eye(len(gram)))
-    # Even the shortest are at right angles, to what rounding of the longest leaves of them.
-    assert np.all(cosines <= 1e-12 * lengths[0] / np.minimum.outer(lengths, lengths))
-    assert lengths[-1] < 1e-5 * lengths[0]
-
-
-def test_axes_are_those_of_float64_rows_of_positive_weight(decaying):
-    Phi, Y = decaying
-    single = Phi.astype(np.float32)
-    rows = along_axes(compress_rows(single, Y, centred=True), centred=True)
-    assert rows.Phi.dtype == np.float64
-    np.testing.assert_array_equal(
-        rows.Phi, along_axes(compress_rows(single.astype(float), Y, centred=True), centred=True).Phi
-    )
-    weight = np.ones(61)
-    weight[-1] = 0.0
-    far = along_axes(
-        compress_rows(np.vstack([Phi, 1e12 * Phi[:1]]), np.vstack([Y, Y[:1]]), centred=True),
-        weight,
-        centred=True,
-    )
-    np.testing.assert_array_equal(
-        far.Phi[:-1], along_axes(compress_rows(Phi, Y, centred=True), centred=True).Phi
-    )
-
-
-def test_rows_that_need_no_turn_are_left(make_rows):
-    Phi, Y = make_rows(30, 4, 2)
-    for features in (Phi, Phi * np.array([1.0, 1e-8, 1.0, 1.0]), np.ones((30, 4)), Phi[:, :1]):
-        rows = compress_rows(features, Y, centred=True)
-        assert along_axes(rows, centred=True) is rows

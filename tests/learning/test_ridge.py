@@ -1,9 +1,10 @@
 import numpy as np
 import pytest
 
+from entangled_kernels.learning.compression import compress_rows
 from entangled_kernels.learning.kernel import LearnedKernel
 from entangled_kernels.learning.moments import Moments
-from entangled_kernels.learning.problem import compress_rows, reduce_moments
+from entangled_kernels.learning.problem import reduce_moments
 from entangled_kernels.learning.ridge import KernelRidgeFactor
 
 from reference import dense

@@ -115,7 +115,12 @@ def test_from_results(rng):
 
 
 def test_a_kernel_of_zeros_can_be_drawn():
-    GramDisplay(np.zeros((4, 4)), 2).plot().figure_.canvas.draw()
+    display = GramDisplay(np.zeros((4, 4)), 2).plot()
+    display.figure_.canvas.draw()
+    (image,) = display.axes_[0].get_images()
+    assert not np.asarray(image.get_array()).any()
+    low, high = image.get_clim()
+    assert low < 0.0 < high
 
 
 @pytest.mark.parametrize(

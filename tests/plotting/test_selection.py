@@ -48,7 +48,10 @@ def test_several_alphas_chosen_have_a_star_each():
 
 
 def test_holes_and_equal_errors_can_be_drawn():
-    SelectionDisplay([0.1, 1.0], [0.0, 1.0], [[0.5, np.nan], [0.5, 0.5]]).plot().figure_.canvas.draw()
+    display = SelectionDisplay([0.1, 1.0], [0.0, 1.0], [[0.5, np.nan], [0.5, 0.5]]).plot()
+    display.figure_.canvas.draw()
+    drawn = np.ma.concatenate([np.ma.ravel(mesh.get_array()) for mesh in display.ax_.collections])
+    assert np.ma.count(np.ma.masked_invalid(drawn)) == 3
 
 
 def test_errors_name_the_argument():

@@ -1,94 +1,11 @@
-import itertools
-
 import numpy as np
 import pytest
 from sklearn.model_selection import KFold, LeaveOneOut, RepeatedKFold, ShuffleSplit
+from sklearn.preprocessing import StandardScaler
 
-from entangled_kernels import EntangledKernelRidge, EntangledKernelRidgeCV, GaussianFeatures, selection
-from entangled_kernels.learning.moments import Moments
-from entangled_kernels.learning.solvers import SolverOptions
-from entangled_kernels.selection import (
-    Fold,
-    Member,
-    fold_errors,
-    leave_one_out_sums,
-    make_folds,
-    member_factors,
-)
-
-ALPHAS = np.array([1e-3, 0.5, 30.0])
-GAINS = np.array([1.0, 1.3])
-MEMBERS = [
-    Member("closed-form", mix, shrinkage, target_alpha, rank, prediction)
-    for mix, shrinkage, target_alpha, rank, prediction in itertools.product(
-        (0.0, 0.4, 1.0), (0.0, 0.3, 1.0), (0.0, 0.1), (None, 2, 0.5), ("entangled", "partial_trace")
-    )
-] + [
-    Member(solver, 0.4, shrinkage, 0.0, rank, prediction, n_steps)
-    for (solver, n_steps), shrinkage, rank, prediction in itertools.product(
-        (("ascent", 1), ("ascent", 5), ("ascent", 12), ("lbfgs", None)),
-        (0.0, 0.3),
-        (2, None),
-        ("entangled", "partial_trace"),
-    )
-]
-
-SHAPES = [(20, 4, 3), (12, 15, 2), (9, 3, 14)]
-
-
-def brute_force(Phi, Y, weight, split, output_weights, member, gain, alpha, fit_intercept, options):
-    """Refit on the training rows, predict the held-out ones."""
-    train, test = split
-    model = EntangledKernelRidge(
-        solver=member.solver,
-        alignment_mix=member.alignment_mix,
-        shrinkage=member.shrinkage,
-        target_alpha=member.target_alpha,
-        rank=member.rank,
-        prediction=member.prediction,
-        gain=gain,
-        alpha=alpha,
-        fit_intercept=fit_intercept,
-        max_iter=member.n_steps or options.max_iter,
-        tol=options.tol,
-    ).fit(Phi[train], Y[train], None if weight is None else weight[train])
-    squares = (Y[test] - model.predict(Phi[test])) ** 2 @ output_weights
-    return np.average(squares, weights=None if weight is None else weight[test])
-
-
-@pytest.mark.parametrize("fit_intercept", [True, False])
-@pytest.mark.parametrize("weighted", [True, False])
-@pytest.mark.parametrize("shape", SHAPES)
-def test_errors_from_moments_are_those_of_refitting(
-    make_rows, rng, monkeypatch, fit_intercept, weighted, shape
-):
-    Phi, Y = make_rows(*shape)
-    weight = rng.uniform(0.5, 2, size=len(Y)) if weighted else None
-    output_weights = rng.uniform(0.5, 1.5, size=Y.shape[1])
-    splits = list(KFold(3).split(Phi))
-    options = SolverOptions(max_iter=30)
-    folds = list(make_folds(Phi, Y, weight, splits, output_weights, centred=fit_intercept))
-    for fold, split in zip(folds, splits, strict=True):
-        errors = fold_errors(fold, MEMBERS, ALPHAS, options, GAINS)
-        with monkeypatch.context() as patch:
-            # Alphas one by one, or all together where the kernel allows it.
-            patch.setattr(selection, "MANY", 0)
-            together = fold_errors(fold, MEMBERS, ALPHAS, options, GAINS)
-            targets_together = fold_errors(fold, MEMBERS, ALPHAS, options, GAINS, per_target=True)
-        np.testing.assert_allclose(together, errors, rtol=1e-9)
-        of_targets = fold_errors(fold, MEMBERS, ALPHAS, options, GAINS, per_target=True)
-        np.testing.assert_allclose(of_targets @ output_weights, errors, rtol=1e-9)
-        np.testing.assert_allclose(targets_together, of_targets, rtol=1e-8)
-        # Every candidate on one fold of the first shape; elsewhere as many as time allows.
-        every = shape == SHAPES[0] and fold is folds[0]
-        some = range(len(MEMBERS)) if every else rng.choice(len(MEMBERS), size=8, replace=False)
-        for row in some:
-            for place, (gain, alpha) in enumerate(itertools.product(GAINS, ALPHAS)):
-                candidate = (MEMBERS[row], gain, alpha)
-                expected = brute_force(
-                    Phi, Y, weight, split, output_weights, *candidate, fit_intercept, options
-                )
-                assert errors[row].ravel()[place] == pytest.approx(expected, rel=1e-9), candidate
+from entangled_kernels.learning import Moments
+from entangled_kernels.selection import MomentFolds, RefittedFolds, RowFolds
+from entangled_kernels.selection.folds import leave_one_out_sums
 
 
 @pytest.mark.parametrize(
@@ -97,35 +14,15 @@ def test_errors_from_moments_are_those_of_refitting(
 def test_splits_of_every_kind(make_rows, splitter):
     Phi, Y = make_rows(13, 3, 2)
     splits = list(splitter.split(Phi))
-    folds = list(make_folds(Phi, Y, None, splits, np.ones(2), centred=True))
+    folds = list(RowFolds(Phi, Y, None, splits, centred=True).folds(np.ones(2)))
     assert len(folds) == len(splits)
     for fold, (train, test) in zip(folds, splits, strict=True):
-        one = next(make_folds(Phi, Y, None, [(train, test)], np.ones(2), centred=True))
+        one = next(RowFolds(Phi, Y, None, [(train, test)], centred=True).folds(np.ones(2)))
         coef = np.ones(fold.problem.targets.shape)
         np.testing.assert_allclose(np.sort(fold.problem.scale), np.sort(one.problem.scale), rtol=1e-9)
         assert fold.weight == len(test)
         assert pytest.approx(one.VN) == fold.VN
         assert fold.error(0 * coef) == pytest.approx(one.error(0 * coef))
-
-
-@pytest.mark.parametrize("fit_intercept", [True, False])
-def test_errors_of_all_alphas_together(make_rows, fit_intercept):
-    """Many outputs, from the default grid's smallest alphas to its largest."""
-    Phi, Y = make_rows(30, 40, 50)
-    alphas = np.logspace(-8, 3, 34) * np.mean(np.sum((Phi - Phi.mean(axis=0)) ** 2, axis=1))
-    members = EntangledKernelRidgeCV()._members()
-    splits = list(KFold(3).split(Phi))
-    for fold in make_folds(Phi, Y, None, splits, np.ones(50), centred=fit_intercept):
-        together = 0
-        for _, factor in member_factors(fold.problem, members, SolverOptions()):
-            form = factor.spectral(alphas)
-            if form is not None:
-                together += 1
-                expected = fold.error(factor.coefficients(alphas))
-                np.testing.assert_allclose(fold.spectral_error(form), expected, rtol=1e-9)
-                expected = fold.target_errors(factor.coefficients(alphas))
-                np.testing.assert_allclose(fold.spectral_target_errors(form), expected, rtol=1e-9)
-        assert together == len(members)
 
 
 def test_each_row_is_visited_once(make_rows, monkeypatch):
@@ -138,7 +35,7 @@ def test_each_row_is_visited_once(make_rows, monkeypatch):
         return original(cls, Phi, Y, weight, **options)
 
     monkeypatch.setattr(Moments, "from_arrays", classmethod(counting))
-    list(make_folds(Phi, Y, None, list(KFold(4).split(Phi)), np.ones(2), centred=True))
+    list(RowFolds(Phi, Y, None, list(KFold(4).split(Phi)), centred=True).folds(np.ones(2)))
     assert sum(seen) == 12
 
 
@@ -150,45 +47,41 @@ def test_leave_one_out_sums(make_rows):
         assert total.allclose(Moments.from_arrays(Phi[others], Y[others]))
 
 
-def test_no_error_below_rounding(make_rows):
-    Phi, _ = make_rows(20, 3, 2)
-    Y = Phi @ np.ones((3, 2))
-    fold = next(make_folds(Phi, Y, None, list(KFold(2).split(Phi)), np.ones(2), centred=True))
-    errors = fold_errors(fold, MEMBERS[:1], np.array([1e-12]), SolverOptions())
-    assert 0 < errors[0, 0, 0] < 1e-10
-
-
 def test_fold_without_weight_is_an_error(make_rows):
     Phi, Y = make_rows(12, 3, 2)
     weight = np.ones(12)
     weight[:6] = 0.0
     with pytest.raises(ValueError, match="every fold needs rows of positive sample_weight"):
-        list(make_folds(Phi, Y, weight, list(KFold(2).split(Phi)), np.ones(2), centred=True))
+        list(RowFolds(Phi, Y, weight, list(KFold(2).split(Phi)), centred=True).folds(np.ones(2)))
 
 
-def test_fold_moments_are_about_the_training_means(make_rows):
-    Phi, Y = make_rows(12, 3, 2)
-    train, test = Moments.from_arrays(Phi[:8], Y[:8]), Moments.from_arrays(Phi[8:], Y[8:])
-    fold = Fold.from_moments(train, test, np.eye(2), centred=True)
-    expected = np.sum((Y[8:] - Y[:8].mean(axis=0)) ** 2)
-    assert fold.error(np.zeros(fold.problem.targets.shape)) == pytest.approx(expected)
+def test_folds_of_moments_are_those_of_rows(make_rows):
+    Phi, Y = make_rows(24, 3, 2)
+    splits = list(RepeatedKFold(n_splits=3, n_repeats=2, random_state=0).split(Phi))
+    parts = [Moments.from_arrays(Phi[test], Y[test]) for _, test in splits]
+    of_rows, of_moments = RowFolds(Phi, Y, None, splits), MomentFolds([parts[:3], parts[3:]])
+    assert of_rows.n_splits == of_moments.n_splits == 6
+    assert of_rows.n_repeats == of_moments.n_repeats == 2.0
+    output_weights = np.array([0.5, 2.0])
+    folds = zip(of_rows.folds(output_weights), of_moments.folds(output_weights), strict=True)
+    for one, other in folds:
+        coef = np.zeros(one.problem.targets.shape)
+        np.testing.assert_allclose(other.error(coef), one.error(coef), rtol=1e-12)
+        np.testing.assert_allclose(np.sort(other.problem.scale), np.sort(one.problem.scale), rtol=1e-9)
 
 
-@pytest.mark.parametrize("width", [1.0, 8.0])
-@pytest.mark.parametrize("p", [3, 25])
-def test_default_grid_on_a_kernel_that_decays_fast(rng, width, p):
-    """The smallest alphas see axes that moments in any other coordinates would lose to rounding."""
-    X = rng.normal(size=(40, 3))
-    Y = np.sin(X @ rng.normal(size=(3, p))) + 0.1 * rng.normal(size=(40, p))
-    Phi = GaussianFeatures(width).fit(X).transform(X)
-    splits = list(KFold(4).split(Phi))
-    settings = {"cv": splits, "scoring": "mse", "refit": False, "random_state": 0}
-    table = EntangledKernelRidgeCV(None, **settings).fit(Phi, Y).cv_results_
-    names = [name for name in table if name.startswith("param_") and name != "param_feature_map"]
-    train, test = splits[0]
-    smallest = np.flatnonzero(table["param_alpha"] == table["param_alpha"].min())
-    others = rng.choice(len(table["param_alpha"]), size=150, replace=False)
-    for place in np.concatenate([smallest, others]):
-        model = EntangledKernelRidge(**{name[6:]: table[name][place] for name in names})
-        expected = np.mean((Y[test] - model.fit(Phi[train], Y[train]).predict(Phi[test])) ** 2)
-        assert table["split0_test_score"][place] == pytest.approx(expected, rel=1e-9), model
+@pytest.mark.parametrize("weighted", [True, False])
+def test_a_map_is_fitted_on_the_training_rows_of_each_fold(make_rows, rng, weighted):
+    X, Y = make_rows(30, 3, 2)
+    weight = rng.uniform(0.5, 2.0, size=30) if weighted else None
+    splits = list(KFold(3).split(X))
+    source = RefittedFolds(StandardScaler(), X, Y, weight, splits)
+    assert source.n_splits == 3
+    assert source.n_repeats == 1.0
+    for make, (train, test) in zip(source.folds(np.ones(2)), splits, strict=True):
+        fitted = StandardScaler().fit(X[train], sample_weight=None if weight is None else weight[train])
+        expected = next(RowFolds(fitted.transform(X), Y, weight, [(train, test)]).folds(np.ones(2)))
+        fold = make()
+        coef = np.ones(fold.problem.targets.shape)
+        np.testing.assert_allclose(fold.error(0 * coef), expected.error(0 * coef), rtol=1e-12)
+        np.testing.assert_allclose(np.sort(fold.problem.scale), np.sort(expected.problem.scale), rtol=1e-9)

@@ -1,8 +1,11 @@
 import os
+import subprocess
+import sys
 
 import pytest
 
-from entangled_kernels.storage.atomic import atomic_write
+from entangled_kernels.storage import atomic
+from entangled_kernels.storage.atomic import atomic_write, remove_abandoned
 
 
 def test_writes_into_a_folder_that_is_made(tmp_path):
@@ -41,3 +44,49 @@ def test_new_files_have_the_mode_of_ordinary_ones(tmp_path):
         file.write("")
     (tmp_path / "plain").write_text("")
     assert os.stat(tmp_path / "ours").st_mode == os.stat(tmp_path / "plain").st_mode
+
+
+def test_a_link_that_leads_nowhere_makes_no_folders(tmp_path):
+    elsewhere = tmp_path / "elsewhere"
+    link = tmp_path / "link"
+    link.symlink_to(elsewhere / "deep" / "file")
+    with pytest.raises(FileNotFoundError, match="in a folder that is not there"), atomic_write(link):
+        pass
+    assert not elsewhere.exists()
+    (elsewhere / "deep").mkdir(parents=True)
+    with atomic_write(link) as file:
+        file.write("new")
+    assert (elsewhere / "deep" / "file").read_text() == "new"
+
+
+def partial_file(folder, name, machine, process):
+    path = folder / f".{name}.{machine}-{process}.abcd.part"
+    path.touch()
+    return path.name
+
+
+def test_only_what_was_abandoned_is_removed(tmp_path):
+    dead = subprocess.Popen([sys.executable, "-c", ""])
+    dead.wait()
+    own, alive = partial_file(tmp_path, "state", atomic._machine(), dead.pid), os.getpid()
+    kept = {
+        partial_file(tmp_path, "state", atomic._machine(), alive),
+        partial_file(tmp_path, "state", "0badcafe", dead.pid),
+        partial_file(tmp_path, "state2", atomic._machine(), dead.pid),
+        partial_file(tmp_path, "other", atomic._machine(), dead.pid),
+    }
+    (tmp_path / "state").touch()
+    old = tmp_path / partial_file(tmp_path, "state", "0badcafe", 1)
+    os.utime(old, (0, 0))
+    remove_abandoned(tmp_path / "state")
+    assert {path.name for path in tmp_path.iterdir()} == kept | {"state"}
+    assert own not in kept
+
+
+def test_a_writer_at_work_is_left_alone(tmp_path):
+    """What another process may do beside it, looking for abandoned files, does not disturb a writer."""
+    path = tmp_path / "state"
+    with atomic_write(path) as file:
+        file.write("whole")
+        remove_abandoned(path)
+    assert path.read_text() == "whole"

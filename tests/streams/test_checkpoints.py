@@ -1,12 +1,15 @@
+import io
+
 import numpy as np
 import pytest
 
 from entangled_kernels.learning.moments import Moments
+from entangled_kernels.storage.sealed import read_sealed, write_sealed
 from entangled_kernels.streams.checkpoints import (
+    FORMAT,
     Checkpoint,
     CheckpointError,
     read_checkpoint,
-    remove_unfinished,
     write_checkpoint,
 )
 
@@ -46,16 +49,60 @@ def test_any_damage_is_noticed(tmp_path, parts):
     with pytest.raises(CheckpointError, match="is damaged"):
         read_checkpoint(path)
     path.write_bytes(b"")
-    with pytest.raises(CheckpointError, match="is not a checkpoint"):
+    with pytest.raises(CheckpointError, match="is empty, not a checkpoint"):
         read_checkpoint(path)
 
 
-def test_only_what_belongs_to_it_is_removed(tmp_path):
-    for name in (".state.abc.part", ".other.abc.part", "state", ".state2.abc.part"):
-        (tmp_path / name).touch()
-    remove_unfinished(tmp_path / "state")
-    assert sorted(path.name for path in tmp_path.iterdir()) == [
-        ".other.abc.part",
-        ".state2.abc.part",
-        "state",
-    ]
+def crafted(path, parts, change_header=None, change_arrays=None, savez=np.savez):
+    """A checkpoint with a right seal and wrong contents."""
+    write_checkpoint(path, Checkpoint(parts, {}))
+    header, payload = read_sealed(path, "checkpoint", FORMAT, CheckpointError)
+    arrays = dict(np.load(io.BytesIO(payload)))
+    if change_header is not None:
+        change_header(header)
+    if change_arrays is not None:
+        change_arrays(arrays)
+    content = io.BytesIO()
+    savez(content, **arrays)
+    write_sealed(path, "checkpoint", header, content.getvalue())
+
+
+@pytest.mark.parametrize(
+    ("change_header", "change_arrays"),
+    [
+        (None, lambda arrays: arrays["scatter_0"].__setitem__((0, 0), np.nan)),
+        (None, lambda arrays: arrays["mean_1"].__setitem__(0, np.inf)),
+        (None, lambda arrays: arrays.pop("mean_0")),
+        (None, lambda arrays: arrays.update(mean_0=arrays["mean_0"][:-1])),
+        (None, lambda arrays: arrays.update(mean_0=arrays["mean_0"].astype(str))),
+        (None, lambda arrays: arrays.update(scatter_0=arrays["scatter_0"][0])),
+        (lambda header: header.pop("facts"), None),
+        (lambda header: header.update(facts=[1]), None),
+        (lambda header: header.update(parts=3), None),
+        (lambda header: header.update(parts=[3]), None),
+        (lambda header: header["parts"][0].update(n_features=-1), None),
+        (lambda header: header["parts"][0].update(n_features=99), None),
+        (lambda header: header["parts"][0].update(n_samples=True), None),
+        (lambda header: header["parts"][0].update(weight="1"), None),
+        (lambda header: header["parts"][0].update(weight=-1.0), None),
+        (lambda header: header["parts"][0].update(other=1), None),
+    ],
+)
+def test_a_crafted_checkpoint_is_refused(tmp_path, parts, change_header, change_arrays):
+    crafted(tmp_path / "state", parts, change_header, change_arrays)
+    with pytest.raises(CheckpointError, match="is not a checkpoint of a fit"):
+        read_checkpoint(tmp_path / "state")
+
+
+def test_a_checkpoint_does_not_expand(tmp_path, parts):
+    crafted(tmp_path / "state", parts)
+    assert len(read_checkpoint(tmp_path / "state").parts) == 2
+    crafted(tmp_path / "state", parts, savez=np.savez_compressed)
+    with pytest.raises(CheckpointError, match="arrays must not be compressed"):
+        read_checkpoint(tmp_path / "state")
+
+
+def test_a_checkpoint_without_an_archive_is_refused(tmp_path, parts):
+    write_sealed(tmp_path / "state", "checkpoint", {"format": FORMAT, "facts": {}, "parts": []}, b"no zip")
+    with pytest.raises(CheckpointError, match="BadZipFile"):
+        read_checkpoint(tmp_path / "state")

@@ -16,6 +16,7 @@ from ..kernels import KrausKernel
 from ..learning import SOLVERS, Fit, FitSettings, Moments, Problem, Progress, fit_problem, reduce_moments
 from ..parameters import (
     check_choice,
+    check_feature_map,
     check_flag,
     check_fraction,
     check_integer,
@@ -409,10 +410,7 @@ class EntangledKernelRidge(
         check_flag("fit_intercept", self.fit_intercept)
         check_positive("max_memory", self.max_memory)
         check_choice("product_dtype", self.product_dtype, PRODUCT_DTYPES)
-        if self.feature_map is not None and not hasattr(self.feature_map, "transform"):
-            raise TypeError(
-                f"feature_map must be None or a transformer with fit and transform, got {self.feature_map!r}"
-            )
+        check_feature_map(self.feature_map)
 
     def _warn_of_size(self, problem: Problem) -> None:
         rank = problem.resolve_rank(self.rank) or problem.full_rank

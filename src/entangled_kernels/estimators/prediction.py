@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from sklearn.exceptions import NotFittedError
 from sklearn.utils import _safe_indexing
 
 from ..streams.stream import FIRST_BLOCK
@@ -76,10 +77,11 @@ class LinearPredictionMixin(StreamingMixin):
         return self._finish(mean, X)
 
     def _solved_fit(self, name: str) -> Any:
-        """The solved model, for the attribute of this name; an `AttributeError` where there is none."""
+        """The solved model, for the attribute of this name; a `NotFittedError` where there is none."""
         if self._fit is None:
             hint = "" if self._stream is None else "; call solve() once all rows are taken in"
-            raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}{hint}")
+            # An AttributeError too, so that hasattr is False.
+            raise NotFittedError(f"{type(self).__name__!r} object has no attribute {name!r} yet{hint}")
         return self._fit
 
     def _predict_block(self, X: Any, return_std: bool, return_cov: bool) -> tuple[Array, Array]:

@@ -18,7 +18,7 @@ from sklearn.utils import check_consistent_length, check_random_state
 
 from ..features import default_feature_maps, fit_feature_map, found_noise, needs_targets, warm_start
 from ..learning import SOLVERS, LinearModel, Moments, Problem, SolverOptions
-from ..parameters import check_integer, check_rank_fits
+from ..parameters import check_feature_map, check_integer, check_rank_fits
 from ..selection import (
     Member,
     MomentFolds,
@@ -210,13 +210,12 @@ class SearchingMixin(LinearPredictionMixin):
         maps = list(self.feature_map) if isinstance(self.feature_map, list | tuple) else [self.feature_map]
         if not maps:
             raise ValueError("feature_map must hold at least one feature map, got an empty list")
-        wrong = [one for one in maps if one is not None and not hasattr(one, "transform")]
-        if wrong:
-            kind = ValueError if isinstance(wrong[0], str) else TypeError
-            raise kind(
-                f"feature_map must be 'auto', None, a transformer with fit and transform, or a list of the "
-                f"last two, got {wrong[0]!r}"
-            )
+        for one in maps:
+            if isinstance(one, str):
+                raise ValueError(
+                    f"feature_map must be 'auto', None, a transformer or a list of the last two, got {one!r}"
+                )
+            check_feature_map(one)
         return maps
 
     def _search_settings(self) -> SearchSettings:

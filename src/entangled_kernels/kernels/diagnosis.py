@@ -19,6 +19,8 @@ __all__ = ["EntanglementReport", "entanglement_report"]
 Array = NDArray[np.float64]
 
 TOLERANCE = 1e-10
+# A psd matrix of trace one may have negative eigenvalues of this size by rounding.
+ROUNDING = 1e-9
 
 
 @dataclass(frozen=True)
@@ -119,6 +121,20 @@ class EntanglementReport:
         )
 
 
+def _check_psd(state: Array) -> None:
+    """Raise unless a matrix of trace one is psd, to rounding: nothing is proven of any other."""
+    shifted = state.copy()
+    shifted[np.diag_indices_from(shifted)] += ROUNDING
+    try:
+        np.linalg.cholesky(shifted)
+    except np.linalg.LinAlgError:
+        lowest = float(np.linalg.eigvalsh(state)[0])
+        raise ValueError(
+            f"D must be positive semidefinite to be a kernel, but D / trace(D) has eigenvalue {lowest:.3g}; "
+            f"of an indefinite matrix these tests prove nothing."
+        ) from None
+
+
 def entanglement_report(D: Array, dims: tuple[int, int], tol: float = TOLERANCE) -> EntanglementReport:
     """Report on a psd matrix D (m*p, m*p), row index ``feature * p + output``; dims = (m, p).
 
@@ -137,6 +153,7 @@ def entanglement_report(D: Array, dims: tuple[int, int], tol: float = TOLERANCE)
     if not trace > 0:
         raise ValueError(f"D must have a positive trace to be a kernel, got {trace:.3g}.")
     state = np.asarray(D) / trace
+    _check_psd(state)
     eigenvalues = partial_transpose_eigenvalues(state, dims)
     values = operator_schmidt(state, dims).values
     shares = values**2 / np.sum(values**2)

@@ -4,18 +4,20 @@ from __future__ import annotations
 
 import errno
 import os
+import platform
 import secrets
 import time
+import zlib
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from glob import escape
 from pathlib import Path
 from typing import IO, Any
 
 __all__ = ["atomic_write", "remove_abandoned"]
 
-# A partial file that was not written to for so many seconds has no process left that would finish it.
-_ABANDONED_SECONDS = 3600
+# A partial file of another machine that was not written to for so many seconds is not going to be finished.
+_ABANDONED_SECONDS = 24 * 3600
 
 
 @contextmanager
@@ -34,7 +36,7 @@ def atomic_write(path: str | os.PathLike[str], mode: str = "w") -> Iterator[IO[A
     """
     path = _resolved(Path(path))
     text = {} if "b" in mode else {"encoding": "utf-8", "newline": ""}
-    name = path.parent / f".{path.name}.{secrets.token_hex(8)}.part"
+    name = path.parent / f".{path.name}.{_machine()}-{os.getpid()}.{secrets.token_hex(4)}.part"
     flags = os.O_RDWR | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0)
     descriptor = os.open(name, flags, 0o666)
     try:
@@ -51,17 +53,35 @@ def atomic_write(path: str | os.PathLike[str], mode: str = "w") -> Iterator[IO[A
 
 
 def remove_abandoned(path: str | os.PathLike[str]) -> None:
-    """Remove what processes that were killed long ago, while writing ``path``, have left beside it.
+    """Remove what processes that were killed while they wrote ``path`` have left beside it.
 
-    A partial file that was written to within the last hour may belong to a process that is still at work.
+    Partial files of processes that are alive stay. Whether one of another machine is, cannot be told; its
+    partial files stay for a day.
     """
     path = Path(os.path.realpath(path))
     for part in path.parent.glob(f".{escape(path.name)}.*.part"):
-        try:
-            if time.time() - part.stat().st_mtime > _ABANDONED_SECONDS:
+        with suppress(FileNotFoundError):
+            machine, _, process = part.name[len(path.name) + 2 :].partition(".")[0].partition("-")
+            here = machine == _machine() and process.isdigit() and hasattr(os, "getuid")
+            old = time.time() - part.stat().st_mtime > _ABANDONED_SECONDS
+            if old or (here and not _is_alive(int(process))):
                 part.unlink()
-        except FileNotFoundError:
-            continue
+
+
+def _machine() -> str:
+    """A short name of this machine that may stand in the name of a file."""
+    return f"{zlib.crc32(platform.node().encode()):08x}"
+
+
+def _is_alive(process: int) -> bool:
+    """Whether a process of this machine runs; asked by a signal that does nothing, where there is one."""
+    try:
+        os.kill(process, 0)
+    except ProcessLookupError:
+        return False
+    except (PermissionError, OverflowError):
+        return True
+    return True
 
 
 def _resolved(path: Path) -> Path:

@@ -99,7 +99,10 @@ def save_model(
     True
     """
     if not _is_model(model):
-        raise TypeError(f"model must be an estimator of entangled-kernels, got {type(model).__name__}")
+        raise TypeError(
+            f"model must be an estimator of entangled-kernels, such as EntangledKernelRidge, got "
+            f"{type(model).__name__}"
+        )
     check_is_fitted(model)
     # Rows that came in by partial_fit are solved for now.
     if hasattr(model, "solve"):

@@ -70,7 +70,7 @@ def read_sealed(
         header = json.loads(line)
     except (ValueError, RecursionError) as cause:
         raise error(f"{path} is not a {what}: it has no header") from cause
-    if not isinstance(header, dict) or not isinstance(header.get("format"), int):
+    if not isinstance(header, dict) or type(header.get("format")) is not int:
         raise error(f"{path} is not a {what}: it has no header")
     if header["format"] != number:
         software = header.get("software")

@@ -8,7 +8,7 @@ from entangled_kernels.learning.solvers.start import starting_point
 
 from reference import dense
 
-ITERATIVE = [name for name in SOLVERS if name != "closed-form"]
+ITERATIVE = [name for name, solver in SOLVERS.items() if solver.iterative]
 
 
 @pytest.fixture

@@ -1,0 +1,159 @@
+import numpy as np
+import pytest
+from sklearn.model_selection import KFold
+
+from entangled_kernels.learning import Moments, SolverOptions, reduce_rows
+from entangled_kernels.selection import (
+    Member,
+    MomentFolds,
+    RowFolds,
+    Search,
+    SearchSettings,
+    TableSummary,
+    average_candidates,
+    average_weights,
+    run_search,
+)
+from entangled_kernels.selection.candidates import Grid
+from entangled_kernels.selection.errors import member_paths
+
+MEMBERS = [
+    Member("closed-form", 0.0, 1.0, 0.0, None, "entangled"),
+    Member("closed-form", 0.0, 0.5, 0.1, None, "partial_trace"),
+    Member("closed-form", 0.5, 0.0, 0.1, None, "entangled"),
+]
+GAINS, ALPHAS = np.array([1.0, 1.2]), np.array([0.1, 1.0, 10.0])
+
+
+def settings(**options):
+    plain = {"members": MEMBERS, "gains": GAINS, "alphas": ALPHAS, "options": SolverOptions()}
+    return SearchSettings(**(plain | options))
+
+
+@pytest.fixture
+def rows(make_rows, rng):
+    Phi, Y = make_rows(30, 4, 3)
+    return Phi, Y, rng.uniform(0.5, 2.0, size=30), list(KFold(3).split(Phi))
+
+
+@pytest.mark.parametrize("centred", [True, False])
+@pytest.mark.parametrize("alphas", [ALPHAS, None])
+def test_one_search_for_rows_and_for_moments(rows, centred, alphas):
+    Phi, Y, weight, splits = rows
+    parts = [Moments.from_arrays(Phi[test], Y[test], weight[test]) for _, test in splits]
+    own, seen = settings(alphas=alphas), []
+    of_rows = run_search(
+        TableSummary.from_rows(Phi, Y, weight, centred=centred),
+        RowFolds(Phi, Y, weight, splits, centred=centred),
+        own,
+        lambda done, total: seen.append((done, total)),
+    )
+    total = sum(parts[1:], parts[0])
+    of_moments = run_search(
+        TableSummary.from_moments(total, centred=centred), MomentFolds([parts], centred=centred), own
+    )
+    assert seen == [(1, 3), (2, 3), (3, 3)]
+    assert of_rows.by_target
+    np.testing.assert_allclose(of_moments.grid.alphas, of_rows.grid.alphas, rtol=1e-12)
+    np.testing.assert_allclose(of_moments.target_errors, of_rows.target_errors, rtol=1e-8)
+    np.testing.assert_allclose(of_moments.output_weights, of_rows.output_weights, rtol=1e-12)
+
+
+def test_results_do_not_depend_on_the_number_of_jobs(rows):
+    Phi, Y, weight, splits = rows
+    table = TableSummary.from_rows(Phi, Y, weight, centred=True)
+    one, two = (run_search(table, RowFolds(Phi, Y, weight, splits), settings(n_jobs=n)) for n in (1, 2))
+    np.testing.assert_array_equal(one.target_errors, two.target_errors)
+
+
+@pytest.mark.parametrize("scoring", ["nmse", "mse"])
+def test_scores_weigh_targets_by_their_variance_or_alike(rows, scoring):
+    _, Y, _, _ = rows
+    Y = np.column_stack([Y, np.full(30, 0.1)])
+    table = TableSummary.from_rows(np.ones((30, 1)), Y, None, centred=True)
+    weights = settings(scoring=scoring).score_weights(table)
+    expected = np.full(4, 0.25) if scoring == "mse" else np.append(1.0 / (3.0 * Y[:, :3].var(axis=0)), 0.0)
+    np.testing.assert_allclose(weights, expected)
+
+
+def test_many_targets_weigh_candidates_together():
+    few, many = (TableSummary(100, 1.0, np.zeros(p), np.ones(p)) for p in (64, 65))
+    assert settings().by_target(few)
+    assert not settings().by_target(many)
+    assert not settings(averaging=False).by_target(few)
+    assert settings(alpha_per_target=True).by_target(many)
+
+
+def search_of(target_errors, **options):
+    grid = Grid(MEMBERS, GAINS, ALPHAS)
+    p = target_errors.shape[-1]
+    return Search(grid, target_errors, np.full(p, 1.0 / p), 1.0, **options)
+
+
+def test_the_best_of_alike_candidates_is_the_most_regularised(rng):
+    errors = np.ones((4, 3, 2, 3, 2))
+    choice = search_of(errors).choose("best")
+    assert (choice.member.shrinkage, choice.gain, choice.alpha, choice.place) == (1.0, 1.0, 10.0, 2)
+    errors[:, 2, 1, 0] = 0.5
+    choice = search_of(errors).choose("best")
+    assert choice.member is MEMBERS[2]
+    assert (choice.gain, choice.alpha, choice.error) == (1.2, 0.1, 0.5)
+    assert choice.place == np.ravel_multi_index((2, 1, 0), (3, 2, 3))
+    assert choice.parameters()["alpha"] == 0.1
+
+
+def test_targets_that_choose_apart(rng):
+    """Every member with the best gain and alpha for every target, by trying them all."""
+    errors = rng.uniform(0.5, 1.0, size=(5, 3, 2, 3, 4))
+    choice = search_of(errors, alpha_per_target=True).choose("best")
+    mean = errors.mean(axis=0)
+    least = mean.min(axis=(1, 2)).mean(axis=1)
+    best = int(least.argmin())
+    assert choice.member is MEMBERS[best]
+    assert choice.place is None
+    assert choice.error == pytest.approx(least[best])
+    for target in range(4):
+        gain, alpha = np.unravel_index(mean[best, :, :, target].argmin(), (2, 3))
+        assert choice.gain[target] == GAINS[gain]
+        assert choice.alpha[target] == ALPHAS[alpha]
+
+
+@pytest.mark.parametrize("p", [1, 3])
+def test_weights_of_searches_add_up_to_one(rng, p):
+    searches = [search_of(rng.uniform(0.9, 1.0, size=(6, 3, 2, 3, p))) for _ in range(2)]
+    weights = average_weights(searches)
+    assert all(own.shape == (3, 2, 3, p) for own in weights)
+    np.testing.assert_allclose(sum(own.sum(axis=(0, 1, 2)) for own in weights), np.ones(p))
+    # A search that is far better takes all.
+    worse = search_of(searches[0].target_errors + 10.0)
+    assert not average_weights([searches[0], worse])[1].any()
+
+
+@pytest.mark.parametrize("by_target", [True, False])
+def test_an_average_is_the_weighted_mean_of_its_candidates(rows, rng, by_target):
+    Phi, Y, _, _ = rows
+    searches = [search_of(np.ones((1, 3, 2, 3, 1))) for _ in range(2)]
+    weights = [rng.uniform(size=(3, 2, 3, 3 if by_target else 1)) for _ in searches]
+    total = sum(own.sum(axis=(0, 1, 2)) for own in weights)
+    weights = [own / total for own in weights]
+    maps = [Phi, Phi[:, :2] ** 2]
+    problems = {i: reduce_rows(own, Y, None, centred=True)[0] for i, own in enumerate(maps)}
+    model = average_candidates(searches, weights, problems, SolverOptions())
+    expected = np.zeros_like(Y)
+    for place, own in enumerate(maps):
+        problem = problems[place]
+        for number, (_, path) in enumerate(member_paths(problem, MEMBERS, ALPHAS, SolverOptions())):
+            for g, gain in enumerate(GAINS):
+                for a, coef in enumerate(path):
+                    W = gain * problem.expand_coef(coef)
+                    value = problem.mean_y + (own - problem.mean_phi) @ W.T
+                    expected += weights[place][number, g, a] * value
+    np.testing.assert_allclose(model.predict(np.hstack(maps)), expected, rtol=1e-9)
+
+
+def test_a_table_of_all_candidates(rng):
+    errors = rng.uniform(size=(4, 3, 2, 3, 2))
+    table = search_of(errors).table()
+    assert len(table["mean_test_score"]) == search_of(errors).n_candidates == 18
+    np.testing.assert_allclose(table["split2_test_score"], errors[2].mean(axis=-1).ravel())
+    np.testing.assert_allclose(table["mean_test_score"], errors.mean(axis=(0, 4)).ravel())
