@@ -62,6 +62,8 @@ def rkhs_norm(estimator: Any) -> float:
     >>> round(rkhs_norm(model), 6)
     0.833333
     """
+    if hasattr(estimator, "solve"):
+        estimator.solve()
     if hasattr(estimator, "rkhs_norm_"):
         return float(estimator.rkhs_norm_)
     if not hasattr(estimator, "dual_coef_"):
@@ -79,6 +81,8 @@ def rkhs_norm(estimator: Any) -> float:
 
 def _output_traces(source: Any, n_outputs: int | None, X: ArrayLike | None) -> Array:
     """Values trace K(x_i, x_i), shape (n,): p k(x_i, x_i) of a scalar kernel, measured of an estimator."""
+    if hasattr(source, "solve"):
+        source.solve()
     if hasattr(source, "kernel_"):
         points = X if X is not None else getattr(source, "X_fit_", None)
         if points is None:

@@ -14,8 +14,14 @@ from sklearn.kernel_approximation import Nystroem, RBFSampler
 from sklearn.preprocessing import StandardScaler
 
 from entangled_kernels import EntangledKernelRidge
+from entangled_kernels.learning import Moments
 from entangled_kernels.streams import BatchError, read_batches, waiting
-from entangled_kernels.streams.checkpoints import CheckpointError, read_checkpoint
+from entangled_kernels.streams.checkpoints import (
+    Checkpoint,
+    CheckpointError,
+    read_checkpoint,
+    write_checkpoint,
+)
 
 
 class Interrupted(Exception):
@@ -290,3 +296,187 @@ def test_resuming_with_other_batches_is_refused(make_rows, tmp_path):
     resumed = EntangledKernelRidge().fit_batches(cut(200, 20), checkpoint=path)
     assert resumed.n_samples_seen_ == 200
     np.testing.assert_allclose(resumed.coef_, EntangledKernelRidge().fit(X, Y).coef_, rtol=1e-9)
+
+
+def refused_at(folder, tmp_path, **settings):
+    """A fit that stops at a missing value in rows 17 to 24 of the second file, with its checkpoint."""
+    path = folder / "1.parquet"
+    good = path.read_bytes()
+    parquet.write_table(break_value(parquet.read_table(path)), path)
+    with pytest.raises(BatchError, match=r"1\.parquet, rows 17 to 24"):
+        EntangledKernelRidge(**settings).fit_batches(read(folder), checkpoint=tmp_path / "state")
+    return path, good
+
+
+def test_a_fit_goes_on_once_the_bad_batch_is_mended(files, tmp_path):
+    folder, X, Y = files
+    path, good = refused_at(folder, tmp_path)
+    path.write_bytes(good)
+    taken = []
+    model = EntangledKernelRidge().fit_batches(
+        read(folder), checkpoint=tmp_path / "state", progress=taken.append
+    )
+    assert sum(len(batch.X) for batch in taken) == 200 - 116
+    np.testing.assert_allclose(model.coef_, EntangledKernelRidge().fit(X, Y).coef_, rtol=1e-9)
+
+
+def test_later_files_may_come_and_go(files, tmp_path):
+    folder, X, Y = files
+    path, good = refused_at(folder, tmp_path)
+    path.write_bytes(good)
+    (folder / "2.parquet").rename(folder / "3.parquet")
+    model = EntangledKernelRidge().fit_batches(read(folder), checkpoint=tmp_path / "state")
+    np.testing.assert_allclose(model.coef_, EntangledKernelRidge().fit(X, Y).coef_, rtol=1e-9)
+
+
+def with_value(table, row, value):
+    values = table.column("b").to_pylist()
+    values[row] = value
+    return table.set_column(1, "b", pa.array(values))
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ("a finished file", r"0\.parquet: the values are not those that were read"),
+        ("rows that were read", r"1\.parquet, rows 1 to 16: the values are not those that were read"),
+        ("fewer rows", r"1\.parquet, rows 1 to 16: the values are not those that were read"),
+        ("no such file", r"1\.parquet, where reading was interrupted, is not among the files"),
+        ("another file before it", r"the files before .*1\.parquet are not those"),
+    ],
+)
+def test_what_was_read_may_not_change(files, tmp_path, change, message):
+    """Noticed at equal size too: the files are CSV in which one digit is another."""
+    folder, _, _ = files
+    path, good = refused_at(folder, tmp_path)
+    path.write_bytes(good)
+    first = folder / "0.parquet"
+    if change == "a finished file":
+        size = first.stat().st_size
+        content = bytearray(first.read_bytes())
+        content[size // 3] ^= 1
+        first.write_bytes(content)
+        assert first.stat().st_size == size
+    elif change == "rows that were read":
+        parquet.write_table(with_value(parquet.read_table(path), 3, 7.5), path)
+    elif change == "fewer rows":
+        parquet.write_table(parquet.read_table(path).slice(0, 12), path)
+    elif change == "no such file":
+        path.rename(folder / "elsewhere.parquet")
+    else:
+        (folder / "00.parquet").write_bytes(good)
+    reader = read(folder)
+    if change == "a finished file":
+        # Its first rows are still what they were.
+        assert next(iter(reader)).X.shape == (8, 4)
+    with pytest.raises((CheckpointError, BatchError), match=message):
+        EntangledKernelRidge().fit_batches(reader, checkpoint=tmp_path / "state")
+
+
+def test_equal_size_is_not_equal_content(make_rows, tmp_path):
+    """CSV files in which one digit is another."""
+    X, Y = make_rows(60, 3, 2)
+    table = pd.DataFrame(np.hstack([X, Y]).round(3), columns=list("abcyz"))
+    folder = tmp_path / "rows"
+    folder.mkdir()
+    for number in range(3):
+        table[20 * number : 20 * number + 20].to_csv(folder / f"{number}.csv", index=False)
+    make = lambda: read_batches(folder, targets=list("yz"), batch_rows=8)  # noqa: E731
+    for file, stop in (("0.csv", 4), ("1.csv", 5)):
+        path = tmp_path / f"state {stop}"
+        with pytest.raises(Interrupted):
+            EntangledKernelRidge().fit_batches(make(), checkpoint=path, progress=stop_after(stop))
+        content = (folder / file).read_text()
+        lines = content.splitlines()
+        last = lines[8][-1]
+        lines[8] = lines[8][:-1] + ("1" if last != "1" else "2")
+        (folder / file).write_text("\n".join(lines) + "\n")
+        assert len((folder / file).read_text()) == len(content)
+        with pytest.raises(CheckpointError, match=rf"{file}.*: the values are not those that were read"):
+            EntangledKernelRidge().fit_batches(make(), checkpoint=path)
+        (folder / file).write_text(content)
+        EntangledKernelRidge().fit_batches(make(), checkpoint=path)
+
+
+@pytest.mark.parametrize("kind", [list, iter])
+def test_values_of_own_batches_may_not_change(make_rows, tmp_path, kind):
+    X, Y = make_rows(60, 3, 2)
+    path = tmp_path / "state"
+    EntangledKernelRidge().fit_batches(kind(batches_of(X[:40], Y[:40], 10)), checkpoint=path)
+    other = Y.copy()
+    other[25, 1] += 1.0
+    with pytest.raises(CheckpointError, match="the first 4 batches: the values are not those"):
+        EntangledKernelRidge().fit_batches(kind(batches_of(X, other, 10)), checkpoint=path)
+    resumed = EntangledKernelRidge().fit_batches(kind(batches_of(X, Y, 10)), checkpoint=path)
+    np.testing.assert_allclose(resumed.coef_, EntangledKernelRidge().fit(X, Y).coef_, rtol=1e-9)
+
+
+def test_precision_may_not_change(make_rows, tmp_path):
+    X, Y = make_rows(60, 3, 2)
+    path = tmp_path / "state"
+    EntangledKernelRidge().fit_batches(batches_of(X[:40], Y[:40], 10), checkpoint=path)
+    with pytest.raises(CheckpointError, match=r"checkpoint of another fit .* precision"):
+        EntangledKernelRidge(product_dtype="float32").fit_batches(batches_of(X, Y, 10), checkpoint=path)
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda facts: facts.update(position=None),
+        lambda facts: facts["position"].update(done="2"),
+        lambda facts: facts["position"].update(done=-1),
+        lambda facts: facts["position"].update(digests=[1]),
+        lambda facts: facts["position"].update(digests={"a": 1}),
+        lambda facts: facts["position"].update(source={"file": "a"}),
+        lambda facts: facts["position"].update(source={"file": 3, "start": 0, "stop": 1}),
+        lambda facts: facts["position"].pop("checksum"),
+        lambda facts: facts.update(parts=[5]),
+        lambda facts: facts.update(parts=[0, 0]),
+        lambda facts: facts.update(parts="0"),
+        lambda facts: facts.update(n_rows=None),
+    ],
+)
+def test_crafted_facts_are_refused(make_rows, tmp_path, change):
+    X, Y = make_rows(60, 3, 2)
+    path = tmp_path / "state"
+    EntangledKernelRidge().fit_batches(batches_of(X, Y, 10), checkpoint=path)
+    saved = read_checkpoint(path)
+    change(saved.facts)
+    write_checkpoint(path, saved)
+    with pytest.raises(CheckpointError, match="is not a checkpoint of"):
+        EntangledKernelRidge().fit_batches(batches_of(X, Y, 10), checkpoint=path)
+
+
+def test_moments_of_other_columns_are_refused(make_rows, tmp_path):
+    X, Y = make_rows(60, 3, 2)
+    path = tmp_path / "state"
+    EntangledKernelRidge().fit_batches(batches_of(X, Y, 10), checkpoint=path)
+    saved = read_checkpoint(path)
+    other = Moments.from_arrays(X[:, :2], Y)
+    write_checkpoint(path, Checkpoint([other], saved.facts, saved.arrays))
+    with pytest.raises(CheckpointError, match="its parts do not fit"):
+        EntangledKernelRidge().fit_batches(batches_of(X, Y, 10), checkpoint=path)
+
+
+WRITER = """
+    import sys, time
+    import numpy as np
+    from entangled_kernels import EntangledKernelRidge
+
+    rng = np.random.default_rng(0)
+    X, Y = rng.normal(size=(200, 3)), rng.normal(size=(200, 2))
+    batches = [(X[i : i + 2], Y[i : i + 2]) for i in range(0, 200, 2)]
+    for _ in range(3):
+        EntangledKernelRidge().fit_batches(batches, checkpoint=sys.argv[1], checkpoint_every=1)
+"""
+
+
+def test_two_processes_may_share_a_checkpoint(tmp_path):
+    """Neither deletes what the other is writing; each finds a whole checkpoint or none."""
+    command = [sys.executable, "-c", textwrap.dedent(WRITER), str(tmp_path / "state")]
+    both = [subprocess.Popen(command, stderr=subprocess.PIPE, text=True) for _ in range(2)]
+    for process in both:
+        _, errors = process.communicate(timeout=120)
+        assert process.returncode == 0, errors
+    assert [path.name for path in tmp_path.iterdir()] == ["state"]
+    assert read_checkpoint(tmp_path / "state").facts["n_rows"] == 200

@@ -177,3 +177,35 @@ def test_search_in_blocks_needs_rows_in_every_fold(make_rows):
     model = EntangledKernelRidgeCV(features, cv=PredefinedSplit(np.arange(5000) // 2500), max_memory=1e5)
     with pytest.raises(ValueError, match="every fold needs rows of positive sample_weight"):
         model.fit(X, Y, weight)
+
+
+def test_plain_columns_may_win_among_maps_in_a_stream_of_frames(make_rows):
+    """Rows that wait as data frames become features when the map that wins is none."""
+    X, Y = make_rows(60, 3, 2)
+    inputs, targets = pd.DataFrame(X, columns=list("abc")), pd.DataFrame(Y, columns=list("yz"))
+    maps = [Nystroem(gamma=50.0, n_components=5, random_state=0), None]
+    model = EntangledKernelRidgeCV(maps, cv=3, random_state=0, **GRID)
+    model.partial_fit(inputs[:30], targets[:30]).partial_fit(inputs[30:], targets[30:])
+    predicted = model.predict(inputs)
+    assert model.feature_map_ is None
+    plain = EntangledKernelRidgeCV(None, cv=3, random_state=0, **GRID).partial_fit(inputs, targets)
+    np.testing.assert_allclose(predicted, plain.predict(inputs), rtol=1e-9)
+    more = model.partial_fit(inputs, targets).predict(inputs)
+    np.testing.assert_allclose(more, plain.partial_fit(inputs, targets).predict(inputs), rtol=1e-9)
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        ({"init": "identiy"}, "init must be one of 'identity', 'random', got 'identiy'"),
+        ({"tol": -1.0}, "tol must be a number of at least 0"),
+        ({"fit_intercept": "yes"}, "fit_intercept must be True or False"),
+    ],
+)
+@pytest.mark.parametrize("method", ["fit", "partial_fit"])
+def test_settings_are_checked_before_any_row_is_taken(make_rows, settings, message, method):
+    X, Y = make_rows(40, 3, 2)
+    model = EntangledKernelRidgeCV(None, **GRID, **settings)
+    with pytest.raises((ValueError, TypeError), match=message):
+        getattr(model, method)(X, Y)
+    assert model._stream is None

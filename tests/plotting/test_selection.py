@@ -1,3 +1,5 @@
+from types import SimpleNamespace
+
 import numpy as np
 import pytest
 
@@ -29,13 +31,14 @@ def test_choice_is_marked(search):
 
 def test_only_the_chosen_feature_map_is_shown():
     search = EntangledKernelRidgeCV()
-    search.cv_results_ = {
+    results = {
         "param_alpha": [0.1, 1.0, 5.0],
         "param_shrinkage": [0.5, 0.5, 0.5],
         "param_feature_map": [0, 0, 1],
         "mean_test_score": [0.3, 0.2, 0.1],
     }
-    search.best_params_ = {"alpha": 5.0, "shrinkage": 0.5, "feature_map": 1}
+    best = {"alpha": 5.0, "shrinkage": 0.5, "feature_map": 1}
+    search._fit = SimpleNamespace(cv_results=results, best_params=best)
     display = SelectionDisplay.from_estimator(search)
     assert list(display.alphas) == [5.0]
     assert display.errors.tolist() == [[0.1]]

@@ -100,6 +100,8 @@ def legend_entry(
 
 
 def fitted_estimator(model: Any) -> Any:
-    """The estimator itself, or the one that a search over settings has chosen."""
+    """The estimator itself, solved, or the one that a search over settings has chosen."""
     check_is_fitted(model)
+    if hasattr(model, "solve"):
+        model.solve()
     return getattr(model, "best_estimator_", model)

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.utils.validation import check_is_fitted
 
-from .display import Display, house_style, integer_ticks, new_figure, whole_figure
+from .display import Display, fitted_estimator, house_style, integer_ticks, new_figure, whole_figure
 from .style import INK
 
 if TYPE_CHECKING:
@@ -85,6 +85,7 @@ class SelectionDisplay(Display):
     @classmethod
     def from_estimator(cls, model: Any, *, ax: Axes | None = None) -> Self:
         """Draw the search of a fitted `EntangledKernelRidgeCV`, for the feature map that it chose."""
+        fitted_estimator(model)
         check_is_fitted(model, "cv_results_")
         results, best = model.cv_results_, model.best_params_
         errors = np.asarray(results["mean_test_score"], dtype=np.float64)
