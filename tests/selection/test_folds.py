@@ -75,7 +75,7 @@ def test_a_map_is_fitted_on_the_training_rows_of_each_fold(make_rows, rng, weigh
     X, Y = make_rows(30, 3, 2)
     weight = rng.uniform(0.5, 2.0, size=30) if weighted else None
     splits = list(KFold(3).split(X))
-    source = RefittedFolds(StandardScaler(), X, Y, weight, splits)
+    source = RefittedFolds(X, Y, weight, splits, feature_map=StandardScaler())
     assert source.n_splits == 3
     assert source.n_repeats == 1.0
     for make, (train, test) in zip(source.folds(np.ones(2)), splits, strict=True):

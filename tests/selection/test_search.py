@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 from sklearn.model_selection import KFold
 
-from entangled_kernels.learning import Moments, SolverOptions, reduce_rows
+from entangled_kernels.learning import Moments, SolverOptions
 from entangled_kernels.selection import (
     Member,
     MomentFolds,
@@ -10,12 +10,9 @@ from entangled_kernels.selection import (
     Search,
     SearchSettings,
     TableSummary,
-    average_candidates,
-    average_weights,
     run_search,
 )
 from entangled_kernels.selection.candidates import Grid
-from entangled_kernels.selection.errors import member_paths
 
 MEMBERS = [
     Member("closed-form", 0.0, 1.0, 0.0, None, "entangled"),
@@ -116,39 +113,6 @@ def test_targets_that_choose_apart(rng):
         gain, alpha = np.unravel_index(mean[best, :, :, target].argmin(), (2, 3))
         assert choice.gain[target] == GAINS[gain]
         assert choice.alpha[target] == ALPHAS[alpha]
-
-
-@pytest.mark.parametrize("p", [1, 3])
-def test_weights_of_searches_add_up_to_one(rng, p):
-    searches = [search_of(rng.uniform(0.9, 1.0, size=(6, 3, 2, 3, p))) for _ in range(2)]
-    weights = average_weights(searches)
-    assert all(own.shape == (3, 2, 3, p) for own in weights)
-    np.testing.assert_allclose(sum(own.sum(axis=(0, 1, 2)) for own in weights), np.ones(p))
-    # A search that is far better takes all.
-    worse = search_of(searches[0].target_errors + 10.0)
-    assert not average_weights([searches[0], worse])[1].any()
-
-
-@pytest.mark.parametrize("by_target", [True, False])
-def test_an_average_is_the_weighted_mean_of_its_candidates(rows, rng, by_target):
-    Phi, Y, _, _ = rows
-    searches = [search_of(np.ones((1, 3, 2, 3, 1))) for _ in range(2)]
-    weights = [rng.uniform(size=(3, 2, 3, 3 if by_target else 1)) for _ in searches]
-    total = sum(own.sum(axis=(0, 1, 2)) for own in weights)
-    weights = [own / total for own in weights]
-    maps = [Phi, Phi[:, :2] ** 2]
-    problems = {i: reduce_rows(own, Y, None, centred=True)[0] for i, own in enumerate(maps)}
-    model = average_candidates(searches, weights, problems, SolverOptions())
-    expected = np.zeros_like(Y)
-    for place, own in enumerate(maps):
-        problem = problems[place]
-        for number, (_, path) in enumerate(member_paths(problem, MEMBERS, ALPHAS, SolverOptions())):
-            for g, gain in enumerate(GAINS):
-                for a, coef in enumerate(path):
-                    W = gain * problem.expand_coef(coef)
-                    value = problem.mean_y + (own - problem.mean_phi) @ W.T
-                    expected += weights[place][number, g, a] * value
-    np.testing.assert_allclose(model.predict(np.hstack(maps)), expected, rtol=1e-9)
 
 
 def test_a_table_of_all_candidates(rng):

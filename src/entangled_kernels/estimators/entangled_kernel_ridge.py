@@ -283,14 +283,7 @@ class EntangledKernelRidge(
         if SOLVERS[self.solver].iterative:
             self._warn_of_size(problem)
         fit = fit_problem(problem, settings, self._print_progress if self.verbose else None)
-        if fit.stop_reason == "stalled":
-            warnings.warn(
-                f"solver={self.solver!r} could not raise the alignment any further after {fit.n_iter} "
-                f"steps, although the gradient is longer than tol={self.tol}; standardise the features or "
-                f"raise tol",
-                ConvergenceWarning,
-                stacklevel=3,
-            )
+        self._warn_if_stalled(fit)
         return fit
 
     def _settings(self) -> FitSettings:
@@ -411,6 +404,16 @@ class EntangledKernelRidge(
         check_positive("max_memory", self.max_memory)
         check_choice("product_dtype", self.product_dtype, PRODUCT_DTYPES)
         check_feature_map(self.feature_map)
+
+    def _warn_if_stalled(self, fit: Fit) -> None:
+        if fit.stop_reason == "stalled":
+            warnings.warn(
+                f"solver={self.solver!r} could not raise the alignment any further after {fit.n_iter} "
+                f"steps, although the gradient is longer than tol={self.tol}; standardise the features or "
+                f"raise tol",
+                ConvergenceWarning,
+                stacklevel=4,
+            )
 
     def _warn_of_size(self, problem: Problem) -> None:
         rank = problem.resolve_rank(self.rank) or problem.full_rank

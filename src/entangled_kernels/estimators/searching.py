@@ -5,6 +5,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from functools import cache
 from numbers import Integral
 from typing import Any
 
@@ -28,10 +29,10 @@ from ..selection import (
     SearchSettings,
     Split,
     TableSummary,
-    average_candidates,
-    average_weights,
+    decide,
     grid_members,
     group_partitions,
+    refit,
     run_search,
 )
 from ..streams import row_folds
@@ -114,21 +115,13 @@ class SearchingMixin(LinearPredictionMixin):
         self._check_ranks(Phi.shape[1], Y.shape[1])
         splits = splits or self._splits(X, Y, groups)
         table = TableSummary.from_rows(Phi, Y, weight, noise, centred=self.fit_intercept)
-        source: RowFolds | RefittedFolds
+        rows: dict[str, Any] = {"Y": Y, "weight": weight, "splits": splits, "centred": self.fit_intercept}
         if in_folds:
             # The search of every fold starts from what all rows gave.
-            started = warm_start(feature_map, fitted)
-            source = RefittedFolds(started, X, Y, weight, splits, centred=self.fit_intercept)
+            source: RowFolds = RefittedFolds(X, **rows, feature_map=warm_start(feature_map, fitted))
         else:
-            source = RowFolds(
-                Phi,
-                Y,
-                weight,
-                splits,
-                centred=self.fit_intercept,
-                norms=SOLVERS[self.solver].iterative,
-                product_dtype=self.product_dtype,
-            )
+            norms = SOLVERS[self.solver].iterative
+            source = RowFolds(Phi, **rows, norms=norms, product_dtype=self.product_dtype)
         return run_search(table, source, settings, report), splits
 
     def _search_moments(
@@ -146,45 +139,30 @@ class SearchingMixin(LinearPredictionMixin):
         self, searches: list[Search], maps: list[Any], fitted: list[Any], n_splits: int, problem_of: ProblemOf
     ) -> tuple[SelectedFit, Any]:
         """Choose among what was tried, fit it on all rows; and the feature map to predict with."""
-        choices = [search.choose(self.selection) for search in searches]
-        place = int(np.argmin([choice.error for choice in choices]))
-        best, chosen = choices[place], choices[place].parameters()
-        self._warn_of_ends(best.alpha, searches[place].grid.alphas)
-        tables = [
-            search.table() | {"param_feature_map": np.full(search.n_candidates, number)}
-            for number, search in enumerate(searches)
-        ]
-        by_target = searches[0].by_target
-        earlier = sum(search.n_candidates for search in searches[:place])
+        decision = decide(searches, self.selection)
+        choice, place = decision.choice, decision.place
+        self._warn_of_ends(choice.alpha, searches[place].grid.alphas)
         selected = SelectedFit(
-            cv_results={name: np.concatenate([table[name] for table in tables]) for name in tables[0]},
-            cv_target_scores=np.concatenate([own.target_scores() for own in searches]) if by_target else None,
-            best_params=chosen | ({"feature_map": place} if len(searches) > 1 else {}),
-            best_score=best.error,
-            best_index=None if best.place is None else earlier + best.place,
+            cv_results=decision.table,
+            cv_target_scores=decision.target_scores,
+            best_params=choice.parameters() | ({"feature_map": place} if len(searches) > 1 else {}),
+            best_score=choice.error,
+            best_index=decision.index,
             n_splits=n_splits,
         )
         if not self.refit:
             return selected, None
-        problem, stream = problem_of(place)
-        estimator = self._estimator(maps[place]).set_params(**chosen)
-        fit = estimator._fit_problem(problem)
-        estimator._adopt(self, fitted[place], fit, stream)
-        selected = replace(selected, best_estimator=estimator, linear=fit.linear)
-        if self.selection != "average":
-            return selected, fitted[place]
-        weights = average_weights(searches)
-        flat = np.concatenate([own.reshape(-1, own.shape[-1]) for own in weights])
-        problems = {place: problem}
-        problems |= {
-            number: problem_of(number)[0]
-            for number, own in enumerate(weights)
-            if number != place and own.any()
-        }
-        linear = average_candidates(searches, weights, problems, self._solver_options())
-        used = [fitted[number] for number in sorted(problems)]
+        problems = cache(problem_of)
+        best = self._estimator(maps[place]).set_params(**choice.parameters())
+        fit, linear = refit(
+            searches, decision, lambda place: problems(place)[0], best._settings(), self._solver_options()
+        )
+        best._warn_if_stalled(fit)
+        best._adopt(self, fitted[place], fit, problems(place)[1])
+        weights = decision.flat_weights()
+        used = [fitted[place] for place in decision.used()]
         return (
-            replace(selected, linear=linear, average_weights=flat if by_target else flat[:, 0]),
+            replace(selected, best_estimator=best, linear=linear, average_weights=weights),
             used[0] if len(used) == 1 else _side_by_side(used),
         )
 

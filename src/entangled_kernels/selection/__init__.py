@@ -1,25 +1,19 @@
 """Choosing settings by cross-validation, from the moments of folds.
 
-Candidates -> folds -> errors on each fold -> a search over all -> weights of the candidates in an average.
+Candidates -> folds -> errors on each fold -> a search over all -> a decision, with weights of the candidates
+in an average -> what was decided, fitted on all rows.
 """
 
 from .candidates import PATH_STEPS, Member, grid_members
+from .decision import Decision, average_candidates, average_weights, decide, refit
 from .folds import MomentFolds, RefittedFolds, RowFolds, Split, group_partitions
-from .search import (
-    SCORINGS,
-    Choice,
-    Search,
-    SearchSettings,
-    TableSummary,
-    average_candidates,
-    average_weights,
-    run_search,
-)
+from .search import SCORINGS, Choice, Search, SearchSettings, TableSummary, run_search
 
 __all__ = [
     "PATH_STEPS",
     "SCORINGS",
     "Choice",
+    "Decision",
     "Member",
     "MomentFolds",
     "RefittedFolds",
@@ -30,7 +24,9 @@ __all__ = [
     "TableSummary",
     "average_candidates",
     "average_weights",
+    "decide",
     "grid_members",
     "group_partitions",
+    "refit",
     "run_search",
 ]

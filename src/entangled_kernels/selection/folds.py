@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from itertools import accumulate
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -25,7 +25,6 @@ from ..threads import SMALL_MATRIX, one_thread
 from .fold import Fold
 
 __all__ = [
-    "FoldSource",
     "MomentFolds",
     "RefittedFolds",
     "RowFolds",
@@ -37,21 +36,6 @@ __all__ = [
 Array = NDArray[np.float64]
 Index = NDArray[np.intp]
 Split = tuple[Index, Index]
-
-
-class FoldSource(Protocol):
-    """What a search needs of folds."""
-
-    @property
-    def n_splits(self) -> int:
-        """Number of folds."""
-
-    @property
-    def n_repeats(self) -> float:
-        """How often a row is held out."""
-
-    def folds(self, output_weights: Array) -> Iterable[Fold | Callable[[], Fold]]:
-        """Folds, or functions that make them; errors weigh output o by output_weights[o]."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -76,7 +60,7 @@ class RowFolds:
     product_dtype : {"float64", "float32"}
     """
 
-    Phi: Array
+    Phi: Any
     Y: Array
     weight: Array | None
     splits: Sequence[Split]
@@ -92,7 +76,7 @@ class RowFolds:
     @property
     def n_repeats(self) -> float:
         """How often a row is held out."""
-        return _n_repeats(self.splits, len(self.Y))
+        return max(1.0, sum(len(test) for _, test in self.splits) / len(self.Y))
 
     def folds(self, output_weights: Array) -> Iterator[Fold]:
         """One fold after the other."""
@@ -177,62 +161,37 @@ class MomentFolds:
 
 
 @dataclass(frozen=True, eq=False)
-class RefittedFolds:
+class RefittedFolds(RowFolds):
     """Folds whose features come from a map that is fitted on their training rows alone.
 
     Attributes
     ----------
     feature_map : transformer
-        Cloned in every fold.
-    X : table of n rows
-    Y : ndarray of shape (n, p)
-    weight : ndarray of shape (n,) or None
-    splits : list of (training rows, held-out rows)
-    centred : bool
+        Cloned in every fold; ``Phi`` are the inputs that it is applied to, a table of any kind.
     """
 
-    feature_map: Any
-    X: Any
-    Y: Array
-    weight: Array | None
-    splits: Sequence[Split]
-    centred: bool = True
+    feature_map: Any = None
 
-    @property
-    def n_splits(self) -> int:
-        """Number of folds."""
-        return len(self.splits)
-
-    @property
-    def n_repeats(self) -> float:
-        """How often a row is held out."""
-        return _n_repeats(self.splits, len(self.Y))
-
-    def folds(self, output_weights: Array) -> Iterator[Callable[[], Fold]]:
+    def folds(self, output_weights: Array) -> Iterator[Callable[[], Fold]]:  # type: ignore[override]
         """Functions that fit the map and make a fold; they may be called in other processes."""
         return (partial(self._fold, split, output_weights) for split in self.splits)
 
     def _fold(self, split: Split, output_weights: Array) -> Fold:
         train, test = split
-        train_weight = None if self.weight is None else self.weight[train]
+        X_train, X_test = (_safe_indexing(self.Phi, index) for index in split)
         with one_thread(len(self.Y) <= SMALL_MATRIX):
-            X_train = _safe_indexing(self.X, train)
-            fitted = fit_feature_map(self.feature_map, X_train, self.Y[train], train_weight)
+            weight = None if self.weight is None else self.weight[train]
+            fitted = fit_feature_map(self.feature_map, X_train, self.Y[train], weight)
             Phi_train = map_features(fitted, X_train, ensure_min_samples=2)
-            Phi_test = map_features(fitted, _safe_indexing(self.X, test))
             order = np.concatenate([train, test])
             rows = RowFolds(
-                Phi=np.vstack([Phi_train, Phi_test]),
+                Phi=np.vstack([Phi_train, map_features(fitted, X_test)]),
                 Y=self.Y[order],
                 weight=None if self.weight is None else self.weight[order],
                 splits=[(np.arange(len(train)), np.arange(len(train), len(order)))],
                 centred=self.centred,
             )
             return next(rows.folds(output_weights))
-
-
-def _n_repeats(splits: Sequence[Split], n: int) -> float:
-    return max(1.0, sum(len(test) for _, test in splits) / n)
 
 
 def group_partitions(splits: Sequence[Split], n: int) -> Iterator[Sequence[Split]]:

@@ -1,8 +1,8 @@
-"""A search over candidates: their held-out errors, and what to keep of them."""
+"""A search over candidates with one feature map: their held-out errors, and the best of them."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -11,14 +11,13 @@ import numpy as np
 from joblib import Parallel, delayed
 from numpy.typing import NDArray
 
-from ..learning.fit import LinearModel
 from ..learning.moments import Moments
 from ..learning.problem import Problem
 from ..learning.solvers import SolverOptions
 from .candidates import Grid, Member, default_alphas
 from .errors import candidate_errors, member_paths
-from .folds import FoldSource
-from .weights import bootstrap_weights, choose, one_standard_error
+from .folds import MomentFolds, RowFolds
+from .weights import choose, one_standard_error
 
 __all__ = [
     "SCORINGS",
@@ -26,8 +25,6 @@ __all__ = [
     "Search",
     "SearchSettings",
     "TableSummary",
-    "average_candidates",
-    "average_weights",
     "run_search",
 ]
 
@@ -137,7 +134,7 @@ class TableSummary:
 
 def run_search(
     table: TableSummary,
-    source: FoldSource,
+    source: RowFolds | MomentFolds,
     settings: SearchSettings,
     report: Callable[[int, int], None] | None = None,
 ) -> Search:
@@ -146,8 +143,7 @@ def run_search(
     Parameters
     ----------
     table : TableSummary
-    source : FoldSource
-        Folds of rows, of moments, or with feature maps fitted in each.
+    source : RowFolds, RefittedFolds or MomentFolds
     settings : SearchSettings
     report : callable, optional
         Called after every fold with the number of those done and of all.
@@ -318,52 +314,6 @@ class Search:
     def _relative(self) -> Array:
         """Errors of all targets in units in which their mean is the score."""
         return self.target_errors * (self.output_weights * np.count_nonzero(self.output_weights))
-
-
-def average_weights(searches: Sequence[Search]) -> list[Array]:
-    """Weights of the candidates of all searches in one average.
-
-    Those of a search are (members, gains, alphas, 1 or p). The searches must have the same splits.
-    """
-    orders = [search.grid.preference() for search in searches]
-    sorted_votes = []
-    for search, order in zip(searches, orders, strict=True):
-        votes = search.votes()
-        sorted_votes.append(votes.reshape(len(votes), len(order), -1)[:, order])
-    joined = np.concatenate(sorted_votes, axis=1)
-    columns = [bootstrap_weights(errors, searches[0].n_repeats) for errors in np.moveaxis(joined, 2, 0)]
-    ends = np.cumsum([len(order) for order in orders])[:-1]
-    weights = []
-    for search, order, own in zip(searches, orders, np.split(np.stack(columns, axis=1), ends), strict=True):
-        unsorted = np.empty_like(own)
-        unsorted[order] = own
-        weights.append(unsorted.reshape(*search.grid.shape, -1))
-    return weights
-
-
-def average_candidates(
-    searches: Sequence[Search],
-    weights: Sequence[Array],
-    problems: Mapping[int, Problem],
-    options: SolverOptions,
-) -> LinearModel:
-    """The weighted mean of all candidates, with the features of the searches side by side.
-
-    Parameters
-    ----------
-    searches : list of Search
-    weights : list of ndarray
-        As `average_weights` gives them.
-    problems : dict of Problem
-        Of all rows, by the place of the search; a search without any weight needs none.
-    options : SolverOptions
-    """
-    coefs, intercept = [], np.zeros(1)
-    for place, problem in sorted(problems.items()):
-        own = weights[place]
-        coefs.append(searches[place].average(problem, own, options))
-        intercept = intercept + own.sum(axis=(0, 1, 2)) * problem.mean_y - coefs[-1] @ problem.mean_phi
-    return LinearModel(np.hstack(coefs), intercept)
 
 
 def _choose(errors: Array, rule: str) -> int:
