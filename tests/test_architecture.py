@@ -1,68 +1,122 @@
 """The house rules that a machine can check: imports point down, and the core needs only its core."""
 
 import ast
+import re
 import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 import entangled_kernels
 
 ROOT = Path(entangled_kernels.__file__).parent
-
-# A module may import from layers above it in this list, and from its own package.
-LAYERS = [
-    {"files", "threads"},
-    {
-        "results",
-        "batches",
-        "choice",
-        "evidence",
-        "row_folds",
-        "linalg",
-        "moments",
-        "learned",
-        "output_kernel",
-    },
-    {"kernels", "alignment", "checkpoints"},
-    {"reduction"},
-    {"solvers", "ridge", "block_solvers", "reached"},
-    {"posterior", "selection"},
-    {"search", "candidates"},
-    {"estimators"},
-    {"theory"},
-    {"datasets", "plotting", "persistence", "tables"},
-    {"report"},
-    {"experiments"},
-    {"cli"},
-]
-LEVEL = {name: level for level, names in enumerate(LAYERS) for name in names}
+REPOSITORY = Path(__file__).parents[1]
+MODULES = sorted(path for path in ROOT.rglob("*.py") if path.name not in ("__init__.py", "__main__.py"))
+LONGEST = 450
+# Tests of a whole rather than of one module.
+WHOLES = {
+    "estimators/test_bad_input.py",
+    "estimators/test_streaming_cv.py",
+    "estimators/test_threads_and_displays.py",
+    "report/test_browser.py",
+    "test_architecture.py",
+    "test_docs.py",
+    "test_examples.py",
+}
 
 
-def imported_parts(path):
-    """Top-level parts of this package that a module imports."""
+def listed_rooms():
+    """Rooms in the order of CONTRIBUTING's list, the lowest first."""
+    text = (REPOSITORY / "CONTRIBUTING.md").read_text()
+    return [name.removesuffix(".py") for name in re.findall(r"^    (\w+(?:/|\.py))\s", text, re.MULTILINE)]
+
+
+LEVEL = {name.rstrip("/"): level for level, name in enumerate(listed_rooms())}
+
+
+def imported_modules(path):
+    """Dotted paths, below the package, of the modules that a module imports, and where it does so."""
     here = path.relative_to(ROOT).with_suffix("").parts
-    for node in ast.walk(ast.parse(path.read_text())):
+    tree = ast.parse(path.read_text())
+    top = set(map(id, tree.body))
+    for node in ast.walk(tree):
         if isinstance(node, ast.ImportFrom) and node.level:
-            target = [*here[: len(here) - node.level], *(node.module or "").split(".")]
-            target = [part for part in target if part]
-            yield from [target[0]] if target else [alias.name for alias in node.names]
-        elif isinstance(node, ast.ImportFrom) and (node.module or "").startswith("entangled_kernels."):
-            yield node.module.split(".")[1]
-        elif isinstance(node, ast.Import):
-            yield from (a.name.split(".")[1] for a in node.names if a.name.startswith("entangled_kernels."))
+            base = [*here[: len(here) - node.level], *(node.module or "").split(".")]
+        elif isinstance(node, ast.ImportFrom) and (node.module or "").startswith("entangled_kernels"):
+            base = node.module.split(".")[1:]
+        else:
+            continue
+        base = tuple(part for part in base if part)
+        for alias in node.names:
+            named = ROOT.joinpath(*base, alias.name)
+            deeper = named.is_dir() or named.with_suffix(".py").exists()
+            yield (*base, alias.name) if deeper else base, id(node) in top
+
+
+def test_the_list_of_rooms_is_complete():
+    inside = {path.name for path in ROOT.iterdir() if path.is_dir() and path.name != "__pycache__"}
+    inside |= {path.stem for path in ROOT.glob("*.py")} - {"__init__"}
+    assert inside == set(LEVEL)
+
+
+def test_only_few_modules_stand_outside_of_rooms():
+    assert {path.stem for path in ROOT.glob("*.py")} == {"__init__", "parameters", "theory", "threads"}
 
 
 def test_arrows_point_down():
     arrows = set()
     for path in ROOT.rglob("*.py"):
-        part = path.relative_to(ROOT).parts[0].removesuffix(".py")
-        if part == "__init__":
-            continue
-        assert part in LEVEL, f"{part} has no layer: add it to LAYERS"
-        arrows |= {(part, other) for other in imported_parts(path) if other != part}
-    assert arrows
+        room = path.relative_to(ROOT).parts[0].removesuffix(".py")
+        if room != "__init__":
+            arrows |= {(room, other[0]) for other, _ in imported_modules(path) if other[0] != room}
+    assert len(arrows) > 20
     upward = sorted(arrow for arrow in arrows if LEVEL[arrow[0]] <= LEVEL[arrow[1]])
     assert not upward, f"imports that point up: {upward}"
+
+
+def test_no_module_imports_itself_in_a_circle():
+    """Whatever is imported when a module is: lazy imports inside functions may look back."""
+    uses = {}
+    for path in MODULES:
+        names = {name for name, at_once in imported_modules(path) if at_once}
+        uses[path.relative_to(ROOT).with_suffix("").parts] = names
+    done, path = set(), []
+
+    def walk(module):
+        assert module not in path, f"a circle of imports: {path}"
+        if module in done or module not in uses:
+            return
+        path.append(module)
+        for other in uses[module]:
+            walk(other)
+        done.add(path.pop())
+
+    for module in uses:
+        walk(module)
+    assert len(done) == len(uses)
+
+
+@pytest.mark.parametrize("path", MODULES, ids=lambda path: str(path.relative_to(ROOT)))
+def test_a_file_is_short_and_has_a_test_of_its_own(path):
+    inner = path.relative_to(ROOT)
+    assert len(path.read_text().splitlines()) <= LONGEST
+    assert (REPOSITORY / "tests" / inner.parent / f"test_{inner.name}").exists()
+
+
+def test_every_test_is_of_a_file_that_is_there():
+    tests = REPOSITORY / "tests"
+    for path in tests.rglob("test_*.py"):
+        inner = path.relative_to(tests)
+        if str(inner) not in WHOLES:
+            assert (ROOT / inner.parent / inner.name.removeprefix("test_")).exists(), inner
+
+
+def test_no_command_imports_another():
+    folder = ROOT / "cli" / "commands"
+    for path in folder.glob("*.py"):
+        others = {name for name, _ in imported_modules(path) if name[:2] == ("cli", "commands")}
+        assert path.name == "__init__.py" or not others, path
 
 
 def test_import_needs_only_the_core():
@@ -71,7 +125,7 @@ def test_import_needs_only_the_core():
         "import sys, sklearn.kernel_approximation, sklearn.model_selection\n"
         "before = set(sys.modules)\n"
         "import entangled_kernels\n"
-        "optional = {'matplotlib', 'typer', 'rich', 'pooch', 'pyarrow', 'dask', 'pymanopt', 'polars'}\n"
+        "optional = {'matplotlib', 'typer', 'rich', 'pyarrow', 'dask', 'pymanopt', 'polars', 'skops'}\n"
         "print(sorted(optional & (set(sys.modules) - before)))"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)

@@ -1,0 +1,49 @@
+import numpy as np
+import pandas as pd
+import pytest
+from scipy.sparse import csr_array
+from sklearn.impute import SimpleImputer
+from sklearn.preprocessing import MaxAbsScaler, StandardScaler
+from sklearn.utils import get_tags
+
+from entangled_kernels import EntangledKernelRidge
+
+
+def test_tags_follow_the_feature_map():
+    assert not get_tags(EntangledKernelRidge()).input_tags.sparse
+    scaler = StandardScaler(with_mean=False)
+    assert get_tags(EntangledKernelRidge(scaler)).input_tags.sparse == get_tags(scaler).input_tags.sparse
+    assert get_tags(EntangledKernelRidge(MaxAbsScaler())).input_tags.sparse
+
+
+@pytest.mark.parametrize("feature_map", [None, StandardScaler()])
+def test_columns_and_names_are_those_of_the_first_rows(make_rows, feature_map):
+    X, Y = make_rows(20, 3, 2)
+    frame = pd.DataFrame(X, columns=list("abc"))
+    model = EntangledKernelRidge(feature_map).fit(frame, Y)
+    assert list(model.feature_names_in_) == list("abc")
+    with pytest.raises(ValueError, match="feature names should match"):
+        model.predict(frame[list("acb")])
+    model.fit(X, Y)
+    with pytest.raises(ValueError, match="expecting 3 features"):
+        model.predict(X[:, :2])
+    with pytest.raises(ValueError, match="Expected 2D array"):
+        model.predict(X[0])
+
+
+def test_a_batch_may_have_missing_values_where_the_map_takes_them(make_rows):
+    X, Y = make_rows(20, 3, 2)
+    X[0, 0] = np.nan
+    with pytest.raises(ValueError, match="NaN"):
+        EntangledKernelRidge().partial_fit(X, Y)
+    assert np.isfinite(EntangledKernelRidge(SimpleImputer()).partial_fit(X, Y).predict(X)).all()
+
+
+def test_sparse_rows_need_a_map(make_rows):
+    X, Y = make_rows(20, 3, 2)
+    sparse = csr_array(X)
+    with pytest.raises(TypeError, match="Sparse data"):
+        EntangledKernelRidge().fit(sparse, Y)
+    scaler = StandardScaler(with_mean=False)
+    dense = EntangledKernelRidge(scaler).fit(X, Y).predict(X)
+    np.testing.assert_allclose(EntangledKernelRidge(scaler).fit(sparse, Y).predict(sparse), dense)

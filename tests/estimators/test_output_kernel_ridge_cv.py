@@ -1,0 +1,231 @@
+import pickle
+
+import numpy as np
+import pandas as pd
+import pytest
+from sklearn.kernel_ridge import KernelRidge
+from sklearn.model_selection import (
+    GridSearchCV,
+    GroupKFold,
+    KFold,
+    LeaveOneOut,
+    RepeatedKFold,
+)
+from sklearn.utils.estimator_checks import parametrize_with_checks
+
+from entangled_kernels import OutputKernelRidge, OutputKernelRidgeCV
+
+
+@parametrize_with_checks(
+    [
+        OutputKernelRidgeCV(),
+        OutputKernelRidgeCV("rbf", rank=1, cv=2, scoring="r2"),
+    ]
+)
+def test_scikit_learn_contract(estimator, check):
+    check(estimator)
+
+
+@pytest.fixture
+def rows(make_rows):
+    return make_rows(24, 4, 3)
+
+
+def nmse_of(model, X, Y):
+    return np.mean(np.mean((Y - model.predict(X)) ** 2, axis=0) / Y.var(axis=0))
+
+
+def brute_force(model, X, Y, splits):
+    """Scores (n_alphas, n_splits) from a cold fit for every fold and alpha."""
+    settings = {
+        name: getattr(model, name) for name in ("kernel", "gamma", "rank", "fit_intercept", "tol", "max_iter")
+    }
+    return np.array(
+        [
+            [
+                -np.mean(np.mean((Y[test] - fit.predict(X[test])) ** 2, axis=0) / Y.var(axis=0))
+                for train, test in splits
+                for fit in [OutputKernelRidge(alpha=alpha, **settings).fit(X[train], Y[train])]
+            ]
+            for alpha in model.alphas_
+        ]
+    )
+
+
+class TestOutputKernelRidgeCV:
+    @pytest.mark.parametrize("rank", [None, 2])
+    @pytest.mark.parametrize("fit_intercept", [True, False])
+    def test_against_refitting(self, rows, rank, fit_intercept):
+        X, Y = rows
+        model = OutputKernelRidgeCV(
+            "rbf", gamma=0.3, rank=rank, fit_intercept=fit_intercept, cv=3, tol=1e-8, max_iter=20_000
+        ).fit(X, Y)
+        splits = list(KFold(3).split(X))
+        scores = np.column_stack([model.cv_results_[f"split{i}_test_score"] for i in range(3)])
+        np.testing.assert_allclose(scores, brute_force(model, X, Y, splits), rtol=1e-4)
+        mean = model.cv_results_["mean_test_score"]
+        np.testing.assert_allclose(mean, scores.mean(axis=1))
+        np.testing.assert_allclose(model.cv_results_["std_test_score"], scores.std(axis=1))
+        assert model.best_index_ == np.argmax(mean)
+        assert model.cv_results_["rank_test_score"][model.best_index_] == 1
+        assert model.alpha_ == model.alphas_[model.best_index_] == model.best_params_["alpha"]
+        assert model.best_score_ == mean.max()
+        best = OutputKernelRidge(
+            "rbf",
+            gamma=0.3,
+            rank=rank,
+            fit_intercept=fit_intercept,
+            alpha=model.alpha_,
+            tol=1e-8,
+            max_iter=20_000,
+        ).fit(X, Y)
+        np.testing.assert_array_equal(model.predict(X), best.predict(X))
+
+    def test_other_scores(self, rows):
+        X, Y = rows
+        splits = list(KFold(3).split(X))
+        model = OutputKernelRidgeCV(alphas=[0.1, 1.0, 10.0], cv=3, scoring="r2", tol=1e-8).fit(X, Y)
+        expected = [
+            np.mean(
+                [OutputKernelRidge(alpha=a, tol=1e-8).fit(X[i], Y[i]).score(X[j], Y[j]) for i, j in splits]
+            )
+            for a in (0.1, 1.0, 10.0)
+        ]
+        np.testing.assert_allclose(model.cv_results_["mean_test_score"], expected, rtol=1e-5)
+        given = OutputKernelRidgeCV("precomputed", alphas=[0.1, 1.0, 10.0], cv=3, scoring="r2", tol=1e-8)
+        given.fit(X @ X.T, Y)
+        np.testing.assert_allclose(given.cv_results_["mean_test_score"], expected, rtol=1e-5)
+        flat = OutputKernelRidgeCV(alphas=[0.1, 1.0], cv=3, scoring=lambda model, X, y: -float(y.ndim))
+        assert flat.fit(X, Y[:, 0]).best_score_ == -1
+        with pytest.raises(ValueError, match="accurate"):
+            OutputKernelRidgeCV(scoring="accurate").fit(X, Y)
+
+    def test_scores_that_are_not_finite(self, rows):
+        model = OutputKernelRidgeCV(alphas=[1.0, 2.0], scoring=lambda model, X, y: np.nan)
+        with pytest.raises(
+            ValueError, match=r"scoring=.* gave a score that is not finite for alpha=1; use folds"
+        ):
+            model.fit(*rows)
+
+    def test_splitters(self, rows):
+        X, Y = rows
+        assert OutputKernelRidgeCV(cv=LeaveOneOut()).fit(X, Y).n_splits_ == 24
+        assert (
+            OutputKernelRidgeCV(cv=RepeatedKFold(n_splits=3, n_repeats=2, random_state=0)).fit(X, Y).n_splits_
+            == 6
+        )
+        splits = [(np.arange(12), np.arange(12, 24)), (np.arange(12, 24), np.arange(12))]
+        assert OutputKernelRidgeCV(cv=splits).fit(X, Y).n_splits_ == 2
+
+    def test_groups(self, rows):
+        X, Y = rows
+        groups = np.repeat(np.arange(6), 4)
+        model = OutputKernelRidgeCV(cv=GroupKFold(3)).fit(X, Y, groups=groups)
+        splits = list(GroupKFold(3).split(X, groups=groups))
+        other = OutputKernelRidgeCV(cv=splits).fit(X, Y)
+        np.testing.assert_array_equal(
+            model.cv_results_["mean_test_score"], other.cv_results_["mean_test_score"]
+        )
+        with pytest.raises(ValueError, match="'groups' parameter should not be None"):
+            OutputKernelRidgeCV(cv=GroupKFold(3)).fit(X, Y)
+        with pytest.raises(ValueError, match="number of splits"):
+            OutputKernelRidgeCV(cv=GroupKFold(3)).fit(X, Y, groups=np.repeat([0, 1], 12))
+
+    @pytest.mark.parametrize(
+        ("alphas", "error", "message"),
+        [
+            ([], ValueError, r"alphas must be None or a list of one or more positive numbers, got \[\]"),
+            ([1.0, -1.0], ValueError, "one or more positive numbers, got -1 among them"),
+            ([1.0, 0.0], ValueError, "got 0 among them"),
+            ([np.nan, 1.0], ValueError, "got nan among them"),
+            ([np.inf], ValueError, "got inf among them"),
+            (1.0, ValueError, "a list of one or more positive numbers, got 1.0"),
+            ("auto", TypeError, "a list of one or more positive numbers, got 'auto'"),
+        ],
+    )
+    def test_bad_grids(self, rows, alphas, error, message):
+        with pytest.raises(error, match=message):
+            OutputKernelRidgeCV(alphas=alphas).fit(*rows)
+
+    def test_fewer_rows_than_folds(self, rows):
+        X, Y = rows
+        with pytest.raises(
+            ValueError, match=r"cv=5 needs at least 5 rows, got n_samples=4; use a smaller cv"
+        ):
+            OutputKernelRidgeCV().fit(X[:4], Y[:4])
+        assert OutputKernelRidgeCV(cv=4).fit(X[:4], Y[:4]).n_splits_ == 4
+
+    def test_targets_that_are_constant_in_a_fold(self, rows):
+        """Constant where the model learns, constant where it is tested, or constant throughout."""
+        X, Y = rows
+        Y = np.column_stack([Y, np.r_[np.ones(8), np.zeros(16)], np.full(24, 7.3)])
+        for rank in (None, 2):
+            model = OutputKernelRidgeCV(cv=3, rank=rank).fit(X, Y)
+            assert np.isfinite(model.cv_results_["mean_test_score"]).all()
+            np.testing.assert_allclose(model.predict(X)[:, 4], 7.3)
+        constant = OutputKernelRidgeCV().fit(X, np.full_like(Y, 0.1))
+        np.testing.assert_allclose(constant.predict(X), 0.1)
+        assert constant.best_score_ == pytest.approx(0.0, abs=1e-20)
+        assert constant.alpha_ == constant.alphas_.max()
+
+    def test_an_end_of_the_grid_is_named(self, rows):
+        X, Y = rows
+        best = OutputKernelRidgeCV().fit(X, Y).alpha_
+        with pytest.warns(
+            UserWarning, match=r"is the smallest of alphas, .* pass alphas with smaller values"
+        ):
+            OutputKernelRidgeCV(alphas=best * np.array([100.0, 10.0, 1000.0])).fit(X, Y)
+        with pytest.warns(UserWarning, match=r"is the largest of alphas, .* pass alphas with larger values"):
+            OutputKernelRidgeCV(alphas=[best / 1000, best / 30]).fit(X, Y)
+        assert OutputKernelRidgeCV(alphas=[best]).fit(X, Y).alpha_ == best
+
+    def test_the_default_grid_is_free_of_scale(self, rows):
+        X, Y = rows
+        for rank in (None, 2):
+            plain = OutputKernelRidgeCV(rank=rank, tol=1e-7, max_iter=20_000).fit(X, Y)
+            scaled = OutputKernelRidgeCV(rank=rank, tol=1e-7, max_iter=20_000).fit(1e3 * X, 1e-4 * Y)
+            assert scaled.best_index_ == plain.best_index_
+            np.testing.assert_allclose(scaled.predict(1e3 * X), 1e-4 * plain.predict(X), rtol=1e-4, atol=1e-8)
+
+    def test_the_right_rank_helps(self, rng):
+        """Forty noisy targets that are mixtures of two functions: better than tuned kernel ridge."""
+        X = rng.normal(size=(280, 5))
+        Y = np.tanh(X[:, :2]) @ rng.normal(size=(2, 40))
+        noisy = Y + 2.0 * rng.normal(size=Y.shape)
+        train, test = slice(80), slice(80, None)
+        model = OutputKernelRidgeCV("rbf", gamma=0.1, rank=2).fit(X[train], noisy[train])
+        peer = GridSearchCV(
+            KernelRidge(kernel="rbf", gamma=0.1),
+            {"alpha": np.logspace(-2, 3, 11)},
+            scoring="neg_mean_squared_error",
+        ).fit(X[train], noisy[train])
+        ours, theirs = (np.mean((fit.predict(X[test]) - Y[test]) ** 2) for fit in (model, peer))
+        assert ours < 0.8 * theirs
+
+    def test_weights(self, rows, rng):
+        """Weights in training and in the held-out error; copies in the same fold do the same."""
+        X, Y = rows
+        fold = np.arange(24) % 3
+        copies = rng.integers(1, 4, size=24)
+        many = np.repeat(fold, copies)
+        splits = [[(np.flatnonzero(f != i), np.flatnonzero(f == i)) for i in range(3)] for f in (fold, many)]
+        weighted = OutputKernelRidgeCV(cv=splits[0]).fit(X, Y, copies)
+        repeated = OutputKernelRidgeCV(cv=splits[1]).fit(
+            np.repeat(X, copies, axis=0), np.repeat(Y, copies, axis=0)
+        )
+        np.testing.assert_allclose(weighted.alphas_, repeated.alphas_, rtol=1e-9)
+        for name in ("mean_test_score", "std_test_score"):
+            np.testing.assert_allclose(weighted.cv_results_[name], repeated.cv_results_[name], rtol=1e-6)
+        with pytest.raises(ValueError, match="sample_weight is zero on all held-out rows of a fold"):
+            OutputKernelRidgeCV(cv=splits[0]).fit(X, Y, (fold != 1).astype(float))
+
+    def test_jobs_pickles_and_frames(self, rows):
+        X, Y = rows
+        model = OutputKernelRidgeCV().fit(X, Y)
+        np.testing.assert_array_equal(OutputKernelRidgeCV(n_jobs=2).fit(X, Y).predict(X), model.predict(X))
+        np.testing.assert_array_equal(pickle.loads(pickle.dumps(model)).predict(X), model.predict(X))
+        assert len(pd.DataFrame(model.cv_results_)) == 13
+        frame = pd.DataFrame(Y, columns=["u", "v", "w"])
+        named = OutputKernelRidgeCV().set_output(predict="pandas").fit(X, frame)
+        assert list(named.predict(X).columns) == ["u", "v", "w"]
+        assert nmse_of(model, X, Y) == pytest.approx(nmse_of(named.set_output(predict="default"), X, Y))

@@ -1,0 +1,53 @@
+import numpy as np
+import pytest
+from sklearn.base import clone
+from sklearn.pipeline import FeatureUnion, make_pipeline
+from sklearn.preprocessing import StandardScaler
+
+from entangled_kernels import EntangledKernelRidge, EntangledKernelRidgeCV, EvidenceFeatures
+
+GRID = {"alphas": np.logspace(-2, 3, 6), "shrinkages": (0.0, 0.5), "target_alphas": (0.1,), "random_state": 0}
+
+
+@pytest.mark.parametrize("selection", ["best", "average"])
+def test_the_best_estimator_is_the_candidate_fitted_on_all_rows(make_rows, selection):
+    X, Y = make_rows(40, 3, 2)
+    search = EntangledKernelRidgeCV(StandardScaler(), selection=selection, cv=3, **GRID).fit(X, Y)
+    own = EntangledKernelRidge(StandardScaler(), **search.best_params_, random_state=0).fit(X, Y)
+    np.testing.assert_array_equal(search.best_estimator_.coef_, own.coef_)
+    np.testing.assert_array_equal(search.best_estimator_.predict(X), own.predict(X))
+    # It can be cloned, and more rows can be added to it.
+    assert clone(search.best_estimator_).get_params()["alpha"] == search.best_params_["alpha"]
+    more = search.best_estimator_.partial_fit(X[:5], Y[:5]).predict(X)
+    np.testing.assert_allclose(more, own.partial_fit(X[:5], Y[:5]).predict(X), rtol=1e-12)
+
+
+def test_maps_of_an_average_stand_side_by_side(make_rows):
+    X, Y = make_rows(30, 2, 2)
+    maps = [None, StandardScaler()]
+    search = EntangledKernelRidgeCV(maps, cv=3, **GRID).fit(X, Y)
+    weights = (
+        search.average_weights_.sum(axis=1) if search.average_weights_.ndim == 2 else search.average_weights_
+    )
+    used = {place for place in (0, 1) if weights[search.cv_results_["param_feature_map"] == place].any()}
+    used |= {search.best_params_["feature_map"]}
+    assert isinstance(search.feature_map_, FeatureUnion) == (len(used) == 2)
+    assert search.coef_.shape == (2, 2 * len(used))
+
+
+def test_the_search_of_a_pipeline_is_that_of_its_last_step(make_rows):
+    """Noise and warm starts are found behind the steps before it."""
+    X, Y = make_rows(25, 3, 2)
+    plain = EntangledKernelRidgeCV(EvidenceFeatures(random_state=0), cv=3, **GRID).fit(X, Y)
+    piped = make_pipeline(StandardScaler(), EvidenceFeatures(random_state=0))
+    search = EntangledKernelRidgeCV(piped, cv=3, **GRID).fit(X, Y)
+    np.testing.assert_allclose(search.predict(X), plain.predict(X), rtol=1e-4)
+
+
+def test_nothing_is_fitted_without_refit(make_rows):
+    X, Y = make_rows(30, 3, 2)
+    search = EntangledKernelRidgeCV(None, refit=False, cv=3, **GRID).fit(X, Y)
+    assert search.best_score_ > 0.0
+    assert search.n_splits_ == 18
+    for name in ("best_estimator_", "coef_", "intercept_", "average_weights_", "feature_map_", "n_iter_"):
+        assert not hasattr(search, name), name

@@ -1,0 +1,89 @@
+import numpy as np
+import pandas as pd
+import pytest
+from scipy.sparse import csr_array
+from sklearn.base import clone
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import FunctionTransformer, OneHotEncoder, StandardScaler
+
+from entangled_kernels.features import (
+    EvidenceFeatures,
+    GaussianFeatures,
+    default_feature_maps,
+    fit_feature_map,
+    found_noise,
+    is_fitted,
+    map_features,
+    needs_targets,
+    warm_start,
+)
+
+
+def test_a_map_is_cloned_and_fitted_with_weights_where_it_takes_them(make_rows, rng):
+    X, Y = make_rows(20, 3, 2)
+    weight = rng.uniform(0.5, 2.0, size=20)
+    scaler = StandardScaler()
+    fitted = fit_feature_map(scaler, X, Y, weight)
+    assert not hasattr(scaler, "mean_")
+    np.testing.assert_allclose(fitted.mean_, np.average(X, axis=0, weights=weight))
+    assert fit_feature_map(FunctionTransformer(), X, Y, weight).transform(X) is X
+    assert fit_feature_map(None, X, Y, None) is None
+
+
+def test_features_are_dense_numbers(make_rows):
+    X, _ = make_rows(6, 2, 1)
+    text = pd.DataFrame({"kind": list("ababab")})
+    encoder = OneHotEncoder().fit(text)
+    np.testing.assert_array_equal(map_features(encoder, text)[:2], [[1.0, 0.0], [0.0, 1.0]])
+    np.testing.assert_array_equal(map_features(None, pd.DataFrame(X, columns=["a", "b"])), X)
+    assert map_features(None, X.astype(np.float32)).dtype == np.float32
+    with pytest.raises(ValueError, match="got text in 'kind'"):
+        map_features(None, text)
+    with pytest.raises(ValueError, match="features contains NaN"):
+        map_features(FunctionTransformer(lambda X: X * np.nan), X)
+    with pytest.raises(TypeError, match="Sparse data was passed for X"):
+        map_features(None, csr_array(X))
+
+
+def test_which_maps_are_fitted():
+    assert is_fitted(None)
+    assert not is_fitted(StandardScaler())
+    assert is_fitted(StandardScaler().fit([[1.0], [2.0]]))
+    assert not is_fitted([StandardScaler(), None])
+
+
+def test_which_maps_need_targets():
+    assert needs_targets(EvidenceFeatures())
+    assert needs_targets(make_pipeline(StandardScaler(), EvidenceFeatures()))
+    assert not needs_targets(make_pipeline(StandardScaler(), GaussianFeatures()))
+    assert not needs_targets(None)
+
+
+@pytest.mark.parametrize("piped", [False, True])
+def test_what_a_map_has_found_starts_the_next_search(make_rows, piped):
+    X, Y = make_rows(25, 3, 2)
+    feature_map = EvidenceFeatures(random_state=0)
+    feature_map = make_pipeline(StandardScaler(), feature_map) if piped else feature_map
+    fitted = clone(feature_map).fit(X, Y)
+    own = fitted[-1] if piped else fitted
+    assert found_noise(fitted) == own.noise_
+    started = warm_start(feature_map, fitted)
+    last = started[-1] if piped else started
+    assert last.kernel == own.kernel_
+    assert last.noise == own.noise_
+    assert not is_fitted(started)
+    # The map that was given is not changed.
+    assert (feature_map[-1] if piped else feature_map).kernel is None
+
+
+def test_other_maps_have_found_nothing():
+    scaler = StandardScaler()
+    assert found_noise(scaler) is None
+    assert found_noise(None) is None
+    assert warm_start(scaler, scaler) is scaler
+
+
+def test_three_maps_by_default():
+    kinds = [type(one) for one in default_feature_maps(3)]
+    assert kinds == [StandardScaler, EvidenceFeatures, GaussianFeatures]
+    assert [one.random_state for one in default_feature_maps(3)[1:]] == [3, 3]

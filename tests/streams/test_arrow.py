@@ -1,0 +1,57 @@
+from itertools import pairwise
+
+import pyarrow as pa
+import pytest
+from pyarrow import parquet
+
+from entangled_kernels.streams.arrow import bytes_per_row, column_kinds, cut_tables, open_table
+from entangled_kernels.streams.batch import BatchError
+
+
+def test_rows_are_cut_to_one_height():
+    ends = (0, 3, 3, 10, 11)
+    tables = [pa.table({"a": list(range(*pair))}) for pair in pairwise(ends)]
+    cut = list(cut_tables(tables, 4))
+    assert [table.num_rows for table in cut] == [4, 4, 3]
+    assert pa.concat_tables(cut).column("a").to_pylist() == list(range(11))
+
+
+def test_kinds_of_columns():
+    schema = pa.schema(
+        {
+            "count": pa.int8(),
+            "share": pa.float32(),
+            "flag": pa.bool_(),
+            "price": pa.decimal128(5, 2),
+            "name": pa.string(),
+            "kind": pa.dictionary(pa.int8(), pa.string()),
+            "nothing": pa.null(),
+            "day": pa.date32(),
+        }
+    )
+    kinds = column_kinds(schema, "t.parquet")
+    assert list(kinds.values()) == ["number"] * 4 + ["text"] * 2 + ["number", "date32[day]"]
+    with pytest.raises(BatchError, match=r"t: names of columns must differ, got \['a', 'a'\]"):
+        column_kinds(pa.schema([("a", pa.int8()), ("a", pa.int8())]), "t")
+
+
+@pytest.mark.parametrize("row", [0, 4, 5, 12, 19, 20])
+def test_reading_starts_at_any_row(tmp_path, row):
+    path = tmp_path / "t.parquet"
+    parquet.write_table(pa.table({"a": list(range(20)), "b": [0.0] * 20}), path, row_group_size=6)
+    opened = open_table(str(path))
+    assert opened.n_rows == 20
+    values = [value for table in opened.tables(["a"], row, 5) for value in table.column("a").to_pylist()]
+    assert values == list(range(row, 20))
+
+
+def test_a_file_that_cannot_be_read_is_named(tmp_path):
+    (tmp_path / "t.parquet").write_bytes(b"nothing")
+    with pytest.raises(BatchError, match=r"t\.parquet, from row 1 on: cannot be read"):
+        open_table(str(tmp_path / "t.parquet"))
+
+
+def test_mean_length_of_lines(tmp_path):
+    (tmp_path / "t.csv").write_text("a,b\n1,2\n3,4\n")
+    assert bytes_per_row(str(tmp_path / "t.csv")) == 4.0
+    assert bytes_per_row("t.csv.gz") == 0.0

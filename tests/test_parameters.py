@@ -1,0 +1,100 @@
+import numpy as np
+import pandas as pd
+import pytest
+
+from entangled_kernels.parameters import (
+    check_choice,
+    check_feature_map,
+    check_flag,
+    check_fraction,
+    check_grid,
+    check_integer,
+    check_numeric_columns,
+    check_positive,
+    check_range,
+    check_rank,
+    check_rank_fits,
+    check_weights,
+)
+
+
+@pytest.mark.parametrize(
+    ("check", "arguments", "error", "message"),
+    [
+        (
+            check_choice,
+            ("way", "x", ["a", "b"]),
+            ValueError,
+            "way must be one of 'a', 'b', got 'x'",
+        ),
+        (check_choice, ("way", 3, ["a"]), ValueError, "way must be one of 'a', got 3"),
+        (
+            check_fraction,
+            ("share", 1.5),
+            ValueError,
+            "share must be a number between 0 and 1, got",
+        ),
+        (check_fraction, ("share", "1"), TypeError, "got '1' of type str"),
+        (check_fraction, ("share", np.nan), ValueError, "between 0 and 1, got nan"),
+        (check_positive, ("size", 0), ValueError, "size must be a positive number, got 0"),
+        (check_positive, ("size", True), TypeError, "got True of type bool"),
+        (
+            check_integer,
+            ("count", 2.0, 1),
+            TypeError,
+            "count must be a whole number of at least 1",
+        ),
+        (check_integer, ("count", 0, 1), ValueError, "at least 1, got 0"),
+        (check_flag, ("flag", 1), TypeError, "flag must be True or False, got 1 of type int"),
+        (check_rank, (0,), ValueError, "rank must be None, a whole number"),
+        (check_rank, (1.5,), ValueError, "a fraction of the full rank"),
+        (
+            check_rank_fits,
+            (7, 3, 2),
+            ValueError,
+            "full rank 6 .3 features times 2 outputs., got 7",
+        ),
+        (
+            check_grid,
+            ("grid", "ab"),
+            TypeError,
+            "grid must be a sequence of values to try, got 'ab'",
+        ),
+        (check_grid, ("grid", []), ValueError, "grid must hold at least one value, got none"),
+        (check_feature_map, ("rbf",), TypeError, "feature_map must be None or a transformer"),
+        (check_range, ("X", np.array([1e80])), ValueError, "X must have values between"),
+        (check_range, ("X", np.array([1e-80])), ValueError, "X must have values between"),
+        (check_weights, ([1.0], 2), ValueError, r"a number or of shape \(2,\), got shape \(1,\)"),
+        (check_weights, ("w", 2), ValueError, "a number or 2 numbers, got 'w'"),
+        (check_weights, ([0.0, 0.0], 2), ValueError, "positive for at least one row"),
+    ],
+)
+def test_errors_name_the_argument_and_what_it_needs(check, arguments, error, message):
+    with pytest.raises(error, match=message):
+        check(*arguments)
+
+
+def test_what_is_right_passes():
+    check_choice("way", "a", ["a", "b"])
+    check_positive("size", np.float32(0.0), zero_allowed=True)
+    check_integer("count", np.int64(3), low=3)
+    check_flag("flag", np.bool_(True))
+    for rank in (None, 3, np.int64(3), 0.5, 1.0):
+        check_rank(rank)
+        check_rank_fits(rank, 3, 2)
+    check_range("X", np.zeros(3), smallest=0.0)
+    assert check_grid("grid", iter([1, 2])) == [1, 2]
+
+
+def test_weights_become_an_array():
+    assert check_weights(None, 2) is None
+    np.testing.assert_array_equal(check_weights(2, 3), [2.0, 2.0, 2.0])
+    np.testing.assert_array_equal(check_weights([0, 0], 2, all_zero=True), [0.0, 0.0])
+
+
+def test_columns_of_text_are_named():
+    frame = pd.DataFrame({"size": [1.0, 2.0], "colour": ["red", "blue"]})
+    with pytest.raises(ValueError, match="got text in 'colour'; leave these columns out"):
+        check_numeric_columns(frame)
+    check_numeric_columns(frame[["size"]])
+    check_numeric_columns(frame.to_numpy())

@@ -1,0 +1,23 @@
+from threadpoolctl import threadpool_info
+
+from entangled_kernels.threads import one_thread
+
+
+def blas_threads():
+    return [pool["num_threads"] for pool in threadpool_info() if pool["user_api"] == "blas"]
+
+
+def test_small_work_has_one_thread():
+    before = blas_threads()
+    assert before
+    with one_thread(True):
+        assert set(blas_threads()) == {1}
+    assert blas_threads() == before
+
+
+def test_other_work_keeps_what_it_has():
+    before = blas_threads()
+    with one_thread(False):
+        assert blas_threads() == before
+    with one_thread(True), one_thread(False):
+        assert set(blas_threads()) == {1}
