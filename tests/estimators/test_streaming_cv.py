@@ -209,3 +209,12 @@ def test_settings_are_checked_before_any_row_is_taken(make_rows, settings, messa
     with pytest.raises((ValueError, TypeError), match=message):
         getattr(model, method)(X, Y)
     assert model._stream is None
+
+
+def test_the_best_estimator_of_several_maps_has_the_one_that_was_chosen(make_rows):
+    X, Y = make_rows(60, 3, 2)
+    maps = [Nystroem(gamma=50.0, n_components=5, random_state=0), StandardScaler()]
+    model = EntangledKernelRidgeCV(maps, cv=3, random_state=0, **GRID).partial_fit(X, Y).solve()
+    assert isinstance(model.best_estimator_.feature_map, StandardScaler)
+    again = clone(model.best_estimator_).fit(X, Y)
+    np.testing.assert_allclose(again.predict(X), model.best_estimator_.predict(X), rtol=1e-9)

@@ -83,7 +83,7 @@ def test_what_was_decided_is_fitted_on_all_rows(rows, rng):
     for rule in ("best", "average"):
         decision = decide(searches, rule)
         settings = FitSettings(**decision.choice.parameters())
-        fit, linear = refit(searches, decision, lambda place: problem, settings, SolverOptions())
+        fit, linear = refit(searches, decision, [problem], settings, SolverOptions())
         np.testing.assert_array_equal(fit.linear.coef, fit_problem(problem, settings).linear.coef)
         if rule == "best":
             assert linear is fit.linear

@@ -13,7 +13,7 @@ from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
 from ..kernels import KrausKernel
-from ..learning import SOLVERS, Fit, FitSettings, Moments, Problem, Progress, fit_problem, reduce_moments
+from ..learning import SOLVERS, Fit, FitSettings, Moments, Problem, Progress, fit_problem
 from ..parameters import (
     check_choice,
     check_feature_map,
@@ -274,7 +274,7 @@ class EntangledKernelRidge(
         return self
 
     def _solve_moments(self, parts: list[Moments]) -> Fit:
-        return self._fit_problem(reduce_moments(sum(parts[1:], parts[0]), centred=bool(self.fit_intercept)))
+        return self._fit_problem(self._problem_of_moments(sum(parts[1:], parts[0]))[0])
 
     def _fit_problem(self, problem: Problem) -> Fit:
         """Learn the kernel and solve the ridge problem, with warnings of what a user should know."""

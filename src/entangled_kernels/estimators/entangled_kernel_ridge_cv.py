@@ -5,18 +5,18 @@ from __future__ import annotations
 import warnings
 from collections.abc import Callable
 from dataclasses import replace
+from functools import cache
 from numbers import Integral
 from typing import Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from sklearn.base import BaseEstimator, MultiOutputMixin, RegressorMixin
+from sklearn.base import BaseEstimator, MultiOutputMixin, RegressorMixin, clone
 from sklearn.exceptions import NotFittedError
 from sklearn.model_selection import KFold
 from sklearn.utils import indexable
 
-from ..features import found_noise
-from ..learning import SOLVERS, LinearModel, Moments, Problem, reduce_moments
+from ..learning import SOLVERS, LinearModel, Moments
 from ..parameters import (
     check_choice,
     check_flag,
@@ -26,14 +26,13 @@ from ..parameters import (
     check_positive,
     check_rank,
 )
-from ..selection import SCORINGS, Split
+from ..selection import SCORINGS
 from ..streams import row_folds
-from ..streams.stream import Stream
 from .dask_tables import is_dask
 from .entangled_kernel_ridge import INITS, PREDICTIONS
 from .out_of_core import OutOfCoreMixin
 from .prediction import solved_attribute
-from .searching import SearchingMixin, SelectedFit
+from .searching import SearchingMixin, SelectedFit, Trial
 from .training import PRODUCT_DTYPES
 
 __all__ = ["EntangledKernelRidgeCV"]
@@ -258,23 +257,17 @@ class EntangledKernelRidgeCV(OutOfCoreMixin, SearchingMixin, RegressorMixin, Mul
         self._reset()
         (X,) = indexable(X)
         targets = self._take_targets(y)
-        maps, fitted, searches = self._feature_maps(), [], []
-        splits: list[Split] = []
+        maps, trials = self._feature_maps(), list[Trial]()
+        # All feature maps are tried on the same splits.
+        splits = cache(lambda: self._splits(X, targets, groups))
         for place, feature_map in enumerate(maps):
 
             def report(done: int, n_splits: int, place: int = place) -> None:
                 if progress is not None:
                     progress(place * n_splits + done, len(maps) * n_splits)
 
-            fitted.append(self._fit_map(feature_map, X, targets, sample_weight))
-            rows = (X, targets, sample_weight)
-            search, splits = self._search_rows(feature_map, fitted[-1], *rows, groups, splits, report)
-            searches.append(search)
-
-        def problem_of(place: int) -> tuple[Problem, Stream | None]:
-            return self._learning_problem(fitted[place], X, targets, sample_weight)
-
-        self._fit, feature_map = self._conclude(searches, maps, fitted, len(splits), problem_of)
+            trials.append(self._search_rows(feature_map, X, targets, sample_weight, splits, report))
+        self._fit, feature_map = self._conclude(trials)
         if self.refit:
             self.feature_map_ = feature_map
         return self
@@ -285,14 +278,11 @@ class EntangledKernelRidgeCV(OutOfCoreMixin, SearchingMixin, RegressorMixin, Mul
             raise ValueError(
                 f"cv must leave rows in at least 2 folds, got {len(parts)}; more rows are needed"
             )
-        total = sum(parts[1:], parts[0])
-        search = self._search_moments([parts], found_noise(self.feature_map_), None)
-
-        def problem_of(place: int) -> tuple[Problem, Stream]:
-            return reduce_moments(total, centred=self.fit_intercept), Stream.of_moments(total)
-
-        given, fitted = [self._given_map()], [self.feature_map_]
-        return self._conclude([search], given, fitted, len(parts), problem_of)[0]
+        given, fitted = self._given_map(), self.feature_map_
+        if isinstance(given, list):
+            # The one of several maps that was chosen on the first rows.
+            given = None if fitted is None else clone(fitted)
+        return self._conclude([self._search_moments([parts], given, fitted, None)])[0]
 
     def _restart_after_fit(self) -> None:
         warnings.warn(

@@ -5,7 +5,6 @@ from __future__ import annotations
 import warnings
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from functools import cache
 from numbers import Integral
 from typing import Any
 
@@ -48,8 +47,20 @@ Array = NDArray[np.float64]
 # With this many rows or fewer, folds are repeated until there are so many, and feature maps fitted in each.
 SMALL, FOLDS_WHEN_SMALL = 500, 20
 
-# From the place of a feature map to the learning problem of all rows with it, and a stream to go on from.
-ProblemOf = Callable[[int], tuple[Problem, Stream | None]]
+
+@dataclass(frozen=True, eq=False)
+class Trial:
+    """All candidates tried with one feature map, given and fitted, and the problem of all rows to refit on.
+
+    Without ``refit`` there is no problem, and where no moments were kept no stream to go on from.
+    """
+
+    feature_map: Any
+    fitted: Any
+    search: Search
+    n_splits: int
+    problem: Problem | None
+    stream: Stream | None
 
 
 @dataclass(frozen=True, eq=False)
@@ -93,76 +104,81 @@ class SearchingMixin(LinearPredictionMixin):
     def _search_rows(
         self,
         feature_map: Any,
-        fitted: Any,
         X: Any,
         targets: Array,
         sample_weight: Any,
-        groups: Any,
-        splits: list[Split],
+        splits: Callable[[], list[Split]],
         report: Callable[[int, int], None],
-    ) -> tuple[Search, list[Split]]:
-        """Search with one feature map, fitted on all rows too; and the splits, made if there are none."""
-        settings, noise = self._search_settings(), found_noise(fitted)
+    ) -> Trial:
+        """Try all candidates with one feature map, on rows in memory."""
+        fitted = self._fit_map(feature_map, X, targets, sample_weight)
         in_folds = feature_map is not None and self._fitted_in_folds(feature_map, len(targets))
         if not in_folds and self._exceeds_memory(fitted, X, targets):
             check_consistent_length(X, targets)
-            splits = splits or self._splits(X, targets, groups)
-            rounds = [[test for _, test in group] for group in group_partitions(splits, len(targets))]
-            if min(map(len, rounds)) > 1:
-                parts = [self._moments_of_parts(fitted, X, targets, sample_weight, tests) for tests in rounds]
-                return self._search_moments(parts, noise, report), splits
+            groups = list(group_partitions(splits(), len(targets)))
+            if min(map(len, groups)) > 1:
+                rounds = [
+                    self._moments_of_parts(fitted, X, targets, sample_weight, [test for _, test in group])
+                    for group in groups
+                ]
+                return self._search_moments(rounds, feature_map, fitted, report)
         Phi, Y, weight = self._training_rows(fitted, X, targets, sample_weight)
         self._check_ranks(Phi.shape[1], Y.shape[1])
-        splits = splits or self._splits(X, Y, groups)
-        table = TableSummary.from_rows(Phi, Y, weight, noise, centred=self.fit_intercept)
-        rows: dict[str, Any] = {"Y": Y, "weight": weight, "splits": splits, "centred": self.fit_intercept}
+        rows: dict[str, Any] = {"Y": Y, "weight": weight, "splits": splits(), "centred": self.fit_intercept}
+        problem, stream = self._problem_of_rows(Phi, Y, weight) if self.refit else (None, None)
         if in_folds:
             # The search of every fold starts from what all rows gave.
             source: RowFolds = RefittedFolds(X, **rows, feature_map=warm_start(feature_map, fitted))
         else:
             norms = SOLVERS[self.solver].iterative
             source = RowFolds(Phi, **rows, norms=norms, product_dtype=self.product_dtype)
-        return run_search(table, source, settings, report), splits
+        table = TableSummary.from_rows(Phi, Y, weight, found_noise(fitted), centred=self.fit_intercept)
+        search = run_search(table, source, self._search_settings(), report)
+        return Trial(feature_map, fitted, search, source.n_splits, problem, stream)
 
     def _search_moments(
-        self, rounds: list[list[Moments]], noise: float | None, report: Callable[[int, int], None] | None
-    ) -> Search:
-        """Search on the moments of folds, in one round of them or several."""
+        self,
+        rounds: list[list[Moments]],
+        feature_map: Any,
+        fitted: Any,
+        report: Callable[[int, int], None] | None,
+    ) -> Trial:
+        """Try all candidates with one feature map, on the moments of folds, in one round or several."""
         total = sum(rounds[0][1:], rounds[0][0])
         self._check_ranks(total.n_features, total.n_outputs)
-        table = TableSummary.from_moments(total, noise, centred=self.fit_intercept)
-        return run_search(
-            table, MomentFolds(rounds, centred=self.fit_intercept), self._search_settings(), report
-        )
+        problem, stream = self._problem_of_moments(total) if self.refit else (None, None)
+        source = MomentFolds(rounds, centred=self.fit_intercept)
+        table = TableSummary.from_moments(total, found_noise(fitted), centred=self.fit_intercept)
+        search = run_search(table, source, self._search_settings(), report)
+        return Trial(feature_map, fitted, search, source.n_splits, problem, stream)
 
-    def _conclude(
-        self, searches: list[Search], maps: list[Any], fitted: list[Any], n_splits: int, problem_of: ProblemOf
-    ) -> tuple[SelectedFit, Any]:
+    def _conclude(self, trials: list[Trial]) -> tuple[SelectedFit, Any]:
         """Choose among what was tried, fit it on all rows; and the feature map to predict with."""
+        searches = [trial.search for trial in trials]
         decision = decide(searches, self.selection)
-        choice, place = decision.choice, decision.place
-        self._warn_of_ends(choice.alpha, searches[place].grid.alphas)
+        choice, best = decision.choice, trials[decision.place]
+        self._warn_of_ends(choice.alpha, best.search.grid.alphas)
+        place = {"feature_map": decision.place} if len(trials) > 1 else {}
         selected = SelectedFit(
             cv_results=decision.table,
             cv_target_scores=decision.target_scores,
-            best_params=choice.parameters() | ({"feature_map": place} if len(searches) > 1 else {}),
+            best_params=choice.parameters() | place,
             best_score=choice.error,
             best_index=decision.index,
-            n_splits=n_splits,
+            n_splits=best.n_splits,
         )
-        if not self.refit:
+        problems = [trial.problem for trial in trials if trial.problem is not None]
+        if not problems:
             return selected, None
-        problems = cache(problem_of)
-        best = self._estimator(maps[place]).set_params(**choice.parameters())
-        fit, linear = refit(
-            searches, decision, lambda place: problems(place)[0], best._settings(), self._solver_options()
-        )
-        best._warn_if_stalled(fit)
-        best._adopt(self, fitted[place], fit, problems(place)[1])
+        estimator = self._estimator(best.feature_map).set_params(**choice.parameters())
+        settings, options = estimator._settings(), self._solver_options()
+        fit, linear = refit(searches, decision, problems, settings, options)
+        estimator._warn_if_stalled(fit)
+        estimator._adopt(self, best.fitted, fit, best.stream)
         weights = decision.flat_weights()
-        used = [fitted[place] for place in decision.used()]
+        used = [trials[place].fitted for place in decision.used()]
         return (
-            replace(selected, best_estimator=best, linear=linear, average_weights=weights),
+            replace(selected, best_estimator=estimator, linear=linear, average_weights=weights),
             used[0] if len(used) == 1 else _side_by_side(used),
         )
 

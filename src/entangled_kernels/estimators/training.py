@@ -48,8 +48,11 @@ class TrainingMixin(FeatureMapMixin):
         if self._exceeds_memory(feature_map, X, targets):
             everything = [np.arange(len(targets))]
             (moments,) = self._moments_of_parts(feature_map, X, targets, sample_weight, everything)
-            return reduce_moments(moments, centred=self.fit_intercept), Stream.of_moments(moments)
-        Phi, Y, weight = self._training_rows(feature_map, X, targets, sample_weight)
+            return self._problem_of_moments(moments)
+        return self._problem_of_rows(*self._training_rows(feature_map, X, targets, sample_weight))
+
+    def _problem_of_rows(self, Phi: Any, Y: Array, weight: Array | None) -> tuple[Problem, Stream | None]:
+        """The problem of features and targets in memory, and a stream where there are moments to keep."""
         if weight is not None and not weight.all():
             keep = weight > 0.0
             Phi, Y, weight = Phi[keep], Y[keep], weight[keep]
@@ -59,6 +62,10 @@ class TrainingMixin(FeatureMapMixin):
             Phi, Y, weight, centred=self.fit_intercept, product_dtype=self.product_dtype
         )
         return problem, None if kept is None else Stream.of_moments(kept)
+
+    def _problem_of_moments(self, moments: Moments) -> tuple[Problem, Stream]:
+        """The problem of rows of which the moments are known, and a stream to go on from."""
+        return reduce_moments(moments, centred=bool(self.fit_intercept)), Stream.of_moments(moments)
 
     def _exceeds_memory(self, feature_map: Any, X: Any, targets: Array) -> bool:
         """Whether to map rows block by block: there are more than one table of features may have.

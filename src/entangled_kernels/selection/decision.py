@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -84,7 +84,7 @@ def decide(searches: Sequence[Search], rule: str) -> Decision:
 def refit(
     searches: Sequence[Search],
     decision: Decision,
-    problem_of: Callable[[int], Problem],
+    problems: Sequence[Problem],
     settings: FitSettings,
     options: SolverOptions,
 ) -> tuple[Fit, LinearModel]:
@@ -94,18 +94,18 @@ def refit(
     ----------
     searches : list of Search
     decision : Decision
-    problem_of : callable
-        From the place of a feature map to the learning problem of all rows with it.
+    problems : list of Problem
+        Of all rows, with every feature map.
     settings : FitSettings
         Of the best candidate.
     options : SolverOptions
         Of the candidates in an average.
     """
-    fit = fit_problem(problem_of(decision.place), settings)
+    fit = fit_problem(problems[decision.place], settings)
     if decision.weights is None:
         return fit, fit.linear
-    problems = {place: problem_of(place) for place in decision.used()}
-    return fit, average_candidates(searches, decision.weights, problems, options)
+    used = {place: problems[place] for place in decision.used()}
+    return fit, average_candidates(searches, decision.weights, used, options)
 
 
 def average_weights(searches: Sequence[Search]) -> list[Array]:
