@@ -23,6 +23,7 @@ WHOLES = {
     "test_architecture.py",
     "test_docs.py",
     "test_examples.py",
+    "test_journeys.py",
 }
 
 
