@@ -50,7 +50,7 @@ def test_rank_tolerance_grows_with_the_number_of_values():
 
 
 def test_a_direction_below_the_tolerance_is_dropped():
-    """The eigenvalues are 2 and `small`."""
+    """The eigenvalues are 2 + small and small."""
     for small, kept in ((rank_tolerance(2), 1), (4 * rank_tolerance(2), 2)):
         scale, _ = principal_axes(np.ones((2, 2)) + small * np.eye(2))
         assert len(scale) == kept
