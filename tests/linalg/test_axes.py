@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 
-from entangled_kernels.linalg import principal_axes
+from entangled_kernels.linalg import principal_axes, rank_tolerance
 
 
 @pytest.mark.parametrize("offset", [None, 0.3, 1e6])
@@ -41,3 +41,16 @@ def test_nothing():
     scale, axes = principal_axes(np.zeros((3, 3)), np.array([3.0, 0.0, 4.0]))
     np.testing.assert_allclose(scale, 25.0)
     np.testing.assert_allclose(np.abs(axes[:, 0]), [0.6, 0.0, 0.8])
+
+
+def test_rank_tolerance_grows_with_the_number_of_values():
+    eps = np.finfo(float).eps
+    assert rank_tolerance(1) == rank_tolerance(64) == 64 * eps
+    assert rank_tolerance(1000) == 1000 * eps
+
+
+def test_a_direction_below_the_tolerance_is_dropped():
+    """The eigenvalues are 2 + small and small."""
+    for small, kept in ((rank_tolerance(2), 1), (4 * rank_tolerance(2), 2)):
+        scale, _ = principal_axes(np.ones((2, 2)) + small * np.eye(2))
+        assert len(scale) == kept

@@ -1,94 +1,12 @@
+"""What every block operator promises, checked on every registered operator."""
+
 import numpy as np
 import pytest
 from scipy.sparse.linalg import LinearOperator, aslinearoperator
 
-from entangled_kernels.linalg import (
-    DenseOperator,
-    FunctionOperator,
-    HadamardOperator,
-    KroneckerOperator,
-    LowRankKroneckerOperator,
-    LowRankOperator,
-    SumOfKroneckersOperator,
-    SumOperator,
-    operators,
-)
-
-N, T_, P, M, R = 7, 5, 3, 4, 6
-OPERATORS = {}
-
-
-def register(build):
-    OPERATORS[build.__name__] = build
-    return build
-
-
-def normal(rng, dtype, *shape):
-    real = rng.normal(size=shape)
-    return real + 1j * rng.normal(size=shape) if dtype is complex else real
-
-
-def as_dense(blocks):
-    return np.block([list(row) for row in blocks])
-
-
-@register
-def dense(rng, dtype, n, t):
-    blocks = normal(rng, dtype, n, t, P, P)
-    return DenseOperator(blocks), as_dense(blocks)
-
-
-@register
-def function(rng, dtype, n, t):
-    blocks = normal(rng, dtype, n, t, P, P)
-    operator = FunctionOperator(lambda rows: blocks[rows], lambda cols: blocks[:, cols], n, t, P, dtype)
-    return operator, as_dense(blocks)
-
-
-@register
-def kronecker(rng, dtype, n, t):
-    K, T = normal(rng, dtype, n, t), normal(rng, dtype, P, P)
-    return KroneckerOperator(K, T), np.kron(K, T)
-
-
-@register
-def low_rank_kronecker(rng, dtype, n, t):
-    Phi, Psi, T = normal(rng, dtype, n, M), normal(rng, dtype, t, M), normal(rng, dtype, P, P)
-    return LowRankKroneckerOperator(Phi, Psi, T), np.kron(Phi @ Psi.conj().T, T)
-
-
-@register
-def sum_of_kroneckers(rng, dtype, n, t):
-    Ks, Ts = normal(rng, dtype, 3, n, t), normal(rng, dtype, 3, P, P)
-    return SumOfKroneckersOperator(Ks, Ts), sum(np.kron(K, T) for K, T in zip(Ks, Ts, strict=True))
-
-
-@register
-def low_rank(rng, dtype, n, t):
-    Phi, Psi, Q = normal(rng, dtype, n, M), normal(rng, dtype, t, M), normal(rng, dtype, M * P, R)
-    expected = np.kron(Phi, np.eye(P)) @ Q @ Q.conj().T @ np.kron(Psi, np.eye(P)).conj().T
-    return LowRankOperator(Phi, Psi, Q, P), expected
-
-
-@register
-def low_rank_with_metric(rng, dtype, n, t):
-    Phi, Psi, Q = normal(rng, dtype, n, M), normal(rng, dtype, t, M), normal(rng, dtype, M * P, R)
-    A = normal(rng, dtype, M, M)
-    D = np.kron(A, np.eye(P)) + Q @ Q.conj().T
-    expected = np.kron(Phi, np.eye(P)) @ D @ np.kron(Psi, np.eye(P)).conj().T
-    return LowRankOperator(Phi, Psi, Q, P, A), expected
-
-
-@register
-def weighted_sum(rng, dtype, n, t):
-    (a, A), (b, B) = kronecker(rng, dtype, n, t), low_rank(rng, dtype, n, t)
-    return SumOperator([a, b], [1.0, -2.0]), A - 2 * B
-
-
-@register
-def hadamard(rng, dtype, n, t):
-    (a, A), (b, B) = kronecker(rng, dtype, n, t), low_rank(rng, dtype, n, t)
-    return HadamardOperator(a, b), A * B
+from entangled_kernels import linalg
+from entangled_kernels.linalg import BlockOperator, HadamardOperator, SumOperator, operators
+from linalg.registry import OPERATORS, T_, N, P, kronecker, normal
 
 
 @pytest.fixture(params=[1, 10**6], ids=["one_row_at_a_time", "one_chunk"])
@@ -122,6 +40,13 @@ def test_lazy_equals_dense(build, shape, dtype, chunk):
     np.testing.assert_allclose(operator.rmatvec(W[:, 0]), expected.conj().T @ W[:, 0], **close)
 
 
+def test_every_operator_is_registered():
+    offered = {value for value in vars(linalg).values() if isinstance(value, type)}
+    offered = {kind for kind in offered if issubclass(kind, BlockOperator)} - {BlockOperator}
+    built = {type(build(np.random.default_rng(0), float, N, N)[0]) for build in OPERATORS.values()}
+    assert built == offered
+
+
 def test_composes_with_scipy_operators():
     operator, expected = kronecker(np.random.default_rng(0), float, N, N)
     shifted = operator + 2.0 * aslinearoperator(np.eye(N * P))
@@ -135,8 +60,9 @@ def test_hadamard_needs_equal_shapes():
         HadamardOperator(kronecker(rng, float, N, T_)[0], kronecker(rng, float, T_, N)[0])
 
 
-def test_low_rank_operator_without_any_rank(rng):
-    Phi = rng.normal(size=(3, 4))
-    operator = LowRankOperator(Phi, Phi, np.zeros((8, 0)), 2, np.eye(4))
-    np.testing.assert_allclose(operator.to_dense(), np.kron(Phi @ Phi.T, np.eye(2)))
-    assert operator.blocks().shape == (3, 3, 2, 2)
+def test_sums_of_real_operators_with_complex_ones_are_complex():
+    rng = np.random.default_rng(0)
+    (real, A), (imaginary, B) = kronecker(rng, float, N, T_), kronecker(rng, complex, N, T_)
+    total = SumOperator([real, imaginary], [2.0, 1.0])
+    assert total.dtype == complex
+    np.testing.assert_allclose(total.to_dense(), 2.0 * A + B)

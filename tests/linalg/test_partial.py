@@ -4,6 +4,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from entangled_kernels.linalg import block_trace, partial_trace, partial_transpose
+from entangled_kernels.linalg.partial import as_bipartite
+from linalg.states import random_psd
 
 from reference import blocks as reference
 
@@ -15,6 +17,15 @@ def random_matrix(seed, size, lead=(), dtype=complex):
     rng = np.random.default_rng(seed)
     A = rng.normal(size=(*lead, size, size))
     return A + 1j * rng.normal(size=A.shape) if dtype is complex else A
+
+
+@given(dims=dimensions, seed=seeds)
+def test_each_index_gets_an_axis(dims, seed):
+    (d0, d1), A = dims, random_matrix(seed, dims[0] * dims[1])
+    A4 = as_bipartite(A, dims)
+    assert A4.shape == (d0, d1, d0, d1)
+    for i, a, j, b in np.ndindex(A4.shape):
+        assert A4[i, a, j, b] == A[i * d1 + a, j * d1 + b]
 
 
 @pytest.mark.parametrize("dtype", [float, complex])
@@ -70,3 +81,16 @@ def test_errors_name_the_argument():
         partial_trace(np.eye(6), (2, 3), keep=2)
     with pytest.raises(ValueError, match="system must be 0"):
         partial_transpose(np.eye(6), (2, 3), system=-1)
+
+
+@pytest.mark.parametrize("dims", [(2, 2), (2, 3), (3, 4)])
+def test_agrees_with_qutip(dims):
+    qutip = pytest.importorskip("qutip", reason="cross-check against QuTiP, from the dev extra")
+    A = random_psd(np.random.default_rng(0), dims[0] * dims[1])
+    A /= np.trace(A).real
+    state = qutip.Qobj(A, dims=[list(dims), list(dims)])
+    for keep in (0, 1):
+        np.testing.assert_allclose(partial_trace(A, dims, keep), state.ptrace(keep).full(), atol=1e-13)
+    for system, mask in ((0, [1, 0]), (1, [0, 1])):
+        expected = qutip.partial_transpose(state, mask).full()
+        np.testing.assert_allclose(partial_transpose(A, dims, system), expected, atol=1e-13)

@@ -8,6 +8,8 @@ import pytest
 from scipy.sparse.linalg import LinearOperator
 
 from entangled_kernels.kernels import SeparableKernel
+from entangled_kernels.kernels.base import as_points, diagonal_in_chunks, frozen_array, lowest_gram_eigenvalue
+from entangled_kernels.linalg import DenseOperator
 from kernels.registry import INDEFINITE, KERNELS, D, P
 
 from reference.blocks import dense_from_blocks
@@ -96,3 +98,37 @@ def test_arrays_are_copied_and_read_only():
     assert kernel.T[0, 0] == 1.0
     with pytest.raises(ValueError, match="read-only"):
         kernel.T[0, 0] = 2.0
+
+
+@pytest.mark.parametrize("n", [1, 3, 8])
+def test_diagonal_in_chunks_is_the_diagonal(n):
+    blocks = rng.normal(size=(n, n, P, P))
+
+    def between(A, B):
+        return blocks[np.ix_(A[:, 0].astype(int), B[:, 0].astype(int))]
+
+    diagonal = diagonal_in_chunks(between, np.arange(float(n))[:, None], chunk=3)
+    np.testing.assert_array_equal(diagonal, blocks[np.arange(n), np.arange(n)])
+
+
+def test_lowest_and_largest_eigenvalue_of_a_gram_matrix():
+    Q = np.linalg.qr(rng.normal(size=(6, 6)))[0]
+    G = (Q * [-3.0, -1.0, 0.0, 0.5, 1.0, 2.0]) @ Q.T
+    operator = DenseOperator(G.reshape(2, 3, 2, 3).swapaxes(1, 2))
+    assert lowest_gram_eigenvalue(operator) == pytest.approx((-3.0, 3.0))
+
+
+def test_errors_name_the_argument():
+    kernel = SeparableKernel("rbf", np.eye(2))
+    with pytest.raises(TypeError, match="unsupported operand"):
+        kernel + 1.0
+    with pytest.raises(TypeError, match=r"unsupported operand|can't multiply"):
+        kernel * "a"
+    with pytest.raises(ValueError, match=r"Z must be a matrix .* got shape \(4,\); use Z.reshape\(-1, 1\)"):
+        as_points(np.ones(4), "Z")
+    with pytest.raises(ValueError, match=r"U must have 2 dimensions, got shape \(2,\)"):
+        frozen_array(np.ones(2), "U", 2)
+    with pytest.raises(ValueError, match="U must be real"):
+        frozen_array(1j * np.eye(2), "U", 2)
+    with pytest.raises(ValueError, match="U must be finite"):
+        frozen_array([[np.inf]], "U", 2)

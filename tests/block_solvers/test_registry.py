@@ -3,24 +3,13 @@
 import numpy as np
 import pytest
 
+from block_solvers.sample import R, X
 from entangled_kernels.block_solvers import SOLVERS, choose_solver, factorize, lowest_eigenvalue, registry
-from entangled_kernels.block_solvers.conjugate_gradient import (
-    NystroemPreconditioner,
-    nearest_kronecker_of_sum,
-)
-from entangled_kernels.block_solvers.shifted import ShiftedSystem, cholesky_limit
-from entangled_kernels.linalg import (
-    DenseOperator,
-    KroneckerOperator,
-    SumOfKroneckersOperator,
-    operator_schmidt,
-)
-from kernels.registry import INDEFINITE, KERNELS, D, P
+from entangled_kernels.linalg import KroneckerOperator, SumOperator
+from kernels.registry import INDEFINITE, KERNELS, P
 
 from reference import blocks as reference
 
-rng = np.random.default_rng(5)
-X, R = rng.normal(size=(12, D)), rng.normal(size=(12, P, 2))
 PSD = sorted(set(KERNELS) - INDEFINITE)
 PAIRS = [(s, k) for s, solver in SOLVERS.items() for k in PSD if solver.accepts(KERNELS[k](X))]
 
@@ -99,86 +88,6 @@ def test_a_solver_says_what_it_needs():
         factorize(KERNELS["separable rbf"](X), "cholesky")
 
 
-@pytest.mark.parametrize("n", [1, 2, 3, 20])
-@pytest.mark.parametrize("reduced", [True, False])
-def test_shifted_systems(n, reduced):
-    B = rng.normal(size=(n, n))
-    A, right = B @ B.T, rng.normal(size=(n, 3))
-    system = ShiftedSystem(A)
-    if reduced:
-        system.reduce()
-    shifts = np.array([0.1, 7.0, 0.1])
-    expected = [np.linalg.solve(A + s * np.eye(n), r) for s, r in zip(shifts, right.T, strict=True)]
-    np.testing.assert_allclose(system.solve(shifts, right), np.transpose(expected), atol=1e-9)
-
-
-@pytest.mark.parametrize("reduced", [True, False])
-def test_shifted_systems_refuse_indefinite_matrices(reduced):
-    system = ShiftedSystem(np.diag([1.0, 2.0, -3.0, 1.0]))
-    if reduced:
-        system.reduce()
-    with pytest.raises(np.linalg.LinAlgError, match="not positive definite"):
-        system.solve(np.array([0.5]), np.ones((4, 1)))
-
-
-def test_equal_output_eigenvalues_share_a_factorisation():
-    K = X @ X.T
-    shared, _ = factorize(KroneckerOperator(K, np.eye(8) + 1.0))
-    shared.solve(np.ones((12, 8, 1)), 1.0)
-    assert shared.system._reflectors is None
-    many = cholesky_limit(12) + 1
-    distinct, _ = factorize(KroneckerOperator(K, np.diag(1.0 + np.arange(many))))
-    distinct.solve(np.ones((12, many, 1)), 1.0)
-    assert distinct.system._reflectors is not None
-
-
-def test_conjugate_gradients_report_their_residual():
-    operator = KERNELS["sum of separable"](X)
-    factor, _ = factorize(operator, "cg", tol=1e-6)
-    solved = factor.solve(R, 0.01)
-    error = R - (operator @ solved.reshape(-1, 2)).reshape(R.shape) - 0.01 * solved
-    relative = np.linalg.norm(error, axis=(0, 1)) / np.linalg.norm(R, axis=(0, 1))
-    assert factor.residual == pytest.approx(relative.max())
-    assert 0 < factor.residual < 1e-5
-    assert 1 < factor.n_iter < 36
-    np.testing.assert_array_equal(factor.solve(np.zeros_like(R), 0.01), 0.0)
-
-
-def test_nystroem_preconditioner_is_exact_on_low_rank():
-    """On a Gram matrix of lower rank than the sketch, it inverts G + alpha I up to a factor."""
-    Z = rng.normal(size=(36, 8))
-    operator = DenseOperator((Z @ Z.T).reshape(12, P, 12, P).swapaxes(1, 2))
-    applied = NystroemPreconditioner(operator).solve(R, 0.3).reshape(-1, 2)
-    back = (Z @ Z.T + 0.3 * np.eye(36)) @ applied
-    np.testing.assert_allclose(back, 0.3 * R.reshape(-1, 2), atol=1e-6)
-
-
-def test_nystroem_preconditioner_saves_iterations():
-    points = rng.normal(size=(200, D))
-    operator = (KERNELS["kraus"] + KERNELS["separable rbf"])(points)
-    factor, _ = factorize(operator, "cg")
-    right = rng.normal(size=(200, P, 1))
-    factor.solve(right, 0.01)
-    with_sketch = factor.n_iter
-
-    class Nothing:
-        def solve(self, V, alpha):
-            return V
-
-    factor._preconditioner = Nothing()
-    factor.solve(right, 0.01)
-    assert with_sketch < factor.n_iter / 2
-
-
-def test_preconditioner_of_a_sum_is_the_nearest_kronecker_product():
-    operator = KERNELS["sum of separable"](X)
-    assert isinstance(operator, SumOfKroneckersOperator)
-    nearest = nearest_kronecker_of_sum(operator).to_dense()
-    G = operator.to_dense()
-    values = operator_schmidt(G, (12, P)).values
-    assert np.linalg.norm(G - nearest) == pytest.approx(np.linalg.norm(values[1:]), rel=1e-6)
-
-
 @pytest.mark.parametrize("name", KERNELS)
 @pytest.mark.parametrize("dense_size", [10, 3000])
 def test_lowest_eigenvalue(name, dense_size, monkeypatch):
@@ -187,3 +96,16 @@ def test_lowest_eigenvalue(name, dense_size, monkeypatch):
     lowest, scale = lowest_eigenvalue(KERNELS[name](X))
     assert lowest == pytest.approx(eigenvalues[0], abs=1e-3 * scale)
     assert scale == pytest.approx(np.abs(eigenvalues).max(), rel=1e-3)
+
+
+def test_options_reach_the_iteration():
+    operator = KERNELS["sum of separable"](X)
+    factor, _ = factorize(operator, "cg", tol=1e-3, max_iter=7)
+    assert (factor.tol, factor.max_iter) == (1e-3, 7)
+
+
+def test_an_eigenvector_ends_the_lanczos_steps(monkeypatch):
+    """On a multiple of the identity the Krylov space has one dimension."""
+    monkeypatch.setattr(registry, "DENSE_SIZE", 1)
+    term = KroneckerOperator(np.eye(5), -2.0 * np.eye(2))
+    assert lowest_eigenvalue(SumOperator([term], [1.5])) == pytest.approx((-3.0, 3.0))

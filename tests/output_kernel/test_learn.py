@@ -1,7 +1,6 @@
 import numpy as np
 import pytest
 from hypothesis import given, settings
-from hypothesis import strategies as st
 from sklearn.metrics.pairwise import rbf_kernel
 
 from entangled_kernels.output_kernel import (
@@ -11,41 +10,9 @@ from entangled_kernels.output_kernel import (
     reduce_problem,
     solve_sylvester,
 )
+from output_kernel.problems import ALPHAS, make_problem, problems
 
 from reference import output_kernel as reference
-
-ALPHAS = (0.01, 0.3, 5.0, 100.0)
-
-
-def make_problem(rng, n, p, columns=None, rank=2, noise=0.3):
-    """Gram matrix (of low rank when columns are given) and targets with a shared part."""
-    X = rng.normal(size=(n, columns or 4))
-    K = X @ X.T if columns else rbf_kernel(X)
-    Y = X @ rng.normal(size=(X.shape[1], rank)) @ rng.normal(size=(rank, p)) + noise * rng.normal(size=(n, p))
-    return K, Y
-
-
-@st.composite
-def problems(draw):
-    rng = np.random.default_rng(draw(st.integers(0, 2**31)))
-    n, p = draw(st.integers(2, 12)), draw(st.integers(1, 6))
-    K, Y = make_problem(rng, n, p, draw(st.sampled_from([None, 1, 3])))
-    K *= 10.0 ** draw(st.integers(-4, 4))
-    Y *= 10.0 ** draw(st.integers(-4, 4))
-    rank = draw(st.sampled_from([None, 1, 2, 6]))
-    alpha = 10.0 ** draw(st.floats(-3, 3)) * alpha_unit(reduce_problem(K, Y), rank=rank)
-    return K, Y, alpha, rank
-
-
-@pytest.mark.parametrize("alpha", ALPHAS)
-@pytest.mark.parametrize(("n", "p", "columns"), [(12, 3, None), (12, 3, 2), (5, 8, None), (6, 1, 3)])
-def test_sylvester_against_kronecker(rng, alpha, n, p, columns):
-    K, Y = make_problem(rng, n, p, columns)
-    factor = rng.normal(size=(p, max(1, p - 1)))
-    L = factor @ factor.T
-    C = solve_sylvester(reduce_problem(K, Y), L, alpha)
-    np.testing.assert_allclose(C, reference.sylvester(K, Y, L, alpha), atol=1e-9 * np.abs(C).max())
-    assert np.abs(K @ C @ L + alpha * C - Y).max() < 1e-8
 
 
 @given(problems())
@@ -189,19 +156,6 @@ def test_planted_structure(rng):
 
 
 @pytest.mark.parametrize("rank", [None, 2])
-def test_scaling_kernel_and_targets(rng, rank):
-    """With alpha in its unit, kernel and targets may be in any units."""
-    K, Y = make_problem(rng, 12, 4)
-    problem = reduce_problem(K, Y)
-    plain = learn_output_kernel(problem, 0.2 * alpha_unit(problem, rank=rank), rank=rank, tol=1e-8)
-    for s, c in [(1e3, 1.0), (1.0, 1e-5), (1e-4, 1e6)]:
-        problem = reduce_problem(s * K, c * Y)
-        scaled = learn_output_kernel(problem, 0.2 * alpha_unit(problem, rank=rank), rank=rank, tol=1e-8)
-        fit = K @ plain.C @ plain.L
-        np.testing.assert_allclose(s * K @ scaled.C @ scaled.L / c, fit, atol=1e-6 * np.abs(fit).max())
-
-
-@pytest.mark.parametrize("rank", [None, 2])
 def test_rotating_the_outputs_rotates_the_kernel(rng, rank):
     K, Y = make_problem(rng, 12, 4)
     R = np.linalg.qr(rng.normal(size=(4, 4)))[0]
@@ -209,44 +163,6 @@ def test_rotating_the_outputs_rotates_the_kernel(rng, rank):
         learn_output_kernel(reduce_problem(K, T), 0.3, rank=rank, tol=1e-9).L for T in (Y, Y @ R)
     )
     np.testing.assert_allclose(turned, R.T @ plain @ R, atol=1e-5 * np.abs(plain).max())
-
-
-def test_outputs_that_repeat_or_say_nothing(rng):
-    """Only the directions that matter are worked on, and the kernel in all outputs comes out."""
-    K, Y = make_problem(rng, 12, 3)
-    wide = np.column_stack([Y, Y[:, 0], np.zeros(12)])
-    problem = reduce_problem(K, wide)
-    assert problem.targets.shape[1] == 3
-    L = learn_output_kernel(problem, 0.3, tol=1e-9).L
-    np.testing.assert_allclose(L[3], L[0], atol=1e-8 * np.abs(L).max())
-    assert np.abs(L[4]).max() < 1e-12 * np.abs(L).max()
-
-
-@pytest.mark.parametrize("rank", [None, 3])
-def test_weights_count_copies_and_intercepts_are_free(rng, rank):
-    K, Y = make_problem(rng, 10, 3)
-    copies = np.array([1, 2, 0, 1, 3, 1, 1, 2, 1, 1])
-    rows = np.repeat(np.arange(10), copies)
-    for centred in (False, True):
-        weighted = learn_output_kernel(
-            reduce_problem(K, Y, copies, centred=centred), 0.3, rank=rank, tol=1e-9, max_iter=5000
-        )
-        repeated = learn_output_kernel(
-            reduce_problem(K[np.ix_(rows, rows)], Y[rows], centred=centred),
-            0.3,
-            rank=rank,
-            tol=1e-9,
-            max_iter=5000,
-        )
-        tolerance = {"atol": 1e-6 * np.abs(weighted.L).max()}
-        np.testing.assert_allclose(weighted.L, repeated.L, **tolerance)
-        np.testing.assert_allclose(weighted.intercept, repeated.intercept, **tolerance)
-        fit = K @ weighted.C @ weighted.L
-        np.testing.assert_allclose(fit, K[:, rows] @ repeated.C @ repeated.L, **tolerance)
-        residual = copies[:, None] * (Y - fit - weighted.intercept)
-        np.testing.assert_allclose(residual, 0.3 * weighted.C, atol=1e-8)
-        if centred:
-            np.testing.assert_allclose(weighted.C.sum(axis=0), 0.0, atol=1e-8)
 
 
 @pytest.mark.parametrize("rank", [None, 2, 4])
@@ -281,25 +197,6 @@ def test_a_singular_start_is_left(rng):
 
 
 @pytest.mark.parametrize("rank", [None, 2])
-def test_steps_that_lead_nowhere(rng, rank):
-    """A tolerance that double precision cannot reach ends the iteration, at the minimum all the same."""
-    problem = reduce_problem(*make_problem(rng, 20, 5))
-    result = learn_output_kernel(problem, 0.1, rank=rank, tol=0.0, max_iter=5000)
-    assert (result.reason, result.converged) == ("stalled", False)
-    assert result.n_iter < 500
-    reached = learn_output_kernel(problem, 0.1, rank=rank, tol=1e-9).value
-    assert result.value == pytest.approx(reached, rel=1e-12)
-
-
-def test_steps_that_run_out(rng):
-    problem = reduce_problem(*make_problem(rng, 20, 5))
-    short = learn_output_kernel(problem, 0.1, max_iter=1, tol=1e-12)
-    assert (short.reason, short.converged, short.n_iter) == ("max_iter", False, 1)
-    low = learn_output_kernel(problem, 0.1, rank=2, max_iter=1, tol=1e-12)
-    assert (low.reason, low.converged, low.n_iter) == ("max_iter", False, 1)
-
-
-@pytest.mark.parametrize("rank", [None, 2])
 def test_nothing_to_learn(rank):
     """Targets outside the range of K, or zero, give L = 0 and C = Y / alpha."""
     K, Y = np.diag([1.0, 1.0, 0.0]), np.array([[0.0, 0.0], [0.0, 0.0], [1.0, 2.0]])
@@ -321,18 +218,6 @@ def test_extreme_units(rng, rank, scale):
         result = learn_output_kernel(reduce_problem(k, y), 1.0, rank=rank)
         assert np.isfinite(k @ result.C @ result.L).all()
         assert (np.diff(result.history) <= 0).all()
-
-
-def test_errors(rng):
-    K, Y = make_problem(rng, 6, 2)
-    with pytest.raises(ValueError, match="K must be positive semi-definite, got an eigenvalue of -"):
-        reduce_problem(K - np.eye(6), Y)
-    with pytest.raises(ValueError, match="K must be positive semi-definite"):
-        reduce_problem(-np.eye(6), Y)
-    with pytest.raises(ValueError, match=r"got shapes \(6, 6\) and \(5, 2\)"):
-        reduce_problem(K, Y[:5])
-    with pytest.raises(ValueError, match="squares overflow"):
-        reduce_problem(K, 1e200 * Y)
 
 
 def test_a_kernel_that_is_zero():

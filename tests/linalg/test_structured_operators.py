@@ -1,0 +1,92 @@
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from entangled_kernels.linalg import (
+    KroneckerOperator,
+    LowRankKroneckerOperator,
+    LowRankOperator,
+    SumOfKroneckersOperator,
+    multiple_of_identity,
+)
+from linalg.registry import OPERATORS, T_, N, P
+
+STRUCTURED = ["kronecker", "low_rank_kronecker", "sum_of_kroneckers", "low_rank", "low_rank_with_metric"]
+
+
+@given(p=st.integers(1, 5), c=st.floats(-1e6, 1e6))
+def test_multiples_of_the_identity_give_their_factor(p, c):
+    assert multiple_of_identity(c * np.eye(p)) == c
+    changed = c * np.eye(p)
+    changed[0, -1] += 1.0
+    assert multiple_of_identity(changed) == (c + 1.0 if p == 1 else None)
+
+
+def test_what_is_a_multiple_to_rounding_only_is_none():
+    assert multiple_of_identity(np.diag([1.0, 1.0 + 1e-15])) is None
+    assert multiple_of_identity(np.eye(2) + 1e-300) is None
+    assert multiple_of_identity(np.diag([1.0, 0.0])) is None
+
+
+@pytest.mark.parametrize("c", [2.5, 0.0, -1.0, 1j])
+@pytest.mark.parametrize("columns", [1, 4])
+def test_outputs_that_share_one_scalar_kernel(rng, c, columns):
+    Phi, Psi, T = rng.normal(size=(N, 2)), rng.normal(size=(T_, 2)), c * np.eye(P)
+    V = rng.normal(size=(T_ * P, columns))
+    expected = np.kron(Phi @ Psi.T, T) @ V
+    np.testing.assert_allclose(KroneckerOperator(Phi @ Psi.T, T) @ V, expected, atol=1e-12)
+    np.testing.assert_allclose(LowRankKroneckerOperator(Phi, Psi, T) @ V, expected, atol=1e-12)
+
+
+@pytest.mark.parametrize("name", STRUCTURED)
+def test_adjoints_keep_the_structure(name):
+    operator, dense = OPERATORS[name](np.random.default_rng(0), complex, N, T_)
+    assert type(operator.adjoint()) is type(operator)
+    np.testing.assert_allclose(operator.adjoint().to_dense(), dense.conj().T, atol=1e-12)
+    np.testing.assert_allclose(operator.adjoint().adjoint().to_dense(), dense, atol=1e-12)
+
+
+@pytest.mark.parametrize("build", [LowRankKroneckerOperator, LowRankOperator])
+def test_low_rank_products_form_nothing_of_the_size_of_the_matrix(rng, build):
+    """The matrix would take 80 GB."""
+    n, m = 20_000, 2
+    Phi = rng.normal(size=(n, m))
+    last = rng.normal(size=(5, 5)) if build is LowRankKroneckerOperator else rng.normal(size=(m * 5, 3))
+    operator = build(Phi, Phi, last) if build is LowRankKroneckerOperator else build(Phi, Phi, last, 5)
+    V = rng.normal(size=(n * 5, 2))
+    product = operator @ V
+    for i in (0, n - 1):
+        row = operator.block_rows(slice(i, i + 1))[0]  # (n, 5, 5)
+        expected = np.einsum("top,tpc->oc", row, V.reshape(n, 5, 2))
+        np.testing.assert_allclose(product[5 * i : 5 * i + 5], expected, rtol=1e-9, atol=1e-9)
+    assert operator.diagonal_blocks().shape == (n, 5, 5)
+
+
+def test_low_rank_kronecker_forms_its_gram_matrix_when_asked(rng):
+    Phi, Psi = rng.normal(size=(N, 2)), rng.normal(size=(T_, 2))
+    operator = LowRankKroneckerOperator(Phi, Psi, np.eye(P))
+    np.testing.assert_array_equal(operator.gram, Phi @ Psi.T)
+    assert operator.gram is not operator.gram
+
+
+def test_a_sum_of_one_kronecker_product_is_that_product(rng):
+    K, T = rng.normal(size=(N, T_)), rng.normal(size=(P, P))
+    one = SumOfKroneckersOperator(K[None], T[None])
+    np.testing.assert_allclose(one.to_dense(), KroneckerOperator(K, T).to_dense())
+
+
+def test_low_rank_operator_is_the_product_of_its_factors(rng):
+    Phi, Psi, Q = rng.normal(size=(N, 4)), rng.normal(size=(T_, 4)), rng.normal(size=(4 * P, 2))
+    operator = LowRankOperator(Phi, Psi, Q, P)
+    left, right = operator.factor_rows(Phi), operator.factor_rows(Psi)
+    assert left.shape == (N, P, 2)
+    np.testing.assert_allclose(left.reshape(-1, 2), np.kron(Phi, np.eye(P)) @ Q)
+    np.testing.assert_allclose(operator.to_dense(), left.reshape(-1, 2) @ right.reshape(-1, 2).T)
+
+
+def test_low_rank_operator_without_any_rank(rng):
+    Phi = rng.normal(size=(3, 4))
+    operator = LowRankOperator(Phi, Phi, np.zeros((8, 0)), 2, np.eye(4))
+    np.testing.assert_allclose(operator.to_dense(), np.kron(Phi @ Phi.T, np.eye(2)))
+    assert operator.blocks().shape == (3, 3, 2, 2)
