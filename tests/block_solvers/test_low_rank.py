@@ -1,7 +1,9 @@
 import numpy as np
 import pytest
 
+from entangled_kernels import OperatorValuedKernelRidge
 from entangled_kernels.block_solvers.low_rank import LowRankFactor
+from entangled_kernels.kernels import KrausKernel
 from entangled_kernels.linalg import LowRankOperator
 from kernels.draws import random_psd
 
@@ -46,3 +48,9 @@ def test_without_operators_the_right_hand_side_is_divided_by_alpha(rng):
     Phi, R = rng.normal(size=(5, 4)), rng.normal(size=(5, 3, 2))
     factor = LowRankFactor(LowRankOperator(Phi, Phi, np.zeros((12, 0)), 3))
     np.testing.assert_array_equal(factor.solve(R, 0.5), R / 0.5)
+
+
+def test_no_operators_at_all(rng):
+    X, Y = rng.normal(size=(5, 3)), rng.normal(size=(5, 2))
+    model = OperatorValuedKernelRidge(KrausKernel(np.zeros((0, 2, 3)))).fit(X, Y)
+    np.testing.assert_allclose(model.loo_residuals(), Y)

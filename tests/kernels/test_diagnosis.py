@@ -143,3 +143,10 @@ def test_a_matrix_without_a_positive_trace_is_refused():
         entanglement_report(np.zeros((4, 4)), (2, 2))
     with pytest.raises(ValueError, match="D must have a positive trace to be a kernel, got -4"):
         entanglement_report(-np.eye(4), (2, 2))
+
+
+def test_single_precision_is_taken_for_what_it_is(rng):
+    Q = rng.normal(size=(6, 2)).astype(np.float32)
+    single, double = (entanglement_report(own @ own.T, (3, 2)) for own in (Q, Q.astype(float)))
+    assert single.ppt == double.ppt
+    assert single.negativity == pytest.approx(double.negativity, abs=1e-5)

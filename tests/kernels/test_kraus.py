@@ -116,3 +116,10 @@ def test_errors_name_the_argument():
         KrausKernel(1j * np.ones((1, 2, 2)))
     with pytest.raises(ValueError, match="kraus must be finite"):
         KrausKernel(np.full((1, 2, 2), np.nan))
+
+
+def test_a_zero_kernel_has_no_entanglement_to_speak_of():
+    kernel = KrausKernel(np.zeros((1, 2, 2)))
+    for ask in (kernel.negativity, kernel.partial_transpose_eigenvalues, kernel.nearest_separable):
+        with pytest.raises(ValueError, match="the kernel is zero"):
+            ask()

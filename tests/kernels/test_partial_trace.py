@@ -44,3 +44,8 @@ def test_errors_name_the_argument():
         PartialTraceKernel(lambda A, B: np.zeros((len(A), len(B), 3, 3)), n_outputs=2).blocks(np.ones((2, 2)))
     with pytest.raises(ValueError, match=r"gave shape \(4, 4\) for one pair of points, but must give"):
         PartialTraceKernel(lambda A, B: np.eye(4), n_outputs=2).blocks(np.ones((2, 2)))
+
+
+def test_there_is_at_least_one_output():
+    with pytest.raises(ValueError, match="n_outputs must be at least 1, got 0"):
+        PartialTraceKernel(lambda Phi, Psi: Phi, 0)

@@ -118,3 +118,17 @@ def test_errors_name_the_argument():
         check_scalar_kernel(FeatureKernel(), {"gamma": 1.0})
     with pytest.raises(NotImplementedError, match=r"must write gram\(X, Z\)"):
         MatrixKernel().gram(X, Z)
+
+
+def test_what_is_promised_to_be_psd():
+    assert not is_guaranteed_psd(DotProduct(2.0) ** 0.5, {})
+    assert not is_guaranteed_psd(RBF() + DotProduct(2.0) ** 0.5, {})
+    assert is_guaranteed_psd(RBF() * DotProduct(2.0) ** 2, {})
+    assert not is_guaranteed_psd("poly", {"degree": -1})
+
+
+def test_a_metric_must_be_psd():
+    with pytest.raises(ValueError, match="metric must be positive semidefinite"):
+        FeatureKernel(None, -np.eye(2))
+    with pytest.raises(ValueError, match="metric must be symmetric"):
+        FeatureKernel(None, np.array([[1.0, 1.0], [0.0, 1.0]]))

@@ -54,3 +54,7 @@ def test_shortened_names_are_no_longer_than_asked(name, length):
     else:
         assert short.endswith("…")
         assert name.startswith(short[:-1])
+
+
+def test_classes_may_be_true_or_false():
+    assert one_per_class(np.eye(3, dtype=bool))

@@ -48,6 +48,6 @@ class LowRankFactor:
         """Diagonal p x p blocks of the inverse, shape (n, p, p); O(n m p r + n p^2 r)."""
         m, r = self.Phi.shape[1], len(self.s)
         p = len(self.Q) // m
-        Z = (self.Phi @ self.Q.reshape(m, p * r)).reshape(-1, p, r)
+        Z = (self.Phi @ self.Q.reshape(m, p * r)).reshape(len(self.Phi), p, r)
         explained: Array = (Z / (self.s + alpha)) @ Z.swapaxes(1, 2)
         return (np.eye(p) - explained) / alpha

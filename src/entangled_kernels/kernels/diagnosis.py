@@ -20,7 +20,7 @@ Array = NDArray[np.float64]
 
 TOLERANCE = 1e-10
 # A psd matrix of trace one may have negative eigenvalues of this size by rounding.
-ROUNDING = 1e-9
+ROUNDING = 1e-8
 
 
 @dataclass(frozen=True)
@@ -123,7 +123,7 @@ class EntanglementReport:
 
 def _check_psd(state: Array) -> None:
     """Raise unless a matrix of trace one is psd, to rounding: nothing is proven of any other."""
-    shifted = state.copy()
+    shifted = np.array(state, dtype=np.float64)
     shifted[np.diag_indices_from(shifted)] += ROUNDING
     try:
         np.linalg.cholesky(shifted)

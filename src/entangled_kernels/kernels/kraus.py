@@ -142,6 +142,14 @@ class KrausKernel(OperatorValuedKernel):
         _, _, basis = np.linalg.svd(self.kraus.reshape(r * p, m), full_matrices=False)
         return choi_from_kraus(self.kraus @ basis.T), (len(basis), p)
 
+    def _state(self) -> tuple[Array, tuple[int, int]]:
+        """D / trace(D) on its support, and its dimensions."""
+        D, dims = self._support
+        trace = float(np.trace(D))
+        if not trace > 0.0:
+            raise ValueError("the kernel is zero, so there is nothing to say about its entanglement")
+        return D / trace, dims
+
     def is_ppt(self, tol: float = 1e-10) -> bool:
         """Whether the partial transpose of D is psd; False proves that the kernel is entangled.
 
@@ -151,16 +159,14 @@ class KrausKernel(OperatorValuedKernel):
 
     def negativity(self) -> float:
         """Sum of the absolute negative eigenvalues of the partial transpose of D / trace(D)."""
-        D, dims = self._support
-        return float(negativity(D, dims) / np.trace(D))
+        return float(negativity(*self._state()))
 
     def partial_transpose_eigenvalues(self) -> Array:
         """Eigenvalues of the partial transpose of D / trace(D), in increasing order.
 
         With few Kraus operators and no metric, zeros for features that they do not see are left out.
         """
-        D, dims = self._support
-        return np.asarray(partial_transpose_eigenvalues(D / np.trace(D), dims))
+        return np.asarray(partial_transpose_eigenvalues(*self._state()))
 
     def schmidt_values(self) -> Array:
         """Operator-Schmidt values of D in decreasing order; one nonzero value means separable."""
@@ -170,6 +176,7 @@ class KrausKernel(OperatorValuedKernel):
 
     def nearest_separable(self) -> SeparableKernel:
         """Separable kernel phi(x)^T B phi(z) C whose matrix kron(B, C) is nearest to D in Frobenius norm."""
+        self._state()
         B, C = nearest_kronecker(self.choi, (self.n_features, self.n_outputs))
         scale = np.trace(B) / self.n_features
         return SeparableKernel(

@@ -66,6 +66,8 @@ class PartialTraceKernel(OperatorValuedKernel):
             raise TypeError(
                 f"operator must be callable as operator(Phi, Psi), got {type(operator).__name__}."
             )
+        if int(n_outputs) < 1:
+            raise ValueError(f"n_outputs must be at least 1, got {n_outputs!r}.")
         self.operator = operator
         self.feature_map = feature_map
         self._n_outputs = int(n_outputs)

@@ -10,8 +10,11 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from sklearn.gaussian_process.kernels import Exponentiation, KernelOperator
 from sklearn.gaussian_process.kernels import Kernel as GaussianProcessKernel
 from sklearn.metrics.pairwise import PAIRWISE_KERNEL_FUNCTIONS, pairwise_kernels
+
+from ..linalg import psd_factor
 
 __all__ = [
     "ExponentialDot",
@@ -94,6 +97,8 @@ class FeatureKernel(MatrixKernel):
     def __init__(self, feature_map: Any = None, metric: Array | None = None) -> None:
         self.feature_map = feature_map
         self.metric = metric
+        if metric is not None:
+            psd_factor(metric, "metric")
 
     def factors(self, X: Array, Z: Array | None) -> tuple[Array, Array]:
         """Thin factors of the Gram matrix, shapes (n, m) and (t, m)."""
@@ -145,11 +150,16 @@ def is_guaranteed_psd(kernel: ScalarKernel, params: dict[str, Any]) -> bool:
     """Whether theory promises a psd Gram matrix on every sample; False means unknown, not indefinite."""
     if isinstance(kernel, MatrixKernel):
         return bool(kernel.guaranteed_psd)
+    if isinstance(kernel, Exponentiation):
+        whole = float(kernel.exponent).is_integer() and kernel.exponent >= 0
+        return whole and is_guaranteed_psd(kernel.kernel, {})
+    if isinstance(kernel, KernelOperator):
+        return is_guaranteed_psd(kernel.k1, {}) and is_guaranteed_psd(kernel.k2, {})
     if isinstance(kernel, GaussianProcessKernel):
         return True
     if kernel in ("poly", "polynomial"):
-        degree, coef0, gamma = params.get("degree", 3), params.get("coef0", 1), params.get("gamma")
-        return float(degree).is_integer() and coef0 >= 0 and (gamma is None or gamma >= 0)
+        degree, coef0, gamma = float(params.get("degree", 3)), params.get("coef0", 1), params.get("gamma")
+        return degree.is_integer() and degree >= 0 and coef0 >= 0 and (gamma is None or gamma >= 0)
     gamma = params.get("gamma")
     return isinstance(kernel, str) and kernel in PSD_NAMES and (gamma is None or gamma >= 0)
 

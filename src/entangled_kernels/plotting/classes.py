@@ -32,7 +32,7 @@ def class_labels(y: Any, names: list[str] | None = None) -> NDArray[Any]:
 
 def one_per_class(Y: NDArray[Any]) -> bool:
     """Whether targets (n, p) take two values, the higher one in exactly one column of each row."""
-    if Y.ndim != 2 or Y.shape[1] < 2 or not np.issubdtype(Y.dtype, np.number):
+    if Y.ndim != 2 or Y.shape[1] < 2 or Y.dtype.kind not in "biuf":
         return False
     values = np.unique(Y)
     return len(values) == 2 and bool(((values[1] == Y).sum(axis=1) == 1).all())
