@@ -17,7 +17,7 @@ GAINS, ALPHAS = np.array([1.0, 1.2]), np.array([0.1, 1.0, 10.0])
 def search_of(target_errors, **options):
     grid = Grid(MEMBERS, GAINS, ALPHAS)
     p = target_errors.shape[-1]
-    return Search(grid, target_errors, np.full(p, 1.0 / p), 1.0, **options)
+    return Search(grid, [], target_errors, np.full(p, 1.0 / p), 1.0, **options)
 
 
 @pytest.fixture

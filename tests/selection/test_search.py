@@ -84,7 +84,7 @@ def test_many_targets_weigh_candidates_together():
 def search_of(target_errors, **options):
     grid = Grid(MEMBERS, GAINS, ALPHAS)
     p = target_errors.shape[-1]
-    return Search(grid, target_errors, np.full(p, 1.0 / p), 1.0, **options)
+    return Search(grid, [], target_errors, np.full(p, 1.0 / p), 1.0, **options)
 
 
 def test_the_best_of_alike_candidates_is_the_most_regularised(rng):

@@ -20,6 +20,7 @@ from ..features import default_feature_maps, fit_feature_map, found_noise, needs
 from ..learning import SOLVERS, LinearModel, Moments, Problem, SolverOptions
 from ..parameters import check_feature_map, check_integer, check_rank_fits
 from ..selection import (
+    HeldOutPredictions,
     Member,
     MomentFolds,
     RefittedFolds,
@@ -31,6 +32,7 @@ from ..selection import (
     decide,
     grid_members,
     group_partitions,
+    predict_held_out,
     refit,
     run_search,
 )
@@ -76,6 +78,7 @@ class SelectedFit:
     best_estimator: EntangledKernelRidge | None = None
     average_weights: Array | None = None
     linear: LinearModel | None = None
+    held_out: HeldOutPredictions | None = None
 
 
 class SearchingMixin(LinearPredictionMixin):
@@ -176,9 +179,16 @@ class SearchingMixin(LinearPredictionMixin):
         estimator._warn_if_stalled(fit)
         estimator._adopt(self, best.fitted, fit, best.stream)
         weights = decision.flat_weights()
+        held_out = predict_held_out(searches, decision, self.selection, options)
         used = [trials[place].fitted for place in decision.used()]
         return (
-            replace(selected, best_estimator=estimator, linear=linear, average_weights=weights),
+            replace(
+                selected,
+                best_estimator=estimator,
+                linear=linear,
+                average_weights=weights,
+                held_out=held_out,
+            ),
             used[0] if len(used) == 1 else _side_by_side(used),
         )
 

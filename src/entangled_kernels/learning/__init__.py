@@ -9,6 +9,7 @@ from .fit import Fit, FitSettings, LinearModel, fit_problem
 from .kernel import LearnedKernel
 from .moments import Moments
 from .problem import Problem, reduce_moments, reduce_rows
+from .row_sample import RowSample
 from .solvers import SOLVERS, Progress, SolverOptions
 
 __all__ = [
@@ -20,6 +21,7 @@ __all__ = [
     "Moments",
     "Problem",
     "Progress",
+    "RowSample",
     "SolverOptions",
     "compress_for_fit",
     "fit_problem",

@@ -10,10 +10,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from ..conditioning import Calibration, calibrate
 from .kernel import LearnedKernel
+from .leave_one_out import leave_one_out
 from .posterior import Posterior, TargetPosteriors, fit_posterior, fit_target_posteriors
 from .problem import Problem
 from .ridge import KernelRidgeFactor
+from .row_sample import RowSample
 from .solvers import Progress, SolverOptions, solve
 
 __all__ = ["Fit", "FitSettings", "LinearModel", "fit_problem"]
@@ -108,6 +111,8 @@ class Fit:
         Objective, before shrinkage, at the start of the solver and after every step.
     n_iter, converged, stop_reason
         Of the solver.
+    sample : RowSample or None
+        Some of the rows, from which residuals are found.
     """
 
     problem: Problem
@@ -122,6 +127,7 @@ class Fit:
     n_iter: int
     converged: bool
     stop_reason: str
+    sample: RowSample | None = None
 
     @cached_property
     def posterior(self) -> Posterior | TargetPosteriors:
@@ -132,9 +138,21 @@ class Fit:
             return fit_posterior(factor, float(alpha), self.reduced_coef)
         return fit_target_posteriors(factor, np.broadcast_to(alpha, self.problem.n_outputs))
 
+    @cached_property
+    def calibration(self) -> Calibration:
+        """What leave-one-out residuals say of errors; made when first asked for."""
+        if self.sample is None:
+            raise ValueError("no rows were kept to calibrate on")
+        return calibrate(leave_one_out(self, self.sample), np.random.default_rng(0))
+
+    def relative_variance(self, Phi: Array) -> Array:
+        """Variance of a new observation in units of the noise, mean over outputs, (n,)."""
+        return self.posterior.relative_variance(Phi)
+
     def __getstate__(self) -> dict[str, Any]:
-        # The posterior is larger than the model, and made again when it is asked for.
-        return {name: value for name, value in vars(self).items() if name != "posterior"}
+        # They are larger than the model, and made again when they are asked for.
+        made = ("posterior", "calibration")
+        return {name: value for name, value in vars(self).items() if name not in made}
 
     def largest_alignment(self) -> float | None:
         """The largest alignment that any kernel has; known in closed form for models with an intercept."""

@@ -12,7 +12,14 @@ from scipy.linalg import cho_solve, cholesky, solve_triangular
 from .problem import Problem
 from .ridge import KernelRidgeFactor
 
-__all__ = ["Posterior", "TargetPosteriors", "fit_posterior", "fit_target_posteriors"]
+__all__ = [
+    "Posterior",
+    "TargetPosteriors",
+    "UnitPosterior",
+    "fit_posterior",
+    "fit_target_posteriors",
+    "fit_unit_posterior",
+]
 
 Array = NDArray[np.float64]
 
@@ -23,74 +30,112 @@ _ROUNDING = 1e-13
 
 
 @dataclass(frozen=True, eq=False)
-class Posterior:
-    """Predictive distribution of new observations.
+class UnitPosterior:
+    """Covariance of the fitted function, for noise of variance alpha.
 
-    For a row with features phi, taken relative to their mean, the covariance of the p outputs is
+    For a row with features phi, taken relative to their mean, that of the p outputs is
 
-        S (phi^T (diag(plain) + L L^T) phi I + sum_i N_i phi phi^T N_i^T) S + diag(noise)
-
-    with S = diag(prior_scale).
+        phi^T (diag(plain) + L L^T) phi I + sum_i N_i phi phi^T N_i^T
 
     Attributes
     ----------
     problem : Problem
         For its bases and its mean.
+    alpha : float
     identity : float
         Prior variance of the directions that the reduction dropped, about which the rows say nothing.
     plain : ndarray of shape (m',)
     L : ndarray of shape (m', l)
     Q : ndarray of shape (m', k, r)
         N_i = Q[:, :, i]^T in reduced coordinates.
-    prior_scale, noise_variance : ndarray of shape (p,)
-    intercept_variance : ndarray of shape (p,)
-        Zero without an intercept.
     """
 
     problem: Problem
+    alpha: float
     identity: float
     plain: Array
     L: Array
     Q: Array
+
+    @property
+    def energy(self) -> tuple[float, Array]:
+        """Sums over the training rows of the variance that outputs share, and of their own parts, (k, k)."""
+        scale = self.problem.scale
+        shared = float(scale @ self.plain) + float(np.einsum("f,fl,fl->", scale, self.L, self.L))
+        return shared, np.einsum("f,fkr,flr->kl", scale, self.Q, self.Q, optimize=True)
+
+    def relative_variance(self, Phi: Array) -> Array:
+        """Variance of a new observation in units of the noise, mean over outputs, (n,) for features (n, m).
+
+        It depends on no residual, so it tells where a model knows less, not how much it errs.
+        """
+        relative = np.empty(len(Phi))
+        for rows, shared, spread in self.chunks(Phi, reduced=True):
+            own = np.einsum("tkr,tkr->t", spread, spread) / self.problem.n_outputs
+            relative[rows] = (shared + own) / self.alpha
+        return relative + 1.0 + (1.0 / self.problem.n_samples if self.problem.centred else 0.0)
+
+    def chunks(self, Phi: Array, *, reduced: bool = False) -> Iterator[tuple[slice, Array, Array]]:
+        """Rows with the variance that all outputs share (t,) and the vectors N_i phi (t, p, r).
+
+        With ``reduced`` the vectors are in the coordinates of the problem, (t, k, r).
+        """
+        problem = self.problem
+        p, r = problem.n_outputs, self.Q.shape[2]
+        step = max(1, _CHUNK_NUMBERS // max(p * max(r, p), problem.n_features))
+        for start in range(0, len(Phi), step):
+            rows = np.asarray(Phi[start : start + step], dtype=np.float64) - problem.mean_phi
+            inner = rows @ problem.features  # (t, m')
+            shared = inner**2 @ self.plain + np.sum((inner @ self.L) ** 2, axis=1)
+            if self.identity > 0.0 and len(self.plain) < problem.n_features:
+                whole, inside = (np.einsum("tf,tf->t", part, part) for part in (rows, inner))
+                shared += self.identity * np.where(whole - inside > _ROUNDING * whole, whole - inside, 0.0)
+            spread = np.tensordot(inner, self.Q, axes=1)
+            yield slice(start, start + len(rows)), shared, spread if reduced else problem.outputs @ spread
+
+
+@dataclass(frozen=True, eq=False)
+class Posterior:
+    """Predictive distribution of new observations: S times that of the function times S, plus noise.
+
+    Attributes
+    ----------
+    unit : UnitPosterior
+    prior_scale, noise_variance : ndarray of shape (p,)
+        S is diag(prior_scale).
+    intercept_variance : ndarray of shape (p,)
+        Zero without an intercept.
+    """
+
+    unit: UnitPosterior
     prior_scale: Array
     noise_variance: Array
     intercept_variance: Array
 
     def variance(self, Phi: Array) -> Array:
         """Variance of a new observation, (n, p) for features (n, m)."""
-        variance = np.empty((len(Phi), self.problem.n_outputs))
-        for rows, shared, spread in self._chunks(Phi):
+        variance = np.empty((len(Phi), len(self.prior_scale)))
+        for rows, shared, spread in self.unit.chunks(Phi):
             variance[rows] = shared[:, None] + np.einsum("npr,npr->np", spread, spread)
         return np.asarray(variance * self.prior_scale**2 + self.noise_variance + self.intercept_variance)
 
     def covariance(self, Phi: Array) -> Array:
         """Covariance of a new observation of all outputs, (n, p, p) for features (n, m)."""
-        p = self.problem.n_outputs
+        p = len(self.prior_scale)
         covariance = np.empty((len(Phi), p, p))
-        for rows, shared, spread in self._chunks(Phi):
+        for rows, shared, spread in self.unit.chunks(Phi):
             covariance[rows] = spread @ spread.transpose(0, 2, 1) + shared[:, None, None] * np.eye(p)
         covariance *= np.outer(self.prior_scale, self.prior_scale)
         covariance[:, np.arange(p), np.arange(p)] += self.noise_variance + self.intercept_variance
         return covariance
 
-    def _chunks(self, Phi: Array) -> Iterator[tuple[slice, Array, Array]]:
-        """Rows with the variance that all outputs share (t,) and the vectors N_i phi (t, p, r)."""
-        problem = self.problem
-        p, r = problem.n_outputs, self.Q.shape[2]
-        step = max(1, _CHUNK_NUMBERS // max(p * max(r, p), problem.n_features))
-        for start in range(0, len(Phi), step):
-            rows = np.asarray(Phi[start : start + step], dtype=np.float64) - problem.mean_phi
-            reduced = rows @ problem.features  # (t, m')
-            shared = reduced**2 @ self.plain + np.sum((reduced @ self.L) ** 2, axis=1)
-            if self.identity > 0.0 and len(self.plain) < problem.n_features:
-                whole, inside = (np.einsum("tf,tf->t", part, part) for part in (rows, reduced))
-                shared += self.identity * np.where(whole - inside > _ROUNDING * whole, whole - inside, 0.0)
-            spread = problem.outputs @ np.tensordot(reduced, self.Q, axes=1)
-            yield slice(start, start + len(rows)), shared, spread
+    def relative_variance(self, Phi: Array) -> Array:
+        """Variance of a new observation in units of the noise, mean over outputs, (n,)."""
+        return self.unit.relative_variance(Phi)
 
 
-def fit_posterior(factor: KernelRidgeFactor, alpha: float, coef: Array) -> Posterior:
-    """Posterior of a ridge fit with coefficients ``coef`` (m', k), and the noise that its residuals show.
+def fit_unit_posterior(factor: KernelRidgeFactor, alpha: float) -> UnitPosterior:
+    """Posterior of the function that a ridge problem fits, for noise of variance alpha.
 
     Notes
     -----
@@ -100,9 +145,6 @@ def fit_posterior(factor: KernelRidgeFactor, alpha: float, coef: Array) -> Poste
     The variables of L have precision I + Lw^T (identity * scale + alpha)^-1 Lw, and a change of theirs moves
     the coefficients by h L; z has the precision P of `KernelRidgeFactor.inner`, and moves them by h Q less
     what the variables of L make up for. The variances are sums of squares, so they cannot cancel.
-
-    The unit is found for each output from its residuals e, alpha * prior_scale^2 = sum e^2 / (n - df), where
-    df is the trace of the output's block of the hat matrix, plus one with an intercept.
 
     Time m' (l^2 + k l r + k r^2) + l^3 + r^3.
     """
@@ -122,22 +164,24 @@ def fit_posterior(factor: KernelRidgeFactor, alpha: float, coef: Array) -> Poste
     if r > 0:
         P = factor.inner(np.array([alpha]))[0][0]
         tall = solve_triangular(cholesky(P, lower=True), tall.T, lower=True).T
-    Q = tall.reshape(m, k, r)
+    return UnitPosterior(problem, alpha, kernel.identity, kernel.identity * h, L, tall.reshape(m, k, r))
 
-    energy = np.einsum("f,fkr,flr->kl", problem.scale, Q, Q, optimize=True)  # (k, k)
+
+def fit_posterior(factor: KernelRidgeFactor, alpha: float, coef: Array) -> Posterior:
+    """Posterior of a ridge fit with coefficients ``coef`` (m', k), and the noise that its residuals show.
+
+    The unit is found for each output from its residuals e, alpha * prior_scale^2 = sum e^2 / (n - df), where
+    df is the trace of the output's block of the hat matrix, plus one with an intercept.
+    """
+    problem, unit = factor.problem, fit_unit_posterior(factor, alpha)
+    shared, energy = unit.energy
     own = np.einsum("ok,kl,ol->o", problem.outputs, energy, problem.outputs, optimize=True)
-    plain = kernel.identity * h
-    shared = float(problem.scale @ plain) + float(np.einsum("f,fl,fl->", problem.scale, L, L))
     left = problem.n_samples - (shared + own) / alpha - problem.centred
     left = np.maximum(left, np.sqrt(np.finfo(float).eps) * problem.n_samples)
     unit_noise = problem.squared_residuals(coef) / left
     noise = unit_noise * (problem.n_samples / problem.weight)
     return Posterior(
-        problem=problem,
-        identity=kernel.identity,
-        plain=plain,
-        L=L,
-        Q=Q,
+        unit=unit,
         prior_scale=np.sqrt(unit_noise / alpha),
         noise_variance=noise,
         intercept_variance=noise / problem.n_samples if problem.centred else np.zeros_like(noise),
@@ -153,17 +197,22 @@ class TargetPosteriors:
     @property
     def noise_variance(self) -> Array:
         """Of every output, (p,)."""
-        noise = np.empty(self.parts[0][1].problem.n_outputs)
+        noise = np.empty_like(self.parts[0][1].noise_variance)
         for places, part in self.parts:
             noise[places] = part.noise_variance[places]
         return noise
 
     def variance(self, Phi: Array) -> Array:
         """Variance of a new observation, (n, p) for features (n, m)."""
-        variance = np.empty((len(Phi), self.parts[0][1].problem.n_outputs))
+        variance = np.empty((len(Phi), len(self.parts[0][1].noise_variance)))
         for places, part in self.parts:
             variance[:, places] = part.variance(Phi)[:, places]
         return variance
+
+    def relative_variance(self, Phi: Array) -> Array:
+        """Variance of a new observation in units of the noise, mean over outputs, (n,)."""
+        shares = [len(places) * part.relative_variance(Phi) for places, part in self.parts]
+        return np.asarray(sum(shares) / len(self.noise_variance))
 
     def covariance(self, Phi: Array) -> Array:
         """Covariance of a new observation of all outputs, diagonal, (n, p, p) for features (n, m)."""

@@ -7,6 +7,7 @@ in an average -> what was decided, fitted on all rows.
 from .candidates import PATH_STEPS, Member, grid_members
 from .decision import Decision, average_candidates, average_weights, decide, refit
 from .folds import MomentFolds, RefittedFolds, RowFolds, Split, group_partitions
+from .out_of_fold import HeldOutPredictions, predict_held_out
 from .search import SCORINGS, Choice, Search, SearchSettings, TableSummary, run_search
 
 __all__ = [
@@ -14,6 +15,7 @@ __all__ = [
     "SCORINGS",
     "Choice",
     "Decision",
+    "HeldOutPredictions",
     "Member",
     "MomentFolds",
     "RefittedFolds",
@@ -27,6 +29,7 @@ __all__ = [
     "decide",
     "grid_members",
     "group_partitions",
+    "predict_held_out",
     "refit",
     "run_search",
 ]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -13,11 +14,44 @@ from ..learning.fit import Fit, FitSettings, LinearModel, fit_problem
 from ..learning.problem import Problem
 from ..learning.solvers import SolverOptions
 from .search import Choice, Search
-from .weights import bootstrap_weights
+from .weights import bootstrap_winners, draws_without
 
-__all__ = ["Decision", "average_candidates", "average_weights", "decide", "refit"]
+__all__ = ["Ballot", "Decision", "average_candidates", "average_weights", "decide", "refit", "vote"]
 
 Array = NDArray[np.float64]
+
+
+@dataclass(frozen=True, eq=False)
+class Ballot:
+    """Winners of all draws of the bootstrap, for every target that weighs candidates apart.
+
+    Attributes
+    ----------
+    winners : ndarray of shape (draws, 1 or p)
+        Places among the candidates of all searches.
+    shapes : list of tuple
+        Members, gains and alphas of every search.
+    n_splits, n_repeats : int and float
+    """
+
+    winners: NDArray[np.intp]
+    shapes: list[tuple[int, int, int]]
+    n_splits: int
+    n_repeats: float
+
+    def weights(self, without: int | None = None) -> list[Array]:
+        """Weights of the candidates of every search, (members, gains, alphas, 1 or p).
+
+        Those ``without`` a split come from the draws in which it hardly counts, so that the rows that it
+        holds out have little part in them.
+        """
+        winners = self.winners
+        if without is not None:
+            winners = winners[draws_without(without, self.n_splits, self.n_repeats)]
+        sizes = [int(np.prod(shape)) for shape in self.shapes]
+        columns = [np.bincount(own, minlength=sum(sizes)) / len(winners) for own in winners.T]
+        parts = np.split(np.stack(columns, axis=1), np.cumsum(sizes)[:-1])
+        return [part.reshape(*shape, -1) for shape, part in zip(self.shapes, parts, strict=True)]
 
 
 @dataclass(frozen=True, eq=False)
@@ -35,8 +69,8 @@ class Decision:
     table : dict of ndarray
         Parameters and errors of all candidates of all feature maps, column by column.
     target_scores : ndarray of shape (candidates, p) or None
-    weights : list of ndarray or None
-        Of the candidates of every search in the average, (members, gains, alphas, 1 or p); None without one.
+    ballot : Ballot or None
+        What gives the candidates their weights in an average; None without one.
     """
 
     choice: Choice
@@ -44,7 +78,12 @@ class Decision:
     index: int | None
     table: dict[str, NDArray[Any]]
     target_scores: Array | None
-    weights: list[Array] | None
+    ballot: Ballot | None
+
+    @cached_property
+    def weights(self) -> list[Array] | None:
+        """Of the candidates of every search in the average, (members, gains, alphas, 1 or p)."""
+        return None if self.ballot is None else self.ballot.weights()
 
     def used(self) -> list[int]:
         """Places of the feature maps that are needed to predict."""
@@ -77,7 +116,7 @@ def decide(searches: Sequence[Search], rule: str) -> Decision:
         index=None if choice.place is None else earlier + choice.place,
         table={name: np.concatenate([table[name] for table in tables]) for name in tables[0]},
         target_scores=None if scores is None else np.concatenate(scores),
-        weights=average_weights(searches) if rule == "average" else None,
+        ballot=vote(searches) if rule == "average" else None,
     )
 
 
@@ -108,25 +147,24 @@ def refit(
     return fit, average_candidates(searches, decision.weights, used, options)
 
 
-def average_weights(searches: Sequence[Search]) -> list[Array]:
-    """Weights of the candidates of all searches in one average.
-
-    Those of a search are (members, gains, alphas, 1 or p). The searches must have the same splits.
-    """
-    orders = [search.grid.preference() for search in searches]
-    sorted_votes = []
-    for search, order in zip(searches, orders, strict=True):
-        votes = search.votes()
+def vote(searches: Sequence[Search]) -> Ballot:
+    """Let random weights of the splits choose among the candidates of all searches, of the same splits."""
+    orders, sorted_votes, first = [], [], 0
+    for search in searches:
+        order, votes = search.grid.preference(), search.votes()
         sorted_votes.append(votes.reshape(len(votes), len(order), -1)[:, order])
-    joined = np.concatenate(sorted_votes, axis=1)
-    columns = [bootstrap_weights(errors, searches[0].n_repeats) for errors in np.moveaxis(joined, 2, 0)]
-    ends = np.cumsum([len(order) for order in orders])[:-1]
-    weights = []
-    for search, order, own in zip(searches, orders, np.split(np.stack(columns, axis=1), ends), strict=True):
-        unsorted = np.empty_like(own)
-        unsorted[order] = own
-        weights.append(unsorted.reshape(*search.grid.shape, -1))
-    return weights
+        orders.append(first + order)
+        first += len(order)
+    places, joined = np.concatenate(orders), np.concatenate(sorted_votes, axis=1)
+    n_repeats = searches[0].n_repeats
+    winners = [places[bootstrap_winners(errors, n_repeats)] for errors in np.moveaxis(joined, 2, 0)]
+    shapes = [search.grid.shape for search in searches]
+    return Ballot(np.stack(winners, axis=1), shapes, len(joined), n_repeats)
+
+
+def average_weights(searches: Sequence[Search]) -> list[Array]:
+    """Weights of the candidates of all searches in one average, (members, gains, alphas, 1 or p) each."""
+    return vote(searches).weights()
 
 
 def average_candidates(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from copy import deepcopy
 from dataclasses import replace
 
@@ -26,19 +26,18 @@ _ALPHAS_TOGETHER = 4
 
 
 def candidate_errors(
-    fold: Fold | Callable[[], Fold], grid: Grid, options: SolverOptions, *, by_target: bool = False
+    fold: Fold, grid: Grid, options: SolverOptions, *, by_target: bool = False
 ) -> Array:
     """Mean held-out errors of all candidates on one fold, (members, gains, alphas, 1 or p).
 
     Parameters
     ----------
-    fold : Fold, or function that makes one
+    fold : Fold
     grid : Grid
     options : SolverOptions
     by_target : bool, default=False
         Whether to give the squared error of every target instead of the weighted mean over targets.
     """
-    fold = fold if isinstance(fold, Fold) else fold()
     with one_thread(max(fold.problem.targets.shape) <= SMALL_MATRIX):
         of_form, of_coef = fold.spectral_error, fold.error
         if by_target:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
@@ -14,13 +14,32 @@ from ..learning.moments import Moments
 from ..learning.problem import Problem, reduce_moments
 from ..learning.ridge import Spectral
 
-__all__ = ["Fold"]
+__all__ = ["Fold", "HeldOutRows"]
 
 Array = NDArray[np.float64]
 
 ROUNDING = 1e-13
 # The coefficients as the ridge problem gives them.
 UNIT_GAIN = np.ones(1)
+
+
+@dataclass(frozen=True, eq=False)
+class HeldOutRows:
+    """Rows that a fold holds out, to predict them one by one.
+
+    Attributes
+    ----------
+    index : ndarray of shape (t,)
+        Their places in the table.
+    Phi : ndarray of shape (t, m)
+        Their features, in the coordinates of the moments.
+    mean_y : ndarray of shape (p,)
+        Mean of the targets of the training rows; zero without an intercept.
+    """
+
+    index: NDArray[np.intp]
+    Phi: Array
+    mean_y: Array
 
 
 @dataclass(frozen=True, eq=False)
@@ -51,6 +70,8 @@ class Fold:
         Held-out targets in those coordinates, or the squares of each original target.
     outputs : ndarray of shape (p, p') or None
         Basis of those coordinates; None where they are the targets themselves.
+    rows : HeldOutRows or None
+        The rows themselves, where they are there.
     """
 
     problem: Problem
@@ -62,6 +83,7 @@ class Fold:
     B: Array
     V: Array
     outputs: Array | None
+    rows: HeldOutRows | None = None
 
     @classmethod
     def from_moments(
@@ -146,6 +168,34 @@ class Fold:
         values = sum((Z * axes[:, None, :]).reshape(tall) @ rows for axes, rows in parts)
         quadratic = np.einsum("aho,aho->ao", *2 * [np.reshape(values, deep)])
         return _squares(V, np.asarray(linear), quadratic, gains)
+
+    @property
+    def basis(self) -> Array:
+        """Original targets of the coordinates in which coefficients are found, (p, k)."""
+        R = self.problem.outputs
+        return R if self.outputs is None else self.outputs @ R
+
+    def with_rows(self, index: NDArray[np.intp], Phi: Array, first_y: Array | None = None) -> Fold:
+        """The fold with its held-out rows; ``first_y`` is what targets were taken relative to."""
+        mean_y = self.problem.mean_y
+        if self.outputs is not None:
+            mean_y = mean_y @ self.outputs.T
+        return replace(self, rows=HeldOutRows(index, Phi, mean_y if first_y is None else mean_y + first_y))
+
+    def for_predictions(self) -> Fold:
+        """The fold without what only errors need, which is most of it."""
+        none = np.zeros((0, 0))
+        return replace(self, C=none, BN=none, N=none, B=none, V=none)
+
+    def predictions(self, coef: Array, share: Array) -> Array:
+        """Values (t, p) at the held-out rows of coefficients (m', p) of the original targets.
+
+        ``share`` (p,) or (1,) is the weight of the training mean, one for coefficients of one model.
+        """
+        if self.rows is None:
+            raise ValueError("the fold was made of moments alone, without its held-out rows")
+        reduced = (self.rows.Phi - self.problem.mean_phi) @ self.problem.features  # (t, m')
+        return np.asarray(reduced @ coef + share * self.rows.mean_y)
 
     @cached_property
     def _targets(self) -> tuple[Array, Array, Array]:

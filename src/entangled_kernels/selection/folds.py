@@ -92,8 +92,9 @@ class RowFolds:
                 compressed = self._rotated(compress_rows(self.Phi, self.Y, centred=self.centred))
             R = compressed.outputs
             form = np.diag(output_weights) if R is None else R.T @ (output_weights[:, None] * R)
-            for train, test, _ in self._group_moments(group, compressed):
-                yield Fold.from_moments(train, test, form, centred=self.centred, rows=compressed)
+            for train, test, (_, index) in self._group_moments(group, compressed):
+                fold = Fold.from_moments(train, test, form, centred=self.centred, rows=compressed)
+                yield fold.with_rows(index, compressed.Phi[index], compressed.first_y)
 
     def _rotated(self, rows: CompressedRows) -> CompressedRows:
         return rotate_to_axes(rows, self.weight, centred=self.centred)
@@ -109,6 +110,7 @@ class RowFolds:
             own = replace(rows, norms=subspace.norms(train_index)) if self.norms else rows
             fold = Fold.from_moments(train, test, form, centred=self.centred, rows=own)
             squares = subspace.squares(test_index, rows.first_y + train.mean_y @ R.T)
+            fold = fold.with_rows(test_index, rows.Phi[test_index], rows.first_y)
             yield replace(fold, V=squares, VN=float(output_weights @ squares))
 
     def _group_moments(
@@ -191,7 +193,9 @@ class RefittedFolds(RowFolds):
                 splits=[(np.arange(len(train)), np.arange(len(train), len(order)))],
                 centred=self.centred,
             )
-            return next(rows.folds(output_weights))
+            fold = next(rows.folds(output_weights))
+            held_out = replace(fold.rows, index=test) if fold.rows is not None else None
+            return replace(fold, rows=held_out)
 
 
 def group_partitions(splits: Sequence[Split], n: int) -> Iterator[Sequence[Split]]:

@@ -16,6 +16,7 @@ from ..learning.problem import Problem
 from ..learning.solvers import SolverOptions
 from .candidates import Grid, Member, default_alphas
 from .errors import candidate_errors, member_paths
+from .fold import Fold
 from .folds import MomentFolds, RowFolds
 from .weights import choose, one_standard_error
 
@@ -151,20 +152,30 @@ def run_search(
     alphas = default_alphas(table.mean_square, table.noise) if settings.alphas is None else settings.alphas
     grid = Grid(settings.members, settings.gains, alphas)
     output_weights, by_target = settings.score_weights(table), settings.by_target(table)
-    job = delayed(candidate_errors)
-    jobs = (job(fold, grid, settings.options, by_target=by_target) for fold in source.folds(output_weights))
-    errors = []
-    for error in Parallel(n_jobs=settings.n_jobs, return_as="generator")(jobs):
+    job = delayed(_try_candidates)
+    jobs = (job(fold, grid, settings.options, by_target) for fold in source.folds(output_weights))
+    errors, folds = [], []
+    for error, fold in Parallel(n_jobs=settings.n_jobs, return_as="generator")(jobs):
         errors.append(error)
+        folds.append(fold)
         if report is not None:
             report(len(errors), source.n_splits)
     return Search(
         grid=grid,
+        folds=folds,
         target_errors=np.stack(errors),
         output_weights=output_weights,
         n_repeats=source.n_repeats,
         alpha_per_target=settings.alpha_per_target,
     )
+
+
+def _try_candidates(
+    fold: Fold | Callable[[], Fold], grid: Grid, options: SolverOptions, by_target: bool
+) -> tuple[Array, Fold]:
+    """Errors of all candidates on a fold, and what is needed of it to predict its held-out rows."""
+    fold = fold if isinstance(fold, Fold) else fold()
+    return candidate_errors(fold, grid, options, by_target=by_target), fold.for_predictions()
 
 
 @dataclass(frozen=True, eq=False)
@@ -198,6 +209,8 @@ class Search:
     Attributes
     ----------
     grid : Grid
+    folds : list of Fold
+        Able to predict their held-out rows, where these were there.
     target_errors : ndarray of shape (splits, members, gains, alphas, p or 1)
         Of every target, or weighted means over targets.
     output_weights : ndarray of shape (p,)
@@ -209,6 +222,7 @@ class Search:
     """
 
     grid: Grid
+    folds: list[Fold]
     target_errors: Array
     output_weights: Array
     n_repeats: float

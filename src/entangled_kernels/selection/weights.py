@@ -5,7 +5,14 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["bootstrap_weights", "choose", "one_standard_error"]
+__all__ = [
+    "bootstrap_weights",
+    "bootstrap_winners",
+    "choose",
+    "draws_without",
+    "one_standard_error",
+    "split_draws",
+]
 
 Array = NDArray[np.float64]
 
@@ -58,12 +65,26 @@ def bootstrap_weights(errors: Array, n_repeats: float = 1.0) -> Array:
     the candidate with the least weighted error is counted. Where the errors cannot tell candidates apart,
     many share the weight; where one is clearly best, it gets all. The draws are the same in every call.
     """
-    rng = np.random.default_rng(0)
-    draws = rng.gamma(1.0 / n_repeats, size=(DRAWS, len(errors)))
-    draws /= np.maximum(draws.sum(axis=1, keepdims=True), np.finfo(float).tiny)
+    return np.bincount(bootstrap_winners(errors, n_repeats), minlength=errors.shape[1]) / DRAWS
+
+
+def bootstrap_winners(errors: Array, n_repeats: float = 1.0) -> NDArray[np.intp]:
+    """The best candidate of every draw of `bootstrap_weights`, (draws,)."""
+    draws = split_draws(len(errors), n_repeats)
     # A candidate that does no better on any split than the one with the least mean error cannot win.
     least = errors[:, [errors.mean(axis=0).argmin()]]
     able = np.flatnonzero((errors <= (1.0 + ROUNDING) * least).any(axis=0))
     means = draws @ errors[:, able]
-    winners = np.argmax(means <= (1.0 + ROUNDING) * means.min(axis=1, keepdims=True), axis=1)
-    return np.bincount(able[winners], minlength=errors.shape[1]) / DRAWS
+    return np.asarray(able[np.argmax(means <= (1.0 + ROUNDING) * means.min(axis=1, keepdims=True), axis=1)])
+
+
+def split_draws(n_splits: int, n_repeats: float) -> Array:
+    """Random weights of the splits, (draws, splits), each row adding up to one."""
+    draws = np.random.default_rng(0).gamma(1.0 / n_repeats, size=(DRAWS, n_splits))
+    draws /= np.maximum(draws.sum(axis=1, keepdims=True), np.finfo(float).tiny)
+    return draws
+
+
+def draws_without(split: int, n_splits: int, n_repeats: float) -> NDArray[np.intp]:
+    """The quarter of the draws that give a split the least weight: what they choose hardly depends on it."""
+    return np.argsort(split_draws(n_splits, n_repeats)[:, split], kind="stable")[: DRAWS // 4]

@@ -1,0 +1,172 @@
+"""Correlation of the errors of several targets, and what some of them say of the others."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.linalg import cho_factor, cho_solve
+
+from .patterns import group_patterns
+
+__all__ = ["Conditional", "Correlation"]
+
+Array = NDArray[np.float64]
+Mask = NDArray[np.bool_]
+
+# No target is known to more digits than this because others are measured.
+_SMALLEST_VARIANCE = 1e-10
+
+
+@dataclass(frozen=True, eq=False)
+class Conditional:
+    """What is known of some rows once some of their targets are measured.
+
+    Attributes
+    ----------
+    mean : ndarray of shape (n, p)
+        The measured values, and expectations of the others.
+    variance : ndarray of shape (n, p)
+        Zero where measured.
+    covariance : ndarray of shape (n, p, p) or None
+        Where it was asked for.
+    """
+
+    mean: Array
+    variance: Array
+    covariance: Array | None = None
+
+
+@dataclass(frozen=True, eq=False)
+class Correlation:
+    """R = factor^T factor + diag(own).
+
+    Attributes
+    ----------
+    factor : ndarray of shape (r, p)
+        No more rows than targets or residuals, so that nothing p x p is needed where targets are many.
+    own : ndarray of shape (p,)
+        What each target shares with no other, positive.
+    """
+
+    factor: Array
+    own: Array
+
+    @classmethod
+    def identity(cls, n_outputs: int) -> Correlation:
+        """Targets that tell nothing of each other."""
+        return cls(np.zeros((0, n_outputs)), np.ones(n_outputs))
+
+    @property
+    def n_outputs(self) -> int:
+        """Number of targets, p."""
+        return len(self.own)
+
+    def diagonal(self) -> Array:
+        """Variances, (p,)."""
+        return np.einsum("ro,ro->o", self.factor, self.factor) + self.own
+
+    def dense(self) -> Array:
+        """R as a matrix (p, p)."""
+        return np.asarray(self.factor.T @ self.factor + np.diag(self.own))
+
+    def condition(
+        self, Z: Array, spread: Array | None = None, *, with_covariance: bool = False
+    ) -> Conditional:
+        """Condition rows on their finite entries.
+
+        Parameters
+        ----------
+        Z : ndarray of shape (n, p)
+            Errors in units of their deviations, NaN where they are not known.
+        spread : ndarray of shape (n, p, s), optional
+            Adds spread[i] @ spread[i].T to the covariance of row i.
+        with_covariance : bool, default=False
+
+        Notes
+        -----
+        With O the known and U the other targets, the mean is R_UO R_OO^-1 z_O and the covariance
+        R_UU - R_UO R_OO^-1 R_OU. Rows with the same known targets share one factorisation. Where more
+        targets are known than twice the rows of the factor, systems of its size are solved instead
+        (Woodbury). A spread is s standard normal variables a row, on which O and U depend; they are
+        conditioned on in turn.
+
+        Time q^3 + q^2 p for every pattern of q known targets, and q p for every row.
+        """
+        n, p = Z.shape
+        mean, variance = np.array(Z), np.zeros((n, p))
+        covariance = np.zeros((n, p, p)) if with_covariance else None
+        for rows, known in group_patterns(np.isfinite(Z)):
+            other = np.flatnonzero(~known)
+            own_spread = None if spread is None else spread[rows]
+            part = self._condition_pattern(known, Z[np.ix_(rows, np.flatnonzero(known))], own_spread)
+            mean[np.ix_(rows, other)], variance[np.ix_(rows, other)] = part.mean, part.variance
+            if covariance is not None:
+                covariance[np.ix_(rows, other, other)] = self._remaining(known, part)
+        return Conditional(mean, variance, covariance)
+
+    def _condition_pattern(self, known: Mask, z: Array, spread: Array | None) -> _Pattern:
+        """Rows with these targets known, to z (t, q)."""
+        F, own = self.factor[:, known], self.own[known]
+        cross = F.T @ self.factor[:, ~known]  # (q, u)
+        solve = _inverse(F, own)
+        weights = solve(cross)  # (q, u)
+        mean = z @ weights
+        explained = np.einsum("qu,qu->u", cross, weights)
+        variance = np.maximum(self.diagonal()[~known] - explained, _SMALLEST_VARIANCE)[None]
+        if spread is None:
+            return _Pattern(mean, variance, cross, weights, None)
+        S = spread[:, known]  # (t, q, s)
+        t, q, s = S.shape
+        solved = solve(S.transpose(1, 0, 2).reshape(q, t * s)).reshape(q, t, s).transpose(1, 0, 2)
+        precision = np.eye(s) + S.transpose(0, 2, 1) @ solved  # (t, s, s)
+        left = spread[:, ~known] - weights.T @ S  # (t, u, s)
+        hidden = np.linalg.solve(precision, np.einsum("tqs,tq->ts", solved, z)[:, :, None])  # (t, s, 1)
+        left_over = left @ np.linalg.cholesky(np.linalg.inv(precision))  # (t, u, s)
+        return _Pattern(
+            mean=mean + (left @ hidden)[:, :, 0],
+            variance=variance + np.einsum("tus,tus->tu", left_over, left_over),
+            cross=cross,
+            weights=weights,
+            spread=left_over,
+        )
+
+    def _remaining(self, known: Mask, part: _Pattern) -> Array:
+        """Covariance of the targets that are not known, (1, u, u), or (t, u, u) with a spread."""
+        F = self.factor[:, ~known]
+        remaining = F.T @ F - part.cross.T @ part.weights
+        if part.spread is not None:
+            remaining = remaining + part.spread @ part.spread.transpose(0, 2, 1)
+        remaining = np.atleast_3d(remaining) if remaining.ndim == 3 else remaining[None]
+        remaining[:, np.arange(F.shape[1]), np.arange(F.shape[1])] = part.variance
+        return np.asarray(remaining)
+
+
+@dataclass(frozen=True, eq=False)
+class _Pattern:
+    """Rows of one pattern, conditioned: (t, u) and (1, u) or (t, u); R_OU and R_OO^-1 R_OU, (q, u)."""
+
+    mean: Array
+    variance: Array
+    cross: Array
+    weights: Array
+    spread: Array | None
+
+
+def _inverse(F: Array, own: Array) -> Callable[[Array], Array]:
+    """A function that multiplies by (F^T F + diag(own))^-1, by the smaller of two systems."""
+    r, q = F.shape
+    if q == 0 or r == 0:
+        return lambda B: B / own[:, None]
+    if 2 * r >= q:
+        whole = cho_factor(F.T @ F + np.diag(own), lower=True)
+        return lambda B: np.asarray(cho_solve(whole, B))
+    small = cho_factor(np.eye(r) + (F / own) @ F.T, lower=True)
+
+    def multiply(B: Array) -> Array:
+        scaled = B / own[:, None]
+        return np.asarray(scaled - F.T @ cho_solve(small, F @ scaled) / own[:, None])
+
+    return multiply

@@ -1,0 +1,110 @@
+"""Residuals of rows that a model has not seen, and the deviations that they show."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import NDArray
+
+__all__ = ["Deviation", "Residuals"]
+
+Array = NDArray[np.float64]
+
+# Powers of the relative variance that deviations may follow; 0 is the same deviation at every input.
+POWERS = (0.0, 0.5, 1.0)
+
+
+@dataclass(frozen=True, eq=False)
+class Deviation:
+    """Standard deviation of new observations, scale * relative_variance^(power / 2).
+
+    Attributes
+    ----------
+    scale : ndarray of shape (p,)
+    power : float
+    """
+
+    scale: Array
+    power: float
+
+    def at(self, relative_variance: Array) -> Array:
+        """Deviations (n, p) of rows with these relative variances (n,)."""
+        return np.asarray(self.scale * self.factor(relative_variance)[:, None])
+
+    def factor(self, relative_variance: Array) -> Array:
+        """What deviations are multiplied by, (n,)."""
+        return np.asarray(relative_variance ** (0.5 * self.power))
+
+
+@dataclass(frozen=True, eq=False)
+class Residuals:
+    """Targets less their predictions, for rows that had no part in the model that predicts them.
+
+    Attributes
+    ----------
+    values : ndarray of shape (N, p)
+        NaN where a target was not measured.
+    weight : ndarray of shape (N,)
+        Those of the copies of a row add up to the weight of the row.
+    row : ndarray of shape (N,)
+        Which row a residual is of; repeated folds give several of one row.
+    relative_variance : ndarray of shape (N,)
+        Of a new observation with the same inputs, in units of the noise.
+    """
+
+    values: Array
+    weight: Array
+    row: NDArray[np.intp]
+    relative_variance: Array
+
+    @cached_property
+    def n_rows(self) -> int:
+        """Number of distinct rows."""
+        return len(np.unique(self.row))
+
+    def deviation(self) -> Deviation:
+        """The deviations that fit the residuals best.
+
+        The power is that of the largest normal likelihood, the scales are root mean squares.
+        """
+        known = np.isfinite(self.values)
+        squares, mass = np.where(known, self.values, 0.0) ** 2, known * self.weight[:, None]
+        total = np.maximum(mass.sum(axis=0), np.finfo(float).tiny)
+        log_relative = np.log(self.relative_variance)
+
+        def variances(power: float) -> Array:
+            factor = self.relative_variance[:, None] ** power
+            return np.asarray(np.sum(mass * squares / factor, axis=0) / total)
+
+        def misfit(power: float) -> float:
+            own = variances(power)
+            varies = own > 0.0
+            spread = float(mass.sum(axis=1) @ log_relative) * power
+            return float(total[varies] @ np.log(own[varies])) + spread
+
+        power = min(POWERS, key=misfit)
+        return Deviation(np.sqrt(variances(power)), power)
+
+    def standardised(self, deviation: Deviation) -> Array:
+        """Residuals in units of their deviations, (N, p); zero for a target without errors."""
+        unit = np.where(deviation.scale > 0.0, deviation.scale, 1.0)
+        return np.asarray(self.values / unit / deviation.factor(self.relative_variance)[:, None])
+
+    def left_out_scales(self, Z: Array) -> Array:
+        """Root mean squares of Z (N, p) over the rows other than a residual's own, (N, p).
+
+        Scores in units that a row had no part in do not look smaller than those of a new row.
+        """
+        known = np.isfinite(Z)
+        mass = known * self.weight[:, None]
+        squares = mass * np.where(known, Z, 0.0) ** 2
+        places, place = np.unique(self.row, return_inverse=True)
+        own_mass, own_squares = (np.zeros((len(places), Z.shape[1])) for _ in range(2))
+        np.add.at(own_mass, place.reshape(-1), mass)
+        np.add.at(own_squares, place.reshape(-1), squares)
+        rest = mass.sum(axis=0) - own_mass
+        left = np.maximum(squares.sum(axis=0) - own_squares, 0.0) / np.where(rest > 0.0, rest, 1.0)
+        scale = np.sqrt(np.where((rest > 0.0) & (left > 0.0), left, 1.0))
+        return np.asarray(scale[place.reshape(-1)])

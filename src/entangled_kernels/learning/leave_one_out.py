@@ -1,0 +1,79 @@
+"""Residuals of rows from models without them, in closed form."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..conditioning import Residuals
+from .posterior import TargetPosteriors, UnitPosterior
+from .row_sample import RowSample
+
+if TYPE_CHECKING:
+    from .fit import Fit
+
+__all__ = ["leave_one_out"]
+
+Array = NDArray[np.float64]
+
+# A row that a model without it says nothing about has leverage one; its residual cannot be told.
+_LARGEST_LEVERAGE = 1.0 - 1e-9
+
+
+def leave_one_out(fit: Fit, sample: RowSample) -> Residuals:
+    """Residual of every row of the sample from the model of all other rows, with the same kernel.
+
+    Notes
+    -----
+    For a row of weight w, with C the posterior covariance (p, p) of the function at the row for noise of
+    variance alpha and W the total weight, the row's block of the hat matrix is H = w (C / alpha + I / W), and
+    the residual without the row is (I - H)^-1 times the residual with it. Of targets that were not measured
+    rows and columns of H are left out. A gain moves predictions away from the mean of the other rows.
+
+    The kernel, and the feature map, have seen the row, so the residuals are somewhat too small;
+    `EntangledKernelRidgeCV` learns both again in every fold.
+
+    Time m' r p + min(p, r)^3 for every row.
+    """
+    problem, gain = fit.problem, np.broadcast_to(fit.settings.gain, fit.problem.n_outputs)
+    mean_y = problem.mean_y
+    coef = fit.linear.coef / gain[:, None]
+    errors = sample.Y - (mean_y + (sample.Phi - problem.mean_phi) @ coef.T)
+    posterior = fit.posterior
+    if isinstance(posterior, TargetPosteriors):
+        left = np.empty_like(errors)
+        for places, part in posterior.parts:
+            left[:, places] = _without_row(part.unit, sample, errors)[:, places]
+    else:
+        left = _without_row(posterior.unit, sample, errors)
+    if not np.all(gain == 1.0):
+        others = np.zeros_like(mean_y)
+        if problem.centred:
+            weight = sample.weight[:, None]
+            others = mean_y - weight * (sample.Y - mean_y) / np.maximum(problem.weight - weight, 1e-300)
+        left = sample.Y - (others + gain * (sample.Y - left - others))
+    leverage = np.minimum((posterior.relative_variance(sample.Phi) - 1.0) * sample.weight, _LARGEST_LEVERAGE)
+    # The relative variance as it is without the row.
+    relative = 1.0 + leverage / (1.0 - leverage) / sample.weight
+    return Residuals(left, sample.weight, np.arange(len(left)), relative)
+
+
+def _without_row(unit: UnitPosterior, sample: RowSample, errors: Array) -> Array:
+    """(I - H)^-1 errors, row by row; NaN where an error is."""
+    left = np.full_like(errors, np.nan)
+    mean_share = 1.0 / unit.problem.weight if unit.problem.centred else 0.0
+    for rows, shared, spread in unit.chunks(sample.Phi):
+        weight, known = sample.weight[rows], np.isfinite(errors[rows])
+        own = np.maximum(1.0 - weight * (shared / unit.alpha + mean_share), 1.0 - _LARGEST_LEVERAGE)
+        error = np.where(known, errors[rows], 0.0)
+        scaled = error / own[:, None]
+        if spread.shape[2] > 0:
+            # I - H = own I - S S^T with S (t, p, r), of which blanks are left out.
+            S = spread * known[:, :, None] * np.sqrt(weight / unit.alpha)[:, None, None]
+            inner = own[:, None, None] * np.eye(S.shape[2]) - S.transpose(0, 2, 1) @ S
+            along = np.linalg.solve(inner, S.transpose(0, 2, 1) @ error[:, :, None])
+            scaled = scaled + (S @ along)[:, :, 0] / own[:, None]
+        left[rows] = np.where(known, scaled, np.nan)
+    return left

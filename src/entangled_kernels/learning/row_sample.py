@@ -1,0 +1,81 @@
+"""A sample of the rows that moments are of: what residuals are computed from, in bounded memory."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+__all__ = ["MOST_ROWS", "RowSample", "sample_size"]
+
+Array = NDArray[np.float64]
+Index = NDArray[np.intp]
+
+# Rows and numbers that a sample may have; very wide rows are kept in a small number all the same.
+MOST_ROWS, MOST_NUMBERS, FEWEST_ROWS = 2048, 2**22, 64
+
+
+def sample_size(width: int) -> int:
+    """Number of rows of so many numbers that a sample holds."""
+    return int(min(MOST_ROWS, max(FEWEST_ROWS, MOST_NUMBERS // max(1, width))))
+
+
+@dataclass(frozen=True, eq=False)
+class RowSample:
+    """Those rows of a table whose keys are the least.
+
+    Keys are hashes of the rows, so which rows are kept depends neither on their order nor on how they were
+    cut into parts: samples of parts merge to that of the whole.
+
+    Attributes
+    ----------
+    Phi : ndarray of shape (s, m)
+        Features.
+    Y : ndarray of shape (s, p)
+        Targets, NaN where one was not measured.
+    weight : ndarray of shape (s,)
+    part : ndarray of shape (s,)
+        Such as the fold of each row.
+    key : ndarray of shape (s,) of uint64
+        Increasing.
+    """
+
+    Phi: Array
+    Y: Array
+    weight: Array
+    part: Index
+    key: NDArray[np.uint64]
+
+    @classmethod
+    def of(
+        cls,
+        Phi: Array,
+        Y: Array,
+        key: NDArray[np.uint64],
+        weight: Array | None = None,
+        part: Index | None = None,
+    ) -> RowSample:
+        """Sample of rows; those of no weight are not taken."""
+        weight = np.ones(len(Y)) if weight is None else weight
+        counted = np.flatnonzero(weight > 0.0)
+        size = sample_size(Phi.shape[1] + Y.shape[1])
+        # Equal keys are those of equal rows, so it does not matter which of them is kept.
+        chosen = counted[np.argsort(key[counted], kind="stable")[:size]]
+        part = np.zeros(len(Y), dtype=np.intp) if part is None else part
+        return cls(
+            np.asarray(Phi[chosen], dtype=np.float64),
+            np.array(Y[chosen], dtype=np.float64),
+            weight[chosen],
+            part[chosen],
+            key[chosen],
+        )
+
+    def merge(self, other: RowSample) -> RowSample:
+        """Sample of the rows of both."""
+        key = np.concatenate([self.key, other.key])
+        chosen = np.argsort(key, kind="stable")[: sample_size(self.Phi.shape[1] + self.Y.shape[1])]
+        names = ("Phi", "Y", "weight", "part", "key")
+        return RowSample(
+            *(np.concatenate([getattr(self, name), getattr(other, name)])[chosen] for name in names)
+        )

@@ -1,0 +1,126 @@
+"""Predictions of held-out rows by the model that a search ends with, each fold's fitted without them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..learning.posterior import fit_unit_posterior
+from ..learning.solvers import SolverOptions
+from .decision import Decision, decide
+from .errors import member_factors
+from .fold import Fold
+from .search import Choice, Search
+
+__all__ = ["HeldOutPredictions", "predict_held_out"]
+
+Array = NDArray[np.float64]
+
+
+@dataclass(frozen=True, eq=False)
+class HeldOutPredictions:
+    """Predictions of rows by models that have not seen them; a row comes once for every repeat of the folds.
+
+    Attributes
+    ----------
+    index : ndarray of shape (N,)
+        Places of the rows in the table.
+    values : ndarray of shape (N, p)
+    relative_variance : ndarray of shape (N,)
+        Of a new observation in units of the noise, in the Gaussian-process view of the best candidate.
+    """
+
+    index: NDArray[np.intp]
+    values: Array
+    relative_variance: Array
+
+
+def predict_held_out(
+    searches: Sequence[Search], decision: Decision, rule: str, options: SolverOptions
+) -> HeldOutPredictions | None:
+    """Predict the held-out rows of every split as the decided model would; None without any such rows.
+
+    What a split's own rows had a say in is decided anew without it: the weights of an average come from the
+    draws of the bootstrap in which the split hardly counts, and a single candidate is chosen by the other
+    splits. With repeated folds other splits have held out the same rows, so a little of the choice remains.
+
+    Time is that of the candidates with weight, once for every split.
+    """
+    best = searches[decision.place]
+    found = []
+    for split, fold in enumerate(best.folds):
+        if fold.rows is None or len(fold.rows.index) == 0:
+            continue
+        weights = _weights_without(split, searches, decision, rule)
+        values = sum(
+            _predict_fold(search, search.folds[split], own, options)
+            for search, own in zip(searches, weights, strict=True)
+            if own.any()
+        )
+        spread = _relative_variance(fold, decision.choice, options)
+        found.append((fold.rows.index, values, spread))
+    if not found:
+        return None
+    index, values, spread = (np.concatenate(parts) for parts in zip(*found, strict=True))
+    return HeldOutPredictions(index, values, spread)
+
+
+def _weights_without(
+    split: int, searches: Sequence[Search], decision: Decision, rule: str
+) -> list[Array]:
+    """Weights of all candidates that rest on the other splits, (members, gains, alphas, 1 or p) each."""
+    if decision.ballot is not None:
+        return decision.ballot.weights(without=split)
+    others = [
+        replace(search, target_errors=np.delete(search.target_errors, split, axis=0)) for search in searches
+    ]
+    if len(others[0].target_errors) > 0:
+        decision = decide(others, rule)
+    weights = [np.zeros((*search.grid.shape, 1)) for search in searches]
+    weights[decision.place] = _one_hot(searches[decision.place], decision.choice)
+    return weights
+
+
+def _one_hot(search: Search, choice: Choice) -> Array:
+    """All weight on one candidate, or on one for every target."""
+    grid = search.grid
+    member = grid.members.index(choice.member)
+    gain, alpha = (np.atleast_1d(value) for value in (choice.gain, choice.alpha))
+    weights = np.zeros((*grid.shape, max(len(gain), len(alpha))))
+    places = np.searchsorted(grid.gains, gain), _places(grid.alphas, alpha)
+    weights[member, places[0], places[1], np.arange(weights.shape[-1])] = 1.0
+    return weights
+
+
+def _places(values: Array, wanted: Array) -> NDArray[np.intp]:
+    return np.array([int(np.flatnonzero(values == one)[0]) for one in wanted], dtype=np.intp)
+
+
+def _predict_fold(search: Search, fold: Fold, weights: Array, options: SolverOptions) -> Array:
+    """Weighted sum of the predictions of all candidates of a search, (t, p)."""
+    scaled = np.einsum("g,mgao->mao", search.grid.gains, weights)  # (members, alphas, 1 or p)
+    used = {
+        member: own for member, own in zip(search.grid.members, scaled, strict=True) if own.any()
+    }
+    basis = fold.basis
+    total = np.zeros((len(fold.problem.scale), len(basis)))
+    for member, factor in member_factors(fold.problem, used, options):
+        own = used[member]
+        alphas = np.flatnonzero(own.any(axis=1))
+        for weight, coef in zip(own[alphas], factor.coefficients(search.grid.alphas[alphas]), strict=True):
+            targets = slice(None) if len(weight) == 1 else np.flatnonzero(weight)
+            total[:, targets] += (weight if len(weight) == 1 else weight[targets]) * (
+                coef @ basis[targets].T
+            )
+    return fold.predictions(total, weights.sum(axis=(0, 1, 2)))
+
+
+def _relative_variance(fold: Fold, choice: Choice, options: SolverOptions) -> Array:
+    if fold.rows is None:
+        raise ValueError("the fold was made of moments alone, without its held-out rows")
+    (_, factor), *_ = member_factors(fold.problem, [choice.member], options)
+    alpha = float(np.median(choice.alpha))
+    return fit_unit_posterior(factor, alpha).relative_variance(fold.rows.Phi)
