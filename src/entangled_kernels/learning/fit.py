@@ -11,9 +11,17 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..conditioning import Calibration, calibrate
+from .cell_moments import CellMoments
+from .cell_ridge import CellRidge
 from .kernel import LearnedKernel
 from .leave_one_out import leave_one_out
-from .posterior import Posterior, TargetPosteriors, fit_posterior, fit_target_posteriors
+from .posterior import (
+    Posterior,
+    TargetPosteriors,
+    fit_cell_posterior,
+    fit_posterior,
+    fit_target_posteriors,
+)
 from .problem import Problem
 from .ridge import KernelRidgeFactor
 from .row_sample import RowSample
@@ -111,6 +119,9 @@ class Fit:
         Objective, before shrinkage, at the start of the solver and after every step.
     n_iter, converged, stop_reason
         Of the solver.
+    cells : CellMoments or None
+        Moments of the measured cells of each target, in the coordinates of the problem, where some are
+        blank or weigh less than others of their row; None where all are alike.
     sample : RowSample or None
         Some of the rows, from which residuals are found.
     """
@@ -127,11 +138,16 @@ class Fit:
     n_iter: int
     converged: bool
     stop_reason: str
+    cells: CellMoments | None = None
     sample: RowSample | None = None
 
     @cached_property
     def posterior(self) -> Posterior | TargetPosteriors:
         """Predictive distribution in the Gaussian-process view; made when first asked for."""
+        if self.cells is not None:
+            ridge = _cell_ridge(self.problem, self.kernel, self.settings.prediction, self.cells)
+            found = ridge.solve(self.settings.alpha)
+            return fit_cell_posterior(ridge.posterior(self.settings.alpha), found, self.centre()[1])
         factor = _ridge_factor(self.problem, self.kernel, self.settings.prediction)
         alpha, gain = self.settings.alpha, self.settings.gain
         if np.ndim(alpha) == np.ndim(gain) == 0:
@@ -144,6 +160,15 @@ class Fit:
         if self.sample is None:
             raise ValueError("no rows were kept to calibrate on")
         return calibrate(leave_one_out(self, self.sample), np.random.default_rng(0))
+
+    def centre(self) -> tuple[Array, Array]:
+        """Mean of every target (p,) and its total weight, (1,) or (p,); with blanks those of its own rows."""
+        if self.cells is None:
+            return self.problem.mean_y, np.array([self.problem.weight])
+        mean_y, weight = np.zeros(self.problem.n_outputs), np.zeros(self.problem.n_outputs)
+        for places, own in self.cells.groups:
+            mean_y[places], weight[places] = own.mean_y if self.problem.centred else 0.0, own.weight
+        return mean_y, weight
 
     def relative_variance(self, Phi: Array) -> Array:
         """Variance of a new observation in units of the noise, mean over outputs, (n,)."""
@@ -180,7 +205,11 @@ class Fit:
 
 
 def fit_problem(
-    problem: Problem, settings: FitSettings, callback: Callable[[Progress], bool | None] | None = None
+    problem: Problem,
+    settings: FitSettings,
+    callback: Callable[[Progress], bool | None] | None = None,
+    *,
+    cells: CellMoments | None = None,
 ) -> Fit:
     """Learn the kernel, shrink and scale it, and solve the ridge problem with it.
 
@@ -191,6 +220,9 @@ def fit_problem(
         Their ``alignment_mix`` counts, whatever that of the problem is.
     callback : callable, optional
         Called by iterative solvers with a `Progress` after every step; a true answer stops them.
+    cells : CellMoments, optional
+        Where targets have blanks: the ridge problem is that of the measured cells, with the kernel learned
+        from ``problem``, in which blanks are filled in (`complete_moments`).
 
     Raises
     ------
@@ -201,13 +233,16 @@ def fit_problem(
     found = solve(settings.solver, problem, settings.solver_options(problem, callback))
     kernel = problem.finished(found.kernel.canonical(problem.targets), settings.shrinkage)
     terms = problem.alignment_terms(kernel)
-    factor = _ridge_factor(problem, kernel, settings.prediction)
-    coef, reduced_coef, rkhs_norm = _solve_ridge(factor, settings)
+    if cells is None:
+        coef, reduced_coef, rkhs_norm = _solve_ridge(problem, kernel, settings)
+        intercept = problem.mean_y - coef @ problem.mean_phi
+    else:
+        coef, intercept, reduced_coef, rkhs_norm = _solve_cells(problem, kernel, settings, cells)
     return Fit(
         problem=problem,
         kernel=kernel,
         settings=settings,
-        linear=LinearModel(coef, problem.mean_y - coef @ problem.mean_phi),
+        linear=LinearModel(coef, intercept),
         reduced_coef=reduced_coef,
         rkhs_norm=rkhs_norm,
         alignment=float((1.0 - settings.alignment_mix) * terms[0] + settings.alignment_mix * terms[1]),
@@ -216,6 +251,7 @@ def fit_problem(
         n_iter=found.n_iter,
         converged=found.converged,
         stop_reason=found.reason,
+        cells=cells,
     )
 
 
@@ -225,14 +261,39 @@ def _ridge_factor(problem: Problem, kernel: LearnedKernel, prediction: str) -> K
     return KernelRidgeFactor(problem, kernel)
 
 
-def _solve_ridge(factor: KernelRidgeFactor, settings: FitSettings) -> tuple[Array, Array, float]:
+def _cell_ridge(problem: Problem, kernel: LearnedKernel, prediction: str, cells: CellMoments) -> CellRidge:
+    if prediction == "partial_trace":
+        kernel = kernel.partial_trace(problem.n_outputs)
+    return CellRidge(problem, kernel, cells)
+
+
+def _solve_cells(
+    problem: Problem, kernel: LearnedKernel, settings: FitSettings, cells: CellMoments
+) -> tuple[Array, Array, Array, float]:
+    """Coefficients (p, m), intercept (p,), reduced coefficients (m', p), and the norm of the function."""
+    ridge = _cell_ridge(problem, kernel, settings.prediction, cells)
+    tied, p = ridge.Q.shape[2] > 0, problem.n_outputs
+    alpha, gain = (_by_target(name, getattr(settings, name), p, tied) for name in ("alpha", "gain"))
+    found = ridge.solve(alpha)
+    coef = gain * found.coef  # (m', p)
+    intercept = np.zeros(p)
+    for places, own in cells.groups if problem.centred else []:
+        intercept[places] = own.mean_y - own.mean_phi @ coef[:, places]
+    norm = np.sqrt(max(float(np.sum(gain**2 * found.squared_norms)), 0.0))
+    return coef.T @ problem.features.T, intercept, found.coef, float(norm)
+
+
+def _solve_ridge(
+    problem: Problem, kernel: LearnedKernel, settings: FitSettings
+) -> tuple[Array, Array, float]:
     """Coefficients (p, m) of the features, those of the reduced problem, and the norm of the function.
 
     With dual coefficients c the squared norm is c^T G c. In reduced coordinates, where the coefficients
     theta solve the ridge problem, alpha c = y - Phi theta, so that it is theta^T (B - C theta) / alpha.
     """
-    problem = factor.problem
-    alpha, gain = (_by_target(name, getattr(settings, name), factor) for name in ("alpha", "gain"))
+    factor = _ridge_factor(problem, kernel, settings.prediction)
+    tied, p = factor.X.shape[2] > 0, problem.n_outputs
+    alpha, gain = (_by_target(name, getattr(settings, name), p, tied) for name in ("alpha", "gain"))
     if np.ndim(alpha) == np.ndim(gain) == 0:
         reduced, targets = factor.coefficients(alpha)[0], problem.targets
         coef = problem.expand_coef(gain * reduced)
@@ -245,14 +306,14 @@ def _solve_ridge(factor: KernelRidgeFactor, settings: FitSettings) -> tuple[Arra
     return coef, reduced, float(np.sqrt(max(square, 0.0)))
 
 
-def _by_target(name: str, value: float | Array, factor: KernelRidgeFactor) -> float | Array:
-    """One number, or one for each target where that is possible."""
-    values, p = np.asarray(value, dtype=np.float64), factor.problem.n_outputs
+def _by_target(name: str, value: float | Array, p: int, tied: bool) -> float | Array:
+    """One number, or one for each of p targets where the kernel does not tie them together."""
+    values = np.asarray(value, dtype=np.float64)
     if values.ndim == 0:
         return float(values)
     if values.shape != (p,):
         raise ValueError(f"{name} must be a number or {p} numbers, one a target; got shape {values.shape}")
-    if factor.X.shape[2] > 0:
+    if tied:
         raise ValueError(
             f"{name} must be one number where the kernel ties the targets together; use "
             f"prediction='partial_trace' or shrinkage=1 for one {name} a target"

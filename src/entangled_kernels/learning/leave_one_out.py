@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..conditioning import Residuals
+from .cell_ridge import CellPosterior
 from .posterior import TargetPosteriors, UnitPosterior
 from .row_sample import RowSample
 
@@ -38,9 +39,9 @@ def leave_one_out(fit: Fit, sample: RowSample) -> Residuals:
     Time m' r p + min(p, r)^3 for every row.
     """
     problem, gain = fit.problem, np.broadcast_to(fit.settings.gain, fit.problem.n_outputs)
-    mean_y = problem.mean_y
-    coef = fit.linear.coef / gain[:, None]
-    errors = sample.Y - (mean_y + (sample.Phi - problem.mean_phi) @ coef.T)
+    mean_y, weights = fit.centre()
+    values = fit.linear.predict(sample.Phi)
+    errors = sample.Y - (mean_y + (values - mean_y) / gain)
     posterior = fit.posterior
     if isinstance(posterior, TargetPosteriors):
         left = np.empty_like(errors)
@@ -52,7 +53,7 @@ def leave_one_out(fit: Fit, sample: RowSample) -> Residuals:
         others = np.zeros_like(mean_y)
         if problem.centred:
             weight = sample.weight[:, None]
-            others = mean_y - weight * (sample.Y - mean_y) / np.maximum(problem.weight - weight, 1e-300)
+            others = mean_y - weight * (sample.Y - mean_y) / np.maximum(weights - weight, 1e-300)
         left = sample.Y - (others + gain * (sample.Y - left - others))
     leverage = np.minimum((posterior.relative_variance(sample.Phi) - 1.0) * sample.weight, _LARGEST_LEVERAGE)
     # The relative variance as it is without the row.
@@ -60,20 +61,19 @@ def leave_one_out(fit: Fit, sample: RowSample) -> Residuals:
     return Residuals(left, sample.weight, np.arange(len(left)), relative)
 
 
-def _without_row(unit: UnitPosterior, sample: RowSample, errors: Array) -> Array:
+def _without_row(unit: UnitPosterior | CellPosterior, sample: RowSample, errors: Array) -> Array:
     """(I - H)^-1 errors, row by row; NaN where an error is."""
     left = np.full_like(errors, np.nan)
-    mean_share = 1.0 / unit.problem.weight if unit.problem.centred else 0.0
     for rows, shared, spread in unit.chunks(sample.Phi):
-        weight, known = sample.weight[rows], np.isfinite(errors[rows])
-        own = np.maximum(1.0 - weight * (shared / unit.alpha + mean_share), 1.0 - _LARGEST_LEVERAGE)
-        error = np.where(known, errors[rows], 0.0)
-        scaled = error / own[:, None]
+        weight, known = sample.weight[rows, None], np.isfinite(errors[rows])
+        own = np.maximum(1.0 - weight * (shared / unit.alpha + unit.mean_share), 1.0 - _LARGEST_LEVERAGE)
+        scaled = np.where(known, errors[rows], 0.0) / own
         if spread.shape[2] > 0:
-            # I - H = own I - S S^T with S (t, p, r), of which blanks are left out.
-            S = spread * known[:, :, None] * np.sqrt(weight / unit.alpha)[:, None, None]
-            inner = own[:, None, None] * np.eye(S.shape[2]) - S.transpose(0, 2, 1) @ S
-            along = np.linalg.solve(inner, S.transpose(0, 2, 1) @ error[:, :, None])
-            scaled = scaled + (S @ along)[:, :, 0] / own[:, None]
+            # I - H = diag(own) - S S^T with S (t, p, r), of which blanks are left out.
+            S = spread * (known * np.sqrt(weight / unit.alpha))[:, :, None]
+            over = S / own[:, :, None]
+            inner = np.eye(S.shape[2]) - S.transpose(0, 2, 1) @ over
+            along = np.linalg.solve(inner, S.transpose(0, 2, 1) @ scaled[:, :, None])
+            scaled = scaled + (over @ along)[:, :, 0]
         left[rows] = np.where(known, scaled, np.nan)
     return left

@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.linalg import cho_solve, cholesky, solve_triangular
 
+from .cell_ridge import CellPosterior, CellSolution
 from .problem import Problem
 from .ridge import KernelRidgeFactor
 
@@ -16,6 +17,7 @@ __all__ = [
     "Posterior",
     "TargetPosteriors",
     "UnitPosterior",
+    "fit_cell_posterior",
     "fit_posterior",
     "fit_target_posteriors",
     "fit_unit_posterior",
@@ -72,11 +74,16 @@ class UnitPosterior:
         relative = np.empty(len(Phi))
         for rows, shared, spread in self.chunks(Phi, reduced=True):
             own = np.einsum("tkr,tkr->t", spread, spread) / self.problem.n_outputs
-            relative[rows] = (shared + own) / self.alpha
-        return relative + 1.0 + (1.0 / self.problem.n_samples if self.problem.centred else 0.0)
+            relative[rows] = (shared[:, 0] + own) / self.alpha
+        return relative + 1.0 + self.mean_share
+
+    @property
+    def mean_share(self) -> float:
+        """Variance of the mean in units of the noise; zero without an intercept."""
+        return 1.0 / self.problem.n_samples if self.problem.centred else 0.0
 
     def chunks(self, Phi: Array, *, reduced: bool = False) -> Iterator[tuple[slice, Array, Array]]:
-        """Rows with the variance that all outputs share (t,) and the vectors N_i phi (t, p, r).
+        """Rows with the variance that all outputs share (t, 1) and the vectors N_i phi (t, p, r).
 
         With ``reduced`` the vectors are in the coordinates of the problem, (t, k, r).
         """
@@ -91,7 +98,8 @@ class UnitPosterior:
                 whole, inside = (np.einsum("tf,tf->t", part, part) for part in (rows, inner))
                 shared += self.identity * np.where(whole - inside > _ROUNDING * whole, whole - inside, 0.0)
             spread = np.tensordot(inner, self.Q, axes=1)
-            yield slice(start, start + len(rows)), shared, spread if reduced else problem.outputs @ spread
+            spread = spread if reduced else problem.outputs @ spread
+            yield slice(start, start + len(rows)), shared[:, None], spread
 
 
 @dataclass(frozen=True, eq=False)
@@ -100,14 +108,14 @@ class Posterior:
 
     Attributes
     ----------
-    unit : UnitPosterior
+    unit : UnitPosterior or CellPosterior
     prior_scale, noise_variance : ndarray of shape (p,)
         S is diag(prior_scale).
     intercept_variance : ndarray of shape (p,)
         Zero without an intercept.
     """
 
-    unit: UnitPosterior
+    unit: UnitPosterior | CellPosterior
     prior_scale: Array
     noise_variance: Array
     intercept_variance: Array
@@ -116,7 +124,7 @@ class Posterior:
         """Variance of a new observation, (n, p) for features (n, m)."""
         variance = np.empty((len(Phi), len(self.prior_scale)))
         for rows, shared, spread in self.unit.chunks(Phi):
-            variance[rows] = shared[:, None] + np.einsum("npr,npr->np", spread, spread)
+            variance[rows] = shared + np.einsum("npr,npr->np", spread, spread)
         return np.asarray(variance * self.prior_scale**2 + self.noise_variance + self.intercept_variance)
 
     def covariance(self, Phi: Array) -> Array:
@@ -124,7 +132,7 @@ class Posterior:
         p = len(self.prior_scale)
         covariance = np.empty((len(Phi), p, p))
         for rows, shared, spread in self.unit.chunks(Phi):
-            covariance[rows] = spread @ spread.transpose(0, 2, 1) + shared[:, None, None] * np.eye(p)
+            covariance[rows] = spread @ spread.transpose(0, 2, 1) + shared[:, :, None] * np.eye(p)
         covariance *= np.outer(self.prior_scale, self.prior_scale)
         covariance[:, np.arange(p), np.arange(p)] += self.noise_variance + self.intercept_variance
         return covariance
@@ -186,6 +194,15 @@ def fit_posterior(factor: KernelRidgeFactor, alpha: float, coef: Array) -> Poste
         noise_variance=noise,
         intercept_variance=noise / problem.n_samples if problem.centred else np.zeros_like(noise),
     )
+
+
+def fit_cell_posterior(unit: CellPosterior, found: CellSolution, weight: Array) -> Posterior:
+    """Posterior of a fit to measured cells; ``weight`` (p,) is the total weight of each target's cells."""
+    left = found.counts - unit.degrees_of_freedom
+    left = np.maximum(left, np.sqrt(np.finfo(float).eps) * found.counts)
+    unit_noise = found.squared_residuals / left
+    noise = unit_noise * (found.counts / weight)
+    return Posterior(unit, np.sqrt(unit_noise / unit.alpha), noise, noise * unit.mean_share)
 
 
 @dataclass(frozen=True, eq=False)

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import csr_array, issparse
 
-__all__ = ["row_folds"]
+__all__ = ["folds_of_keys", "row_folds", "row_keys", "sampling_keys"]
 
 Hashes = NDArray[np.uint64]
 
@@ -44,8 +44,22 @@ def row_folds(X: Any, Y: NDArray[Any], n_folds: int) -> NDArray[np.intp]:
     >>> bool((row_folds(X[::-1], Y, 3) == row_folds(X, Y, 3)[::-1]).all())
     True
     """
-    total = _hash_table(Y, 0) + _hash_table(X, Y.shape[1])
-    return (_mix(total) % np.uint64(n_folds)).astype(np.intp)
+    return folds_of_keys(row_keys(X, Y), n_folds)
+
+
+def folds_of_keys(keys: Hashes, n_folds: int) -> NDArray[np.intp]:
+    """Fold of every row with one of these keys."""
+    return (_mix(keys) % np.uint64(n_folds)).astype(np.intp)
+
+
+def row_keys(X: Any, Y: NDArray[Any]) -> Hashes:
+    """A hash of the values of every row, on which `row_folds` rests."""
+    return _hash_table(Y, 0) + _hash_table(X, Y.shape[1])
+
+
+def sampling_keys(keys: Hashes) -> Hashes:
+    """Keys by which rows are drawn into a sample, independent of their folds."""
+    return _mix(keys + _GOLDEN)
 
 
 def _hash_table(table: Any, first: int) -> Hashes:

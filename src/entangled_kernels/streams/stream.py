@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from sklearn.utils import _safe_indexing
 
 from ..learning.moments import Moments
+from ..learning.row_sample import RowSample
 from ..parameters import check_range
 
 __all__ = ["FIRST_BLOCK", "FeatureBlocks", "Rows", "Stream"]
@@ -28,11 +29,16 @@ _PROBE_ROWS = 8
 
 
 class Rows(NamedTuple):
-    """Rows of a batch, checked: inputs, targets (n, p), weights, the part of each row, and a name for all."""
+    """Rows of a batch, checked.
+
+    Inputs; targets (n, p); weights of rows (n,) or of cells (n, p); a key of each row by which it is drawn
+    into a sample; the part of each row; and a name for all.
+    """
 
     X: Any
     Y: Array
     weight: Array | None = None
+    key: NDArray[np.uint64] | None = None
     part: NDArray[np.intp] | None = None
     where: str | None = None
 
@@ -40,8 +46,8 @@ class Rows(NamedTuple):
         """Rows at some places, or of a slice."""
         if isinstance(index, slice) and index.indices(len(self.Y)) == (0, len(self.Y), 1):
             return self
-        weight, part = (None if own is None else own[index] for own in (self.weight, self.part))
-        return Rows(_safe_indexing(self.X, index), self.Y[index], weight, part, self.where)
+        own = (None if one is None else one[index] for one in (self.weight, self.key, self.part))
+        return Rows(_safe_indexing(self.X, index), self.Y[index], *own, self.where)
 
     def copied(self) -> Rows:
         """The same rows in memory of their own."""
@@ -99,6 +105,8 @@ class Stream:
     waiting : list of Rows
     probe : ndarray or None
         Features of the first rows.
+    sample : RowSample or None
+        Some of the rows, drawn by their keys.
     n_rows : int
         Number of rows seen, those that wait and those of no weight too.
     lock : threading.RLock
@@ -109,6 +117,7 @@ class Stream:
     parts: list[Moments | None]
     waiting: list[Rows] = field(default_factory=list)
     probe: Array | None = None
+    sample: RowSample | None = None
     n_rows: int = 0
     lock: Any = field(default_factory=threading.RLock, repr=False)
 
@@ -119,9 +128,9 @@ class Stream:
         vars(self).update(state, lock=threading.RLock())
 
     @classmethod
-    def of_moments(cls, moments: Moments) -> Stream:
+    def of_moments(cls, moments: Moments, sample: RowSample | None = None) -> Stream:
         """A stream of one part whose moments are known."""
-        return cls(moments.n_outputs, [moments], n_rows=moments.n_samples)
+        return cls(moments.n_outputs, [moments], sample=sample, n_rows=moments.n_samples)
 
     def blank(self) -> Stream:
         """A stream of the same parts without any rows."""
@@ -145,11 +154,14 @@ class Stream:
         """Add the moments of rows, all or none of them; rows of no weight only count."""
         n_rows = len(rows.Y)
         if rows.weight is not None and not rows.weight.all():
-            rows = rows.some(np.flatnonzero(rows.weight))
+            counted = rows.weight if rows.weight.ndim == 1 else rows.weight.any(axis=1)
+            rows = rows.some(np.flatnonzero(counted))
         found = self.blank()
         for Phi, block in blocks.blocks(rows):
             if found.probe is None:
                 found.probe = np.array(Phi[:_PROBE_ROWS], dtype=np.float64)
+            if block.key is not None:
+                found._draw(RowSample.of(Phi, block.Y, block.key, block.weight, block.part))
             if block.part is None:
                 found._add(0, blocks.moments(Phi, block))
                 continue
@@ -169,7 +181,12 @@ class Stream:
             if moments is not None:
                 self._add(number, moments)
         self.probe = other.probe if self.probe is None else self.probe
+        if other.sample is not None:
+            self._draw(other.sample)
         self.n_rows += other.n_rows
+
+    def _draw(self, sample: RowSample) -> None:
+        self.sample = sample if self.sample is None else self.sample.merge(sample)
 
     def _add(self, part: int, moments: Moments) -> None:
         before = self.parts[part]
