@@ -25,6 +25,7 @@ __all__ = [
     "check_rank",
     "check_rank_fits",
     "check_real",
+    "check_share",
     "check_weights",
 ]
 
@@ -51,6 +52,13 @@ def check_fraction(name: str, value: Any) -> None:
     """Raise unless 0 <= value <= 1."""
     need = "a number between 0 and 1"
     if not 0.0 <= check_real(name, value, need) <= 1.0:
+        raise ValueError(f"{name} must be {need}, got {value!r}")
+
+
+def check_share(name: str, value: Any) -> None:
+    """Raise unless 0 < value < 1."""
+    need = "a number between 0 and 1, neither of them"
+    if not 0.0 < check_real(name, value, need) < 1.0:
         raise ValueError(f"{name} must be {need}, got {value!r}")
 
 

@@ -2,6 +2,19 @@
 
 from .calibration import Calibration, calibrate
 from .correlation import Conditional, Correlation
+from .information import Plan, information, plan_measurements
+from .patterns import group_patterns
 from .residuals import Deviation, Residuals
 
-__all__ = ["Calibration", "Conditional", "Correlation", "Deviation", "Residuals", "calibrate"]
+__all__ = [
+    "Calibration",
+    "Conditional",
+    "Correlation",
+    "Deviation",
+    "Plan",
+    "Residuals",
+    "calibrate",
+    "group_patterns",
+    "information",
+    "plan_measurements",
+]

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.sparse.linalg import LinearOperator
 
 from .correlation import Conditional, Correlation
 from .patterns import group_patterns
@@ -17,6 +19,8 @@ from .shrinkage import N_PARTS, choose_shrinkage, estimate_correlation, row_part
 __all__ = ["Calibration", "calibrate"]
 
 Array = NDArray[np.float64]
+# More targets than this, and their covariance is an operator.
+MOST_DENSE = 2048
 Mask = NDArray[np.bool_]
 
 
@@ -41,10 +45,21 @@ class Calibration:
     correlation: Correlation
     shrinkage: float
 
-    def covariance(self, relative_variance: Array) -> Array:
-        """Covariance of new observations, (n, p, p)."""
-        std = self.deviation.at(relative_variance)
-        return np.asarray(std[:, :, None] * self.correlation.dense() * std[:, None, :])
+    def mean_covariance(self) -> Any:
+        """Covariance of errors over the rows calibrated on, (p, p); an operator where targets are many."""
+        residuals = self.residuals
+        factor = self.deviation.factor(residuals.relative_variance) ** 2
+        unit = self.deviation.scale * np.sqrt(np.average(factor, weights=residuals.weight))
+        if len(unit) <= MOST_DENSE:
+            return unit[:, None] * self.correlation.dense() * unit
+        F, own = self.correlation.factor * unit, self.correlation.own * unit**2
+
+        def multiply(vector: Array) -> Array:
+            vector = vector.reshape(len(own), -1)
+            return np.asarray(F.T @ (F @ vector) + own[:, None] * vector)
+
+        shape = (len(unit), len(unit))
+        return LinearOperator(shape, matvec=multiply, rmatvec=multiply, matmat=multiply, dtype=np.float64)
 
     def condition(
         self, mean: Array, given: Array, relative_variance: Array, *, with_covariance: bool = False

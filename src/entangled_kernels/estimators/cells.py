@@ -12,7 +12,7 @@ from sklearn.utils import check_array
 
 from .frames import target_names
 
-__all__ = ["check_cells", "check_every_target_measured", "score_cells"]
+__all__ = ["check_cells", "check_every_target_measured", "check_targets", "score_cells"]
 
 Array = NDArray[np.float64]
 Names = Sequence[str] | NDArray[np.object_] | None
@@ -55,7 +55,8 @@ def check_cells(y: Any, sample_weight: Any = None, names: Names = None) -> tuple
     if y is None:
         raise ValueError("The estimator requires y to be passed, but the target y is None")
     names = target_names(y) if names is None else names
-    Y = _numbers(y, names)
+    Y = check_targets(y, names)
+    Y = Y.reshape(len(Y), -1)
     weights = _weights(sample_weight, Y.shape, names)
     blank = np.isnan(Y)
     if blank.any():
@@ -131,15 +132,18 @@ def score_cells(y: Any, prediction: Any, sample_weight: Any = None) -> float:
     return float(np.mean(scores))
 
 
-def _numbers(y: Any, names: Names) -> Array:
-    """Targets (n, p) as numbers with NaN in blanks, or an error that names the column."""
+def check_targets(y: Any, names: Names = None, *, blanks: bool = True) -> Array:
+    """Targets (n,) or (n, p) as numbers, with NaN in blanks where these will do.
+
+    An error names the column that is to blame.
+    """
     try:
         Y = check_array(
             y,
             ensure_2d=False,
             dtype=np.float64,
             ensure_min_features=0,
-            ensure_all_finite=False,
+            ensure_all_finite=False if blanks else True,
             input_name="y",
         )
     except (TypeError, ValueError) as error:
@@ -149,16 +153,16 @@ def _numbers(y: Any, names: Names) -> Array:
         raise ValueError(
             f"y must hold numbers, or NaN where nothing was measured, got text in {_columns(text, names)}"
         ) from error
-    Y = np.asarray(Y).reshape(len(Y), -1)
-    if Y.shape[1] == 0:
+    if Y.ndim == 2 and Y.shape[1] == 0:
         raise ValueError(f"y must have at least one column, got shape {Y.shape}")
-    infinite = np.flatnonzero(np.isinf(Y).any(axis=0))
+    infinite = np.flatnonzero(np.isinf(Y.reshape(len(Y), -1)).any(axis=0))
     if len(infinite):
+        # The first words are scikit-learn's, which its checks look for.
         raise ValueError(
-            f"y must hold finite numbers, or NaN where nothing was measured, got infinity in "
-            f"{_columns(infinite, names)}"
+            f"Input y contains infinity or a value too large for dtype('float64') in "
+            f"{_columns(infinite, names)}; y must hold finite numbers, or NaN where nothing was measured"
         )
-    return Y
+    return np.asarray(Y)
 
 
 def _text_columns(y: Any) -> NDArray[np.intp]:

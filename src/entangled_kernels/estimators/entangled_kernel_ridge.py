@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from dataclasses import replace
 from typing import Any, Self
 
 import numpy as np
@@ -13,7 +14,8 @@ from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
 from ..kernels import KrausKernel
-from ..learning import SOLVERS, Fit, FitSettings, Moments, Problem, Progress, fit_problem
+from ..learning import SOLVERS, Fit, FitSettings, Moments, Problem, Progress, RowSample, fit_problem
+from ..learning.cell_moments import CellMoments
 from ..parameters import (
     check_choice,
     check_feature_map,
@@ -30,7 +32,7 @@ from .out_of_core import OutOfCoreMixin
 from .prediction import LinearPredictionMixin, solved_attribute
 from .streaming import COLUMN_ATTRIBUTES
 from .targets import TargetsMixin
-from .training import PRODUCT_DTYPES
+from .training import PRODUCT_DTYPES, Training
 
 __all__ = ["INITS", "PREDICTIONS", "EntangledKernelRidge"]
 
@@ -253,10 +255,11 @@ class EntangledKernelRidge(
         ----------
         X : array-like or data frame of shape (n_samples, n_features)
         y : array-like or data frame of shape (n_samples, n_outputs) or (n_samples,)
-            The targets, Y in the formulas.
-        sample_weight : array-like of shape (n_samples,) or float, optional
-            Non-negative weights of the squared errors; kernel and predictions are those of a table where
-            each row is repeated that many times.
+            The targets, Y in the formulas; NaN where one was not measured. Rows without any target count
+            for nothing.
+        sample_weight : array-like of shape (n_samples,) or (n_samples, n_outputs), or float, optional
+            Non-negative weights of the squared errors, of rows or of cells; kernel and predictions are those
+            of a table where each row is repeated that many times. A cell of weight zero is a blank.
 
         Returns
         -------
@@ -266,25 +269,27 @@ class EntangledKernelRidge(
         if is_dask(X, y, sample_weight):
             return self._fit_dask(X, y, sample_weight)
         self._reset()
-        targets = self._take_targets(y)
-        feature_map = self._fit_map(self.feature_map, X, targets, sample_weight)
-        problem, stream = self._learning_problem(feature_map, X, targets, sample_weight)
-        fit = self._fit_problem(problem)
-        self.feature_map_, self._fit, self._stream = feature_map, fit, stream
+        table = self._check_table(X, y, sample_weight)
+        feature_map = self._fit_map(self.feature_map, *self._map_targets(table))
+        training = self._training(feature_map, table)
+        fit = self._fit_training(training)
+        self.feature_map_, self._fit, self._stream = feature_map, fit, training.stream
         return self
 
-    def _solve_moments(self, parts: list[Moments]) -> Fit:
-        return self._fit_problem(self._problem_of_moments(sum(parts[1:], parts[0]))[0])
+    def _solve_moments(self, parts: list[Moments | CellMoments], sample: RowSample | None) -> Fit:
+        return self._fit_training(self._training_of_moments(sum(parts[1:], parts[0]), sample))
 
-    def _fit_problem(self, problem: Problem) -> Fit:
+    def _fit_training(self, training: Training) -> Fit:
         """Learn the kernel and solve the ridge problem, with warnings of what a user should know."""
+        problem = training.problem
         check_rank_fits(self.rank, problem.n_features, problem.n_outputs)
         settings = self._settings()
         if SOLVERS[self.solver].iterative:
             self._warn_of_size(problem)
-        fit = fit_problem(problem, settings, self._print_progress if self.verbose else None)
+        progress = self._print_progress if self.verbose else None
+        fit = fit_problem(problem, settings, progress, cells=training.cells)
         self._warn_if_stalled(fit)
-        return fit
+        return replace(fit, sample=training.sample)
 
     def _settings(self) -> FitSettings:
         seed = check_random_state(self.random_state).randint(np.iinfo(np.int32).max)
@@ -311,13 +316,28 @@ class EntangledKernelRidge(
         self.feature_map_, self._fit, self._stream = feature_map, fit, stream
         return self
 
-    def _predict_block(self, X: Any, return_std: bool, return_cov: bool) -> tuple[Array, Array]:
+    def _predict_block(
+        self, X: Any, return_std: bool, return_cov: bool, given: Array | None
+    ) -> tuple[Array, Array]:
+        if given is not None:
+            return self._calibrated_block(X, return_std, return_cov, given)
         Phi, fit = self._features(X), self._fit
         mean = fit.linear.predict(Phi)
         self._check_finite(Phi, mean, fit.linear.coef)
         if return_cov:
             return mean, fit.posterior.covariance(Phi)
         return mean, np.sqrt(fit.posterior.variance(Phi)) if return_std else np.empty(0)
+
+    def _mean_and_relative_variance(self, X: Any) -> tuple[Array, Array]:
+        Phi, fit = self._features(X), self._fit
+        mean = fit.linear.predict(Phi)
+        self._check_finite(Phi, mean, fit.linear.coef)
+        varies = fit.calibration.deviation.power > 0.0
+        return mean, fit.relative_variance(Phi) if varies else np.ones(len(mean))
+
+    def _target_variance(self) -> Array:
+        problem = self._fit.problem
+        return np.asarray(problem.target_scatter / problem.weight)
 
     def project(self, X: Any) -> Array:
         """Supervised multi-task dimension reduction: every row as r coordinates for each output.

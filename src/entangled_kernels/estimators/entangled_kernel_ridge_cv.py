@@ -16,7 +16,8 @@ from sklearn.exceptions import NotFittedError
 from sklearn.model_selection import KFold
 from sklearn.utils import indexable
 
-from ..learning import SOLVERS, LinearModel, Moments
+from ..learning import SOLVERS, LinearModel, Moments, RowSample
+from ..learning.cell_moments import CellMoments
 from ..parameters import (
     check_choice,
     check_flag,
@@ -27,7 +28,8 @@ from ..parameters import (
     check_rank,
 )
 from ..selection import SCORINGS
-from ..streams import row_folds
+from ..streams.row_folds import folds_of_keys, row_keys
+from ..streams.stream import Rows
 from .dask_tables import is_dask
 from .entangled_kernel_ridge import INITS, PREDICTIONS
 from .out_of_core import OutOfCoreMixin
@@ -256,23 +258,23 @@ class EntangledKernelRidgeCV(OutOfCoreMixin, SearchingMixin, RegressorMixin, Mul
             return self._fit_dask(X, y, sample_weight)
         self._reset()
         (X,) = indexable(X)
-        targets = self._take_targets(y)
+        table = self._check_table(X, y, sample_weight, groups)
         maps, trials = self._feature_maps(), list[Trial]()
         # All feature maps are tried on the same splits.
-        splits = cache(lambda: self._splits(X, targets, groups))
+        splits = cache(lambda: self._splits(table))
         for place, feature_map in enumerate(maps):
 
             def report(done: int, n_splits: int, place: int = place) -> None:
                 if progress is not None:
                     progress(place * n_splits + done, len(maps) * n_splits)
 
-            trials.append(self._search_rows(feature_map, X, targets, sample_weight, splits, report))
-        self._fit, feature_map = self._conclude(trials)
+            trials.append(self._search_rows(feature_map, table, splits, report))
+        self._fit, feature_map = self._conclude(trials, table.Y, table.weight)
         if self.refit:
             self.feature_map_ = feature_map
         return self
 
-    def _solve_moments(self, parts: list[Moments]) -> SelectedFit:
+    def _solve_moments(self, parts: list[Moments | CellMoments], sample: RowSample | None) -> SelectedFit:
         """Choose and fit from the moments of folds."""
         if len(parts) < 2:
             raise ValueError(
@@ -282,7 +284,9 @@ class EntangledKernelRidgeCV(OutOfCoreMixin, SearchingMixin, RegressorMixin, Mul
         if isinstance(given, list):
             # The one of several maps that was chosen on the first rows.
             given = None if fitted is None else clone(fitted)
-        return self._conclude([self._search_moments([parts], given, fitted, None)])[0]
+        trial = self._search_moments([parts], sample, given, fitted, None)
+        rows = (np.zeros((0, 0)), None) if sample is None else (sample.Y, sample.weight)
+        return self._conclude([trial], *rows)[0]
 
     def _restart_after_fit(self) -> None:
         warnings.warn(
@@ -303,26 +307,37 @@ class EntangledKernelRidgeCV(OutOfCoreMixin, SearchingMixin, RegressorMixin, Mul
         check_integer("cv", self.cv, low=2)
         return int(self.cv)
 
-    def _parts_of(self, X: Any, Y: Array) -> NDArray[np.intp]:
-        return row_folds(X, Y, self._n_parts())
+    def _parts_of(self, rows: Rows) -> NDArray[np.intp]:
+        keys = row_keys(rows.X, rows.Y) if rows.key is None else rows.key
+        return folds_of_keys(keys, self._n_parts())
 
-    def predict(self, X: Any, return_std: bool = False, return_cov: bool = False) -> Any:
-        """Predict as `EntangledKernelRidge.predict` does.
-
-        With ``selection="average"`` the uncertainty is that of the best candidate alone.
-        """
-        self._ensure_solved()
+    def _ensure_solved(self) -> None:
+        super()._ensure_solved()
         if self._fit.linear is None:
             raise NotFittedError("there is nothing to predict with, because refit was False; set refit=True")
-        return super().predict(X, return_std, return_cov)
 
-    def _predict_block(self, X: Any, return_std: bool, return_cov: bool) -> tuple[Array, Array]:
+    def _predict_block(
+        self, X: Any, return_std: bool, return_cov: bool, given: Array | None
+    ) -> tuple[Array, Array]:
+        if given is not None or return_std or return_cov:
+            return self._calibrated_block(X, return_std, return_cov, given)
+        return self._mean(X), np.empty(0)
+
+    def _mean(self, X: Any) -> Array:
         Phi, linear = self._features(X), self._fit.linear
-        mean = linear.predict(Phi)
+        mean: Array = linear.predict(Phi)
         self._check_finite(Phi, mean, linear.coef)
-        if not (return_std or return_cov):
-            return mean, np.empty(0)
-        return mean, self._fit.best_estimator._predict_block(X, return_std, return_cov)[1]
+        return mean
+
+    def _mean_and_relative_variance(self, X: Any) -> tuple[Array, Array]:
+        mean, best = self._mean(X), self._fit.best_estimator
+        if self._fit.calibration.deviation.power == 0.0:
+            return mean, np.ones(len(mean))
+        return mean, best._fit.relative_variance(best._features(X))
+
+    def _target_variance(self) -> Array:
+        variance: Array = self._fit.best_estimator._target_variance()
+        return variance
 
     def _for_workers(self) -> Self:
         slim = super()._for_workers()

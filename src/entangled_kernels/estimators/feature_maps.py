@@ -37,7 +37,7 @@ class FeatureMapMixin:
         """A feature map fitted on rows, whose columns and names become those of the estimator."""
         if feature_map is None:
             return None
-        _check_table(X)
+        check_rows(X)
         validate_data(self, X, skip_check_array=True)
         return fit_feature_map(feature_map, X, targets, sample_weight)
 
@@ -54,7 +54,7 @@ class FeatureMapMixin:
         if feature_map is None:
             check_numeric_columns(X)
             return validate_data(self, X, reset=reset, dtype=[np.float64, np.float32])
-        _check_table(X)
+        check_rows(X)
         validate_data(self, X, reset=reset, skip_check_array=True)
         lenient = hasattr(feature_map, "transform") and get_tags(feature_map).input_tags.allow_nan
         finite = "allow-nan" if lenient else True
@@ -67,7 +67,7 @@ class FeatureMapMixin:
             return validate_data(
                 self, X, reset=False, dtype=[np.float64, np.float32], ensure_all_finite=False
             )
-        _check_table(X)
+        check_rows(X)
         validate_data(self, X, reset=False, skip_check_array=True)
         return map_features(self.feature_map_, X, ensure_all_finite=False)
 
@@ -84,7 +84,7 @@ class FeatureMapMixin:
             check_array(Phi, dtype=[np.float64, np.float32], input_name=name)
 
 
-def _check_table(X: Any) -> None:
+def check_rows(X: Any) -> None:
     """Raise scikit-learn's error for an array that is no table; its contents are the map's affair."""
     if isinstance(X, np.ndarray) and X.ndim != 2:
         check_array(X, dtype=None, ensure_all_finite=False)

@@ -9,9 +9,14 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.exceptions import NotFittedError
 from sklearn.utils import _safe_indexing
+from sklearn.utils.validation import _num_samples
 
+from ..conditioning import Calibration, group_patterns, information, plan_measurements
+from ..parameters import check_flag, check_share
 from ..streams.stream import FIRST_BLOCK
+from .cells import score_cells
 from .dask_tables import is_dask, predict_dask
+from .given import check_costs, check_given
 from .streaming import StreamingMixin
 
 __all__ = ["LinearPredictionMixin", "solved_attribute"]
@@ -38,7 +43,9 @@ def solved_attribute(name: str, path: str, doc: str) -> Any:
 class LinearPredictionMixin(StreamingMixin):
     """`predict` of an estimator whose solved model is linear in its features."""
 
-    def predict(self, X: Any, return_std: bool = False, return_cov: bool = False) -> Any:
+    def predict(
+        self, X: Any, return_std: bool = False, return_cov: bool = False, *, given: Any = None
+    ) -> Any:
         """Predict the targets, with their uncertainty on request.
 
         Parameters
@@ -48,25 +55,37 @@ class LinearPredictionMixin(StreamingMixin):
             Also return the standard deviation of a new observation of every target.
         return_cov : bool, default=False
             Also return the covariance of a new observation of all targets, row by row.
+        given : array-like or data frame of shape (n, p), optional
+            Targets that are measured already, NaN where one is to be predicted. Columns of a data frame are
+            matched by name, and some of them will do.
 
         Returns
         -------
         mean : ndarray of shape (n, p), or (n,) when y was one-dimensional
+            Measured targets come back as they are.
         std : like mean, with ``return_std``
+            Zero for a measured target.
         cov : ndarray of shape (n, p, p), or (n,) when y was one-dimensional, with ``return_cov``
 
         Notes
         -----
-        In the Gaussian-process view the covariance of the model at x is the posterior one; `noise_variance_`
-        is added to it, and with an intercept its variance, noise over n. Subtract `noise_variance_` for the
-        model alone. Rows taken in by `partial_fit` are solved for first.
+        With ``given`` the other targets are conditioned on the measured ones: errors of targets go together,
+        as residuals of rows that the model has not seen show (`residual_covariance_`), so that the error of
+        a measured target says something of the others. Rows with the same targets measured are solved
+        together. Rows taken in by `partial_fit` are solved for first.
         """
         if return_std and return_cov:
             raise ValueError("return_std and return_cov cannot both be true; the covariance holds both")
         self._ensure_solved()
-        if is_dask(X):
+        if is_dask(X, given):
+            if given is not None:
+                raise TypeError("given needs tables in memory; predict the partitions of a Dask table apart")
             return predict_dask(self, X, return_std, return_cov)
-        blocks = [self._predict_block(block, return_std, return_cov) for block in self._row_blocks(X)]
+        measured = None if given is None else self._check_given(given, X)
+        blocks = []
+        for rows, block in self._row_blocks(X):
+            own = None if measured is None else measured[rows]
+            blocks.append(self._predict_block(block, return_std, return_cov, own))
         mean, spread = (
             part[0] if len(part) == 1 else np.concatenate(part) for part in zip(*blocks, strict=True)
         )
@@ -76,6 +95,141 @@ class LinearPredictionMixin(StreamingMixin):
             return self._finish(mean, X), self._finish(spread, X)
         return self._finish(mean, X)
 
+    def predict_interval(
+        self, X: Any, coverage: float = 0.9, *, given: Any = None, joint: bool = False
+    ) -> tuple[Any, Any]:
+        """Intervals in which new observations lie with some probability.
+
+        Parameters
+        ----------
+        X : array-like or data frame of shape (n, n_features)
+        coverage : float, default=0.9
+            Between 0 and 1.
+        given : array-like or data frame of shape (n, p), optional
+            Targets that are measured already, as in `predict`.
+        joint : bool, default=False
+            Whether all targets of a row are to lie in their intervals at once.
+
+        Returns
+        -------
+        lower, upper : like the mean of `predict`
+            Both are the measured value of a measured target.
+
+        Notes
+        -----
+        Intervals rest on residuals of rows from models without them (`residual_covariance_` says which),
+        over deviations that depend on the input where this fits the residuals better, and that the row itself
+        had no part in. The quantile of these scores counts the new row as one more, as the jackknife and
+        split conformal prediction do: with n rows at least coverage (n + 1) of n + 1 are covered. Of few
+        rows the scores of all targets are pooled; with n rows a target's own scores have n / (n + 100) of the
+        weight. For measured targets residuals are conditioned likewise, with a covariance that their own
+        rows had no part in.
+
+        What is promised: coverage on average over new rows that come from where the training rows came from,
+        as far as the model does not change much with one row more. It is not a worst-case guarantee such as
+        that of the jackknife+, which would need all models of the folds to predict.
+        """
+        check_share("coverage", coverage)
+        check_flag("joint", joint)
+        self._ensure_solved()
+        measured = self._no_targets(X) if given is None else self._check_given(given, X)
+        calibration = self._fit.calibration
+        ends = []
+        for rows, block in self._row_blocks(X):
+            mean, relative = self._mean_and_relative_variance(block)
+            found = calibration.condition(mean, measured[rows], relative)
+            std, known = np.sqrt(found.variance), np.isfinite(measured[rows])
+            width = calibration.half_widths(float(coverage), known, std, joint=joint)
+            ends.append((found.mean - width, found.mean + width))
+        lower, upper = (np.concatenate(part) for part in zip(*ends, strict=True))
+        return self._finish(lower, X), self._finish(upper, X)
+
+    def suggest_measurements(self, X: Any, given: Any = None, cost: Any = None) -> tuple[Any, Any]:
+        """Which target of every row to measure next.
+
+        Parameters
+        ----------
+        X : array-like or data frame of shape (n, n_features)
+        given : array-like or data frame of shape (n, p), optional
+            Targets that are measured already, as in `predict`.
+        cost : sequence of p numbers, or mapping from names of targets to numbers, optional
+            What a measurement costs; 1 where nothing is said.
+
+        Returns
+        -------
+        order : ndarray of shape (n, p) of object
+            Names of the targets to measure, the best first; None once all are measured.
+        reduction : ndarray of shape (n, p)
+            Share that each of them is expected to remove, after those before it, of the sum of the variances
+            of all targets, each in units of the target's own variance; NaN where there is none.
+
+        Notes
+        -----
+        A measurement is the better the more it removes of that sum, its own variance included, for its cost.
+        """
+        self._ensure_solved()
+        names = self._output_names(len(self._fit.linear.intercept))
+        costs = check_costs(cost, names)
+        known = np.isfinite(self._no_targets(X) if given is None else self._check_given(given, X))
+        calibration, importance = self._fit.calibration, self._importance()
+        order = np.full(known.shape, None, dtype=object)
+        reduction = np.full(known.shape, np.nan)
+        for rows, pattern in group_patterns(known):
+            plan = plan_measurements(calibration.correlation, pattern, importance, costs)
+            count = len(plan.order)
+            order[np.ix_(rows, np.arange(count))] = np.array(names, dtype=object)[plan.order]
+            reduction[np.ix_(rows, np.arange(count))] = plan.reduction
+        return order, reduction
+
+    def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
+        """R^2 of every target over its measured cells, mean over targets."""
+        return score_cells(y, self.predict(X), sample_weight)
+
+    @property
+    def residual_covariance_(self) -> Any:
+        """Covariance of the errors of the targets, (p, p); a `LinearOperator` for more than 2048 targets."""
+        calibration: Calibration = self._solved_fit("residual_covariance_").calibration
+        return calibration.mean_covariance()
+
+    @property
+    def information_(self) -> Array:
+        """Share of the remaining variance of target b that measuring a removes, (p, p), a in rows."""
+        calibration: Calibration = self._solved_fit("information_").calibration
+        return information(calibration.correlation)
+
+    def _check_given(self, given: Any, X: Any) -> Array:
+        names = self._output_names(len(self._fit.linear.intercept))
+        return check_given(given, X, _num_samples(X), names, named=hasattr(self, "target_names_"))
+
+    def _no_targets(self, X: Any) -> Array:
+        return np.full((_num_samples(X), len(self._fit.linear.intercept)), np.nan)
+
+    def _importance(self) -> Array:
+        """Variance of the error of each target, in units of the target's variance."""
+        variance = self._target_variance()
+        errors = self._fit.calibration.deviation.scale ** 2
+        return np.where(variance > 0.0, errors / np.where(variance > 0.0, variance, 1.0), 0.0)
+
+    def _target_variance(self) -> Array:
+        """Variance of each target over the training rows."""
+        raise NotImplementedError
+
+    def _mean_and_relative_variance(self, X: Any) -> tuple[Array, Array]:
+        """Predictions of some rows, and what their deviations depend on."""
+        raise NotImplementedError
+
+    def _calibrated_block(
+        self, X: Any, return_std: bool, return_cov: bool, given: Array | None
+    ) -> tuple[Array, Array]:
+        """Mean, and standard deviation or covariance, or nothing, of some rows, as residuals show them."""
+        mean, relative = self._mean_and_relative_variance(X)
+        calibration: Calibration = self._fit.calibration
+        given = np.full(mean.shape, np.nan) if given is None else given
+        found = calibration.condition(mean, given, relative, with_covariance=return_cov)
+        if found.covariance is not None:
+            return found.mean, found.covariance
+        return found.mean, np.sqrt(found.variance) if return_std else np.empty(0)
+
     def _solved_fit(self, name: str) -> Any:
         """The solved model, for the attribute of this name; a `NotFittedError` where there is none."""
         if self._fit is None:
@@ -84,16 +238,19 @@ class LinearPredictionMixin(StreamingMixin):
             raise NotFittedError(f"{type(self).__name__!r} object has no attribute {name!r} yet{hint}")
         return self._fit
 
-    def _predict_block(self, X: Any, return_std: bool, return_cov: bool) -> tuple[Array, Array]:
+    def _predict_block(
+        self, X: Any, return_std: bool, return_cov: bool, given: Array | None
+    ) -> tuple[Array, Array]:
         """Mean, and standard deviation or covariance, or nothing, of some rows."""
         raise NotImplementedError
 
-    def _row_blocks(self, X: Any) -> list[Any]:
-        """X in blocks whose features take no more than ``max_memory``."""
+    def _row_blocks(self, X: Any) -> list[tuple[slice, Any]]:
+        """X in blocks whose features take no more than ``max_memory``, and their rows."""
         if self.feature_map_ is None or not hasattr(X, "shape"):
-            return [X]
+            return [(slice(None), X)]
         n, m = X.shape[0], self._fit.linear.coef.shape[1]
         height = max(FIRST_BLOCK, self._feature_blocks(self.feature_map_).height(m))
         if n <= height:
-            return [X]
-        return [_safe_indexing(X, slice(start, start + height)) for start in range(0, n, height)]
+            return [(slice(None), X)]
+        blocks = (slice(start, start + height) for start in range(0, n, height))
+        return [(rows, _safe_indexing(X, rows)) for rows in blocks]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from functools import cached_property
 from numbers import Integral
 from typing import Any
 
@@ -14,13 +15,17 @@ from sklearn.base import clone
 from sklearn.model_selection import PredefinedSplit, RepeatedKFold, check_cv
 from sklearn.pipeline import FeatureUnion
 from sklearn.preprocessing import FunctionTransformer
-from sklearn.utils import check_consistent_length, check_random_state
+from sklearn.utils import check_random_state
 
 from ..features import default_feature_maps, fit_feature_map, found_noise, needs_targets, warm_start
-from ..learning import SOLVERS, LinearModel, Moments, Problem, SolverOptions
+from ..conditioning import Calibration, Residuals, calibrate
+from ..learning import SOLVERS, LinearModel, Moments, RowSample, SolverOptions
+from ..learning.cell_moments import CellMoments
+from ..learning.completion import complete_moments
+from ..learning.filling import fill_rows
 from ..parameters import check_feature_map, check_integer, check_rank_fits
 from ..selection import (
-    HeldOutPredictions,
+    BlankFolds,
     Member,
     MomentFolds,
     RefittedFolds,
@@ -41,6 +46,7 @@ from ..streams.stream import Rows, Stream
 from .entangled_kernel_ridge import EntangledKernelRidge
 from .prediction import LinearPredictionMixin
 from .targets import TargetsMixin
+from .training import Table, Training
 
 __all__ = ["SearchingMixin", "SelectedFit"]
 
@@ -52,17 +58,16 @@ SMALL, FOLDS_WHEN_SMALL = 500, 20
 
 @dataclass(frozen=True, eq=False)
 class Trial:
-    """All candidates tried with one feature map, given and fitted, and the problem of all rows to refit on.
+    """All candidates tried with one feature map, given and fitted, and what all rows give to refit on.
 
-    Without ``refit`` there is no problem, and where no moments were kept no stream to go on from.
+    Without ``refit`` there is nothing to refit on.
     """
 
     feature_map: Any
     fitted: Any
     search: Search
     n_splits: int
-    problem: Problem | None
-    stream: Stream | None
+    training: Training | None
 
 
 @dataclass(frozen=True, eq=False)
@@ -78,7 +83,17 @@ class SelectedFit:
     best_estimator: EntangledKernelRidge | None = None
     average_weights: Array | None = None
     linear: LinearModel | None = None
-    held_out: HeldOutPredictions | None = None
+    residuals: Residuals | None = None
+
+    @cached_property
+    def calibration(self) -> Calibration:
+        """What held-out residuals say of errors; made when first asked for."""
+        if self.residuals is None:
+            raise ValueError("no rows were kept to calibrate on")
+        return calibrate(self.residuals, np.random.default_rng(0))
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {name: value for name, value in vars(self).items() if name != "calibration"}
 
 
 class SearchingMixin(LinearPredictionMixin):
@@ -107,56 +122,87 @@ class SearchingMixin(LinearPredictionMixin):
     def _search_rows(
         self,
         feature_map: Any,
-        X: Any,
-        targets: Array,
-        sample_weight: Any,
+        table: Table,
         splits: Callable[[], list[Split]],
         report: Callable[[int, int], None],
     ) -> Trial:
         """Try all candidates with one feature map, on rows in memory."""
-        fitted = self._fit_map(feature_map, X, targets, sample_weight)
-        in_folds = feature_map is not None and self._fitted_in_folds(feature_map, len(targets))
-        if not in_folds and self._exceeds_memory(fitted, X, targets):
-            check_consistent_length(X, targets)
-            groups = list(group_partitions(splits(), len(targets)))
+        fitted = self._fit_map(feature_map, *self._map_targets(table))
+        n = len(table.Y)
+        in_folds = feature_map is not None and self._fitted_in_folds(feature_map, n)
+        if not in_folds and self._exceeds_memory(fitted, table):
+            groups = list(group_partitions(splits(), n))
             if min(map(len, groups)) > 1:
                 rounds = [
-                    self._moments_of_parts(fitted, X, targets, sample_weight, [test for _, test in group])
-                    for group in groups
+                    self._moments_of_parts(fitted, table, [test for _, test in group]) for group in groups
                 ]
-                return self._search_moments(rounds, feature_map, fitted, report)
-        Phi, Y, weight = self._training_rows(fitted, X, targets, sample_weight)
-        self._check_ranks(Phi.shape[1], Y.shape[1])
-        rows: dict[str, Any] = {"Y": Y, "weight": weight, "splits": splits(), "centred": self.fit_intercept}
-        problem, stream = self._problem_of_rows(Phi, Y, weight) if self.refit else (None, None)
-        if in_folds:
-            # The search of every fold starts from what all rows gave.
-            source: RowFolds = RefittedFolds(X, **rows, feature_map=warm_start(feature_map, fitted))
+                # The parts of the sample are those of the first round.
+                sample = rounds[0][1]
+                return self._search_moments([own for own, _ in rounds], sample, feature_map, fitted, report)
+        Phi = self._training_features(fitted, table.X)
+        self._check_ranks(Phi.shape[1], table.Y.shape[1])
+        source, training = self._row_folds(feature_map if in_folds else None, fitted, Phi, table, splits())
+        summary = TableSummary.from_rows(
+            Phi, table.Y, table.weight, found_noise(fitted), centred=self.fit_intercept
+        )
+        search = run_search(summary, source, self._search_settings(), report)
+        return Trial(feature_map, fitted, search, source.n_splits, training)
+
+    def _row_folds(
+        self, feature_map: Any, fitted: Any, Phi: Any, table: Table, splits: list[Split]
+    ) -> tuple[RowFolds, Training | None]:
+        """Folds of rows in memory, and what all rows give to refit on.
+
+        A feature map is fitted in every fold, where there is one to fit; its search for a kernel starts from
+        what all rows gave.
+        """
+        rows: dict[str, Any] = {"splits": splits, "centred": bool(self.fit_intercept)}
+        started = None if feature_map is None else warm_start(feature_map, fitted)
+        X = Phi if feature_map is None else table.X
+        filled: Array | None = None
+        source: RowFolds
+        if table.weight is not None and table.weight.ndim == 2:
+            filled, shrinkage = fill_rows(Phi, table.Y, table.weight, centred=bool(self.fit_intercept))
+            source = BlankFolds(
+                X, table.Y, table.weight, **rows, feature_map=started, shrinkage=shrinkage
+            )
+        elif feature_map is not None:
+            source = RefittedFolds(X, table.Y, table.weight, **rows, feature_map=started)
         else:
             norms = SOLVERS[self.solver].iterative
-            source = RowFolds(Phi, **rows, norms=norms, product_dtype=self.product_dtype)
-        table = TableSummary.from_rows(Phi, Y, weight, found_noise(fitted), centred=self.fit_intercept)
-        search = run_search(table, source, self._search_settings(), report)
-        return Trial(feature_map, fitted, search, source.n_splits, problem, stream)
+            source = RowFolds(
+                X, table.Y, table.weight, **rows, norms=norms, product_dtype=self.product_dtype
+            )
+        return source, self._training_of_rows(Phi, table, filled) if self.refit else None
 
     def _search_moments(
         self,
-        rounds: list[list[Moments]],
+        rounds: list[list[Moments | CellMoments]],
+        sample: RowSample | None,
         feature_map: Any,
         fitted: Any,
         report: Callable[[int, int], None] | None,
     ) -> Trial:
         """Try all candidates with one feature map, on the moments of folds, in one round or several."""
+        centred = bool(self.fit_intercept)
         total = sum(rounds[0][1:], rounds[0][0])
         self._check_ranks(total.n_features, total.n_outputs)
-        problem, stream = self._problem_of_moments(total) if self.refit else (None, None)
-        source = MomentFolds(rounds, centred=self.fit_intercept)
-        table = TableSummary.from_moments(total, found_noise(fitted), centred=self.fit_intercept)
-        search = run_search(table, source, self._search_settings(), report)
-        return Trial(feature_map, fitted, search, source.n_splits, problem, stream)
+        training = None
+        if self.refit:
+            complete = complete_moments(total, centred=centred) if isinstance(total, CellMoments) else total
+            training = replace(
+                self._training_of_moments(complete, sample), stream=Stream.of_moments(total, sample)
+            )
+        source = MomentFolds(rounds, centred=centred, sample=sample)
+        summary = TableSummary.from_moments(total, found_noise(fitted), centred=centred)
+        search = run_search(summary, source, self._search_settings(), report)
+        return Trial(feature_map, fitted, search, source.n_splits, training)
 
-    def _conclude(self, trials: list[Trial]) -> tuple[SelectedFit, Any]:
-        """Choose among what was tried, fit it on all rows; and the feature map to predict with."""
+    def _conclude(self, trials: list[Trial], targets: Array, weight: Array | None) -> tuple[SelectedFit, Any]:
+        """Choose among what was tried, fit it on all rows; and the feature map to predict with.
+
+        ``targets`` and ``weight`` are those of the rows that folds held out, by their places.
+        """
         searches = [trial.search for trial in trials]
         decision = decide(searches, self.selection)
         choice, best = decision.choice, trials[decision.place]
@@ -170,15 +216,16 @@ class SearchingMixin(LinearPredictionMixin):
             best_index=decision.index,
             n_splits=best.n_splits,
         )
-        problems = [trial.problem for trial in trials if trial.problem is not None]
-        if not problems:
+        trainings = [trial.training for trial in trials if trial.training is not None]
+        if best.training is None:
             return selected, None
         estimator = self._estimator(best.feature_map).set_params(**choice.parameters())
         settings, options = estimator._settings(), self._solver_options()
+        problems = [training.problem for training in trainings]
         fit, linear = refit(searches, decision, problems, settings, options)
         estimator._warn_if_stalled(fit)
-        estimator._adopt(self, best.fitted, fit, best.stream)
-        weights = decision.flat_weights()
+        fit = replace(fit, sample=best.training.sample)
+        estimator._adopt(self, best.fitted, fit, best.training.stream)
         held_out = predict_held_out(searches, decision, self.selection, options)
         used = [trials[place].fitted for place in decision.used()]
         return (
@@ -186,8 +233,8 @@ class SearchingMixin(LinearPredictionMixin):
                 selected,
                 best_estimator=estimator,
                 linear=linear,
-                average_weights=weights,
-                held_out=held_out,
+                average_weights=decision.flat_weights(),
+                residuals=None if held_out is None else held_out.residuals(targets, weight),
             ),
             used[0] if len(used) == 1 else _side_by_side(used),
         )
@@ -274,8 +321,8 @@ class SearchingMixin(LinearPredictionMixin):
             return self.fit_features == "fold"
         return n_rows <= SMALL or needs_targets(feature_map)
 
-    def _splits(self, X: Any, Y: Array, groups: Any) -> list[Split]:
-        cv, n = self.cv, len(Y)
+    def _splits(self, table: Table) -> list[Split]:
+        cv, n = self.cv, len(table.Y)
         if isinstance(cv, Integral):
             check_integer("cv", cv, low=2)
             n_folds = int(cv)
@@ -283,7 +330,7 @@ class SearchingMixin(LinearPredictionMixin):
                 raise ValueError(f"cv must be at most the number of rows, {n}, got {n_folds}")
             repeats = max(1, FOLDS_WHEN_SMALL // n_folds) if n_folds < n <= SMALL else 1
             cv = RepeatedKFold(n_splits=n_folds, n_repeats=repeats, random_state=self.random_state)
-        return list(check_cv(cv).split(X, Y, groups))
+        return list(check_cv(cv).split(table.X, self._targets_like_y(table.Y), table.groups))
 
     def _check_ranks(self, n_features: int, n_outputs: int) -> None:
         for rank in self.ranks:

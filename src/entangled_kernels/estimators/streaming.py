@@ -15,10 +15,11 @@ from sklearn.utils import check_consistent_length
 from sklearn.utils.validation import _num_samples, validate_data
 
 from ..features import is_fitted
-from ..learning import Moments
+from ..learning import Moments, RowSample
+from ..learning.cell_moments import CellMoments
 from ..streams.stream import Rows, Stream
 from ..streams.waiting import settle, wait_for_map
-from .targets import TargetsMixin
+from .cells import check_every_target_measured
 from .training import TrainingMixin
 
 __all__ = ["StreamingMixin"]
@@ -29,7 +30,7 @@ Array = NDArray[np.float64]
 COLUMN_ATTRIBUTES = ("n_features_in_", "feature_names_in_", "target_names_", "_one_dimensional")
 
 
-class StreamingMixin(TrainingMixin, TargetsMixin):
+class StreamingMixin(TrainingMixin):
     """`partial_fit`, `merge` and `solve` of an estimator that needs only moments of its rows.
 
     Its state is two values. ``_stream`` holds what was kept of the rows, None where nothing was; ``_fit`` is
@@ -50,7 +51,9 @@ class StreamingMixin(TrainingMixin, TargetsMixin):
         X : array-like or data frame of shape (n_samples, n_features)
             One row or none will do. Names of columns must be those of the first batch.
         y : array-like or data frame of shape (n_samples, n_outputs) or (n_samples,)
-        sample_weight : array-like of shape (n_samples,) or float, optional
+            NaN where a target was not measured.
+        sample_weight : array-like of shape (n_samples,) or (n_samples, n_outputs), or float, optional
+            Of rows, or of cells.
 
         Returns
         -------
@@ -148,14 +151,14 @@ class StreamingMixin(TrainingMixin, TargetsMixin):
     def _check_parameters(self) -> None:
         raise NotImplementedError
 
-    def _solve_moments(self, parts: list[Moments]) -> Any:
+    def _solve_moments(self, parts: list[Moments | CellMoments], sample: RowSample | None) -> Any:
         """The value of ``_fit`` that comes of the moments of all parts."""
         raise NotImplementedError
 
     def _n_parts(self) -> int:
         return 1
 
-    def _parts_of(self, X: Any, Y: Array) -> NDArray[np.intp] | None:
+    def _parts_of(self, rows: Rows) -> NDArray[np.intp] | None:
         """Part of every row, None when there is one only."""
         return None
 
@@ -186,7 +189,16 @@ class StreamingMixin(TrainingMixin, TargetsMixin):
         n_rows = sum(part.n_samples for part in parts)
         if n_rows < 2:
             raise NotFittedError(f"at least 2 rows of positive sample_weight are needed, got {n_rows}")
-        return self._solve_moments(parts)
+        self._check_measured(sum(parts[1:], parts[0]))
+        return self._solve_moments(parts, stream.sample)
+
+    def _check_measured(self, total: Moments | CellMoments) -> None:
+        """Raise, with its name, where a target has no measured cell yet."""
+        if isinstance(total, CellMoments):
+            counts = np.zeros((1, total.n_outputs))
+            for places, own in total.groups:
+                counts[:, places] = own.weight
+            check_every_target_measured(counts, counts, getattr(self, "target_names_", None))
 
     def _settle(self, *, newest_on_trial: bool = False) -> None:
         """Fit the feature map on the rows that wait for it, and take them in."""
@@ -236,14 +248,14 @@ class StreamingMixin(TrainingMixin, TargetsMixin):
     def _check_batch_rows(self, X: Any, y: Any, sample_weight: Any, stream: Stream | None) -> Rows:
         """A batch checked; nothing of the stream is changed."""
         reset = stream is None
-        targets = self._take_targets(y, reset=reset)
+        targets = self._take_targets(y, reset=reset, blanks=True)
         X = self._check_batch(X, reset=reset)
         if stream is not None and targets[:1].size != stream.n_outputs:
             raise ValueError(
                 f"y must have the {stream.n_outputs} columns it had before, got {targets[:1].size}"
             )
         rows = self._check_rows(X, targets, sample_weight)
-        return rows._replace(part=self._parts_of(rows.X, rows.Y))
+        return rows._replace(part=self._parts_of(rows))
 
     def _stream_of(self, X: Any, y: Any, sample_weight: Any) -> Stream:
         """A stream of these rows alone, like the estimator's own, which is not changed."""

@@ -6,9 +6,9 @@ from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.utils import check_array
 
 from ..parameters import check_choice
+from .cells import check_targets
 from .frames import CONTAINERS, target_names, to_container
 
 __all__ = ["TargetsMixin"]
@@ -34,16 +34,17 @@ class TargetsMixin:
             self._sklearn_output_config = {**config, "predict": predict}
         return self
 
-    def _take_targets(self, y: Any, *, reset: bool = True) -> Array:
-        """Targets as they are, one- or two-dimensional, with their names kept, or held to those kept."""
+    def _take_targets(self, y: Any, *, reset: bool = True, blanks: bool = False) -> Array:
+        """Targets as they are, one- or two-dimensional, with their names kept, or held to those kept.
+
+        With ``blanks`` a NaN is a target that was not measured.
+        """
         if y is None:
             raise ValueError(
                 f"This {type(self).__name__} estimator requires y to be passed, but the target y is None."
             )
-        targets = check_array(y, ensure_2d=False, dtype=np.float64, ensure_min_features=0, input_name="y")
-        if targets.ndim == 2 and targets.shape[1] == 0:
-            raise ValueError(f"y must have at least one column, got shape {targets.shape}")
         names = target_names(y)
+        targets = check_targets(y, names, blanks=blanks)
         if not reset:
             self._check_alike(targets, names)
             return np.asarray(targets)

@@ -2,20 +2,25 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils import _safe_indexing, check_consistent_length
-from sklearn.utils.validation import _num_samples
 
 from ..features import map_features
-from ..learning import Moments, Problem, reduce_moments, reduce_rows
+from ..learning import Moments, Problem, RowSample, reduce_moments, reduce_rows
+from ..learning.cell_moments import CellMoments
+from ..learning.completion import reduce_cell_rows, reduce_cells
 from ..parameters import check_range, check_weights
+from ..streams.row_folds import row_keys, sampling_keys
 from ..streams.stream import FIRST_BLOCK, FeatureBlocks, Rows, Stream
+from .cells import check_cells, check_every_target_measured
 from .feature_maps import FeatureMapMixin
+from .targets import TargetsMixin
 
-__all__ = ["PRODUCT_DTYPES", "TrainingMixin"]
+__all__ = ["PRODUCT_DTYPES", "Table", "Training", "TrainingMixin"]
 
 Array = NDArray[np.float64]
 Index = NDArray[np.intp]
@@ -23,60 +28,135 @@ Index = NDArray[np.intp]
 PRODUCT_DTYPES = ("float64", "float32")
 
 
-class TrainingMixin(FeatureMapMixin):
+@dataclass(frozen=True, eq=False)
+class Table:
+    """A table to fit: inputs, targets (n, p) with NaN in blanks, weights of rows or cells, and groups."""
+
+    X: Any
+    Y: Array
+    weight: Array | None = None
+    groups: Any = None
+
+    def some(self, index: Index) -> Table:
+        """Rows at some places."""
+        weight = None if self.weight is None else self.weight[index]
+        if weight is not None and weight.ndim == 2 and (weight == weight[:, :1]).all():
+            weight = weight[:, 0]
+        groups = None if self.groups is None else _safe_indexing(self.groups, index)
+        return Table(_safe_indexing(self.X, index), self.Y[index], weight, groups)
+
+    def sampled(self) -> tuple[Array, NDArray[np.uint64], Array | None]:
+        """Targets, keys and weights of rows, for a `RowSample`."""
+        Y, weight = self.Y, self.weight
+        if weight is not None and weight.ndim == 2:
+            Y, weight = np.where(weight > 0.0, Y, np.nan), weight.max(axis=1)
+        return Y, sampling_keys(row_keys(self.X, self.Y)), weight
+
+
+@dataclass(frozen=True, eq=False)
+class Training:
+    """What there is to learn from.
+
+    Attributes
+    ----------
+    problem : Problem
+        Of all rows; blanks are filled in.
+    cells : CellMoments or None
+        Of the measured cells, in the coordinates of the problem; None where all cells of a row are alike.
+    stream : Stream or None
+        To which more rows can be added; None where there are more columns than rows.
+    sample : RowSample or None
+        Rows to find residuals of.
+    """
+
+    problem: Problem
+    cells: CellMoments | None = None
+    stream: Stream | None = None
+    sample: RowSample | None = None
+
+
+class TrainingMixin(FeatureMapMixin, TargetsMixin):
     """Training rows of an estimator whose features may take more than ``max_memory``."""
 
     fit_intercept: bool
     max_memory: float
     product_dtype: str
 
-    def _training_rows(
-        self, feature_map: Any, X: Any, targets: Array, sample_weight: Any
-    ) -> tuple[Any, Array, Array | None]:
-        """Features (n, m), targets (n, p) and weights, checked."""
-        Phi = self._training_features(feature_map, X)
+    def _check_table(self, X: Any, y: Any, sample_weight: Any, groups: Any = None) -> Table:
+        """A table to fit, without rows that have no target measured."""
+        targets = self._take_targets(y, blanks=True)
         check_consistent_length(X, targets)
-        Y, weight = targets.reshape(len(targets), -1), check_weights(sample_weight, len(targets))
+        Y, weight = self._cells(targets, sample_weight)
+        check_every_target_measured(Y, weight, getattr(self, "target_names_", None))
+        table = Table(X, Y, weight, groups)
+        blank = np.isnan(Y).all(axis=1)
+        return table.some(np.flatnonzero(~blank)) if blank.any() else table
+
+    def _cells(self, targets: Array, sample_weight: Any, *, all_zero: bool = False) -> tuple[Array, Array | None]:
+        """Targets (n, p) with NaN in blanks, and weights of rows (n,) or of cells (n, p), checked."""
+        Y = targets.reshape(len(targets), -1)
+        check_range("y", Y[np.isfinite(Y)], **({"smallest": 0.0} if all_zero else {}))
+        if np.isnan(Y).any() or (sample_weight is not None and np.asarray(sample_weight).ndim == 2):
+            return check_cells(Y, sample_weight, getattr(self, "target_names_", None))
+        return Y, check_weights(sample_weight, len(Y), all_zero=all_zero)
+
+    def _map_targets(self, table: Table) -> tuple[Any, Array, Array | None]:
+        """Inputs, targets in as many dimensions as y had, and weights, for a feature map to be fitted."""
+        return table.X, self._targets_like_y(table.Y), table.weight
+
+    def _training_features(self, feature_map: Any, X: Any) -> Any:
+        """Features (n, m) of the rows that the map was fitted on, checked."""
+        Phi = super()._training_features(feature_map, X)
         check_range("X" if feature_map is None else "the output of feature_map", Phi)
-        check_range("y", Y)
-        return Phi, Y, weight
+        return Phi
 
-    def _learning_problem(
-        self, feature_map: Any, X: Any, targets: Array, sample_weight: Any
-    ) -> tuple[Problem, Stream | None]:
-        """The problem of all rows, and a stream to which more can be added where there are moments."""
-        if self._exceeds_memory(feature_map, X, targets):
-            everything = [np.arange(len(targets))]
-            (moments,) = self._moments_of_parts(feature_map, X, targets, sample_weight, everything)
-            return self._problem_of_moments(moments)
-        return self._problem_of_rows(*self._training_rows(feature_map, X, targets, sample_weight))
+    def _training(self, feature_map: Any, table: Table) -> Training:
+        """What all rows of a table give to learn from."""
+        if self._exceeds_memory(feature_map, table):
+            (moments,), sample = self._moments_of_parts(feature_map, table, [np.arange(len(table.Y))])
+            return self._training_of_moments(moments, sample)
+        Phi = self._training_features(feature_map, table.X)
+        return self._training_of_rows(Phi, table)
 
-    def _problem_of_rows(self, Phi: Any, Y: Array, weight: Array | None) -> tuple[Problem, Stream | None]:
-        """The problem of features and targets in memory, and a stream where there are moments to keep."""
-        if weight is not None and not weight.all():
-            keep = weight > 0.0
-            Phi, Y, weight = Phi[keep], Y[keep], weight[keep]
+    def _training_of_rows(self, Phi: Any, table: Table, filled: Array | None = None) -> Training:
+        """What features in memory give to learn from; ``filled`` are targets with their blanks filled in."""
+        weight, Y = table.weight, table.Y if filled is None else filled
+        if weight is not None and filled is not None and weight.ndim == 2:
+            weight = weight.max(axis=1)
+        keep = None if weight is None else np.flatnonzero(weight if weight.ndim == 1 else weight.any(axis=1))
+        if keep is not None and len(keep) < len(Y):
+            Phi, Y, weight, table = Phi[keep], Y[keep], weight[keep], table.some(keep)
         if len(Y) < 2:
             raise ValueError("at least 2 rows of positive sample_weight are needed, got 1")
-        problem, kept = reduce_rows(
-            Phi, Y, weight, centred=self.fit_intercept, product_dtype=self.product_dtype
-        )
-        return problem, None if kept is None else Stream.of_moments(kept)
+        options = {"centred": bool(self.fit_intercept), "product_dtype": self.product_dtype}
+        cells: CellMoments | None = None
+        kept: Moments | CellMoments | None
+        if weight is not None and weight.ndim == 2:
+            problem, cells, kept = reduce_cell_rows(Phi, np.where(weight > 0.0, Y, 0.0), weight, **options)
+        else:
+            problem, kept = reduce_rows(Phi, Y, weight, **options)
+        sample = RowSample.of(Phi, *table.sampled())
+        return Training(problem, cells, None if kept is None else Stream.of_moments(kept, sample), sample)
 
-    def _problem_of_moments(self, moments: Moments) -> tuple[Problem, Stream]:
-        """The problem of rows of which the moments are known, and a stream to go on from."""
-        return reduce_moments(moments, centred=bool(self.fit_intercept)), Stream.of_moments(moments)
+    def _training_of_moments(self, moments: Moments | CellMoments, sample: RowSample | None) -> Training:
+        """What rows of which the moments are known give to learn from."""
+        stream = Stream.of_moments(moments, sample)
+        moments = moments.simplest() if isinstance(moments, CellMoments) else moments
+        if isinstance(moments, CellMoments):
+            problem, cells = reduce_cells(moments, centred=bool(self.fit_intercept))
+            return Training(problem, cells, stream, sample)
+        return Training(reduce_moments(moments, centred=bool(self.fit_intercept)), None, stream, sample)
 
-    def _exceeds_memory(self, feature_map: Any, X: Any, targets: Array) -> bool:
+    def _exceeds_memory(self, feature_map: Any, table: Table) -> bool:
         """Whether to map rows block by block: there are more than one table of features may have.
 
         Where there are more columns than rows, moments would take more than the features.
         """
-        n = _num_samples(X)
+        n, p = table.Y.shape
         if feature_map is None or n <= FIRST_BLOCK:
             return False
-        m = map_features(feature_map, _safe_indexing(X, slice(0, 1))).shape[1]
-        return bool(n * m * 8 > self.max_memory and m + targets[:1].size <= n)
+        m = map_features(feature_map, _safe_indexing(table.X, slice(0, 1))).shape[1]
+        return bool(n * m * 8 > self.max_memory and m + p <= n)
 
     def _feature_blocks(self, feature_map: Any) -> FeatureBlocks:
         """How rows become features with a fitted map."""
@@ -89,10 +169,10 @@ class TrainingMixin(FeatureMapMixin):
         return FeatureBlocks(None if plain else transform, self.max_memory, self.product_dtype)
 
     def _moments_of_parts(
-        self, feature_map: Any, X: Any, targets: Array, sample_weight: Any, parts: list[Index]
-    ) -> list[Moments]:
-        """Moments of parts of the rows, which are mapped in blocks that fit ``max_memory``."""
-        rows = self._check_rows(X, targets, sample_weight)
+        self, feature_map: Any, table: Table, parts: list[Index]
+    ) -> tuple[list[Moments | CellMoments], RowSample | None]:
+        """Moments of parts of the rows, which are mapped in blocks that fit ``max_memory``, and a sample."""
+        rows = self._check_rows(table.X, table.Y, table.weight)
         part = np.empty(len(rows.Y), dtype=np.intp)
         for number, index in enumerate(parts):
             part[index] = number
@@ -101,14 +181,12 @@ class TrainingMixin(FeatureMapMixin):
         found = stream.moments()
         if len(found) < len(parts):
             raise ValueError("every fold needs rows of positive sample_weight in both of its parts")
-        return found
+        return found, stream.sample
 
     def _check_rows(self, X: Any, targets: Array, sample_weight: Any) -> Rows:
         """Rows whose targets, weights and, where they can be told, inputs are in range."""
         check_consistent_length(X, targets)
-        Y = targets.reshape(len(targets), -1)
-        weight = check_weights(sample_weight, len(Y), all_zero=True)
-        check_range("y", Y, smallest=0.0)
+        Y, weight = self._cells(targets, sample_weight, all_zero=True)
         if getattr(getattr(X, "dtype", None), "kind", "") == "f" and isinstance(X, np.ndarray) and X.size:
             check_range("X", np.nan_to_num(X, nan=0.0), smallest=0.0)
-        return Rows(X, Y, weight)
+        return Rows(X, Y, weight, key=row_keys(X, Y))

@@ -11,7 +11,7 @@ from sklearn.base import BaseEstimator, TransformerMixin, clone
 from sklearn.gaussian_process.kernels import RBF, ConstantKernel, DotProduct
 from sklearn.kernel_approximation import RBFSampler
 from sklearn.metrics.pairwise import euclidean_distances
-from sklearn.utils import Tags, check_random_state
+from sklearn.utils import Tags, check_array, check_consistent_length, check_random_state
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from ..linalg import rank_tolerance
@@ -177,6 +177,9 @@ class EvidenceFeatures(_KernelFeatures):
     20
     """
 
+    # Targets may be NaN where they were not measured.
+    takes_blanks = True
+
     def __init__(
         self,
         kernel: Any = None,
@@ -199,16 +202,19 @@ class EvidenceFeatures(_KernelFeatures):
         ----------
         X : array-like of shape (n, d)
         y : array-like of shape (n,) or (n, p)
+            NaN where a target was not measured; the likelihood is that of the others.
         sample_weight : array-like of shape (n,), optional
         """
         check_positive("noise", self.noise)
         check_integer("n_components", self.n_components, low=1)
         check_integer("max_rows", self.max_rows, low=2)
         check_numeric_columns(X)
-        X, y = validate_data(self, X, y, dtype=np.float64, multi_output=True, y_numeric=True)
+        X = validate_data(self, X, dtype=np.float64)
+        y = _check_targets(y, X)
         Y, weight = y.reshape(len(y), -1).astype(np.float64), check_weights(sample_weight, len(y))
-        if weight is not None:
-            X, Y, weight = X[weight > 0.0], Y[weight > 0.0], weight[weight > 0.0]
+        counted = np.isfinite(Y).any(axis=1) if weight is None else (weight > 0.0) & np.isfinite(Y).any(axis=1)
+        if not counted.all():
+            X, Y, weight = X[counted], Y[counted], None if weight is None else weight[counted]
         Z = self._standardise(X, weight)
         centre, unit = _mean_and_scale(Y, weight)
         rng = check_random_state(self.random_state)
@@ -235,10 +241,28 @@ class EvidenceFeatures(_KernelFeatures):
         return tags
 
 
+def _check_targets(y: Any, X: Array) -> Array:
+    """Targets as numbers, NaN where one was not measured."""
+    if y is None:
+        raise ValueError("requires y to be passed, but the target y is None")
+    y = check_array(y, ensure_2d=False, dtype=np.float64, ensure_all_finite="allow-nan", input_name="y")
+    check_consistent_length(X, y)
+    if not np.isfinite(y).any():
+        raise ValueError("y must have at least one measured cell, got blanks (NaN) only")
+    return np.asarray(y)
+
+
 def _mean_and_scale(X: Array, weight: Array | None) -> tuple[Array, Array]:
-    """Weighted mean and standard deviation of columns, one where a column is constant."""
-    mean = np.average(X, axis=0, weights=weight)
-    scale = np.sqrt(np.average((X - mean) ** 2, axis=0, weights=weight))
+    """Weighted mean and standard deviation of columns, one where a column is constant; NaN do not count."""
+    known = np.isfinite(X)
+    if known.all():
+        mean = np.average(X, axis=0, weights=weight)
+        scale = np.sqrt(np.average((X - mean) ** 2, axis=0, weights=weight))
+    else:
+        mass = known * (np.ones(len(X)) if weight is None else weight)[:, None]
+        total = np.where(mass.any(axis=0), mass.sum(axis=0), 1.0)
+        mean = np.sum(mass * np.where(known, X, 0.0), axis=0) / total
+        scale = np.sqrt(np.sum(mass * np.where(known, X - mean, 0.0) ** 2, axis=0) / total)
     rounding = 10.0 * np.finfo(float).eps * np.abs(mean)
     return mean, np.where(scale > rounding, scale, 1.0)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 from scipy.sparse import issparse
 from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
@@ -23,6 +23,7 @@ __all__ = [
     "is_fitted",
     "map_features",
     "needs_targets",
+    "takes_blanks",
     "warm_start",
 ]
 
@@ -37,12 +38,33 @@ def default_feature_maps(random_state: Any = None) -> list[Any]:
 
 
 def fit_feature_map(feature_map: Any, X: Any, targets: ArrayLike, sample_weight: ArrayLike | None) -> Any:
-    """A clone of the map, fitted with the targets and, where it takes them, the weights; None stays None."""
+    """A clone of the map, fitted with the targets and, where it takes them, the weights; None stays None.
+
+    Targets may have blanks (NaN), and weights may be those of cells. Maps that do not say that they take
+    blanks get the mean of the target in their place, and the largest weight of every row.
+    """
     if feature_map is None:
         return None
     fitted = clone(feature_map)
     weighted = sample_weight is not None and has_fit_parameter(fitted, "sample_weight")
+    if sample_weight is not None and np.ndim(sample_weight) == 2:
+        sample_weight = np.max(sample_weight, axis=1)
+    if not takes_blanks(fitted):
+        targets = _filled_with_means(np.asarray(targets, dtype=np.float64))
     return fitted.fit(X, targets, **({"sample_weight": sample_weight} if weighted else {}))
+
+
+def takes_blanks(feature_map: Any) -> bool:
+    """Whether a transformer, or the last step of a pipeline, says that its targets may be NaN."""
+    return bool(getattr(_last_step(feature_map), "takes_blanks", False))
+
+
+def _filled_with_means(targets: NDArray[np.float64]) -> NDArray[np.float64]:
+    blank = np.isnan(targets)
+    if not blank.any():
+        return targets
+    counts = np.maximum((~blank).sum(axis=0), 1)
+    return np.where(blank, np.where(blank, 0.0, targets).sum(axis=0) / counts, targets)
 
 
 def map_features(feature_map: Any, X: Any, **checks: Any) -> Any:

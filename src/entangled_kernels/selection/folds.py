@@ -20,7 +20,10 @@ from ..learning.compression import (
     rotate_to_axes,
     subspace_is_small,
 )
+from ..learning.cell_moments import CellMoments
+from ..learning.completion import complete_moments
 from ..learning.moments import Moments
+from ..learning.row_sample import RowSample
 from ..threads import SMALL_MATRIX, one_thread
 from .fold import Fold
 
@@ -136,13 +139,17 @@ class MomentFolds:
 
     Attributes
     ----------
-    rounds : list of lists of Moments
+    rounds : list of lists of Moments or CellMoments
         Each round is a partition of all rows.
     centred : bool
+    sample : RowSample or None
+        Rows of the parts of the first round, to be predicted one by one. Where targets have blanks, errors
+        are those of these rows.
     """
 
-    rounds: Sequence[Sequence[Moments]]
+    rounds: Sequence[Sequence[Moments | CellMoments]]
     centred: bool = True
+    sample: RowSample | None = None
 
     @property
     def n_splits(self) -> int:
@@ -156,10 +163,31 @@ class MomentFolds:
 
     def folds(self, output_weights: Array) -> Iterator[Fold]:
         """One fold after the other."""
+        for number, parts in enumerate(self.rounds):
+            sample = self.sample if number == 0 else None
+            for part, (train, test) in enumerate(zip(leave_one_out_sums(parts), parts, strict=True)):
+                yield self._fold(train, test, part, sample, output_weights)
+
+    def _fold(
+        self,
+        train: Moments | CellMoments,
+        test: Moments | CellMoments,
+        part: int,
+        sample: RowSample | None,
+        output_weights: Array,
+    ) -> Fold:
         form = np.diag(output_weights)
-        for parts in self.rounds:
-            for train, test in zip(leave_one_out_sums(parts), parts, strict=True):
-                yield Fold.from_moments(train, test, form, centred=self.centred)
+        if isinstance(train, Moments) and isinstance(test, Moments):
+            fold = Fold.from_moments(train, test, form, centred=self.centred)
+        else:
+            train = complete_moments(train, centred=self.centred) if isinstance(train, CellMoments) else train
+            test = complete_moments(test, centred=self.centred) if isinstance(test, CellMoments) else test
+            fold = Fold.from_moments(train, test, form, centred=self.centred)
+        if sample is None:
+            return fold
+        own = np.flatnonzero(sample.part == part)
+        fold = fold.with_rows(own, sample.Phi[own])
+        return fold
 
 
 @dataclass(frozen=True, eq=False)

@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
+from ..conditioning import Residuals
 from ..learning.posterior import fit_unit_posterior
 from ..learning.solvers import SolverOptions
 from .decision import Decision, decide
@@ -36,6 +37,21 @@ class HeldOutPredictions:
     index: NDArray[np.intp]
     values: Array
     relative_variance: Array
+
+    def residuals(self, Y: Array, weight: Array | None = None) -> Residuals:
+        """Residuals of targets (n, p), of which some may be NaN, with weights of rows (n,) or cells (n, p)."""
+        Y = Y[self.index]
+        row_weight = np.ones(len(Y)) if weight is None else weight[self.index]
+        if row_weight.ndim == 2:
+            Y, row_weight = np.where(row_weight > 0.0, Y, np.nan), row_weight.max(axis=1)
+        copies = np.bincount(self.index)[self.index]
+        counted = row_weight > 0.0
+        return Residuals(
+            (Y - self.values)[counted],
+            (row_weight / copies)[counted],
+            self.index[counted],
+            self.relative_variance[counted],
+        )
 
 
 def predict_held_out(

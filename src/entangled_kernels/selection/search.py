@@ -11,6 +11,7 @@ import numpy as np
 from joblib import Parallel, delayed
 from numpy.typing import NDArray
 
+from ..learning.cell_moments import CellMoments
 from ..learning.moments import Moments
 from ..learning.problem import Problem
 from ..learning.solvers import SolverOptions
@@ -112,6 +113,8 @@ class TableSummary:
         cls, Phi: Array, Y: Array, weight: Array | None, noise: float | None = None, *, centred: bool
     ) -> TableSummary:
         """Summary of rows in memory."""
+        if weight is not None and weight.ndim == 2:
+            return cls._from_cells(Phi, Y, weight, noise, centred=centred)
         w = np.ones(len(Phi)) if weight is None else weight
         centre = w @ Phi / w.sum() if centred else 0.0
         mean_square = float(w @ np.sum((Phi - centre) ** 2, axis=1)) / float(w.sum())
@@ -126,8 +129,28 @@ class TableSummary:
         return cls(len(Y), mean_square, mean, variance, noise)
 
     @classmethod
-    def from_moments(cls, total: Moments, noise: float | None = None, *, centred: bool) -> TableSummary:
+    def _from_cells(
+        cls, Phi: Array, Y: Array, weight: Array, noise: float | None, *, centred: bool
+    ) -> TableSummary:
+        """Summary of rows with weights of cells (n, p): means and variances of targets are of their own."""
+        known = np.where(weight > 0.0, Y, 0.0)
+        total = weight.sum(axis=0)
+        mean = np.sum(weight * known, axis=0) / total
+        variance = np.sum(weight * (known - mean) ** 2, axis=0) / total
+        rows = cls.from_rows(Phi, known[:, :1], weight.max(axis=1), centred=centred)
+        return cls(len(Y), rows.mean_square, mean, variance, noise)
+
+    @classmethod
+    def from_moments(
+        cls, total: Moments | CellMoments, noise: float | None = None, *, centred: bool
+    ) -> TableSummary:
         """Summary of rows of which the moments are known."""
+        if isinstance(total, CellMoments):
+            rows = cls.from_moments(total.rows, noise, centred=centred)
+            mean, variance = np.zeros(total.n_outputs), np.zeros(total.n_outputs)
+            for places, own in total.groups:
+                mean[places], variance[places] = own.mean_y, np.diag(own.V) / own.weight
+            return cls(total.n_samples, rows.mean_square, mean, variance, noise)
         spread = float(np.trace(total.C)) / total.weight
         mean_square = spread if centred else spread + float(total.mean_phi @ total.mean_phi)
         return cls(total.n_samples, mean_square, total.mean_y, np.diag(total.V) / total.weight, noise)
@@ -163,11 +186,21 @@ def run_search(
     return Search(
         grid=grid,
         folds=folds,
-        target_errors=np.stack(errors),
+        target_errors=_without_gaps(np.stack(errors)),
         output_weights=output_weights,
         n_repeats=source.n_repeats,
         alpha_per_target=settings.alpha_per_target,
     )
+
+
+def _without_gaps(errors: Array) -> Array:
+    """Errors (splits, ..., p) with those of a target that a split could not judge as in the other splits."""
+    gaps = np.isnan(errors)
+    if not gaps.any():
+        return errors
+    counts = np.maximum((~gaps).sum(axis=0), 1)
+    means = np.where(gaps, 0.0, errors).sum(axis=0) / counts
+    return np.where(gaps, means, errors)
 
 
 def _try_candidates(

@@ -12,9 +12,11 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils import _safe_indexing
 
+from ..learning.cell_moments import CellMoments
 from ..learning.moments import Moments
 from ..learning.row_sample import RowSample
 from ..parameters import check_range
+from .row_folds import sampling_keys
 
 __all__ = ["FIRST_BLOCK", "FeatureBlocks", "Rows", "Stream"]
 
@@ -31,23 +33,25 @@ _PROBE_ROWS = 8
 class Rows(NamedTuple):
     """Rows of a batch, checked.
 
-    Inputs; targets (n, p); weights of rows (n,) or of cells (n, p); a key of each row by which it is drawn
-    into a sample; the part of each row; and a name for all.
+    Inputs; targets (n, p); weights of rows (n,) or of cells (n, p); the part of each row; a name for all;
+    and a key of each row, by which it is drawn into a sample.
     """
 
     X: Any
     Y: Array
     weight: Array | None = None
-    key: NDArray[np.uint64] | None = None
     part: NDArray[np.intp] | None = None
     where: str | None = None
+    key: NDArray[np.uint64] | None = None
 
     def some(self, index: Any) -> Rows:
         """Rows at some places, or of a slice."""
         if isinstance(index, slice) and index.indices(len(self.Y)) == (0, len(self.Y), 1):
             return self
-        own = (None if one is None else one[index] for one in (self.weight, self.key, self.part))
-        return Rows(_safe_indexing(self.X, index), self.Y[index], *own, self.where)
+        weight, part, key = (
+            None if own is None else own[index] for own in (self.weight, self.part, self.key)
+        )
+        return Rows(_safe_indexing(self.X, index), self.Y[index], weight, part, self.where, key)
 
     def copied(self) -> Rows:
         """The same rows in memory of their own."""
@@ -88,9 +92,13 @@ class FeatureBlocks:
             yield Phi, block
             start, height = start + len(block.Y), self.height(Phi.shape[1])
 
-    def moments(self, Phi: Any, rows: Rows) -> Moments:
+    def moments(self, Phi: Any, rows: Rows) -> Moments | CellMoments:
         """Moments of rows and their features."""
-        return Moments.from_arrays(Phi, rows.Y, rows.weight, product_dtype=self.product_dtype)
+        Y, weight = rows.Y, rows.weight
+        if weight is None or weight.ndim == 1:
+            return Moments.from_arrays(Phi, Y, weight, product_dtype=self.product_dtype)
+        measured = np.where(weight > 0.0, Y, 0.0)
+        return CellMoments.from_arrays(Phi, measured, weight, product_dtype=self.product_dtype)
 
 
 @dataclass(eq=False)
@@ -100,7 +108,7 @@ class Stream:
     Attributes
     ----------
     n_outputs : int
-    parts : list of Moments or None
+    parts : list of Moments, CellMoments or None
         One for each part; None where a part has no row yet.
     waiting : list of Rows
     probe : ndarray or None
@@ -114,7 +122,7 @@ class Stream:
     """
 
     n_outputs: int
-    parts: list[Moments | None]
+    parts: list[Moments | CellMoments | None]
     waiting: list[Rows] = field(default_factory=list)
     probe: Array | None = None
     sample: RowSample | None = None
@@ -128,7 +136,7 @@ class Stream:
         vars(self).update(state, lock=threading.RLock())
 
     @classmethod
-    def of_moments(cls, moments: Moments, sample: RowSample | None = None) -> Stream:
+    def of_moments(cls, moments: Moments | CellMoments, sample: RowSample | None = None) -> Stream:
         """A stream of one part whose moments are known."""
         return cls(moments.n_outputs, [moments], sample=sample, n_rows=moments.n_samples)
 
@@ -141,7 +149,7 @@ class Stream:
         """Number of rows that wait for a feature map."""
         return sum(len(rows.Y) for rows in self.waiting)
 
-    def moments(self) -> list[Moments]:
+    def moments(self) -> list[Moments | CellMoments]:
         """Moments of the parts that have rows."""
         return [part for part in self.parts if part is not None]
 
@@ -161,7 +169,7 @@ class Stream:
             if found.probe is None:
                 found.probe = np.array(Phi[:_PROBE_ROWS], dtype=np.float64)
             if block.key is not None:
-                found._draw(RowSample.of(Phi, block.Y, block.key, block.weight, block.part))
+                found._draw(_sample(Phi, block, block.key))
             if block.part is None:
                 found._add(0, blocks.moments(Phi, block))
                 continue
@@ -188,6 +196,14 @@ class Stream:
     def _draw(self, sample: RowSample) -> None:
         self.sample = sample if self.sample is None else self.sample.merge(sample)
 
-    def _add(self, part: int, moments: Moments) -> None:
+    def _add(self, part: int, moments: Moments | CellMoments) -> None:
         before = self.parts[part]
         self.parts[part] = moments if before is None else before + moments
+
+
+def _sample(Phi: Any, rows: Rows, key: NDArray[np.uint64]) -> RowSample:
+    """Sample of some rows; cells of no weight are blanks."""
+    Y, weight = rows.Y, rows.weight
+    if weight is not None and weight.ndim == 2:
+        Y, weight = np.where(weight > 0.0, Y, np.nan), weight.max(axis=1)
+    return RowSample.of(Phi, Y, sampling_keys(key), weight, rows.part)

@@ -56,7 +56,8 @@ def settle(stream: Stream, fit_map: FitMap, make_blocks: MakeBlocks, *, newest_o
             blamed = _batch_to_blame(stream.waiting, fit_map) if isinstance(error, ValueError) else None
         _refuse(stream, blamed, error, newest_on_trial=newest_on_trial)
         raise
-    stream.parts, stream.probe, stream.waiting = settled.parts, settled.probe, []
+    stream.parts, stream.probe, stream.sample = settled.parts, settled.probe, settled.sample
+    stream.waiting = []
     return feature_map
 
 
@@ -84,9 +85,11 @@ def _fit_on(waiting: list[Rows], fit_map: FitMap) -> Any:
     Y = np.concatenate([rows.Y for rows in waiting])
     weight = None
     if any(rows.weight is not None for rows in waiting):
-        weight = np.concatenate(
-            [np.ones(len(rows.Y)) if rows.weight is None else rows.weight for rows in waiting]
-        )
+        weights = [np.ones(len(rows.Y)) if rows.weight is None else rows.weight for rows in waiting]
+        if any(own.ndim == 2 for own in weights):
+            # Weights of rows are those of all their cells.
+            weights = [np.broadcast_to(own.reshape(len(own), -1), (len(own), Y.shape[1])) for own in weights]
+        weight = np.concatenate(weights)
     return fit_map(Rows(_stack([rows.X for rows in waiting]), Y, weight).some(slice(0, FEATURE_SAMPLE)))
 
 
