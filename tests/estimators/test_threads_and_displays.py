@@ -58,9 +58,9 @@ def test_only_one_thread_solves(make_rows, monkeypatch):
     X, Y = make_rows(60, 3, 2)
     solved, solve = [], EntangledKernelRidge._solve_moments
 
-    def counting(self, parts):
+    def counting(self, *of):
         solved.append(threading.get_ident())
-        return solve(self, parts)
+        return solve(self, *of)
 
     monkeypatch.setattr(EntangledKernelRidge, "_solve_moments", counting)
     first_predictions(stream(EntangledKernelRidge(MAP), X, Y, "partial_fit"), X)

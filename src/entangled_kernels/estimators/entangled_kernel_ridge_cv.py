@@ -311,8 +311,8 @@ class EntangledKernelRidgeCV(OutOfCoreMixin, SearchingMixin, RegressorMixin, Mul
         keys = row_keys(rows.X, rows.Y) if rows.key is None else rows.key
         return folds_of_keys(keys, self._n_parts())
 
-    def _ensure_solved(self) -> None:
-        super()._ensure_solved()
+    def _ensure_model(self) -> None:
+        self._ensure_solved()
         if self._fit.linear is None:
             raise NotFittedError("there is nothing to predict with, because refit was False; set refit=True")
 

@@ -148,7 +148,7 @@ class OutOfCoreMixin(StreamingMixin):
             "position": asdict(position.with_digests(batches)),
         }
         arrays = {} if stream.probe is None else {"probe": stream.probe}
-        write_checkpoint(checkpoint, Checkpoint(stream.moments(), facts, arrays))
+        write_checkpoint(checkpoint, Checkpoint(stream.moments(), facts, arrays, stream.sample))
 
     def _resume(self, path: Any, batches: Iterable[Any], targets: Any) -> tuple[Position, Iterator[Any]]:
         """Set the state that was saved; where the pass stands, and the batches that are still to be done.
@@ -183,13 +183,17 @@ class OutOfCoreMixin(StreamingMixin):
         if stream is None or not isinstance(n_rows, int) or not isinstance(numbers, list):
             raise wrong
         distinct = {number for number in numbers if type(number) is int and 0 <= number < self._n_parts()}
-        shapes = {part.scatter.shape for part in (*stream.moments(), *saved.parts)}
+        shapes = {(part.n_features, part.n_outputs) for part in (*stream.moments(), *saved.parts)}
+        sample = saved.sample
+        if sample is not None:
+            shapes.add((sample.Phi.shape[1], sample.Y.shape[1]))
+            distinct |= {-1} if sample.part.max(initial=0) >= self._n_parts() else set()
         if not len(distinct) == len(numbers) == len(saved.parts) or len(shapes) > 1:
             raise wrong
         restored = stream.blank()
         for number, part in zip(numbers, saved.parts, strict=True):
             restored.parts[number] = part
-        restored.probe, restored.n_rows = stream.probe, n_rows
+        restored.probe, restored.n_rows, restored.sample = stream.probe, n_rows, sample
         self._stream = restored
 
     def _check_same_start(self, before: Any, path: Any) -> None:

@@ -76,7 +76,7 @@ class LinearPredictionMixin(StreamingMixin):
         """
         if return_std and return_cov:
             raise ValueError("return_std and return_cov cannot both be true; the covariance holds both")
-        self._ensure_solved()
+        self._ensure_model()
         if is_dask(X, given):
             if given is not None:
                 raise TypeError("given needs tables in memory; predict the partitions of a Dask table apart")
@@ -131,7 +131,7 @@ class LinearPredictionMixin(StreamingMixin):
         """
         check_share("coverage", coverage)
         check_flag("joint", joint)
-        self._ensure_solved()
+        self._ensure_model()
         measured = self._no_targets(X) if given is None else self._check_given(given, X)
         calibration = self._fit.calibration
         ends = []
@@ -167,7 +167,7 @@ class LinearPredictionMixin(StreamingMixin):
         -----
         A measurement is the better the more it removes of that sum, its own variance included, for its cost.
         """
-        self._ensure_solved()
+        self._ensure_model()
         names = self._output_names(len(self._fit.linear.intercept))
         costs = check_costs(cost, names)
         known = np.isfinite(self._no_targets(X) if given is None else self._check_given(given, X))
@@ -196,6 +196,10 @@ class LinearPredictionMixin(StreamingMixin):
         """Share of the remaining variance of target b that measuring a removes, (p, p), a in rows."""
         calibration: Calibration = self._solved_fit("information_").calibration
         return information(calibration.correlation)
+
+    def _ensure_model(self) -> None:
+        """Solve if that is needed, and raise where there is nothing to predict with."""
+        self._ensure_solved()
 
     def _check_given(self, given: Any, X: Any) -> Array:
         names = self._output_names(len(self._fit.linear.intercept))

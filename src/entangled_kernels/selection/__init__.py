@@ -4,10 +4,10 @@ Candidates -> folds -> errors on each fold -> a search over all -> a decision, w
 in an average -> what was decided, fitted on all rows.
 """
 
+from .blank_folds import BlankFolds
 from .candidates import PATH_STEPS, Member, grid_members
 from .decision import Decision, average_candidates, average_weights, decide, refit
 from .folds import MomentFolds, RefittedFolds, RowFolds, Split, group_partitions
-from .observed_fold import BlankFolds
 from .out_of_fold import HeldOutPredictions, predict_held_out
 from .search import SCORINGS, Choice, Search, SearchSettings, TableSummary, run_search
 

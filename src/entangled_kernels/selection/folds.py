@@ -26,6 +26,7 @@ from ..learning.moments import Moments
 from ..learning.row_sample import RowSample
 from ..threads import SMALL_MATRIX, one_thread
 from .fold import Fold
+from .observed_fold import ObservedFold
 
 __all__ = [
     "MomentFolds",
@@ -176,18 +177,24 @@ class MomentFolds:
         sample: RowSample | None,
         output_weights: Array,
     ) -> Fold:
-        form = np.diag(output_weights)
-        if isinstance(train, Moments) and isinstance(test, Moments):
-            fold = Fold.from_moments(train, test, form, centred=self.centred)
-        else:
-            train = complete_moments(train, centred=self.centred) if isinstance(train, CellMoments) else train
-            test = complete_moments(test, centred=self.centred) if isinstance(test, CellMoments) else test
-            fold = Fold.from_moments(train, test, form, centred=self.centred)
+        """A fold of a part; where targets have blanks, it is judged on the rows of the sample."""
+        whole_train, whole_test = (
+            complete_moments(own, centred=self.centred) if isinstance(own, CellMoments) else own
+            for own in (train, test)
+        )
+        fold = Fold.from_moments(whole_train, whole_test, np.diag(output_weights), centred=self.centred)
         if sample is None:
             return fold
         own = np.flatnonzero(sample.part == part)
         fold = fold.with_rows(own, sample.Phi[own])
-        return fold
+        if isinstance(train, Moments) and isinstance(test, Moments):
+            return fold
+        cells = sample.weight[own, None] * np.isfinite(sample.Y[own])
+        if isinstance(train, CellMoments):
+            # A target without a training cell has no prediction to be judged.
+            for places, group in train.groups:
+                cells[:, places] *= group.weight > 0.0
+        return ObservedFold.of(fold, sample.Y[own], cells, output_weights)
 
 
 @dataclass(frozen=True, eq=False)

@@ -11,12 +11,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from ..learning.cell_moments import CellMoments
 from ..learning.moments import Moments
+from ..learning.row_sample import RowSample
 from ..storage.sealed import read_sealed, write_sealed
 
 __all__ = ["Checkpoint", "CheckpointError", "read_checkpoint", "write_checkpoint"]
 
-FORMAT = 2
+FORMAT = 3
 
 
 class CheckpointError(ValueError):
@@ -29,29 +31,39 @@ class Checkpoint:
 
     Attributes
     ----------
-    parts : list of Moments
+    parts : list of Moments or CellMoments
         One, or one for every fold.
     facts : dict
         Anything that JSON can hold: the place in the stream, names of columns, what the fit is of.
     arrays : dict of ndarray
         Further numbers.
+    sample : RowSample or None
+        Of the rows.
     """
 
-    parts: list[Moments]
+    parts: list[Moments | CellMoments]
     facts: dict[str, Any]
     arrays: dict[str, NDArray[np.float64]] = field(default_factory=dict)
+    sample: RowSample | None = None
 
 
 def write_checkpoint(path: str | os.PathLike[str], checkpoint: Checkpoint) -> None:
     """Write a checkpoint whole or not at all; a previous one stays until the new one is on the disk."""
     arrays = {f"array_{name}": values for name, values in checkpoint.arrays.items()}
-    counts = []
-    for number, part in enumerate(checkpoint.parts):
-        arrays |= {f"mean_{number}": part.mean, f"scatter_{number}": part.scatter}
-        counts.append({"n_samples": part.n_samples, "weight": part.weight, "n_features": part.n_features})
+    counts, groups = [], []
+    for part in checkpoint.parts:
+        pieces = [part] if isinstance(part, Moments) else [part.rows, *(own for _, own in part.groups)]
+        groups.append(None if isinstance(part, Moments) else [places.tolist() for places, _ in part.groups])
+        for piece in pieces:
+            arrays |= {f"mean_{len(counts)}": piece.mean, f"scatter_{len(counts)}": piece.scatter}
+            counts.append(
+                {"n_samples": piece.n_samples, "weight": piece.weight, "n_features": piece.n_features}
+            )
+    if checkpoint.sample is not None:
+        arrays |= _pack_sample(checkpoint.sample)
     payload = io.BytesIO()
     np.savez(payload, **arrays)  # type: ignore[arg-type]
-    header = {"format": FORMAT, "facts": checkpoint.facts, "parts": counts}
+    header = {"format": FORMAT, "facts": checkpoint.facts, "parts": counts, "groups": groups}
     write_sealed(path, "checkpoint", header, payload.getbuffer())
 
 
@@ -69,16 +81,21 @@ def read_checkpoint(path: str | os.PathLike[str]) -> Checkpoint:
         facts, counts = header["facts"], header["parts"]
         if not isinstance(facts, dict):
             raise TypeError("facts must be a JSON object")
-        parts = [
+        pieces = [
             _read_moments(arrays.pop(f"mean_{number}"), arrays.pop(f"scatter_{number}"), **own)
             for number, own in enumerate(counts)
         ]
+        parts = [_read_part(groups, pieces) for groups in header["groups"]]
+        if pieces:
+            raise ValueError("there are more moments than parts")
+        sample = _read_sample(arrays)
     # Whatever a crafted file leads to, it is refused.
     except Exception as error:
         raise CheckpointError(
             f"{path} is not a checkpoint of a fit ({type(error).__name__}: {error}); remove it"
         ) from error
-    return Checkpoint(parts, facts, {name.removeprefix("array_"): array for name, array in arrays.items()})
+    further = {name.removeprefix("array_"): array for name, array in arrays.items()}
+    return Checkpoint(parts, facts, further, sample)
 
 
 def _read_arrays(payload: bytes) -> dict[str, NDArray[np.float64]]:
@@ -88,7 +105,9 @@ def _read_arrays(payload: bytes) -> dict[str, NDArray[np.float64]]:
     with np.load(io.BytesIO(payload), allow_pickle=False) as stored:
         arrays = {name: stored[name] for name in stored.files}
     for name, array in arrays.items():
-        if array.dtype != np.float64 or not np.isfinite(array).all():
+        # Targets of a sample may be blank.
+        numbers = array[~np.isnan(array)] if name == "sample_Y" else array
+        if array.dtype != np.float64 or not np.isfinite(numbers).all():
             raise ValueError(f"{name} must hold finite numbers of type float64")
     return arrays
 
@@ -106,3 +125,41 @@ def _read_moments(
     if scatter.shape != (width, width) or not 0 <= n_features < width or n_samples < 0:
         raise ValueError(f"means of shape {mean.shape} do not fit moments of shape {scatter.shape}")
     return Moments(n_samples, float(weight), n_features, mean, scatter)
+
+
+def _read_part(groups: Any, pieces: list[Moments]) -> Moments | CellMoments:
+    """The moments of a part, of the next pieces, which are taken off the list."""
+    rows = pieces.pop(0)
+    if groups is None:
+        return rows
+    places = [np.array(own, dtype=np.intp) for own in groups]
+    found = [(own, pieces.pop(0)) for own in places]
+    order = np.sort(np.concatenate(places))
+    whole = rows.n_outputs == 0 and np.array_equal(order, np.arange(len(order)))
+    fitting = all(
+        len(own) == moments.n_outputs and moments.n_features == rows.n_features for own, moments in found
+    )
+    if not (whole and fitting and all((np.diff(own) > 0).all() for own in places)):
+        raise ValueError("groups of targets do not fit their moments")
+    return CellMoments(rows, found)
+
+
+def _pack_sample(sample: RowSample) -> dict[str, NDArray[np.float64]]:
+    """A sample as numbers; keys of 64 bits are two numbers each, so that none is rounded."""
+    high, low = (sample.key >> np.uint64(32)), sample.key & np.uint64(2**32 - 1)
+    rest = np.column_stack([sample.weight, sample.part, high, low]).astype(np.float64)
+    return {"sample_Phi": sample.Phi, "sample_Y": sample.Y, "sample_rest": rest}
+
+
+def _read_sample(arrays: dict[str, NDArray[np.float64]]) -> RowSample | None:
+    """The sample among the arrays, taken out of them, if there is one."""
+    if "sample_rest" not in arrays:
+        return None
+    Phi, Y, rest = (arrays.pop(f"sample_{name}") for name in ("Phi", "Y", "rest"))
+    if Phi.ndim != 2 or Y.ndim != 2 or rest.shape != (len(Phi), 4) or len(Y) != len(Phi):
+        raise ValueError(f"a sample of shapes {Phi.shape}, {Y.shape} and {rest.shape} does not fit together")
+    weight, part, high, low = rest.T
+    if (rest < 0.0).any() or (rest[:, 1:] != np.floor(rest[:, 1:])).any() or (rest[:, 1:] >= 2.0**32).any():
+        raise ValueError("weights, parts and keys of a sample must be numbers of their kind")
+    key = (high.astype(np.uint64) << np.uint64(32)) | low.astype(np.uint64)
+    return RowSample(Phi, Y, np.array(weight), part.astype(np.intp), key)
