@@ -67,8 +67,9 @@ def fill_rows(
         shrinkage = choose_shrinkage(Z, row_weight, np.arange(n), np.random.default_rng(0))
     expected = estimate_correlation(Z, row_weight, shrinkage).condition(Z).mean
     share = weight / np.maximum(row_weight, np.finfo(float).tiny)[:, None]
-    cells = values + share * (np.where(measured, Y, values) - values)
-    return np.where(measured, cells, values + unit * expected), shrinkage
+    # Measured cells of full weight stay what they are, to the last bit.
+    pulled = np.where(share < 1.0, values + share * (Y - values), Y)
+    return np.where(measured, pulled, values + unit * expected), shrinkage
 
 
 def _groups(weight: Array) -> Iterator[tuple[Index, Array]]:

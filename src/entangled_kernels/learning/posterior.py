@@ -80,7 +80,7 @@ class UnitPosterior:
     @property
     def mean_share(self) -> float:
         """Variance of the mean in units of the noise; zero without an intercept."""
-        return 1.0 / self.problem.n_samples if self.problem.centred else 0.0
+        return 1.0 / self.problem.weight if self.problem.centred else 0.0
 
     def chunks(self, Phi: Array, *, reduced: bool = False) -> Iterator[tuple[slice, Array, Array]]:
         """Rows with the variance that all outputs share (t, 1) and the vectors N_i phi (t, p, r).
