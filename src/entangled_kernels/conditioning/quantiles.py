@@ -39,18 +39,7 @@ def score_quantile(scores: Array, weight: Array, n_rows: int, coverage: float) -
     8.0
     """
     order = np.argsort(scores, kind="stable")
-    mass = np.cumsum(weight[order]) / weight.sum() * (n_rows / (n_rows + 1.0))
-    place = int(np.searchsorted(mass, coverage - 1e-12))
-    if place < len(order):
-        return float(scores[order[place]])
-    warnings.warn(
-        f"{n_rows} rows cannot show what covers {coverage:g} of new ones, only {n_rows / (n_rows + 1):.3g}; "
-        f"intervals are stretched beyond by the normal distribution",
-        UserWarning,
-        stacklevel=2,
-    )
-    reached = norm.ppf(0.5 + 0.5 * n_rows / (n_rows + 1.0))
-    return float(scores[order[-1]] * norm.ppf(0.5 + 0.5 * coverage) / reached)
+    return _quantile(scores[order], weight[order], n_rows, coverage)
 
 
 def target_quantiles(scores: Array, weight: Array, n_rows: int, coverage: float) -> Array:
@@ -59,18 +48,32 @@ def target_quantiles(scores: Array, weight: Array, n_rows: int, coverage: float)
     ``scores`` is (N, p), NaN where a target was not measured. With n rows the own scores have n / (n + 100)
     of the mass.
     """
-    known = np.isfinite(scores)
-    pooled, mass = scores[known], np.broadcast_to(weight[:, None], scores.shape)[known]
+    row, target = np.nonzero(np.isfinite(scores))
+    order = np.argsort(scores[row, target], kind="stable")
+    row, target = row[order], target[order]
+    pooled, mass = scores[row, target], weight[row]
     share = n_rows / (n_rows + HALF_OWN)
     quantiles = np.empty(scores.shape[1])
     for place in range(scores.shape[1]):
-        own = known[:, place]
-        if not own.any():
-            quantiles[place] = score_quantile(pooled, mass, n_rows, coverage)
-            continue
-        both = np.concatenate([scores[own, place], pooled])
-        weights = np.concatenate(
-            [share * weight[own] / weight[own].sum(), (1.0 - share) * mass / mass.sum()]
-        )
-        quantiles[place] = score_quantile(both, weights, n_rows, coverage)
+        own = mass * (target == place)
+        mixed = mass / mass.sum()
+        if own.any():
+            mixed = share * own / own.sum() + (1.0 - share) * mixed
+        quantiles[place] = _quantile(pooled, mixed, n_rows, coverage)
     return quantiles
+
+
+def _quantile(scores: Array, weight: Array, n_rows: int, coverage: float) -> float:
+    """`score_quantile` of scores that increase."""
+    mass = np.cumsum(weight) / weight.sum() * (n_rows / (n_rows + 1.0))
+    place = int(np.searchsorted(mass, coverage - 1e-12))
+    if place < len(scores):
+        return float(scores[place])
+    warnings.warn(
+        f"{n_rows} rows cannot show what covers {coverage:g} of new ones, only {n_rows / (n_rows + 1):.3g}; "
+        f"intervals are stretched beyond by the normal distribution",
+        UserWarning,
+        stacklevel=5,
+    )
+    reached = norm.ppf(0.5 + 0.5 * n_rows / (n_rows + 1.0))
+    return float(scores[-1] * norm.ppf(0.5 + 0.5 * coverage) / reached)

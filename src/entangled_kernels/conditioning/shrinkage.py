@@ -20,8 +20,8 @@ SHRINKAGES = (0.005, 0.02, 0.05, 0.1, 0.2, 0.3, 0.45, 0.6, 0.8, 1.0)
 ALLOWANCE = 0.5
 # Parts of the rows, and halves of the targets, on which shares are compared.
 N_PARTS, N_HALVES = 5, 8
-# Of more targets than this some are drawn for the comparison.
-MOST_COMPARED = 64
+# Of more targets, or rows, than this some are drawn for the comparison.
+MOST_TARGETS, MOST_ROWS = 64, 300
 # A pair of targets with so many rows is trusted half as much as one with all.
 _HALF_TRUSTED = 2.0
 
@@ -76,8 +76,11 @@ def choose_shrinkage(Z: Array, weight: Array, row: Index, rng: np.random.Generat
     n_rows = len(np.unique(row))
     if Z.shape[1] == 1 or n_rows < 4:
         return 1.0
-    if Z.shape[1] > MOST_COMPARED:
-        Z = Z[:, np.sort(rng.choice(Z.shape[1], MOST_COMPARED, replace=False))]
+    if Z.shape[1] > MOST_TARGETS:
+        Z = Z[:, np.sort(rng.choice(Z.shape[1], MOST_TARGETS, replace=False))]
+    if n_rows > MOST_ROWS:
+        some = np.isin(row, rng.choice(np.unique(row), MOST_ROWS, replace=False))
+        Z, weight, row, n_rows = Z[some], weight[some], row[some], MOST_ROWS
     halves = random_halves(Z.shape[1], N_HALVES, rng)
     losses = np.zeros((len(SHRINKAGES), n_rows))
     part, place = row_parts(row, N_PARTS), np.unique(row, return_inverse=True)[1].reshape(-1)

@@ -24,17 +24,11 @@ _ROUNDING = 1e-13
 
 @dataclass(frozen=True, eq=False)
 class _Group:
-    """Targets measured on the same rows: their places, second moments, and axes of metric and features.
-
-    ``axes`` (m', a) and ``levels`` (a,) are such that A (C A + alpha I)^-1, the part of the kernel's metric A
-    in the solution, is axes diag(1 / (levels + alpha)) axes^T.
-    """
+    """Targets measured on the same rows: their places, moments about their means, and these."""
 
     places: Index
     C: Array
     B: Array
-    axes: Array
-    levels: Array
     mean_phi: Array
     squares: Array
     weight: float
@@ -74,27 +68,23 @@ class CellRidge:
         P = I + sum_o Q_o^T C_o E_o / alpha,   E_o = Q_o - X_o C_o Q_o
         z = P^-1 sum_o E_o^T B_o / alpha,      coef_o = X_o B_o + E_o z
 
-    so one eigendecomposition of A_h^T C_o A_h for every group of targets, and one system of the number r of
-    operators. Time m'^3 for every group, m' p r (m' + r) + r^3.
+    so one Cholesky factor of A_h^T C_o A_h + alpha I for every group of targets, and one system of the number
+    r of operators. Time m'^3 for every group, m' p r (m' + r) + r^3.
     """
 
     def __init__(self, problem: Problem, kernel: LearnedKernel, cells: CellMoments) -> None:
         self.problem, self.kernel = problem, kernel
         self.Q = np.einsum("ok,fkr->ofr", problem.outputs, kernel.Q)  # (p, m', r)
-        root = _root(kernel.metric())
+        self.root, self.inverse = _root_and_inverse(kernel)
         self.groups = []
         for places, own in cells.groups:
             second = own.centred() if problem.centred else own.uncentred()
-            C = second.C
-            levels, turn = eigh(root.T @ C @ root) if root.shape[1] else (np.zeros(0), np.zeros((0, 0)))
             self.groups.append(
                 _Group(
                     places=places,
-                    C=C,
+                    C=second.C,
                     B=second.B,
-                    axes=root @ turn,
-                    levels=np.maximum(levels, 0.0),
-                    mean_phi=own.mean_phi if problem.centred else np.zeros(len(C)),
+                    mean_phi=own.mean_phi if problem.centred else np.zeros(len(second.C)),
                     squares=np.diag(second.V),
                     weight=own.weight,
                     n_samples=own.n_samples,
@@ -113,8 +103,10 @@ class CellRidge:
             z = np.linalg.solve(P, np.asarray(right) / alphas[0])
         for group in self.groups:
             places = group.places
-            shares = 1.0 / (group.levels[:, None] + alphas[places])  # (a, targets)
-            theta = group.axes @ (shares * (group.axes.T @ group.B)) + (E[places] @ z).T
+            theta = (E[places] @ z).T
+            for alpha, own in _by_alpha(alphas[places]):
+                axes = self._axes(group, alpha)
+                theta[:, own] += axes @ (axes.T @ group.B[:, own])
             explained = group.C @ theta
             gained = np.sum(theta * (2.0 * group.B - explained), axis=0)
             coef[:, places], counts[places] = theta, group.n_samples
@@ -129,7 +121,21 @@ class CellRidge:
         if len(P):
             lower, tall = cholesky(0.5 * (P + P.T), lower=True), spread.reshape(-1, len(P))
             spread = solve_triangular(lower, tall.T, lower=True).T.reshape(spread.shape)
-        return CellPosterior(self.problem, alphas, self.kernel.identity, self.groups, spread)
+        own = []
+        for group in self.groups:
+            for alpha, some in _by_alpha(alphas[group.places]):
+                own.append((group.places[some], group, self._axes(group, alpha)))
+        return CellPosterior(self.problem, alphas, self.kernel.identity, own, spread)
+
+    def _axes(self, group: _Group, alpha: float) -> Array:
+        """F (m', a) with F F^T = A (C A + alpha I)^-1, the part of the metric in the solution."""
+        if self.root.shape[1] == 0:
+            return self.root
+        if self.inverse is not None:
+            lower = cholesky(group.C + alpha * self.inverse, lower=True)
+            return np.asarray(solve_triangular(lower, np.eye(len(lower)), lower=True).T)
+        lower = cholesky(self.root.T @ group.C @ self.root + alpha * np.eye(self.root.shape[1]), lower=True)
+        return np.asarray(solve_triangular(lower, self.root.T, lower=True).T)
 
     def _operators(self, alpha: float) -> tuple[Array, Array]:
         """E (p, m', r) and P (r, r)."""
@@ -137,7 +143,8 @@ class CellRidge:
         for group in self.groups if len(P) else []:
             Q = self.Q[group.places]
             CQ = group.C @ Q  # (targets, m', r)
-            E[group.places] -= group.axes @ ((group.axes.T @ CQ) / (group.levels + alpha)[:, None])
+            axes = self._axes(group, alpha)
+            E[group.places] -= axes @ (axes.T @ CQ)
             P += np.einsum("ofr,ofs->rs", CQ, E[group.places], optimize=True) / alpha
         return E, P
 
@@ -151,14 +158,15 @@ class CellPosterior:
     problem : Problem
     alpha : ndarray of shape (p,)
     identity : float
-    groups : list
+    groups : list of (places, moments, axes)
+        Targets with the same rows and the same alpha.
     spread : ndarray of shape (p, m', r)
     """
 
     problem: Problem
     alpha: Array
     identity: float
-    groups: list[_Group]
+    groups: list[tuple[Index, _Group, Array]]
     spread: Array
 
     def relative_variance(self, Phi: Array) -> Array:
@@ -173,18 +181,18 @@ class CellPosterior:
     def degrees_of_freedom(self) -> Array:
         """Trace of each target's block of the hat matrix, its mean included, (p,)."""
         own = np.zeros(self.problem.n_outputs)
-        for group in self.groups:
-            alphas, S = self.alpha[group.places], self.spread[group.places]
-            plain = np.sum(group.levels[:, None] / (group.levels[:, None] + alphas), axis=0)
-            own[group.places] = plain + np.einsum("ofr,fg,ogr->o", S, group.C, S, optimize=True) / alphas
+        for places, group, axes in self.groups:
+            S = self.spread[places]
+            plain = float(np.sum((group.C @ axes) * axes))
+            own[places] = plain + np.einsum("ofr,ofr->o", group.C @ S, S) / self.alpha[places]
         return own + self.problem.centred
 
     @property
     def mean_share(self) -> Array:
         """Variance of each target's mean in units of the noise, (p,)."""
         share = np.zeros(self.problem.n_outputs)
-        for group in self.groups:
-            share[group.places] = 1.0 / group.weight if self.problem.centred else 0.0
+        for places, group, _ in self.groups:
+            share[places] = 1.0 / group.weight if self.problem.centred else 0.0
         return share
 
     def chunks(self, Phi: Array) -> Iterator[tuple[slice, Array, Array]]:
@@ -196,13 +204,11 @@ class CellPosterior:
             block = np.asarray(Phi[start : start + step], dtype=np.float64)
             shared, spread = np.zeros((len(block), p)), np.zeros((len(block), p, r))
             outside = self._outside(block)
-            for group in self.groups:
+            for places, group, axes in self.groups:
                 inner = block @ problem.features - group.mean_phi
-                along = (inner @ group.axes) ** 2  # (t, a)
-                alphas = self.alpha[group.places]
-                shares = alphas / (group.levels[:, None] + alphas)
-                shared[:, group.places] = along @ shares + outside[:, None]
-                spread[:, group.places] = np.einsum("tf,ofr->tor", inner, self.spread[group.places])
+                own = self.alpha[places[0]] * np.sum((inner @ axes) ** 2, axis=1) + outside  # (t,)
+                shared[:, places] = own[:, None]
+                spread[:, places] = np.einsum("tf,ofr->tor", inner, self.spread[places])
             yield slice(start, start + len(block)), shared, spread
 
     def _outside(self, block: Array) -> Array:
@@ -215,10 +221,21 @@ class CellPosterior:
         return self.identity * np.where(whole - inside > _ROUNDING * whole, whole - inside, 0.0)
 
 
-def _root(metric: Array) -> Array:
-    """A_h with A_h A_h^T the metric, of no more columns than its rank."""
+def _by_alpha(alphas: Array) -> Iterator[tuple[float, Index]]:
+    """Every distinct alpha, and the places that have it."""
+    for alpha in np.unique(alphas):
+        yield float(alpha), np.flatnonzero(alphas == alpha)
+
+
+def _root_and_inverse(kernel: LearnedKernel) -> tuple[Array, Array | None]:
+    """A_h with A_h A_h^T the metric, of no more columns than its rank, and the inverse where there is one."""
+    metric = kernel.metric()
     if not metric.any():
-        return np.zeros((len(metric), 0))
+        return np.zeros((len(metric), 0)), None
     values, vectors = eigh(metric)
     keep = values > 1e-15 * values[-1]
-    return np.asarray(vectors[:, keep] * np.sqrt(values[keep]))
+    root = vectors[:, keep] * np.sqrt(values[keep])
+    # Where a metric is nearly singular, its inverse would lose what its root keeps.
+    if values[0] > 1e-8 * values[-1]:
+        return root, (vectors / values) @ vectors.T
+    return root, None

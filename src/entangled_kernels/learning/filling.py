@@ -7,8 +7,9 @@ from collections.abc import Iterator
 import numpy as np
 from numpy.typing import NDArray
 from scipy.linalg import eigh
+from scipy.linalg.blas import dsyrk
 
-from ..conditioning.shrinkage import choose_shrinkage, estimate_correlation
+from ..conditioning.shrinkage import SHRINKAGES, choose_shrinkage, estimate_correlation
 
 __all__ = ["fill_rows"]
 
@@ -17,6 +18,8 @@ Index = NDArray[np.intp]
 
 # Ridge penalties that are tried, in units of the mean squared length of the features.
 RELATIVE_ALPHAS = np.logspace(-4, 2, 13)
+# With more rows than this the shrinkage of the correlation matters little, and is the share p / n.
+MANY_ROWS = 500
 
 
 def fill_rows(
@@ -63,7 +66,9 @@ def fill_rows(
     unit = np.sqrt(np.nansum(errors**2, axis=0) / counts)
     unit = np.where(unit > 0.0, unit, 1.0)
     Z, row_weight = errors / unit, weight.max(axis=1)
-    if shrinkage is None:
+    if shrinkage is None and n > MANY_ROWS:
+        shrinkage = float(np.clip(p / n, SHRINKAGES[0], 1.0))
+    elif shrinkage is None:
         shrinkage = choose_shrinkage(Z, row_weight, np.arange(n), np.random.default_rng(0))
     expected = estimate_correlation(Z, row_weight, shrinkage).condition(Z).mean
     share = weight / np.maximum(row_weight, np.finfo(float).tiny)[:, None]
@@ -88,29 +93,37 @@ def _own_fit(Phi: Array, Y: Array, rows: Index, weight: Array, centred: bool) ->
         mean_phi, mean_y = (np.average(own, axis=0, weights=weight) for own in (Phi[rows], Y))
     root = np.sqrt(weight)[:, None]
     A, B = root * (Phi[rows] - mean_phi), root * (Y - mean_y)  # (k, m), (k, targets)
-    wide = A.shape[1] > len(A)
-    levels, axes = eigh(A @ A.T if wide else A.T @ A)
-    levels = np.maximum(levels, 0.0)
-    scale = float(levels.sum()) / len(rows)
+    scale = float(np.sum(A**2)) / len(rows)
     if scale == 0.0:
         return np.tile(mean_y, (len(Phi), 1)), Y - mean_y
-    if wide:
-        # Along the axes of the rows: coefficients are A^T times dual ones.
-        scores = axes * np.sqrt(levels)
-        keep = levels > np.finfo(float).eps * levels[-1]
-        basis = A.T @ (axes[:, keep] / np.sqrt(levels[keep]))
-        scores, levels = scores[:, keep], levels[keep]
-    else:
-        basis, scores = axes, A @ axes
-    towards = scores.T @ B  # (a, targets)
-    intercept = weight / weight.sum() if centred else 0.0
-    best, chosen, left = np.inf, 0.0, B
-    for alpha in scale * RELATIVE_ALPHAS:
+    levels, basis = _axes(A)
+    towards = basis.T @ (A.T @ B)  # (a, targets)
+    # Of many rows each has about the mean leverage, and products with all of them are saved.
+    scores = A @ basis if len(A) < 2 * len(levels) or len(A) <= MANY_ROWS else None
+    intercept = weight / weight.sum() if centred else np.zeros(len(weight))
+    total = np.sum(B**2, axis=0)
+
+    def left_out(alpha: float) -> tuple[Array, Array]:
+        """Squares of residuals left out, of each target, and one less the leverages."""
         shares = 1.0 / (levels + alpha)
-        leverage = np.minimum(scores**2 @ shares + intercept, 1.0 - 1e-9)
-        residuals = (B - scores @ (shares[:, None] * towards)) / (1.0 - leverage)[:, None]
-        loss = float(np.sum(np.sum(residuals**2, axis=0) / np.maximum(np.sum(B**2, axis=0), 1e-300)))
-        if loss < best:
-            best, chosen, left = loss, alpha, residuals
-    coef = basis @ (towards / (levels + chosen)[:, None])
-    return mean_y + (Phi - mean_phi) @ coef, left / root
+        if scores is None:
+            free = 1.0 - (float(levels @ shares) + centred) / len(A)
+            fitted = np.sum(towards**2 * (2.0 * shares - levels * shares**2)[:, None], axis=0)
+            return np.maximum(total - fitted, 0.0) / free**2, np.array([max(free, 1e-9)])
+        free = np.maximum(1.0 - scores**2 @ shares - intercept, 1e-9)
+        residuals = B - scores @ (shares[:, None] * towards)
+        return np.sum((residuals / free[:, None]) ** 2, axis=0), free
+
+    unit = np.maximum(total, np.finfo(float).tiny)
+    alpha = min(scale * RELATIVE_ALPHAS, key=lambda alpha: float(np.sum(left_out(alpha)[0] / unit)))
+    coef = basis @ (towards / (levels + alpha)[:, None])
+    return mean_y + (Phi - mean_phi) @ coef, (B - A @ coef) / left_out(alpha)[1][:, None] / root
+
+
+def _axes(A: Array) -> tuple[Array, Array]:
+    """Eigenvalues and eigenvectors (m, a) of A^T A that are not zero, by the smaller of two Gram matrices."""
+    k, m = A.shape
+    levels, axes = eigh(dsyrk(1.0, A.T, trans=1) if m > k else dsyrk(1.0, A.T), lower=False)
+    keep = levels > np.finfo(float).eps * max(levels[-1], np.finfo(float).tiny)
+    levels, axes = levels[keep], axes[:, keep]
+    return levels, A.T @ (axes / np.sqrt(levels)) if m > k else axes
