@@ -161,7 +161,6 @@ DIGITS = Experiment(
         "linear features. Its block Gram matrix is drawn, images are projected to the plane of each task, "
         "and the partial transpose tells whether it is entangled."
     ),
-    needs=(),
     run=run,
     figures=figures,
 )

@@ -109,7 +109,6 @@ RUNNING_TIMES = Experiment(
         "over rows at ten outputs, and over outputs at 100 rows. EKL is the closed form with the fair "
         "protocol, 200 steps of ascent from a random full-rank start with the paper's."
     ),
-    needs=(),
     run=run,
     figures=figures,
 )

@@ -52,7 +52,6 @@ SARCOS = Experiment(
         "Torques at seven joints from their positions, velocities and accelerations, with the linear kernel. "
         "Training rows are drawn at random from the file of 4449 rows, and all others are tested on."
     ),
-    needs=("fetch_sarcos",),
     run=run,
     figures=figures,
 )

@@ -84,7 +84,6 @@ SIMULATED = Experiment(
         "outputs at n = 20, over training rows at p = 100, and over Kraus rank at n = 20, p = 100; 200 test "
         "rows each."
     ),
-    needs=(),
     run=run,
     figures=figures,
 )

@@ -62,7 +62,6 @@ UWAVE = Experiment(
         "with the linear kernel. EKL and ptrEKL may use all, 60% or 20% of the Kraus operators that the rows "
         "can support."
     ),
-    needs=("fetch_uwave",),
     run=run,
     figures=figures,
 )

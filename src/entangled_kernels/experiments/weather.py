@@ -44,7 +44,6 @@ WEATHER = Experiment(
         "linear kernel. The paper does not say which of the two series is the input. 35 stations are split "
         "at random; the outputs are far more than the training rows."
     ),
-    needs=("fetch_canadian_weather",),
     run=run,
     figures=figures,
 )
