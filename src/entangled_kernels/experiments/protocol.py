@@ -13,11 +13,11 @@ from joblib import Parallel, delayed, effective_n_jobs
 from numpy.typing import NDArray
 from sklearn.base import clone
 from sklearn.kernel_approximation import Nystroem, RBFSampler
-from sklearn.metrics import pairwise_distances
 from sklearn.model_selection import KFold
 from sklearn.preprocessing import StandardScaler
 from threadpoolctl import threadpool_limits
 
+from ..features import median_distance
 from ..selection import Split
 from ..storage import Record
 from .methods import Plan, fit_methods
@@ -113,18 +113,17 @@ def folds_of(n: int, seed: int) -> list[Split]:
 def fit_features(features: Any, X: Array, X_test: Array, seed: int) -> tuple[Array, Array]:
     """Features of training and test rows, fitted on the former.
 
-    ``"linear"`` are the inputs themselves, ``"rbf"`` those of a Gaussian kernel whose squared width is the
-    median squared distance between rows (all rows as landmarks, up to 300), ``"fourier"`` 300 random features
+    ``"linear"`` are the inputs themselves, ``"rbf"`` those of a Gaussian kernel as wide as the median
+    distance between rows (all rows as landmarks, up to 300), ``"fourier"`` 300 random features
     of the same kernel; anything else is a transformer.
     """
     if isinstance(features, str) and features == "linear":
         return X, X_test
     if isinstance(features, str):
-        distances = pairwise_distances(X, metric="sqeuclidean")
-        typical = float(np.median(distances[np.triu_indices(len(X), 1)])) or 1.0
+        gamma = median_distance(X) ** -2
         maps = {
-            "rbf": Nystroem(gamma=1.0 / typical, n_components=min(len(X), MAX_COMPONENTS), random_state=seed),
-            "fourier": RBFSampler(gamma=1.0 / typical, n_components=MAX_COMPONENTS, random_state=seed),
+            "rbf": Nystroem(gamma=gamma, n_components=min(len(X), MAX_COMPONENTS), random_state=seed),
+            "fourier": RBFSampler(gamma=gamma, n_components=MAX_COMPONENTS, random_state=seed),
         }
         if features not in maps:
             raise ValueError(
