@@ -5,6 +5,7 @@ import pytest
 from sklearn.metrics.pairwise import rbf_kernel
 from sklearn.preprocessing import PolynomialFeatures
 
+from entangled_kernels.experiments import Setup
 from entangled_kernels.experiments.methods import Plan
 from entangled_kernels.experiments.protocol import (
     Case,
@@ -69,7 +70,7 @@ def test_cases_keep_their_keys_and_are_told_of(make_rows):
     rows = Rows(X[:16], Y[:16], X[16:], Y[16:])
     cases = [Case({"n": 16, "split": split}, rows, Plan(methods=("PLS", "KRR")), split) for split in range(2)]
     told = []
-    records = run_cases(cases, None, lambda *call: told.append(call))
+    records = run_cases(cases, Setup(progress=lambda *call: told.append(call)))
     assert [(record["method"], record["n"], record["split"]) for record in records] == [
         ("PLS", 16, 0),
         ("KRR", 16, 0),

@@ -32,7 +32,8 @@ def test_kernel_ridge_on_sarcos_is_the_papers():
         pytest.skip(f"the table is not in {DATA}; set ENTANGLED_KERNELS_DATA to a folder that has sarcos/")
     X, Y = fetch_sarcos(data_home=DATA, return_X_y=True)
     plan = Plan("paper", ("KRR",))
-    cases = table_cases(X, Y, sarcos.TRAIN_SIZES, 10, plan, Setup("paper"))
-    results = ExperimentResults("sarcos", "", run_cases(cases, None, None), sarcos.PAPER)
+    setup = Setup("paper")
+    cases = table_cases(X, Y, sarcos.TRAIN_SIZES, 10, plan, setup)
+    results = ExperimentResults("sarcos", "", run_cases(cases, setup), sarcos.PAPER)
     for row in results.summary():
         assert row["mean"] == pytest.approx(row["paper"], rel=0.04), row

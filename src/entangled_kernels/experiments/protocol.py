@@ -21,7 +21,7 @@ from ..features import median_distance
 from ..selection import Split
 from ..storage import Record
 from .methods import Plan, fit_methods
-from .setup import Progress
+from .setup import Setup
 
 __all__ = ["Case", "Rows", "fit_features", "folds_of", "improvement", "nmse", "partitions", "run_cases"]
 
@@ -135,18 +135,16 @@ def fit_features(features: Any, X: Array, X_test: Array, seed: int) -> tuple[Arr
     return np.asarray(fitted.transform(X)), np.asarray(fitted.transform(X_test))
 
 
-def run_cases(cases: Sequence[Case], n_jobs: int | None, progress: Progress | None) -> list[Record]:
+def run_cases(cases: Sequence[Case], setup: Setup) -> list[Record]:
     """Records of all cases, in their order; the same whatever the number of jobs, but for the times."""
-    workers, records = effective_n_jobs(n_jobs), []
+    workers, records = effective_n_jobs(setup.n_jobs), []
     with Parallel(n_jobs=workers) as parallel:
         for start in range(0, len(cases), workers):
             batch = cases[start : start + workers]
-            if progress is not None:
-                progress(start, len(cases), str(batch[0]))
+            setup.tell(start, len(cases), str(batch[0]))
             for own in parallel(delayed(_measure)(case) for case in batch):
                 records.extend(own)
-    if progress is not None:
-        progress(len(cases), len(cases), "done")
+    setup.tell(len(cases), len(cases), "done")
     return records
 
 

@@ -55,6 +55,11 @@ class Setup:
             names = " or ".join(map(repr, PROTOCOLS))
             raise ValueError(f"protocol must be {names}, got {self.protocol!r}")
 
+    def tell(self, done: int, total: int, what: str) -> None:
+        """Tell of progress, where somebody listens."""
+        if self.progress is not None:
+            self.progress(done, total, what)
+
     def meta(self, **more: Any) -> dict[str, Any]:
         """What is needed to repeat the run."""
         own = {"protocol": self.protocol, "quick": self.quick, "seed": self.seed}

@@ -10,6 +10,7 @@ import numpy as np
 
 from ..datasets import make_bilinear
 from ..storage import ExperimentResults, Record
+from .compare import varied_figures
 from .methods import Plan
 from .protocol import Case, Rows, run_cases
 from .published import Ascent
@@ -47,7 +48,7 @@ def run(setup: Setup) -> ExperimentResults:
         for task, n, p, rank in settings()
         for split in range(n_splits)
     ]
-    records = run_cases(cases, setup.n_jobs, setup.progress)
+    records = run_cases(cases, setup)
     meta = setup.meta(methods=plan.labels(), draws=n_splits, steps=ascent.n_steps, noise=NOISE)
     return ExperimentResults(SIMULATED.name, SIMULATED.title, records, PAPER, meta)
 
@@ -64,15 +65,12 @@ def figures(results: ExperimentResults) -> dict[str, Figure]:
     """Errors over p, over n and over rank."""
     from ..plotting import ComparisonDisplay
 
-    drawn = {}
-    for x, title in {
+    titles = {
         "p": f"Simulated: error over outputs, n = {N}",
         "n": f"Simulated: error over training rows, p = {P}",
         "rank": f"Simulated: error over Kraus rank, n = {N}, p = {P}",
-    }.items():
-        own = replace(results, records=[r for r in results.records if r["task"] == f"over {x}"])
-        drawn[f"simulated-{x}"] = ComparisonDisplay.from_results(own, x=x, title=title).figure_
-    return drawn
+    }
+    return varied_figures(ComparisonDisplay, results, titles)
 
 
 SIMULATED = Experiment(
