@@ -45,7 +45,7 @@ def test_a_bound_on_the_rank_is_kept(make_rows):
 def test_kernel_ridge_of_the_paper_is_ridge_selected_on_the_folds():
     X, Y = load_linnerud(return_X_y=True)
     results = compare_methods(X, Y, methods=("KRR",), train_sizes=(14,), repeats=1, protocol="paper")
-    _, (train, test), seed = next(partitions(20, 14, 1, 0))
+    _, train, test, seed = next(partitions(20, 14, 1, 0))
     X_train, Y_train = X[train], Y[train]
     weights = np.var(Y_train, axis=0)
 

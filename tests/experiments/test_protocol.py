@@ -36,14 +36,16 @@ def test_errors(rng):
 
 def test_partitions_are_disjoint_and_repeatable():
     first = list(partitions(20, 8, 3, seed=5))
-    for split, (train, test), _ in first:
-        assert len(train) == 8
-        assert sorted([*train, *test]) == list(range(20))
-        assert split in range(3)
-    assert not np.array_equal(first[0][1][0], first[1][1][0])
+    assert [own.number for own in first] == [0, 1, 2]
+    for own in first:
+        assert len(own.train) == 8
+        assert sorted([*own.train, *own.test]) == list(range(20))
+    assert not np.array_equal(first[0].train, first[1].train)
     again = list(partitions(20, 8, 3, seed=5))
-    assert all(np.array_equal(a[1][0], b[1][0]) and a[2] == b[2] for a, b in zip(first, again, strict=True))
-    assert not np.array_equal(first[0][1][0], next(partitions(20, 8, 3, seed=6))[1][0])
+    assert all(
+        np.array_equal(a.train, b.train) and a.seed == b.seed for a, b in zip(first, again, strict=True)
+    )
+    assert not np.array_equal(first[0].train, next(partitions(20, 8, 3, seed=6)).train)
 
 
 def test_folds_hold_out_every_row_once():

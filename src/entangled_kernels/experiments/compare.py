@@ -129,9 +129,9 @@ def table_cases(
             raise ValueError(
                 f"train_sizes must be from 3 to {len(X) - 2}, two less than the rows there are, got {n}"
             )
-        for split, (train, test), seed in partitions(len(X), n, n_splits, setup.seed):
-            rows = Rows(X[train], Y[train], X[test], Y[test])
-            cases.append(Case({"n": n, **keys, "split": split}, rows, plan, seed, features))
+        for own in partitions(len(X), n, n_splits, setup.seed):
+            rows = Rows(X[own.train], Y[own.train], X[own.test], Y[own.test])
+            cases.append(Case({"n": n, **keys, "split": own.number}, rows, plan, own.seed, features))
     return cases
 
 

@@ -6,7 +6,7 @@ import warnings
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from time import process_time
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from joblib import Parallel, delayed, effective_n_jobs
@@ -23,7 +23,17 @@ from ..storage import Record
 from .methods import Plan, fit_methods
 from .setup import Setup
 
-__all__ = ["Case", "Rows", "fit_features", "folds_of", "improvement", "nmse", "partitions", "run_cases"]
+__all__ = [
+    "Case",
+    "Partition",
+    "Rows",
+    "fit_features",
+    "folds_of",
+    "improvement",
+    "nmse",
+    "partitions",
+    "run_cases",
+]
 
 Array = NDArray[np.float64]
 
@@ -97,12 +107,21 @@ def improvement(error: float, reference: float) -> float:
     return (reference - error) / float(np.sqrt(reference * error))
 
 
-def partitions(n_rows: int, n: int, n_splits: int, seed: int) -> Iterator[tuple[int, Split, int]]:
-    """Number, (training rows, test rows) and seed of random partitions with n training rows."""
+class Partition(NamedTuple):
+    """Training and test rows, drawn at random, with a number and a seed for what is random on them."""
+
+    number: int
+    train: NDArray[np.intp]
+    test: NDArray[np.intp]
+    seed: int
+
+
+def partitions(n_rows: int, n: int, n_splits: int, seed: int) -> Iterator[Partition]:
+    """Random partitions with n training rows."""
     for split in range(n_splits):
         sequence = np.random.SeedSequence([seed, n, split])
         order = np.random.default_rng(sequence).permutation(n_rows)
-        yield split, (order[:n], order[n:]), int(sequence.generate_state(1)[0]) % 2**31
+        yield Partition(split, order[:n], order[n:], int(sequence.generate_state(1)[0]) % 2**31)
 
 
 def folds_of(n: int, seed: int) -> list[Split]:

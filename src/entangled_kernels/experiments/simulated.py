@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -31,11 +30,11 @@ NOISE = 0.5
 PAPER: list[Record] = []
 
 
-def settings() -> Iterator[tuple[str, int, int, str]]:
+def settings() -> list[Record]:
     """What is varied, and n, p and rank."""
-    yield from (("over p", N, p, "100%") for p in OVER_P)
-    yield from (("over n", n, P, "100%") for n in OVER_N)
-    yield from (("over rank", N, P, rank) for rank in RANKS)
+    plain = {"task": "", "n": N, "p": P, "rank": "100%"}
+    varied = {"p": OVER_P, "n": OVER_N, "rank": RANKS}
+    return [plain | {"task": f"over {name}", name: value} for name, own in varied.items() for value in own]
 
 
 def run(setup: Setup) -> ExperimentResults:
@@ -44,8 +43,8 @@ def run(setup: Setup) -> ExperimentResults:
     plan = Plan(setup.protocol, ascent=ascent)
     n_splits = 2 if setup.quick else 5 if setup.protocol == "paper" else 10
     cases = [
-        _case(setup, replace(plan, rank=RANKS[rank]), {"task": task, "n": n, "p": p, "rank": rank}, split)
-        for task, n, p, rank in settings()
+        _case(setup, replace(plan, rank=RANKS[keys["rank"]]), keys, split)
+        for keys in settings()
         for split in range(n_splits)
     ]
     records = run_cases(cases, setup)
