@@ -48,8 +48,8 @@ def missing_run(setup):
 def small(monkeypatch):
     """Two experiments in the place of the real ones: one that runs at once, one without its data."""
     made = {
-        "small": Experiment("small", "A small experiment", "About it.", (), small_run, small_figures),
-        "absent": Experiment("absent", "Absent", "About it.", ("fetch_it",), missing_run, small_figures),
+        "small": Experiment("small", "A small experiment", "About it.", small_run, small_figures),
+        "absent": Experiment("absent", "Absent", "About it.", missing_run, small_figures),
     }
     monkeypatch.setattr(experiments, "EXPERIMENTS", made)
 
@@ -119,7 +119,7 @@ def test_interruption_keeps_what_is_done(small, run, monkeypatch):
         raise KeyboardInterrupt
 
     absent = experiments.EXPERIMENTS["absent"]
-    stopped = Experiment("absent", absent.title, absent.about, (), interrupt, absent.figures)
+    stopped = Experiment("absent", absent.title, absent.about, interrupt, absent.figures)
     monkeypatch.setitem(experiments.EXPERIMENTS, "absent", stopped)
     run("reproduce", "all", "--out", "out", code=130)
     assert sorted(os.listdir("out")) == ["index.html", "small-nmse.svg", "small.csv", "small.json"]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable
 from dataclasses import replace
 from functools import cache
@@ -283,14 +282,6 @@ class EntangledKernelRidgeCV(OutOfCoreMixin, SearchingMixin, RegressorMixin, Mul
             # The one of several maps that was chosen on the first rows.
             given = None if fitted is None else clone(fitted)
         return self._conclude([self._search_moments([parts], given, fitted, None)])[0]
-
-    def _restart_after_fit(self) -> None:
-        warnings.warn(
-            "partial_fit starts anew: folds of rows that fit had in memory are not kept; take in all rows "
-            "with partial_fit or fit_batches",
-            UserWarning,
-            stacklevel=5,
-        )
 
     def _n_parts(self) -> int:
         if isinstance(self.cv, KFold):
