@@ -31,7 +31,7 @@ def folder(tmp_path, monkeypatch):
 def _small_search(request, monkeypatch):
     if "thorough" not in request.keywords:
         monkeypatch.setattr(
-            "entangled_kernels.cli.learning.EntangledKernelRidgeCV", partial(EntangledKernelRidgeCV, **SMALL)
+            "entangled_kernels.cli.fitting.EntangledKernelRidgeCV", partial(EntangledKernelRidgeCV, **SMALL)
         )
 
 

@@ -6,8 +6,8 @@ import pytest
 import entangled_kernels
 from entangled_kernels import cli
 from entangled_kernels.cli.errors import CODES, explain
-from entangled_kernels.cli.repeat import command_line
-from entangled_kernels.cli.results_page import finding, pivot
+from entangled_kernels.cli.shell_command import command_line
+from entangled_kernels.cli.result_tables import finding, pivot
 from entangled_kernels.cli.screen import Screen
 from entangled_kernels.storage import ExperimentResults
 

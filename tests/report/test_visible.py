@@ -16,13 +16,13 @@ def test_every_control_character_and_mark_of_direction_is_shown():
 
 
 def test_how_they_are_shown():
-    assert visible("a\x1b[2J\x9b\r\u202eb") == r"a\x1b[2J\x9b\x0d\u202eb"
+    assert visible("a\x1b[2J\x9b\r\u202eb") == r"a\u001b[2J\u009b\u000d\u202eb"
     assert visible("größe 温度 \U0001f321 a\\n") == "größe 温度 \U0001f321 a\\n"
-    assert visible("a\nb\tc\r", keep="\n\t") == "a\nb\tc\\x0d"
+    assert visible("a\nb\tc\r", keep="\n\t") == "a\nb\tc\\u000d"
 
 
 def test_pages_escape_both():
-    assert escape("<b>\x1b\n'") == "&lt;b&gt;\\x1b\n&#x27;"
+    assert escape("<b>\x1b\n'") == "&lt;b&gt;\\u001b\n&#x27;"
 
 
 @pytest.mark.parametrize("sign", ["\x1b", "\x9b", "\x00", *MARKS])

@@ -22,6 +22,8 @@ from rich.progress import (
 )
 from rich.table import Table
 
+from ..report.visible import visible
+
 __all__ = ["Screen", "say_error", "say_note"]
 
 # Without a terminal nothing is folded.
@@ -30,12 +32,16 @@ WIDE = 10_000
 
 def say_error(sentence: str) -> None:
     """One line on stderr."""
-    print(f"error: {' '.join(sentence.split())}", file=sys.stderr, flush=True)
+    _say_aside("error", sentence)
 
 
 def say_note(sentence: str) -> None:
     """One line on stderr about something worth knowing."""
-    print(f"note: {' '.join(sentence.split())}", file=sys.stderr, flush=True)
+    _say_aside("note", sentence)
+
+
+def _say_aside(kind: str, sentence: str) -> None:
+    print(f"{kind}: {visible(' '.join(sentence.split()))}", file=sys.stderr, flush=True)
 
 
 class Screen:
@@ -47,20 +53,20 @@ class Screen:
     def say(self, sentence: str = "") -> None:
         """A line on stdout for people."""
         if not self.as_json:
-            print(sentence)
+            print(visible(sentence))
 
     def table(self, columns: Sequence[str], rows: Sequence[Sequence[Any]], *, title: str = "") -> None:
         """A table on stdout for people; text to the left, numbers to the right."""
         if self.as_json:
             return
         if title:
-            print(f"\n{title}")
+            print(f"\n{visible(title)}")
         made = Table(box=box.SIMPLE_HEAD, pad_edge=False)
         for place, name in enumerate(columns):
             numbers = all(not isinstance(row[place], str) for row in rows)
-            made.add_column(name, justify="right" if numbers else "left", overflow="fold")
+            made.add_column(visible(name), justify="right" if numbers else "left", overflow="fold")
         for row in rows:
-            made.add_row(*(_cell(value) for value in row))
+            made.add_row(*(visible(_cell(value)) for value in row))
         # Cells are shown as they are, never read as markup.
         console = Console(markup=False, highlight=False)
         console.width = console.width if console.is_terminal else WIDE
@@ -69,7 +75,8 @@ class Screen:
     def result(self, values: dict[str, Any]) -> None:
         """The whole result on stdout for machines."""
         if self.as_json:
-            print(json.dumps(_plain(values), indent=1, ensure_ascii=False, allow_nan=False))
+            text = json.dumps(_plain(values), indent=1, ensure_ascii=False, allow_nan=False)
+            print(visible(text, keep="\n"))
 
     @contextmanager
     def working(self, what: str) -> Iterator[None]:

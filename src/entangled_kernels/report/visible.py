@@ -12,7 +12,7 @@ HIDDEN = re.compile("[\x00-\x1f\x7f-\x9f\u061c\u200e\u200f\u202a-\u202e\u2066-\u
 
 
 def visible(text: str, *, keep: str = "") -> str:
-    r"""Text with control characters and marks of direction written as escapes.
+    r"""Text with control characters and marks of direction written as escapes, which JSON has too.
 
     Parameters
     ----------
@@ -23,15 +23,11 @@ def visible(text: str, *, keep: str = "") -> str:
     Examples
     --------
     >>> print(visible("net load\x1b[2J \u202eGPJ.exe"))
-    net load\x1b[2J \u202eGPJ.exe
+    net load\u001b[2J \u202eGPJ.exe
     """
-    return HIDDEN.sub(lambda found: found[0] if found[0] in keep else _escaped(found[0]), text)
+    return HIDDEN.sub(lambda sign: sign[0] if sign[0] in keep else f"\\u{ord(sign[0]):04x}", text)
 
 
 def escape(text: str, quote: bool = True) -> str:
     """Text for a page: visible, but for ends of lines and tabs, and nothing in it read as HTML."""
     return html.escape(visible(text, keep="\n\t"), quote)
-
-
-def _escaped(sign: str) -> str:
-    return f"\\x{ord(sign):02x}" if ord(sign) < 256 else f"\\u{ord(sign):04x}"

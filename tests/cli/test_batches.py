@@ -6,7 +6,7 @@ import pandas as pd
 import pytest
 from dask.distributed import LocalCluster
 
-from entangled_kernels.estimators import streaming
+from entangled_kernels.streams import waiting
 from entangled_kernels.storage import open_model
 from entangled_kernels.streams.checkpoints import read_checkpoint
 from entangled_kernels.tables import append_table, read_table, write_table
@@ -52,7 +52,7 @@ def test_a_large_file_is_read_in_batches(rows, run, monkeypatch):
     write_table(rows, "all.csv")
     run("fit", "all.csv", *FIT)
     run("predict", "m.model", "all.csv", "--out", "once.parquet")
-    monkeypatch.setattr("entangled_kernels.cli.streams.GROWTH", 1e9)
+    monkeypatch.setattr("entangled_kernels.cli.batches.GROWTH", 1e9)
     run("predict", "m.model", "all.csv", "--out", "batches.parquet")
     pd.testing.assert_frame_equal(read_table("once.parquet"), read_table("batches.parquet"))
     run("predict", "m.model", "all.csv", "--out", "batches.arrow")
@@ -70,7 +70,7 @@ def test_text_is_left_out_unless_named(rows, run):
 
 
 def test_a_checkpoint_is_gone_on_from(rows, run, monkeypatch):
-    monkeypatch.setattr(streaming, "FEATURE_SAMPLE", 50)
+    monkeypatch.setattr(waiting, "FEATURE_SAMPLE", 50)
     good = read_table("rows/2.parquet")
     write_table(good.assign(b=np.where(good["id"] == 250, np.nan, good["b"])), "rows/2.parquet")
     error = run("fit", "rows", *FIT, "--checkpoint", "state", code=3).stderr

@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..estimators import EntangledKernelRidge
+from ..tables.phrases import counted, quoted
 
 __all__ = ["output_relations", "sharing_in_words", "strongest_pairs"]
 
@@ -66,13 +67,14 @@ def sharing_in_words(settings: dict[str, Any], correlations: Array | None, names
         return ["The kernel hardly relates the targets to each other."]
     sentences = [_pair_in_words(*pair) for pair in pairs[:PAIRS]]
     if len(pairs) > PAIRS:
-        sentences.append(f"{len(pairs) - PAIRS} further pairs are related more weakly than these.")
+        rest = counted(len(pairs) - PAIRS, "further pair")
+        sentences.append(f"{rest} {'is' if rest.startswith('1 ') else 'are'} related more weakly than these.")
     alone = [
         name for place, name in enumerate(names) if np.abs(np.delete(correlations[place], place)).max() < WEAK
     ]
     if alone:
         sentences.append(
-            f"{_quoted(alone)} {'keeps to itself' if len(alone) == 1 else 'keep to themselves'}."
+            f"{quoted(alone, most=PAIRS)} {'keeps to itself' if len(alone) == 1 else 'keep to themselves'}."
         )
     return sentences
 
@@ -81,10 +83,3 @@ def _pair_in_words(first: str, second: str, value: float) -> str:
     strength = "strongly" if abs(value) >= STRONG else "somewhat"
     way = "move together" if value > 0 else "move against each other"
     return f"'{first}' and '{second}' {strength} {way} (correlation {value:+.2f} in the kernel)."
-
-
-def _quoted(names: list[str]) -> str:
-    shown = [f"'{name}'" for name in names[:PAIRS]]
-    if len(names) > PAIRS:
-        return f"{', '.join(shown)} and {len(names) - PAIRS} more"
-    return shown[0] if len(shown) == 1 else f"{', '.join(shown[:-1])} and {shown[-1]}"

@@ -8,16 +8,17 @@ from typing import Annotated, Any
 import numpy as np
 import typer
 
-from ..estimators import EntangledKernelRidge, OutputKernelRidge, OutputKernelRidgeCV
-from ..storage import SavedModel
-from .files import check_output
-from .fit import show_targets
-from .models import open_named_model, targets_of
-from .options import Force, Json
-from .predict import Model
-from .relations import sharing_in_words, strongest_pairs
-from .screen import Screen
-from .words import change_in_words, chosen_in_words, settings_of
+from ...estimators import EntangledKernelRidge, OutputKernelRidge, OutputKernelRidgeCV
+from ...storage import SavedModel
+from ...tables.phrases import counted
+from ..entanglement import entanglement_of
+from ..files import check_output
+from ..options import Force, Json, Model
+from ..saved_models import open_saved_model, targets_of
+from ..screen import Screen
+from ..settings import settings_in_words, settings_of
+from ..target_errors import change_in_words, show_target_errors
+from ..target_relations import sharing_in_words, strongest_pairs
 
 __all__ = ["inspect"]
 
@@ -25,8 +26,6 @@ ReportOut = Annotated[
     Path | None, typer.Option("--report", metavar="PAGE.html", help="Also write a page with figures.")
 ]
 
-# The test works on matrices of this many rows, features times targets, and takes the third power of it.
-LARGEST = 3000
 SHOWN = 12
 
 
@@ -38,12 +37,12 @@ def inspect(model: Model, report: ReportOut = None, force: Force = False, json: 
     screen = Screen(as_json=json)
     if report is not None:
         check_output(report, force=force)
-    saved = open_named_model(model)
+    saved = open_saved_model(model)
     with screen.working("looking at the kernel"):
         findings = find_out(saved, model)
     show(screen, findings)
     if report is not None:
-        from .model_page import write_model_page
+        from ..pages.model_page import write_model_page
 
         write_model_page(saved, findings, report)
         screen.say(f"Wrote {report}.")
@@ -59,11 +58,11 @@ def find_out(saved: SavedModel, path: Path) -> dict[str, Any]:
         "model": str(path),
         "class": type(saved.model).__name__,
         "software": saved.software,
-        "inputs": saved.info.get("inputs") or list(getattr(saved.model, "feature_names_in_", [])),
+        "inputs": [str(name) for name in getattr(saved.model, "feature_names_in_", [])],
         "targets": names,
         "rows": saved.info.get("rows"),
         "table": saved.info.get("table"),
-        "settings": settings_in_words(saved, inner),
+        "settings": _settings_in_words(inner),
         "nmse": saved.info.get("nmse"),
         "kernel_ridge_nmse": saved.info.get("kernel_ridge_nmse"),
         "target_scores": saved.info.get("target_scores", []),
@@ -88,35 +87,11 @@ def relations_of(saved: SavedModel, inner: Any) -> Any:
     return None
 
 
-def settings_in_words(saved: SavedModel, inner: Any) -> str:
+def _settings_in_words(inner: Any) -> str:
     """What was chosen or set."""
-    if "chosen" in saved.info:
-        return chosen_in_words(saved.info["chosen"])
     if isinstance(inner, EntangledKernelRidge):
-        return chosen_in_words(settings_of(inner))
+        return settings_in_words(settings_of(inner))
     return " ".join(repr(inner).split())
-
-
-def entanglement_of(inner: Any) -> dict[str, Any]:
-    """Verdict, and the numbers behind it where the kernel is small enough to be tested."""
-    if isinstance(inner, OutputKernelRidge | OutputKernelRidgeCV):
-        return {
-            "entangled": False,
-            "verdict": "Separable: one scalar kernel times one learned output matrix.",
-        }
-    if not isinstance(inner, EntangledKernelRidge):
-        return {"entangled": None, "verdict": "Not tested: the kernel was given, not learned."}
-    size = inner.coef_.size
-    if size > LARGEST:
-        verdict = f"Not tested: features times targets are {size}, and the test is for up to {LARGEST}."
-        return {"entangled": None, "verdict": verdict}
-    found = inner.kernel_.entanglement()
-    numbers = ("ppt", "lowest_eigenvalue", "negativity", "realignment", "schmidt_entropy", "separable_share")
-    return {
-        "entangled": found.entangled,
-        "verdict": found.verdict,
-        "entanglement": {name: getattr(found, name) for name in numbers},
-    }
 
 
 def show(screen: Screen, findings: dict[str, Any]) -> None:
@@ -124,7 +99,7 @@ def show(screen: Screen, findings: dict[str, Any]) -> None:
     made = findings["software"].get("entangled-kernels", "")
     screen.say(f"{findings['model']}: {findings['class']}, saved by entangled-kernels {made}.")
     if findings["rows"]:
-        screen.say(f"Fitted to {findings['rows']} rows of {findings['table']}.")
+        screen.say(f"Fitted to {counted(findings['rows'], 'row')} of {findings['table']}.")
     screen.say(f"Inputs: {listed(findings['inputs'])}")
     screen.say(f"Targets: {listed(findings['targets'])}")
     screen.say(f"Settings: {findings['settings']}.")
@@ -134,8 +109,9 @@ def show(screen: Screen, findings: dict[str, Any]) -> None:
             f"Cross-validated nMSE {findings['nmse']:.4g}, kernel ridge {plain:.4g} "
             f"({change_in_words(findings['nmse'], plain)})."
         )
-        show_targets(screen, findings)
-    screen.say("\nWho shares what:")
+        show_target_errors(screen, findings["target_scores"])
+    screen.say()
+    screen.say("Who shares what:")
     for sentence in findings["sharing"]:
         screen.say(f"  {sentence}")
     if findings["relations"]:

@@ -6,9 +6,8 @@ from typing import Annotated, Any
 
 import typer
 
-from .options import Json
-from .reproduce import DataHome
-from .screen import Screen
+from ..options import DataHome, Json
+from ..screen import Screen
 
 __all__ = ["datasets"]
 
@@ -47,7 +46,7 @@ def datasets(data_home: DataHome = None, download: Download = False, json: Json 
 
 def look_for(name: str, function: str, options: dict[str, Any]) -> dict[str, Any]:
     """Load a table where it is, and tell its shape and place, or what is wrong."""
-    from .. import datasets
+    from ... import datasets
 
     entry: dict[str, Any] = {
         "name": name,

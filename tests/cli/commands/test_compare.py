@@ -21,7 +21,7 @@ def test_a_table_is_shown_and_a_page_written(plant, run, folder):
     page = (folder / "page.html").read_text()
     for words in (
         "What was run",
-        "ExperimentResults",
+        "Results",
         "The kernel on all rows",
         "How to repeat it",
         "partial least squares",

@@ -7,14 +7,16 @@ from typing import Any
 
 import numpy as np
 
-from ..estimators import EntangledKernelRidge, EntangledKernelRidgeCV
-from ..report import Report
-from ..storage import SavedModel
-from .relations import strongest_pairs
-from .repeat import command_line
-from .words import change_in_words, counted
+from ...estimators import EntangledKernelRidge, EntangledKernelRidgeCV
+from ...report import Report
+from ...storage import SavedModel
+from ...tables.phrases import counted
+from ..entanglement import verdict_kind
+from ..shell_command import command_line
+from ..target_errors import change_in_words, error_rows
+from ..target_relations import strongest_pairs
 
-__all__ = ["error_digits", "verdict_kind", "write_model_page"]
+__all__ = ["write_model_page"]
 
 LONGEST_TABLE = 30
 
@@ -30,7 +32,7 @@ def write_model_page(saved: SavedModel, findings: dict[str, Any], path: Path) ->
             "Settings": findings["settings"],
             "Inputs": findings["inputs"] or "without names",
             "Targets": findings["targets"],
-            "Fitted to": f"{findings['rows']} rows of {findings['table']}"
+            "Fitted to": f"{counted(findings['rows'], 'row')} of {findings['table']}"
             if findings["rows"]
             else "not recorded",
             "Software": findings["software"],
@@ -57,11 +59,6 @@ def write_model_page(saved: SavedModel, findings: dict[str, Any], path: Path) ->
     page.write(path)
 
 
-def verdict_kind(entangled: bool | None) -> str:
-    """Which sign a verdict gets on a page."""
-    return {True: "entangled", False: "separable", None: "plain"}[entangled]
-
-
 def _lead(findings: dict[str, Any]) -> str:
     inputs = counted(len(findings["inputs"]), "input") if findings["inputs"] else "inputs without names"
     return f"Predicts {counted(len(findings['targets']), 'target')} from {inputs}."
@@ -74,22 +71,14 @@ def _add_errors(page: Report, findings: dict[str, Any]) -> None:
         f"Cross-validated error (nMSE: 0 is perfect, 1 is predicting the mean) {nmse:.4g}; kernel ridge has "
         f"{plain:.4g} ({change_in_words(nmse, plain)})."
     )
-    rows = [
-        [
-            row["target"],
-            row["nmse"],
-            row["kernel_ridge_nmse"],
-            change_in_words(row["nmse"], row["kernel_ridge_nmse"]),
-        ]
-        for row in findings["target_scores"]
-    ]
     caption = "Held-out nMSE of each target with the settings chosen"
     errors = [row[name] for row in findings["target_scores"] for name in ("nmse", "kernel_ridge_nmse")]
-    digits = error_digits(min((error for error in errors if error), default=1.0))
-    page.table(["Target", "This model", "Kernel ridge", "Change"], rows, caption=caption, digits=digits)
+    digits = _error_digits(min((error for error in errors if error), default=1.0))
+    columns = ["Target", "This model", "Kernel ridge", "Change"]
+    page.table(columns, error_rows(findings["target_scores"]), caption=caption, digits=digits)
 
 
-def error_digits(least: float) -> int:
+def _error_digits(least: float) -> int:
     """Digits after the point that show three of the least number, and no fewer than three."""
     return int(np.clip(2 - np.floor(np.log10(least)), 3, 9))
 
@@ -98,7 +87,7 @@ def _add_figures(page: Report, model: Any, *, tested: bool) -> None:
     """Pictures that need no rows: the spectrum of the kernel, the path of its solver, the search."""
     from matplotlib import pyplot as plt
 
-    from ..plotting import AlignmentPathDisplay, EntanglementSpectrumDisplay, SelectionDisplay
+    from ...plotting import AlignmentPathDisplay, EntanglementSpectrumDisplay, SelectionDisplay
 
     def add(display: Any, caption: str, alt: str) -> None:
         page.figure(display.figure_, caption=caption, alt=alt)

@@ -7,14 +7,14 @@ from typing import Annotated
 
 import typer
 
-from ..report import Report
-from ..storage import ExperimentResults
-from .files import check_folder
-from .options import Force, Jobs, Json, Seed
-from .repeat import command_line
-from .reproduce import add_experiment, run_experiment
-from .results_page import add_results, finding, show_results, summaries
-from .screen import Screen
+from ...storage import ExperimentResults
+from ..experiment_runs import run_experiment
+from ..files import check_folder
+from ..options import Force, Jobs, Json, Seed
+from ..pages.demo_page import write_demo_page
+from ..result_tables import finding, show_results, summaries
+from ..screen import Screen
+from ..shell_command import command_line
 
 __all__ = ["demo"]
 
@@ -46,7 +46,8 @@ def demo(
     show_results(screen, learned, ["accuracy"])
     screen.say(finding(compared))
     screen.say(str(learned.meta["verdict"]))
-    path = write_page(compared, learned, command_line("demo", options={"--out": out, "--seed": seed}), out)
+    command = command_line("demo", options={"--out": out, "--seed": seed})
+    path = write_demo_page(compared, learned, command, out)
     screen.say(f"Wrote {path}: open it in a browser.")
     screen.result(
         {
@@ -60,8 +61,8 @@ def demo(
 
 def compare_on_digits(screen: Screen, seed: int, jobs: int | None) -> ExperimentResults:
     """The paper's four methods on the four tasks."""
-    from ..datasets import load_digit_tasks
-    from ..experiments import compare_methods
+    from ...datasets import load_digit_tasks
+    from ...experiments import compare_methods
 
     X, Y = load_digit_tasks(return_X_y=True)
     with screen.progress() as progress:
@@ -78,30 +79,3 @@ def compare_on_digits(screen: Screen, seed: int, jobs: int | None) -> Experiment
             name="digits-methods",
             title="Digits 0 to 3: four tasks, few images",
         )
-
-
-def write_page(compared: ExperimentResults, learned: ExperimentResults, command: str, out: Path) -> Path:
-    """The page of the demonstration."""
-    from matplotlib import pyplot as plt
-
-    from ..plotting import ComparisonDisplay
-
-    page = Report(
-        "Entangled kernels on digits",
-        lead="Four related tasks, is it a 0, a 1, a 2, a 3, learned together from a few small images.",
-    )
-    page.section("Methods side by side")
-    page.text(
-        "Each method predicts a number for each task, +1 for yes and -1 for no, from the same images. "
-        "The error is nMSE: 0 is perfect, 1 is predicting the mean. Kernel ridge (KRR) is the baseline."
-    )
-    page.points(f"{name}: {words}" for name, words in compared.meta["methods"].items())
-    figure = ComparisonDisplay.from_results(compared).figure_
-    add_results(page, compared, {"digits-nmse": figure})
-    plt.close(figure)
-    page.verdict(finding(compared))
-    add_experiment(page, learned.title, "digits", learned, out)
-    page.section("How to repeat it")
-    page.code(command)
-    page.facts(compared.meta["versions"])
-    return page.write(out / "index.html")

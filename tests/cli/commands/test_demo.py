@@ -7,9 +7,9 @@ from entangled_kernels.storage import ExperimentResults
 
 @pytest.fixture
 def _brief(monkeypatch):
-    monkeypatch.setattr("entangled_kernels.cli.demo.TRAIN_SIZES", (12,))
-    monkeypatch.setattr("entangled_kernels.cli.demo.REPEATS", 2)
-    monkeypatch.setattr("entangled_kernels.cli.demo.METHODS", ("KRR", "ptrEKL"))
+    monkeypatch.setattr("entangled_kernels.cli.commands.demo.TRAIN_SIZES", (12,))
+    monkeypatch.setattr("entangled_kernels.cli.commands.demo.REPEATS", 2)
+    monkeypatch.setattr("entangled_kernels.cli.commands.demo.METHODS", ("KRR", "ptrEKL"))
 
 
 @pytest.mark.usefixtures("_brief")
@@ -24,8 +24,8 @@ def test_demo(run, folder, monkeypatch):
     assert "demo-report is not empty" in run("demo", code=2).stderr
     # The same again for machines, without the work.
     done = {name: ExperimentResults.load(f"demo-report/{name}.json") for name in ("digits", "digits-methods")}
-    monkeypatch.setattr("entangled_kernels.cli.demo.compare_on_digits", lambda *_: done["digits-methods"])
-    monkeypatch.setattr("entangled_kernels.cli.demo.run_experiment", lambda *_: done["digits"])
+    monkeypatch.setattr("entangled_kernels.cli.commands.demo.compare_on_digits", lambda *_: done["digits-methods"])
+    monkeypatch.setattr("entangled_kernels.cli.commands.demo.run_experiment", lambda *_: done["digits"])
     values = json.loads(run("demo", "--force", "--json").stdout)
     assert values["entangled"] is True
     assert [entry["n"] for entry in values["summary"]["nmse"]] == [12, 12]

@@ -5,8 +5,8 @@ import numpy as np
 import pytest
 
 from entangled_kernels import EntangledKernelRidge, OperatorValuedKernelRidge, OutputKernelRidge
-from entangled_kernels.cli.model_page import error_digits
-from entangled_kernels.cli.relations import output_relations, sharing_in_words, strongest_pairs
+from entangled_kernels.cli.pages.model_page import _error_digits as error_digits
+from entangled_kernels.cli.target_relations import output_relations, sharing_in_words, strongest_pairs
 from entangled_kernels.kernels import SeparableKernel
 from entangled_kernels.storage import save_model
 
@@ -68,7 +68,7 @@ def test_models_of_other_classes(plant, run, kind):
 
 
 def test_large_kernels_are_not_tested(plant, run, monkeypatch):
-    monkeypatch.setattr("entangled_kernels.cli.inspect.LARGEST", 5)
+    monkeypatch.setattr("entangled_kernels.cli.entanglement.LARGEST", 5)
     save_model(EntangledKernelRidge().fit(plant[NAMES], plant[TARGETS]), "m.model")
     assert "Not tested: features times targets are 6" in run("inspect", "m.model").stdout
 

@@ -241,7 +241,7 @@ def test_the_place_is_checked_before_the_work(plant, run, monkeypatch):
     def never(*_, **__):
         raise AssertionError("the work was started")
 
-    monkeypatch.setattr("entangled_kernels.cli.fit.search", never)
+    monkeypatch.setattr("entangled_kernels.cli.commands.fit.fit_table", never)
     with open("file", "w"):
         pass
     assert "is a file, a folder was expected" in run(*FIT[:-1], "file/m", code=2).stderr
@@ -284,7 +284,7 @@ def test_warnings_are_notes(plant, run, monkeypatch):
         warnings.warn("the wind\nhas turned", UserWarning, stacklevel=2)
         raise ValueError("X must be calm")
 
-    monkeypatch.setattr("entangled_kernels.cli.fit.search", warn)
+    monkeypatch.setattr("entangled_kernels.cli.commands.fit.fit_table", warn)
     result = run(*FIT, code=3)
     assert result.stderr == "note: the wind has turned\nerror: plant.csv: X must be calm\n"
 
@@ -293,7 +293,7 @@ def test_unexpected_errors_are_one_sentence_too(plant, run, monkeypatch):
     def broken(*_, **__):
         raise RuntimeError("out of luck")
 
-    monkeypatch.setattr("entangled_kernels.cli.fit.search", broken)
+    monkeypatch.setattr("entangled_kernels.cli.commands.fit.fit_table", broken)
     result = run(*FIT, code=1)
     assert result.stderr.startswith("error: unexpected RuntimeError: out of luck (run with --debug")
     debugged = CliRunner().invoke(app, ["--debug", *FIT])
@@ -305,7 +305,7 @@ def test_interrupted(plant, run, monkeypatch):
     def interrupt(*_, **__):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("entangled_kernels.cli.fit.search", interrupt)
+    monkeypatch.setattr("entangled_kernels.cli.commands.fit.fit_table", interrupt)
     assert "error: interrupted" in run(*FIT, code=130).stderr
     assert os.listdir() == ["plant.csv"]
 

@@ -1,4 +1,4 @@
-"""ExperimentResults as tables, with the paper's figures beside ours, for the screen and for a page."""
+"""Results of experiments as tables, with the paper's figures beside ours."""
 
 from __future__ import annotations
 
@@ -6,11 +6,11 @@ import math
 from collections.abc import Iterable
 from typing import Any
 
-from ..report import Report
 from ..storage import ExperimentResults
 from .screen import Screen
+from .target_errors import change_in_words
 
-__all__ = ["METRICS", "add_results", "finding", "pivot", "show_results", "summaries"]
+__all__ = ["SETTINGS", "finding", "metric_digits", "metrics_of", "pivot", "show_results", "summaries"]
 
 # What a record may hold, with the name to show and the digits after the point.
 METRICS = {
@@ -21,19 +21,6 @@ METRICS = {
 }
 PAPER_DIGITS = 4
 SETTINGS = {"task": "task", "rank": "Kraus rank", "p": "outputs p", "n": "training rows n"}
-# By the last word of a figure's name.
-CAPTIONS = {
-    "kernel": "Block Gram matrix of the learned kernel, rows in order of class, three blocks enlarged",
-    "projections": "Rows in the plane of each task: circles training, triangles test",
-    "entanglement": "Eigenvalues of the partial transpose, of which a negative one proves entanglement, and "
-    "operator-Schmidt values, of which a separable kernel has one",
-    "nmse": "Error over training rows, means with intervals",
-    "ni": "Normalised improvement over kernel ridge; above zero is better than kernel ridge",
-    "times": "Seconds to choose the settings and fit, both axes logarithmic",
-    "p": "Over the number of outputs",
-    "n": "Over the number of training rows",
-    "rank": "Over the Kraus rank",
-}
 REFERENCE = "KRR"
 OWN = ("EKL", "ptrEKL", "selected")
 
@@ -73,12 +60,17 @@ def metrics_of(results: ExperimentResults) -> list[str]:
     return [metric for metric in METRICS if any(record.get(metric) is not None for record in results.records)]
 
 
+def metric_digits(metric: str, *, paper: bool) -> tuple[str, int]:
+    """Name of a metric to show, and digits after the point; the paper's figures ask for more."""
+    name, digits = METRICS[metric]
+    return name, PAPER_DIGITS if paper else digits
+
+
 def show_results(screen: Screen, results: ExperimentResults, metrics: Iterable[str] | None = None) -> None:
     """Print the tables."""
     for metric in metrics or metrics_of(results):
         columns, rows, paper = pivot(results, metric)
-        name, digits = METRICS[metric]
-        digits = PAPER_DIGITS if paper else digits
+        name, digits = metric_digits(metric, paper=paper)
         cells = [[_text(cell, digits) for cell in row] for row in rows]
         screen.table(columns, cells, title=f"{results.title}: {name}")
 
@@ -87,34 +79,6 @@ def _text(cell: Any, digits: int) -> Any:
     if isinstance(cell, tuple):
         return f"{cell[0]:.{digits}f} ± {cell[1]:.{digits}f}"
     return f"{cell:.{digits}f}" if isinstance(cell, float) else cell
-
-
-def add_results(page: Report, results: ExperimentResults, figures: dict[str, Any]) -> None:
-    """Add the tables, with the paper's or the baseline's figures, and the figures."""
-    for metric in metrics_of(results):
-        columns, rows, paper = pivot(results, metric)
-        name, digits = METRICS[metric]
-        digits = PAPER_DIGITS if paper else digits
-        settings = sum(column in SETTINGS.values() for column in columns)
-        own = [column for column in columns[settings:] if not column.endswith("(paper)")]
-        note = "Mean ± standard deviation over partitions."
-        note += " Columns marked (paper) quote the published figures." if paper else ""
-        page.table(
-            columns,
-            rows,
-            caption=f"{results.title}: {name}",
-            digits=digits,
-            best={"nmse": "min", "fit_seconds": None}.get(metric, "max"),
-            best_among=own,
-            row_headers=max(1, settings),
-            note=note,
-        )
-    for name, figure in figures.items():
-        kind = name.rpartition("-")[2]
-        words = CAPTIONS.get(kind, name)
-        if kind == "nmse" and results.paper:
-            words += "; open marks are the paper's"
-        page.figure(figure, caption=f"{words}.", alt=f"{results.title}: {words}")
 
 
 def finding(results: ExperimentResults) -> str:
@@ -138,20 +102,11 @@ def _spread_in_words(ratios: dict[str, float]) -> str:
     """Geometric mean of ratios of errors, the least and the largest."""
     mean = math.exp(sum(math.log(ratio) for ratio in ratios.values()) / len(ratios))
     if len(ratios) == 1:
-        return _ratio_in_words(mean)
+        return change_in_words(mean, 1.0)
     least, largest = min(ratios, key=ratios.__getitem__), max(ratios, key=ratios.__getitem__)
     return (
-        f"{_ratio_in_words(mean)} on average (from {_ratio_in_words(ratios[least])} at {least} to "
-        f"{_ratio_in_words(ratios[largest])} at {largest})"
-    )
-
-
-def _ratio_in_words(ratio: float) -> str:
-    change = 100.0 * (ratio - 1.0)
-    return (
-        "the same error"
-        if abs(change) < 0.05
-        else f"{abs(change):.1f}% {'less' if change < 0 else 'more'} error"
+        f"{change_in_words(mean, 1.0)} on average (from {change_in_words(ratios[least], 1.0)} at {least} to "
+        f"{change_in_words(ratios[largest], 1.0)} at {largest})"
     )
 
 

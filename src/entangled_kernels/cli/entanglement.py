@@ -1,0 +1,34 @@
+"""Whether the kernel of a model is entangled."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ..estimators import EntangledKernelRidge, OutputKernelRidge, OutputKernelRidgeCV
+
+__all__ = ["entanglement_of", "verdict_kind"]
+
+# The test works on matrices of this many rows, features times targets, and takes the third power of it.
+LARGEST = 3000
+MEASURES = ("ppt", "lowest_eigenvalue", "negativity", "realignment", "schmidt_entropy", "separable_share")
+
+
+def entanglement_of(model: Any) -> dict[str, Any]:
+    """Verdict, and the numbers behind it where the kernel is small enough to be tested."""
+    if isinstance(model, OutputKernelRidge | OutputKernelRidgeCV):
+        verdict = "Separable: one scalar kernel times one learned output matrix."
+        return {"entangled": False, "verdict": verdict}
+    if not isinstance(model, EntangledKernelRidge):
+        return {"entangled": None, "verdict": "Not tested: the kernel was given, not learned."}
+    size = model.coef_.size
+    if size > LARGEST:
+        verdict = f"Not tested: features times targets are {size}, and the test is for up to {LARGEST}."
+        return {"entangled": None, "verdict": verdict}
+    found = model.kernel_.entanglement()
+    numbers = {name: getattr(found, name) for name in MEASURES}
+    return {"entangled": found.entangled, "verdict": found.verdict, "entanglement": numbers}
+
+
+def verdict_kind(entangled: bool | None) -> str:
+    """Which sign a verdict gets on a page."""
+    return {True: "entangled", False: "separable", None: "plain"}[entangled]
