@@ -4,26 +4,12 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pytest
-from dask.distributed import LocalCluster
 
-from entangled_kernels.streams import waiting
+from entangled_kernels.cli.batches import in_batches, watch_batches
 from entangled_kernels.storage import open_model
+from entangled_kernels.streams import read_batches, waiting
 from entangled_kernels.streams.checkpoints import read_checkpoint
-from entangled_kernels.tables import append_table, read_table, write_table
-
-
-@pytest.fixture
-def rows(folder):
-    """Three files of a hundred rows each, with an id and a column of text."""
-    rng = np.random.default_rng(0)
-    X = rng.normal(size=(300, 3))
-    table = pd.DataFrame(X, columns=list("abc")).assign(id=np.arange(300), kind="plain")
-    table["y"], table["z"] = X[:, 0] + 0.1 * rng.normal(size=300), X[:, 1] * 2.0
-    (folder / "rows").mkdir()
-    for number in range(3):
-        write_table(table[100 * number : 100 * number + 100], f"rows/{number}.parquet")
-    return table
-
+from entangled_kernels.tables import read_table, write_table
 
 FIT = ("--targets", "y,z", "--inputs", "a,b,c", "--features", "linear", "--out", "m.model")
 
@@ -60,66 +46,66 @@ def test_a_large_file_is_read_in_batches(rows, run, monkeypatch):
     assert "npz" in run("predict", "m.model", "all.csv", "--out", "no.npz", code=3).stderr.lower()
 
 
-def test_text_is_left_out_unless_named(rows, run):
-    shown = run("fit", "rows", "--targets", "y,z", "--features", "linear", "--out", "m.model")
-    assert "left out, since they hold no numbers: 'kind'" in shown.stderr
-    assert open_model("m.model").info["inputs"] == ["a", "b", "c", "id"]
-    more = ("--targets", "y", "--inputs", "a,kind", "--features", "linear", "--out", "other.model")
-    assert "column 'kind' holds text" in run("fit", "rows", *more, code=3).stderr
-    assert "--encode needs" in run("fit", "rows", *FIT, "--encode", "--force", code=2).stderr
-
-
 def test_a_checkpoint_is_gone_on_from(rows, run, monkeypatch):
     monkeypatch.setattr(waiting, "FEATURE_SAMPLE", 50)
     good = read_table("rows/2.parquet")
     write_table(good.assign(b=np.where(good["id"] == 250, np.nan, good["b"])), "rows/2.parquet")
     error = run("fit", "rows", *FIT, "--checkpoint", "state", code=3).stderr
-    assert "2.parquet, rows 0 to 99" in error
+    assert "2.parquet, rows 1 to 100" in error
+    assert "row 51 of them, column 'b'" in error
     assert read_checkpoint("state").facts["n_rows"] == 200
+    # The rest goes on when it is mended, but not where what was read before has changed.
     write_table(good, "rows/2.parquet")
-    # A file that changed in size is another one.
+    first_rows = read_table("rows/0.parquet")
+    write_table(first_rows.assign(a=-first_rows["a"]), "rows/0.parquet")
     again = run("fit", "rows", *FIT, "--checkpoint", "state", code=3)
-    assert "checkpoint of another fit" in again.stderr
-    Path("state").unlink()
+    assert "0.parquet" in again.stderr
+    write_table(first_rows, "rows/0.parquet")
     run("fit", "rows", *FIT, "--checkpoint", "state")
     first = open_model("m.model").model.coef_
+    run("fit", "rows", *FIT, "--force")
+    np.testing.assert_allclose(open_model("m.model").model.coef_, first, rtol=1e-10)
     run("fit", "rows", *FIT, "--checkpoint", "state", "--force")
     np.testing.assert_array_equal(open_model("m.model").model.coef_, first)
 
 
-@pytest.fixture
-def address():
-    with LocalCluster(
-        n_workers=1,
-        threads_per_worker=1,
-        processes=False,
-        host="127.0.0.1",
-        protocol="tcp",
-        dashboard_address="127.0.0.1:0",
-    ) as cluster:
-        yield cluster.scheduler_address
+def test_what_is_read_in_batches(folder):
+    (folder / "t.csv").write_bytes(bytes(5 * 2**20))
+    assert in_batches(folder, 1e6)
+    assert in_batches(folder / "*.csv", 1e6)
+    assert in_batches(folder / "t.csv", 16)
+    assert not in_batches(folder / "t.csv", 32)
+    assert not in_batches(folder / "nothing.csv", 16)
 
 
-def test_fit_on_a_cluster(rows, run, address):
-    run("fit", "rows", *FIT, "--dask", address)
-    ours = open_model("m.model").model
-    run("fit", "rows", *FIT, "--force")
-    np.testing.assert_allclose(ours.coef_, open_model("m.model").model.coef_, rtol=1e-8)
-    elsewhere = run("fit", "rows", *FIT, "--force", "--dask", "tcp://127.0.0.1:9", code=2)
-    assert "no Dask scheduler answers at tcp://127.0.0.1:9" in elsewhere.stderr
+def test_progress_ends_with_all_bytes(rows):
+    reader, told = read_batches("rows", batch_rows=40), []
+    watch = watch_batches(reader, lambda *report: told.append(report))
+    for batch in reader:
+        watch(batch)
+    assert told[-1] == (reader.n_bytes, reader.n_bytes, "300 rows, bytes")
+    assert [done for done, _, _ in told] == sorted(done for done, _, _ in told)
 
 
-def test_compare_on_a_cluster(rows, run, address):
+def test_keys_for_machines_do_not_depend_on_the_size(rows, run, monkeypatch):
     write_table(rows, "all.csv")
-    options = ("--targets", "y,z", "--inputs", "a,b,c", "--methods", "KRR", "--repeats", "2", "--json")
-    shown = run("compare", "all.csv", *options, "--train-sizes", "30", "--dask", address).stdout
-    here = run("compare", "all.csv", *options, "--train-sizes", "30").stdout
-    errors = [[record["nmse"] for record in json.loads(text)["records"]] for text in (shown, here)]
-    np.testing.assert_allclose(*errors, rtol=1e-9)
+    run("fit", "all.csv", *FIT)
+    arguments = ("predict", "m.model", "all.csv", "--keep", "id", "--json", "--force", "--out", "p.csv")
+    once = json.loads(run(*arguments).stdout)
+    monkeypatch.setattr("entangled_kernels.cli.batches.GROWTH", 1e9)
+    batches = json.loads(run(*arguments).stdout)
+    assert list(once) == list(batches) == ["out", "rows", "columns", "nmse"]
+    assert batches["columns"] == once["columns"] == ["id", "y", "z"]
+    assert batches["rows"] == once["rows"] == 300
+    assert once["nmse"]
+    assert batches["nmse"] is None
 
 
-def test_a_table_appears_when_it_is_complete(folder):
-    with pytest.raises(RuntimeError), append_table("t.csv") as append:  # noqa: PT012
-        append(pd.DataFrame({"a": [1]}))
-        raise RuntimeError
-    assert list(folder.iterdir()) == []
+def test_rows_of_batches_are_those_of_the_file(rows, run):
+    run("fit", "rows", *FIT)
+    (Path("rows") / "0.parquet").unlink()
+    second = read_table("rows/1.parquet")
+    write_table(second.assign(b=np.where(second["id"] == 156, np.nan, second["b"])), "rows/1.parquet")
+    error = run("predict", "m.model", "rows", "--out", "p.csv", code=3).stderr
+    assert "1.parquet: row 57, column 'b': the cell is empty" in error
+    assert not Path("p.csv").exists()

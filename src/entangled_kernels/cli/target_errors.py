@@ -19,6 +19,8 @@ def change_in_words(error: float | None, reference: float | None) -> str:
     """
     if error is None or reference is None or not reference > 0.0:
         return "-"
+    if error > 10.0 * reference:
+        return f"{error / reference:.3g} times the error"
     change = 100.0 * (1.0 - error / reference)
     if abs(change) < 0.05:
         return "the same error"

@@ -24,7 +24,9 @@ def test_demo(run, folder, monkeypatch):
     assert "demo-report is not empty" in run("demo", code=2).stderr
     # The same again for machines, without the work.
     done = {name: ExperimentResults.load(f"demo-report/{name}.json") for name in ("digits", "digits-methods")}
-    monkeypatch.setattr("entangled_kernels.cli.commands.demo.compare_on_digits", lambda *_: done["digits-methods"])
+    monkeypatch.setattr(
+        "entangled_kernels.cli.commands.demo.compare_on_digits", lambda *_: done["digits-methods"]
+    )
     monkeypatch.setattr("entangled_kernels.cli.commands.demo.run_experiment", lambda *_: done["digits"])
     values = json.loads(run("demo", "--force", "--json").stdout)
     assert values["entangled"] is True

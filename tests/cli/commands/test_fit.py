@@ -49,8 +49,8 @@ def test_a_csv_becomes_a_model(plant, run):
 @pytest.mark.parametrize("features", ["linear", "rbf", "fourier"])
 def test_features_by_name(plant, run, features):
     result = json.loads(run(*FIT, "--features", features, "--json").stdout)
-    names = {"linear": "StandardScaler", "rbf": "Nystroem", "fourier": "RBFSampler"}
-    assert names[features] in result["chosen"]["features"]
+    names = {"linear": "StandardScaler", "rbf": "GaussianFeatures", "fourier": "GaussianFeatures (fourier)"}
+    assert result["chosen"]["features"] == names[features]
     assert 0 < result["nmse"] < 0.6
     assert [row["target"] for row in result["target_scores"]] == TARGETS.split(",")
 
@@ -67,6 +67,43 @@ def test_the_command_that_is_kept_repeats_the_fit(plant, run):
     saved = open_model("plant.model")
     run(*shlex.split(saved.info["command"])[1:], "--force")
     assert np.array_equal(load_model("plant.model").coef_, saved.model.coef_)
+
+
+def test_a_fit_in_batches_is_repeated_in_batches(run):
+    """The command that is kept names the memory, without which the table would be read at once."""
+    rng = np.random.default_rng(0)
+    rows = pd.DataFrame(rng.normal(size=(60_000, 4)).round(12), columns=["a", "b, c", 'd "e"', "y"])
+    rows["y"] += rows["a"]
+    write_table(rows, "my rows.csv")
+    run("fit", "my rows.csv", "-t", "y", *LINEAR, "-o", "first.model", "--max-memory", 17)
+    saved = open_model("first.model")
+    assert saved.info["command"].endswith("--max-memory 17")
+    again = shlex.split(saved.info["command"])[1:]
+    run(*again, "--force")
+    np.testing.assert_array_equal(load_model("first.model").coef_, saved.model.coef_)
+    run(*again[:-2], "--force")
+    assert not np.array_equal(
+        load_model("first.model").cv_results_["mean_test_score"], saved.model.cv_results_["mean_test_score"]
+    )
+
+
+def test_hints_can_be_copied(plant, run):
+    shown = run(*FIT[:-1], "my 'best'.model", *LINEAR).stdout
+    hint = shown.rsplit("To predict: ", 1)[1]
+    assert shlex.split(hint)[:3] == ["entangled-kernels", "predict", "my 'best'.model"]
+    words = shlex.split(hint.replace("TABLE", "plant.csv"))
+    run(*words[1:])
+
+
+def test_one_thing_is_one(plant, run):
+    shown = run("fit", "plant.csv", "-t", "net load", "-i", "pressure", *LINEAR, "-o", "plant.model").stdout
+    assert "plant.csv: 40 rows, 1 input, 1 target." in shown
+    assert (
+        "Wrote 40 rows of 1 target to p.csv."
+        in run("predict", "plant.model", "plant.csv", "-o", "p.csv").stdout
+    )
+    plant[:1].to_csv("one.csv", index=False)
+    assert "Wrote 1 row of 1 target" in run("predict", "plant.model", "one.csv", "-o", "q.csv").stdout
 
 
 def test_all_other_columns_are_inputs(plant, run):
@@ -159,14 +196,40 @@ def test_text_columns_are_refused_or_encoded(plant, run):
     assert (
         "row 1, column 'town': 'Ulm' is no number; leave the column out, or" in run(*arguments, code=3).stderr
     )
-    run(*arguments, "--encode")
+    shown = run(*arguments, "--encode").stdout
+    assert "Chosen: OneHotEncoder + StandardScaler; " in shown
     saved = open_model("plant.model")
-    assert saved.info["categories"] == {"town": ["Aix", "Ulm"]}
-    assert list(saved.model.feature_names_in_)[-2:] == ["town=Aix", "town=Ulm"]
+    assert saved.info["text"] == ["town"]
+    assert list(saved.model.feature_names_in_) == [*NAMES, "town"]
     assert (
         "a target must be a number"
         in run("fit", "plant.csv", "-t", "town", "-o", "m", "--encode", code=3).stderr
     )
+
+
+@pytest.mark.parametrize("features", ["auto", "rbf"])
+def test_a_model_with_text_predicts_from_the_raw_table_in_python(plant, run, features):
+    plant["town"] = ["Ulm", "Aix"] * 20
+    plant["net load"] += 3.0 * (plant["town"] == "Ulm")
+    plant.drop(columns="id").to_csv("plant.csv", index=False)
+    run("fit", "plant.csv", "-t", TARGETS, "-o", "plant.model", "-f", features, "--encode")
+    model, rows = load_model("plant.model"), plant[[*NAMES, "town"]]
+    assert np.mean((model.predict(rows)[:, 0] - plant["net load"]) ** 2) < 0.1
+    moved = model.predict(rows.assign(town=np.where(rows["town"] == "Ulm", "Aix", "Ulm")))[:, 0]
+    assert 2.0 < np.mean(model.predict(rows)[::2, 0] - moved[::2]) < 4.0
+    run("predict", "plant.model", "plant.csv", "-o", "p.csv")
+    np.testing.assert_array_equal(pd.read_csv("p.csv"), model.predict(rows))
+    middle = model.predict(rows.assign(town="Ems"))[:, 0]
+    assert (np.abs(middle - model.predict(rows)[:, 0]) < 4.0).all()
+
+
+def test_auto_is_that_of_the_estimator(plant, run, small):
+    run(*FIT)
+    model = load_model("plant.model")
+    ours = EntangledKernelRidgeCV(random_state=0, **small).fit(plant[NAMES], plant[TARGETS.split(",")])
+    assert len({int(place) for place in model.cv_results_["param_feature_map"]}) == 3
+    np.testing.assert_array_equal(model.cv_results_["mean_test_score"], ours.cv_results_["mean_test_score"])
+    np.testing.assert_array_equal(model.coef_, ours.coef_)
 
 
 def test_text_that_names_the_rows_is_told(plant, run):
@@ -213,7 +276,7 @@ def test_few_rows_will_do(plant, run, rows, features):
 def test_files_that_are_not_there(plant, run):
     assert "there is no file nothing.csv" in run("fit", "nothing.csv", "-t", "a", "-o", "m", code=2).stderr
     os.mkdir("place.csv")
-    assert "the folder holds no .parquet" in run("fit", "place.csv", "-t", "a", "-o", "m", code=3).stderr
+    assert "the folder holds no .csv, .tsv" in run("fit", "place.csv", "-t", "a", "-o", "m", code=3).stderr
     os.rename("plant.csv", "plant.dat")
     assert "must end in one of .csv" in run("fit", "plant.dat", "-t", "a", "-o", "m", code=3).stderr
 
