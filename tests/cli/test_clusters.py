@@ -45,6 +45,7 @@ def test_compare_on_a_cluster(rows, run, address):
     np.testing.assert_allclose(*errors, rtol=1e-9)
 
 
+@pytest.mark.filterwarnings("ignore:The inplace keyword")  # of Dask itself
 @pytest.mark.parametrize("kind", ["csv", "parquet"])
 def test_tables_of_a_cluster_are_those_of_the_files(rows, kind):
     if kind == "csv":

@@ -5,6 +5,7 @@ import shlex
 import subprocess
 import sys
 import warnings
+from pathlib import Path
 
 import numpy as np
 import pandas as pd
@@ -13,6 +14,7 @@ from typer.testing import CliRunner
 
 from entangled_kernels import EntangledKernelRidgeCV
 from entangled_kernels.cli import app
+from entangled_kernels.cli.batches import in_batches
 from entangled_kernels.storage import load_model, open_model
 from entangled_kernels.tables import write_table
 
@@ -72,11 +74,12 @@ def test_the_command_that_is_kept_repeats_the_fit(plant, run):
 def test_a_fit_in_batches_is_repeated_in_batches(run):
     """The command that is kept names the memory, without which the table would be read at once."""
     rng = np.random.default_rng(0)
-    rows = pd.DataFrame(rng.normal(size=(60_000, 4)).round(12), columns=["a", "b, c", 'd "e"', "y"])
+    rows = pd.DataFrame(rng.normal(size=(90_000, 4)).round(12), columns=["a", "b, c", 'd "e"', "y"])
     rows["y"] += rows["a"]
     write_table(rows, "my rows.csv")
     run("fit", "my rows.csv", "-t", "y", *LINEAR, "-o", "first.model", "--max-memory", 17)
     saved = open_model("first.model")
+    assert in_batches(Path("my rows.csv"), 17)
     assert saved.info["command"].endswith("--max-memory 17")
     again = shlex.split(saved.info["command"])[1:]
     run(*again, "--force")
