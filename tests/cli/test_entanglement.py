@@ -21,7 +21,9 @@ def test_verdicts(plant):
     found = entanglement_of(EntangledKernelRidge(shrinkage=0.1, alignment_mix=1.0).fit(X, Y))
     assert found["entangled"] is True
     assert found["entanglement"]["ppt"] is False
-    assert entanglement_of(OutputKernelRidge().fit(X, Y))["entangled"] is False
+    separable = entanglement_of(OutputKernelRidge().fit(X, Y))
+    assert separable["entangled"] is False
+    assert list(separable) == list(found)
     given = OperatorValuedKernelRidge(SeparableKernel("rbf", np.eye(2))).fit(X, Y)
     assert entanglement_of(given)["entangled"] is None
 

@@ -44,7 +44,7 @@ def test_codes_of_our_own_errors():
     ],
 )
 def test_what_is_said_of_data_names_the_table_once(error, sentence):
-    with pytest.raises((TableError, CommandError)) as caught, data_errors("t.csv"):
+    with pytest.raises((TableError, BatchError)) as caught, data_errors("t.csv"):
         raise error
     assert explain(caught.value) == (CODES["data"], sentence)
 

@@ -4,8 +4,7 @@ import os
 import pytest
 
 from entangled_kernels.cli.errors import CODES, CommandError
-from entangled_kernels.cli.files import check_folder, check_input, check_output, check_table_output
-from entangled_kernels.tables import TableError
+from entangled_kernels.cli.files import check_folder, check_input, check_output
 
 
 def test_files_to_read(folder):
@@ -28,8 +27,6 @@ def test_files_to_write(folder):
         check_output(folder, force=True)
     with pytest.raises(CommandError, match="m is a file, a folder was expected"):
         check_output(folder / "m" / "n", force=False)
-    with pytest.raises(TableError, match="must end in one of"):
-        check_table_output(folder / "t.xlsx", force=True)
 
 
 def test_folders_to_write_into(folder):

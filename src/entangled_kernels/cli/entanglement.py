@@ -17,13 +17,14 @@ def entanglement_of(model: Any) -> dict[str, Any]:
     """Verdict, and the numbers behind it where the kernel is small enough to be tested."""
     if isinstance(model, OutputKernelRidge | OutputKernelRidgeCV):
         verdict = "Separable: one scalar kernel times one learned output matrix."
-        return {"entangled": False, "verdict": verdict}
+        return {"entangled": False, "verdict": verdict, "entanglement": None}
     if not isinstance(model, EntangledKernelRidge):
-        return {"entangled": None, "verdict": "Not tested: the kernel was given, not learned."}
+        verdict = "Not tested: the kernel was given, not learned."
+        return {"entangled": None, "verdict": verdict, "entanglement": None}
     size = model.coef_.size
     if size > LARGEST:
         verdict = f"Not tested: features times targets are {size}, and the test is for up to {LARGEST}."
-        return {"entangled": None, "verdict": verdict}
+        return {"entangled": None, "verdict": verdict, "entanglement": None}
     found = model.kernel_.entanglement()
     numbers = {name: getattr(found, name) for name in MEASURES}
     return {"entangled": found.entangled, "verdict": found.verdict, "entanglement": numbers}

@@ -6,10 +6,9 @@ import os
 import tempfile
 from pathlib import Path
 
-from ..tables import table_kind
 from .errors import CommandError
 
-__all__ = ["check_folder", "check_input", "check_link", "check_output", "check_table_output"]
+__all__ = ["check_folder", "check_input", "check_link", "check_output"]
 
 
 def check_input(path: Path) -> None:
@@ -34,12 +33,6 @@ def check_link(path: Path) -> None:
     """Raise when a path is a link that leads nowhere: what is written must not appear where it points."""
     if path.is_symlink() and not path.exists():
         raise CommandError(f"{path} is a link to {os.readlink(path)}, which is not there; remove the link")
-
-
-def check_table_output(path: Path, *, force: bool) -> None:
-    """As `check_output`, for a table: the kind must be known too."""
-    table_kind(path)
-    check_output(path, force=force)
 
 
 def check_folder(path: Path, *, force: bool) -> None:

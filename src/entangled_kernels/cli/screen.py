@@ -15,7 +15,6 @@ from rich.progress import (
     BarColumn,
     MofNCompleteColumn,
     Progress,
-    SpinnerColumn,
     TextColumn,
     TimeElapsedColumn,
     TimeRemainingColumn,
@@ -81,41 +80,26 @@ class Screen:
     @contextmanager
     def working(self, what: str) -> Iterator[None]:
         """Show that work without known length goes on, on a terminal."""
-        with _bar(SpinnerColumn(), TextColumn("{task.description}"), TimeElapsedColumn()) as bar:
-            if bar is not None:
-                bar.add_task(what, total=None)
+        with self.progress() as report:
+            report(0, None, what)
             yield
 
     @contextmanager
-    def progress(self) -> Iterator[Callable[[int, int, str], None]]:
+    def progress(self) -> Iterator[Callable[[int, int | None, str], None]]:
         """Show a bar with the time left, on a terminal; gives a function of done, total and the work."""
-        columns = (
-            TextColumn("{task.description}"),
-            BarColumn(),
-            MofNCompleteColumn(),
-            TimeElapsedColumn(),
-            TextColumn("left"),
-            TimeRemainingColumn(),
-        )
-        with _bar(*columns) as bar:
-            task = None if bar is None else bar.add_task("", total=None)
+        console = Console(stderr=True, markup=False, highlight=False)
+        if not console.is_terminal:
+            yield lambda *_: None
+            return
+        count, clocks = MofNCompleteColumn(), (TimeElapsedColumn(), TextColumn("left"), TimeRemainingColumn())
+        columns = (TextColumn("{task.description}"), BarColumn(), count, *clocks)
+        with Progress(*columns, console=console, transient=True) as bar:
+            task = bar.add_task("", total=None)
 
-            def report(done: int, total: int, what: str) -> None:
-                if bar is not None and task is not None:
-                    bar.update(task, completed=done, total=total, description=what)
+            def report(done: int, total: int | None, what: str) -> None:
+                bar.update(task, completed=done, total=total, description=what)
 
             yield report
-
-
-@contextmanager
-def _bar(*columns: Any) -> Iterator[Progress | None]:
-    """A bar on stderr, or None without a terminal there."""
-    console = Console(stderr=True, markup=False, highlight=False)
-    if not console.is_terminal:
-        yield None
-        return
-    with Progress(*columns, console=console, transient=True) as bar:
-        yield bar
 
 
 def _cell(value: Any) -> str:

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import os
-import zipfile
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
+from zipfile import BadZipFile
 
 import numpy as np
 
@@ -99,64 +100,51 @@ def _read_text(path: Any) -> Any:
         row = bad_rows[0]
         problem = f"{counted(row.actual_columns, 'cell')} where the header has {row.expected_columns}"
         raise TableError(path, problem, row=None if row.number is None else row.number - 1)
-    return _tidied(_decoded(path, table.rename_columns(names)))
-
-
-def _decoded(path: Any, table: Any) -> Any:
-    import pyarrow as pa
-
     for column in table.schema:
         if pa.types.is_binary(column.type):
             problem = "text that is not UTF-8; save the file again as CSV in UTF-8"
             raise TableError(path, problem, column=column.name)
-    return table
+    # Commas at the ends of lines make columns of neither a name nor a cell.
+    empty = [not name and 0 < table.num_rows == table.column(i).null_count for i, name in enumerate(names)]
+    return table.rename_columns(names).select([i for i in range(len(names)) if not empty[i]])
 
 
-def _tidied(table: Any) -> Any:
-    """Without the columns of neither a name nor a cell that commas at the ends of lines make."""
-    kept = [
-        place
-        for place, name in enumerate(table.column_names)
-        if name or table.num_rows == 0 or table.column(place).null_count < table.num_rows
-    ]
-    return table.select(kept)
+@contextmanager
+def _whole_file(path: Any, kind: str) -> Iterator[None]:
+    """Say of a file that cannot be read that it is not of this kind, or not whole."""
+    import pyarrow as pa
+
+    try:
+        yield
+    except (pa.ArrowInvalid, OSError, ValueError, EOFError, BadZipFile, AttributeError, KeyError) as error:
+        raise TableError(path, f"the file is not a whole {kind} ({_one_line(error)})") from error
 
 
 def _read_parquet(path: Any) -> Any:
-    import pyarrow as pa
     from pyarrow import parquet
 
-    try:
+    with _whole_file(path, "Parquet file"):
         return parquet.ParquetFile(path).read()
-    except (pa.ArrowInvalid, OSError) as error:
-        raise TableError(path, f"the file is not a whole Parquet file ({_one_line(error)})") from error
 
 
 def _read_arrow(path: Any) -> Any:
     """An Arrow file (Feather is one), or a stream of Arrow messages."""
     import pyarrow as pa
 
-    with pa.memory_map(os.fspath(path)) as source:
+    with _whole_file(path, "Arrow file"), pa.memory_map(os.fspath(path)) as source:
         try:
             return pa.ipc.open_file(source).read_all()
         except pa.ArrowInvalid:
             source.seek(0)
-        try:
-            return pa.ipc.open_stream(source).read_all()
-        except (pa.ArrowInvalid, OSError) as error:
-            raise TableError(path, f"the file is not a whole Arrow file ({_one_line(error)})") from error
+        return pa.ipc.open_stream(source).read_all()
 
 
 def _read_npz(path: Any) -> Any:
     import pyarrow as pa
 
     columns: dict[str, Any] = {}
-    try:
-        with open(path, "rb") as file, np.load(file, allow_pickle=False) as archive:
-            arrays = dict(archive)
-    except (ValueError, EOFError, zipfile.BadZipFile, AttributeError, KeyError) as error:
-        problem = f"the file is not a whole NPZ file of numbers and text ({_one_line(error)})"
-        raise TableError(path, problem) from error
+    with _whole_file(path, "NPZ file of numbers and text"), open(path, "rb") as file:
+        arrays = dict(np.load(file, allow_pickle=False))
     for name, array in arrays.items():
         if array.ndim == 1:
             columns[name] = array

@@ -6,7 +6,7 @@ import csv
 import os
 import zipfile
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from typing import Any
 
 import numpy as np
@@ -62,8 +62,8 @@ def append_table(path: str | os.PathLike[str]) -> Iterator[Callable[[Any], None]
         with atomic_write(path) as file:
             yield _append_text(file, "\t" if kind == "tsv" else ",")
     else:
-        with atomic_write(path, "wb") as file, _ArrowWriter(file, kind) as append:
-            yield append
+        with atomic_write(path, "wb") as file, ExitStack() as stack:
+            yield _append_arrow(file, kind, stack)
 
 
 def _append_text(file: Any, separator: str) -> Callable[[Any], None]:
@@ -90,30 +90,21 @@ def _quoted(cell: Any) -> Any:
     return f"'{cell}" if isinstance(cell, str) and cell.startswith(FORMULA_SIGNS) else cell
 
 
-class _ArrowWriter:
-    """A Parquet or Arrow file, opened with the columns of the first piece."""
+def _append_arrow(file: Any, kind: str, stack: ExitStack) -> Callable[[Any], None]:
+    """Append to a Parquet or Arrow file, which is opened with the columns of the first piece."""
+    import pyarrow as pa
+    from pyarrow import parquet
 
-    def __init__(self, file: Any, kind: str) -> None:
-        self.file, self.kind = file, kind
-        self.writer: Any = None
-        self.schema: Any = None
+    opened: dict[str, Any] = {}
 
-    def __enter__(self) -> _ArrowWriter:
-        return self
+    def append(frame: Any) -> None:
+        table = pa.Table.from_pandas(frame, schema=opened.get("schema"), preserve_index=False)
+        if not opened:
+            make = parquet.ParquetWriter if kind == "parquet" else pa.ipc.new_file
+            opened["schema"], opened["writer"] = table.schema, stack.enter_context(make(file, table.schema))
+        opened["writer"].write_table(table)
 
-    def __exit__(self, *_: Any) -> None:
-        if self.writer is not None:
-            self.writer.close()
-
-    def __call__(self, frame: Any) -> None:
-        import pyarrow as pa
-        from pyarrow import parquet
-
-        table = pa.Table.from_pandas(frame, schema=self.schema, preserve_index=False)
-        if self.writer is None:
-            make = parquet.ParquetWriter if self.kind == "parquet" else pa.ipc.new_file
-            self.writer, self.schema = make(self.file, table.schema), table.schema
-        self.writer.write_table(table)
+    return append
 
 
 def _write_npz(frame: Any, file: Any) -> None:

@@ -37,6 +37,9 @@ def test_machines_are_told_the_same(model, run):
     assert values["verdict"]
     assert values["entangled"] in (True, False, None)
     assert values["sharing"]
+    assert values["report"] is None
+    reported = json.loads(run("inspect", "plant.model", "--json", "--report", "page.html").stdout)
+    assert reported == values | {"report": "page.html"}
 
 
 def test_an_entangled_model_is_called_so(plant, run):

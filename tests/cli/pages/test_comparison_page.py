@@ -16,7 +16,7 @@ def test_what_the_page_says(plant, folder):
     data = TrainingTable(
         ["pressure"], ["net\u202eload"], [], plant[["pressure"]], plant[["net load"]], None, []
     )
-    meta = {"methods": {"KRR": "kernel ridge"}, "versions": {"numpy": "2"}, "seed": 7}
+    meta = {"methods": {"KRR": "kernel ridge"}, "versions": {"numpy": "2"}, "seed": 7, "inputs": 1}
     found = ExperimentResults("comparison", "Methods on plant.csv", RECORDS, meta=meta)
     whole = {
         "settings": "A; kernel ridge",
@@ -31,6 +31,7 @@ def test_what_the_page_says(plant, folder):
     for words in (
         "1 target from 1 input, 40 rows.",
         "KRR: kernel ridge",
+        "<dt>inputs</dt><dd>pressure</dd>",
         r"net\u202eload",
         '<h2 id="s-results">Results</h2>',
         "EKL has 20.0% less error",

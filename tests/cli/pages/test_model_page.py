@@ -31,6 +31,7 @@ def findings():
         "relations": [[1.0, 0.5], [0.5, 1.0]],
         "entangled": None,
         "verdict": "Not tested: too large.",
+        "entanglement": None,
     }
 
 

@@ -1,6 +1,6 @@
 from matplotlib.figure import Figure
 
-from entangled_kernels.cli.pages.results_section import add_results
+from entangled_kernels.cli.pages.results_section import add_results, add_run, write_with_command
 from entangled_kernels.report import Report
 from entangled_kernels.storage import ExperimentResults
 
@@ -34,3 +34,21 @@ def test_figures_of_the_paper_are_marked():
     assert "0.3000" in html
     assert "quote the published figures" in html
     assert "open marks are the paper&#x27;s" in html
+
+
+def test_how_results_were_made_and_are_made_again(folder):
+    meta = {"seed": 3, "methods": {"KRR": "kernel ridge"}, "versions": {"numpy": "2.1"}, "verdict": "none"}
+    results = ExperimentResults("r", "Slump", [], meta=meta)
+    page = Report("T")
+    add_run(page, results, table="plant.csv")
+    path = write_with_command(page, "entangled-kernels demo", results, folder / "page.html")
+    html = path.read_text()
+    for words in (
+        "<dt>seed</dt><dd>3</dd>",
+        "plant.csv",
+        "KRR: kernel ridge",
+        "kernels demo",
+        "<dd>2.1</dd>",
+    ):
+        assert words in html
+    assert "<dt>verdict</dt>" not in html

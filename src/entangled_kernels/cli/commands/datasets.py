@@ -31,13 +31,9 @@ def datasets(data_home: DataHome = None, download: Download = False, json: Json 
     for name, fetcher in FETCHERS.items():
         with screen.working(f"looking for {name}"):
             entries.append(look_for(name, fetcher, {"data_home": data_home, "download_if_missing": download}))
-    screen.table(
-        ["name", "function", "rows", "inputs", "outputs", "there", "file"],
-        [
-            [entry[key] for key in ("name", "function", "rows", "inputs", "outputs", "state", "file")]
-            for entry in entries
-        ],
-    )
+    keys = ("name", "function", "rows", "inputs", "outputs", "state", "file")
+    columns = ["there" if key == "state" else key for key in keys]
+    screen.table(columns, [[entry[key] for key in keys] for entry in entries])
     for entry in entries:
         if entry["problem"]:
             screen.say(f"{entry['name']}: {entry['problem']}")
@@ -48,25 +44,13 @@ def look_for(name: str, function: str, options: dict[str, Any]) -> dict[str, Any
     """Load a table where it is, and tell its shape and place, or what is wrong."""
     from ... import datasets
 
-    entry: dict[str, Any] = {
-        "name": name,
-        "function": function,
-        "rows": None,
-        "inputs": None,
-        "outputs": None,
-    }
+    entry = dict.fromkeys(("name", "function", "rows", "inputs", "outputs", "state", "file", "problem"))
+    entry |= {"name": name, "function": function}
     try:
         table = getattr(datasets, function)(**options)
-    except FileNotFoundError as error:
-        return entry | {"state": "no", "file": None, "problem": str(error)}
-    except ValueError as error:
-        return entry | {"state": "damaged", "file": None, "problem": str(error)}
+    except (FileNotFoundError, ValueError) as error:
+        state = "no" if isinstance(error, FileNotFoundError) else "damaged"
+        return entry | {"state": state, "problem": str(error)}
     files = table.get("filenames") or [table.get("filename") or "comes with scikit-learn"]
-    return entry | {
-        "rows": int(table.data.shape[0]),
-        "inputs": int(table.data.shape[1]),
-        "outputs": int(table.target.shape[1]),
-        "state": "yes",
-        "file": str(files[0]),
-        "problem": None,
-    }
+    shape = {"rows": len(table.data), "inputs": table.data.shape[1], "outputs": table.target.shape[1]}
+    return entry | shape | {"state": "yes", "file": str(files[0])}

@@ -46,7 +46,7 @@ def inspect(model: Model, report: ReportOut = None, force: Force = False, json: 
 
         write_model_page(saved, findings, report)
         screen.say(f"Wrote {report}.")
-    screen.result(findings | ({"report": str(report)} if report else {}))
+    screen.result({**findings, "report": report})
 
 
 def find_out(saved: SavedModel, path: Path) -> dict[str, Any]:
@@ -119,11 +119,9 @@ def show(screen: Screen, findings: dict[str, Any]) -> None:
         title = "Correlation of targets in the kernel" + (", strongest pairs" if len(pairs) > SHOWN else "")
         screen.table(["target", "target", "correlation"], pairs[:SHOWN], title=title)
     screen.say(findings["verdict"])
-    if "entanglement" in findings:
-        rows = [[name.replace("_", " "), value] for name, value in findings["entanglement"].items()]
-        screen.table(
-            ["measure", "value"], [[name, _yes(value)] for name, value in rows], title="Entanglement"
-        )
+    if findings["entanglement"]:
+        rows = [[name.replace("_", " "), _yes(value)] for name, value in findings["entanglement"].items()]
+        screen.table(["measure", "value"], rows, title="Entanglement")
 
 
 def listed(names: list[str]) -> str:

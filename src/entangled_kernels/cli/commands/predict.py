@@ -19,13 +19,14 @@ from ...tables import (
     require_columns,
     require_numbers,
     require_text,
+    table_kind,
     write_table,
 )
 from ...tables.phrases import counted
 from ..batches import batch_bytes, in_batches, watch_batches
 from ..columns import split_names
 from ..errors import CommandError, data_errors
-from ..files import check_input, check_table_output
+from ..files import check_input, check_output
 from ..options import Force, Json, MaxMemory, Model, OneTable
 from ..saved_models import inputs_of, open_saved_model, targets_of
 from ..screen import Screen, say_note
@@ -74,7 +75,8 @@ def predict(
     screen = Screen(as_json=json)
     if intervals is not None and not 0.0 < intervals < 1.0:
         raise typer.BadParameter(f"must be between 0 and 1, got {intervals:g}", param_hint="--intervals")
-    check_table_output(out, force=force)
+    table_kind(out)
+    check_output(out, force=force)
     predictor = Predictor(open_saved_model(model), model, split_names(keep or []), intervals)
     with data_errors(table):
         if in_batches(table, max_memory):

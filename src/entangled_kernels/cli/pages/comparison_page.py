@@ -11,7 +11,7 @@ from ...tables.phrases import counted
 from ..entanglement import verdict_kind
 from ..result_tables import finding
 from ..training_table import TrainingTable
-from .results_section import add_results
+from .results_section import add_results, add_run, write_with_command
 
 __all__ = ["write_comparison_page"]
 
@@ -48,9 +48,7 @@ def write_comparison_page(
     page.text(
         "Every method chose its settings by cross-validation on the same training rows of each partition."
     )
-    meta = {name: value for name, value in found.meta.items() if name not in ("methods", "versions")}
-    page.facts({"table": table, "targets": data.targets, "inputs": data.inputs, **meta})
-    page.points(f"{name}: {words}" for name, words in found.meta.get("methods", {}).items())
+    add_run(page, found, table=table, targets=data.targets, inputs=data.inputs)
     page.section("Results")
     figures = {
         "comparison-nmse": ComparisonDisplay.from_results(found).figure_,
@@ -65,7 +63,4 @@ def write_comparison_page(
     page.text(f"EntangledKernelRidgeCV on all rows of the table chose: {whole['settings']}.")
     page.points(whole["sharing"])
     page.verdict(whole["verdict"], verdict_kind(whole["entangled"]))
-    page.section("How to repeat it")
-    page.code(command)
-    page.facts(found.meta.get("versions", {}))
-    page.write(path)
+    write_with_command(page, command, found, path)

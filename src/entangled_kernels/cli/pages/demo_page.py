@@ -8,7 +8,7 @@ from ...report import Report
 from ...storage import ExperimentResults
 from ..result_tables import finding
 from .experiment_page import add_experiment
-from .results_section import add_results
+from .results_section import add_results, write_with_command
 
 __all__ = ["write_demo_page"]
 
@@ -34,7 +34,4 @@ def write_demo_page(compared: ExperimentResults, learned: ExperimentResults, com
     plt.close(figure)
     page.verdict(finding(compared))
     add_experiment(page, learned.title, "digits", learned, out)
-    page.section("How to repeat it")
-    page.code(command)
-    page.facts(compared.meta["versions"])
-    return page.write(out / "index.html")
+    return write_with_command(page, command, compared, out / "index.html")

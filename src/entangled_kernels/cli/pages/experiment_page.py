@@ -8,7 +8,7 @@ from ...report import Report
 from ...storage import ExperimentResults, atomic_write
 from ..entanglement import verdict_kind
 from ..result_tables import finding
-from .results_section import add_results
+from .results_section import add_results, add_run, write_with_command
 
 __all__ = ["add_experiment", "write_experiment_page"]
 
@@ -26,10 +26,7 @@ def write_experiment_page(
     if missing:
         page.section("Left out")
         page.points(f"{name}: {reason}" for name, reason in missing.items())
-    page.section("How to repeat it")
-    page.code(command)
-    page.facts(next(iter(done.values())).meta.get("versions", {}))
-    page.write(out / "index.html")
+    write_with_command(page, command, next(iter(done.values())), out / "index.html")
 
 
 def add_experiment(page: Report, heading: str, name: str, results: ExperimentResults, out: Path) -> None:
@@ -41,10 +38,7 @@ def add_experiment(page: Report, heading: str, name: str, results: ExperimentRes
     experiment = EXPERIMENTS[name]
     page.section(heading)
     page.text(experiment.about)
-    page.facts(
-        {key: value for key, value in results.meta.items() if key not in ("methods", "versions", "verdict")}
-    )
-    page.points(f"{label}: {words}" for label, words in results.meta.get("methods", {}).items())
+    add_run(page, results)
     figures = experiment.figures(results)
     add_results(page, results, figures)
     for stem, figure in figures.items():

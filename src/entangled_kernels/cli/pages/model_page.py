@@ -48,9 +48,9 @@ def write_model_page(saved: SavedModel, findings: dict[str, Any], path: Path) ->
         page.table(["Target", "Target ", "Correlation"], pairs, caption=caption, digits=2, row_headers=2)
     page.section("Entanglement")
     page.verdict(findings["verdict"], verdict_kind(findings["entangled"]))
-    if "entanglement" in findings:
+    if findings["entanglement"]:
         page.facts({key: _short(value) for key, value in findings["entanglement"].items()})
-    _add_figures(page, saved.model, tested="entanglement" in findings)
+    _add_figures(page, saved.model, tested=bool(findings["entanglement"]))
     page.section("How to repeat it")
     page.code(command_line("inspect", findings["model"], options={"--report": path}))
     if "command" in saved.info:

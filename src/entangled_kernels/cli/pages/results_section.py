@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 from ...report import Report
 from ...storage import ExperimentResults
 from ..result_tables import SETTINGS, metric_digits, metrics_of, pivot
 
-__all__ = ["add_results"]
+__all__ = ["add_results", "add_run", "write_with_command"]
 
 # By the last word of a figure's name.
 CAPTIONS = {
@@ -23,6 +24,21 @@ CAPTIONS = {
     "n": "Over the number of training rows",
     "rank": "Over the Kraus rank",
 }
+
+
+def add_run(page: Report, results: ExperimentResults, **more: Any) -> None:
+    """Add how the results were made, and what the methods are."""
+    hidden = ("methods", "versions", "verdict")
+    page.facts({name: value for name, value in results.meta.items() if name not in hidden} | more)
+    page.points(f"{name}: {words}" for name, words in results.meta.get("methods", {}).items())
+
+
+def write_with_command(page: Report, command: str, results: ExperimentResults, path: Path) -> Path:
+    """End a page with the command that makes it again, and write it; its path."""
+    page.section("How to repeat it")
+    page.code(command)
+    page.facts(results.meta.get("versions", {}))
+    return page.write(path)
 
 
 def add_results(page: Report, results: ExperimentResults, figures: dict[str, Any]) -> None:
