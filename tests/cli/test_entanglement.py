@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 
 from entangled_kernels import EntangledKernelRidge, OperatorValuedKernelRidge, OutputKernelRidge
-from entangled_kernels.cli.entanglement import entanglement_of, verdict_kind
+from entangled_kernels.cli.entanglement import entanglement_of, measures_in_words, verdict_kind
 from entangled_kernels.kernels import SeparableKernel
 from entangled_kernels.storage import save_model
 
@@ -26,6 +26,15 @@ def test_verdicts(plant):
     assert list(separable) == list(found)
     given = OperatorValuedKernelRidge(SeparableKernel("rbf", np.eye(2))).fit(X, Y)
     assert entanglement_of(given)["entangled"] is None
+
+
+def test_measures_in_words():
+    measures = {"ppt": False, "lowest_eigenvalue": -0.0125, "negativity": -0.0}
+    assert measures_in_words(measures) == {
+        "PPT": "fails",
+        "lowest eigenvalue": "-0.0125",
+        "negativity": "0",
+    }
 
 
 @pytest.mark.parametrize(("entangled", "kind"), [(True, "entangled"), (False, "separable"), (None, "plain")])

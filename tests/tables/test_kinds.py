@@ -9,6 +9,8 @@ def test_names_that_tell_no_kind(tmp_path):
     assert table_kind("a/b.CSV") == "csv"
     with pytest.raises(TableError, match=r"must end in one of \.csv.*got '\.xlsx'; save the sheet as CSV"):
         read_table(tmp_path / "book.xlsx")
+    with pytest.raises(TableError, match=r"got '\.xlsx'$"):
+        write_table(pd.DataFrame({"a": [1]}), tmp_path / "book.xlsx")
     with pytest.raises(TableError, match=r"got ''"):
         write_table(pd.DataFrame({"a": [1]}), tmp_path / "plain")
     with pytest.raises(TableError, match=r"got '\.gz'"):

@@ -6,7 +6,7 @@ from typing import Any
 
 from ..estimators import EntangledKernelRidge, OutputKernelRidge, OutputKernelRidgeCV
 
-__all__ = ["entanglement_of", "verdict_kind"]
+__all__ = ["entanglement_of", "measures_in_words", "verdict_kind"]
 
 # The test works on matrices of this many rows, features times targets, and takes the third power of it.
 LARGEST = 3000
@@ -28,6 +28,16 @@ def entanglement_of(model: Any) -> dict[str, Any]:
     found = model.kernel_.entanglement()
     numbers = {name: getattr(found, name) for name in MEASURES}
     return {"entangled": found.entangled, "verdict": found.verdict, "entanglement": numbers}
+
+
+def measures_in_words(measures: dict[str, Any]) -> dict[str, str]:
+    """Measures with names and values to show; a negative zero is a zero."""
+    return {
+        "PPT" if name == "ppt" else name.replace("_", " "): ("holds" if value else "fails")
+        if isinstance(value, bool)
+        else f"{value + 0.0:.4g}"
+        for name, value in measures.items()
+    }
 
 
 def verdict_kind(entangled: bool | None) -> str:

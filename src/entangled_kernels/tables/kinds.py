@@ -20,7 +20,7 @@ def table_kind(path: str | os.PathLike[str], *, compressed: bool = False) -> str
     ----------
     path : path
     compressed : bool, default=False
-        Whether ``.csv.gz`` and ``.tsv.gz`` will do too.
+        Whether ``.csv.gz`` and ``.tsv.gz`` will do too, as they do for reading.
 
     Examples
     --------
@@ -30,6 +30,6 @@ def table_kind(path: str | os.PathLike[str], *, compressed: bool = False) -> str
     kind = file_kind(path, compressed=compressed)
     if kind is None:
         suffix = Path(path).suffix
-        hint = "; save the sheet as CSV" if suffix.lower() in SPREADSHEETS else ""
+        hint = "; save the sheet as CSV" if compressed and suffix.lower() in SPREADSHEETS else ""
         raise TableError(path, f"the name must end in one of {', '.join(KINDS)}, got '{suffix}'{hint}")
     return kind

@@ -116,8 +116,8 @@ def show(screen: Screen, info: dict[str, Any], table: Path, out: Path) -> None:
     )
     if info["candidates"] >= 1.5:
         screen.say(
-            f"Predictions average candidates by how often they are the best, about {info['candidates']:.0f} "
-            f"of them; the table is about the first."
+            f"Predictions average about {info['candidates']:.0f} candidates, weighed by how often each is "
+            f"best; settings and errors shown are those of the first."
         )
     if info["nmse"] >= 1.0:
         screen.say("That is no better than predicting the mean: the inputs tell little about the targets.")

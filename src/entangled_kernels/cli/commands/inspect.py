@@ -11,7 +11,7 @@ import typer
 from ...estimators import EntangledKernelRidge, OutputKernelRidge, OutputKernelRidgeCV
 from ...storage import SavedModel
 from ...tables.phrases import counted
-from ..entanglement import entanglement_of
+from ..entanglement import entanglement_of, measures_in_words
 from ..files import check_output
 from ..options import Force, Json, Model
 from ..saved_models import open_saved_model, targets_of
@@ -120,8 +120,8 @@ def show(screen: Screen, findings: dict[str, Any]) -> None:
         screen.table(["target", "target", "correlation"], pairs[:SHOWN], title=title)
     screen.say(findings["verdict"])
     if findings["entanglement"]:
-        rows = [[name.replace("_", " "), _yes(value)] for name, value in findings["entanglement"].items()]
-        screen.table(["measure", "value"], rows, title="Entanglement")
+        measures = measures_in_words(findings["entanglement"])
+        screen.table(["measure", "value"], list(measures.items()), title="Entanglement")
 
 
 def listed(names: list[str]) -> str:
@@ -129,7 +129,3 @@ def listed(names: list[str]) -> str:
     if not names:
         return "without names"
     return ", ".join(names[:SHOWN]) + (f" and {len(names) - SHOWN} more" if len(names) > SHOWN else "")
-
-
-def _yes(value: Any) -> Any:
-    return ("holds" if value else "fails") if isinstance(value, bool) else f"{value + 0.0:.4g}"

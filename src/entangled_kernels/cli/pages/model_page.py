@@ -11,7 +11,7 @@ from ...estimators import EntangledKernelRidge, EntangledKernelRidgeCV
 from ...report import Report
 from ...storage import SavedModel
 from ...tables.phrases import counted
-from ..entanglement import verdict_kind
+from ..entanglement import measures_in_words, verdict_kind
 from ..shell_command import command_line
 from ..target_errors import change_in_words, error_rows
 from ..target_relations import strongest_pairs
@@ -49,7 +49,7 @@ def write_model_page(saved: SavedModel, findings: dict[str, Any], path: Path) ->
     page.section("Entanglement")
     page.verdict(findings["verdict"], verdict_kind(findings["entangled"]))
     if findings["entanglement"]:
-        page.facts({key: _short(value) for key, value in findings["entanglement"].items()})
+        page.facts(measures_in_words(findings["entanglement"]))
     _add_figures(page, saved.model, tested=bool(findings["entanglement"]))
     page.section("How to repeat it")
     page.code(command_line("inspect", findings["model"], options={"--report": path}))
@@ -104,7 +104,3 @@ def _add_figures(page: Report, model: Any, *, tested: bool) -> None:
         page.section("How the settings were chosen")
         alt = "Cross-validated error of the candidates over alpha and shrinkage, with the chosen one marked"
         add(SelectionDisplay.from_estimator(model), "The search: lower is better.", alt)
-
-
-def _short(value: Any) -> Any:
-    return f"{value:.4g}" if isinstance(value, float) else value
