@@ -6,7 +6,7 @@ from entangled_kernels.cli import options
 @pytest.mark.parametrize("name", options.__all__)
 def test_every_option_says_what_it_is(name):
     (option,) = getattr(options, name).__metadata__
-    assert option.help.endswith((".", "match."))
+    assert option.help.endswith(".")
 
 
 def test_no_processes_are_wrong_usage(plant, run):
