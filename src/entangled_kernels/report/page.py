@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from html import escape
 from importlib.resources import files
 from pathlib import Path
 from typing import Any
@@ -13,6 +12,7 @@ from typing import Any
 from ..storage import atomic_write
 from .picture import embedded
 from .table import Table
+from .visible import escape
 
 __all__ = ["Report"]
 

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from html import escape
 from numbers import Integral, Real
 from typing import Any
+
+from .visible import escape
 
 __all__ = ["Table"]
 
