@@ -14,16 +14,16 @@ ROOT = Path(entangled_kernels.__file__).parent
 REPOSITORY = Path(__file__).parents[1]
 MODULES = sorted(path for path in ROOT.rglob("*.py") if path.name not in ("__init__.py", "__main__.py"))
 LONGEST = 450
-# Tests of a whole rather than of one module.
+# Tests of a whole rather than of one module, and why.
 WHOLES = {
-    "estimators/test_bad_input.py",
-    "estimators/test_streaming_cv.py",
-    "estimators/test_threads_and_displays.py",
-    "report/test_browser.py",
-    "test_architecture.py",
-    "test_docs.py",
-    "test_examples.py",
-    "test_journeys.py",
+    "estimators/test_bad_input.py": "every estimator meets the same bad tables",
+    "estimators/test_streaming_cv.py": "searching and streaming meet in no one module",
+    "estimators/test_threads_and_displays.py": "state is held to its promise through all that uses a model",
+    "report/test_browser.py": "a browser sees the whole page, style sheet included",
+    "test_architecture.py": "the package",
+    "test_docs.py": "the pages",
+    "test_examples.py": "the examples",
+    "test_journeys.py": "the journeys of docs/architecture.md",
 }
 
 

@@ -9,6 +9,7 @@ from typer.testing import CliRunner
 
 from entangled_kernels import EntangledKernelRidgeCV
 from entangled_kernels.cli import app
+from entangled_kernels.tables import write_table
 
 # A search of a few candidates, where the search itself is not what is tested.
 SMALL = {
@@ -31,8 +32,14 @@ def folder(tmp_path, monkeypatch):
 def _small_search(request, monkeypatch):
     if "thorough" not in request.keywords:
         monkeypatch.setattr(
-            "entangled_kernels.cli.learning.EntangledKernelRidgeCV", partial(EntangledKernelRidgeCV, **SMALL)
+            "entangled_kernels.cli.fitting.EntangledKernelRidgeCV", partial(EntangledKernelRidgeCV, **SMALL)
         )
+
+
+@pytest.fixture
+def small():
+    """Parameters of that search."""
+    return SMALL
 
 
 @pytest.fixture
@@ -100,3 +107,16 @@ def fitted(tmp_path_factory):
     result = CliRunner().invoke(app, [str(argument) for argument in arguments])
     assert result.exit_code == 0, result.output
     return place / "plant.model"
+
+
+@pytest.fixture
+def rows(folder):
+    """Three files of a hundred rows each, with an id and a column of text."""
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(300, 3))
+    table = pd.DataFrame(X, columns=list("abc")).assign(id=np.arange(300), kind="plain")
+    table["y"], table["z"] = X[:, 0] + 0.1 * rng.normal(size=300), X[:, 1] * 2.0
+    (folder / "rows").mkdir()
+    for number in range(3):
+        write_table(table[100 * number : 100 * number + 100], f"rows/{number}.parquet")
+    return table

@@ -1,44 +1,12 @@
 """The reader of R's files, on a file written here by the format's own rules."""
 
 import gzip
-import struct
 
 import numpy as np
 import pytest
 
+from datasets.rda_files import ATTRIBUTES, HEADER, attributes, integer, integers, reals, strings, symbol
 from entangled_kernels.datasets.rda import read_rda
-
-
-def integer(value):
-    return struct.pack(">i", value)
-
-
-def chars(text):
-    return integer(9) + (integer(-1) if text is None else integer(len(text)) + text.encode("latin-1"))
-
-
-def symbol(name):
-    return integer(1) + chars(name)
-
-
-def strings(*texts, flags=16):
-    return integer(flags) + integer(len(texts)) + b"".join(map(chars, texts))
-
-
-def reals(values, flags=14):
-    return integer(flags) + integer(len(values)) + struct.pack(f">{len(values)}d", *values)
-
-
-def integers(values):
-    return integer(13) + integer(len(values)) + struct.pack(f">{len(values)}i", *values)
-
-
-def attributes(**pairs):
-    return b"".join(integer(1026) + symbol(name) + value for name, value in pairs.items()) + integer(254)
-
-
-ATTRIBUTES = 1 << 9
-HEADER = b"RDX2\nX\n" + integer(2) + integer(0) + integer(0)
 
 
 def test_reads_arrays_strings_and_named_lists():

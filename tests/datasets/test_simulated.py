@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from sklearn.kernel_approximation import RBFSampler
 
-from entangled_kernels.datasets import load_digit_tasks, make_bilinear, make_entangled
+from entangled_kernels.datasets import make_bilinear, make_entangled
 from entangled_kernels.linalg import operator_schmidt
 
 
@@ -63,20 +63,9 @@ def test_frames_and_pairs():
     assert make_entangled(5, 2, 2, as_frame=True, random_state=0).frame.shape == (5, 4)
 
 
-def test_digit_tasks():
-    digits = load_digit_tasks(3)
-    assert digits.data.max() == 1.0
-    assert (digits.target.argmax(axis=1) == digits.labels).all()
-    assert set(np.unique(digits.target)) == {-1.0, 1.0}
-    X, Y = load_digit_tasks(3, as_frame=True, return_X_y=True)
-    assert list(Y.columns) == ["is 0", "is 1", "is 2"]
-    assert len(X) == len(Y)
-
-
 @pytest.mark.parametrize(
     ("make", "message"),
     [
-        (lambda: load_digit_tasks(11), "n_digits must be from 2 to 10, got 11"),
         (lambda: make_bilinear(0), "n_samples must be a positive whole number, got 0"),
         (lambda: make_bilinear(output_rank=2.5), "output_rank must be a positive whole number"),
         (lambda: make_bilinear(n_test=-1), "n_test must not be negative"),

@@ -128,8 +128,10 @@ def test_what_is_refused(make_rows):
         ValueError, match="cv must be a number of folds, or KFold, where rows come in batches"
     ):
         EntangledKernelRidgeCV(None, cv=ShuffleSplit(3)).partial_fit(X, Y)
+    model = EntangledKernelRidgeCV(None, **GRID).fit(X, Y)
     with pytest.warns(UserWarning, match="partial_fit starts anew"):
-        EntangledKernelRidgeCV(None, **GRID).fit(X, Y).partial_fit(X, Y)
+        model.partial_fit(X[:30], Y[:30])
+    assert model.n_samples_seen_ == 30
     same = EntangledKernelRidgeCV(None, **GRID).partial_fit(np.ones((5, 2)), np.ones(5))
     with pytest.raises(ValueError, match="cv must leave rows in at least 2 folds, got 1"):
         same.predict(np.ones((1, 2)))

@@ -1,21 +1,22 @@
-"""Errors, partitions and features; the same records whatever the number of processes."""
+"""Errors, partitions, folds and features, and the records of cases."""
 
 import numpy as np
 import pytest
-from sklearn.datasets import load_linnerud
-from sklearn.linear_model import Ridge
 from sklearn.metrics.pairwise import rbf_kernel
-from sklearn.preprocessing import PolynomialFeatures, StandardScaler
+from sklearn.preprocessing import PolynomialFeatures
 
-from entangled_kernels.experiments import METHODS, compare_methods
-from entangled_kernels.experiments.protocol import fit_features, folds_of, improvement, nmse, partitions
-from entangled_kernels.experiments.published import LAMBDAS
-
-TIMES = ("fit_seconds", "predict_seconds")
-
-
-def without_times(records):
-    return [{key: value for key, value in record.items() if key not in TIMES} for record in records]
+from entangled_kernels.experiments import Setup
+from entangled_kernels.experiments.methods import Plan
+from entangled_kernels.experiments.protocol import (
+    Case,
+    Rows,
+    fit_features,
+    folds_of,
+    improvement,
+    nmse,
+    partitions,
+    run_cases,
+)
 
 
 def test_errors(rng):
@@ -35,14 +36,16 @@ def test_errors(rng):
 
 def test_partitions_are_disjoint_and_repeatable():
     first = list(partitions(20, 8, 3, seed=5))
-    for split, (train, test), _ in first:
-        assert len(train) == 8
-        assert sorted([*train, *test]) == list(range(20))
-        assert split in range(3)
-    assert not np.array_equal(first[0][1][0], first[1][1][0])
+    assert [own.number for own in first] == [0, 1, 2]
+    for own in first:
+        assert len(own.train) == 8
+        assert sorted([*own.train, *own.test]) == list(range(20))
+    assert not np.array_equal(first[0].train, first[1].train)
     again = list(partitions(20, 8, 3, seed=5))
-    assert all(np.array_equal(a[1][0], b[1][0]) and a[2] == b[2] for a, b in zip(first, again, strict=True))
-    assert not np.array_equal(first[0][1][0], next(partitions(20, 8, 3, seed=6))[1][0])
+    assert all(
+        np.array_equal(a.train, b.train) and a.seed == b.seed for a, b in zip(first, again, strict=True)
+    )
+    assert not np.array_equal(first[0].train, next(partitions(20, 8, 3, seed=6)).train)
 
 
 def test_folds_hold_out_every_row_once():
@@ -64,77 +67,19 @@ def test_rbf_features_give_the_kernel_of_median_width(rng):
         fit_features("x", X, X_test, 0)
 
 
-@pytest.mark.parametrize("protocol", ["fair", "paper"])
-def test_records_do_not_depend_on_the_number_of_processes(protocol):
-    X, Y = load_linnerud(return_X_y=True)
-    calls = []
-    settings = {"train_sizes": (10, 12), "repeats": 1, "protocol": protocol, "methods": ("KRR", "EKL")}
-    one = compare_methods(X, Y, **settings, progress=lambda *call: calls.append(call))
-    two = compare_methods(X, Y, **settings, n_jobs=2)
-    assert without_times(one.records) == without_times(two.records)
-    assert calls == [(0, 2, "n=10, split=0"), (1, 2, "n=12, split=0"), (2, 2, "done")]
-    other = compare_methods(X, Y, **settings, seed=1)
-    assert without_times(other.records) != without_times(one.records)
-
-
-def test_all_methods_run_on_frames():
-    X, Y = load_linnerud(return_X_y=True, as_frame=True)
-    results = compare_methods(X, Y, methods=tuple(METHODS), train_sizes=(14,), repeats=1, features="rbf")
-    assert [record["method"] for record in results.records] == list(METHODS)
-    for record in results.records:
-        assert set(record) == {"method", "n", "split", "nmse", "ni", *TIMES}
-        assert record["nmse"] > 0.0
-        assert min(record[time] for time in TIMES) > 0.0
-    assert results.records[0]["ni"] == 0.0
-    assert results.meta["features"] == "rbf"
-    assert results.meta["versions"]["numpy"] == np.__version__
-
-
-def test_one_target_and_no_reference():
-    X, Y = load_linnerud(return_X_y=True)
-    results = compare_methods(X, Y[:, 0], methods=("OKL", "extra-trees"), train_sizes=(12,), repeats=1)
-    assert [record["ni"] for record in results.records] == [None, None]
-
-
-def test_kernel_ridge_of_the_paper_is_ridge_selected_on_the_folds():
-    X, Y = load_linnerud(return_X_y=True)
-    results = compare_methods(X, Y, methods=("KRR",), train_sizes=(14,), repeats=1, protocol="paper")
-    _, (train, test), seed = next(partitions(20, 14, 1, 0))
-    X_train, Y_train = X[train], Y[train]
-    weights = np.var(Y_train, axis=0)
-
-    def held_out(alpha):
-        errors = []
-        for inner, outer in folds_of(14, seed):
-            model = Ridge(alpha=alpha, fit_intercept=False).fit(X_train[inner], Y_train[inner])
-            errors.append(np.mean((Y_train[outer] - model.predict(X_train[outer])) ** 2 / weights))
-        return np.mean(errors)
-
-    best = Ridge(alpha=min(LAMBDAS, key=held_out), fit_intercept=False).fit(X_train, Y_train)
-    assert results.records[0]["nmse"] == pytest.approx(nmse(Y[test], best.predict(X[test])), rel=1e-6)
-
-
-def test_the_fair_protocol_does_not_see_units():
-    X, Y = load_linnerud(return_X_y=True)
-    settings = {"methods": ("KRR", "ptrEKL"), "train_sizes": (12,), "repeats": 2}
-    plain = compare_methods(X, Y, **settings)
-    other = compare_methods(StandardScaler().fit_transform(X), 1e3 * Y + 5.0, **settings)
-    for a, b in zip(plain.records, other.records, strict=True):
-        assert a["nmse"] == pytest.approx(b["nmse"], rel=1e-6)
-
-
-@pytest.mark.parametrize(
-    ("settings", "message"),
-    [
-        ({"methods": ("KRR", "magic")}, r"methods must be some of KRR.*got \['KRR', 'magic'\]"),
-        ({"methods": ()}, "methods must be some of"),
-        ({"train_sizes": (19,)}, "train_sizes must be from 3 to 18"),
-        ({"repeats": 0}, "repeats must be at least 1, got 0"),
-        ({"protocol": "secret"}, "protocol must be 'paper' or 'fair', got 'secret'"),
-        ({"features": "round"}, "features must be 'linear'"),
-    ],
-)
-def test_bad_arguments(settings, message):
-    X, Y = load_linnerud(return_X_y=True)
-    with pytest.raises(ValueError, match=message):
-        compare_methods(X, Y, **({"train_sizes": (10,), "repeats": 1} | settings))
+def test_cases_keep_their_keys_and_are_told_of(make_rows):
+    X, Y = make_rows(24, 3, 2)
+    rows = Rows(X[:16], Y[:16], X[16:], Y[16:])
+    cases = [Case({"n": 16, "split": split}, rows, Plan(methods=("PLS", "KRR")), split) for split in range(2)]
+    told = []
+    records = run_cases(cases, Setup(progress=lambda *call: told.append(call)))
+    assert [(record["method"], record["n"], record["split"]) for record in records] == [
+        ("PLS", 16, 0),
+        ("KRR", 16, 0),
+        ("PLS", 16, 1),
+        ("KRR", 16, 1),
+    ]
+    for least, ridge in (records[:2], records[2:]):
+        assert least["ni"] == pytest.approx(improvement(least["nmse"], ridge["nmse"]))
+        assert ridge["ni"] == 0.0
+    assert told == [(0, 2, "n=16, split=0"), (1, 2, "n=16, split=1"), (2, 2, "done")]

@@ -46,7 +46,7 @@ def test_chooses_and_predicts_as_brute_force_does(make_rows, prediction):
         return np.mean(errors)
 
     grid = list(product((0.0, 1.0), (1, 4), (0.0, 0.5), LAMBDAS[::4]))
-    chosen = (model.mix, model.n_steps, model.shrinkage)
+    chosen = (model.candidate.mix, model.candidate.n_steps, model.candidate.shrinkage)
     own = held_out(*chosen, model.alpha)
     assert own <= min(held_out(*candidate) for candidate in grid) * (1 + 1e-6)
     predict = dense_fit(X, Y, *chosen, prediction, model.alpha)
@@ -63,7 +63,7 @@ def test_rank_and_start(make_rows):
     assert set(first) == {"entangled", "partial_trace"}
     np.testing.assert_array_equal(first["entangled"].coef, again["entangled"].coef)
     assert not np.allclose(first["entangled"].coef, other["entangled"].coef)
-    assert first["entangled"].n_steps == 3
+    assert first["entangled"].candidate.n_steps == 3
 
 
 def test_steps_that_are_candidates():

@@ -36,7 +36,6 @@ def _make_page():
         caption="nMSE beside the paper's figures",
         best="min",
         best_among=[1, 2, 3, 4],
-        groups=[("", 1), ("this run", 4), ("the paper", 4)],
         note="Mean and standard error of ten splits.",
     )
     page.figure(_small_figure(), caption="How it <went>.", alt='A line that rises, then "falls".')

@@ -1,10 +1,18 @@
+import sys
 from itertools import pairwise
 
 import pyarrow as pa
 import pytest
 from pyarrow import parquet
 
-from entangled_kernels.streams.arrow import bytes_per_row, column_kinds, cut_tables, open_table
+from entangled_kernels.streams.arrow import (
+    bytes_per_row,
+    column_kinds,
+    cut_tables,
+    need_arrow,
+    open_table,
+    unreadable,
+)
 from entangled_kernels.streams.batch import BatchError
 
 
@@ -55,3 +63,31 @@ def test_mean_length_of_lines(tmp_path):
     (tmp_path / "t.csv").write_text("a,b\n1,2\n3,4\n")
     assert bytes_per_row(str(tmp_path / "t.csv")) == 4.0
     assert bytes_per_row("t.csv.gz") == 0.0
+
+
+@pytest.mark.parametrize("row", range(4))
+def test_text_is_gone_on_with_after_blank_lines_and_lines_in_quotes(tmp_path, row):
+    """Blank lines are no rows, names have no spaces around them, and cells may hold lines."""
+    (tmp_path / "t.csv").write_text('a ;name; b\n1;"x\ny";2\n\n3;;\n4;"q;\n\nr";5.5\n')
+    opened = open_table(str(tmp_path / "t.csv"), text=["name"])
+    assert opened.schema.names == ["a", "name", "b"]
+    columns = {"b": [2.0, None, 5.5], "name": ["x\ny", None, "q;\n\nr"]}
+    rows = [one for table in opened.tables(list(columns), row, 5) for one in table.to_pylist()]
+    assert rows == [{"b": b, "name": name} for b, name in zip(*columns.values(), strict=True)][row:]
+
+
+def test_rows_of_text_are_counted_below_the_header(tmp_path):
+    (tmp_path / "t.csv").write_text("a,b\n1,2\n3,4,5\n")
+    with pytest.raises(
+        BatchError, match=r"t\.csv, from row 1 on: cannot be read: .* row 2: Expected 2 columns"
+    ):
+        open_table(str(tmp_path / "t.csv"))
+    assert (
+        str(unreadable("t", 6, ValueError("In Row #9: x"))) == "t, from row 7 on: cannot be read: In row 8: x"
+    )
+
+
+def test_without_pyarrow_the_extra_is_named(monkeypatch):
+    monkeypatch.setitem(sys.modules, "pyarrow", None)
+    with pytest.raises(ImportError, match=r"pandas and pyarrow: pip install \"entangled-kernels\[data\]\""):
+        need_arrow()

@@ -1,4 +1,5 @@
 import io
+import struct
 
 import numpy as np
 import pytest
@@ -83,6 +84,8 @@ def crafted(path, parts, change_header=None, change_arrays=None, savez=np.savez)
         (lambda header: header["parts"][0].update(n_features=-1), None),
         (lambda header: header["parts"][0].update(n_features=99), None),
         (lambda header: header["parts"][0].update(n_samples=True), None),
+        (lambda header: header["parts"][0].update(n_samples=10**400), None),
+        (lambda header: header["parts"][0].update(weight=10**400), None),
         (lambda header: header["parts"][0].update(weight="1"), None),
         (lambda header: header["parts"][0].update(weight=-1.0), None),
         (lambda header: header["parts"][0].update(other=1), None),
@@ -99,6 +102,18 @@ def test_a_checkpoint_does_not_expand(tmp_path, parts):
     assert len(read_checkpoint(tmp_path / "state").parts) == 2
     crafted(tmp_path / "state", parts, savez=np.savez_compressed)
     with pytest.raises(CheckpointError, match="arrays must not be compressed"):
+        read_checkpoint(tmp_path / "state")
+
+
+def test_arrays_that_overlap_are_refused(tmp_path, parts):
+    """Many entries of an archive may share their bytes, and would be read to the sum of their sizes."""
+    write_checkpoint(tmp_path / "state", Checkpoint(parts, {}))
+    header, payload = read_sealed(tmp_path / "state", "checkpoint", FORMAT, CheckpointError)
+    directory = payload.index(b"PK\x01\x02")
+    sizes = struct.pack("<II", len(payload), len(payload))  # as stored, and as they are
+    overlapping = payload[: directory + 20] + sizes + payload[directory + 28 :]
+    write_sealed(tmp_path / "state", "checkpoint", header, overlapping)
+    with pytest.raises(CheckpointError, match="arrays must not overlap"):
         read_checkpoint(tmp_path / "state")
 
 

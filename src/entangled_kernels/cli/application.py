@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import sys
 import traceback
 import warnings
 from importlib.metadata import version
@@ -11,14 +12,15 @@ from typing import Annotated, Any
 import typer
 from typer.core import TyperGroup
 
-from .compare import compare
-from .datasets import datasets
-from .demo import demo
+from ..report.visible import visible
+from .commands.compare import compare
+from .commands.datasets import datasets
+from .commands.demo import demo
+from .commands.fit import fit
+from .commands.inspect import inspect
+from .commands.predict import predict
+from .commands.reproduce import reproduce
 from .errors import explain
-from .fit import fit
-from .inspect import inspect
-from .predict import predict
-from .reproduce import reproduce
 from .screen import say_error, say_note
 
 __all__ = ["app"]
@@ -43,13 +45,16 @@ class Commands(TyperGroup):
             warnings.showwarning = _note
             try:
                 return super().invoke(ctx)
-            except (typer.Exit, typer.Abort, USAGE_ERROR):
+            except (typer.Exit, typer.Abort):
+                raise
+            except USAGE_ERROR as error:
+                error.message = visible(error.message)
                 raise
             except (Exception, KeyboardInterrupt) as error:
                 if getattr(error, "errno", None) == errno.EPIPE:
                     raise
                 if ctx.params["debug"]:
-                    traceback.print_exc()
+                    print(visible(traceback.format_exc(), keep="\n"), file=sys.stderr)
                 code, sentence = explain(error)
                 say_error(sentence)
                 raise typer.Exit(code) from error

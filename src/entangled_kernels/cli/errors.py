@@ -23,6 +23,13 @@ CODES = {
     "missing": 6,
     "interrupted": 130,
 }
+# Errors that are sentences already.
+SENTENCES: dict[type[BaseException], str] = {
+    TableError: "data",
+    BatchError: "data",
+    ModelFileError: "model",
+    ImportError: "missing",
+}
 
 
 class CommandError(Exception):
@@ -41,14 +48,11 @@ def check_choice(option: str, value: str, choices: Iterable[str]) -> None:
 
 @contextmanager
 def data_errors(path: Any) -> Iterator[None]:
-    """What an estimator says about its data is about this table."""
+    """What an estimator says about its data is about this table; other errors name the file themselves."""
     try:
         yield
-    except TableError:
+    except (TableError, BatchError):
         raise
-    except BatchError as error:
-        # It names the file itself.
-        raise CommandError(str(error), "data") from error
     except ValueError as error:
         raise TableError(path, str(error)) from error
 
@@ -57,22 +61,17 @@ def explain(error: BaseException) -> tuple[int, str]:
     """Exit code and sentence for an error."""
     if isinstance(error, CommandError):
         return error.code, str(error)
-    if isinstance(error, TableError):
-        return CODES["data"], str(error)
-    if isinstance(error, ModelFileError):
-        return CODES["model"], str(error)
-    if isinstance(error, ImportError):
-        return CODES["missing"], str(error)
+    for kind, code in SENTENCES.items():
+        if isinstance(error, kind):
+            return CODES[code], str(error)
     if isinstance(error, OSError):
         return _explain_os_error(error)
     if isinstance(error, MemoryError):
         return CODES["unexpected"], "not enough memory; use fewer rows or columns"
     if isinstance(error, KeyboardInterrupt):
         return CODES["interrupted"], "interrupted; files that were not finished were left as they were"
-    name = type(error).__name__
-    return CODES[
-        "unexpected"
-    ], f"unexpected {name}: {error} (run with --debug before the command for details)"
+    details = "(run with --debug before the command for details)"
+    return CODES["unexpected"], f"unexpected {type(error).__name__}: {error} {details}"
 
 
 def _explain_os_error(error: OSError) -> tuple[int, str]:

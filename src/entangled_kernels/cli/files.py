@@ -6,10 +6,9 @@ import os
 import tempfile
 from pathlib import Path
 
-from ..tables import table_kind
 from .errors import CommandError
 
-__all__ = ["check_folder", "check_input", "check_output", "check_table_output"]
+__all__ = ["check_folder", "check_input", "check_link", "check_output"]
 
 
 def check_input(path: Path) -> None:
@@ -22,6 +21,7 @@ def check_input(path: Path) -> None:
 
 def check_output(path: Path, *, force: bool) -> None:
     """Raise when a file cannot be written there, or would replace another without being told to."""
+    check_link(path)
     if path.is_dir():
         raise CommandError(f"{path} is a folder, name a file")
     if path.exists() and not force:
@@ -29,14 +29,15 @@ def check_output(path: Path, *, force: bool) -> None:
     _check_writable(path.parent)
 
 
-def check_table_output(path: Path, *, force: bool) -> None:
-    """As `check_output`, for a table: the kind must be known too."""
-    table_kind(path)
-    check_output(path, force=force)
+def check_link(path: Path) -> None:
+    """Raise when a path is a link that leads nowhere: what is written must not appear where it points."""
+    if path.is_symlink() and not path.exists():
+        raise CommandError(f"{path} is a link to {os.readlink(path)}, which is not there; remove the link")
 
 
 def check_folder(path: Path, *, force: bool) -> None:
     """Raise unless files can be written into this folder; a full one only when told to."""
+    check_link(path)
     if path.exists() and not path.is_dir():
         raise CommandError(f"{path} is a file, a folder was expected")
     if path.is_dir() and any(path.iterdir()) and not force:
@@ -47,6 +48,7 @@ def check_folder(path: Path, *, force: bool) -> None:
 def _check_writable(folder: Path) -> None:
     """Try it, in the nearest folder above that exists: permissions alone do not tell."""
     while not folder.exists():
+        check_link(folder)
         folder = folder.parent
     if not folder.is_dir():
         raise CommandError(f"{folder} is a file, a folder was expected")

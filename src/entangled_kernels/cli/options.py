@@ -7,10 +7,27 @@ from typing import Annotated
 
 import typer
 
-__all__ = ["Encode", "Force", "Inputs", "Jobs", "Json", "OneTable", "Seed", "Targets"]
+__all__ = [
+    "Dask",
+    "DataHome",
+    "Encode",
+    "Force",
+    "Inputs",
+    "Jobs",
+    "Json",
+    "MaxMemory",
+    "Model",
+    "OneTable",
+    "Protocol",
+    "Seed",
+    "Targets",
+]
 
 OneTable = Annotated[
     Path, typer.Argument(metavar="TABLE", help="CSV, TSV, Parquet, Arrow or NPZ file.", show_default=False)
+]
+Model = Annotated[
+    Path, typer.Argument(metavar="MODEL", help="Model file that fit wrote.", show_default=False)
 ]
 Targets = Annotated[
     list[str],
@@ -28,6 +45,26 @@ Inputs = Annotated[
     typer.Option("--inputs", "-i", metavar="C,D", help="Columns to predict from; all others by default."),
 ]
 Encode = Annotated[bool, typer.Option("--encode", help="Turn text among the inputs into columns of 0 and 1.")]
+Protocol = Annotated[
+    str,
+    typer.Option("--protocol", metavar="fair|paper", help="Standardised and scale-free, or as in the paper."),
+]
+DataHome = Annotated[
+    Path | None,
+    typer.Option(
+        "--data-home", metavar="DIR", help="Folder of the tables; else ENTANGLED_KERNELS_DATA, else a cache."
+    ),
+]
+Dask = Annotated[
+    str | None,
+    typer.Option("--dask", metavar="ADDRESS", help="Dask scheduler to work on, such as tcp://10.0.0.1:8786."),
+]
+MaxMemory = Annotated[
+    float,
+    typer.Option(
+        "--max-memory", metavar="MB", min=16, help="Larger tables, folders and patterns are read in batches."
+    ),
+]
 Force = Annotated[bool, typer.Option("--force", help="Replace what is there already.")]
 Json = Annotated[bool, typer.Option("--json", help="Print the result as JSON, for machines.")]
 Seed = Annotated[int, typer.Option("--seed", min=0, help="For folds and random features.")]

@@ -15,12 +15,13 @@ from rich.progress import (
     BarColumn,
     MofNCompleteColumn,
     Progress,
-    SpinnerColumn,
     TextColumn,
     TimeElapsedColumn,
     TimeRemainingColumn,
 )
 from rich.table import Table
+
+from ..report.visible import visible
 
 __all__ = ["Screen", "say_error", "say_note"]
 
@@ -30,12 +31,16 @@ WIDE = 10_000
 
 def say_error(sentence: str) -> None:
     """One line on stderr."""
-    print(f"error: {' '.join(sentence.split())}", file=sys.stderr, flush=True)
+    _say_aside("error", sentence)
 
 
 def say_note(sentence: str) -> None:
     """One line on stderr about something worth knowing."""
-    print(f"note: {' '.join(sentence.split())}", file=sys.stderr, flush=True)
+    _say_aside("note", sentence)
+
+
+def _say_aside(kind: str, sentence: str) -> None:
+    print(f"{kind}: {visible(' '.join(sentence.split()))}", file=sys.stderr, flush=True)
 
 
 class Screen:
@@ -47,20 +52,20 @@ class Screen:
     def say(self, sentence: str = "") -> None:
         """A line on stdout for people."""
         if not self.as_json:
-            print(sentence)
+            print(visible(sentence))
 
     def table(self, columns: Sequence[str], rows: Sequence[Sequence[Any]], *, title: str = "") -> None:
         """A table on stdout for people; text to the left, numbers to the right."""
         if self.as_json:
             return
         if title:
-            print(f"\n{title}")
+            print(f"\n{visible(title)}")
         made = Table(box=box.SIMPLE_HEAD, pad_edge=False)
         for place, name in enumerate(columns):
             numbers = all(not isinstance(row[place], str) for row in rows)
-            made.add_column(name, justify="right" if numbers else "left", overflow="fold")
+            made.add_column(visible(name), justify="right" if numbers else "left", overflow="fold")
         for row in rows:
-            made.add_row(*(_cell(value) for value in row))
+            made.add_row(*(visible(_cell(value)) for value in row))
         # Cells are shown as they are, never read as markup.
         console = Console(markup=False, highlight=False)
         console.width = console.width if console.is_terminal else WIDE
@@ -69,46 +74,32 @@ class Screen:
     def result(self, values: dict[str, Any]) -> None:
         """The whole result on stdout for machines."""
         if self.as_json:
-            print(json.dumps(_plain(values), indent=1, ensure_ascii=False, allow_nan=False))
+            text = json.dumps(_plain(values), indent=1, ensure_ascii=False, allow_nan=False)
+            print(visible(text, keep="\n"))
 
     @contextmanager
     def working(self, what: str) -> Iterator[None]:
         """Show that work without known length goes on, on a terminal."""
-        with _bar(SpinnerColumn(), TextColumn("{task.description}"), TimeElapsedColumn()) as bar:
-            if bar is not None:
-                bar.add_task(what, total=None)
+        with self.progress() as report:
+            report(0, None, what)
             yield
 
     @contextmanager
-    def progress(self) -> Iterator[Callable[[int, int, str], None]]:
+    def progress(self) -> Iterator[Callable[[int, int | None, str], None]]:
         """Show a bar with the time left, on a terminal; gives a function of done, total and the work."""
-        columns = (
-            TextColumn("{task.description}"),
-            BarColumn(),
-            MofNCompleteColumn(),
-            TimeElapsedColumn(),
-            TextColumn("left"),
-            TimeRemainingColumn(),
-        )
-        with _bar(*columns) as bar:
-            task = None if bar is None else bar.add_task("", total=None)
+        console = Console(stderr=True, markup=False, highlight=False)
+        if not console.is_terminal:
+            yield lambda *_: None
+            return
+        count, clocks = MofNCompleteColumn(), (TimeElapsedColumn(), TextColumn("left"), TimeRemainingColumn())
+        columns = (TextColumn("{task.description}"), BarColumn(), count, *clocks)
+        with Progress(*columns, console=console, transient=True) as bar:
+            task = bar.add_task("", total=None)
 
-            def report(done: int, total: int, what: str) -> None:
-                if bar is not None and task is not None:
-                    bar.update(task, completed=done, total=total, description=what)
+            def report(done: int, total: int | None, what: str) -> None:
+                bar.update(task, completed=done, total=total, description=what)
 
             yield report
-
-
-@contextmanager
-def _bar(*columns: Any) -> Iterator[Progress | None]:
-    """A bar on stderr, or None without a terminal there."""
-    console = Console(stderr=True, markup=False, highlight=False)
-    if not console.is_terminal:
-        yield None
-        return
-    with Progress(*columns, console=console, transient=True) as bar:
-        yield bar
 
 
 def _cell(value: Any) -> str:

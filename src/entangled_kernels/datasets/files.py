@@ -5,17 +5,16 @@ from __future__ import annotations
 import gzip
 import hashlib
 import os
-import shutil
 from dataclasses import dataclass
+from http.client import HTTPException
 from pathlib import Path
-from typing import Any
-from urllib.error import HTTPError
-from urllib.request import urlopen
+from urllib.error import HTTPError, URLError
+
+from sklearn.datasets import fetch_file
 
 __all__ = ["ENVIRONMENT", "DataFile", "data_folder", "read_file"]
 
 ENVIRONMENT = "ENTANGLED_KERNELS_DATA"
-TIMEOUT_SECONDS = 30
 
 
 @dataclass(frozen=True)
@@ -83,41 +82,19 @@ def read_file(
 
 
 def _download(file: DataFile, path: Path) -> None:
-    pooch = _pooch(file, path)
+    """Put the file at its path, whole and checked, or leave nothing there and say why."""
+    path.parent.mkdir(parents=True, exist_ok=True)
     try:
-        pooch.retrieve(
-            file.url,
-            known_hash=f"sha256:{file.sha256}",
-            fname=path.name,
-            path=path.parent,
-            downloader=_copy,
-        )
-    except OSError as error:
+        fetch_file(file.url, path.parent, path.name, file.sha256, n_retries=0)
+    except (URLError, HTTPException, TimeoutError, ConnectionError) as error:
+        if isinstance(error, HTTPError):
+            error.close()
         raise FileNotFoundError(_advice(file, path, f"{type(error).__name__}: {error}")) from error
-    except ValueError as error:
-        raise ValueError(
-            f"what {file.url} sent is not the file expected: its SHA256 is not {file.sha256}"
-        ) from error
-
-
-def _copy(url: str, output_file: Any, pooch: Any) -> None:
-    """What pooch calls to get a file; unlike its own downloaders it leaves no connection open."""
-    try:
-        with urlopen(url, timeout=TIMEOUT_SECONDS) as response, open(output_file, "wb") as output:
-            shutil.copyfileobj(response, output)
-    except HTTPError as error:
-        error.close()
-        raise
-
-
-def _pooch(file: DataFile, path: Path) -> Any:
-    try:
-        import pooch
-    except ImportError as error:
-        missing = 'downloading needs pooch: pip install "entangled-kernels[data]"'
-        raise ImportError(_advice(file, path, missing)) from error
-    pooch.get_logger().setLevel("WARNING")
-    return pooch
+    except OSError as error:
+        # Errors of the system have a number, scikit-learn's about the checksum has none.
+        if error.errno is not None:
+            raise
+        raise ValueError(f"what {file.url} sent is not the file expected: {error}") from error
 
 
 def _advice(file: DataFile, path: Path, reason: str) -> str:

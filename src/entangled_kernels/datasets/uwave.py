@@ -52,7 +52,7 @@ def fetch_uwave(
     as_frame: bool = False,
     return_X_y: bool = False,
 ) -> Any:
-    """Accelerations of gestures along one axis, to be told from those along another.
+    """Accelerations of gestures along one axis, and along another to be predicted from them.
 
     Parameters
     ----------

@@ -46,12 +46,12 @@ def fetch_canadian_weather(
     as_frame: bool = False,
     return_X_y: bool = False,
 ) -> Any:
-    """A year of one kind of weather at 35 stations, to be told from another.
+    """A year of one kind of weather at 35 stations, to be predicted from another.
 
     Parameters
     ----------
     inputs, outputs : {"temperature", "precipitation", "log10 precipitation"}
-        By default the logarithm of precipitation is to be told from temperature.
+        By default the logarithm of precipitation is predicted from temperature.
     data_home : path, optional
         Folder that holds ``canadian_weather/CanadianWeather.rda``, or into which it is downloaded. Without it
         the environment variable ENTANGLED_KERNELS_DATA is used, then ``~/.cache/entangled-kernels``.

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable
 from dataclasses import replace
 from functools import cache
@@ -287,14 +286,6 @@ class EntangledKernelRidgeCV(OutOfCoreMixin, SearchingMixin, RegressorMixin, Mul
         trial = self._search_moments([parts], sample, given, fitted, None)
         rows = (np.zeros((0, 0)), None) if sample is None else (sample.Y, sample.weight)
         return self._conclude([trial], *rows)[0]
-
-    def _restart_after_fit(self) -> None:
-        warnings.warn(
-            "partial_fit starts anew: folds of rows that fit had in memory are not kept; take in all rows "
-            "with partial_fit or fit_batches",
-            UserWarning,
-            stacklevel=5,
-        )
 
     def _n_parts(self) -> int:
         if isinstance(self.cv, KFold):

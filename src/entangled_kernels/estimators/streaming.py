@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
 from copy import copy, deepcopy
@@ -65,7 +66,8 @@ class StreamingMixin(TrainingMixin):
         rows, which are held in memory until then, or on those that there are when the model is first used;
         it does not change afterwards.
 
-        Takes up where `fit` left off, unless that saw a table with more columns than rows.
+        Takes up where `fit` left off. Where `fit` keeps no moments, after a search or of a table with more
+        columns than rows, it starts anew, with a warning.
 
         When a batch is refused, the estimator is as it was before. Missing values that the feature map lets
         through are found when it is fitted; the error then names the rows, which are left out.
@@ -219,6 +221,14 @@ class StreamingMixin(TrainingMixin):
 
     def _start(self, rows: Rows) -> Stream:
         """Begin a stream of rows like these."""
+        if self._fit is not None:
+            # scikit-learn's contract wants partial_fit to work after any fit.
+            warnings.warn(
+                f"partial_fit starts anew: fit kept no moments of the rows that this {type(self).__name__} "
+                f"was fitted on; take in all rows with partial_fit or fit_batches",
+                UserWarning,
+                stacklevel=4,
+            )
         self._reset()
         self._stream = Stream(rows.Y.shape[1], [None] * self._n_parts())
         given = self._given_map()
@@ -229,21 +239,12 @@ class StreamingMixin(TrainingMixin):
     def _stream_so_far(self) -> Stream | None:
         """What was kept of the rows seen, checked to be cut into parts as the next ones will be."""
         stream = self._stream
-        if stream is None and self._fit is not None:
-            self._restart_after_fit()
         if stream is not None and len(stream.parts) != self._n_parts():
             raise ValueError(
                 f"cv must stay at the {len(stream.parts)} folds that rows were taken in with, got "
                 f"{self._n_parts()}"
             )
         return stream
-
-    def _restart_after_fit(self) -> None:
-        """Say what becomes of rows that were fitted and whose moments were not kept."""
-        raise ValueError(
-            f"this {type(self).__name__} was fitted on a table with more columns than rows, of which fit "
-            f"keeps no moments; take in all rows with partial_fit or fit_batches"
-        )
 
     def _check_batch_rows(self, X: Any, y: Any, sample_weight: Any, stream: Stream | None) -> Rows:
         """A batch checked; nothing of the stream is changed."""

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,7 +16,10 @@ from .protocol import Case, Rows, partitions, run_cases
 from .published import Ascent
 from .setup import Experiment, Progress, Setup
 
-__all__ = ["compare_methods", "run_table", "table_cases"]
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+__all__ = ["compare_methods", "error_figures", "run_table", "table_cases", "varied_figures"]
 
 Array = NDArray[np.float64]
 
@@ -83,7 +87,7 @@ def compare_methods(
     if repeats < 1:
         raise ValueError(f"repeats must be at least 1, got {repeats!r}")
     cases = table_cases(inputs, targets, train_sizes, repeats, plan, setup, features=features)
-    records = run_cases(cases, n_jobs, progress)
+    records = run_cases(cases, setup)
     own = {"repeats": repeats, "train_sizes": [int(n) for n in train_sizes], "methods": plan.labels()}
     shape = {"rows": len(inputs), "inputs": inputs.shape[1], "outputs": targets.shape[1]}
     named = features if isinstance(features, str) else repr(features)
@@ -102,7 +106,7 @@ def run_table(
     ascent = Ascent(n_steps=20) if setup.quick else Ascent()
     plan = Plan(setup.protocol, ascent=ascent)
     cases = table_cases(*table, train_sizes, n_splits, plan, setup)
-    records = run_cases(cases, setup.n_jobs, setup.progress)
+    records = run_cases(cases, setup)
     meta = setup.meta(methods=plan.labels(), partitions=n_splits, steps=ascent.n_steps)
     return ExperimentResults(experiment.name, experiment.title, records, paper, meta)
 
@@ -125,10 +129,31 @@ def table_cases(
             raise ValueError(
                 f"train_sizes must be from 3 to {len(X) - 2}, two less than the rows there are, got {n}"
             )
-        for split, (train, test), seed in partitions(len(X), n, n_splits, setup.seed):
-            rows = Rows(X[train], Y[train], X[test], Y[test])
-            cases.append(Case({"n": n, **keys, "split": split}, rows, plan, seed, features))
+        for own in partitions(len(X), n, n_splits, setup.seed):
+            rows = Rows(X[own.train], Y[own.train], X[own.test], Y[own.test])
+            cases.append(Case({"n": n, **keys, "split": own.number}, rows, plan, own.seed, features))
     return cases
+
+
+def error_figures(results: ExperimentResults, facet: str | None = None) -> dict[str, Figure]:
+    """Errors and improvements over kernel ridge, a panel for each value of ``facet``."""
+    from ..plotting import ComparisonDisplay
+
+    return {
+        f"{results.name}-{metric}": ComparisonDisplay.from_results(
+            results, metric=metric, facet=facet
+        ).figure_
+        for metric in ("nmse", "ni")
+    }
+
+
+def varied_figures(display: Any, results: ExperimentResults, titles: dict[str, str]) -> dict[str, Figure]:
+    """A figure over each of the settings that were varied one at a time, under its title."""
+    drawn = {}
+    for x, title in titles.items():
+        own = replace(results, records=[r for r in results.records if r["task"] == f"over {x}"])
+        drawn[f"{results.name}-{x}"] = display.from_results(own, x=x, title=title).figure_
+    return drawn
 
 
 def _check_methods(methods: Sequence[str]) -> tuple[str, ...]:

@@ -43,7 +43,6 @@ CONCRETE = Experiment(
         "Slump, flow and strength of concrete from seven ingredients, with the linear kernel. Mixtures are "
         "split at random. Times are those of choosing all settings by cross-validation and fitting with them."
     ),
-    needs=("fetch_concrete_slump",),
     run=run,
     figures=figures,
 )

@@ -36,16 +36,14 @@ def run(setup: Setup) -> ExperimentResults:
     arrays: dict[str, NDArray[Any]] = {}
     meta: dict[str, Any] = {}
     for split in range(total):
-        if setup.progress is not None:
-            setup.progress(split, total, f"split={split}")
+        setup.tell(split, total, f"split={split}")
         with threadpool_limits(limits=1, user_api="blas"):
             own, model, rows = _split(setup, split)
             if split == 0:
                 arrays = _arrays(model, rows)
                 meta = _entanglement(model)
         records += own
-    if setup.progress is not None:
-        setup.progress(total, total, "done")
+    setup.tell(total, total, "done")
     meta |= {"rank": RANK, "methods": {"EKL": METHODS["EKL"]}, "test rows": N_TEST}
     return ExperimentResults(DIGITS.name, DIGITS.title, records, PAPER, setup.meta(**meta), arrays)
 
@@ -161,7 +159,6 @@ DIGITS = Experiment(
         "linear features. Its block Gram matrix is drawn, images are projected to the plane of each task, "
         "and the partial transpose tells whether it is entangled."
     ),
-    needs=(),
     run=run,
     figures=figures,
 )

@@ -6,24 +6,34 @@ import warnings
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from time import process_time
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from joblib import Parallel, delayed, effective_n_jobs
 from numpy.typing import NDArray
 from sklearn.base import clone
 from sklearn.kernel_approximation import Nystroem, RBFSampler
-from sklearn.metrics import pairwise_distances
 from sklearn.model_selection import KFold
 from sklearn.preprocessing import StandardScaler
 from threadpoolctl import threadpool_limits
 
+from ..features import median_distance
 from ..selection import Split
 from ..storage import Record
 from .methods import Plan, fit_methods
-from .setup import Progress
+from .setup import Setup
 
-__all__ = ["Case", "Rows", "fit_features", "folds_of", "improvement", "nmse", "partitions", "run_cases"]
+__all__ = [
+    "Case",
+    "Partition",
+    "Rows",
+    "fit_features",
+    "folds_of",
+    "improvement",
+    "nmse",
+    "partitions",
+    "run_cases",
+]
 
 Array = NDArray[np.float64]
 
@@ -97,12 +107,21 @@ def improvement(error: float, reference: float) -> float:
     return (reference - error) / float(np.sqrt(reference * error))
 
 
-def partitions(n_rows: int, n: int, n_splits: int, seed: int) -> Iterator[tuple[int, Split, int]]:
-    """Number, (training rows, test rows) and seed of random partitions with n training rows."""
+class Partition(NamedTuple):
+    """Training and test rows, drawn at random, with a number and a seed for what is random on them."""
+
+    number: int
+    train: NDArray[np.intp]
+    test: NDArray[np.intp]
+    seed: int
+
+
+def partitions(n_rows: int, n: int, n_splits: int, seed: int) -> Iterator[Partition]:
+    """Random partitions with n training rows."""
     for split in range(n_splits):
         sequence = np.random.SeedSequence([seed, n, split])
         order = np.random.default_rng(sequence).permutation(n_rows)
-        yield split, (order[:n], order[n:]), int(sequence.generate_state(1)[0]) % 2**31
+        yield Partition(split, order[:n], order[n:], int(sequence.generate_state(1)[0]) % 2**31)
 
 
 def folds_of(n: int, seed: int) -> list[Split]:
@@ -113,18 +132,17 @@ def folds_of(n: int, seed: int) -> list[Split]:
 def fit_features(features: Any, X: Array, X_test: Array, seed: int) -> tuple[Array, Array]:
     """Features of training and test rows, fitted on the former.
 
-    ``"linear"`` are the inputs themselves, ``"rbf"`` those of a Gaussian kernel whose squared width is the
-    median squared distance between rows (all rows as landmarks, up to 300), ``"fourier"`` 300 random features
+    ``"linear"`` are the inputs themselves, ``"rbf"`` those of a Gaussian kernel as wide as the median
+    distance between rows (all rows as landmarks, up to 300), ``"fourier"`` 300 random features
     of the same kernel; anything else is a transformer.
     """
     if isinstance(features, str) and features == "linear":
         return X, X_test
     if isinstance(features, str):
-        distances = pairwise_distances(X, metric="sqeuclidean")
-        typical = float(np.median(distances[np.triu_indices(len(X), 1)])) or 1.0
+        gamma = median_distance(X) ** -2
         maps = {
-            "rbf": Nystroem(gamma=1.0 / typical, n_components=min(len(X), MAX_COMPONENTS), random_state=seed),
-            "fourier": RBFSampler(gamma=1.0 / typical, n_components=MAX_COMPONENTS, random_state=seed),
+            "rbf": Nystroem(gamma=gamma, n_components=min(len(X), MAX_COMPONENTS), random_state=seed),
+            "fourier": RBFSampler(gamma=gamma, n_components=MAX_COMPONENTS, random_state=seed),
         }
         if features not in maps:
             raise ValueError(
@@ -136,18 +154,16 @@ def fit_features(features: Any, X: Array, X_test: Array, seed: int) -> tuple[Arr
     return np.asarray(fitted.transform(X)), np.asarray(fitted.transform(X_test))
 
 
-def run_cases(cases: Sequence[Case], n_jobs: int | None, progress: Progress | None) -> list[Record]:
+def run_cases(cases: Sequence[Case], setup: Setup) -> list[Record]:
     """Records of all cases, in their order; the same whatever the number of jobs, but for the times."""
-    workers, records = effective_n_jobs(n_jobs), []
+    workers, records = effective_n_jobs(setup.n_jobs), []
     with Parallel(n_jobs=workers) as parallel:
         for start in range(0, len(cases), workers):
             batch = cases[start : start + workers]
-            if progress is not None:
-                progress(start, len(cases), str(batch[0]))
+            setup.tell(start, len(cases), str(batch[0]))
             for own in parallel(delayed(_measure)(case) for case in batch):
                 records.extend(own)
-    if progress is not None:
-        progress(len(cases), len(cases), "done")
+    setup.tell(len(cases), len(cases), "done")
     return records
 
 

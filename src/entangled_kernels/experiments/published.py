@@ -53,7 +53,7 @@ class Ascent:
         """Places on the path that are candidates."""
         return [*(step for step in PATH_STEPS if self.early and step < self.n_steps), self.n_steps]
 
-    def kernels(self, problem: Problem, mix: float, seed: int) -> dict[tuple[int, float], LearnedKernel]:
+    def kernels(self, problem: Problem, mix: float, seed: int) -> dict[Candidate, LearnedKernel]:
         """The kernel, of trace one, at every such place and with every shrinkage."""
         wanted, kernels = set(self.steps()), {}
 
@@ -71,20 +71,27 @@ class Ascent:
         last = solve("ascent", problem.with_mix(mix), options).kernel
         m, p = problem.n_features, problem.n_outputs
         return {
-            (step, shrinkage): kernels.get(step, last).shrunk(shrinkage, m, p)
+            Candidate(mix, step, shrinkage): kernels.get(step, last).shrunk(shrinkage, m, p)
             for step in self.steps()
             for shrinkage in self.shrinkages
         }
 
 
-@dataclass(frozen=True, eq=False)
-class PublishedModel:
-    """The linear model f(x) = coef @ phi(x) and the choices behind it."""
+@dataclass(frozen=True)
+class Candidate:
+    """A way to learn the kernel: weight of the full alignment, steps, share of the plain kernel."""
 
-    coef: Array
     mix: float
     n_steps: int
     shrinkage: float
+
+
+@dataclass(frozen=True, eq=False)
+class PublishedModel:
+    """The linear model f(x) = coef @ phi(x), how its kernel was learned, and its lambda."""
+
+    coef: Array
+    candidate: Candidate
     alpha: float
 
     def predict(self, Phi: Array) -> Array:
@@ -119,23 +126,25 @@ def fit_published(
     """
     variance = np.var(Y, axis=0)
     weights = np.where(variance > 0.0, 1.0, 0.0) / np.where(variance > 0.0, variance, 1.0) / Y.shape[1]
-    errors: dict[tuple[str, float, tuple[int, float]], Array] = {}
+    errors: dict[str, dict[Candidate, Array]] = {prediction: {} for prediction in predictions}
     for fold in RowFolds(Phi, Y, None, folds, centred=False).folds(weights):
         for mix in ascent.mixes:
-            for place, kernel in ascent.kernels(fold.problem, mix, seed).items():
-                for prediction in predictions:
+            for candidate, kernel in ascent.kernels(fold.problem, mix, seed).items():
+                for prediction, own in errors.items():
                     path = _factor(fold.problem, kernel, prediction).coefficients(LAMBDAS)
-                    key = (prediction, mix, place)
-                    errors[key] = errors.get(key, np.zeros(len(LAMBDAS))) + fold.error(path) / fold.weight
+                    own[candidate] = own.get(candidate, 0.0) + fold.error(path) / fold.weight
     rows = compress_rows(Phi, Y, centred=False)
     moments = Moments.from_arrays(rows.Phi, rows.Y)
     problem = reduce_moments(moments, centred=False, rows=rows).restored(rows, moments)
-    chosen = {prediction: _choose(errors, prediction) for prediction in predictions}
-    kernels = {mix: ascent.kernels(problem, mix, seed) for mix in {mix for mix, _, _ in chosen.values()}}
+    best = {prediction: min(own, key=lambda one: float(own[one].min())) for prediction, own in errors.items()}
+    kernels: dict[Candidate, LearnedKernel] = {}
+    for mix in {candidate.mix for candidate in best.values()}:
+        kernels |= ascent.kernels(problem, mix, seed)
     models = {}
-    for prediction, (mix, place, alpha) in chosen.items():
-        coef = _factor(problem, kernels[mix][place], prediction).coefficients(alpha)[0]
-        models[prediction] = PublishedModel(problem.expand_coef(coef), mix, *place, alpha)
+    for prediction, candidate in best.items():
+        alpha = float(LAMBDAS[errors[prediction][candidate].argmin()])
+        coef = _factor(problem, kernels[candidate], prediction).coefficients(alpha)[0]
+        models[prediction] = PublishedModel(problem.expand_coef(coef), candidate, alpha)
     return models
 
 
@@ -143,12 +152,3 @@ def _factor(problem: Problem, kernel: LearnedKernel, prediction: str) -> KernelR
     if prediction == "partial_trace":
         kernel = kernel.partial_trace(problem.n_outputs).scaled(problem.n_outputs)
     return KernelRidgeFactor(problem, kernel)
-
-
-def _choose(
-    errors: dict[tuple[str, float, tuple[int, float]], Array], prediction: str
-) -> tuple[float, tuple[int, float], float]:
-    """Mix, step and shrinkage, and lambda of the least error."""
-    own = {key: error for key, error in errors.items() if key[0] == prediction}
-    best = min(own, key=lambda key: float(own[key].min()))
-    return best[1], best[2], float(LAMBDAS[own[best].argmin()])

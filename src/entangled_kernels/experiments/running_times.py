@@ -3,19 +3,16 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable
-from dataclasses import replace
 from time import process_time
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-from numpy.typing import NDArray
 from sklearn.base import clone
 from threadpoolctl import threadpool_limits
 
 from ..datasets import make_bilinear
 from ..estimators import EntangledKernelRidge, OutputKernelRidge
 from ..storage import ExperimentResults, Record
+from .compare import varied_figures
 from .methods import METHODS
 from .protocol import nmse
 from .setup import Experiment, Setup
@@ -24,8 +21,6 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 __all__ = ["RUNNING_TIMES"]
-
-Array = NDArray[np.float64]
 
 N, P = 100, 10
 OVER_N = (50, 100, 200, 400, 800, 1600)
@@ -46,13 +41,13 @@ def run(setup: Setup) -> ExperimentResults:
     settings += [("over p", N, p) for p in (OVER_P[:4] if setup.quick else OVER_P)]
     records: list[Record] = []
     for done, (task, n, p) in enumerate(settings):
-        _tell(setup.progress, done, len(settings), f"{task}, n={n}, p={p}")
+        setup.tell(done, len(settings), f"{task}, n={n}, p={p}")
         table = make_bilinear(n, p, random_state=setup.seed)
         for method, model in models.items():
             for split in range(repeats):
                 keys = {"method": method, "task": task, "n": n, "p": p, "split": split}
                 records.append(keys | _measure(clone(model), table))
-    _tell(setup.progress, len(settings), len(settings), "done")
+    setup.tell(len(settings), len(settings), "done")
     meta = setup.meta(methods={name: METHODS[name] for name in models}, repeats=repeats)
     return ExperimentResults(RUNNING_TIMES.name, RUNNING_TIMES.title, records, PAPER, meta)
 
@@ -84,21 +79,12 @@ def _measure(model: Any, table: Any) -> Record:
     return {"nmse": error, "fit_seconds": fitted - start, "predict_seconds": done - fitted}
 
 
-def _tell(progress: Callable[[int, int, str], None] | None, done: int, total: int, what: str) -> None:
-    if progress is not None:
-        progress(done, total, what)
-
-
 def figures(results: ExperimentResults) -> dict[str, Figure]:
     """Times over n and over p."""
     from ..plotting import RunningTimeDisplay
 
-    drawn = {}
     titles = {"n": f"Time of one fit over rows, p = {P}", "p": f"Time of one fit over outputs, n = {N}"}
-    for x, title in titles.items():
-        own = replace(results, records=[r for r in results.records if r["task"] == f"over {x}"])
-        drawn[f"running-times-{x}"] = RunningTimeDisplay.from_results(own, x=x, title=title).figure_
-    return drawn
+    return varied_figures(RunningTimeDisplay, results, titles)
 
 
 RUNNING_TIMES = Experiment(
@@ -109,7 +95,6 @@ RUNNING_TIMES = Experiment(
         "over rows at ten outputs, and over outputs at 100 rows. EKL is the closed form with the fair "
         "protocol, 200 steps of ascent from a random full-rank start with the paper's."
     ),
-    needs=(),
     run=run,
     figures=figures,
 )

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from ..datasets import fetch_sarcos
 from ..storage import ExperimentResults, Record
-from .compare import run_table
+from .compare import error_figures, run_table
 from .setup import Experiment, Setup
 
 if TYPE_CHECKING:
@@ -37,12 +37,7 @@ def run(setup: Setup) -> ExperimentResults:
 
 def figures(results: ExperimentResults) -> dict[str, Figure]:
     """Errors and improvements over kernel ridge."""
-    from ..plotting import ComparisonDisplay
-
-    return {
-        "sarcos-nmse": ComparisonDisplay.from_results(results).figure_,
-        "sarcos-ni": ComparisonDisplay.from_results(results, metric="ni").figure_,
-    }
+    return error_figures(results)
 
 
 SARCOS = Experiment(
@@ -52,7 +47,6 @@ SARCOS = Experiment(
         "Torques at seven joints from their positions, velocities and accelerations, with the linear kernel. "
         "Training rows are drawn at random from the file of 4449 rows, and all others are tested on."
     ),
-    needs=("fetch_sarcos",),
     run=run,
     figures=figures,
 )

@@ -34,7 +34,7 @@ class Setup:
     quick : bool
         Fewer partitions and steps: to see that it works, not to quote.
     seed : int
-        ExperimentResults other than times depend on nothing else, whatever ``n_jobs``.
+        Results other than times depend on nothing else, whatever ``n_jobs``.
     n_jobs : int or None
         Processes; None is one.
     data_home : path or None
@@ -55,6 +55,11 @@ class Setup:
             names = " or ".join(map(repr, PROTOCOLS))
             raise ValueError(f"protocol must be {names}, got {self.protocol!r}")
 
+    def tell(self, done: int, total: int, what: str) -> None:
+        """Tell of progress, where somebody listens."""
+        if self.progress is not None:
+            self.progress(done, total, what)
+
     def meta(self, **more: Any) -> dict[str, Any]:
         """What is needed to repeat the run."""
         own = {"protocol": self.protocol, "quick": self.quick, "seed": self.seed}
@@ -70,8 +75,6 @@ class Experiment:
     name, title : str
     about : str
         Two or three sentences on what is done.
-    needs : tuple of str
-        Functions of `entangled_kernels.datasets` that must find their files.
     run : callable
         ``run(setup) -> ExperimentResults``.
     figures : callable
@@ -81,6 +84,5 @@ class Experiment:
     name: str
     title: str
     about: str
-    needs: tuple[str, ...]
     run: Callable[[Setup], ExperimentResults]
     figures: Callable[[ExperimentResults], dict[str, Figure]]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -10,6 +9,7 @@ import numpy as np
 
 from ..datasets import make_bilinear
 from ..storage import ExperimentResults, Record
+from .compare import varied_figures
 from .methods import Plan
 from .protocol import Case, Rows, run_cases
 from .published import Ascent
@@ -30,11 +30,11 @@ NOISE = 0.5
 PAPER: list[Record] = []
 
 
-def settings() -> Iterator[tuple[str, int, int, str]]:
+def settings() -> list[Record]:
     """What is varied, and n, p and rank."""
-    yield from (("over p", N, p, "100%") for p in OVER_P)
-    yield from (("over n", n, P, "100%") for n in OVER_N)
-    yield from (("over rank", N, P, rank) for rank in RANKS)
+    plain = {"task": "", "n": N, "p": P, "rank": "100%"}
+    varied = {"p": OVER_P, "n": OVER_N, "rank": RANKS}
+    return [plain | {"task": f"over {name}", name: value} for name, own in varied.items() for value in own]
 
 
 def run(setup: Setup) -> ExperimentResults:
@@ -43,11 +43,11 @@ def run(setup: Setup) -> ExperimentResults:
     plan = Plan(setup.protocol, ascent=ascent)
     n_splits = 2 if setup.quick else 5 if setup.protocol == "paper" else 10
     cases = [
-        _case(setup, replace(plan, rank=RANKS[rank]), {"task": task, "n": n, "p": p, "rank": rank}, split)
-        for task, n, p, rank in settings()
+        _case(setup, replace(plan, rank=RANKS[keys["rank"]]), keys, split)
+        for keys in settings()
         for split in range(n_splits)
     ]
-    records = run_cases(cases, setup.n_jobs, setup.progress)
+    records = run_cases(cases, setup)
     meta = setup.meta(methods=plan.labels(), draws=n_splits, steps=ascent.n_steps, noise=NOISE)
     return ExperimentResults(SIMULATED.name, SIMULATED.title, records, PAPER, meta)
 
@@ -64,15 +64,12 @@ def figures(results: ExperimentResults) -> dict[str, Figure]:
     """Errors over p, over n and over rank."""
     from ..plotting import ComparisonDisplay
 
-    drawn = {}
-    for x, title in {
+    titles = {
         "p": f"Simulated: error over outputs, n = {N}",
         "n": f"Simulated: error over training rows, p = {P}",
         "rank": f"Simulated: error over Kraus rank, n = {N}, p = {P}",
-    }.items():
-        own = replace(results, records=[r for r in results.records if r["task"] == f"over {x}"])
-        drawn[f"simulated-{x}"] = ComparisonDisplay.from_results(own, x=x, title=title).figure_
-    return drawn
+    }
+    return varied_figures(ComparisonDisplay, results, titles)
 
 
 SIMULATED = Experiment(
@@ -84,7 +81,6 @@ SIMULATED = Experiment(
         "outputs at n = 20, over training rows at p = 100, and over Kraus rank at n = 20, p = 100; 200 test "
         "rows each."
     ),
-    needs=(),
     run=run,
     figures=figures,
 )

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from ..datasets import fetch_uwave
 from ..storage import ExperimentResults, Record
-from .compare import table_cases
+from .compare import error_figures, table_cases
 from .methods import Plan
 from .protocol import run_cases
 from .published import Ascent
@@ -39,19 +39,14 @@ def run(setup: Setup) -> ExperimentResults:
         # Kernel ridge is fitted for every rank, as the reference of the improvement.
         plans.append(Plan(setup.protocol, rank=rank, ascent=ascent))
         cases += table_cases(X, Y, TRAIN_SIZES, n_splits, plans[-1], setup, rank=name)
-    records = run_cases(cases, setup.n_jobs, setup.progress)
+    records = run_cases(cases, setup)
     meta = setup.meta(methods=plans[0].labels(), partitions=n_splits, steps=ascent.n_steps)
     return ExperimentResults(UWAVE.name, UWAVE.title, records, PAPER, meta)
 
 
 def figures(results: ExperimentResults) -> dict[str, Figure]:
     """Errors and improvements over kernel ridge, a panel for each rank."""
-    from ..plotting import ComparisonDisplay
-
-    return {
-        "uwave-nmse": ComparisonDisplay.from_results(results, facet="rank").figure_,
-        "uwave-ni": ComparisonDisplay.from_results(results, metric="ni", facet="rank").figure_,
-    }
+    return error_figures(results, facet="rank")
 
 
 UWAVE = Experiment(
@@ -62,7 +57,6 @@ UWAVE = Experiment(
         "with the linear kernel. EKL and ptrEKL may use all, 60% or 20% of the Kraus operators that the rows "
         "can support."
     ),
-    needs=("fetch_uwave",),
     run=run,
     figures=figures,
 )

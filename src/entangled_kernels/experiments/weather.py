@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from ..datasets import fetch_canadian_weather
 from ..storage import ExperimentResults, Record
-from .compare import run_table
+from .compare import error_figures, run_table
 from .setup import Experiment, Setup
 
 if TYPE_CHECKING:
@@ -28,12 +28,7 @@ def run(setup: Setup) -> ExperimentResults:
 
 def figures(results: ExperimentResults) -> dict[str, Figure]:
     """Errors and improvements over kernel ridge."""
-    from ..plotting import ComparisonDisplay
-
-    return {
-        "weather-nmse": ComparisonDisplay.from_results(results).figure_,
-        "weather-ni": ComparisonDisplay.from_results(results, metric="ni").figure_,
-    }
+    return error_figures(results)
 
 
 WEATHER = Experiment(
@@ -44,7 +39,6 @@ WEATHER = Experiment(
         "linear kernel. The paper does not say which of the two series is the input. 35 stations are split "
         "at random; the outputs are far more than the training rows."
     ),
-    needs=("fetch_canadian_weather",),
     run=run,
     figures=figures,
 )

@@ -1,7 +1,7 @@
 """Feature maps: transformers whose features a kernel is linear in."""
 
 from .evidence import tune_kernel
-from .kernel_features import EvidenceFeatures, GaussianFeatures
+from .kernel_features import EvidenceFeatures, GaussianFeatures, median_distance
 from .maps import (
     default_feature_maps,
     fit_feature_map,
@@ -20,6 +20,7 @@ __all__ = [
     "found_noise",
     "is_fitted",
     "map_features",
+    "median_distance",
     "needs_targets",
     "tune_kernel",
     "warm_start",

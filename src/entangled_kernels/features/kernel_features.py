@@ -24,7 +24,7 @@ from ..parameters import (
 )
 from .evidence import tune_kernel
 
-__all__ = ["EvidenceFeatures", "GaussianFeatures"]
+__all__ = ["EvidenceFeatures", "GaussianFeatures", "median_distance"]
 
 Array = NDArray[np.float64]
 
@@ -117,7 +117,7 @@ class GaussianFeatures(_KernelFeatures):
         if weight is not None:
             X, weight = X[weight > 0.0], weight[weight > 0.0]
         Z, rng = self._standardise(X, weight), check_random_state(self.random_state)
-        median = _median_distance(Z[_some_rows(len(Z), _MEDIAN_ROWS, rng)])
+        median = median_distance(Z[_some_rows(len(Z), _MEDIAN_ROWS, rng)])
         # scikit-learn's length scale l is that of exp(-distance^2 / (2 l^2)).
         kernel = RBF(self.width * median / np.sqrt(2.0))
         if self.approximation == "nystroem":
@@ -278,14 +278,22 @@ def _inverse_root(K: Array) -> Array:
     return np.asarray((vectors[:, keep] / np.sqrt(values[keep])) @ vectors[:, keep].T)
 
 
-def _median_distance(Z: Array) -> float:
+def median_distance(Z: Array) -> float:
+    """Median distance between distinct rows, one where there is but one: the width of a Gaussian kernel.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> median_distance(np.array([[0.0], [1.0], [1.0], [3.0]]))
+    2.0
+    """
     distances = euclidean_distances(np.unique(Z, axis=0))
     apart = distances[distances > 0.0]
     return float(np.median(apart)) if apart.size else 1.0
 
 
 def _default_kernel(Z: Array) -> Any:
-    median = _median_distance(Z)
+    median = median_distance(Z)
     width = RBF(median, (WIDTHS[0] * median, WIDTHS[1] * median))
     slope = ConstantKernel(0.5 / Z.shape[1], (1e-6, 1e2)) * DotProduct(0.0, "fixed")
     return ConstantKernel(0.5, (1e-5, 1e3)) * width + slope

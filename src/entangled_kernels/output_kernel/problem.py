@@ -8,6 +8,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.linalg import eigh
 
+from ..linalg import rank_tolerance
+
 __all__ = ["OutputKernelProblem", "alpha_unit", "reduce_problem", "solve_sylvester", "typical_level"]
 
 Array = NDArray[np.float64]
@@ -117,7 +119,7 @@ def reduce_problem(
     inside = vectors.T @ Y  # (q, p)
     # NumPy's decomposition, unlike that of older SciPy, takes the empty matrix that K = 0 leaves.
     left, size, right = np.linalg.svd(inside, full_matrices=False)
-    kept = size > max(Y.shape) * EPS * np.linalg.norm(Y)
+    kept = size > rank_tolerance(max(Y.shape)) * np.linalg.norm(Y)
     targets, outputs = left[:, kept] * size[kept], right[kept].T
     return OutputKernelProblem(
         values, vectors, targets, outputs, Y, Y - vectors @ inside, root, mean_y, mean_k
@@ -127,7 +129,7 @@ def reduce_problem(
 def _positive_eigenpairs(K: Array, rounding: float) -> tuple[Array, Array]:
     """Eigenvalues above rounding, which centring may have left far above that of K as it now is."""
     values, vectors = eigh(K, overwrite_a=True, check_finite=False)
-    rounding = max(rounding, len(values) * EPS * values[-1])
+    rounding = max(rounding, rank_tolerance(len(values)) * values[-1])
     if values[0] < -max(rounding, NEGATIVE * values[-1]):
         raise ValueError(
             f"K must be positive semi-definite, got an eigenvalue of {values[0]:.3g} beside the largest, "

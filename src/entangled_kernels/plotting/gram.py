@@ -134,20 +134,15 @@ class GramDisplay(Display):
         cls,
         results: ExperimentResults,
         *,
-        gram: str = "gram",
-        labels: str = "labels",
         n_outputs: int | None = None,
         names: Sequence[Any] | None = None,
         zoom: Any = "auto",
         title: str = "Block Gram matrix of the learned kernel",
         figure: Figure | SubFigure | None = None,
     ) -> Self:
-        """Draw from the arrays of an experiment's results; ``gram`` and ``labels`` are their names."""
-        if gram not in results.arrays:
-            raise ValueError(f"results have no array {gram!r}; they have {sorted(results.arrays)}")
-        own = results.arrays.get(labels)
-        display = cls(results.arrays[gram], n_outputs, labels=own, names=names, zoom=zoom, title=title)
-        return display.plot(figure)
+        """Draw the array ``gram`` of an experiment's results, by its ``labels`` where there are any."""
+        gram, labels = results.array("gram"), results.arrays.get("labels")
+        return cls(gram, n_outputs, labels=labels, names=names, zoom=zoom, title=title).plot(figure)
 
     def plot(self, figure: Figure | SubFigure | None = None) -> Self:
         """Draw in a figure, a new one by default.

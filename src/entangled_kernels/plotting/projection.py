@@ -132,16 +132,13 @@ class ProjectionDisplay(Display):
         cls,
         results: ExperimentResults,
         *,
-        arrays: Sequence[str] = ("Z_train", "y_train", "Z_test", "y_test"),
         names: Sequence[Any] | None = None,
         title: str = TITLE,
         figure: Figure | SubFigure | None = None,
     ) -> Self:
-        """Draw from the arrays of an experiment's results, which have these names."""
-        missing = [name for name in arrays if name not in results.arrays]
-        if missing:
-            raise ValueError(f"results have no array {missing[0]!r}; they have {sorted(results.arrays)}")
-        return cls(*(results.arrays[name] for name in arrays), names=names, title=title).plot(figure)
+        """Draw the arrays ``Z_train``, ``y_train``, ``Z_test`` and ``y_test`` of an experiment's results."""
+        arrays = [results.array(name) for name in ("Z_train", "y_train", "Z_test", "y_test")]
+        return cls(*arrays, names=names, title=title).plot(figure)
 
     def plot(self, figure: Figure | SubFigure | None = None) -> Self:
         """Draw in a figure, a new one by default."""

@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from html import escape
 from importlib.resources import files
 from pathlib import Path
 from typing import Any
@@ -13,6 +12,7 @@ from typing import Any
 from ..storage import atomic_write
 from .picture import embedded
 from .table import Table
+from .visible import escape
 
 __all__ = ["Report"]
 
@@ -45,7 +45,7 @@ class Report:
     --------
     >>> from entangled_kernels.report import Report
     >>> page = Report("Concrete slump", lead="Three properties of concrete from its seven ingredients.")
-    >>> page.section("ExperimentResults")
+    >>> page.section("Results")
     >>> page.table(["n", "KRR", "EKL"], [[12, 0.91, 0.88]], caption="nMSE, lower is better", best="min")
     >>> "0.880" in page.html()
     True
@@ -122,7 +122,6 @@ class Report:
         digits: int | Mapping[str, int] = 3,
         best: str | None = None,
         best_among: Sequence[str | int] | None = None,
-        groups: Sequence[tuple[str, int]] | None = None,
         row_headers: int = 1,
         note: str = "",
     ) -> None:
@@ -142,14 +141,12 @@ class Report:
             Mark the least or the largest number of every row.
         best_among : sequence of str or int, optional
             Names or places of the columns that compete; by default all but row headers.
-        groups : sequence of (name, number of columns), optional
-            A row of headers above the columns, which it must cover; an empty name leaves a gap.
         row_headers : int, default=1
             So many leading columns say what a row is about.
         note : str, optional
             A line under the table.
         """
-        made = Table(columns, rows, digits, best, best_among, groups, row_headers)
+        made = Table(columns, rows, digits, best, best_among, row_headers)
         number = self._next("Table")
         self._parts.append(made.html(f"Table {number}", caption, note))
 

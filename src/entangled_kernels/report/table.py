@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from html import escape
 from numbers import Integral, Real
 from typing import Any
+
+from .visible import escape
 
 __all__ = ["Table"]
 
@@ -25,7 +26,6 @@ class Table:
         digits: int | Mapping[str, int] = 3,
         best: str | None = None,
         best_among: Sequence[str | int] | None = None,
-        groups: Sequence[tuple[str, int]] | None = None,
         row_headers: int = 1,
     ) -> None:
         self.columns, self.rows = [str(column) for column in columns], [list(row) for row in rows]
@@ -38,16 +38,13 @@ class Table:
         unknown = [name for name in best_among or () if name not in self.columns and name not in range(width)]
         if unknown:
             raise ValueError(f"best_among must hold names or places of columns, got {unknown[0]!r}")
-        if groups is not None and sum(span for _, span in groups) != width:
-            raise ValueError(f"groups must cover {width} columns, got {sum(span for _, span in groups)}")
         if not 0 <= row_headers <= width:
             raise ValueError(f"row_headers must lie between 0 and {width}, got {row_headers}")
         by_name = digits if isinstance(digits, Mapping) else dict.fromkeys(self.columns, digits)
         self.digits = [by_name.get(column, 3) for column in self.columns]
-        self.best, self.groups, self.row_headers = best, groups, row_headers
+        self.best, self.row_headers = best, row_headers
         among = range(row_headers, width) if best_among is None else best_among
         self.competing = [place for place, name in enumerate(self.columns) if name in among or place in among]
-        self.starts = _starts(groups)
         self.numeric = [self._is_numeric(place) for place in range(width)]
 
     def html(self, name: str, caption: str, note: str = "") -> str:
@@ -65,20 +62,11 @@ class Table:
         )
 
     def _head(self) -> str:
-        lines = ""
-        if self.groups is not None:
-            cells = (
-                f'<th scope="colgroup" class="start" colspan="{span}">{escape(name)}</th>'
-                if name
-                else f'<td colspan="{span}"></td>'
-                for name, span in self.groups
-            )
-            lines = f'<tr class="groups">{"".join(cells)}</tr>\n'
         names = (
             f'<th scope="col"{self._class(place)}>{escape(column)}</th>'
             for place, column in enumerate(self.columns)
         )
-        return f"{lines}<tr>{''.join(names)}</tr>\n"
+        return f"<tr>{''.join(names)}</tr>\n"
 
     def _row(self, row: list[Any]) -> str:
         texts = [format_cell(value, digits) for value, digits in zip(row, self.digits, strict=True)]
@@ -112,11 +100,7 @@ class Table:
         return places if len(places) < len(rounded) else set()
 
     def _class(self, place: int, *more: str) -> str:
-        names = [
-            *(["num"] if self.numeric[place] else []),
-            *(["start"] if place in self.starts else []),
-            *more,
-        ]
+        names = [*(["num"] if self.numeric[place] else []), *more]
         return f' class="{" ".join(names)}"' if names else ""
 
     def _is_numeric(self, place: int) -> bool:
@@ -156,9 +140,3 @@ def _number(value: Any) -> float | None:
 
 def _is_bool(value: Any) -> bool:
     return isinstance(value, bool) or type(value).__name__ == "bool"
-
-
-def _starts(groups: Sequence[tuple[str, int]] | None) -> set[int]:
-    """Places of the columns that open a group."""
-    spans = [span for _, span in groups or ()]
-    return {sum(spans[:place]) for place in range(len(spans))}

@@ -83,6 +83,12 @@ class ExperimentResults:
         parts = {key: content[key] for key in ("name", "title", "records", "paper", "meta")}
         return cls(**parts, arrays=arrays)
 
+    def array(self, name: str) -> NDArray[Any]:
+        """One of the arrays; the error says which there are."""
+        if name not in self.arrays:
+            raise ValueError(f"results have no array {name!r}; they have {sorted(self.arrays)}")
+        return self.arrays[name]
+
     def summary(self, metric: str = "nmse", by: Sequence[str] = ("n", "method")) -> list[Record]:
         """Mean, standard deviation, count and the paper's figure (None without one) for each combination.
 

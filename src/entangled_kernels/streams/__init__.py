@@ -2,13 +2,14 @@
 
 from .batch import Batch, BatchError, Source, as_batch
 from .checkpoints import Checkpoint, CheckpointError, read_checkpoint, write_checkpoint
-from .file_kinds import KINDS, csv_delimiter, file_kind
+from .file_kinds import KINDS, TEXT_KINDS, file_kind, text_delimiter
 from .reader import BatchReader, read_batches, table_columns
 from .row_folds import row_folds
 from .stream import FeatureBlocks, Rows, Stream
 
 __all__ = [
     "KINDS",
+    "TEXT_KINDS",
     "Batch",
     "BatchError",
     "BatchReader",
@@ -19,11 +20,11 @@ __all__ = [
     "Source",
     "Stream",
     "as_batch",
-    "csv_delimiter",
     "file_kind",
     "read_batches",
     "read_checkpoint",
     "row_folds",
     "table_columns",
+    "text_delimiter",
     "write_checkpoint",
 ]

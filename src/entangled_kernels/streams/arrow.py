@@ -2,13 +2,22 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 from .batch import BatchError
 from .file_kinds import TEXT_KINDS, file_kind, text_delimiter
 
-__all__ = ["bytes_per_row", "column_kinds", "cut_tables", "need_arrow", "open_table"]
+__all__ = [
+    "bytes_per_row",
+    "column_kinds",
+    "cut_tables",
+    "need_arrow",
+    "open_table",
+    "text_options",
+    "unreadable",
+]
 
 
 def need_arrow() -> Any:
@@ -17,9 +26,7 @@ def need_arrow() -> Any:
         import pandas  # noqa: F401
         import pyarrow as pa
     except ImportError as error:
-        raise ImportError(
-            'reading tables in batches needs pyarrow and pandas: pip install "entangled-kernels[data]"'
-        ) from error
+        raise ImportError('tables need pandas and pyarrow: pip install "entangled-kernels[data]"') from error
     return pa
 
 
@@ -31,7 +38,34 @@ def open_table(path: str, text: Sequence[str] = ()) -> _ParquetFile | _ArrowFile
             return _TextFile(path, text)
         return _ParquetFile(path) if kind == "parquet" else _ArrowFile(path)
     except (need_arrow().ArrowException, OSError) as error:
-        raise BatchError(f"{path}, from row 1 on: cannot be read: {error}") from error
+        raise unreadable(path, 0, error) from error
+
+
+def unreadable(path: str, row: int, error: Exception) -> BatchError:
+    """The error for a file that cannot be read after so many rows, counted from 1 below the header."""
+    # Arrow counts the header as row 1.
+    said = re.sub(r"\bRow #(\d+)", lambda found: f"row {int(found[1]) - 1}", str(error))
+    return BatchError(f"{path}, from row {row + 1} on: cannot be read: {said}")
+
+
+def text_options(path: str, **more: Any) -> dict[str, Any]:
+    """How text is parsed and converted, whether it is read at once or in pieces.
+
+    Parameters
+    ----------
+    path : str
+    **more : options of `pyarrow.csv.ParseOptions` and `pyarrow.csv.ConvertOptions`
+        ``invalid_row_handler``, ``column_types`` and ``include_columns``.
+    """
+    from pyarrow import csv
+
+    handler = more.pop("invalid_row_handler", None)
+    return {
+        "parse_options": csv.ParseOptions(
+            delimiter=text_delimiter(path), newlines_in_values=True, invalid_row_handler=handler
+        ),
+        "convert_options": csv.ConvertOptions(strings_can_be_null=True, **more),
+    }
 
 
 class _ParquetFile:
@@ -80,28 +114,30 @@ class _TextFile:
     n_rows = None
 
     def __init__(self, path: str, text: Sequence[str]) -> None:
-        self.path, self.text, self.delimiter = path, text, text_delimiter(path)
-        with self._reader(None, 0) as reader:
-            self.schema = reader.schema
+        self.path, self.text = path, text
+        with self._reader() as reader:
+            self.in_file = reader.schema
+        names = [name.strip() for name in self.in_file.names]
+        self.schema = need_arrow().schema([f.with_name(n) for f, n in zip(self.in_file, names, strict=True)])
 
     def tables(self, columns: list[str], row: int, batch_rows: int) -> Iterator[Any]:
-        with self._reader(columns, row) as reader:
-            yield from reader
+        """Tables of some rows each, from the given row on; those before it are read and left."""
+        pa = need_arrow()
+        types = {}
+        for name in columns:
+            field = self.in_file.field(self.schema.get_field_index(name))
+            # Columns of numbers are floats from the start, since whole numbers may be followed by others.
+            number = pa.bool_() if pa.types.is_boolean(field.type) else pa.float64()
+            types[field.name] = pa.string() if name in self.text else number
+        with self._reader(column_types=types, include_columns=list(types)) as reader:
+            for table in _skip(reader, row):
+                yield table.rename_columns(columns)
 
-    def _reader(self, columns: list[str] | None, row: int) -> Any:
-        import pyarrow as pa
+    def _reader(self, **options: Any) -> Any:
         from pyarrow import csv
 
-        # Columns of numbers are floats from the start, since whole numbers may be followed by others.
-        types = {name: pa.string() if name in self.text else pa.float64() for name in columns or []}
-        for name in types:
-            if pa.types.is_boolean(self.schema.field(name).type):
-                types[name] = pa.bool_()
         return csv.open_csv(
-            self.path,
-            read_options=csv.ReadOptions(skip_rows_after_names=row),
-            parse_options=csv.ParseOptions(delimiter=self.delimiter),
-            convert_options=csv.ConvertOptions(column_types=types, include_columns=columns or []),
+            self.path, csv.ReadOptions(use_threads=False), **text_options(self.path, **options)
         )
 
 

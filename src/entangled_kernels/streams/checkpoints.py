@@ -100,8 +100,11 @@ def read_checkpoint(path: str | os.PathLike[str]) -> Checkpoint:
 
 def _read_arrays(payload: bytes) -> dict[str, NDArray[np.float64]]:
     with zipfile.ZipFile(io.BytesIO(payload)) as archive:
-        if any(entry.compress_type != zipfile.ZIP_STORED for entry in archive.infolist()):
-            raise ValueError("arrays must not be compressed")
+        entries = archive.infolist()
+    if any(entry.compress_type != zipfile.ZIP_STORED for entry in entries):
+        raise ValueError("arrays must not be compressed")
+    if sum(entry.file_size for entry in entries) > len(payload):
+        raise ValueError("arrays must not overlap")
     with np.load(io.BytesIO(payload), allow_pickle=False) as stored:
         arrays = {name: stored[name] for name in stored.files}
     for name, array in arrays.items():
@@ -122,7 +125,7 @@ def _read_moments(
     if not (whole and isinstance(weight, int | float) and np.isfinite(weight) and weight >= 0.0):
         raise ValueError("counts of rows and features must be whole numbers, and weights finite")
     width = mean.shape[0] if mean.ndim == 1 else -1
-    if scatter.shape != (width, width) or not 0 <= n_features < width or n_samples < 0:
+    if scatter.shape != (width, width) or not 0 <= n_features < width or not 0 <= n_samples < 2**63:
         raise ValueError(f"means of shape {mean.shape} do not fit moments of shape {scatter.shape}")
     return Moments(n_samples, float(weight), n_features, mean, scatter)
 

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import os
+import re
 from pathlib import Path
-from typing import Any
 
-__all__ = ["DELIMITERS", "KINDS", "TEXT_KINDS", "csv_delimiter", "file_kind", "text_delimiter"]
+__all__ = ["DELIMITERS", "KINDS", "TEXT_KINDS", "file_kind", "text_delimiter"]
 
 KINDS = {
     ".csv": "csv",
@@ -44,18 +44,15 @@ def file_kind(path: str | os.PathLike[str], *, compressed: bool = True) -> str |
 
 
 def text_delimiter(path: str | os.PathLike[str]) -> str:
-    """What separates the cells of a text file: a tab in TSV, in CSV what the first line has most of."""
-    return "\t" if file_kind(path) == "tsv" else csv_delimiter(path)
+    """What separates the cells of a text file: a tab in TSV, in CSV what the first line has most of.
 
-
-def csv_delimiter(path: str | os.PathLike[str]) -> str:
-    """Comma, semicolon or tab: whichever the first line has most of."""
-    with _input_stream(path) as stream:
-        line = stream.read(2**20).lstrip(b"\r\n").partition(b"\n")[0].decode(errors="replace")
-    return max(DELIMITERS, key=line.count)
-
-
-def _input_stream(path: str | os.PathLike[str]) -> Any:
+    That is a comma, a semicolon or a tab.
+    """
+    if file_kind(path) == "tsv":
+        return "\t"
     from .arrow import need_arrow
 
-    return need_arrow().input_stream(os.fspath(path), compression="detect")
+    with need_arrow().input_stream(os.fspath(path), compression="detect") as stream:
+        line = stream.read(2**20).lstrip(b"\xef\xbb\xbf\r\n").partition(b"\n")[0].decode(errors="replace")
+    # Names in quotes may hold what separates nothing.
+    return max(DELIMITERS, key=re.sub('"[^"]*"', "", line).count)

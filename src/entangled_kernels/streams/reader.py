@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from .arrow import bytes_per_row, column_kinds, cut_tables, need_arrow, open_table
+from .arrow import bytes_per_row, column_kinds, cut_tables, need_arrow, open_table, unreadable
 from .batch import Batch, BatchError, Source
 from .file_kinds import KINDS, file_kind
 
@@ -196,7 +196,7 @@ class BatchReader:
                 yield self._batch(table, Source(file, row, row + table.num_rows))
                 row += table.num_rows
         except (need_arrow().ArrowException, OSError) as error:
-            raise BatchError(f"{file}, from row {row + 1} on: cannot be read: {error}") from error
+            raise unreadable(file, row, error) from error
 
     def _batch(self, table: Any, source: Source) -> Batch:
         X = self._frame(table, self.inputs)

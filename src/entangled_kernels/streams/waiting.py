@@ -1,4 +1,4 @@
-"""Rows that wait for a feature map: fitting the map on them, and finding the batch that stands in its way."""
+"""Rows that wait for a feature map: fitting the map on them, and finding a batch that spoils it."""
 
 from __future__ import annotations
 
@@ -34,9 +34,9 @@ def wait_for_map(stream: Stream, rows: Rows) -> bool:
 def settle(stream: Stream, fit_map: FitMap, make_blocks: MakeBlocks, *, newest_on_trial: bool = False) -> Any:
     """Fit the feature map on the first of the rows that wait for it, and take them all in.
 
-    Either all is done, or the stream stays as it was but for one batch: one that stands in the way is left
-    out, and named, when all goes well without it. Where no batch alone is to blame, the newest one is left
-    out if it is just being taken in (``newest_on_trial``).
+    Either all is done, or the stream stays as it was but for one batch: one without which the map can be
+    fitted is left out, and named. Where there is none such, the newest one is left out if it is just being
+    taken in (``newest_on_trial``).
 
     Returns
     -------
@@ -51,26 +51,26 @@ def settle(stream: Stream, fit_map: FitMap, make_blocks: MakeBlocks, *, newest_o
         for number, rows in enumerate(stream.waiting):  # noqa: B007 (the error needs to know)
             settled.take(rows, blocks)
     except BaseException as error:
-        blamed: int | None = number
+        place: int | None = number
         if not fitted:
-            blamed = _batch_to_blame(stream.waiting, fit_map) if isinstance(error, ValueError) else None
-        _refuse(stream, blamed, error, newest_on_trial=newest_on_trial)
+            place = _spoiling_batch(stream.waiting, fit_map) if isinstance(error, ValueError) else None
+        _refuse(stream, place, error, newest_on_trial=newest_on_trial)
         raise
     stream.parts, stream.probe, stream.sample = settled.parts, settled.probe, settled.sample
     stream.waiting = []
     return feature_map
 
 
-def _refuse(stream: Stream, blamed: int | None, error: BaseException, *, newest_on_trial: bool) -> None:
-    """Leave out the batch that is to blame, and say which one it was unless it is the newest."""
-    if blamed is None:
+def _refuse(stream: Stream, place: int | None, error: BaseException, *, newest_on_trial: bool) -> None:
+    """Leave out the batch at a place, and say which one it was unless it is the newest."""
+    if place is None:
         if newest_on_trial:
             stream.n_rows -= len(stream.waiting.pop().Y)
         return
-    first = sum(len(rows.Y) for rows in stream.waiting[:blamed])
-    refused = stream.waiting.pop(blamed)
+    first = sum(len(rows.Y) for rows in stream.waiting[:place])
+    refused = stream.waiting.pop(place)
     stream.n_rows -= len(refused.Y)
-    newest = newest_on_trial and blamed == len(stream.waiting)
+    newest = newest_on_trial and place == len(stream.waiting)
     if newest or not isinstance(error, ValueError):
         return
     where = f"rows {first + 1} to {first + len(refused.Y)}" if refused.where is None else refused.where
@@ -93,8 +93,8 @@ def _fit_on(waiting: list[Rows], fit_map: FitMap) -> Any:
     return fit_map(Rows(_stack([rows.X for rows in waiting]), Y, weight).some(slice(0, FEATURE_SAMPLE)))
 
 
-def _batch_to_blame(waiting: list[Rows], fit_map: FitMap) -> int | None:
-    """Place of a batch without which the feature map can be fitted, the newest first, if there is one."""
+def _spoiling_batch(waiting: list[Rows], fit_map: FitMap) -> int | None:
+    """Place of a batch without which the feature map can be fitted, the newest of them; None without one."""
     for place in reversed(range(len(waiting) if len(waiting) > 1 else 0)):
         try:
             _fit_on(waiting[:place] + waiting[place + 1 :], fit_map)

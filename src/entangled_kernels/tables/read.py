@@ -3,18 +3,19 @@
 from __future__ import annotations
 
 import os
-import zipfile
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
+from zipfile import BadZipFile
 
 import numpy as np
 
-from ..streams import csv_delimiter
+from ..streams.arrow import need_arrow, text_options
 from .errors import TableError
 from .kinds import table_kind
-from .needs import need
+from .phrases import counted
 
 __all__ = ["read_table"]
 
@@ -22,7 +23,7 @@ __all__ = ["read_table"]
 LARGEST_BLOCK = 2**31 - 2
 
 
-def read_table(path: str | os.PathLike[str], columns: Sequence[str] | None = None) -> Any:
+def read_table(path: str | os.PathLike[str]) -> Any:
     r"""Read a table.
 
     Parameters
@@ -32,8 +33,6 @@ def read_table(path: str | os.PathLike[str], columns: Sequence[str] | None = Non
         ``.arrow``, ``.feather``, ``.npz``; text may be compressed (``.csv.gz``). In an NPZ file every array
         of one dimension is a column, and one of two dimensions is the columns ``NAME_0``, ``NAME_1`` and so
         on.
-    columns : sequence of str, optional
-        Names of those to keep, in that order.
 
     Returns
     -------
@@ -58,7 +57,7 @@ def read_table(path: str | os.PathLike[str], columns: Sequence[str] | None = Non
     0     1.2       6.5
     1     0.9       5.1
     """
-    need("pandas", "pyarrow")
+    need_arrow()
     kind = table_kind(path, compressed=True)
     if Path(path).stat().st_size == 0:
         raise TableError(path, "the file is empty")
@@ -66,39 +65,29 @@ def read_table(path: str | os.PathLike[str], columns: Sequence[str] | None = Non
     _check_names(path, table.column_names)
     if table.num_rows == 0:
         raise TableError(path, "the table has a header but no rows")
-    if columns is not None:
-        table = table.select(list(columns))
     return table.to_pandas(date_as_object=False).reset_index(drop=True)
 
 
-def _read_csv(path: Any) -> Any:
-    return _read_text(path, csv_delimiter(path))
-
-
-def _read_tsv(path: Any) -> Any:
-    return _read_text(path, "\t")
-
-
-def _read_text(path: Any, delimiter: str) -> Any:
+def _read_text(path: Any) -> Any:
     """Text as an Arrow table; the types of columns are found from all their cells."""
     import pyarrow as pa
     from pyarrow import csv
 
     bad_rows: list[Any] = []
 
-    def keep_in_mind(row: Any) -> str:
+    def note_and_skip(row: Any) -> str:
         bad_rows.append(row)
         return "skip"
 
-    content = _stream(path)
-    if os.fspath(path).lower().endswith(".gz"):
+    name = os.fspath(path)
+    content = pa.input_stream(name, compression="detect")
+    if name.lower().endswith(".gz"):
         content = pa.BufferReader(content.read())
     try:
         table = csv.read_csv(
             content,
             csv.ReadOptions(use_threads=False, block_size=min(content.size() + 1, LARGEST_BLOCK)),
-            csv.ParseOptions(delimiter=delimiter, newlines_in_values=True, invalid_row_handler=keep_in_mind),
-            csv.ConvertOptions(strings_can_be_null=True),
+            **text_options(name, invalid_row_handler=note_and_skip),
         )
         names = [name.strip() for name in table.column_names]
     except UnicodeDecodeError as error:
@@ -109,72 +98,53 @@ def _read_text(path: Any, delimiter: str) -> Any:
         raise TableError(path, _one_line(error)) from error
     if bad_rows:
         row = bad_rows[0]
-        problem = f"{row.actual_columns} cells where the header has {row.expected_columns}"
+        problem = f"{counted(row.actual_columns, 'cell')} where the header has {row.expected_columns}"
         raise TableError(path, problem, row=None if row.number is None else row.number - 1)
-    return _tidied(_decoded(path, table.rename_columns(names)))
-
-
-def _stream(path: Any) -> Any:
-    import pyarrow as pa
-
-    return pa.input_stream(os.fspath(path), compression="detect")
-
-
-def _decoded(path: Any, table: Any) -> Any:
-    import pyarrow as pa
-
     for column in table.schema:
         if pa.types.is_binary(column.type):
             problem = "text that is not UTF-8; save the file again as CSV in UTF-8"
             raise TableError(path, problem, column=column.name)
-    return table
+    # Commas at the ends of lines make columns of neither a name nor a cell.
+    empty = [not name and 0 < table.num_rows == table.column(i).null_count for i, name in enumerate(names)]
+    return table.rename_columns(names).select([i for i in range(len(names)) if not empty[i]])
 
 
-def _tidied(table: Any) -> Any:
-    """Without the columns of neither a name nor a cell that commas at the ends of lines make."""
-    kept = [
-        place
-        for place, name in enumerate(table.column_names)
-        if name or table.num_rows == 0 or table.column(place).null_count < table.num_rows
-    ]
-    return table.select(kept)
+@contextmanager
+def _whole_file(path: Any, kind: str) -> Iterator[None]:
+    """Say of a file that cannot be read that it is not of this kind, or not whole."""
+    import pyarrow as pa
+
+    try:
+        yield
+    except (pa.ArrowInvalid, OSError, ValueError, EOFError, BadZipFile, AttributeError, KeyError) as error:
+        raise TableError(path, f"the file is not a whole {kind} ({_one_line(error)})") from error
 
 
 def _read_parquet(path: Any) -> Any:
-    import pyarrow as pa
     from pyarrow import parquet
 
-    try:
+    with _whole_file(path, "Parquet file"):
         return parquet.ParquetFile(path).read()
-    except (pa.ArrowInvalid, OSError) as error:
-        raise TableError(path, f"the file is not a whole Parquet file ({_one_line(error)})") from error
 
 
 def _read_arrow(path: Any) -> Any:
     """An Arrow file (Feather is one), or a stream of Arrow messages."""
     import pyarrow as pa
 
-    with pa.memory_map(os.fspath(path)) as source:
+    with _whole_file(path, "Arrow file"), pa.memory_map(os.fspath(path)) as source:
         try:
             return pa.ipc.open_file(source).read_all()
         except pa.ArrowInvalid:
             source.seek(0)
-        try:
-            return pa.ipc.open_stream(source).read_all()
-        except (pa.ArrowInvalid, OSError) as error:
-            raise TableError(path, f"the file is not a whole Arrow file ({_one_line(error)})") from error
+        return pa.ipc.open_stream(source).read_all()
 
 
 def _read_npz(path: Any) -> Any:
     import pyarrow as pa
 
     columns: dict[str, Any] = {}
-    try:
-        with open(path, "rb") as file, np.load(file, allow_pickle=False) as archive:
-            arrays = dict(archive)
-    except (ValueError, EOFError, zipfile.BadZipFile, AttributeError, KeyError) as error:
-        problem = f"the file is not a whole NPZ file of numbers and text ({_one_line(error)})"
-        raise TableError(path, problem) from error
+    with _whole_file(path, "NPZ file of numbers and text"), open(path, "rb") as file:
+        arrays = dict(np.load(file, allow_pickle=False))
     for name, array in arrays.items():
         if array.ndim == 1:
             columns[name] = array
@@ -214,8 +184,8 @@ def _one_line(error: Exception) -> str:
 
 
 READERS = {
-    "csv": _read_csv,
-    "tsv": _read_tsv,
+    "csv": _read_text,
+    "tsv": _read_text,
     "parquet": _read_parquet,
     "arrow": _read_arrow,
     "npz": _read_npz,

@@ -1,24 +1,34 @@
-"""Data frames as files, written whole or not at all."""
+"""Data frames as files, at once or piece by piece, in place only once they are complete."""
 
 from __future__ import annotations
 
+import csv
 import os
 import zipfile
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
 from typing import Any
 
 import numpy as np
 
 from ..storage import atomic_write
+from ..streams import TEXT_KINDS
+from ..streams.arrow import need_arrow
+from .cells import text_columns
+from .errors import TableError
 from .kinds import table_kind
-from .needs import need
 
-__all__ = ["write_table"]
+__all__ = ["append_table", "write_table"]
+
+# Spreadsheets take text that begins so for a formula.
+FORMULA_SIGNS = ("=", "+", "-", "@", "\t", "\r")
 
 
 def write_table(frame: Any, path: str | os.PathLike[str]) -> None:
     """Write a pandas data frame, without its index, in the kind that the end of the name tells.
 
-    Numbers keep every digit. What stood at ``path`` is replaced only once the new file is complete.
+    Numbers keep every digit. In CSV and TSV files, names and text that a spreadsheet would take for a formula
+    get a single quote in front. What stood at ``path`` is replaced only once the new file is complete.
 
     Examples
     --------
@@ -30,29 +40,71 @@ def write_table(frame: Any, path: str | os.PathLike[str]) -> None:
     ...     float(read_table(f"{folder}/cars.parquet")["fuel use"][1]) == 1 / 3
     True
     """
-    need("pandas", "pyarrow")
-    kind = table_kind(path)
-    if kind in ("csv", "tsv"):
-        with atomic_write(path) as file:
-            frame.to_csv(file, index=False, sep="\t" if kind == "tsv" else ",", lineterminator="\n")
-    else:
+    if table_kind(path) == "npz":
         with atomic_write(path, "wb") as file:
-            BINARY[kind](frame, file)
+            _write_npz(frame, file)
+    else:
+        with append_table(path) as append:
+            append(frame)
 
 
-def _write_parquet(frame: Any, file: Any) -> None:
+@contextmanager
+def append_table(path: str | os.PathLike[str]) -> Iterator[Callable[[Any], None]]:
+    """Open a table to write; gives a function that appends a pandas data frame, as `write_table` writes it.
+
+    All kinds but NPZ can be written so.
+    """
+    need_arrow()
+    kind = table_kind(path)
+    if kind == "npz":
+        raise TableError(path, "an NPZ file cannot be written piece by piece; name a .parquet or .csv file")
+    if kind in TEXT_KINDS:
+        with atomic_write(path) as file:
+            yield _append_text(file, "\t" if kind == "tsv" else ",")
+    else:
+        with atomic_write(path, "wb") as file, ExitStack() as stack:
+            yield _append_arrow(file, kind, stack)
+
+
+def _append_text(file: Any, separator: str) -> Callable[[Any], None]:
+    def append(frame: Any) -> None:
+        frame, first = _without_formulas(frame), file.tell() == 0
+        text = [frame[name] for name in text_columns(frame, frame.columns)]
+        # The csv module does not see that a carriage return ends a line for others.
+        returns = any("\r" in str(cell) for cells in (frame.columns, *text) for cell in cells)
+        quoting = csv.QUOTE_NONNUMERIC if returns else csv.QUOTE_MINIMAL
+        frame.to_csv(file, index=False, header=first, sep=separator, lineterminator="\n", quoting=quoting)
+
+    return append
+
+
+def _without_formulas(frame: Any) -> Any:
+    """The frame with a single quote before names and text that a spreadsheet would take for a formula."""
+    frame = frame.copy(deep=False)
+    for name in text_columns(frame, frame.columns):
+        frame[name] = frame[name].astype(object).map(_quoted)
+    return frame.rename(columns=_quoted)
+
+
+def _quoted(cell: Any) -> Any:
+    return f"'{cell}" if isinstance(cell, str) and cell.startswith(FORMULA_SIGNS) else cell
+
+
+def _append_arrow(file: Any, kind: str, stack: ExitStack) -> Callable[[Any], None]:
+    """Append to a Parquet or Arrow file, which is opened with the columns of the first piece."""
     import pyarrow as pa
     from pyarrow import parquet
 
-    parquet.write_table(pa.Table.from_pandas(frame, preserve_index=False), file)
+    opened: dict[str, Any] = {}
 
+    def append(frame: Any) -> None:
+        table = pa.Table.from_pandas(frame, schema=opened.get("schema"), preserve_index=False)
+        if not opened:
+            make = parquet.ParquetWriter if kind == "parquet" else pa.ipc.new_file
+            opened["schema"], opened["writer"] = table.schema, stack.enter_context(make(file, table.schema))
+        opened["writer"].write_table(table)
 
-def _write_arrow(frame: Any, file: Any) -> None:
-    import pyarrow as pa
-
-    table = pa.Table.from_pandas(frame, preserve_index=False)
-    with pa.ipc.new_file(file, table.schema) as writer:
-        writer.write_table(table)
+    return append
 
 
 def _write_npz(frame: Any, file: Any) -> None:
@@ -64,6 +116,3 @@ def _write_npz(frame: Any, file: Any) -> None:
             values = values.astype(str) if values.dtype == object else values
             with archive.open(f"{name}.npy", "w", force_zip64=True) as entry:
                 np.lib.format.write_array(entry, values, allow_pickle=False)
-
-
-BINARY = {"parquet": _write_parquet, "arrow": _write_arrow, "npz": _write_npz}

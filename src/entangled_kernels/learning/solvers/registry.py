@@ -58,7 +58,7 @@ def solve(name: str, problem: Problem, options: SolverOptions) -> SolverResult:
         )
         return SolverResult(kernel, 0.0, True, "nothing to learn", 1, 0, np.zeros(1))
     solver = SOLVERS[name]
-    rank = m * k if options.rank is None else options.rank
+    rank = problem.resolve_rank(options.rank) or problem.full_rank
     if not isinstance(options.init, str):
         rank = options.init.shape[2]
     with one_thread(solver.iterative and m * k * rank * (m + rank) <= _SMALL_STEP):

@@ -16,7 +16,7 @@ Array = NDArray[np.float64]
 def starting_point(problem: Problem, options: SolverOptions) -> Array:
     """Q (m', k, r) of unit norm: the one given, a random one, or the plain kernel."""
     m, k = problem.targets.shape
-    rank = problem.full_rank if options.rank is None else min(options.rank, problem.full_rank)
+    rank = problem.resolve_rank(options.rank) or problem.full_rank
     if not isinstance(options.init, str):
         Q = np.array(options.init, dtype=np.float64)
     elif options.init == "random":

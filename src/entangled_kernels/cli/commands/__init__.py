@@ -1,0 +1,1 @@
+"""One module to a command; none imports another."""

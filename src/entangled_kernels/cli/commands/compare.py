@@ -1,0 +1,162 @@
+"""``compare``: methods against each other on a table."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from ..clusters import cluster
+from ..columns import split_names
+from ..entanglement import entanglement_of
+from ..errors import check_choice, data_errors
+from ..files import check_folder, check_input, check_output
+from ..fitting import fit_table
+from ..options import Dask, Encode, Force, Inputs, Jobs, Json, OneTable, Protocol, Seed, Targets
+from ..result_tables import finding, show_results, summaries
+from ..screen import Screen, say_note
+from ..settings import settings_in_words, settings_of
+from ..shell_command import command_line
+from ..target_relations import output_relations, sharing_in_words
+from ..text_encoding import text_encoder
+from ..training_table import TrainingTable, read_rows
+
+__all__ = ["compare"]
+
+FEATURES = ("linear", "rbf", "fourier")
+PROTOCOLS = ("fair", "paper")
+FEWEST = 8
+
+Methods = Annotated[
+    str | None,
+    typer.Option(
+        "--methods", "-m", metavar="A,B", help="Methods to compare; all by default: KRR, OKL, EKL, ..."
+    ),
+]
+Sizes = Annotated[
+    str | None,
+    typer.Option(
+        "--train-sizes",
+        "-n",
+        metavar="N,M",
+        help="Numbers of training rows; a quarter and half of all by default.",
+    ),
+]
+Repeats = Annotated[int, typer.Option("--repeats", "-r", min=1, help="Random partitions for each size.")]
+Features = Annotated[
+    str, typer.Option("--features", "-f", metavar="|".join(FEATURES), help="Features of the inputs.")
+]
+ReportOut = Annotated[
+    Path | None, typer.Option("--report", metavar="PAGE.html", help="Page to write, with tables and figures.")
+]
+ResultsOut = Annotated[
+    Path | None, typer.Option("--results", metavar="DIR", help="Folder for the results as JSON and CSV.")
+]
+
+
+def compare(
+    table: OneTable,
+    targets: Targets,
+    report: ReportOut = None,
+    inputs: Inputs = None,
+    methods: Methods = None,
+    train_sizes: Sizes = None,
+    repeats: Repeats = 10,
+    features: Features = "linear",
+    protocol: Protocol = "fair",
+    encode: Encode = False,
+    results: ResultsOut = None,
+    seed: Seed = 0,
+    jobs: Jobs = None,
+    dask: Dask = None,
+    force: Force = False,
+    json: Json = False,
+) -> None:
+    """Compare methods on a table.
+
+    For every size the rows are split at random, again and again, into training and test rows.
+    """
+    from ...experiments import compare_methods
+
+    screen = Screen(as_json=json)
+    check_choice("--features", features, FEATURES)
+    check_choice("--protocol", protocol, PROTOCOLS)
+    names = chosen_methods(methods)
+    sizes = chosen_sizes(train_sizes)
+    check_input(table)
+    if report is not None:
+        check_output(report, force=force)
+    if results is not None:
+        check_folder(results, force=force)
+    data = read_rows(table, targets, inputs, encode=encode, fewest=FEWEST, work="comparing")
+    for note in data.notes:
+        say_note(note)
+    sizes = sizes or default_sizes(len(data.Y))
+    with cluster(dask), screen.progress() as progress, data_errors(table):
+        found = compare_methods(
+            text_encoder(data.text).fit_transform(data.X),
+            data.Y,
+            methods=names,
+            train_sizes=sizes,
+            repeats=repeats,
+            features=features,
+            protocol=protocol,
+            seed=seed,
+            n_jobs=-1 if dask is not None and jobs is None else jobs,
+            progress=progress,
+            title=f"Methods on {table.name}",
+        )
+    show_results(screen, found)
+    screen.say(finding(found))
+    if results is not None:
+        for path in found.save(results):
+            screen.say(f"Wrote {path}.")
+    options: dict[str, Any] = {"--targets": data.targets, "--inputs": data.inputs if inputs else None}
+    options |= {"--methods": names, "--train-sizes": sizes, "--repeats": repeats, "--features": features}
+    options |= {"--protocol": protocol, "--encode": encode, "--seed": seed, "--report": report}
+    if report is not None:
+        from ..pages.comparison_page import write_comparison_page
+
+        with data_errors(table):
+            whole = look_at_all_rows(screen, data, features, seed, jobs)
+        command = command_line("compare", table, options=options)
+        write_comparison_page(found, table, data, whole, command, report)
+        screen.say(f"Wrote {report}.")
+    summary = {"summary": summaries(found), "records": found.records, "meta": found.meta}
+    screen.result({**summary, "report": report})
+
+
+def chosen_methods(methods: str | None) -> list[str]:
+    """Methods by name."""
+    from ...experiments import METHODS
+
+    names = list(METHODS) if methods is None else split_names([methods])
+    by_lower = {name.lower(): name for name in METHODS}
+    for name in names:
+        check_choice("--methods", name.lower(), by_lower)
+    return list(dict.fromkeys(by_lower[name.lower()] for name in names))
+
+
+def chosen_sizes(train_sizes: str | None) -> list[int]:
+    """Numbers of training rows; none when there is nothing said."""
+    try:
+        return [int(size) for size in split_names([train_sizes] if train_sizes else [])]
+    except ValueError:
+        raise typer.BadParameter(
+            f"must be whole numbers separated by commas, got {train_sizes!r}", param_hint="--train-sizes"
+        ) from None
+
+
+def default_sizes(rows: int) -> list[int]:
+    """A quarter and half of the rows, but no more than a few hundred."""
+    return sorted({max(4, min(rows // 4, 250)), max(4, min(rows // 2, 500))})
+
+
+def look_at_all_rows(
+    screen: Screen, data: TrainingTable, features: str, seed: int, jobs: int | None
+) -> dict[str, Any]:
+    """What the model selected on all rows is: settings, who shares what, entanglement."""
+    model = fit_table(screen, data, features, folds=5, seed=seed, jobs=jobs).best_estimator_
+    sharing = sharing_in_words(model.get_params(deep=False), output_relations(model, data.X), data.targets)
+    return {"settings": settings_in_words(settings_of(model)), "sharing": sharing, **entanglement_of(model)}

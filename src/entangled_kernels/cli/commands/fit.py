@@ -1,0 +1,126 @@
+"""``fit``: from a table to a model file."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from ...storage import save_model
+from ...tables.phrases import counted
+from ..batches import in_batches
+from ..errors import check_choice, data_errors
+from ..features import FEATURES
+from ..files import check_input, check_link, check_output
+from ..fitting import fit_table
+from ..model_facts import describe
+from ..options import Dask, Encode, Force, Inputs, Jobs, Json, MaxMemory, OneTable, Seed, Targets
+from ..screen import Screen, say_note
+from ..settings import settings_in_words
+from ..shell_command import command_line
+from ..target_errors import change_in_words, show_target_errors
+from ..training_table import open_batches, read_rows
+
+__all__ = ["fit"]
+
+Features = Annotated[
+    str,
+    typer.Option(
+        "--features",
+        "-f",
+        metavar="|".join(FEATURES),
+        help="Features of the inputs that the kernel works on.",
+    ),
+]
+Out = Annotated[
+    Path, typer.Option("--out", "-o", metavar="MODEL", help="Model file to write.", show_default=False)
+]
+Folds = Annotated[int, typer.Option("--folds", min=2, help="Folds of the cross-validation.")]
+Checkpoint = Annotated[
+    Path | None,
+    typer.Option(
+        "--checkpoint",
+        metavar="FILE",
+        help="Read in batches and save the state there now and then; the same command goes on from it.",
+    ),
+]
+
+FEWEST, MAX_MEMORY = 3, 4096
+
+
+def fit(
+    table: OneTable,
+    targets: Targets,
+    out: Out,
+    inputs: Inputs = None,
+    features: Features = "auto",
+    encode: Encode = False,
+    folds: Folds = 5,
+    seed: Seed = 0,
+    jobs: Jobs = None,
+    checkpoint: Checkpoint = None,
+    dask: Dask = None,
+    max_memory: MaxMemory = MAX_MEMORY,
+    force: Force = False,
+    json: Json = False,
+) -> None:
+    """Fit a model to a table and save it.
+
+    Features, kernel and ridge penalty are chosen by cross-validation, and shown beside kernel ridge. TABLE
+    may also be a folder or a pattern such as 'rows/*.parquet', of any size.
+    """
+    screen = Screen(as_json=json)
+    check_choice("--features", features, FEATURES)
+    check_output(out, force=force)
+    if checkpoint is not None:
+        check_link(checkpoint)
+    with data_errors(table):
+        if in_batches(table, max_memory) or checkpoint is not None or dask is not None:
+            rows = open_batches(table, targets, inputs, encode=encode, max_memory=max_memory)
+        else:
+            check_input(table)
+            rows = read_rows(table, targets, inputs, encode=encode, fewest=FEWEST, work="fitting")
+        for note in rows.notes:
+            say_note(note)
+        where: dict[str, Any] = {"checkpoint": checkpoint, "dask": dask}
+        model = fit_table(screen, rows, features, folds=folds, seed=seed, jobs=jobs, **where)
+        info = describe(model, rows, folds=folds, seed=seed)
+    options = {
+        "--targets": rows.targets,
+        "--inputs": rows.inputs if inputs else None,
+        "--features": features,
+        "--encode": encode,
+        "--folds": folds,
+        "--seed": seed,
+        "--out": out,
+        "--checkpoint": checkpoint,
+        "--dask": dask,
+        "--max-memory": None if max_memory == MAX_MEMORY else f"{max_memory:g}",
+    }
+    command = command_line("fit", table, options=options)
+    info |= {"table": table.name, "features": features, "seed": seed, "command": command}
+    save_model(model, out, info=info)
+    show(screen, info, table, out)
+    screen.result({"model": str(out), **{name: info[name] for name in info if name != "relations"}})
+
+
+def show(screen: Screen, info: dict[str, Any], table: Path, out: Path) -> None:
+    """Tell people what was fitted."""
+    sizes = {"row": info["rows"], "input": len(info["inputs"]), "target": len(info["targets"])}
+    screen.say(f"{table}: {', '.join(counted(size, thing) for thing, size in sizes.items())}.")
+    screen.say(f"Chosen: {settings_in_words(info['chosen'])}.")
+    screen.say(
+        f"Cross-validated error (nMSE, 0 is perfect, 1 is the mean): {info['nmse']:.4g}; kernel ridge "
+        f"{info['kernel_ridge_nmse']:.4g} ({change_in_words(info['nmse'], info['kernel_ridge_nmse'])})."
+    )
+    if info["candidates"] >= 1.5:
+        screen.say(
+            f"Predictions average about {info['candidates']:.0f} candidates, weighed by how often each is "
+            f"best; settings and errors shown are those of the first."
+        )
+    if info["nmse"] >= 1.0:
+        screen.say("That is no better than predicting the mean: the inputs tell little about the targets.")
+    show_target_errors(screen, info["target_scores"])
+    predict = command_line("predict", out, "TABLE", options={"--out": "PREDICTIONS.csv"})
+    screen.say(f"Saved to {out}. To predict: {predict}")

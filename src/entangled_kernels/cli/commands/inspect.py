@@ -1,0 +1,131 @@
+"""``inspect``: what a model file holds, which outputs share what, and whether its kernel is entangled."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Any
+
+import numpy as np
+import typer
+
+from ...estimators import EntangledKernelRidge, OutputKernelRidge, OutputKernelRidgeCV
+from ...storage import SavedModel
+from ...tables.phrases import counted
+from ..entanglement import entanglement_of, measures_in_words
+from ..files import check_output
+from ..options import Force, Json, Model
+from ..saved_models import open_saved_model, targets_of
+from ..screen import Screen
+from ..settings import settings_in_words, settings_of
+from ..target_errors import change_in_words, show_target_errors
+from ..target_relations import sharing_in_words, strongest_pairs
+
+__all__ = ["inspect"]
+
+ReportOut = Annotated[
+    Path | None, typer.Option("--report", metavar="PAGE.html", help="Also write a page with figures.")
+]
+
+SHOWN = 12
+
+
+def inspect(model: Model, report: ReportOut = None, force: Force = False, json: Json = False) -> None:
+    """Tell what a model is and what it found.
+
+    Its settings, which outputs share what, and whether its kernel is proven entangled.
+    """
+    screen = Screen(as_json=json)
+    if report is not None:
+        check_output(report, force=force)
+    saved = open_saved_model(model)
+    with screen.working("looking at the kernel"):
+        findings = find_out(saved, model)
+    show(screen, findings)
+    if report is not None:
+        from ..pages.model_page import write_model_page
+
+        write_model_page(saved, findings, report)
+        screen.say(f"Wrote {report}.")
+    screen.result({**findings, "report": report})
+
+
+def find_out(saved: SavedModel, path: Path) -> dict[str, Any]:
+    """Everything there is to tell, as plain values."""
+    names = targets_of(saved)
+    inner = getattr(saved.model, "best_estimator_", saved.model)
+    correlations = relations_of(saved, inner)
+    findings: dict[str, Any] = {
+        "model": str(path),
+        "class": type(saved.model).__name__,
+        "software": saved.software,
+        "inputs": [str(name) for name in getattr(saved.model, "feature_names_in_", [])],
+        "targets": names,
+        "rows": saved.info.get("rows"),
+        "table": saved.info.get("table"),
+        "settings": _settings_in_words(inner),
+        "nmse": saved.info.get("nmse"),
+        "kernel_ridge_nmse": saved.info.get("kernel_ridge_nmse"),
+        "target_scores": saved.info.get("target_scores", []),
+        "sharing": sharing_in_words(inner.get_params(deep=False), correlations, names),
+        "relations": [] if correlations is None else correlations.tolist(),
+    }
+    return findings | entanglement_of(inner)
+
+
+def relations_of(saved: SavedModel, inner: Any) -> Any:
+    """Correlations between the targets: kept with the model, or in its output kernel."""
+    if isinstance(inner, EntangledKernelRidge) and (
+        inner.prediction == "partial_trace" or inner.shrinkage == 1.0
+    ):
+        return None
+    if "relations" in saved.info:
+        return np.array(saved.info["relations"])
+    if isinstance(inner, OutputKernelRidge | OutputKernelRidgeCV):
+        size = np.sqrt(np.diag(inner.output_kernel_))
+        scale = np.where(size > 0.0, size, 1.0)
+        return inner.output_kernel_ / np.outer(scale, scale)
+    return None
+
+
+def _settings_in_words(inner: Any) -> str:
+    """What was chosen or set."""
+    if isinstance(inner, EntangledKernelRidge):
+        return settings_in_words(settings_of(inner))
+    return " ".join(repr(inner).split())
+
+
+def show(screen: Screen, findings: dict[str, Any]) -> None:
+    """Tell people."""
+    made = findings["software"].get("entangled-kernels", "")
+    screen.say(f"{findings['model']}: {findings['class']}, saved by entangled-kernels {made}.")
+    if findings["rows"]:
+        screen.say(f"Fitted to {counted(findings['rows'], 'row')} of {findings['table']}.")
+    screen.say(f"Inputs: {listed(findings['inputs'])}")
+    screen.say(f"Targets: {listed(findings['targets'])}")
+    screen.say(f"Settings: {findings['settings']}.")
+    if findings["nmse"] is not None:
+        plain = findings["kernel_ridge_nmse"]
+        screen.say(
+            f"Cross-validated nMSE {findings['nmse']:.4g}, kernel ridge {plain:.4g} "
+            f"({change_in_words(findings['nmse'], plain)})."
+        )
+        show_target_errors(screen, findings["target_scores"])
+    screen.say()
+    screen.say("Who shares what:")
+    for sentence in findings["sharing"]:
+        screen.say(f"  {sentence}")
+    if findings["relations"]:
+        pairs = strongest_pairs(np.array(findings["relations"]), findings["targets"])
+        title = "Correlation of targets in the kernel" + (", strongest pairs" if len(pairs) > SHOWN else "")
+        screen.table(["target", "target", "correlation"], pairs[:SHOWN], title=title)
+    screen.say(findings["verdict"])
+    if findings["entanglement"]:
+        measures = measures_in_words(findings["entanglement"])
+        screen.table(["measure", "value"], list(measures.items()), title="Entanglement")
+
+
+def listed(names: list[str]) -> str:
+    """Names with commas; of many only the first ones."""
+    if not names:
+        return "without names"
+    return ", ".join(names[:SHOWN]) + (f" and {len(names) - SHOWN} more" if len(names) > SHOWN else "")

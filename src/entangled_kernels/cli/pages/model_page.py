@@ -1,0 +1,106 @@
+"""A page about a model: what it is, which outputs share what, and pictures of its kernel and its search."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from ...estimators import EntangledKernelRidge, EntangledKernelRidgeCV
+from ...report import Report
+from ...storage import SavedModel
+from ...tables.phrases import counted
+from ..entanglement import measures_in_words, verdict_kind
+from ..shell_command import command_line
+from ..target_errors import change_in_words, error_rows
+from ..target_relations import strongest_pairs
+
+__all__ = ["write_model_page"]
+
+LONGEST_TABLE = 30
+
+
+def write_model_page(saved: SavedModel, findings: dict[str, Any], path: Path) -> None:
+    """Write the page."""
+    name = Path(findings["model"]).name
+    page = Report(f"The model {name}", lead=_lead(findings))
+    page.section("What it is")
+    page.facts(
+        {
+            "Class": findings["class"],
+            "Settings": findings["settings"],
+            "Inputs": findings["inputs"] or "without names",
+            "Targets": findings["targets"],
+            "Fitted to": f"{counted(findings['rows'], 'row')} of {findings['table']}"
+            if findings["rows"]
+            else "not recorded",
+            "Software": findings["software"],
+        }
+    )
+    if findings["target_scores"]:
+        _add_errors(page, findings)
+    page.section("Who shares what")
+    page.points(findings["sharing"])
+    if findings["relations"] and len(findings["targets"]) > 1:
+        pairs = strongest_pairs(np.array(findings["relations"]), findings["targets"])[:LONGEST_TABLE]
+        caption = "Correlation of the targets in the learned kernel, the strongest pairs first"
+        page.table(["Target", "Target ", "Correlation"], pairs, caption=caption, digits=2, row_headers=2)
+    page.section("Entanglement")
+    page.verdict(findings["verdict"], verdict_kind(findings["entangled"]))
+    if findings["entanglement"]:
+        page.facts(measures_in_words(findings["entanglement"]))
+    _add_figures(page, saved.model, tested=bool(findings["entanglement"]))
+    page.section("How to repeat it")
+    page.code(command_line("inspect", findings["model"], options={"--report": path}))
+    if "command" in saved.info:
+        page.text("The model was made by:")
+        page.code(saved.info["command"])
+    page.write(path)
+
+
+def _lead(findings: dict[str, Any]) -> str:
+    inputs = counted(len(findings["inputs"]), "input") if findings["inputs"] else "inputs without names"
+    return f"Predicts {counted(len(findings['targets']), 'target')} from {inputs}."
+
+
+def _add_errors(page: Report, findings: dict[str, Any]) -> None:
+    page.section("How well it predicts")
+    nmse, plain = findings["nmse"], findings["kernel_ridge_nmse"]
+    page.text(
+        f"Cross-validated error (nMSE: 0 is perfect, 1 is predicting the mean) {nmse:.4g}; kernel ridge has "
+        f"{plain:.4g} ({change_in_words(nmse, plain)})."
+    )
+    caption = "Held-out nMSE of each target with the settings chosen"
+    errors = [row[name] for row in findings["target_scores"] for name in ("nmse", "kernel_ridge_nmse")]
+    digits = _error_digits(min((error for error in errors if error), default=1.0))
+    columns = ["Target", "This model", "Kernel ridge", "Change"]
+    page.table(columns, error_rows(findings["target_scores"]), caption=caption, digits=digits)
+
+
+def _error_digits(least: float) -> int:
+    """Digits after the point that show three of the least number, and no fewer than three."""
+    return int(np.clip(2 - np.floor(np.log10(least)), 3, 9))
+
+
+def _add_figures(page: Report, model: Any, *, tested: bool) -> None:
+    """Pictures that need no rows: the spectrum of the kernel, the path of its solver, the search."""
+    from matplotlib import pyplot as plt
+
+    from ...plotting import AlignmentPathDisplay, EntanglementSpectrumDisplay, SelectionDisplay
+
+    def add(display: Any, caption: str, alt: str) -> None:
+        page.figure(display.figure_, caption=caption, alt=alt)
+        plt.close(display.figure_)
+
+    inner = getattr(model, "best_estimator_", model)
+    if tested:
+        alt = "Eigenvalues of the partial transpose, and operator-Schmidt values, of the learned kernel"
+        add(EntanglementSpectrumDisplay.from_estimator(inner), "How far the kernel is from separable.", alt)
+    if isinstance(inner, EntangledKernelRidge) and len(inner.alignment_history_) > 1:
+        alt = "Alignment of the kernel with the targets after every step of the solver"
+        add(AlignmentPathDisplay.from_estimator(inner), "How the kernel was learned.", alt)
+    if isinstance(model, EntangledKernelRidgeCV):
+        page.section("How the settings were chosen")
+        alt = "Cross-validated error of the candidates over alpha and shrinkage, with the chosen one marked"
+        add(SelectionDisplay.from_estimator(model), "The search: lower is better.", alt)

@@ -1,0 +1,114 @@
+"""Results of experiments as tables, with the paper's figures beside ours."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+from typing import Any
+
+from ..storage import ExperimentResults
+from .screen import Screen
+from .target_errors import change_in_words
+
+__all__ = ["SETTINGS", "finding", "metric_digits", "metrics_of", "pivot", "show_results", "summaries"]
+
+# What a record may hold, with the name to show and the digits after the point.
+METRICS = {
+    "nmse": ("nMSE", 3),
+    "ni": ("normalised improvement over kernel ridge (nI)", 3),
+    "accuracy": ("accuracy", 3),
+    "fit_seconds": ("seconds to fit", 3),
+}
+PAPER_DIGITS = 4
+SETTINGS = {"task": "task", "rank": "Kraus rank", "p": "outputs p", "n": "training rows n"}
+REFERENCE = "KRR"
+OWN = ("EKL", "ptrEKL", "selected")
+
+
+def pivot(results: ExperimentResults, metric: str) -> tuple[list[str], list[list[Any]], bool]:
+    """Columns and rows: one row to a setting, a (mean, spread) to a method, the paper's figure beside it.
+
+    Methods that the paper has figures for come first; the last value tells whether there are any.
+    """
+    keys = [key for key in SETTINGS if any(key in record for record in results.records)]
+    summary = results.summary(metric, (*keys, "method"))
+    methods = dict.fromkeys(entry["method"] for entry in summary)
+    if metric == "ni":
+        methods.pop(REFERENCE, None)
+    quoted = [
+        name for name in methods if any(e["paper"] is not None and e["method"] == name for e in summary)
+    ]
+    columns = [column for name in quoted for column in (name, f"{name} (paper)")]
+    columns += [name for name in methods if name not in quoted]
+    rows: dict[tuple[Any, ...], dict[str, Any]] = {}
+    for entry in summary:
+        row = rows.setdefault(tuple(entry[key] for key in keys), {})
+        row[entry["method"]] = (entry["mean"], entry["std"]) if entry["count"] > 1 else entry["mean"]
+        row[f"{entry['method']} (paper)"] = entry["paper"]
+    table = [[*setting, *(row.get(column) for column in columns)] for setting, row in rows.items()]
+    return [*(SETTINGS[key] for key in keys), *columns], table, bool(quoted)
+
+
+def summaries(results: ExperimentResults) -> dict[str, list[dict[str, Any]]]:
+    """For machines: mean, spread, count and the paper's figure of every metric, setting and method."""
+    keys = [key for key in SETTINGS if any(key in record for record in results.records)]
+    return {metric: results.summary(metric, (*keys, "method")) for metric in metrics_of(results)}
+
+
+def metrics_of(results: ExperimentResults) -> list[str]:
+    """Metrics that the records have."""
+    return [metric for metric in METRICS if any(record.get(metric) is not None for record in results.records)]
+
+
+def metric_digits(metric: str, *, paper: bool) -> tuple[str, int]:
+    """Name of a metric to show, and digits after the point; the paper's figures ask for more."""
+    name, digits = METRICS[metric]
+    return name, PAPER_DIGITS if paper else digits
+
+
+def show_results(screen: Screen, results: ExperimentResults, metrics: Iterable[str] | None = None) -> None:
+    """Print the tables."""
+    for metric in metrics or metrics_of(results):
+        columns, rows, paper = pivot(results, metric)
+        name, digits = metric_digits(metric, paper=paper)
+        cells = [[_text(cell, digits) for cell in row] for row in rows]
+        screen.table(columns, cells, title=f"{results.title}: {name}")
+
+
+def _text(cell: Any, digits: int) -> Any:
+    if isinstance(cell, tuple):
+        return f"{cell[0]:.{digits}f} ± {cell[1]:.{digits}f}"
+    return f"{cell:.{digits}f}" if isinstance(cell, float) else cell
+
+
+def finding(results: ExperimentResults) -> str:
+    """One sentence on how learned kernels did against kernel ridge over all settings; empty without both."""
+    columns, rows, _ = pivot(results, "nmse")
+    settings = [column for column in columns if column in SETTINGS.values()]
+    words = []
+    for method in OWN:
+        ratios = {}
+        for row in rows:
+            values = dict(zip(columns, row, strict=True))
+            if values.get(method) is not None and values.get(REFERENCE) is not None:
+                where = ", ".join(f"{name} {values[name]}" for name in settings)
+                ratios[where] = _mean(values[method]) / _mean(values[REFERENCE])
+        if ratios:
+            words.append(f"{method} has {_spread_in_words(ratios)}")
+    return f"Against kernel ridge: {'; '.join(words)}." if words else ""
+
+
+def _spread_in_words(ratios: dict[str, float]) -> str:
+    """Geometric mean of ratios of errors, the least and the largest."""
+    mean = math.exp(sum(math.log(ratio) for ratio in ratios.values()) / len(ratios))
+    if len(ratios) == 1:
+        return change_in_words(mean, 1.0)
+    least, largest = min(ratios, key=ratios.__getitem__), max(ratios, key=ratios.__getitem__)
+    return (
+        f"{change_in_words(mean, 1.0)} on average (from {change_in_words(ratios[least], 1.0)} at {least} to "
+        f"{change_in_words(ratios[largest], 1.0)} at {largest})"
+    )
+
+
+def _mean(cell: Any) -> float:
+    return float(cell[0] if isinstance(cell, tuple) else cell)

@@ -1,0 +1,38 @@
+"""Commands to copy into a shell."""
+
+from __future__ import annotations
+
+import csv
+import io
+import shlex
+from collections.abc import Mapping
+from typing import Any
+
+__all__ = ["command_line"]
+
+
+def command_line(command: str, *arguments: Any, options: Mapping[str, Any]) -> str:
+    """A command of this program, quoted for a shell; options that are None or False are left out.
+
+    Examples
+    --------
+    >>> options = {"--targets": ["a", "b, c"], "--encode": True, "--jobs": None}
+    >>> print(command_line("fit", "my table.csv", options=options))
+    entangled-kernels fit 'my table.csv' --targets 'a,"b, c"' --encode
+    """
+    words = ["entangled-kernels", command]
+    # A name that begins with a dash would be taken for an option.
+    words += [f"./{one}" if str(one).startswith("-") else str(one) for one in arguments]
+    for name, value in options.items():
+        if value is True:
+            words.append(name)
+        elif value is not None and value is not False:
+            words += [name, _joined(value) if isinstance(value, list | tuple) else str(value)]
+    return shlex.join(words)
+
+
+def _joined(values: Any) -> str:
+    """Values with commas, in double quotes where they hold one; `split_names` reads them."""
+    text = io.StringIO()
+    csv.writer(text, lineterminator="").writerow(values)
+    return text.getvalue()

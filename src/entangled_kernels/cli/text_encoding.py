@@ -1,0 +1,55 @@
+"""Columns of text inside a model: a step before the feature map turns them into columns of 0 and 1."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from sklearn.compose import ColumnTransformer
+from sklearn.pipeline import FeatureUnion, Pipeline
+from sklearn.preprocessing import OneHotEncoder
+
+from ..tables.phrases import quoted
+
+__all__ = ["known_texts", "text_encoder", "unknown_texts"]
+
+
+def text_encoder(columns: Sequence[str]) -> ColumnTransformer:
+    """The step, not fitted: each text of these columns gets a column; a text not met in fitting gets none.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> rows = pd.DataFrame({"x": [1.5, 2.5], "town": ["Ulm", "Aix"]})
+    >>> encoder = text_encoder(["town"]).fit(rows)
+    >>> encoder.transform(rows.assign(town=["Aix", "Ems"])).tolist()
+    [[1.0, 0.0, 1.5], [0.0, 0.0, 2.5]]
+    """
+    one_hot = OneHotEncoder(handle_unknown="ignore", sparse_output=False)
+    return ColumnTransformer([("text", one_hot, list(columns))], remainder="passthrough")
+
+
+def known_texts(feature_map: Any) -> dict[str, set[str]]:
+    """Columns of text that a fitted feature map encodes, wherever in it, with the texts that it knows."""
+    if isinstance(feature_map, Pipeline | FeatureUnion):
+        parts = feature_map.steps if isinstance(feature_map, Pipeline) else feature_map.transformer_list
+        return {name: texts for _, part in parts for name, texts in known_texts(part).items()}
+    if not isinstance(feature_map, ColumnTransformer):
+        return {}
+    return {
+        name: set(texts)
+        for _, part, names in feature_map.transformers_
+        if isinstance(part, OneHotEncoder) and isinstance(names, list)
+        for name, texts in zip(names, part.categories_, strict=True)
+        if isinstance(name, str) and all(isinstance(text, str) for text in texts)
+    }
+
+
+def unknown_texts(frame: Any, known: dict[str, set[str]]) -> list[str]:
+    """Sentences about the columns that hold texts which are not known."""
+    found = {name: sorted(set(frame[name]) - texts) for name, texts in known.items()}
+    return [
+        f"column '{name}' holds {quoted(texts)}, unknown to the model; all its 0/1 columns are 0 there"
+        for name, texts in found.items()
+        if texts
+    ]

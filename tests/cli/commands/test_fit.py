@@ -1,0 +1,391 @@
+import errno
+import json
+import os
+import shlex
+import subprocess
+import sys
+import warnings
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+from typer.testing import CliRunner
+
+from entangled_kernels import EntangledKernelRidgeCV
+from entangled_kernels.cli import app
+from entangled_kernels.cli.batches import in_batches
+from entangled_kernels.storage import load_model, open_model
+from entangled_kernels.tables import write_table
+
+INPUTS = 'inlet temp,"flow, l/s",pressure'
+NAMES = ["inlet temp", "flow, l/s", "pressure"]
+TARGETS = "net load,peak load (kW)"
+FIT = ("fit", "plant.csv", "--targets", TARGETS, "--inputs", INPUTS, "--out", "plant.model")
+LINEAR = ("--features", "linear")
+
+
+@pytest.mark.thorough
+def test_a_csv_becomes_a_model(plant, run):
+    shown = run(*FIT).stdout
+    assert "plant.csv: 40 rows, 3 inputs, 2 targets." in shown
+    assert "Chosen: " in shown
+    assert "kernel ridge" in shown
+    assert "peak load (kW)" in shown
+    saved = open_model("plant.model")
+    assert isinstance(saved.model, EntangledKernelRidgeCV)
+    assert saved.info["inputs"] == ["inlet temp", "flow, l/s", "pressure"]
+    assert saved.info["targets"] == ["net load", "peak load (kW)"]
+    assert saved.info["nmse"] == saved.model.best_score_
+    plain = EntangledKernelRidgeCV(shrinkages=(1.0,), random_state=0).fit(
+        plant[NAMES], plant[TARGETS.split(",")]
+    )
+    assert saved.info["kernel_ridge_nmse"] == pytest.approx(plain.best_score_, rel=1e-9)
+    assert saved.info["nmse"] <= saved.info["kernel_ridge_nmse"]
+    assert os.listdir() == ["plant.csv", "plant.model"] or sorted(os.listdir()) == [
+        "plant.csv",
+        "plant.model",
+    ]
+
+
+@pytest.mark.parametrize("features", ["linear", "rbf", "fourier"])
+def test_features_by_name(plant, run, features):
+    result = json.loads(run(*FIT, "--features", features, "--json").stdout)
+    names = {"linear": "StandardScaler", "rbf": "GaussianFeatures", "fourier": "GaussianFeatures (fourier)"}
+    assert result["chosen"]["features"] == names[features]
+    assert 0 < result["nmse"] < 0.6
+    assert [row["target"] for row in result["target_scores"]] == TARGETS.split(",")
+
+
+def test_the_same_command_gives_the_same_model(plant, run):
+    run(*FIT, *LINEAR)
+    first = load_model("plant.model")
+    run(*FIT, *LINEAR, "--force")
+    assert np.array_equal(load_model("plant.model").coef_, first.coef_)
+
+
+def test_the_command_that_is_kept_repeats_the_fit(plant, run):
+    run(*FIT, *LINEAR, "--seed", 3)
+    saved = open_model("plant.model")
+    run(*shlex.split(saved.info["command"])[1:], "--force")
+    assert np.array_equal(load_model("plant.model").coef_, saved.model.coef_)
+
+
+def test_a_fit_in_batches_is_repeated_in_batches(run):
+    """The command that is kept names the memory, without which the table would be read at once."""
+    rng = np.random.default_rng(0)
+    rows = pd.DataFrame(rng.normal(size=(90_000, 4)).round(12), columns=["a", "b, c", 'd "e"', "y"])
+    rows["y"] += rows["a"]
+    write_table(rows, "my rows.csv")
+    run("fit", "my rows.csv", "-t", "y", *LINEAR, "-o", "first.model", "--max-memory", 17)
+    saved = open_model("first.model")
+    assert in_batches(Path("my rows.csv"), 17)
+    assert saved.info["command"].endswith("--max-memory 17")
+    again = shlex.split(saved.info["command"])[1:]
+    run(*again, "--force")
+    np.testing.assert_array_equal(load_model("first.model").coef_, saved.model.coef_)
+    run(*again[:-2], "--force")
+    assert not np.array_equal(
+        load_model("first.model").cv_results_["mean_test_score"], saved.model.cv_results_["mean_test_score"]
+    )
+
+
+def test_hints_can_be_copied(plant, run):
+    shown = run(*FIT[:-1], "my 'best'.model", *LINEAR).stdout
+    hint = shown.rsplit("To predict: ", 1)[1]
+    assert shlex.split(hint)[:3] == ["entangled-kernels", "predict", "my 'best'.model"]
+    words = shlex.split(hint.replace("TABLE", "plant.csv"))
+    run(*words[1:])
+
+
+def test_one_thing_is_one(plant, run):
+    shown = run("fit", "plant.csv", "-t", "net load", "-i", "pressure", *LINEAR, "-o", "plant.model").stdout
+    assert "plant.csv: 40 rows, 1 input, 1 target." in shown
+    assert (
+        "Wrote 40 rows of 1 target to p.csv."
+        in run("predict", "plant.model", "plant.csv", "-o", "p.csv").stdout
+    )
+    plant[:1].to_csv("one.csv", index=False)
+    assert "Wrote 1 row of 1 target" in run("predict", "plant.model", "one.csv", "-o", "q.csv").stdout
+
+
+def test_all_other_columns_are_inputs(plant, run):
+    plant.drop(columns="id").to_csv("plant.csv")
+    result = run("fit", "plant.csv", "-t", TARGETS, *LINEAR, "-o", "plant.model")
+    assert "note: the column without a name is taken for row numbers and left out" in result.stderr
+    assert open_model("plant.model").info["inputs"] == ["inlet temp", "flow, l/s", "pressure"]
+
+
+def test_patterns_stand_for_columns(plant, run):
+    run("fit", "plant.csv", "-t", "*load*", "-i", INPUTS, *LINEAR, "-o", "plant.model")
+    assert open_model("plant.model").info["targets"] == ["net load", "peak load (kW)"]
+
+
+def test_one_target_alone(plant, run):
+    run("fit", "plant.csv", "-t", "net load", "-i", INPUTS, *LINEAR, "-o", "plant.model")
+    assert open_model("plant.model").info["targets"] == ["net load"]
+
+
+@pytest.mark.parametrize("kind", ["tsv", "parquet", "arrow", "npz"])
+def test_every_kind_of_table_gives_the_same_model(plant, run, kind):
+    run(*FIT, *LINEAR)
+    write_table(plant, f"plant.{kind}")
+    run("fit", f"plant.{kind}", *FIT[2:-1], "other.model", *LINEAR)
+    assert np.array_equal(load_model("plant.model").coef_, load_model("other.model").coef_)
+
+
+def test_windows_line_ends_and_bom(plant, run):
+    run(*FIT, *LINEAR)
+    text = plant.to_csv(index=False).replace("\n", "\r\n")
+    with open("plant.csv", "wb") as file:
+        file.write(b"\xef\xbb\xbf" + text.encode())
+    run(*FIT[:-1], "other.model", *LINEAR)
+    assert np.array_equal(load_model("plant.model").coef_, load_model("other.model").coef_)
+
+
+def test_two_hundred_columns(run):
+    rng = np.random.default_rng(0)
+    values = rng.normal(size=(30, 190)) @ rng.normal(size=(190, 200)) / 14
+    pd.DataFrame(values, columns=[f"s {i}" for i in range(200)]).to_csv("wide.csv", index=False)
+    run("fit", "wide.csv", "-t", "s 19?", *LINEAR, "-o", "wide.model")
+    saved = open_model("wide.model")
+    assert len(saved.info["inputs"]) == 190
+    assert len(saved.info["targets"]) == 10
+
+
+@pytest.mark.parametrize(
+    ("targets", "sentence"),
+    [
+        ("net load,net load", "column 'net load' is named twice in --targets"),
+        ("net_load", r"plant.csv: there is no column 'net_load' (is it 'net load'?)"),
+        ("zzz", "there is no column 'zzz'; the table has 'id', 'inlet temp'"),
+        ("net load,pressure", "column 'pressure' is named in both --inputs and --targets"),
+        (",", "--targets must name at least one column"),
+    ],
+)
+def test_wrong_targets(plant, run, targets, sentence):
+    result = run("fit", "plant.csv", "-t", targets, "-i", INPUTS, "-o", "plant.model", code=2)
+    assert sentence in result.stderr
+    assert result.stdout == ""
+    assert os.listdir() == ["plant.csv"]
+
+
+def test_no_inputs_left(plant, run):
+    plant[["net load", "pressure"]].to_csv("plant.csv", index=False)
+    result = run("fit", "plant.csv", "-t", "net load,pressure", "-o", "m", code=2)
+    assert "no columns are left for inputs" in result.stderr
+
+
+def test_missing_cells_are_named(plant, run):
+    plant.loc[6, "flow, l/s"] = np.nan
+    plant.loc[8, "pressure"] = np.nan
+    plant.to_csv("plant.csv", index=False)
+    result = run(*FIT, code=3)
+    assert "plant.csv: row 7, column 'flow, l/s': the cell is empty" in result.stderr
+    assert "one of 2 such cells" in result.stderr
+    assert os.listdir() == ["plant.csv"]
+
+
+def test_missing_target_cells_are_named(plant, run):
+    plant.loc[2, "net load"] = np.nan
+    plant.to_csv("plant.csv", index=False)
+    assert "row 3, column 'net load'" in run(*FIT, code=3).stderr
+
+
+def test_text_columns_are_refused_or_encoded(plant, run):
+    plant["town"] = ["Ulm", "Aix"] * 20
+    plant.drop(columns="id").to_csv("plant.csv", index=False)
+    arguments = ("fit", "plant.csv", "-t", TARGETS, "-o", "plant.model", *LINEAR)
+    assert (
+        "row 1, column 'town': 'Ulm' is no number; leave the column out, or" in run(*arguments, code=3).stderr
+    )
+    shown = run(*arguments, "--encode").stdout
+    assert "Chosen: OneHotEncoder + StandardScaler; " in shown
+    saved = open_model("plant.model")
+    assert saved.info["text"] == ["town"]
+    assert list(saved.model.feature_names_in_) == [*NAMES, "town"]
+    assert (
+        "a target must be a number"
+        in run("fit", "plant.csv", "-t", "town", "-o", "m", "--encode", code=3).stderr
+    )
+
+
+@pytest.mark.parametrize("features", ["auto", "rbf"])
+def test_a_model_with_text_predicts_from_the_raw_table_in_python(plant, run, features):
+    plant["town"] = ["Ulm", "Aix"] * 20
+    plant["net load"] += 3.0 * (plant["town"] == "Ulm")
+    plant.drop(columns="id").to_csv("plant.csv", index=False)
+    run("fit", "plant.csv", "-t", TARGETS, "-o", "plant.model", "-f", features, "--encode")
+    model, rows = load_model("plant.model"), plant[[*NAMES, "town"]]
+    assert np.mean((model.predict(rows)[:, 0] - plant["net load"]) ** 2) < 0.1
+    moved = model.predict(rows.assign(town=np.where(rows["town"] == "Ulm", "Aix", "Ulm")))[:, 0]
+    assert 2.0 < np.mean(model.predict(rows)[::2, 0] - moved[::2]) < 4.0
+    run("predict", "plant.model", "plant.csv", "-o", "p.csv")
+    np.testing.assert_array_equal(pd.read_csv("p.csv"), model.predict(rows))
+    middle = model.predict(rows.assign(town="Ems"))[:, 0]
+    assert (np.abs(middle - model.predict(rows)[:, 0]) < 4.0).all()
+
+
+def test_auto_is_that_of_the_estimator(plant, run, small):
+    run(*FIT)
+    model = load_model("plant.model")
+    ours = EntangledKernelRidgeCV(random_state=0, **small).fit(plant[NAMES], plant[TARGETS.split(",")])
+    assert len({int(place) for place in model.cv_results_["param_feature_map"]}) == 3
+    np.testing.assert_array_equal(model.cv_results_["mean_test_score"], ours.cv_results_["mean_test_score"])
+    np.testing.assert_array_equal(model.coef_, ours.coef_)
+
+
+def test_text_that_names_the_rows_is_told(plant, run):
+    result = run("fit", "plant.csv", "-t", TARGETS, "-o", "m", "--encode", *LINEAR)
+    assert "note: column 'id' has 40 different texts in 40 rows" in result.stderr
+
+
+def test_dates_are_never_encoded(plant, run):
+    plant["id"] = pd.date_range("2021-01-01", periods=len(plant)).strftime("%Y-%m-%d")
+    plant.to_csv("plant.csv", index=False)
+    result = run("fit", "plant.csv", "-t", TARGETS, "-o", "m", "--encode", code=3)
+    assert "column 'id': dates and times are no numbers" in result.stderr
+
+
+def test_constant_columns_are_told(plant, run):
+    result = run(*FIT[:2], "-t", TARGETS, "-i", INPUTS, "-o", "m", *LINEAR)
+    assert result.stderr == ""
+    plant.assign(pressure=1.0, **{"net load": 2.0}).to_csv("plant.csv", index=False)
+    result = run(*FIT, *LINEAR)
+    assert "note: input 'pressure' has the same value in every row" in result.stderr
+    assert "note: target 'net load' has the same value in every row" in result.stderr
+    assert open_model("plant.model").info["target_scores"][0]["nmse"] is None
+
+
+@pytest.mark.parametrize(
+    ("content", "sentence"),
+    [("", "the file is empty"), ("a,b\n", "a header but no rows"), ("a,b\n1,2\n", "at least 3 rows, got 1")],
+)
+def test_tables_without_enough_rows(run, content, sentence):
+    with open("small.csv", "w") as file:
+        file.write(content)
+    assert sentence in run("fit", "small.csv", "-t", "b", "-o", "m", code=3).stderr
+
+
+@pytest.mark.parametrize("rows", [3, 4, 7])
+@pytest.mark.parametrize("features", ["auto", "fourier"])
+def test_few_rows_will_do(plant, run, rows, features):
+    plant[:rows].to_csv("plant.csv", index=False)
+    run(*FIT, "-f", features)
+    run("predict", "plant.model", "plant.csv", "--out", "p.csv", "--intervals", 0.9)
+    assert np.isfinite(pd.read_csv("p.csv").to_numpy()).all()
+
+
+def test_files_that_are_not_there(plant, run):
+    assert "there is no file nothing.csv" in run("fit", "nothing.csv", "-t", "a", "-o", "m", code=2).stderr
+    os.mkdir("place.csv")
+    assert "the folder holds no .csv, .tsv" in run("fit", "place.csv", "-t", "a", "-o", "m", code=3).stderr
+    os.rename("plant.csv", "plant.dat")
+    assert "must end in one of .csv" in run("fit", "plant.dat", "-t", "a", "-o", "m", code=3).stderr
+
+
+def test_features_must_be_known(plant, run):
+    result = run(*FIT, "--features", "cubic", code=2)
+    assert "must be one of auto, linear, rbf, fourier, got 'cubic'" in result.stderr
+
+
+def test_a_model_is_replaced_only_when_told(plant, run):
+    run(*FIT, *LINEAR)
+    with open("plant.model", "rb") as file:
+        before = file.read()
+    result = run(*FIT, code=2)
+    assert "plant.model exists already; choose another name, or replace it with --force" in result.stderr
+    assert result.stdout == ""
+    with open("plant.model", "rb") as file:
+        assert file.read() == before
+    run(*FIT, "--features", "rbf", "--force")
+    with open("plant.model", "rb") as file:
+        assert file.read() != before
+
+
+def test_the_place_is_checked_before_the_work(plant, run, monkeypatch):
+    def never(*_, **__):
+        raise AssertionError("the work was started")
+
+    monkeypatch.setattr("entangled_kernels.cli.commands.fit.fit_table", never)
+    with open("file", "w"):
+        pass
+    assert "is a file, a folder was expected" in run(*FIT[:-1], "file/m", code=2).stderr
+    assert "is a folder, name a file" in run(*FIT[:-1], ".", code=2).stderr
+
+    def denied(**_):
+        raise PermissionError(errno.EACCES, "Permission denied")
+
+    monkeypatch.setattr("tempfile.mkstemp", denied)
+    assert "cannot write into" in run(*FIT, code=5).stderr
+
+
+def test_full_disk_keeps_the_old_model(plant, run, monkeypatch):
+    run(*FIT, *LINEAR)
+    with open("plant.model", "rb") as file:
+        before = file.read()
+
+    def full(descriptor):
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr(os, "fsync", full)
+    result = run(*FIT, "--features", "rbf", "--force", code=5)
+    assert "the disk is full" in result.stderr
+    with open("plant.model", "rb") as file:
+        assert file.read() == before
+    assert sorted(os.listdir()) == ["plant.csv", "plant.model"]
+
+
+def test_json_alone_on_stdout(plant, run):
+    result = run(*FIT, *LINEAR, "--json")
+    values = json.loads(result.stdout)
+    assert values["model"] == "plant.model"
+    assert values["rows"] == 40
+    assert values["inputs"] == ["inlet temp", "flow, l/s", "pressure"]
+    assert values["nmse"] == pytest.approx(open_model("plant.model").info["nmse"])
+
+
+def test_warnings_are_notes(plant, run, monkeypatch):
+    def warn(*_, **__):
+        warnings.warn("the wind\nhas turned", UserWarning, stacklevel=2)
+        raise ValueError("X must be calm")
+
+    monkeypatch.setattr("entangled_kernels.cli.commands.fit.fit_table", warn)
+    result = run(*FIT, code=3)
+    assert result.stderr == "note: the wind has turned\nerror: plant.csv: X must be calm\n"
+
+
+def test_unexpected_errors_are_one_sentence_too(plant, run, monkeypatch):
+    def broken(*_, **__):
+        raise RuntimeError("out of luck")
+
+    monkeypatch.setattr("entangled_kernels.cli.commands.fit.fit_table", broken)
+    result = run(*FIT, code=1)
+    assert result.stderr.startswith("error: unexpected RuntimeError: out of luck (run with --debug")
+    debugged = CliRunner().invoke(app, ["--debug", *FIT])
+    assert debugged.exit_code == 1
+    assert "Traceback" in debugged.stderr
+
+
+def test_interrupted(plant, run, monkeypatch):
+    def interrupt(*_, **__):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("entangled_kernels.cli.commands.fit.fit_table", interrupt)
+    assert "error: interrupted" in run(*FIT, code=130).stderr
+    assert os.listdir() == ["plant.csv"]
+
+
+def test_as_a_real_command(plant, folder):
+    command = [sys.executable, "-c", "from entangled_kernels.cli import main; main()"]
+    done = subprocess.run([*command, *FIT, *LINEAR, "--json"], capture_output=True, text=True, cwd=folder)
+    assert done.returncode == 0, done.stderr
+    assert json.loads(done.stdout)["targets"] == ["net load", "peak load (kW)"]
+    assert done.stderr == ""
+    done = subprocess.run([*command, "fit", "plant.csv"], capture_output=True, text=True, cwd=folder)
+    assert done.returncode == 2
+    assert "--targets" in done.stderr
+
+
+def test_no_processes_are_wrong_usage(plant, run):
+    assert "must not be 0" in run(*FIT, "--jobs", "0", code=2).stderr

@@ -1,0 +1,85 @@
+import json
+import shutil
+
+import numpy as np
+import pytest
+
+from entangled_kernels import EntangledKernelRidge, OperatorValuedKernelRidge, OutputKernelRidge
+from entangled_kernels.kernels import SeparableKernel
+from entangled_kernels.storage import save_model
+
+NAMES = ["inlet temp", "flow, l/s", "pressure"]
+TARGETS = ["net load", "peak load (kW)"]
+
+
+@pytest.fixture
+def model(fitted, folder):
+    shutil.copy(fitted, folder / "plant.model")
+
+
+def test_people_are_told_what_the_model_is(model, run):
+    shown = run("inspect", "plant.model").stdout
+    for words in (
+        "plant.model: EntangledKernelRidgeCV, saved by entangled-kernels",
+        "Fitted to 40 rows of plant.csv.",
+        "Inputs: inlet temp, flow, l/s, pressure",
+        "Targets: net load, peak load (kW)",
+        "Settings: StandardScaler; ",
+        "Cross-validated nMSE",
+        "Who shares what:",
+    ):
+        assert words in shown
+
+
+def test_machines_are_told_the_same(model, run):
+    values = json.loads(run("inspect", "plant.model", "--json").stdout)
+    assert values["targets"] == TARGETS
+    assert values["verdict"]
+    assert values["entangled"] in (True, False, None)
+    assert values["sharing"]
+    assert values["report"] is None
+    reported = json.loads(run("inspect", "plant.model", "--json", "--report", "page.html").stdout)
+    assert reported == values | {"report": "page.html"}
+
+
+def test_an_entangled_model_is_called_so(plant, run):
+    model = EntangledKernelRidge(shrinkage=0.1, alignment_mix=1.0).fit(plant[NAMES], plant[TARGETS])
+    save_model(model, "e.model")
+    values = json.loads(run("inspect", "e.model", "--json").stdout)
+    assert values["entangled"] is True
+    assert values["verdict"].startswith("Entangled: PPT fails")
+    assert values["entanglement"]["negativity"] == pytest.approx(model.kernel_.entanglement().negativity)
+    assert "fails" in run("inspect", "e.model").stdout
+
+
+@pytest.mark.parametrize("kind", ["output", "given"])
+def test_models_of_other_classes(plant, run, kind):
+    frame, Y = plant[NAMES], plant[TARGETS]
+    models = {
+        "output": OutputKernelRidge(kernel="rbf").fit(frame, Y),
+        "given": OperatorValuedKernelRidge(SeparableKernel("rbf", np.eye(2))).fit(
+            frame.to_numpy(), Y.to_numpy()
+        ),
+    }
+    save_model(models[kind], "other.model")
+    shown = run("inspect", "other.model", "--report", "page.html").stdout
+    assert {"output": "Separable: one scalar kernel", "given": "Not tested: the kernel was given"}[
+        kind
+    ] in shown
+
+
+def test_the_page_has_it_all(model, run, folder):
+    run("inspect", "plant.model", "--report", "page.html")
+    page = (folder / "page.html").read_text()
+    for words in ("Who shares what", "Entanglement", "How the settings were chosen", "peak load (kW)"):
+        assert words in page
+    assert "entangled-kernels inspect plant.model --report page.html" in page
+    assert "entangled-kernels fit" in page
+    assert page.count("<img") >= 2
+    assert "exists already" in run("inspect", "plant.model", "--report", "page.html", code=2).stderr
+    run("inspect", "plant.model", "--report", "page.html", "--force")
+
+
+def test_a_damaged_model(folder, run):
+    (folder / "m").write_text("no model")
+    assert "not a model file" in run("inspect", "m", code=4).stderr

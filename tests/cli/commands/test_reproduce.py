@@ -1,0 +1,125 @@
+import json
+import os
+
+import numpy as np
+import pytest
+
+from entangled_kernels import experiments
+from entangled_kernels.experiments import EXPERIMENTS, Experiment
+from entangled_kernels.storage import ExperimentResults
+
+
+def small_run(setup):
+    """Two methods, two sizes, three partitions, at once."""
+    rng = np.random.default_rng(setup.seed)
+    records = []
+    for done, n in enumerate((10, 20)):
+        setup.progress(done, 2, f"n={n}")
+        for split in range(3):
+            for method, base in {"KRR": 0.5, "EKL": 0.4}.items():
+                nmse = base / n + 0.001 * rng.random()
+                ni = 0.0 if method == "KRR" else 0.2
+                records.append(
+                    {
+                        "method": method,
+                        "n": n,
+                        "split": split,
+                        "nmse": nmse,
+                        "ni": ni,
+                        "fit_seconds": 0.01 * n,
+                    }
+                )
+    paper = [{"method": "EKL", "n": 10, "nmse": 0.0411}]
+    meta = setup.meta(methods={"KRR": "kernel ridge", "EKL": "entangled"})
+    return ExperimentResults("small", "A small experiment", records, paper, meta)
+
+
+def small_figures(results):
+    from entangled_kernels.plotting import ComparisonDisplay
+
+    return {"small-nmse": ComparisonDisplay.from_results(results).figure_}
+
+
+def missing_run(setup):
+    raise FileNotFoundError(f"put it.csv into {setup.data_home}")
+
+
+@pytest.fixture
+def small(monkeypatch):
+    """Two experiments in the place of the real ones: one that runs at once, one without its data."""
+    made = {
+        "small": Experiment("small", "A small experiment", "About it.", small_run, small_figures),
+        "absent": Experiment("absent", "Absent", "About it.", missing_run, small_figures),
+    }
+    monkeypatch.setattr(experiments, "EXPERIMENTS", made)
+
+
+def test_results_figures_and_page(small, run, folder):
+    shown = run("reproduce", "small", "--out", "out").stdout
+    assert "A small experiment: nMSE" in shown
+    assert "EKL (paper)" in shown
+    assert "0.0411" in shown
+    assert sorted(os.listdir("out")) == ["index.html", "small-nmse.svg", "small.csv", "small.json"]
+    page = (folder / "out" / "index.html").read_text()
+    for words in ("A small experiment", "About it.", "EKL (paper)", "0.0411", "Against kernel ridge"):
+        assert words in page
+    assert "entangled-kernels reproduce small --protocol fair --seed 0 --out out" in page
+
+
+def test_what_is_there_is_kept(small, run, folder):
+    run("reproduce", "small", "--out", "out")
+    assert "out is not empty" in run("reproduce", "small", "--out", "out", code=2).stderr
+    run("reproduce", "small", "--out", "out", "--force", "--protocol", "paper", "--quick", "--seed", 1)
+    meta = ExperimentResults.load("out/small.json").meta
+    assert (meta["protocol"], meta["quick"], meta["seed"]) == ("paper", True, 1)
+    assert "is a file" in run("reproduce", "small", "--out", "out/small.csv", code=2).stderr
+
+
+def test_missing_data(small, run):
+    result = run("reproduce", "absent", "--out", "out", "--data-home", "here", code=6)
+    assert "error: the data of absent are missing: put it.csv into here" in result.stderr
+    assert not os.path.exists("out")
+
+
+def test_all_leaves_out_what_is_missing(small, run, folder):
+    result = run("reproduce", "all", "--out", "out", "--json", code=None)
+    assert result.exit_code == 6
+    assert "note: absent is left out" in result.stderr
+    values = json.loads(result.stdout)
+    assert list(values["experiments"]) == ["small"]
+    first = values["experiments"]["small"]["nmse"][1]
+    assert (first["method"], first["n"], first["count"], first["paper"]) == ("EKL", 10, 3, 0.0411)
+    assert list(values["missing"]) == ["absent"]
+    assert "Left out" in (folder / "out" / "index.html").read_text()
+
+
+def test_wrong_names(run):
+    result = run("reproduce", "nothing", "--out", "out", code=2)
+    assert (
+        "must be one of digits, simulated, sarcos, weather, concrete, uwave, running-times, all"
+        in result.stderr
+    )
+    assert "must be one of" in run("reproduce", "digits", "--out", "out", "--protocol", "x", code=2).stderr
+
+
+def test_the_contract_names_are_there():
+    expected = ["concrete", "digits", "running-times", "sarcos", "simulated", "uwave", "weather"]
+    assert sorted(EXPERIMENTS) == expected
+
+
+def test_digits_end_to_end(run, folder):
+    run("reproduce", "digits", "--quick", "--out", "out")
+    page = (folder / "out" / "index.html").read_text()
+    assert "Entangled:" in page
+    assert page.count("<img") == 3
+
+
+def test_interruption_keeps_what_is_done(small, run, monkeypatch):
+    def interrupt(setup):
+        raise KeyboardInterrupt
+
+    absent = experiments.EXPERIMENTS["absent"]
+    stopped = Experiment("absent", absent.title, absent.about, interrupt, absent.figures)
+    monkeypatch.setitem(experiments.EXPERIMENTS, "absent", stopped)
+    run("reproduce", "all", "--out", "out", code=130)
+    assert sorted(os.listdir("out")) == ["index.html", "small-nmse.svg", "small.csv", "small.json"]

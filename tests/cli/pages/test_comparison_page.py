@@ -1,0 +1,44 @@
+from pathlib import Path
+
+from entangled_kernels.cli.pages.comparison_page import write_comparison_page
+from entangled_kernels.cli.training_table import TrainingTable
+from entangled_kernels.storage import ExperimentResults
+
+RECORDS = [
+    {"method": method, "n": n, "split": split, "nmse": nmse / n, "ni": 0.1, "fit_seconds": 0.01 * n}
+    for method, nmse in (("KRR", 5.0), ("EKL", 4.0))
+    for n in (10, 20)
+    for split in (0, 1)
+]
+
+
+def test_what_the_page_says(plant, folder):
+    data = TrainingTable(
+        ["pressure"], ["net\u202eload"], [], plant[["pressure"]], plant[["net load"]], None, []
+    )
+    meta = {"methods": {"KRR": "kernel ridge"}, "versions": {"numpy": "2"}, "seed": 7, "inputs": 1}
+    found = ExperimentResults("comparison", "Methods on plant.csv", RECORDS, meta=meta)
+    whole = {
+        "settings": "A; kernel ridge",
+        "sharing": ["They share."],
+        "entangled": True,
+        "verdict": "Entangled: yes.",
+    }
+    write_comparison_page(
+        found, Path("plant.csv"), data, whole, "entangled-kernels compare", folder / "p.html"
+    )
+    page = (folder / "p.html").read_text()
+    for words in (
+        "1 target from 1 input, 40 rows.",
+        "KRR: kernel ridge",
+        "<dt>inputs</dt><dd>pressure</dd>",
+        r"net\u202eload",
+        '<h2 id="s-results">Results</h2>',
+        "EKL has 20.0% less error",
+        "on all rows of the table chose: A; kernel ridge.",
+        "They share.",
+        "entangled-kernels compare",
+    ):
+        assert words in page
+    assert "\u202e" not in page
+    assert page.count("<img") == 2

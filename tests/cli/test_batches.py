@@ -1,0 +1,111 @@
+import json
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from entangled_kernels.cli.batches import in_batches, watch_batches
+from entangled_kernels.storage import open_model
+from entangled_kernels.streams import read_batches, waiting
+from entangled_kernels.streams.checkpoints import read_checkpoint
+from entangled_kernels.tables import read_table, write_table
+
+FIT = ("--targets", "y,z", "--inputs", "a,b,c", "--features", "linear", "--out", "m.model")
+
+
+@pytest.mark.parametrize("table", ["rows", "rows/*.parquet"])
+def test_a_folder_or_pattern(rows, run, table):
+    shown = run("fit", table, *FIT, "--json").stdout
+    values = json.loads(shown)
+    assert values["rows"] == 300
+    scores = {row["target"]: row["nmse"] for row in values["target_scores"]}
+    assert 1e-3 < scores["y"] < 0.1
+    assert scores["z"] < 1e-6
+    saved = open_model("m.model")
+    assert saved.info["inputs"] == ["a", "b", "c"]
+    assert saved.model.n_samples_seen_ == 300
+    run("predict", "m.model", table, "--keep", "id,y", "--intervals", "0.9", "--out", "out.csv")
+    found = read_table("out.csv")
+    assert list(found["id"]) == list(range(300))
+    mean = saved.model.predict(rows[["a", "b", "c"]])
+    np.testing.assert_allclose(found[["y predicted", "z"]], mean, rtol=1e-9)
+    assert (found["z_lower"] < found["z_upper"]).all()
+
+
+def test_a_large_file_is_read_in_batches(rows, run, monkeypatch):
+    """What is too large for memory is streamed, and the predictions are those of all rows at once."""
+    write_table(rows, "all.csv")
+    run("fit", "all.csv", *FIT)
+    run("predict", "m.model", "all.csv", "--out", "once.parquet")
+    monkeypatch.setattr("entangled_kernels.cli.batches.GROWTH", 1e9)
+    run("predict", "m.model", "all.csv", "--out", "batches.parquet")
+    pd.testing.assert_frame_equal(read_table("once.parquet"), read_table("batches.parquet"))
+    run("predict", "m.model", "all.csv", "--out", "batches.arrow")
+    pd.testing.assert_frame_equal(read_table("once.parquet"), read_table("batches.arrow"))
+    assert "npz" in run("predict", "m.model", "all.csv", "--out", "no.npz", code=3).stderr.lower()
+
+
+def test_a_checkpoint_is_gone_on_from(rows, run, monkeypatch):
+    monkeypatch.setattr(waiting, "FEATURE_SAMPLE", 50)
+    good = read_table("rows/2.parquet")
+    write_table(good.assign(b=np.where(good["id"] == 250, np.nan, good["b"])), "rows/2.parquet")
+    error = run("fit", "rows", *FIT, "--checkpoint", "state", code=3).stderr
+    assert "2.parquet, rows 1 to 100" in error
+    assert "row 51 of them, column 'b'" in error
+    assert read_checkpoint("state").facts["n_rows"] == 200
+    # The rest goes on when it is mended, but not where what was read before has changed.
+    write_table(good, "rows/2.parquet")
+    first_rows = read_table("rows/0.parquet")
+    write_table(first_rows.assign(a=-first_rows["a"]), "rows/0.parquet")
+    again = run("fit", "rows", *FIT, "--checkpoint", "state", code=3)
+    assert "the first rows, or the feature map fitted on them, are not those of state" in again.stderr
+    write_table(first_rows, "rows/0.parquet")
+    run("fit", "rows", *FIT, "--checkpoint", "state")
+    first = open_model("m.model").model.coef_
+    run("fit", "rows", *FIT, "--force")
+    np.testing.assert_allclose(open_model("m.model").model.coef_, first, rtol=1e-10)
+    run("fit", "rows", *FIT, "--checkpoint", "state", "--force")
+    np.testing.assert_array_equal(open_model("m.model").model.coef_, first)
+
+
+def test_what_is_read_in_batches(folder):
+    (folder / "t.csv").write_bytes(bytes(5 * 2**20))
+    assert in_batches(folder, 1e6)
+    assert in_batches(folder / "*.csv", 1e6)
+    assert in_batches(folder / "t.csv", 16)
+    assert not in_batches(folder / "t.csv", 32)
+    assert not in_batches(folder / "nothing.csv", 16)
+
+
+def test_progress_ends_with_all_bytes(rows):
+    reader, told = read_batches("rows", batch_rows=40), []
+    watch = watch_batches(reader, lambda *report: told.append(report))
+    for batch in reader:
+        watch(batch)
+    assert told[-1] == (reader.n_bytes, reader.n_bytes, "300 rows, bytes")
+    assert [done for done, _, _ in told] == sorted(done for done, _, _ in told)
+
+
+def test_keys_for_machines_do_not_depend_on_the_size(rows, run, monkeypatch):
+    write_table(rows, "all.csv")
+    run("fit", "all.csv", *FIT)
+    arguments = ("predict", "m.model", "all.csv", "--keep", "id", "--json", "--force", "--out", "p.csv")
+    once = json.loads(run(*arguments).stdout)
+    monkeypatch.setattr("entangled_kernels.cli.batches.GROWTH", 1e9)
+    batches = json.loads(run(*arguments).stdout)
+    assert list(once) == list(batches) == ["out", "rows", "columns", "nmse"]
+    assert batches["columns"] == once["columns"] == ["id", "y", "z"]
+    assert batches["rows"] == once["rows"] == 300
+    assert once["nmse"]
+    assert batches["nmse"] is None
+
+
+def test_rows_of_batches_are_those_of_the_file(rows, run):
+    run("fit", "rows", *FIT)
+    (Path("rows") / "0.parquet").unlink()
+    second = read_table("rows/1.parquet")
+    write_table(second.assign(b=np.where(second["id"] == 156, np.nan, second["b"])), "rows/1.parquet")
+    error = run("predict", "m.model", "rows", "--out", "p.csv", code=3).stderr
+    assert "1.parquet: row 57, column 'b': the cell is empty" in error
+    assert not Path("p.csv").exists()

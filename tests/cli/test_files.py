@@ -1,0 +1,108 @@
+import errno
+import os
+
+import pytest
+
+from entangled_kernels.cli.errors import CODES, CommandError
+from entangled_kernels.cli.files import check_folder, check_input, check_output
+
+
+def test_files_to_read(folder):
+    (folder / "t.csv").write_text("a")
+    check_input(folder / "t.csv")
+    with pytest.raises(CommandError, match="there is no file"):
+        check_input(folder / "u.csv")
+    with pytest.raises(CommandError, match="is a folder, a file was expected"):
+        check_input(folder)
+
+
+def test_files_to_write(folder):
+    check_output(folder / "new" / "deep" / "m", force=False)
+    assert list(folder.iterdir()) == []
+    (folder / "m").write_text("a")
+    check_output(folder / "m", force=True)
+    with pytest.raises(CommandError, match="exists already"):
+        check_output(folder / "m", force=False)
+    with pytest.raises(CommandError, match="is a folder, name a file"):
+        check_output(folder, force=True)
+    with pytest.raises(CommandError, match="m is a file, a folder was expected"):
+        check_output(folder / "m" / "n", force=False)
+
+
+def test_folders_to_write_into(folder):
+    (folder / "full").mkdir()
+    check_folder(folder / "full", force=False)
+    (folder / "full" / "a").write_text("a")
+    check_folder(folder / "full", force=True)
+    with pytest.raises(CommandError, match="is not empty"):
+        check_folder(folder / "full", force=False)
+    with pytest.raises(CommandError, match="a is a file, a folder was expected"):
+        check_folder(folder / "full" / "a", force=True)
+
+
+def test_places_that_cannot_be_written(folder, monkeypatch):
+    def denied(**_):
+        raise PermissionError(errno.EACCES, "Permission denied")
+
+    monkeypatch.setattr("tempfile.mkstemp", denied)
+    with pytest.raises(CommandError, match="cannot write into") as caught:
+        check_output(folder / "m", force=False)
+    assert caught.value.code == CODES["write"]
+
+
+@pytest.mark.parametrize("target", ["elsewhere/m", "gone", "/nowhere/at/all"])
+@pytest.mark.parametrize("check", [check_output, check_folder])
+def test_links_that_lead_nowhere(folder, target, check):
+    os.mkdir("elsewhere")
+    os.symlink(target, "link")
+    for place in ("link", "link/m", "link/deep/m"):
+        with pytest.raises(CommandError, match=f"link is a link to {target}, which is not there"):
+            check(folder / place, force=True)
+    assert sorted(os.listdir()) == ["elsewhere", "link"]
+    assert os.listdir("elsewhere") == []
+
+
+def test_links_that_lead_somewhere(folder):
+    (folder / "real").mkdir()
+    (folder / "real" / "m").write_text("a")
+    os.symlink("real", "link")
+    os.symlink("real/m", "file")
+    check_output(folder / "link" / "n", force=False)
+    check_output(folder / "file", force=True)
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ("fit", "plant.csv", "-t", "pressure", "-i", "net load", "-f", "linear", "-o", "link"),
+        (
+            "fit",
+            "plant.csv",
+            "-t",
+            "pressure",
+            "-i",
+            "net load",
+            "-f",
+            "linear",
+            "-o",
+            "m",
+            "--checkpoint",
+            "link",
+        ),
+        ("predict", "plant.model", "plant.csv", "--out", "link.csv"),
+        ("inspect", "plant.model", "--report", "link"),
+        ("compare", "plant.csv", "-t", "pressure", "-i", "net load", "--report", "link"),
+        ("compare", "plant.csv", "-t", "pressure", "-i", "net load", "--results", "link"),
+        ("reproduce", "digits", "--out", "link"),
+        ("demo", "--out", "link"),
+    ],
+)
+@pytest.mark.parametrize("force", [(), ("--force",)])
+def test_no_command_writes_through_a_dangling_link(plant, run, folder, tmp_path_factory, arguments, force):
+    elsewhere = tmp_path_factory.mktemp("elsewhere")
+    for name in ("link", "link.csv"):
+        (folder / name).symlink_to(elsewhere / "deep" / "file")
+    (folder / "plant.model").write_text("never read")
+    error = run(*arguments, *force, code=2).stderr
+    assert "is a link to" in error
+    assert list(elsewhere.iterdir()) == []

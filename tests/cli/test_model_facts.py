@@ -1,0 +1,73 @@
+import json
+
+import numpy as np
+import pytest
+
+from entangled_kernels import EntangledKernelRidgeCV
+from entangled_kernels.cli.features import feature_maps
+from entangled_kernels.cli.model_facts import describe
+from entangled_kernels.cli.training_table import TrainingTable
+from entangled_kernels.streams import read_batches
+
+INPUTS, TARGETS = list("abc"), list("yz")
+
+
+def make_search(small):
+    return EntangledKernelRidgeCV(feature_maps("linear", [], seed=0), random_state=0, **small)
+
+
+def fitted(rows, small):
+    table = TrainingTable(INPUTS, TARGETS, [], rows[INPUTS], rows[TARGETS], None, [])
+    return make_search(small).fit(table.X, table.Y), table
+
+
+def fitted_in_batches(rows, small):
+    reader = read_batches("rows", inputs=INPUTS, targets=TARGETS)
+    table = TrainingTable(INPUTS, TARGETS, [], rows[INPUTS], None, reader, [])
+    return make_search(small).fit_batches(reader), table
+
+
+def test_facts_are_those_of_the_search(rows, small):
+    model, table = fitted(rows, small)
+    facts = describe(model, table, folds=5, seed=0)
+    assert json.loads(json.dumps(facts)) == facts
+    assert (facts["rows"], facts["inputs"], facts["targets"], facts["text"]) == (300, INPUTS, TARGETS, [])
+    assert facts["nmse"] == model.best_score_
+    results = model.cv_results_
+    plain = (results["param_shrinkage"] == 1.0) & (results["param_gain"] == 1.0)
+    assert facts["kernel_ridge_nmse"] == results["mean_test_score"][plain].min()
+    scores = model.cv_target_scores_[model.best_index_]
+    assert [row["nmse"] for row in facts["target_scores"]] == scores.tolist()
+    assert np.shape(facts["relations"]) == (2, 2)
+    assert 1.0 <= facts["candidates"] <= len(results["param_alpha"])
+
+
+def test_memory_and_batches_have_the_same_facts(rows, small):
+    model, table = fitted(rows, small)
+    streamed, batches = fitted_in_batches(rows, small)
+    ours, theirs = describe(model, table, folds=5, seed=0), describe(streamed, batches, folds=5, seed=0)
+    assert list(ours) == list(theirs)
+    assert theirs["rows"] == 300
+    assert theirs["nmse"] == pytest.approx(ours["nmse"], rel=0.5)
+
+
+def test_targets_that_were_not_kept_apart_are_cross_validated(rows, small):
+    model, table = fitted(rows, small)
+    kept = describe(model, table, folds=5, seed=0)["target_scores"]
+    object.__setattr__(model._fit, "cv_target_scores", None)
+    found = describe(model, table, folds=5, seed=0)["target_scores"]
+    assert [row["target"] for row in found] == TARGETS
+    assert found[0]["nmse"] == pytest.approx(kept[0]["nmse"], rel=0.3)
+    assert found[0]["kernel_ridge_nmse"] == pytest.approx(kept[0]["kernel_ridge_nmse"], rel=0.3)
+    streamed, batches = fitted_in_batches(rows, small)
+    object.__setattr__(streamed._fit, "cv_target_scores", None)
+    assert describe(streamed, batches, folds=5, seed=0)["target_scores"] == []
+
+
+@pytest.mark.filterwarnings("ignore:the smallest of the alphas")
+def test_a_constant_target_has_no_error(rows, small):
+    model, table = fitted(rows.assign(y=1.0), small)
+    for _ in range(2):
+        first = describe(model, table, folds=5, seed=0)["target_scores"][0]
+        assert (first["nmse"], first["kernel_ridge_nmse"]) == (None, None)
+        object.__setattr__(model._fit, "cv_target_scores", None)

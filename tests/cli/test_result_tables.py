@@ -1,0 +1,63 @@
+from entangled_kernels.cli.result_tables import (
+    finding,
+    metric_digits,
+    metrics_of,
+    pivot,
+    show_results,
+    summaries,
+)
+from entangled_kernels.cli.screen import Screen
+from entangled_kernels.storage import ExperimentResults
+
+
+def test_words_on_results():
+    records = [
+        {"method": method, "n": n, "split": 0, "nmse": nmse, "ni": 0.0}
+        for n, errors in {10: (0.5, 0.4), 20: (0.4, 0.5)}.items()
+        for method, nmse in zip(("KRR", "EKL"), errors, strict=True)
+    ]
+    results = ExperimentResults("r", "R", records, paper=[{"method": "KRR", "n": 10, "nmse": 0.45}])
+    assert finding(results) == (
+        "Against kernel ridge: EKL has the same error on average (from 20.0% less error at training rows "
+        "n 10 to 25.0% more error at training rows n 20)."
+    )
+    assert pivot(results, "nmse") == (
+        ["training rows n", "KRR", "KRR (paper)", "EKL"],
+        [[10, 0.5, 0.45, 0.4], [20, 0.4, None, 0.5]],
+        True,
+    )
+    assert pivot(results, "ni")[0] == ["training rows n", "EKL"]
+    assert (
+        finding(ExperimentResults("r", "R", [record for record in records if record["method"] == "EKL"]))
+        == ""
+    )
+    assert "20.0% less error." in finding(ExperimentResults("r", "R", records[:2]))
+
+
+def results(paper=()):
+    records = [
+        {"method": method, "n": 10, "split": split, "nmse": nmse + 0.1 * split}
+        for method, nmse in (("KRR", 0.5), ("EKL", 0.4))
+        for split in (0, 1)
+    ]
+    return ExperimentResults("r", "R", records, paper=list(paper))
+
+
+def test_tables_on_the_screen(capsys):
+    show_results(Screen(), results())
+    shown = capsys.readouterr().out
+    assert "R: nMSE" in shown
+    assert "0.450 ± 0.0" in shown
+    show_results(Screen(), results([{"method": "KRR", "n": 10, "nmse": 0.45}]))
+    shown = capsys.readouterr().out
+    assert "KRR (paper)" in shown
+    assert "0.4500 ± 0.0" in shown
+
+
+def test_what_machines_get():
+    assert metrics_of(results()) == ["nmse"]
+    (first, second) = summaries(results())["nmse"]
+    assert (first["method"], first["n"], first["count"], first["paper"]) == ("KRR", 10, 2, None)
+    assert second["method"] == "EKL"
+    assert metric_digits("nmse", paper=False) == ("nMSE", 3)
+    assert metric_digits("nmse", paper=True) == ("nMSE", 4)

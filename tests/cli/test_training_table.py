@@ -1,0 +1,117 @@
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from entangled_kernels.cli.errors import CommandError
+from entangled_kernels.cli.training_table import open_batches, read_rows
+from entangled_kernels.storage import load_model, open_model
+from entangled_kernels.tables import TableError, read_table, write_table
+
+FIT = ("--targets", "y,z", "--inputs", "a,b,c", "--features", "linear", "--out", "m.model")
+
+
+def read(path, targets, inputs=None, encode=False):
+    return read_rows(Path(path), targets, inputs, encode=encode, fewest=3, work="fitting")
+
+
+def test_rows_in_memory(plant):
+    plant.assign(town=["Ulm", "Aix"] * 20, n=range(40)).to_csv("plant.csv", index=False)
+    table = read("plant.csv", ["net load"], ["n,town"], encode=True)
+    assert (table.inputs, table.targets, table.text) == (["n", "town"], ["net load"], ["town"])
+    assert table.X["n"].dtype == np.float64
+    assert list(table.X["town"][:2]) == ["Ulm", "Aix"]
+    assert table.reader is None
+    assert len(table.Y) == 40
+    with pytest.raises(TableError, match=r"plant.csv: row 1, column 'town': 'Ulm' is no number; leave"):
+        read("plant.csv", ["net load"], ["n,town"])
+    plant[:2].to_csv("plant.csv", index=False)
+    with pytest.raises(TableError, match="fitting needs at least 3 rows, got 2"):
+        read("plant.csv", ["net load"], ["pressure"])
+
+
+def test_numbers_that_are_text_elsewhere_stay_text(folder):
+    """A column of text whose cells look like numbers here and there is text everywhere."""
+    pd.DataFrame({"code": ["7", "x", "8"], "y": [1.0, 2.0, 3.0]}).to_csv("t.csv", index=False)
+    assert list(read("t.csv", ["y"], encode=True).X["code"]) == ["7", "x", "8"]
+
+
+def test_rows_in_batches(rows):
+    table = open_batches(Path("rows"), ["y"], None, encode=True, max_memory=100)
+    assert (table.inputs, table.text) == (["a", "b", "c", "id", "kind", "z"], ["kind"])
+    pd.testing.assert_frame_equal(table.X, rows[table.inputs], check_dtype=False)
+    assert table.Y is None
+    assert table.reader.inputs == tuple(table.inputs)
+    with pytest.raises(CommandError, match="no columns are left for inputs"):
+        open_batches(Path("rows"), ["a,b,c,id,y,z"], None, encode=False, max_memory=100)
+
+
+def test_text_is_left_out_unless_named(rows, run):
+    shown = run("fit", "rows", "--targets", "y,z", "--features", "linear", "--out", "m.model")
+    assert "left out, since they hold no numbers: 'kind'" in shown.stderr
+    assert open_model("m.model").info["inputs"] == ["a", "b", "c", "id"]
+    more = ("--targets", "y", "--inputs", "a,kind", "--features", "linear", "--out", "other.model")
+    assert "column 'kind' holds text" in run("fit", "rows", *more, code=3).stderr
+    assert (
+        "or have its text turned into columns of 0 and 1 with --encode"
+        in run("fit", "rows", *more, code=3).stderr
+    )
+
+
+def test_text_is_encoded_in_batches_as_in_memory(rows, run):
+    rows["kind"] = np.where(rows["id"] % 2 == 0, "even", "odd")
+    rows["y"] += rows["kind"] == "odd"
+    for number in range(3):
+        write_table(rows[100 * number : 100 * number + 100], f"rows/{number}.parquet")
+    options = (
+        "--targets",
+        "y,z",
+        "--inputs",
+        "a,b,kind",
+        "--features",
+        "linear",
+        "--encode",
+        "--out",
+        "m.model",
+    )
+    shown = run("fit", "rows", *options).stdout
+    assert "OneHotEncoder + StandardScaler" in shown
+    model = load_model("m.model")
+    assert np.mean((model.predict(rows[["a", "b", "kind"]])[:, 0] - rows["y"]) ** 2) < 0.05
+    result = run("predict", "m.model", "rows", "--out", "p.parquet")
+    assert result.stderr == ""
+    np.testing.assert_allclose(read_table("p.parquet"), model.predict(rows[["a", "b", "kind"]]), rtol=1e-9)
+    for number in range(3):
+        part = rows[100 * number : 100 * number + 100]
+        write_table(part.assign(kind="new"), f"rows/{number}.parquet")
+    result = run("predict", "m.model", "rows", "--out", "q.parquet")
+    assert (
+        result.stderr
+        == "note: column 'kind' holds 'new', unknown to the model; all its 0/1 columns are 0 there\n"
+    )
+
+
+@pytest.mark.parametrize("kind", ["parquet", "csv"])
+def test_missing_text_is_named(rows, run, kind):
+    part = read_table("rows/1.parquet").assign(kind="odd")
+    (Path("rows") / "1.parquet").unlink()
+    for name in ("0.parquet", "2.parquet"):
+        table = read_table(f"rows/{name}")
+        (Path("rows") / name).unlink()
+        write_table(table, f"rows/{name.split('.')[0]}.{kind}")
+    write_table(part.assign(kind=np.where(part["id"] == 106, None, part["kind"])), f"rows/1.{kind}")
+    options = ("--targets", "y", "--inputs", "a,kind", "--features", "linear", "--encode", "--out", "m.model")
+    error = run("fit", "rows", *options, code=3).stderr
+    assert f"rows/1.{kind}, rows 1 to 100: " in error
+    assert "the first missing value is in row 7 of them, column 'kind'" in error
+
+
+def test_constant_columns_and_texts_that_name_rows_are_told(folder):
+    frame = pd.DataFrame({"id": [f"s{i}" for i in range(30)], "a": 1.0, "b": range(30), "y": 2.0})
+    frame.to_csv("t.csv", index=False)
+    assert read("t.csv", ["y"], encode=True).notes == [
+        "column 'id' has 30 different texts in 30 rows; leave it out if it names the rows",
+        "input 'a' has the same value in every row and says nothing about the targets",
+        "target 'y' has the same value in every row and needs no model; its error is not counted",
+    ]

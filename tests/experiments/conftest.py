@@ -1,0 +1,70 @@
+"""Small tables in the place of the real ones, so that every experiment can be run."""
+
+import matplotlib as mpl
+import pytest
+
+from entangled_kernels.datasets import make_bilinear
+from entangled_kernels.experiments import (
+    EXPERIMENTS,
+    Setup,
+    concrete,
+    running_times,
+    sarcos,
+    simulated,
+    uwave,
+    weather,
+)
+from entangled_kernels.storage import ExperimentResults
+
+FETCHERS = {
+    sarcos: "fetch_sarcos",
+    weather: "fetch_canadian_weather",
+    concrete: "fetch_concrete_slump",
+    uwave: "fetch_uwave",
+}
+
+
+@pytest.fixture
+def small(monkeypatch):
+    """Small tables and few settings."""
+    mpl.use("agg")
+
+    def fetch(**arguments):
+        return make_bilinear(24, 4, 3, random_state=0, return_X_y=True)
+
+    for module, name in FETCHERS.items():
+        monkeypatch.setattr(module, name, fetch)
+        monkeypatch.setattr(module, "TRAIN_SIZES", (6, 8))
+    monkeypatch.setattr(simulated, "N", 6)
+    monkeypatch.setattr(simulated, "P", 4)
+    monkeypatch.setattr(simulated, "OVER_N", (6, 8))
+    monkeypatch.setattr(simulated, "OVER_P", (2, 4))
+    monkeypatch.setattr(running_times, "N", 12)
+    monkeypatch.setattr(running_times, "P", 2)
+    monkeypatch.setattr(running_times, "OVER_N", (10, 20))
+    monkeypatch.setattr(running_times, "OVER_P", (2, 3))
+
+
+@pytest.fixture
+def run_and_draw(small, tmp_path):
+    """Run an experiment and check what holds of all; its results, and the names of its figures."""
+
+    def run(name, protocol):
+        experiment = EXPERIMENTS[name]
+        calls = []
+        setup = Setup(protocol, quick=True, progress=lambda *call: calls.append(call))
+        results = experiment.run(setup)
+        assert results.name == name
+        assert results.title == experiment.title
+        assert results.meta["protocol"] == protocol
+        assert set(results.meta["methods"]) == {record["method"] for record in results.records}
+        assert {"method", "n", "split"} <= set(results.records[0])
+        assert calls[-1][0] == calls[-1][1] == max(call[0] for call in calls)
+        loaded = ExperimentResults.load(results.save(tmp_path)[0])
+        figures = experiment.figures(loaded)
+        for figure in figures.values():
+            assert figure.axes
+            figure.canvas.draw()
+        return results, list(figures)
+
+    return run

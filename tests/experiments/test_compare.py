@@ -1,0 +1,88 @@
+"""Methods compared on any table: the same records whatever the number of processes, units or containers."""
+
+import numpy as np
+import pytest
+from sklearn.datasets import load_linnerud
+from sklearn.preprocessing import StandardScaler
+
+from entangled_kernels.experiments import METHODS, Setup, compare_methods
+from entangled_kernels.experiments.compare import table_cases
+from entangled_kernels.experiments.methods import Plan
+
+TIMES = ("fit_seconds", "predict_seconds")
+
+
+def without_times(records):
+    return [{key: value for key, value in record.items() if key not in TIMES} for record in records]
+
+
+@pytest.mark.parametrize("protocol", ["fair", "paper"])
+def test_records_do_not_depend_on_the_number_of_processes(protocol):
+    X, Y = load_linnerud(return_X_y=True)
+    calls = []
+    settings = {"train_sizes": (10, 12), "repeats": 1, "protocol": protocol, "methods": ("KRR", "EKL")}
+    one = compare_methods(X, Y, **settings, progress=lambda *call: calls.append(call))
+    two = compare_methods(X, Y, **settings, n_jobs=2)
+    assert without_times(one.records) == without_times(two.records)
+    assert calls == [(0, 2, "n=10, split=0"), (1, 2, "n=12, split=0"), (2, 2, "done")]
+    other = compare_methods(X, Y, **settings, seed=1)
+    assert without_times(other.records) != without_times(one.records)
+
+
+def test_all_methods_run_on_frames():
+    X, Y = load_linnerud(return_X_y=True, as_frame=True)
+    results = compare_methods(X, Y, methods=tuple(METHODS), train_sizes=(14,), repeats=1, features="rbf")
+    assert [record["method"] for record in results.records] == list(METHODS)
+    for record in results.records:
+        assert set(record) == {"method", "n", "split", "nmse", "ni", *TIMES}
+        assert record["nmse"] > 0.0
+        assert min(record[time] for time in TIMES) > 0.0
+    assert results.records[0]["ni"] == 0.0
+    assert results.meta["features"] == "rbf"
+    assert results.meta["versions"]["numpy"] == np.__version__
+
+
+def test_one_target_and_no_reference():
+    X, Y = load_linnerud(return_X_y=True)
+    results = compare_methods(X, Y[:, 0], methods=("OKL", "extra-trees"), train_sizes=(12,), repeats=1)
+    assert [record["ni"] for record in results.records] == [None, None]
+
+
+def test_the_fair_protocol_does_not_see_units():
+    X, Y = load_linnerud(return_X_y=True)
+    settings = {"methods": ("KRR", "ptrEKL"), "train_sizes": (12,), "repeats": 2}
+    plain = compare_methods(X, Y, **settings)
+    other = compare_methods(StandardScaler().fit_transform(X), 1e3 * Y + 5.0, **settings)
+    for a, b in zip(plain.records, other.records, strict=True):
+        assert a["nmse"] == pytest.approx(b["nmse"], rel=1e-6)
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        ({"methods": ("KRR", "magic")}, r"methods must be some of KRR.*got \['KRR', 'magic'\]"),
+        ({"methods": ()}, "methods must be some of"),
+        ({"train_sizes": (19,)}, "train_sizes must be from 3 to 18"),
+        ({"repeats": 0}, "repeats must be at least 1, got 0"),
+        ({"protocol": "secret"}, "protocol must be 'paper' or 'fair', got 'secret'"),
+        ({"features": "round"}, "features must be 'linear'"),
+    ],
+)
+def test_bad_arguments(settings, message):
+    X, Y = load_linnerud(return_X_y=True)
+    with pytest.raises(ValueError, match=message):
+        compare_methods(X, Y, **({"train_sizes": (10,), "repeats": 1} | settings))
+
+
+def test_cases_cut_a_table_into_training_and_test_rows(make_rows):
+    X, Y = make_rows(20, 3, 2)
+    cases = table_cases(X, Y, (5, 8), 2, Plan(), Setup(seed=3), features="rbf", rank="60%")
+    assert [case.keys for case in cases] == [
+        {"n": n, "rank": "60%", "split": split} for n in (5, 8) for split in (0, 1)
+    ]
+    for case in cases:
+        assert case.features == "rbf"
+        assert len(case.rows.X) == len(case.rows.Y) == case.keys["n"]
+        both = np.vstack([case.rows.X, case.rows.X_test])
+        np.testing.assert_array_equal(np.sort(both, axis=0), np.sort(X, axis=0))
+    assert len({case.seed for case in cases}) == len(cases)

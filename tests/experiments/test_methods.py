@@ -1,0 +1,60 @@
+"""The methods compared: what a plan fits, and that each chooses on the folds it is given."""
+
+import numpy as np
+import pytest
+from sklearn.datasets import load_linnerud
+from sklearn.linear_model import Ridge
+
+from entangled_kernels.experiments import METHODS, PROTOCOLS, compare_methods
+from entangled_kernels.experiments.methods import PAPER_METHODS, RANDOM_START, Plan, fit_methods
+from entangled_kernels.experiments.protocol import folds_of, nmse, partitions
+from entangled_kernels.experiments.published import LAMBDAS, Ascent
+
+
+def test_the_papers_protocol_adds_the_random_start():
+    assert set(Plan("fair").labels()) == set(PAPER_METHODS)
+    assert set(Plan("paper").labels()) == {*PAPER_METHODS, *RANDOM_START}
+    assert set(Plan("paper", ("KRR", "ptrEKL")).labels()) == {"KRR", "ptrEKL", "ptrEKL, random start"}
+    assert set(PAPER_METHODS) < set(METHODS)
+
+
+@pytest.mark.parametrize("protocol", PROTOCOLS)
+def test_every_method_of_a_plan_is_fitted_and_predicts(make_rows, protocol):
+    X, Y = make_rows(16, 3, 2)
+    plan = Plan(protocol, tuple(METHODS), ascent=Ascent(n_steps=3))
+    fitted = list(fit_methods(plan, X, X, Y, folds_of(16, 0), 0))
+    assert {one.label for one in fitted} == set(plan.labels())
+    assert {one.label for one in fitted if one.takes_inputs} == {"selected", "extra-trees"}
+    for one in fitted:
+        prediction = np.asarray(one.predict(X[:5]))
+        assert prediction.shape == (5, 2)
+        assert np.isfinite(prediction).all()
+
+
+def test_a_bound_on_the_rank_is_kept(make_rows):
+    X, Y = make_rows(16, 4, 3)
+    bounded, full = (
+        {one.label: one for one in fit_methods(Plan(rank=rank), X, X, Y, folds_of(16, 0), 0)}
+        for rank in (0.2, None)
+    )
+    chosen = bounded["EKL"].predict.__self__
+    assert chosen.ranks == (0.2,)
+    np.testing.assert_array_equal(bounded["KRR"].predict(X), full["KRR"].predict(X))
+
+
+def test_kernel_ridge_of_the_paper_is_ridge_selected_on_the_folds():
+    X, Y = load_linnerud(return_X_y=True)
+    results = compare_methods(X, Y, methods=("KRR",), train_sizes=(14,), repeats=1, protocol="paper")
+    _, train, test, seed = next(partitions(20, 14, 1, 0))
+    X_train, Y_train = X[train], Y[train]
+    weights = np.var(Y_train, axis=0)
+
+    def held_out(alpha):
+        errors = []
+        for inner, outer in folds_of(14, seed):
+            model = Ridge(alpha=alpha, fit_intercept=False).fit(X_train[inner], Y_train[inner])
+            errors.append(np.mean((Y_train[outer] - model.predict(X_train[outer])) ** 2 / weights))
+        return np.mean(errors)
+
+    best = Ridge(alpha=min(LAMBDAS, key=held_out), fit_intercept=False).fit(X_train, Y_train)
+    assert results.records[0]["nmse"] == pytest.approx(nmse(Y[test], best.predict(X[test])), rel=1e-6)
