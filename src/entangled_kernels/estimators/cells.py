@@ -1,0 +1,197 @@
+"""Cells of a table of targets: which were measured, what each weighs, and how well they are predicted."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.metrics import r2_score
+from sklearn.utils import check_array
+
+from .frames import target_names
+
+__all__ = ["check_cells", "check_every_target_measured", "score_cells"]
+
+Array = NDArray[np.float64]
+Names = Sequence[str] | NDArray[np.object_] | None
+
+
+def check_cells(y: Any, sample_weight: Any = None, names: Names = None) -> tuple[Array, Array | None]:
+    """Targets with blanks, and what each cell weighs, in the simplest form that says it.
+
+    Parameters
+    ----------
+    y : array-like or frame of shape (n,) or (n, p)
+        NaN, or a null of a frame, is a blank: a cell that was not measured.
+    sample_weight : number, array-like or frame of shape (n,) or (n, p), optional
+        Not negative. Zero makes a blank.
+    names : sequence of str, optional
+        Names of the targets, for errors; those of the frame y unless given.
+
+    Returns
+    -------
+    Y : ndarray of shape (n, p)
+        As given, with NaN in blanks. A cell of weight zero may hold any number.
+    weights : None or ndarray of shape (n,) or (n, p)
+        None where every cell weighs one; (n,) where the cells of each row weigh the same; else (n, p). Zero
+        in every blank, so that a cell was measured where its weight is positive.
+
+    Notes
+    -----
+    A row of blanks has weight zero, so that weights stay (n,) where it is whole rows that are blank.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> Y, weights = check_cells([[1.0, np.nan], [2.0, 3.0]])
+    >>> weights
+    array([[1., 0.],
+           [1., 1.]])
+    >>> check_cells([1.0, np.nan, 2.0], 3.0)[1]
+    array([3., 0., 3.])
+    """
+    if y is None:
+        raise ValueError("The estimator requires y to be passed, but the target y is None")
+    names = target_names(y) if names is None else names
+    Y = _numbers(y, names)
+    weights = _weights(sample_weight, Y.shape, names)
+    blank = np.isnan(Y)
+    if blank.any():
+        weights = np.ones(Y.shape) if weights is None else weights
+        weights = np.where(blank, 0.0, weights if weights.ndim == 2 else weights[:, None])
+    if weights is not None and weights.ndim == 2 and (weights == weights[:, :1]).all():
+        weights = weights[:, 0].copy()
+    return Y, None if weights is None or (weights == 1.0).all() else weights
+
+
+def check_every_target_measured(Y: Array, weights: Array | None, names: Names = None) -> None:
+    """Raise unless every target has a cell of positive weight; the error names those that have none.
+
+    Parameters
+    ----------
+    Y, weights
+        As `check_cells` returns them.
+    names : sequence of str, optional
+        Names of the targets; their numbers are named without.
+    """
+    if weights is None:
+        return
+    measured = (weights > 0.0).any(axis=0)
+    if not measured.any():
+        if np.isnan(Y).all():
+            raise ValueError("y must have a measured cell in every column, got blanks (NaN) only")
+        raise ValueError(
+            "sample_weight must be positive for at least one measured cell, got zero weights only"
+        )
+    if not measured.all():
+        never = np.flatnonzero(~measured)
+        raise ValueError(
+            f"y must have a measured cell in every column, got only blanks (NaN or weight zero) in "
+            f"{_columns(never, names)}; leave it out, or measure it at least once"
+        )
+
+
+def score_cells(y: Any, prediction: Any, sample_weight: Any = None) -> float:
+    """R^2 of each target over its measured cells, averaged over targets.
+
+    Parameters
+    ----------
+    y : array-like or frame of shape (n,) or (n, p)
+        With NaN in blanks.
+    prediction : array-like or frame of the same shape
+    sample_weight : number or array-like of shape (n,) or (n, p), optional
+
+    Returns
+    -------
+    float
+        `sklearn.metrics.r2_score` where nothing is blank. Targets with fewer than two measured cells have no
+        R^2, and are left out.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> y = np.array([[1.0, 5.0], [2.0, np.nan], [3.0, np.nan]])
+    >>> score_cells(y, np.array([[1.0, 0.0], [2.0, 0.0], [3.0, 0.0]]))
+    1.0
+    """
+    Y, weights = check_cells(y, sample_weight)
+    values = np.asarray(prediction, dtype=np.float64).reshape(Y.shape)
+    if weights is None or (weights.ndim == 1 and not np.isnan(Y).any()):
+        return float(r2_score(Y, values, sample_weight=weights))
+    cells = np.broadcast_to(weights.reshape(len(Y), -1), Y.shape)
+    scores = []
+    for target, predicted, weight in zip(Y.T, values.T, cells.T, strict=True):
+        rows = weight > 0.0
+        if rows.sum() >= 2:
+            scores.append(r2_score(target[rows], predicted[rows], sample_weight=weight[rows]))
+    if not scores:
+        raise ValueError("y must have at least two measured cells in some column to be scored")
+    return float(np.mean(scores))
+
+
+def _numbers(y: Any, names: Names) -> Array:
+    """Targets (n, p) as numbers with NaN in blanks, or an error that names the column."""
+    try:
+        Y = check_array(
+            y,
+            ensure_2d=False,
+            dtype=np.float64,
+            ensure_min_features=0,
+            ensure_all_finite=False,
+            input_name="y",
+        )
+    except (TypeError, ValueError) as error:
+        text = _text_columns(y)
+        if len(text) == 0:
+            raise
+        raise ValueError(
+            f"y must hold numbers, or NaN where nothing was measured, got text in {_columns(text, names)}"
+        ) from error
+    Y = np.asarray(Y).reshape(len(Y), -1)
+    if Y.shape[1] == 0:
+        raise ValueError(f"y must have at least one column, got shape {Y.shape}")
+    infinite = np.flatnonzero(np.isinf(Y).any(axis=0))
+    if len(infinite):
+        raise ValueError(
+            f"y must hold finite numbers, or NaN where nothing was measured, got infinity in "
+            f"{_columns(infinite, names)}"
+        )
+    return Y
+
+
+def _text_columns(y: Any) -> NDArray[np.intp]:
+    """Numbers of the columns that hold text."""
+    cells = np.asarray(y, dtype=object)
+    if cells.ndim not in (1, 2):
+        return np.array([], dtype=np.intp)
+    cells = cells.reshape(len(cells), -1)
+    return np.flatnonzero([any(isinstance(cell, str) for cell in column) for column in cells.T])
+
+
+def _weights(sample_weight: Any, shape: tuple[int, ...], names: Names) -> Array | None:
+    """Weights (n,) or (n, p) as they were given, checked."""
+    if sample_weight is None:
+        return None
+    n, p = shape
+    need = f"a number, or of shape ({n},) or ({n}, {p})"
+    try:
+        weights = np.asarray(sample_weight, dtype=np.float64)
+    except (TypeError, ValueError):
+        raise ValueError(f"sample_weight must be {need}, got {sample_weight!r:.80}") from None
+    weights = np.full(n, float(weights)) if weights.ndim == 0 else weights
+    if weights.shape not in ((n,), (n, p)):
+        raise ValueError(f"sample_weight must be {need}, got shape {weights.shape}")
+    columns = target_names(sample_weight)
+    if weights.ndim == 2 and columns is not None and names is not None and list(columns) != list(names):
+        raise ValueError(f"sample_weight must have the columns of y, {list(names)}, got {list(columns)}")
+    if not np.isfinite(weights).all() or weights.min(initial=0.0) < 0.0:
+        raise ValueError("sample_weight must be finite and not negative; zero makes a blank")
+    return weights
+
+
+def _columns(numbers: NDArray[np.intp], names: Names) -> str:
+    """Columns in words, by name where there are names."""
+    found = [repr(str(names[i])) if names is not None else str(i) for i in numbers]
+    return f"column{'s' if len(found) > 1 else ''} {', '.join(found)}"

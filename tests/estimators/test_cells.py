@@ -1,0 +1,153 @@
+import numpy as np
+import pandas as pd
+import polars as pl
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from hypothesis.extra.numpy import arrays
+from sklearn.metrics import r2_score
+
+from entangled_kernels.estimators.cells import check_cells, check_every_target_measured, score_cells
+
+NAN = np.nan
+Y = np.array([[1.0, 2.0], [3.0, 4.0], [5.0, 6.0]])
+HOLES = np.array([[1.0, NAN], [3.0, 4.0], [NAN, 6.0]])
+
+
+@pytest.mark.parametrize("sample_weight", [None, 1, 1.0, np.ones(3), np.ones((3, 2)), [1, 1, 1]])
+def test_ones_are_no_weights(sample_weight):
+    targets, weights = check_cells(Y, sample_weight)
+    assert weights is None
+    np.testing.assert_array_equal(targets, Y)
+
+
+@pytest.mark.parametrize("sample_weight", [[1.0, 0.0, 2.0], [[1.0, 1.0], [0.0, 0.0], [2.0, 2.0]]])
+def test_equal_columns_are_weights_of_rows(sample_weight):
+    np.testing.assert_array_equal(check_cells(Y, sample_weight)[1], [1.0, 0.0, 2.0])
+
+
+def test_a_number_stands_for_every_row():
+    np.testing.assert_array_equal(check_cells(Y, 2)[1], [2.0, 2.0, 2.0])
+
+
+def test_blanks_have_weight_zero():
+    targets, weights = check_cells(HOLES)
+    np.testing.assert_array_equal(targets, HOLES)
+    np.testing.assert_array_equal(weights, [[1, 0], [1, 1], [0, 1]])
+    np.testing.assert_array_equal(check_cells(HOLES, [2, 3, 4])[1], [[2, 0], [3, 3], [0, 4]])
+    cells = [[2, 5], [0, 3], [7, 4]]
+    np.testing.assert_array_equal(check_cells(HOLES, cells)[1], [[2, 0], [0, 3], [0, 4]])
+
+
+def test_blank_rows_are_weights_of_rows():
+    targets = Y.copy()
+    targets[1] = NAN
+    np.testing.assert_array_equal(check_cells(targets)[1], [1.0, 0.0, 1.0])
+    np.testing.assert_array_equal(check_cells([1.0, NAN, 2.0])[1], [1.0, 0.0, 1.0])
+
+
+@given(
+    arrays(np.float64, (4, 3), elements=st.sampled_from([NAN, 0.0, 1.5])),
+    arrays(np.float64, (4, 3), elements=st.sampled_from([0.0, 1.0, 2.0])),
+)
+def test_whatever_the_form_the_cells_weigh_the_same(targets, sample_weight):
+    kept, weights = check_cells(targets, sample_weight)
+    np.testing.assert_array_equal(kept, targets)
+    full = np.ones((4, 3)) if weights is None else np.broadcast_to(weights.reshape(4, -1), (4, 3))
+    np.testing.assert_array_equal(full, np.where(np.isnan(targets), 0.0, sample_weight))
+
+
+@pytest.mark.parametrize(
+    "table",
+    [
+        HOLES.tolist(),
+        pd.DataFrame(HOLES, columns=["zinc", "lead"]),
+        pd.DataFrame(HOLES, columns=["zinc", "lead"]).astype("Float64"),
+        pd.DataFrame({"zinc": [1, 3, None], "lead": [None, 4, 6]}, dtype="Int64"),
+        pl.DataFrame({"zinc": [1.0, 3.0, None], "lead": [None, 4.0, 6.0]}),
+        pl.DataFrame({"zinc": [1, 3, None], "lead": [None, 4, 6]}),
+        np.array([[1.0, None], [3.0, 4.0], [None, 6.0]], dtype=object),
+    ],
+    ids=["list", "pandas", "nullable", "integers", "polars", "polars integers", "objects"],
+)
+def test_frames_and_nulls(table):
+    targets, weights = check_cells(table)
+    np.testing.assert_array_equal(targets, HOLES)
+    np.testing.assert_array_equal(weights, ~np.isnan(HOLES))
+
+
+def test_what_is_given_is_not_changed():
+    table, sample_weight = HOLES.copy(), np.full((3, 2), 2.0)
+    check_cells(table, sample_weight)
+    np.testing.assert_array_equal(table, HOLES)
+    np.testing.assert_array_equal(sample_weight, 2.0)
+
+
+@pytest.mark.parametrize(
+    ("table", "message"),
+    [
+        ([[1.0, np.inf], [2.0, 3.0]], "infinity in column 1"),
+        (pd.DataFrame({"zinc": [1.0, np.inf], "lead": [-np.inf, 1.0]}), "infinity in columns 'zinc', 'lead'"),
+        (pd.DataFrame({"zinc": [1.0, 2.0], "lead": ["much", 1.0]}), "got text in column 'lead'"),
+        ([["a", 1.0], ["b", 2.0]], "got text in column"),
+        (["a", "b"], "got text in column 0"),
+        (np.empty((3, 0)), r"at least one column, got shape \(3, 0\)"),
+        (np.ones((3, 2, 2)), "dim 3"),
+        (None, "the target y is None"),
+    ],
+)
+def test_bad_targets(table, message):
+    with pytest.raises(ValueError, match=message):
+        check_cells(table)
+
+
+@pytest.mark.parametrize(
+    ("sample_weight", "message"),
+    [
+        (np.ones(4), r"shape \(3,\) or \(3, 2\), got shape \(4,\)"),
+        (np.ones((3, 3)), r"got shape \(3, 3\)"),
+        (np.ones((3, 1)), r"got shape \(3, 1\)"),
+        ([1.0, -1.0, 1.0], "finite and not negative"),
+        ([1.0, NAN, 1.0], "finite and not negative"),
+        (-1.0, "finite and not negative"),
+        ("heavy", r"must be a number, or of shape \(3,\) or \(3, 2\), got 'heavy'"),
+        (pd.DataFrame(np.ones((3, 2)), columns=["lead", "zinc"]), r"the columns of y, \['zinc', 'lead'\]"),
+    ],
+)
+def test_bad_weights(sample_weight, message):
+    with pytest.raises(ValueError, match=message):
+        check_cells(pd.DataFrame(Y, columns=["zinc", "lead"]), sample_weight)
+
+
+def test_a_target_never_measured_is_named():
+    never = np.array([[1.0, NAN, 1.0], [2.0, NAN, NAN]])
+    with pytest.raises(ValueError, match=r"only blanks \(NaN or weight zero\) in column 1; leave it out"):
+        check_every_target_measured(*check_cells(never))
+    with pytest.raises(ValueError, match="in columns 'b', 'c'"):
+        check_every_target_measured(*check_cells(never, [0.0, 1.0]), names=["a", "b", "c"])
+    with pytest.raises(ValueError, match=r"got blanks \(NaN\) only"):
+        check_every_target_measured(*check_cells([NAN, NAN]))
+    with pytest.raises(ValueError, match="got zero weights only"):
+        check_every_target_measured(*check_cells(Y, 0.0))
+    check_every_target_measured(*check_cells(HOLES))
+    check_every_target_measured(*check_cells(Y))
+
+
+def test_score_of_complete_targets_is_that_of_scikit_learn(rng):
+    truth, guess, weight = rng.normal(size=(20, 3)), rng.normal(size=(20, 3)), rng.uniform(size=20)
+    assert score_cells(truth, guess) == r2_score(truth, guess)
+    assert score_cells(truth[:, 0], guess[:, 0]) == r2_score(truth[:, 0], guess[:, 0])
+    assert score_cells(truth, guess, weight) == r2_score(truth, guess, sample_weight=weight)
+    cells = np.outer(weight, [1.0, 2.0, 3.0])  # a factor per target does not change its R^2
+    assert score_cells(truth, guess, cells) == pytest.approx(r2_score(truth, guess, sample_weight=weight))
+
+
+def test_score_counts_measured_cells_only(rng):
+    truth, guess = rng.normal(size=(20, 2)), rng.normal(size=(20, 2))
+    truth[5:, 0] = NAN
+    expected = (r2_score(truth[:5, 0], guess[:5, 0]) + r2_score(truth[:, 1], guess[:, 1])) / 2
+    assert score_cells(truth, guess) == pytest.approx(expected)
+    truth[1:, 0] = NAN  # one cell has no R^2
+    assert score_cells(truth, guess) == pytest.approx(r2_score(truth[:, 1], guess[:, 1]))
+    with pytest.raises(ValueError, match="at least two measured cells"):
+        score_cells(truth[:, 0], guess[:, 0])
