@@ -1,7 +1,7 @@
 """Slow, obvious versions of ridge regression on measured cells: a list of cells, and one linear system.
 
-Minimises sum w (y - f - b)^2 + alpha ||f||^2 over measured cells, those of positive weight. With an intercept the
-system is bordered: the coefficients of each output sum to zero.
+Minimises sum w (y - f - b)^2 + alpha ||f||^2 over measured cells, those of positive weight. With an intercept
+the system is bordered: the coefficients of each output sum to zero.
 """
 
 import numpy as np
