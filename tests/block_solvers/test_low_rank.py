@@ -26,6 +26,20 @@ def test_solutions_by_definition(rng, n, rank, metric_rank):
         np.testing.assert_allclose(factor.inverse_diagonal_blocks(alpha), blocks, atol=1e-8)
 
 
+@pytest.mark.parametrize("metric_rank", [None, 2])
+def test_masked_solutions_by_definition(rng, metric_rank):
+    Phi, Q = rng.normal(size=(10, 4)), rng.normal(size=(12, 5))
+    mask = rng.uniform(size=(10, 3)) * (rng.uniform(size=(10, 3)) > 0.3)
+    metric = None if metric_rank is None else random_psd(rng, 4, metric_rank)
+    operator = LowRankOperator(Phi, Phi, Q, 3, metric)
+    factor, R = LowRankFactor(operator, mask), rng.normal(size=(10, 3, 2))
+    M = np.diag(mask.reshape(-1))
+    inverse = np.linalg.inv(M @ operator.to_dense() @ M + 0.1 * np.eye(30))
+    np.testing.assert_allclose(factor.solve(R, 0.1), (inverse @ R.reshape(-1, 2)).reshape(R.shape), atol=1e-8)
+    blocks = np.stack([inverse[3 * i : 3 * i + 3, 3 * i : 3 * i + 3] for i in range(10)])
+    np.testing.assert_allclose(factor.inverse_diagonal_blocks(0.1), blocks, atol=1e-8)
+
+
 def test_many_points_need_no_matrix_of_their_pairs(rng):
     """The Gram matrix would take 3 TB; the residual tells the solution."""
     n, alpha = 200_000, 0.5

@@ -5,6 +5,7 @@ import pytest
 
 from block_solvers.sample import R, X
 from entangled_kernels.block_solvers import SOLVERS, choose_solver, factorize, lowest_eigenvalue, registry
+from entangled_kernels.block_solvers.registry import low_rank_dimension
 from entangled_kernels.linalg import KroneckerOperator, SumOperator
 from kernels.registry import INDEFINITE, KERNELS, P
 
@@ -77,6 +78,15 @@ def test_auto_does_not_use_low_rank_beyond_the_size_of_the_gram_matrix():
     few = X[:2]
     assert choose_solver(KERNELS["separable linear"](few)) == "kronecker"
     assert choose_solver(KERNELS["entangled"](few)) == "dense"
+
+
+@pytest.mark.parametrize("name", KERNELS)
+def test_rank_is_bounded_by_structure(name):
+    operator = KERNELS[name](X)
+    rank = np.linalg.matrix_rank(operator.to_dense())
+    assert rank <= low_rank_dimension(operator) <= 12 * P
+    if name in ("kraus", "separable linear"):
+        assert low_rank_dimension(operator) < 12 * P
 
 
 def test_a_solver_says_what_it_needs():

@@ -1,23 +1,29 @@
+import functools
 import pickle
 import tracemalloc
 
 import numpy as np
 import pandas as pd
+import polars as pl
 import pytest
+from hypothesis import given
 from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.gaussian_process import GaussianProcessRegressor
 from sklearn.gaussian_process.kernels import RBF
 from sklearn.kernel_ridge import KernelRidge
+from sklearn.metrics import r2_score
 from sklearn.model_selection import GridSearchCV
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
-from entangled_kernels.block_solvers import SOLVERS
+from entangled_kernels.block_solvers import SOLVERS, factorize
 from entangled_kernels.estimators import OperatorValuedKernelRidge
 from entangled_kernels.kernels import KrausKernel, SeparableKernel
+from kernels.draws import seeds
 from kernels.registry import INDEFINITE, KERNELS, D, P
 
 from reference import blocks as reference
+from reference import observed
 
 rng = np.random.default_rng(11)
 X, Z = rng.normal(size=(14, D)), rng.normal(size=(5, D))
@@ -25,8 +31,21 @@ Y = rng.normal(size=(14, P))
 PSD = sorted(set(KERNELS) - INDEFINITE)
 PAIRS = [(s, k) for s, solver in SOLVERS.items() for k in PSD if solver.accepts(KERNELS[k](X))]
 
+HOLES = np.where(rng.uniform(size=Y.shape) < 0.35, np.nan, Y + 3.0)
+HOLES[3] = np.nan
+HOLES[5] = Y[5]
+ROWS, CELLS = rng.uniform(0.2, 3.0, size=14), rng.uniform(0.2, 3.0, size=(14, P))
+CELLS[7, 1] = 0.0
+OBSERVED = {
+    "blanks": (HOLES, None),
+    "weights of rows": (Y, ROWS),
+    "weights of cells": (Y, CELLS),
+    "both": (HOLES, CELLS),
+    "nothing": (Y + 3.0, None),
+}
 
-@parametrize_with_checks([OperatorValuedKernelRidge()])
+
+@parametrize_with_checks([OperatorValuedKernelRidge(), OperatorValuedKernelRidge(fit_intercept=True)])
 def test_scikit_learn_contract(estimator, check):
     check(estimator)
 
@@ -94,12 +113,185 @@ def test_one_dimensional_targets_stay_one_dimensional():
     assert OperatorValuedKernelRidge().fit(X, Y[:, :1]).predict(Z).shape == (5, 1)
 
 
-def test_frames():
-    frame, targets = pd.DataFrame(X, columns=list("abc")), pd.DataFrame(Y, columns=list("uvw"))
-    model = OperatorValuedKernelRidge(KERNELS["kraus"]).fit(frame, targets)
-    np.testing.assert_array_equal(model.feature_names_in_, ["a", "b", "c"])
-    plain = OperatorValuedKernelRidge(KERNELS["kraus"]).fit(X, Y)
-    np.testing.assert_array_equal(model.predict(pd.DataFrame(Z, columns=list("abc"))), plain.predict(Z))
+@functools.cache
+def by_definition(name, case, intercept, alpha):
+    """Coefficients, intercepts, leave-one-out residuals, predictions and deviations, for all solvers once."""
+    kernel, (targets, weights) = KERNELS[name], OBSERVED[case]
+    W = observed.cell_weights(targets, weights)
+    c, b = observed.fit(kernel, X, targets, W, alpha, intercept)
+    residuals = observed.loo_residuals(kernel, X, targets, W, alpha, intercept)
+    mean, std = observed.predict(kernel, X, Z, c, b), observed.std(kernel, X, W, Z, alpha, intercept)
+    return c[W.any(axis=1)], b, residuals, mean, std
+
+
+@pytest.mark.parametrize("intercept", [False, True])
+@pytest.mark.parametrize("case", OBSERVED)
+@pytest.mark.parametrize(("solver", "name"), PAIRS)
+def test_measured_cells_by_definition(solver, name, case, intercept):
+    model = OperatorValuedKernelRidge(KERNELS[name], 0.3, solver, fit_intercept=intercept)
+    model.fit(X, *OBSERVED[case])
+    of_cells = case not in ("weights of rows", "nothing")
+    assert model.solver_ == ("cg" if solver == "kronecker" and of_cells else solver)
+    c, b, residuals, mean, std = by_definition(name, case, intercept, 0.3)
+    np.testing.assert_allclose(model.dual_coef_, c, atol=1e-8 * np.abs(c).max())
+    np.testing.assert_allclose(model.intercept_, b, atol=1e-8)
+    np.testing.assert_allclose(model.loo_residuals(), residuals, atol=1e-8)
+    ours = model.predict(Z, return_std=True)
+    np.testing.assert_allclose(ours[0], mean, atol=1e-8 * np.abs(mean).max())
+    np.testing.assert_allclose(ours[1], std, atol=1e-8)
+    c, b, residuals, _, _ = by_definition(name, case, intercept, 2.0)
+    np.testing.assert_allclose(model.alpha_path([2.0])[0], c, atol=1e-8 * np.abs(c).max())
+    np.testing.assert_allclose(model.intercept_path([2.0])[0], b, atol=1e-8)
+    np.testing.assert_allclose(model.loo_residuals(2.0), residuals, atol=1e-8)
+
+
+@pytest.mark.parametrize(("solver", "name"), PAIRS)
+def test_complete_data_are_solved_as_ever(solver, name):
+    factor, _ = factorize(KERNELS[name](X), solver)
+    model = OperatorValuedKernelRidge(KERNELS[name], 0.3, solver).fit(X, Y, np.ones((14, P)))
+    np.testing.assert_array_equal(model.dual_coef_, factor.solve(Y[:, :, None], 0.3)[:, :, 0])
+
+
+def everything(model, points=Z):
+    """All that a model can be asked, in one vector."""
+    parts = [*model.predict(points, return_std=True), model.loo_residuals(), model.alpha_path([0.5, 2.0])]
+    return np.concatenate(
+        [np.ravel(part) for part in [*parts, model.intercept_, model.intercept_path([2.0])]]
+    )
+
+
+@pytest.mark.parametrize("intercept", [False, True])
+@given(seed=seeds)
+def test_rows_of_blanks_change_nothing(intercept, seed):
+    draw = np.random.default_rng(seed)
+    model = OperatorValuedKernelRidge(KERNELS["separable rbf"], fit_intercept=intercept)
+    at = draw.integers(0, 15)
+    points, targets = np.insert(X, at, draw.normal(size=D), axis=0), np.insert(HOLES, at, np.nan, axis=0)
+    alone = everything(model.fit(X, HOLES))
+    residuals = model.loo_residuals()
+    model.fit(points, targets)
+    np.testing.assert_array_equal(model.X_fit_, np.delete(X, 3, axis=0))
+    np.testing.assert_array_equal(np.delete(model.loo_residuals(), at, axis=0), residuals)
+    together = everything(model)
+    np.testing.assert_array_equal(together[~np.isnan(together)], alone[~np.isnan(alone)])
+
+
+@pytest.mark.parametrize("intercept", [False, True])
+@given(seed=seeds)
+def test_one_target_with_blanks_is_rows_dropped(intercept, seed):
+    draw = np.random.default_rng(seed)
+    blank = draw.uniform(size=14) < 0.5
+    blank[draw.choice(14, 3, replace=False)] = False
+    model = OperatorValuedKernelRidge(SeparableKernel("rbf", [[2.0]]), 0.1, fit_intercept=intercept)
+    dropped = everything(model.fit(X[~blank], Y[~blank, 0]))
+    blanks = everything(model.fit(X, np.where(blank, np.nan, Y[:, 0])))
+    np.testing.assert_array_equal(blanks[~np.isnan(blanks)], dropped)
+    weights = everything(model.fit(X, Y[:, 0], np.where(blank, 0.0, 1.0)))
+    np.testing.assert_array_equal(weights, blanks)
+
+
+@pytest.mark.parametrize("name", ["separable rbf", "separable linear", "kraus", "transformable coordinates"])
+def test_equal_columns_are_weights_of_rows(name):
+    model = OperatorValuedKernelRidge(KERNELS[name], fit_intercept=True)
+    rows = everything(model.fit(X, Y, ROWS))
+    np.testing.assert_array_equal(everything(model.fit(X, Y, np.repeat(ROWS[:, None], P, axis=1))), rows)
+    # Almost equal columns go by the solvers of cells.
+    nearly = np.repeat(ROWS[:, None], P, axis=1) * (1 + 1e-13 * rng.normal(size=(14, P)))
+    np.testing.assert_allclose(everything(model.fit(X, Y, nearly)), rows, atol=1e-8)
+
+
+@given(seed=seeds)
+def test_weights_of_cells_count_copies(seed):
+    """Three copies of each row, with as many of a cell measured as it weighs."""
+    draw = np.random.default_rng(seed)
+    weights = draw.integers(0, 4, size=(14, P))
+    weights[0] = 1
+    at = np.repeat(np.arange(14), 3)
+    copy = np.tile(np.arange(3), 14)[:, None]
+    copies = np.where(copy < weights[at], Y[at], np.nan)
+    model = OperatorValuedKernelRidge(KERNELS["separable rbf"], fit_intercept=True)
+    weighted = model.fit(X, Y, weights).predict(Z, return_std=True)
+    repeated = model.fit(X[at], copies).predict(Z, return_std=True)
+    np.testing.assert_allclose(weighted, repeated, atol=1e-10)
+
+
+def test_doubled_weights_are_a_halved_penalty():
+    model = OperatorValuedKernelRidge(KERNELS["kraus"], alpha=1.0, fit_intercept=True)
+    halved = OperatorValuedKernelRidge(KERNELS["kraus"], alpha=0.5, fit_intercept=True)
+    np.testing.assert_allclose(
+        model.fit(X, HOLES, 2.0).predict(Z), halved.fit(X, HOLES).predict(Z), atol=1e-10
+    )
+
+
+def test_an_intercept_is_the_mean_where_the_penalty_is_large():
+    model = OperatorValuedKernelRidge(KERNELS["separable rbf"], alpha=1e9, fit_intercept=True)
+    np.testing.assert_allclose(model.fit(X, HOLES).intercept_, np.nanmean(HOLES, axis=0), atol=1e-6)
+    expected = np.average(Y, axis=0, weights=CELLS)
+    np.testing.assert_allclose(model.fit(X, Y, CELLS).predict(Z), np.tile(expected, (5, 1)), atol=1e-6)
+
+
+def test_score_counts_measured_cells():
+    model = OperatorValuedKernelRidge(KERNELS["separable rbf"]).fit(X, HOLES)
+    predicted = model.predict(X)
+    measured = ~np.isnan(HOLES)
+    scores = [r2_score(HOLES[m, o], predicted[m, o]) for o, m in enumerate(measured.T)]
+    assert model.score(X, HOLES) == pytest.approx(np.mean(scores))
+    assert model.score(X, Y) == r2_score(Y, predicted)
+    assert model.score(X, Y, ROWS) == r2_score(Y, predicted, sample_weight=ROWS)
+    assert model.set_output(predict="pandas").score(X, HOLES) == pytest.approx(np.mean(scores))
+
+
+@pytest.mark.parametrize("library", ["pandas", "polars"])
+def test_frames_in_and_out(library):
+    Frame = pd.DataFrame if library == "pandas" else pl.DataFrame
+    frame = Frame(dict(zip("abc", X.T, strict=True)))
+    targets = Frame(dict(zip(["zinc", "lead", "iron"], HOLES.T, strict=True)))
+    plain = OperatorValuedKernelRidge(KERNELS["kraus"], fit_intercept=True).fit(X, HOLES)
+    model = clone(plain).set_output(predict=library).fit(frame, targets)
+    assert list(model.target_names_) == ["zinc", "lead", "iron"]
+    assert list(model.feature_names_in_) == ["a", "b", "c"]
+    mean, std = model.predict(frame[4:9], return_std=True)
+    for values, expected in zip((mean, std), plain.predict(X[4:9], return_std=True), strict=True):
+        assert isinstance(values, Frame)
+        assert list(values.columns) == ["zinc", "lead", "iron"]
+        np.testing.assert_array_equal(values.to_numpy(), expected)
+    if library == "pandas":
+        assert list(mean.index) == [4, 5, 6, 7, 8]
+    assert not hasattr(model.fit(X, Y), "target_names_")
+
+
+def test_a_series_in_and_out():
+    frame = pd.DataFrame(X, columns=list("abc"), index=[f"row{i}" for i in range(14)])
+    model = OperatorValuedKernelRidge().set_output(predict="pandas")
+    predicted = model.fit(frame, pd.Series(HOLES[:, 0], name="zinc", index=frame.index)).predict(frame)
+    assert predicted.name == "zinc"
+    assert list(predicted.index) == list(frame.index)
+
+
+@pytest.mark.parametrize("case", ["blanks", "weights of rows"])
+@pytest.mark.parametrize("solver", ["auto", "cg"])
+def test_pickles_keep_weights_and_intercepts(solver, case):
+    model = OperatorValuedKernelRidge(KERNELS["separable rbf"], solver=solver, fit_intercept=True)
+    model.fit(X, *OBSERVED[case])
+    twin = pickle.loads(pickle.dumps(model))
+    np.testing.assert_allclose(everything(twin), everything(model), rtol=1e-12)
+    assert twin.solver_ == model.solver_
+
+
+@pytest.mark.parametrize("name", sorted(INDEFINITE))
+def test_indefinite_kernels_on_measured_cells(name):
+    """With one target, blanks are rows dropped for the stabilised problem too."""
+    with pytest.raises(ValueError, match="fit_intercept=True needs a psd kernel"):
+        OperatorValuedKernelRidge(KERNELS[name], indefinite="krein", fit_intercept=True).fit(X, HOLES)
+    model = OperatorValuedKernelRidge(KERNELS[name], indefinite="krein").fit(X, HOLES)
+    assert model.solver_ == "dense"
+    kept, W = ~np.isnan(HOLES).all(axis=1), observed.cell_weights(HOLES)
+    assert np.all(model.dual_coef_[W[kept] == 0] == 0)
+    measured = W.reshape(-1) > 0
+    G = reference.dense_from_blocks(KERNELS[name].blocks(X))[np.ix_(measured, measured)]
+    s, E = np.linalg.eigh(G)
+    fitted = E @ (np.abs(s) / (np.abs(s) + 1.0) * (E.T @ HOLES.reshape(-1)[measured]))
+    np.testing.assert_allclose(model.predict(X).reshape(-1)[measured], fitted, atol=1e-8)
 
 
 @pytest.mark.parametrize("name", sorted(INDEFINITE))
@@ -157,12 +349,37 @@ def test_errors_name_the_argument():
         OperatorValuedKernelRidge(KERNELS["kraus"]).fit(X, Y[:, :2])
     with pytest.raises(ValueError, match=r"alpha must be a positive number, got 0\.0"):
         OperatorValuedKernelRidge(alpha=0.0).fit(X, Y)
+    with pytest.raises(TypeError, match="fit_intercept must be True or False, got 'no'"):
+        OperatorValuedKernelRidge(fit_intercept="no").fit(X, Y)
     with pytest.raises(TypeError, match=r"kernel must be None or a kernel of .*, got 'rbf'"):
         OperatorValuedKernelRidge("rbf").fit(X, Y)
     with pytest.raises(ValueError, match="solver='low_rank' needs a kernel in Kraus form"):
         OperatorValuedKernelRidge(solver="low_rank").fit(X, Y)
     with pytest.raises(ValueError, match="alphas must be positive"):
         OperatorValuedKernelRidge().fit(X, Y).alpha_path([1.0, 0.0])
+
+
+@pytest.mark.parametrize(
+    ("targets", "weights", "message"),
+    [
+        (np.full((14, P), np.nan), None, r"got blanks \(NaN\) only"),
+        (np.where([True, False, True], Y, np.nan), None, r"only blanks \(NaN or weight zero\) in column 1;"),
+        (
+            pd.DataFrame(np.where([True, False, True], Y, np.nan), columns=["zinc", "lead", "iron"]),
+            None,
+            "in column 'lead'; leave it out",
+        ),
+        (np.where([True, False, True], Y, np.inf), None, "infinity in column 1"),
+        (Y, -ROWS, "sample_weight must be finite and not negative"),
+        (Y, np.zeros(14), "got zero weights only"),
+        (Y, ROWS[:5], r"sample_weight must be .* got shape \(5,\)"),
+        (Y, CELLS[:, :2], r"sample_weight must be .* got shape \(14, 2\)"),
+        (Y[:5], None, "inconsistent numbers of samples"),
+    ],
+)
+def test_bad_targets_and_weights(targets, weights, message):
+    with pytest.raises(ValueError, match=message):
+        OperatorValuedKernelRidge(KERNELS["kraus"]).fit(X, targets, weights)
 
 
 @pytest.mark.parametrize("distinct", [False, True])
@@ -188,3 +405,17 @@ def test_low_rank_fit_never_forms_a_gram_matrix():
     _, peak = tracemalloc.get_traced_memory()
     tracemalloc.stop()
     assert peak < n * n * 8 / 10
+
+
+def test_blanks_never_allocate_the_block_gram_matrix():
+    n, p = 700, 12
+    A, B = rng.normal(size=(n, 4)), rng.normal(size=(n, p))
+    B[rng.uniform(size=(n, p)) < 0.3] = np.nan
+    T = np.eye(p) + 0.5
+    model = OperatorValuedKernelRidge(SeparableKernel("rbf", T, gamma=0.1), fit_intercept=True)
+    tracemalloc.start()
+    model.fit(A, B).predict(A)
+    _, peak = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert model.solver_ == "cg"
+    assert peak < np.sum(~np.isnan(B)) ** 2 * 8 / 10

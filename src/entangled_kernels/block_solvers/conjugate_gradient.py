@@ -2,13 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import numpy as np
 from numpy.typing import NDArray
 
 from ..linalg import BlockOperator, KroneckerOperator, SumOfKroneckersOperator
 from .kronecker import KroneckerSpectrum
 
-__all__ = ["ConjugateGradientFactor", "NystroemPreconditioner", "nearest_kronecker_of_sum"]
+__all__ = [
+    "ConjugateGradientFactor",
+    "NystroemPreconditioner",
+    "inverse_blocks_by_solving",
+    "nearest_kronecker_of_sum",
+]
 
 Array = NDArray[np.float64]
 COLUMN_CHUNK = 64
@@ -142,13 +149,21 @@ class ConjugateGradientFactor:
 
     def inverse_diagonal_blocks(self, alpha: float) -> Array:
         """Diagonal p x p blocks of the inverse, shape (n, p, p), by n*p solves in chunks."""
-        n, p = self.operator.n_rows, self.operator.n_outputs
-        out = np.empty((n, p, p))
-        step = max(1, COLUMN_CHUNK // p)
-        for start in range(0, n, step):
-            rows = np.arange(start, min(start + step, n))
-            E = np.zeros((n, p, len(rows), p))
-            E[rows, :, rows - start] = np.eye(p)
-            solved = self.solve(E.reshape(n, p, -1), alpha).reshape(n, p, len(rows), p)
-            out[rows] = solved[rows, :, rows - start]
-        return out
+        shape = (self.operator.n_rows, self.operator.n_outputs)
+        return inverse_blocks_by_solving(self.solve, shape, alpha)
+
+
+def inverse_blocks_by_solving(
+    solve: Callable[[Array, float], Array], shape: tuple[int, ...], alpha: float
+) -> Array:
+    """Diagonal p x p blocks of an inverse, shape (n, p, p), by n*p solves in chunks; `shape` is (n, p)."""
+    n, p = shape
+    out = np.empty((n, p, p))
+    step = max(1, COLUMN_CHUNK // p)
+    for start in range(0, n, step):
+        rows = np.arange(start, min(start + step, n))
+        E = np.zeros((n, p, len(rows), p))
+        E[rows, :, rows - start] = np.eye(p)
+        solved = solve(E.reshape(n, p, -1), alpha).reshape(n, p, len(rows), p)
+        out[rows] = solved[rows, :, rows - start]
+    return out

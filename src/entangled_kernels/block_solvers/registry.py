@@ -22,7 +22,17 @@ from .dense import DenseFactor, DenseSpectrum
 from .kronecker import KroneckerFactor, KroneckerSpectrum, LowRankKroneckerFactor
 from .low_rank import LowRankFactor
 
-__all__ = ["SOLVERS", "Factor", "Solver", "choose_solver", "factorize", "lowest_eigenvalue"]
+__all__ = [
+    "SOLVERS",
+    "Factor",
+    "Solver",
+    "choose_solver",
+    "dense_limit",
+    "factorize",
+    "low_rank_dimension",
+    "lowest_eigenvalue",
+    "resolve_solver",
+]
 
 Array = NDArray[np.float64]
 
@@ -91,12 +101,44 @@ def choose_solver(operator: BlockOperator) -> str:
         return "low_rank_separable"
     if isinstance(operator, KroneckerOperator):
         return "kronecker"
+    if isinstance(operator, LowRankOperator) and low_rank_dimension(operator) < size:
+        return "low_rank"
+    return "dense" if size <= dense_limit(operator) else "cg"
+
+
+def dense_limit(operator: BlockOperator) -> int:
+    """Size up to which a Cholesky factorisation beats iterating on an operator."""
+    return UNSTRUCTURED_DENSE_SIZE if isinstance(operator, _UNSTRUCTURED) else DENSE_SIZE
+
+
+def low_rank_dimension(operator: BlockOperator) -> int:
+    """Bound on the rank of a block Gram matrix by its structure; its size where that says nothing.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from entangled_kernels.linalg import LowRankKroneckerOperator
+    >>> low_rank_dimension(LowRankKroneckerOperator(np.ones((9, 2)), np.ones((9, 2)), np.eye(3)))
+    6
+    """
+    if isinstance(operator, LowRankKroneckerOperator):
+        return int(operator.Phi.shape[1] * operator.n_outputs)
     if isinstance(operator, LowRankOperator):
-        rank = len(operator.Q) if operator.metric is not None else operator.Q.shape[1]
-        if rank < size:
-            return "low_rank"
-    limit = UNSTRUCTURED_DENSE_SIZE if isinstance(operator, _UNSTRUCTURED) else DENSE_SIZE
-    return "dense" if size <= limit else "cg"
+        return len(operator.Q) if operator.metric is not None else int(operator.Q.shape[1])
+    return int(operator.shape[0])
+
+
+def resolve_solver(operator: BlockOperator, solver: str) -> str:
+    """Name of the solver for "auto", or the name given, once it is known to accept the operator."""
+    if solver != "auto" and solver not in SOLVERS:
+        raise ValueError(f"solver must be 'auto' or one of {sorted(SOLVERS)}, got {solver!r}.")
+    name = choose_solver(operator) if solver == "auto" else solver
+    if not SOLVERS[name].accepts(operator):
+        raise ValueError(
+            f"solver={solver!r} needs {SOLVERS[name].needs}, but the kernel gives a "
+            f"{type(operator).__name__}; use solver='auto'."
+        )
+    return name
 
 
 def factorize(
@@ -128,14 +170,7 @@ def factorize(
     >>> factor.solve(np.ones((2, 1, 1)), alpha=1.0).ravel()
     array([0.5, 0.5])
     """
-    if solver != "auto" and solver not in SOLVERS:
-        raise ValueError(f"solver must be 'auto' or one of {sorted(SOLVERS)}, got {solver!r}.")
-    name = choose_solver(operator) if solver == "auto" else solver
-    if not SOLVERS[name].accepts(operator):
-        raise ValueError(
-            f"solver={solver!r} needs {SOLVERS[name].needs}, but the kernel gives a "
-            f"{type(operator).__name__}; use solver='auto'."
-        )
+    name = resolve_solver(operator, solver)
     if krein and isinstance(operator, KroneckerOperator):
         return KroneckerSpectrum(operator, krein=True), "kronecker"
     if krein:

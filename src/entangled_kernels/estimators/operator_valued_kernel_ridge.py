@@ -10,12 +10,16 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator, MultiOutputMixin, RegressorMixin
 from sklearn.exceptions import ConvergenceWarning
+from sklearn.utils import check_consistent_length
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from ..block_solvers import SOLVERS, Factor, factorize, lowest_eigenvalue
+from ..block_solvers import SOLVERS, ObservedRidge, factorize_observed, lowest_eigenvalue
 from ..kernels import OperatorValuedKernel, SeparableKernel
 from ..linalg import BlockOperator
-from ..parameters import check_choice, check_integer, check_positive
+from ..parameters import check_choice, check_flag, check_integer, check_positive
+from .cells import check_cells, check_every_target_measured, score_cells
+from .frames import target_names
+from .targets import TargetsMixin
 
 __all__ = ["OperatorValuedKernelRidge"]
 
@@ -26,11 +30,12 @@ INDEFINITE_TOLERANCE = 1e-8
 STD_CHUNK_NUMBERS = 2**22
 
 
-class OperatorValuedKernelRidge(MultiOutputMixin, RegressorMixin, BaseEstimator):
-    """Ridge regression in the space of an operator-valued kernel.
+class OperatorValuedKernelRidge(TargetsMixin, MultiOutputMixin, RegressorMixin, BaseEstimator):
+    """Ridge regression in the space of an operator-valued kernel, from all cells that were measured.
 
     Minimises ``sum_i ||y_i - f(x_i)||^2 + alpha ||f||^2`` over f(x) = sum_i K(x, x_i) c_i, that is, solves
     (G + alpha I) c = y with the block Gram matrix G, by a solver that suits the structure of the kernel.
+    Targets may have blanks (NaN), rows or cells may have weights, and outputs intercepts.
 
     Parameters
     ----------
@@ -40,7 +45,8 @@ class OperatorValuedKernelRidge(MultiOutputMixin, RegressorMixin, BaseEstimator)
     alpha : float, default=1.0
         Ridge penalty, as in scikit-learn's `KernelRidge`.
     solver : {"auto", "kronecker", "low_rank_separable", "low_rank", "cg", "dense"}, default="auto"
-        "auto" chooses by the structure of the block Gram matrix; the choice is in `solver_`.
+        "auto" chooses by the structure of the block Gram matrix; the choice is in `solver_`. With blanks, or
+        weights of cells, "kronecker" becomes "cg", which iterates in the eigenbasis of complete data.
     indefinite : {"error", "krein"}, default="error"
         What to do when the training Gram matrix has negative eigenvalues. "krein" solves the stabilised
         problem, with penalty c^T |G| c, by an eigendecomposition.
@@ -48,6 +54,8 @@ class OperatorValuedKernelRidge(MultiOutputMixin, RegressorMixin, BaseEstimator)
         Relative residual at which the "cg" solver stops.
     max_iter : int, default=1000
         Largest number of iterations of the "cg" solver.
+    fit_intercept : bool, default=False
+        Whether each output has a constant that is not penalised. `KernelRidge` has none.
 
     Attributes
     ----------
@@ -56,9 +64,11 @@ class OperatorValuedKernelRidge(MultiOutputMixin, RegressorMixin, BaseEstimator)
     solver_ : str
         The solver used.
     dual_coef_ : array of shape (n, p) or (n,)
-        Coefficients c_i.
+        Coefficients c_i of the rows of `X_fit_`, zero in blanks.
+    intercept_ : array of shape (p,)
+        Constants of the outputs; zero without an intercept.
     X_fit_ : array of shape (n, d)
-        Training points.
+        Training points with a measured target; rows of blanks, or of weight zero, are left out.
     indefinite_ : bool
         Whether the training Gram matrix had negative eigenvalues.
     n_iter_ : int
@@ -67,11 +77,23 @@ class OperatorValuedKernelRidge(MultiOutputMixin, RegressorMixin, BaseEstimator)
         Relative residual of "cg"; 0.0 for the direct solvers, where it is not measured.
     n_features_in_ : int
         Number of columns of X.
+    feature_names_in_ : array of shape (n_features_in_,)
+        When X had string column names.
+    target_names_ : array of shape (p,)
+        When y was a data frame or a named series.
 
     Notes
     -----
+    With weights w_io of cells, zero in blanks, and intercepts b the fit minimises
+
+        sum w_io (y_io - f_o(x_i) - b_o)^2 + alpha ||f||^2
+
+    over measured cells: c is zero in blanks, and (G + alpha W^-1) c = y - b on the others.
+
     Time to fit: n^3 + p^3 for "kronecker", m^3 + m^2 n + p^3 for "low_rank_separable",
-    m^2 n + m p r^2 + r^3 for "low_rank", n^3 p^3 for "dense".
+    m^2 n + m p r^2 + r^3 for "low_rank", n^3 p^3 for "dense"; weights of rows change nothing. With N measured
+    cells of n p, N^3 for "dense", n^3 + p^3 and n^2 p + n p^2 an iteration for "cg" with a separable kernel,
+    and m^2 n p + (m p)^3 for "low_rank_separable". An intercept takes p more right-hand sides.
 
     Examples
     --------
@@ -84,6 +106,12 @@ class OperatorValuedKernelRidge(MultiOutputMixin, RegressorMixin, BaseEstimator)
     'kronecker'
     >>> bool(model.score(X, Y) > 0.99)
     True
+
+    Half of the second output was not measured:
+
+    >>> Y[::2, 1] = np.nan
+    >>> model.fit(X, Y).predict([[0.5]]).round(2)
+    array([[1.  , 0.07]])
     """
 
     def __init__(
@@ -95,6 +123,7 @@ class OperatorValuedKernelRidge(MultiOutputMixin, RegressorMixin, BaseEstimator)
         indefinite: str = "error",
         tol: float = 1e-10,
         max_iter: int = 1000,
+        fit_intercept: bool = False,
     ) -> None:
         self.kernel = kernel
         self.alpha = alpha
@@ -102,38 +131,56 @@ class OperatorValuedKernelRidge(MultiOutputMixin, RegressorMixin, BaseEstimator)
         self.indefinite = indefinite
         self.tol = tol
         self.max_iter = max_iter
+        self.fit_intercept = fit_intercept
 
-    def fit(self, X: ArrayLike, y: ArrayLike) -> Self:
+    def fit(self, X: Any, y: Any, sample_weight: ArrayLike | None = None) -> Self:
         """Fit the model.
 
         Parameters
         ----------
-        X : array of shape (n, d)
-        y : array of shape (n, p) or (n,)
+        X : array-like or data frame of shape (n, d)
+        y : array-like or data frame of shape (n, p) or (n,)
+            NaN is a blank, a cell that was not measured. Every target has to be measured in some row.
+        sample_weight : number or array-like of shape (n,) or (n, p), optional
+            Weights of squared errors, not negative; an integer counts as that many copies, zero as a blank.
 
         Returns
         -------
         self
         """
         self._check_parameters()
-        X, y = validate_data(self, X, y, multi_output=True, y_numeric=True, dtype=np.float64)
-        y = np.asarray(y, dtype=np.float64)
-        self._one_dimensional = y.ndim == 1
-        Y = y.reshape(len(y), -1)
+        names = target_names(y)
+        Y, weights = check_cells(y, sample_weight, names)
+        points = np.asarray(validate_data(self, X, dtype=np.float64))
+        check_consistent_length(points, Y)
+        check_every_target_measured(Y, weights, names)
+        self._keep_form(y, names)
         self.kernel_ = self._resolve_kernel(Y.shape[1])
-        self.X_fit_ = np.asarray(X)
-        operator = self.kernel_(X)
+        measured = np.ones(len(Y), dtype=bool)
+        if weights is not None:
+            measured = np.asarray(weights.reshape(len(Y), -1).any(axis=1))
+            points = points[measured]
+            Y, weights = check_cells(Y[measured], weights[measured])  # what is left may be complete
+        self._measured_rows = measured
+        self.X_fit_, self._Y, self._weights = points, Y, weights
+        operator = self.kernel_(points)
         self.indefinite_ = self._check_definite(operator)
-        self._factor: Factor
-        self._factor, self.solver_ = factorize(
-            operator, self.solver, krein=self.indefinite_, tol=self.tol, max_iter=self.max_iter
-        )
-        self._Y = Y
-        coefficients = self._solve(Y[:, :, None], self.alpha)[:, :, 0]
-        self.n_iter_ = max(1, getattr(self._factor, "n_iter", 1))
-        self.residual_ = float(getattr(self._factor, "residual", 0.0))
-        self.dual_coef_ = self._like_y(coefficients)
+        self.solver_ = self.solver
+        self._make_ridge(operator)
+        coefficients, self.intercept_ = self._ridge.coefficients(Y, self.alpha)
+        self.n_iter_ = max(1, getattr(self._ridge.factor, "n_iter", 1))
+        self.residual_ = self._ridge.residual
+        self._warn_unless_solved()
+        self.dual_coef_ = self._targets_like_y(coefficients)
         return self
+
+    def _keep_form(self, y: Any, names: NDArray[np.object_] | None) -> None:
+        """Keep the dimensions of y and its names, for predictions."""
+        self._one_dimensional = np.asarray(y).ndim == 1
+        if names is not None:
+            self.target_names_ = names
+        elif hasattr(self, "target_names_"):
+            del self.target_names_
 
     def _check_parameters(self) -> None:
         if self.kernel is not None and not isinstance(self.kernel, OperatorValuedKernel):
@@ -146,6 +193,7 @@ class OperatorValuedKernelRidge(MultiOutputMixin, RegressorMixin, BaseEstimator)
         check_choice("indefinite", self.indefinite, INDEFINITE)
         check_positive("tol", self.tol)
         check_integer("max_iter", self.max_iter, low=1)
+        check_flag("fit_intercept", self.fit_intercept)
 
     def _resolve_kernel(self, p: int) -> OperatorValuedKernel:
         if self.kernel is None:
@@ -169,28 +217,38 @@ class OperatorValuedKernelRidge(MultiOutputMixin, RegressorMixin, BaseEstimator)
                 f"(largest in size {scale:.3g}). Use indefinite='krein' for the stabilised problem, or a psd "
                 "kernel."
             )
+        if indefinite and self.fit_intercept:
+            raise ValueError(
+                "fit_intercept=True needs a psd kernel, got one that is indefinite on the training points; "
+                "centre y, and use fit_intercept=False."
+            )
         return indefinite
 
-    def _ready_factor(self) -> Factor:
+    def _make_ridge(self, operator: BlockOperator) -> None:
+        """Factorise with the solver named by `solver_`, and name there the one that was used."""
+        factor, self.solver_ = factorize_observed(
+            operator,
+            self._weights,
+            self.solver_,
+            krein=self.indefinite_,
+            tol=self.tol,
+            max_iter=self.max_iter,
+        )
+        self._ridge = ObservedRidge(factor, self._weights, self._Y.shape, self.fit_intercept)
+
+    def _ready_ridge(self) -> ObservedRidge:
         """Return the factorisation of `fit`, made again after unpickling."""
-        if not hasattr(self, "_factor"):
-            self._factor, _ = factorize(
-                self.kernel_(self.X_fit_),
-                self.solver_,
-                krein=self.indefinite_,
-                tol=self.tol,
-                max_iter=self.max_iter,
-            )
-        return self._factor
+        check_is_fitted(self)
+        if not hasattr(self, "_ridge"):
+            self._make_ridge(self.kernel_(self.X_fit_))
+        return self._ridge
 
     def __getstate__(self) -> dict[str, Any]:
         # The factorisation is larger than the model, and lazy operators hold functions that do not pickle.
-        return {name: value for name, value in super().__getstate__().items() if name != "_factor"}
+        return {name: value for name, value in super().__getstate__().items() if name != "_ridge"}
 
-    def _solve(self, R: Array, alpha: float) -> Array:
-        factor = self._ready_factor()
-        solved = factor.solve(R, alpha)
-        residual = getattr(factor, "residual", 0.0)
+    def _warn_unless_solved(self) -> None:
+        residual, self._ridge.residual = self._ridge.residual, 0.0
         if residual > 10 * self.tol:
             warnings.warn(
                 f"Conjugate gradients stopped at relative residual {residual:.2g}, above tol={self.tol:.2g}; "
@@ -198,54 +256,72 @@ class OperatorValuedKernelRidge(MultiOutputMixin, RegressorMixin, BaseEstimator)
                 ConvergenceWarning,
                 stacklevel=3,
             )
-        return solved
 
-    def _like_y(self, A: Array) -> Array:
-        return A[..., 0] if self._one_dimensional else A
-
-    def _check_points(self, X: ArrayLike) -> Array:
-        check_is_fitted(self)
-        return np.asarray(validate_data(self, X, reset=False, dtype=np.float64))
-
-    def predict(self, X: ArrayLike, return_std: bool = False) -> Any:
+    def predict(self, X: Any, return_std: bool = False) -> Any:
         """Predict targets, and their standard deviations in the Gaussian-process view.
 
         Parameters
         ----------
-        X : array of shape (t, d)
+        X : array-like or data frame of shape (t, d)
         return_std : bool, default=False
-            Also return the posterior standard deviation of f(x) for noise variance alpha and prior
-            covariance K. The noise itself is not included. Needs a psd kernel.
+            Also return the posterior standard deviation of f(x) + b for noise variance alpha, divided by the
+            weight of a cell, prior covariance K, and a flat prior on b. The noise itself is not included.
+            Needs a psd kernel.
 
         Returns
         -------
         y : array of shape (t, p) or (t,)
-        std : array of the same shape
+            A frame when `set_output` asked for one.
+        std : array or frame of the same shape
             Only with ``return_std=True``.
         """
-        points = self._check_points(X)
+        check_is_fitted(self)
+        points = np.asarray(validate_data(self, X, reset=False, dtype=np.float64))
         mean = self.kernel_(points, self.X_fit_) @ self.dual_coef_.reshape(-1)
-        mean = self._like_y(mean.reshape(len(points), self.kernel_.n_outputs))
-        return (mean, self._like_y(self._standard_deviation(points))) if return_std else mean
+        mean = mean.reshape(len(points), self.kernel_.n_outputs)
+        if self.intercept_.any():
+            mean = mean + self.intercept_
+        if not return_std:
+            return self._finish(mean, X)
+        return self._finish(mean, X), self._finish(self._standard_deviation(points), X)
 
     def _standard_deviation(self, X: Array) -> Array:
         if self.indefinite_:
             raise ValueError("return_std=True needs a psd kernel: an indefinite one is no covariance.")
-        n, p = len(self.X_fit_), self.kernel_.n_outputs
+        n, p = self._Y.shape
+        ridge = self._ready_ridge()
         variance = np.array(np.einsum("ioo->io", self.kernel_.diag(X)))  # (t, p)
         step = max(1, STD_CHUNK_NUMBERS // (n * p * p))
         for start in range(0, len(X), step):
             rows = slice(start, min(start + step, len(X)))
             cross = self.kernel_(self.X_fit_, X[rows]).to_dense().reshape(n, p, -1)  # (n, p, t*p)
-            explained = np.einsum("noc,noc->c", cross, self._solve(cross, self.alpha))
-            variance[rows] -= explained.reshape(-1, p)
+            variance[rows] -= ridge.variance_reduction(cross, self.alpha)
+        self._warn_unless_solved()
         return np.asarray(np.sqrt(np.clip(variance, 0.0, None)))
+
+    def score(self, X: Any, y: Any, sample_weight: ArrayLike | None = None) -> float:
+        """R^2 of each target over its measured cells, averaged over targets.
+
+        Parameters
+        ----------
+        X : array-like or data frame of shape (t, d)
+        y : array-like or data frame of shape (t, p) or (t,)
+            NaN is a blank. A target with fewer than two measured cells has no R^2, and is left out.
+        sample_weight : number or array-like of shape (t,) or (t, p), optional
+
+        Returns
+        -------
+        float
+            `sklearn.metrics.r2_score` where nothing is blank.
+        """
+        return score_cells(y, self.predict(X), sample_weight)
 
     def alpha_path(self, alphas: Sequence[float] | Array) -> Array:
         """Dual coefficients for other penalties, from the factorisation that `fit` made.
 
         "kronecker" and "dense" share one tridiagonal reduction and the low-rank solvers one
-        eigendecomposition between all alphas; "cg" solves again for each.
+        eigendecomposition between all alphas; "cg" solves again for each. `intercept_path` has the
+        intercepts.
 
         Parameters
         ----------
@@ -255,19 +331,26 @@ class OperatorValuedKernelRidge(MultiOutputMixin, RegressorMixin, BaseEstimator)
         -------
         array of shape (len(alphas), n, p) or (len(alphas), n)
         """
-        check_is_fitted(self)
-        values = np.asarray(alphas, dtype=np.float64).ravel()
-        if not (values > 0).all():
-            raise ValueError(f"alphas must be positive, got {values.min():.3g}.")
-        path = [self._solve(self._Y[:, :, None], float(alpha))[:, :, 0] for alpha in values]
-        return self._like_y(np.reshape(path, (len(values), *self._Y.shape)))
+        ridge, values = self._ready_ridge(), _check_alphas(alphas)
+        path = [ridge.coefficients(self._Y, alpha)[0] for alpha in values]
+        self._warn_unless_solved()
+        stacked = np.reshape(path, (len(values), *self._Y.shape))
+        return stacked[:, :, 0] if self._one_dimensional else stacked
+
+    def intercept_path(self, alphas: Sequence[float] | Array) -> Array:
+        """Intercepts for other penalties, shape (len(alphas), p), which belong to those of `alpha_path`."""
+        ridge, values = self._ready_ridge(), _check_alphas(alphas)
+        path = [ridge.intercepts(self._Y, alpha) for alpha in values]
+        self._warn_unless_solved()
+        return np.reshape(path, (len(values), self._Y.shape[1]))
 
     def loo_residuals(self, alpha: float | None = None) -> Array:
         """Leave-one-out residuals y_i - f_{-i}(x_i), with f_{-i} fitted without sample i and all its outputs.
 
-        Exact for a fixed kernel: with C = (G + alpha I)^-1, the residual is C_ii^-1 c_i, by the p x p
-        diagonal block of sample i. A kernel that was itself learned from the targets, or a feature map
-        that was fitted on all samples, has seen sample i, and then these residuals are too small.
+        Exact for a fixed kernel: with C = (G + alpha W^-1)^-1, the residual is C_ii^-1 c_i, by the diagonal
+        block of the measured cells of sample i. A kernel that was itself learned from the targets, or a
+        feature map that was fitted on all samples, has seen sample i, and then these residuals are too small.
+        "cg" solves once for every cell: use solver="dense" where memory allows.
 
         Parameters
         ----------
@@ -277,13 +360,22 @@ class OperatorValuedKernelRidge(MultiOutputMixin, RegressorMixin, BaseEstimator)
         Returns
         -------
         array of shape (n, p) or (n,)
+            As y in `fit`, with NaN in blanks. With an intercept also NaN where no other row has the target
+            measured.
         """
-        check_is_fitted(self)
+        ridge = self._ready_ridge()
         if self.indefinite_:
             raise ValueError(
                 "loo_residuals needs a psd kernel: leaving a sample out changes the stabilised problem."
             )
-        alpha = self.alpha if alpha is None else alpha
-        coefficients = self._solve(self._Y[:, :, None], alpha)
-        blocks = self._ready_factor().inverse_diagonal_blocks(alpha)
-        return self._like_y(np.asarray(np.linalg.solve(blocks, coefficients)[:, :, 0], dtype=np.float64))
+        residuals = np.full((len(self._measured_rows), self._Y.shape[1]), np.nan)
+        residuals[self._measured_rows] = ridge.loo_residuals(self._Y, self.alpha if alpha is None else alpha)
+        self._warn_unless_solved()
+        return self._targets_like_y(residuals)
+
+
+def _check_alphas(alphas: Sequence[float] | Array) -> list[float]:
+    values = np.asarray(alphas, dtype=np.float64).ravel()
+    if not (values > 0).all():
+        raise ValueError(f"alphas must be positive, got {values.min():.3g}.")
+    return [float(value) for value in values]
