@@ -87,7 +87,10 @@ def test_what_is_given_is_not_changed():
     ("table", "message"),
     [
         ([[1.0, np.inf], [2.0, 3.0]], "infinity .* in column 1"),
-        (pd.DataFrame({"zinc": [1.0, np.inf], "lead": [-np.inf, 1.0]}), "infinity .* in columns 'zinc', 'lead'"),
+        (
+            pd.DataFrame({"zinc": [1.0, np.inf], "lead": [-np.inf, 1.0]}),
+            "infinity .* in columns 'zinc', 'lead'",
+        ),
         (pd.DataFrame({"zinc": [1.0, 2.0], "lead": ["much", 1.0]}), "got text in column 'lead'"),
         ([["a", 1.0], ["b", 2.0]], "got text in column"),
         (["a", "b"], "got text in column 0"),

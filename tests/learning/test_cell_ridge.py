@@ -1,10 +1,11 @@
 import numpy as np
 import pytest
-from reference import cells as dense
-from reference.dense import learned_matrix
 
 from entangled_kernels.learning import FitSettings, fit_problem
 from entangled_kernels.learning.completion import reduce_cell_rows
+
+from reference import cells as dense
+from reference.dense import learned_matrix
 
 SETTINGS = {
     "mixed": {},

@@ -1,6 +1,5 @@
 import numpy as np
 import pytest
-from reference import cells as dense
 
 from entangled_kernels.learning import Moments, reduce_moments
 from entangled_kernels.learning.cell_moments import CellMoments
@@ -10,6 +9,8 @@ from entangled_kernels.learning.completion import (
     reduce_cell_rows,
     reduce_cells,
 )
+
+from reference import cells as dense
 
 
 def draw(seed, n=16, m=4, p=3):

@@ -1,11 +1,12 @@
 import numpy as np
 import pytest
-from reference import cells as dense
-from reference.dense import learned_matrix
 
 from entangled_kernels.learning import FitSettings, RowSample, fit_problem, reduce_rows
 from entangled_kernels.learning.completion import reduce_cell_rows
 from entangled_kernels.learning.leave_one_out import leave_one_out
+
+from reference import cells as dense
+from reference.dense import learned_matrix
 
 SETTINGS = [
     {},

@@ -51,7 +51,7 @@ def condition(R, z):
 
 def filled_targets(Phi, Y, weight, fill_alpha, fit_intercept=True):
     """Targets with blanks predicted by a ridge fit to each target's own rows, one target at a time."""
-    n, m = Phi.shape
+    m = Phi.shape[1]
     filled = np.array(Y)
     for o in range(Y.shape[1]):
         own = weight[:, o] > 0

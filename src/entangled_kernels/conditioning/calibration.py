@@ -76,9 +76,7 @@ class Calibration:
             np.where(measured, given, mean + std * found.mean), std**2 * found.variance, covariance
         )
 
-    def half_widths(
-        self, coverage: float, known: Mask, std: Array, *, joint: bool
-    ) -> Array:
+    def half_widths(self, coverage: float, known: Mask, std: Array, *, joint: bool) -> Array:
         """Half the widths of intervals, (n, p), for rows with deviations ``std`` and known targets (n, p).
 
         Notes

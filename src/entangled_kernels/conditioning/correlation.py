@@ -66,7 +66,7 @@ class Correlation:
 
     def diagonal(self) -> Array:
         """Variances, (p,)."""
-        return np.einsum("ro,ro->o", self.factor, self.factor) + self.own
+        return np.asarray(np.einsum("ro,ro->o", self.factor, self.factor) + self.own)
 
     def dense(self) -> Array:
         """R as a matrix (p, p)."""

@@ -58,7 +58,9 @@ def check_given(given: Any, X: Any, n_rows: int, names: list[str], *, named: boo
 
 def _like_rows(given: Any, X: Any) -> Any:
     """A pandas frame in the order of the rows of X."""
-    index, rows = getattr(given, "index", None), getattr(X, "index", None)
+    index, rows = (getattr(table, "index", None) for table in (given, X))
+    if index is None or rows is None:
+        return given
     if not hasattr(given, "reindex") or not hasattr(rows, "equals") or rows.equals(index):
         return given
     if len(index) == len(rows) and rows.is_unique and set(index) == set(rows):

@@ -18,7 +18,6 @@ from ..kernels import OperatorValuedKernel, SeparableKernel
 from ..linalg import BlockOperator
 from ..parameters import check_choice, check_flag, check_integer, check_positive
 from .cells import check_cells, check_every_target_measured, score_cells
-from .frames import target_names
 from .targets import TargetsMixin
 
 __all__ = ["OperatorValuedKernelRidge"]
@@ -149,12 +148,12 @@ class OperatorValuedKernelRidge(TargetsMixin, MultiOutputMixin, RegressorMixin, 
         self
         """
         self._check_parameters()
-        names = target_names(y)
-        Y, weights = check_cells(y, sample_weight, names)
+        targets = self._take_targets(y, blanks=True)
+        names = getattr(self, "target_names_", None)
+        Y, weights = check_cells(targets, sample_weight, names)
         points = np.asarray(validate_data(self, X, dtype=np.float64))
         check_consistent_length(points, Y)
         check_every_target_measured(Y, weights, names)
-        self._keep_form(y, names)
         self.kernel_ = self._resolve_kernel(Y.shape[1])
         measured = np.ones(len(Y), dtype=bool)
         if weights is not None:
@@ -173,14 +172,6 @@ class OperatorValuedKernelRidge(TargetsMixin, MultiOutputMixin, RegressorMixin, 
         self._warn_unless_solved()
         self.dual_coef_ = self._targets_like_y(coefficients)
         return self
-
-    def _keep_form(self, y: Any, names: NDArray[np.object_] | None) -> None:
-        """Keep the dimensions of y and its names, for predictions."""
-        self._one_dimensional = np.asarray(y).ndim == 1
-        if names is not None:
-            self.target_names_ = names
-        elif hasattr(self, "target_names_"):
-            del self.target_names_
 
     def _check_parameters(self) -> None:
         if self.kernel is not None and not isinstance(self.kernel, OperatorValuedKernel):

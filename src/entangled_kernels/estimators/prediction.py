@@ -211,7 +211,7 @@ class LinearPredictionMixin(StreamingMixin):
     def _importance(self) -> Array:
         """Variance of the error of each target, in units of the target's variance."""
         variance = self._target_variance()
-        errors = self._fit.calibration.deviation.scale ** 2
+        errors = self._fit.calibration.deviation.scale**2
         return np.where(variance > 0.0, errors / np.where(variance > 0.0, variance, 1.0), 0.0)
 
     def _target_variance(self) -> Array:

@@ -17,8 +17,8 @@ from sklearn.pipeline import FeatureUnion
 from sklearn.preprocessing import FunctionTransformer
 from sklearn.utils import check_random_state
 
-from ..features import default_feature_maps, fit_feature_map, found_noise, needs_targets, warm_start
 from ..conditioning import Calibration, Residuals, calibrate
+from ..features import default_feature_maps, fit_feature_map, found_noise, needs_targets, warm_start
 from ..learning import SOLVERS, LinearModel, Moments, RowSample, SolverOptions
 from ..learning.cell_moments import CellMoments
 from ..learning.completion import complete_moments
@@ -163,16 +163,12 @@ class SearchingMixin(LinearPredictionMixin):
         source: RowFolds
         if table.weight is not None and table.weight.ndim == 2:
             filled, shrinkage = fill_rows(Phi, table.Y, table.weight, centred=bool(self.fit_intercept))
-            source = BlankFolds(
-                X, table.Y, table.weight, **rows, feature_map=started, shrinkage=shrinkage
-            )
+            source = BlankFolds(X, table.Y, table.weight, **rows, feature_map=started, shrinkage=shrinkage)
         elif feature_map is not None:
             source = RefittedFolds(X, table.Y, table.weight, **rows, feature_map=started)
         else:
             norms = SOLVERS[self.solver].iterative
-            source = RowFolds(
-                X, table.Y, table.weight, **rows, norms=norms, product_dtype=self.product_dtype
-            )
+            source = RowFolds(X, table.Y, table.weight, **rows, norms=norms, product_dtype=self.product_dtype)
         return source, self._training_of_rows(Phi, table, filled) if self.refit else None
 
     def _search_moments(

@@ -92,7 +92,9 @@ class TrainingMixin(FeatureMapMixin, TargetsMixin):
         blank = np.isnan(Y).all(axis=1)
         return table.some(np.flatnonzero(~blank)) if blank.any() else table
 
-    def _cells(self, targets: Array, sample_weight: Any, *, all_zero: bool = False) -> tuple[Array, Array | None]:
+    def _cells(
+        self, targets: Array, sample_weight: Any, *, all_zero: bool = False
+    ) -> tuple[Array, Array | None]:
         """Targets (n, p) with NaN in blanks, and weights of rows (n,) or of cells (n, p), checked."""
         Y = targets.reshape(len(targets), -1)
         check_range("y", Y[np.isfinite(Y)], **({"smallest": 0.0} if all_zero else {}))
@@ -121,14 +123,17 @@ class TrainingMixin(FeatureMapMixin, TargetsMixin):
     def _training_of_rows(self, Phi: Any, table: Table, filled: Array | None = None) -> Training:
         """What features in memory give to learn from; ``filled`` are targets with their blanks filled in."""
         weight, Y = table.weight, table.Y if filled is None else filled
-        if weight is not None and filled is not None and weight.ndim == 2:
-            weight = weight.max(axis=1)
-        keep = None if weight is None else np.flatnonzero(weight if weight.ndim == 1 else weight.any(axis=1))
-        if keep is not None and len(keep) < len(Y):
-            Phi, Y, weight, table = Phi[keep], Y[keep], weight[keep], table.some(keep)
+        if weight is not None:
+            weight = weight if filled is None or weight.ndim == 1 else weight.max(axis=1)
+            keep = np.flatnonzero(weight if weight.ndim == 1 else weight.any(axis=1))
+            if len(keep) < len(Y):
+                Phi, Y, weight, table = Phi[keep], Y[keep], weight[keep], table.some(keep)
         if len(Y) < 2:
             raise ValueError("at least 2 rows of positive sample_weight are needed, got 1")
-        options = {"centred": bool(self.fit_intercept), "product_dtype": self.product_dtype}
+        options: dict[str, Any] = {
+            "centred": bool(self.fit_intercept),
+            "product_dtype": self.product_dtype,
+        }
         cells: CellMoments | None = None
         kept: Moments | CellMoments | None
         if weight is not None and weight.ndim == 2:

@@ -119,4 +119,6 @@ def _measured_groups(Y: Array, weight: Array) -> Iterator[_Group]:
         rows = np.flatnonzero(patterns[:, number])
         own = Y[rows][:, group.reshape(-1) == number]
         if len(rows):
-            yield _Group(rows, own @ own.T / own.shape[1], float(weight[rows].sum()) - len(rows), own.shape[1])
+            yield _Group(
+                rows, own @ own.T / own.shape[1], float(weight[rows].sum()) - len(rows), own.shape[1]
+            )

@@ -212,7 +212,9 @@ class EvidenceFeatures(_KernelFeatures):
         X = validate_data(self, X, dtype=np.float64)
         y = _check_targets(y, X)
         Y, weight = y.reshape(len(y), -1).astype(np.float64), check_weights(sample_weight, len(y))
-        counted = np.isfinite(Y).any(axis=1) if weight is None else (weight > 0.0) & np.isfinite(Y).any(axis=1)
+        counted = (
+            np.isfinite(Y).any(axis=1) if weight is None else (weight > 0.0) & np.isfinite(Y).any(axis=1)
+        )
         if not counted.all():
             X, Y, weight = X[counted], Y[counted], None if weight is None else weight[counted]
         Z = self._standardise(X, weight)

@@ -18,7 +18,9 @@ Index = NDArray[np.intp]
 _MOST_NUMBERS = 2**28
 
 
-def moments_of(Phi: Array, Y: Array, weight: Array | None, product_dtype: str = "float64") -> Moments | CellMoments:
+def moments_of(
+    Phi: Array, Y: Array, weight: Array | None, product_dtype: str = "float64"
+) -> Moments | CellMoments:
     """Moments of rows, whose weights are those of rows (n,) or of cells (n, p)."""
     if weight is None or weight.ndim == 1:
         return Moments.from_arrays(Phi, Y, weight, product_dtype=product_dtype)

@@ -107,9 +107,9 @@ def _own_fit(Phi: Array, Y: Array, rows: Index, weight: Array, centred: bool) ->
         """Squares of residuals left out, of each target, and one less the leverages."""
         shares = 1.0 / (levels + alpha)
         if scores is None:
-            free = 1.0 - (float(levels @ shares) + centred) / len(A)
+            mean_free = max(1.0 - (float(levels @ shares) + centred) / len(A), 1e-9)
             fitted = np.sum(towards**2 * (2.0 * shares - levels * shares**2)[:, None], axis=0)
-            return np.maximum(total - fitted, 0.0) / free**2, np.array([max(free, 1e-9)])
+            return np.maximum(total - fitted, 0.0) / mean_free**2, np.array([mean_free])
         free = np.maximum(1.0 - scores**2 @ shares - intercept, 1e-9)
         residuals = B - scores @ (shares[:, None] * towards)
         return np.sum((residuals / free[:, None]) ** 2, axis=0), free

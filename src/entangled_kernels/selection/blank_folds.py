@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
@@ -74,5 +74,4 @@ class BlankFolds(RowFolds):
             fold = next(inner.folds(output_weights))
         # A target without a training cell has no prediction to be judged.
         counted = weight[test] * weight[train].any(axis=0)
-        fold = ObservedFold.of(fold, self.Y[test], counted, output_weights)
-        return replace(fold, rows=replace(fold.rows, index=test))
+        return ObservedFold.of(fold.at(test), self.Y[test], counted, output_weights)

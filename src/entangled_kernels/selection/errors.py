@@ -25,9 +25,7 @@ Array = NDArray[np.float64]
 _ALPHAS_TOGETHER = 4
 
 
-def candidate_errors(
-    fold: Fold, grid: Grid, options: SolverOptions, *, by_target: bool = False
-) -> Array:
+def candidate_errors(fold: Fold, grid: Grid, options: SolverOptions, *, by_target: bool = False) -> Array:
     """Mean held-out errors of all candidates on one fold, (members, gains, alphas, 1 or p).
 
     Parameters

@@ -182,6 +182,10 @@ class Fold:
             mean_y = mean_y @ self.outputs.T
         return replace(self, rows=HeldOutRows(index, Phi, mean_y if first_y is None else mean_y + first_y))
 
+    def at(self, index: NDArray[np.intp]) -> Fold:
+        """The fold with other places of its held-out rows."""
+        return self if self.rows is None else replace(self, rows=replace(self.rows, index=index))
+
     def for_predictions(self) -> Fold:
         """The fold without what only errors need, which is most of it."""
         none = np.zeros((0, 0))

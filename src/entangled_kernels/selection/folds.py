@@ -6,13 +6,15 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from itertools import accumulate
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils import _safe_indexing
 
 from ..features import fit_feature_map, map_features
+from ..learning.cell_moments import CellMoments
+from ..learning.completion import complete_moments
 from ..learning.compression import (
     CompressedRows,
     OutputSubspace,
@@ -20,8 +22,6 @@ from ..learning.compression import (
     rotate_to_axes,
     subspace_is_small,
 )
-from ..learning.cell_moments import CellMoments
-from ..learning.completion import complete_moments
 from ..learning.moments import Moments
 from ..learning.row_sample import RowSample
 from ..threads import SMALL_MATRIX, one_thread
@@ -40,6 +40,7 @@ __all__ = [
 Array = NDArray[np.float64]
 Index = NDArray[np.intp]
 Split = tuple[Index, Index]
+AnyMoments = TypeVar("AnyMoments", Moments, CellMoments, Moments | CellMoments)
 
 
 @dataclass(frozen=True, eq=False)
@@ -228,9 +229,7 @@ class RefittedFolds(RowFolds):
                 splits=[(np.arange(len(train)), np.arange(len(train), len(order)))],
                 centred=self.centred,
             )
-            fold = next(rows.folds(output_weights))
-            held_out = replace(fold.rows, index=test) if fold.rows is not None else None
-            return replace(fold, rows=held_out)
+            return next(rows.folds(output_weights)).at(test)
 
 
 def group_partitions(splits: Sequence[Split], n: int) -> Iterator[Sequence[Split]]:
@@ -246,7 +245,7 @@ def group_partitions(splits: Sequence[Split], n: int) -> Iterator[Sequence[Split
         start = stop
 
 
-def leave_one_out_sums(parts: Sequence[Moments]) -> list[Moments]:
+def leave_one_out_sums(parts: Sequence[AnyMoments]) -> list[AnyMoments]:
     """For every part the sum of all others, from running sums in both directions."""
     before = list(accumulate(parts, initial=0))[:-1]
     after = list(accumulate(reversed(parts), initial=0))[-2::-1]

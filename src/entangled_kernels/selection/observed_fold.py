@@ -43,8 +43,8 @@ class ObservedFold(Fold):
 
     def for_predictions(self) -> Fold:
         """The fold without what only errors need."""
-        slim = super().for_predictions()
-        return replace(slim, targets=np.zeros((0, 0)), cell_weight=np.zeros((0, 0)))
+        none = np.zeros((0, 0))
+        return replace(self, C=none, BN=none, N=none, B=none, V=none, targets=none, cell_weight=none)
 
     def error(self, coef: Array, gains: Array = UNIT_GAIN) -> Array:
         """Weighted mean of the errors of the targets that were measured, times the weight of the rows."""

@@ -84,9 +84,7 @@ def predict_held_out(
     return HeldOutPredictions(index, values, spread)
 
 
-def _weights_without(
-    split: int, searches: Sequence[Search], decision: Decision, rule: str
-) -> list[Array]:
+def _weights_without(split: int, searches: Sequence[Search], decision: Decision, rule: str) -> list[Array]:
     """Weights of all candidates that rest on the other splits, (members, gains, alphas, 1 or p) each."""
     if decision.ballot is not None:
         return decision.ballot.weights(without=split)
@@ -118,9 +116,7 @@ def _places(values: Array, wanted: Array) -> NDArray[np.intp]:
 def _predict_fold(search: Search, fold: Fold, weights: Array, options: SolverOptions) -> Array:
     """Weighted sum of the predictions of all candidates of a search, (t, p)."""
     scaled = np.einsum("g,mgao->mao", search.grid.gains, weights)  # (members, alphas, 1 or p)
-    used = {
-        member: own for member, own in zip(search.grid.members, scaled, strict=True) if own.any()
-    }
+    used = {member: own for member, own in zip(search.grid.members, scaled, strict=True) if own.any()}
     basis = fold.basis
     total = np.zeros((len(fold.problem.scale), len(basis)))
     for member, factor in member_factors(fold.problem, used, options):
@@ -128,9 +124,7 @@ def _predict_fold(search: Search, fold: Fold, weights: Array, options: SolverOpt
         alphas = np.flatnonzero(own.any(axis=1))
         for weight, coef in zip(own[alphas], factor.coefficients(search.grid.alphas[alphas]), strict=True):
             targets = slice(None) if len(weight) == 1 else np.flatnonzero(weight)
-            total[:, targets] += (weight if len(weight) == 1 else weight[targets]) * (
-                coef @ basis[targets].T
-            )
+            total[:, targets] += (weight if len(weight) == 1 else weight[targets]) * (coef @ basis[targets].T)
     return fold.predictions(total, weights.sum(axis=(0, 1, 2)))
 
 

@@ -50,7 +50,7 @@ class Checkpoint:
 def write_checkpoint(path: str | os.PathLike[str], checkpoint: Checkpoint) -> None:
     """Write a checkpoint whole or not at all; a previous one stays until the new one is on the disk."""
     arrays = {f"array_{name}": values for name, values in checkpoint.arrays.items()}
-    counts, groups = [], []
+    counts, groups = list[dict[str, Any]](), list[Any]()
     for part in checkpoint.parts:
         pieces = [part] if isinstance(part, Moments) else [part.rows, *(own for _, own in part.groups)]
         groups.append(None if isinstance(part, Moments) else [places.tolist() for places, _ in part.groups])
