@@ -107,7 +107,7 @@ def test_a_search_in_batches_does_not_depend_on_them(holes, cuts):
 @pytest.mark.parametrize("shrinkage", [0.3, 1.0])
 def test_the_definition_written_out(holes, centred, prediction, shrinkage):
     """Kernel of the closed form on filled targets, ridge over measured cells."""
-    X, Y, spoilt = holes
+    X, _, spoilt = holes
     weight = np.isfinite(spoilt).astype(float)
     model = EntangledKernelRidge(
         alignment_mix=0.5,

@@ -58,7 +58,7 @@ class EntangledKernelRidge(
     ----------
     feature_map : transformer or None, default=None
         Gives the features phi(x); cloned, and fitted with X, y and, where it takes them, the sample weights.
-        None is the linear kernel; `sklearn.kernel_approximation.Nystroem` and `RBFSampler` approximate others.
+        None is the linear kernel; `Nystroem` and `RBFSampler` of scikit-learn approximate others.
     solver : {"closed-form", "ascent", "lbfgs"}, default="closed-form"
         How the kernel is learned. ``"closed-form"`` writes down a regularised optimum of the alignment;
         ``"ascent"`` is the published algorithm, steepest ascent on the unit sphere, for which stopping
