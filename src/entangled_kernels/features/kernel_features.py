@@ -6,7 +6,6 @@ from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.linalg import eigh
 from sklearn.base import BaseEstimator, TransformerMixin, clone
 from sklearn.gaussian_process.kernels import RBF, ConstantKernel, DotProduct
 from sklearn.kernel_approximation import RBFSampler
@@ -14,7 +13,6 @@ from sklearn.metrics.pairwise import euclidean_distances
 from sklearn.utils import Tags, check_random_state
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from ..linalg import rank_tolerance
 from ..parameters import (
     check_choice,
     check_integer,
@@ -23,6 +21,8 @@ from ..parameters import (
     check_weights,
 )
 from .evidence import tune_kernel
+from .nystroem import inverse_root, some_rows
+from .training_rows import mean_and_scale
 
 __all__ = ["EvidenceFeatures", "GaussianFeatures"]
 
@@ -35,22 +35,22 @@ WIDTHS = (0.05, 50.0)
 _MEDIAN_ROWS = 1000
 
 
-class _KernelFeatures(TransformerMixin, BaseEstimator):
+class KernelFeatures(TransformerMixin, BaseEstimator):
     """Nystroem features of a scikit-learn kernel on standardised columns."""
 
     n_components: int
 
     def _standardise(self, X: Array, weight: Array | None) -> Array:
-        self.mean_, self.scale_ = _mean_and_scale(X, weight)
+        self.mean_, self.scale_ = mean_and_scale(X, weight)
         return np.asarray((X - self.mean_) / self.scale_)
 
     def _carry(self, X: Array, kernel: Any, rng: np.random.RandomState) -> None:
         """Choose the rows that carry the features of a kernel."""
         # Distinct and in order, so that repeated rows change nothing.
         distinct = np.unique(X, axis=0)
-        distinct = distinct[_some_rows(len(distinct), int(self.n_components), rng)]
+        distinct = distinct[some_rows(len(distinct), int(self.n_components), rng)]
         self.kernel_, self.components_ = kernel, (distinct - self.mean_) / self.scale_
-        self._whitener = _inverse_root(kernel(self.components_))
+        self._whitener = inverse_root(kernel(self.components_))
 
     def transform(self, X: Any) -> Array:
         """Features of rows, (n, number of features); their inner products approximate the kernel."""
@@ -60,7 +60,7 @@ class _KernelFeatures(TransformerMixin, BaseEstimator):
         return np.asarray(self.kernel_(Z, self.components_) @ self._whitener)
 
 
-class GaussianFeatures(_KernelFeatures):
+class GaussianFeatures(KernelFeatures):
     """Features of a Gaussian kernel as wide as the median distance between standardised rows.
 
     The kernel is exp(-distance^2 / (width * median)^2).
@@ -117,7 +117,7 @@ class GaussianFeatures(_KernelFeatures):
         if weight is not None:
             X, weight = X[weight > 0.0], weight[weight > 0.0]
         Z, rng = self._standardise(X, weight), check_random_state(self.random_state)
-        median = _median_distance(Z[_some_rows(len(Z), _MEDIAN_ROWS, rng)])
+        median = median_distance(Z[some_rows(len(Z), _MEDIAN_ROWS, rng)])
         # scikit-learn's length scale l is that of exp(-distance^2 / (2 l^2)).
         kernel = RBF(self.width * median / np.sqrt(2.0))
         if self.approximation == "nystroem":
@@ -137,7 +137,7 @@ class GaussianFeatures(_KernelFeatures):
         return np.asarray(self._sampler.transform((X - self.mean_) / self.scale_))
 
 
-class EvidenceFeatures(_KernelFeatures):
+class EvidenceFeatures(KernelFeatures):
     """Nystroem features of a Gaussian-process kernel whose hyper-parameters are chosen by evidence.
 
     Columns are standardised. The default kernel is a Gaussian one plus a linear one; their weights, the width
@@ -210,9 +210,9 @@ class EvidenceFeatures(_KernelFeatures):
         if weight is not None:
             X, Y, weight = X[weight > 0.0], Y[weight > 0.0], weight[weight > 0.0]
         Z = self._standardise(X, weight)
-        centre, unit = _mean_and_scale(Y, weight)
+        centre, unit = mean_and_scale(Y, weight)
         rng = check_random_state(self.random_state)
-        rows = _some_rows(len(Z), int(self.max_rows), rng)
+        rows = some_rows(len(Z), int(self.max_rows), rng)
         start = _default_kernel(Z[rows]) if self.kernel is None else clone(self.kernel)
         targets = (Y[rows] - centre) / unit
         found = tune_kernel(
@@ -235,33 +235,14 @@ class EvidenceFeatures(_KernelFeatures):
         return tags
 
 
-def _mean_and_scale(X: Array, weight: Array | None) -> tuple[Array, Array]:
-    """Weighted mean and standard deviation of columns, one where a column is constant."""
-    mean = np.average(X, axis=0, weights=weight)
-    scale = np.sqrt(np.average((X - mean) ** 2, axis=0, weights=weight))
-    rounding = 10.0 * np.finfo(float).eps * np.abs(mean)
-    return mean, np.where(scale > rounding, scale, 1.0)
-
-
-def _some_rows(n: int, limit: int, rng: np.random.RandomState) -> NDArray[np.intp]:
-    return np.arange(n) if n <= limit else np.sort(rng.choice(n, limit, replace=False))
-
-
-def _inverse_root(K: Array) -> Array:
-    """K^-1/2, pseudo-inverse where K has no full rank."""
-    values, vectors = eigh(K)
-    keep = values > rank_tolerance(len(values)) * max(values[-1], np.finfo(float).tiny)
-    return np.asarray((vectors[:, keep] / np.sqrt(values[keep])) @ vectors[:, keep].T)
-
-
-def _median_distance(Z: Array) -> float:
+def median_distance(Z: Array) -> float:
     distances = euclidean_distances(np.unique(Z, axis=0))
     apart = distances[distances > 0.0]
     return float(np.median(apart)) if apart.size else 1.0
 
 
 def _default_kernel(Z: Array) -> Any:
-    median = _median_distance(Z)
+    median = median_distance(Z)
     width = RBF(median, (WIDTHS[0] * median, WIDTHS[1] * median))
     slope = ConstantKernel(0.5 / Z.shape[1], (1e-6, 1e2)) * DotProduct(0.0, "fixed")
     return ConstantKernel(0.5, (1e-5, 1e3)) * width + slope
