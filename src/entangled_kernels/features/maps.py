@@ -14,10 +14,12 @@ from sklearn.utils import check_array, get_tags
 from sklearn.utils.validation import check_is_fitted, has_fit_parameter
 
 from ..parameters import check_numeric_columns
+from .column_widths import ColumnWidthFeatures
 from .kernel_features import EvidenceFeatures, GaussianFeatures
 
 __all__ = [
     "default_feature_maps",
+    "fit_and_map",
     "fit_feature_map",
     "found_noise",
     "is_fitted",
@@ -25,6 +27,10 @@ __all__ = [
     "needs_targets",
     "warm_start",
 ]
+
+
+# Maps whose search can go on from what another has found.
+TUNED = (EvidenceFeatures, ColumnWidthFeatures)
 
 
 def default_feature_maps(random_state: Any = None) -> list[Any]:
@@ -41,8 +47,23 @@ def fit_feature_map(feature_map: Any, X: Any, targets: ArrayLike, sample_weight:
     if feature_map is None:
         return None
     fitted = clone(feature_map)
-    weighted = sample_weight is not None and has_fit_parameter(fitted, "sample_weight")
-    return fitted.fit(X, targets, **({"sample_weight": sample_weight} if weighted else {}))
+    return fitted.fit(X, targets, **_weights(fitted, sample_weight))
+
+
+def fit_and_map(
+    feature_map: Any, X: Any, targets: ArrayLike, sample_weight: ArrayLike | None, **checks: Any
+) -> tuple[Any, Any]:
+    """A fitted clone of the map, and the features of the rows that it was fitted on.
+
+    They are what `map_features` gives, unless the map, or the last step of a pipeline, is ``cross_fitted``:
+    then they come from its ``fit_transform``.
+    """
+    if not getattr(_last_step(feature_map), "cross_fitted", False):
+        fitted = fit_feature_map(feature_map, X, targets, sample_weight)
+        return fitted, map_features(fitted, X, **checks)
+    fitted = clone(feature_map)
+    Phi = fitted.fit_transform(X, targets, **_weights(fitted, sample_weight))
+    return fitted, _as_features(Phi, checks)
 
 
 def map_features(feature_map: Any, X: Any, **checks: Any) -> Any:
@@ -53,9 +74,7 @@ def map_features(feature_map: Any, X: Any, **checks: Any) -> Any:
     if feature_map is None:
         check_numeric_columns(X)
         return check_array(X, dtype=[np.float64, np.float32], input_name="X", **checks)
-    Phi = feature_map.transform(X)
-    Phi = Phi.toarray() if issparse(Phi) else Phi
-    return check_array(Phi, dtype=[np.float64, np.float32], input_name="features", **checks)
+    return _as_features(feature_map.transform(X), checks)
 
 
 def is_fitted(feature_map: Any) -> bool:
@@ -85,9 +104,9 @@ def found_noise(feature_map: Any) -> float | None:
 
 def warm_start(feature_map: Any, fitted: Any) -> Any:
     """The map, not fitted, with its search for a kernel starting from what a fitted one has found."""
-    if isinstance(fitted, EvidenceFeatures):
+    if isinstance(fitted, TUNED):
         return fitted.warm_start()
-    if isinstance(_last_step(fitted), EvidenceFeatures):
+    if isinstance(_last_step(fitted), TUNED):
         started = clone(feature_map)
         started.steps[-1] = (started.steps[-1][0], _last_step(fitted).warm_start())
         return started
@@ -97,3 +116,14 @@ def warm_start(feature_map: Any, fitted: Any) -> Any:
 def _last_step(feature_map: Any) -> Any:
     steps = getattr(feature_map, "steps", None)
     return feature_map if not steps else steps[-1][1]
+
+
+def _weights(feature_map: Any, sample_weight: ArrayLike | None) -> dict[str, Any]:
+    """Weights as an argument of ``fit``, of a map that takes them."""
+    weighted = sample_weight is not None and has_fit_parameter(feature_map, "sample_weight")
+    return {"sample_weight": sample_weight} if weighted else {}
+
+
+def _as_features(Phi: Any, checks: dict[str, Any]) -> Any:
+    Phi = Phi.toarray() if issparse(Phi) else Phi
+    return check_array(Phi, dtype=[np.float64, np.float32], input_name="features", **checks)
