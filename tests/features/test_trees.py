@@ -65,6 +65,17 @@ def test_rows_share_leaves_as_often_as_counted(grown, rng):
     np.testing.assert_allclose(K, share_of_trees(forest, new, X), atol=1e-12)
 
 
+def test_one_row_to_a_leaf_is_counted_the_same(rng):
+    """Where no leaf holds two of the rows, another way of counting is taken."""
+    X = rng.normal(size=(30, 4)).astype(np.float32)
+    forest = ExtraTreesRegressor(12, random_state=0).fit(X, rng.normal(size=30))
+    trees, new = Trees.from_forest(forest), rng.normal(size=(9, 4)).astype(np.float32)
+    for some in (X, X[:7]):
+        K = shared_leaves(trees.leaves(new), trees.leaves(some), trees.n_nodes)
+        np.testing.assert_allclose(K, share_of_trees(forest, new, some), atol=1e-12)
+    assert shared_leaves(trees.leaves(new[:0]), trees.leaves(X), trees.n_nodes).shape == (0, 30)
+
+
 def test_leaf_means_are_the_forecasts(grown, rng):
     forest, trees, _ = grown
     new = rng.normal(size=(9, 4)).astype(np.float32)

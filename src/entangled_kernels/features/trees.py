@@ -107,16 +107,16 @@ class Trees:
             many = max(1, WALKERS // len(rows))
             for tree in range(0, len(roots), many):
                 found = _walk(rows, roots[tree : tree + many], feature, threshold, children)
-                reached[start : start + ROWS, tree : tree + many] = found.T // 2
+                reached[start : start + ROWS, tree : tree + many] = found.T
         return reached
 
 
 def _walk(
     X: NDArray[np.float32], roots: Index, feature: Index, threshold: NDArray[np.float32], children: Index
-) -> Index:
+) -> Leaves:
     """Leaves of rows in some trees, (trees, n): all walkers take a step at once."""
     n, d = X.shape
-    cells, end = X.reshape(-1), np.empty(len(roots) * n, dtype=np.intp)  # (n * d,)
+    cells, end = X.reshape(-1), np.empty(len(roots) * n, dtype=np.int32)  # (n * d,)
     node, first, walker = np.repeat(roots, n), np.tile(np.arange(n) * d, len(roots)), np.arange(len(end))
     while len(node):
         for _ in range(STEPS):
@@ -128,7 +128,7 @@ def _walk(
             node = children.take(node + right, mode="clip")
         moving = np.flatnonzero(node != before)
         if len(moving) <= (1.0 - ARRIVED) * len(node):
-            end[walker] = node
+            end[walker] = node >> 1
             node, first, walker = node[moving], first[moving], walker[moving]
     return end.reshape(len(roots), n)
 
@@ -138,21 +138,37 @@ def shared_leaves(first: Leaves, second: Leaves, n_nodes: int) -> Array:
 
     Cost: one step for each pair of rows and tree where they meet.
     """
-    indicators = [_leaf_indicators(leaves, n_nodes) for leaves in (first, second)]
-    return np.asarray((indicators[0] @ indicators[1].T).toarray() / first.shape[1])
+    _check_leaves(first, n_nodes)
+    _check_leaves(second, n_nodes)
+    (n, trees), m = first.shape, len(second)
+    if np.bincount(second.reshape(-1)).max() > 1:  # (m * trees,)
+        meetings = (_leaf_indicators(first, n_nodes) @ _leaf_indicators(second, n_nodes).T).toarray()
+        return np.asarray(meetings / trees)
+    # No leaf holds two rows of the second: the one that it holds, or m for none, is all there is to count.
+    column = np.full(n_nodes, m)
+    column[second] = np.arange(m)[:, None]
+    cells = column.take(first)
+    cells += (m + 1) * np.arange(n)[:, None]
+    counts = np.bincount(cells.reshape(-1), minlength=n * (m + 1))  # (n * trees,)
+    return np.asarray(counts.reshape(n, m + 1)[:, :m] / trees)
 
 
 def leaf_means(leaves: Leaves, values: Array) -> Array:
     """Mean over trees of the values (nodes, q) in the leaves of rows, (n, q)."""
+    _check_leaves(leaves, len(values))
     return np.asarray(_leaf_indicators(leaves, len(values)) @ values / leaves.shape[1])
 
 
 def _leaf_indicators(leaves: Leaves, n_nodes: int) -> csr_array:
     n, trees = leaves.shape
-    if leaves.size and not 0 <= leaves.min() <= leaves.max() < n_nodes:
-        raise ValueError(f"leaves must be nodes of the trees, 0 to {n_nodes - 1}")
     parts = np.ones(leaves.size), leaves.reshape(-1), np.arange(n + 1, dtype=np.int32) * trees  # (n * trees,)
     return csr_array(parts, shape=(n, n_nodes))
+
+
+def _check_leaves(leaves: Leaves, n_nodes: int) -> None:
+    """Raise unless leaves are nodes; compiled code takes them as places in memory."""
+    if leaves.size and not 0 <= leaves.min() <= leaves.max() < n_nodes:
+        raise ValueError(f"leaves must be nodes of the trees, 0 to {n_nodes - 1}")
 
 
 def _check_arrays(trees: Trees) -> None:
