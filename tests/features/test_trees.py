@@ -26,7 +26,7 @@ def grown(request, rng):
     X = rng.normal(size=(60, 4)).astype(np.float32)
     X[:, 1] = np.round(X[:, 1])
     forest = FORESTS[request.param].fit(X, np.sin(X) + rng.normal(size=X.shape))
-    return forest, Trees.from_forest(forest), X
+    return forest, Trees.from_estimators(forest.estimators_), X
 
 
 def test_rows_reach_the_leaves_of_the_forest(grown, rng):
@@ -69,7 +69,7 @@ def test_one_row_to_a_leaf_is_counted_the_same(rng):
     """Where no leaf holds two of the rows, another way of counting is taken."""
     X = rng.normal(size=(30, 4)).astype(np.float32)
     forest = ExtraTreesRegressor(12, random_state=0).fit(X, rng.normal(size=30))
-    trees, new = Trees.from_forest(forest), rng.normal(size=(9, 4)).astype(np.float32)
+    trees, new = Trees.from_estimators(forest.estimators_), rng.normal(size=(9, 4)).astype(np.float32)
     for some in (X, X[:7]):
         K = shared_leaves(trees.leaves(new), trees.leaves(some), trees.n_nodes)
         np.testing.assert_allclose(K, share_of_trees(forest, new, some), atol=1e-12)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Self
 
@@ -59,9 +60,9 @@ class Trees:
         type(self).__init__(self, **state)
 
     @classmethod
-    def from_forest(cls, forest: Any) -> Self:
-        """Trees of a fitted forest of scikit-learn, which send every row of float32 to the same leaves."""
-        grown = [tree.tree_ for tree in forest.estimators_]
+    def from_estimators(cls, estimators: Sequence[Any]) -> Self:
+        """Fitted trees of scikit-learn, which send every row of float32 to the same leaves."""
+        grown = [estimator.tree_ for estimator in estimators]
         sizes = [tree.node_count for tree in grown]
         roots = np.cumsum([0, *sizes[:-1]])
         left, right = (
@@ -80,7 +81,7 @@ class Trees:
             threshold=np.where(leaf, np.inf, rounded).astype(np.float32),
             children=children.astype(np.int32),
             roots=roots.astype(np.int32),
-            n_features=int(forest.n_features_in_),
+            n_features=int(grown[0].n_features),
         )
 
     @property
