@@ -20,8 +20,8 @@ Array = NDArray[np.float64]
 
 # Prior standard deviations of a log width about the common one that are compared.
 SPREADS = (0.1, 0.3, 0.6, 1.0, 2.0)
-# Of the search: steps, and the largest slope that ends it.
-MAX_ITER, TOL = 100, 1e-4
+# Of the search: steps, and the largest slope that ends it, while spreads are compared and in the end.
+MAX_ITER, COARSE, FINE = 100, 1e-2, 1e-4
 # A spread must have more evidence than the one before by so much.
 LEAST_RISE = 1e-3
 # Factors by which a width may leave the common one, as a logarithm.
@@ -128,15 +128,18 @@ class PenalisedEvidence:
         A, M = K + c2 * self.linear, np.zeros_like(K)
         value, slope = 0.0, np.zeros_like(theta)
         for rows, root, share in self.parts:
-            w, block = self.weight[rows], np.ix_(rows, rows)
-            own, extra = A[block], float(w.sum()) - len(rows)
+            w = self.weight[rows]
+            # Slices are views, much faster than lists of all rows.
+            block = np.s_[:, :] if len(rows) == len(A) else np.ix_(rows, rows)
+            own, extra = A[block].copy(), float(w.sum()) - len(rows)
             own[np.diag_indices(len(rows))] += noise / w
             factor, failed = dpotrf(own, lower=1, clean=1)
             if failed:
                 return -np.inf, slope
             logs = float(np.log(np.diag(factor)).sum())
-            inverse = dpotri(factor, lower=1)[0]
-            inverse += np.tril(inverse, -1).T
+            # The lower triangle, in the order of Fortran, is the upper one in that of C.
+            half = dpotri(factor, lower=1)[0].T
+            inverse = half + np.triu(half, 1).T
             solved = inverse @ root
             inner = inverse - solved @ solved.T
             value += share * (2.0 * logs + np.vdot(root, solved) + extra * theta[2])
@@ -184,7 +187,9 @@ class PenalisedEvidence:
         curvature = np.maximum(np.linalg.eigvalsh(0.5 * (H + H.T)) * spread**2, 0.5)
         return -value - 0.5 * float(np.log(curvature).sum())
 
-    def optimum(self, start: Array, spread: float, width_bounds: tuple[float, float]) -> Array:
+    def optimum(
+        self, start: Array, spread: float, width_bounds: tuple[float, float], tol: float = FINE
+    ) -> Array:
         """Theta (4 + d,) of least loss; with a spread of zero all additions are zero."""
         limits = np.log([(1e-5, 1e3), (1e-6, 1e2), NOISE_BOUNDS, width_bounds])
         bounds = np.vstack([limits, np.full((len(start) - 4, 2), [-_FARTHEST, _FARTHEST])])
@@ -195,7 +200,7 @@ class PenalisedEvidence:
             jac=True,
             method="L-BFGS-B",
             bounds=bounds[:free],
-            options={"maxiter": MAX_ITER, "ftol": 0.0, "gtol": TOL},
+            options={"maxiter": MAX_ITER, "ftol": 0.0, "gtol": tol},
         )
         theta = np.zeros(len(start))
         # Finer than the rows can tell, and the same when rounding has led the search along another path.
@@ -240,11 +245,11 @@ def tune_widths(
         if spread is not None:
             return evidence.found(evidence.optimum(start, spread, width_bounds), spread)
         theta = evidence.optimum(start, 0.0, width_bounds)
-        best, highest = evidence.found(theta, 0.0), evidence.log_evidence(theta, 0.0)
+        best, spread, highest = theta, 0.0, evidence.log_evidence(theta, 0.0)
         for wider in SPREADS:
-            theta = evidence.optimum(theta, wider, width_bounds)
+            theta = evidence.optimum(theta, wider, width_bounds, COARSE)
             reached = evidence.log_evidence(theta, wider)
             if reached <= highest + LEAST_RISE:
                 break
-            best, highest = evidence.found(theta, wider), reached
-        return best
+            best, spread, highest = theta, wider, reached
+        return evidence.found(evidence.optimum(best, spread, width_bounds), spread)
