@@ -12,7 +12,7 @@ from sklearn.utils import Tags, check_random_state
 from sklearn.utils.validation import check_is_fitted
 
 from ..parameters import check_choice, check_integer, check_positive
-from .kernel_features import WIDTHS, KernelFeatures, median_distance
+from .kernel_features import KernelFeatures, median_distance
 from .nystroem import some_rows
 from .training_rows import standardised_targets, training_rows
 from .widths import SHAPES, PenalisedEvidence, tune_widths
@@ -116,21 +116,12 @@ class ColumnWidthFeatures(KernelFeatures):
         Z, targets = self._standardise(X, weight), standardised_targets(Y, weight)
         rng = check_random_state(self.random_state)
         rows = some_rows(len(Z), int(self.max_rows), rng)
-        evidence = PenalisedEvidence(
-            Z[rows], targets[rows], None if weight is None else weight[rows], self.shape
-        )
-        median = median_distance(Z[rows])
-        found = tune_widths(
-            evidence,
-            self._start(Z.shape[1], median),
-            (WIDTHS[0] * median, WIDTHS[1] * median),
-            None if self.spread is None else float(self.spread),
-        )
-        self.theta_, self.spread_, self.log_marginal_likelihood_ = (
-            found.theta,
-            found.spread,
-            found.log_likelihood,
-        )
+        own, median = None if weight is None else weight[rows], median_distance(Z[rows])
+        evidence = PenalisedEvidence(Z[rows], targets[rows], own, median, self.shape)
+        spread = None if self.spread is None else float(self.spread)
+        found = tune_widths(evidence, self._start(Z.shape[1], median), spread)
+        self.theta_, self.spread_ = found.theta, found.spread
+        self.log_marginal_likelihood_ = found.log_likelihood
         self.noise_ = float(np.exp(self.theta_[2]))
         self.widths_ = np.exp(self.theta_[3] + self.theta_[4:])
         self._carry(X, self._tuned_kernel(), rng)

@@ -13,6 +13,7 @@ from scipy.optimize import minimize
 
 from ..threads import SMALL_MATRIX, one_thread
 from .evidence import NOISE_BOUNDS
+from .kernel_features import WIDTHS
 
 __all__ = ["SHAPES", "SPREADS", "PenalisedEvidence", "WidthSearch", "tune_widths"]
 
@@ -24,6 +25,9 @@ SPREADS = (0.1, 0.3, 0.6, 1.0, 2.0)
 MAX_ITER, COARSE, FINE = 100, 1e-2, 1e-4
 # A spread must have more evidence than the one before by so much.
 LEAST_RISE = 1e-3
+# Prior standard deviation of the log of the common width about that of the typical one: weak, but where all
+# widths are as good it says which one to take.
+_WIDTH_SPREAD = 3.0
 # Factors by which a width may leave the common one, as a logarithm.
 _FARTHEST = 6.0
 # Step of the differences of slopes, in log widths.
@@ -77,6 +81,8 @@ class PenalisedEvidence:
         Targets about their means; NaN where one is blank.
     weight : ndarray of shape (n,), optional
         Positive; a row of weight w counts as w rows alike.
+    typical : float
+        A width that would be no surprise, such as the median distance between rows.
     shape : {"gaussian", "matern"}
 
     Notes
@@ -97,8 +103,10 @@ class PenalisedEvidence:
     Cost of a value and all its slopes: n^3 + n^2 (d + min(n, p)).
     """
 
-    def __init__(self, X: Array, Y: Array, weight: Array | None, shape: str = "gaussian") -> None:
-        self.X, self.shape, self.linear = X, SHAPES[shape], X @ X.T
+    def __init__(
+        self, X: Array, Y: Array, weight: Array | None, typical: float, shape: str = "gaussian"
+    ) -> None:
+        self.X, self.shape, self.linear, self.typical = X, SHAPES[shape], X @ X.T, typical
         self.weight = np.ones(len(X)) if weight is None else weight
         known = ~np.isnan(Y)
         patterns, columns = np.unique(known, axis=1, return_inverse=True)
@@ -155,8 +163,10 @@ class PenalisedEvidence:
         """What is minimised over theta (4 + d,), as `WidthSearch` has it, and its slopes."""
         L, own = self.likelihood(np.append(theta[:3], theta[3] + theta[4:]))
         slope = -self.n_effective * np.concatenate([own[:3], [own[3:].sum()], own[3:]])
-        slope[4:] += theta[4:] / spread**2
-        return -self.n_effective * L + 0.5 * float(theta[4:] @ theta[4:]) / spread**2, slope
+        away, apart = (theta[3] - np.log(self.typical)) / _WIDTH_SPREAD, theta[4:] / spread
+        slope[3] += away / _WIDTH_SPREAD
+        slope[4:] += apart / spread
+        return -self.n_effective * L + 0.5 * float(away**2 + apart @ apart), slope
 
     def found(self, theta: Array, spread: float) -> WidthSearch:
         """The outcome of a search that ended at theta."""
@@ -165,8 +175,8 @@ class PenalisedEvidence:
 
     def common_loss(self, theta: Array) -> tuple[float, Array]:
         """The same with one width, theta (4,)."""
-        L, slope = self.likelihood(np.append(theta[:3], np.full(self.X.shape[1], theta[3])))
-        return -self.n_effective * L, -self.n_effective * np.append(slope[:3], slope[3:].sum())
+        value, slope = self.loss(np.append(theta, np.zeros(self.X.shape[1])), 1.0)
+        return value, slope[:4]
 
     def log_evidence(self, theta: Array, spread: float) -> float:
         """Laplace's approximation of the evidence of a spread, at its optimum.
@@ -187,11 +197,10 @@ class PenalisedEvidence:
         curvature = np.maximum(np.linalg.eigvalsh(0.5 * (H + H.T)) * spread**2, 0.5)
         return -value - 0.5 * float(np.log(curvature).sum())
 
-    def optimum(
-        self, start: Array, spread: float, width_bounds: tuple[float, float], tol: float = FINE
-    ) -> Array:
+    def optimum(self, start: Array, spread: float, tol: float = FINE) -> Array:
         """Theta (4 + d,) of least loss; with a spread of zero all additions are zero."""
-        limits = np.log([(1e-5, 1e3), (1e-6, 1e2), NOISE_BOUNDS, width_bounds])
+        widths = (WIDTHS[0] * self.typical, WIDTHS[1] * self.typical)
+        limits = np.log([(1e-5, 1e3), (1e-6, 1e2), NOISE_BOUNDS, widths])
         bounds = np.vstack([limits, np.full((len(start) - 4, 2), [-_FARTHEST, _FARTHEST])])
         free = len(start) if spread > 0.0 else 4
         found = minimize(
@@ -217,12 +226,7 @@ def _thin(Y: Array) -> Array:
     return np.asarray(vectors * np.sqrt(np.maximum(values, 0.0)))
 
 
-def tune_widths(
-    evidence: PenalisedEvidence,
-    start: Array,
-    width_bounds: tuple[float, float],
-    spread: float | None = None,
-) -> WidthSearch:
+def tune_widths(evidence: PenalisedEvidence, start: Array, spread: float | None = None) -> WidthSearch:
     """Maximise the penalised evidence over all widths, and that of the spread where none is given.
 
     Parameters
@@ -230,8 +234,6 @@ def tune_widths(
     evidence : PenalisedEvidence
     start : ndarray of shape (4 + d,)
         As ``WidthSearch.theta``.
-    width_bounds : (float, float)
-        Of the common width.
     spread : float, optional
         0 is one width for all columns. If None, the search begins there and goes on to larger spreads, each
         from the optimum of the last, until the evidence falls.
@@ -239,17 +241,18 @@ def tune_widths(
     Notes
     -----
     The penalty is sum_j u_j^2 / (2 spread^2) for the addition u_j to the log width of column j. As the spread
-    goes to zero its evidence goes to that of one width.
+    goes to zero its evidence goes to that of one width. The common width has a weak penalty too, about the
+    typical one, so that there is one optimum where rows are so far apart that no width is too small.
     """
     with one_thread(len(evidence.X) <= SMALL_MATRIX):
         if spread is not None:
-            return evidence.found(evidence.optimum(start, spread, width_bounds), spread)
-        theta = evidence.optimum(start, 0.0, width_bounds)
+            return evidence.found(evidence.optimum(start, spread), spread)
+        theta = evidence.optimum(start, 0.0)
         best, spread, highest = theta, 0.0, evidence.log_evidence(theta, 0.0)
         for wider in SPREADS:
-            theta = evidence.optimum(theta, wider, width_bounds, COARSE)
+            theta = evidence.optimum(theta, wider, COARSE)
             reached = evidence.log_evidence(theta, wider)
             if reached <= highest + LEAST_RISE:
                 break
             best, spread, highest = theta, wider, reached
-        return evidence.found(evidence.optimum(best, spread, width_bounds), spread)
+        return evidence.found(evidence.optimum(best, spread), spread)
