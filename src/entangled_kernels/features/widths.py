@@ -21,8 +21,8 @@ Array = NDArray[np.float64]
 
 # Prior standard deviations of a log width about the common one that are compared.
 SPREADS = (0.1, 0.3, 0.6, 1.0, 2.0)
-# Of the search: steps, and the largest slope that ends it, while spreads are compared and in the end.
-MAX_ITER, COARSE, FINE = 100, 1e-2, 1e-4
+# Of the search: steps, and the largest slope that ends it.
+MAX_ITER, TOL = 100, 1e-4
 # A spread must have more evidence than the one before by so much.
 LEAST_RISE = 1e-3
 # Prior standard deviation of the log of the common width about that of the typical one: weak, but where all
@@ -197,7 +197,7 @@ class PenalisedEvidence:
         curvature = np.maximum(np.linalg.eigvalsh(0.5 * (H + H.T)) * spread**2, 0.5)
         return -value - 0.5 * float(np.log(curvature).sum())
 
-    def optimum(self, start: Array, spread: float, tol: float = FINE) -> Array:
+    def optimum(self, start: Array, spread: float) -> Array:
         """Theta (4 + d,) of least loss; with a spread of zero all additions are zero."""
         widths = (WIDTHS[0] * self.typical, WIDTHS[1] * self.typical)
         limits = np.log([(1e-5, 1e3), (1e-6, 1e2), NOISE_BOUNDS, widths])
@@ -209,7 +209,7 @@ class PenalisedEvidence:
             jac=True,
             method="L-BFGS-B",
             bounds=bounds[:free],
-            options={"maxiter": MAX_ITER, "ftol": 0.0, "gtol": tol},
+            options={"maxiter": MAX_ITER, "ftol": 0.0, "gtol": TOL},
         )
         theta = np.zeros(len(start))
         # Finer than the rows can tell, and the same when rounding has led the search along another path.
@@ -250,9 +250,9 @@ def tune_widths(evidence: PenalisedEvidence, start: Array, spread: float | None 
         theta = evidence.optimum(start, 0.0)
         best, spread, highest = theta, 0.0, evidence.log_evidence(theta, 0.0)
         for wider in SPREADS:
-            theta = evidence.optimum(theta, wider, COARSE)
+            theta = evidence.optimum(theta, wider)
             reached = evidence.log_evidence(theta, wider)
             if reached <= highest + LEAST_RISE:
                 break
             best, spread, highest = theta, wider, reached
-        return evidence.found(evidence.optimum(best, spread), spread)
+        return evidence.found(best, spread)
