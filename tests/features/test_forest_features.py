@@ -65,23 +65,35 @@ def test_ridge_on_them_is_ridge_with_the_kernel_of_the_forest(rows, rng):
     np.testing.assert_allclose(model.predict(new), expected, rtol=1e-7)
 
 
-@pytest.mark.parametrize("n_components", [300, 50, 12], ids=["all rows", "just all rows", "Nystroem"])
+@pytest.mark.parametrize("alpha", [1e-9, 0.5])
 @pytest.mark.parametrize("fit_intercept", [True, False])
-def test_with_one_row_in_a_leaf_ridge_is_the_forest(rows, rng, n_components, fit_intercept):
+def test_with_one_row_in_a_leaf_ridge_is_the_forest(rows, rng, fit_intercept, alpha):
     """It is (forest + alpha * mean) / (1 + alpha), and so the forest for a small alpha."""
     X, Y = rows
     new = X[rng.integers(50, size=30)] * (1.0 + 0.1 * rng.normal(size=(30, 4)))
-    features = ForestFeatures(n_components=n_components, random_state=0)
-    forest = forest_of(X, Y)
-    forecast = forest.predict(standard(new, X)) * Y.std(axis=0) + Y.mean(axis=0)
-    for alpha in (1e-9, 0.5) if n_components >= 50 else (1e-9,):
-        model = EntangledKernelRidge(features, shrinkage=1.0, alpha=alpha, fit_intercept=fit_intercept)
-        level = Y.mean(axis=0) if fit_intercept else 0.0
-        if not fit_intercept and n_components < 50:
-            # Forecasts of standard targets know nothing of their mean.
-            continue
-        expected = (forecast + alpha * level) / (1.0 + alpha)
-        np.testing.assert_allclose(model.fit(X, Y).predict(new), expected, atol=1e-4)
+    forecast = forest_of(X, Y).predict(standard(new, X)) * Y.std(axis=0) + Y.mean(axis=0)
+    level = Y.mean(axis=0) if fit_intercept else 0.0
+    features = ForestFeatures(random_state=0)
+    model = EntangledKernelRidge(features, shrinkage=1.0, alpha=alpha, fit_intercept=fit_intercept)
+    expected = (forecast + alpha * level) / (1.0 + alpha)
+    # Trees see targets that are rounded to a millionth of their deviation.
+    np.testing.assert_allclose(model.fit(X, Y).predict(new), expected, atol=1e-4)
+
+
+@pytest.mark.parametrize("least", [1, 3])
+def test_with_few_components_the_forest_is_within_reach(rows, rng, least):
+    """Its forecasts are linear in the features, whatever the rows that carry them."""
+    X, Y = rows
+    new = X[rng.integers(50, size=80)] * (1.0 + 0.1 * rng.normal(size=(80, 4)))
+    features = ForestFeatures(min_samples_leaf=least, n_components=12, random_state=0).fit(X, Y)
+    forecast = forest_of(X, Y, min_samples_leaf=least).predict(standard(new, X))
+    Phi = features.transform(new)
+    assert Phi.shape == (80, 15)
+    np.testing.assert_allclose(Phi @ np.linalg.lstsq(Phi, forecast)[0], forecast, atol=1e-9)
+    if least == 1:
+        model = EntangledKernelRidge(features, shrinkage=1.0, alpha=1e-9).fit(X, Y)
+        expected = forecast * Y.std(axis=0) + Y.mean(axis=0)
+        np.testing.assert_allclose(model.predict(new), expected, atol=1e-4)
 
 
 def test_many_targets_count_through_their_leading_axes(rows, rng):
@@ -117,25 +129,26 @@ def test_leaves_are_as_large_as_asked(rows):
     assert alone.trees_.n_nodes == 3
 
 
-def test_blanks_do_not_count(rows):
+def test_blanks_stand_at_the_mean_of_known_cells(rows):
     X, Y = rows
-    blank = Y.copy()
-    blank[:9, 1], blank[10] = np.nan, np.nan
-    features = ForestFeatures(10, random_state=0).fit(X, blank)
-    # The same as rows without any target left out, and blanks at the mean of the known cells.
+    Y[:9, 1] = np.nan
+    features = ForestFeatures(10, min_samples_leaf=3, random_state=0).fit(X, Y)
+    known = np.nan_to_num((Y - np.nanmean(Y, axis=0)) / np.nanstd(Y, axis=0))
+    forest = ExtraTreesRegressor(10, min_samples_leaf=3, random_state=0)
+    forest.fit(standard(X), np.round(known * PARTS) / PARTS)
+    Phi = features.transform(X)
+    np.testing.assert_allclose(Phi @ Phi.T, share_of_trees(forest, standard(X), standard(X)), atol=1e-9)
+
+
+def test_rows_and_targets_of_blanks_alone_do_not_count(rows):
+    X, Y = rows
+    features = ForestFeatures(10, min_samples_leaf=3, random_state=0)
     kept = np.arange(50) != 10
-    filled = np.where(np.isnan(blank), np.nanmean(blank, axis=0), blank)[kept]
-    centred = filled - np.nanmean(blank, axis=0)
-    other = ForestFeatures(10, random_state=0).fit(X[kept], centred / np.nanstd(blank, axis=0))
-    assert features.components_.shape == (49, 10)
-    assert np.isfinite(features.transform(X)).all()
-    # Units of the second target differ, since the other one counts its filled cells.
-    assert not np.array_equal(features.trees_.threshold, other.trees_.threshold)
-    never = np.column_stack([Y[:, 0], np.full(50, np.nan)])
-    one = ForestFeatures(10, random_state=0).fit(X, Y[:, 0])
-    np.testing.assert_allclose(
-        ForestFeatures(10, random_state=0).fit(X, never).transform(X), one.transform(X), atol=1e-12
-    )
+    expected = features.fit(X[kept], Y[kept]).transform(X)
+    Y[10] = np.nan
+    np.testing.assert_allclose(features.fit(X, Y).transform(X), expected, atol=1e-12)
+    never = np.column_stack([Y, np.full(50, np.nan)])
+    np.testing.assert_allclose(features.fit(X, never).transform(X), expected, atol=1e-12)
 
 
 def test_searches_take_forests(rows):
