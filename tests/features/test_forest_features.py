@@ -151,6 +151,15 @@ def test_rows_and_targets_of_blanks_alone_do_not_count(rows):
     np.testing.assert_allclose(features.fit(X, never).transform(X), expected, atol=1e-12)
 
 
+def test_of_many_rows_some_grow_the_trees(rows):
+    X, Y = rows
+    features = ForestFeatures(10, max_rows=20, random_state=0).fit(X, Y)
+    assert features.components_.shape == (20, 10)
+    # A leaf for every row, in every tree.
+    assert features.trees_.n_nodes == 10 * (2 * 20 - 1)
+    np.testing.assert_allclose(features.mean_, X.mean(axis=0))
+
+
 def test_searches_take_forests(rows):
     X, Y = rows
     assert needs_targets(ForestFeatures())
@@ -199,3 +208,5 @@ def test_bad_input(rows):
     for name in ("n_estimators", "min_samples_leaf", "n_components"):
         with pytest.raises(ValueError, match=f"{name} must be a whole number of at least 1, got 0"):
             ForestFeatures(**{name: 0}).fit(X, Y)
+    with pytest.raises(ValueError, match="max_rows must be a whole number of at least 2, got 1"):
+        ForestFeatures(max_rows=1).fit(X, Y)

@@ -48,6 +48,8 @@ class ForestFeatures(TransformerMixin, BaseEstimator):
     n_components : int, default=300
         Rows that the features are built on. With as many as there are training rows that differ in some
         leaf, the features are exact.
+    max_rows : int, default=1000
+        Rows, drawn at random, that the trees are grown on.
     random_state : int, RandomState or None, default=None
 
     Attributes
@@ -98,11 +100,13 @@ class ForestFeatures(TransformerMixin, BaseEstimator):
         *,
         min_samples_leaf: int = 1,
         n_components: int = 300,
+        max_rows: int = 1000,
         random_state: Any = None,
     ) -> None:
         self.n_estimators = n_estimators
         self.min_samples_leaf = min_samples_leaf
         self.n_components = n_components
+        self.max_rows = max_rows
         self.random_state = random_state
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
@@ -119,11 +123,14 @@ class ForestFeatures(TransformerMixin, BaseEstimator):
         check_integer("n_estimators", self.n_estimators, low=1)
         check_integer("min_samples_leaf", self.min_samples_leaf, low=1)
         check_integer("n_components", self.n_components, low=1)
+        check_integer("max_rows", self.max_rows, low=2)
         X, Y, weight = training_rows(self, X, y, sample_weight)
         self.mean_, self.scale_ = mean_and_scale(X, weight)
-        Z, rng = self._standardised(X), check_random_state(self.random_state)
-        targets = _leading_axes(np.nan_to_num(standardised_targets(Y, weight)), weight)
-        targets = np.round(targets * PARTS) / PARTS
+        rng = check_random_state(self.random_state)
+        rows = some_rows(len(X), int(self.max_rows), rng)
+        known = np.nan_to_num(standardised_targets(Y, weight)[rows])
+        Z, weight = self._standardised(X[rows]), None if weight is None else weight[rows]
+        targets = np.round(_leading_axes(known, weight) * PARTS) / PARTS
         total = float(len(Z) if weight is None else weight.sum())
         least = min(0.5, _LEEWAY * self.min_samples_leaf / total) if self.min_samples_leaf > 1 else 0.0
         grown = _grow(Z, targets, weight, int(self.n_estimators), least, rng)
