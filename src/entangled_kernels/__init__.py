@@ -7,16 +7,25 @@ from .estimators import (
     OutputKernelRidge,
     OutputKernelRidgeCV,
 )
-from .features import EvidenceFeatures, GaussianFeatures
+from .features import (
+    ColumnWidthFeatures,
+    EvidenceFeatures,
+    ForestFeatures,
+    GaussianFeatures,
+    RegressorFeatures,
+)
 
 __all__ = [
+    "ColumnWidthFeatures",
     "EntangledKernelRidge",
     "EntangledKernelRidgeCV",
     "EvidenceFeatures",
+    "ForestFeatures",
     "GaussianFeatures",
     "OperatorValuedKernelRidge",
     "OutputKernelRidge",
     "OutputKernelRidgeCV",
+    "RegressorFeatures",
     "__version__",
 ]
 

@@ -7,9 +7,12 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import FunctionTransformer, OneHotEncoder, StandardScaler
 
 from entangled_kernels.features import (
+    ColumnWidthFeatures,
     EvidenceFeatures,
     GaussianFeatures,
+    RegressorFeatures,
     default_feature_maps,
+    fit_and_map,
     fit_feature_map,
     found_noise,
     is_fitted,
@@ -45,6 +48,32 @@ def test_features_are_dense_numbers(make_rows):
         map_features(None, csr_array(X))
 
 
+def test_training_rows_get_the_features_of_all_rows(make_rows):
+    X, Y = make_rows(20, 3, 2)
+    scaler = StandardScaler()
+    fitted, Phi = fit_and_map(scaler, X, Y, None)
+    np.testing.assert_array_equal(Phi, fitted.transform(X))
+    assert not is_fitted(scaler)
+    fitted, Phi = fit_and_map(None, X, Y, None)
+    assert fitted is None
+    np.testing.assert_array_equal(Phi, X)
+    with pytest.raises(ValueError, match="features contains NaN"):
+        fit_and_map(FunctionTransformer(lambda X: X * np.nan), X, Y, None)
+
+
+@pytest.mark.parametrize("piped", [False, True])
+def test_training_rows_get_cross_fitted_features_of_a_map_that_has_them(make_rows, rng, piped):
+    X, Y = make_rows(20, 3, 2)
+    own = RegressorFeatures(cv=4, random_state=0)
+    feature_map = make_pipeline(StandardScaler(), own) if piped else own
+    weight = None if piped else rng.uniform(0.5, 2.0, size=20)
+    fitted, Phi = fit_and_map(feature_map, X, Y, weight)
+    weights = {} if piped else {"sample_weight": weight}
+    np.testing.assert_allclose(Phi, clone(feature_map).fit_transform(X, Y, **weights))
+    assert not np.allclose(Phi, fitted.transform(X))
+    np.testing.assert_allclose(fitted.transform(X), clone(feature_map).fit(X, Y, **weights).transform(X))
+
+
 def test_which_maps_are_fitted():
     assert is_fitted(None)
     assert not is_fitted(StandardScaler())
@@ -54,6 +83,7 @@ def test_which_maps_are_fitted():
 
 def test_which_maps_need_targets():
     assert needs_targets(EvidenceFeatures())
+    assert needs_targets(RegressorFeatures())
     assert needs_targets(make_pipeline(StandardScaler(), EvidenceFeatures()))
     assert not needs_targets(make_pipeline(StandardScaler(), GaussianFeatures()))
     assert not needs_targets(None)
@@ -74,6 +104,16 @@ def test_what_a_map_has_found_starts_the_next_search(make_rows, piped):
     assert not is_fitted(started)
     # The map that was given is not changed.
     assert (feature_map[-1] if piped else feature_map).kernel is None
+
+
+def test_widths_that_were_found_start_the_next_search(make_rows):
+    X, Y = make_rows(25, 3, 2)
+    piped = make_pipeline(StandardScaler(), ColumnWidthFeatures(random_state=0))
+    fitted = clone(piped).fit(X, Y)
+    started = warm_start(piped, fitted)
+    assert started[-1].spread == fitted[-1].spread_
+    assert started[-1].start.tolist() == fitted[-1].theta_.tolist()
+    assert found_noise(fitted) == fitted[-1].noise_
 
 
 def test_other_maps_have_found_nothing():

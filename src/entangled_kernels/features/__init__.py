@@ -1,9 +1,12 @@
 """Feature maps: transformers whose features a kernel is linear in."""
 
+from .column_widths import ColumnWidthFeatures
 from .evidence import tune_kernel
+from .forest_features import ForestFeatures
 from .kernel_features import EvidenceFeatures, GaussianFeatures, median_distance
 from .maps import (
     default_feature_maps,
+    fit_and_map,
     fit_feature_map,
     found_noise,
     is_fitted,
@@ -11,11 +14,16 @@ from .maps import (
     needs_targets,
     warm_start,
 )
+from .regressor_features import RegressorFeatures
 
 __all__ = [
+    "ColumnWidthFeatures",
     "EvidenceFeatures",
+    "ForestFeatures",
     "GaussianFeatures",
+    "RegressorFeatures",
     "default_feature_maps",
+    "fit_and_map",
     "fit_feature_map",
     "found_noise",
     "is_fitted",

@@ -6,15 +6,13 @@ from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.linalg import eigh
 from sklearn.base import BaseEstimator, TransformerMixin, clone
 from sklearn.gaussian_process.kernels import RBF, ConstantKernel, DotProduct
 from sklearn.kernel_approximation import RBFSampler
 from sklearn.metrics.pairwise import euclidean_distances
-from sklearn.utils import Tags, check_array, check_consistent_length, check_random_state
+from sklearn.utils import Tags, check_random_state
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from ..linalg import rank_tolerance
 from ..parameters import (
     check_choice,
     check_integer,
@@ -23,8 +21,10 @@ from ..parameters import (
     check_weights,
 )
 from .evidence import tune_kernel
+from .nystroem import inverse_root, some_rows
+from .training_rows import mean_and_scale, standardised_targets, training_rows
 
-__all__ = ["EvidenceFeatures", "GaussianFeatures", "median_distance"]
+__all__ = ["EvidenceFeatures", "GaussianFeatures", "KernelFeatures", "median_distance"]
 
 Array = NDArray[np.float64]
 
@@ -35,22 +35,22 @@ WIDTHS = (0.05, 50.0)
 _MEDIAN_ROWS = 1000
 
 
-class _KernelFeatures(TransformerMixin, BaseEstimator):
+class KernelFeatures(TransformerMixin, BaseEstimator):
     """Nystroem features of a scikit-learn kernel on standardised columns."""
 
     n_components: int
 
     def _standardise(self, X: Array, weight: Array | None) -> Array:
-        self.mean_, self.scale_ = _mean_and_scale(X, weight)
+        self.mean_, self.scale_ = mean_and_scale(X, weight)
         return np.asarray((X - self.mean_) / self.scale_)
 
     def _carry(self, X: Array, kernel: Any, rng: np.random.RandomState) -> None:
         """Choose the rows that carry the features of a kernel."""
         # Distinct and in order, so that repeated rows change nothing.
         distinct = np.unique(X, axis=0)
-        distinct = distinct[_some_rows(len(distinct), int(self.n_components), rng)]
+        distinct = distinct[some_rows(len(distinct), int(self.n_components), rng)]
         self.kernel_, self.components_ = kernel, (distinct - self.mean_) / self.scale_
-        self._whitener = _inverse_root(kernel(self.components_))
+        self._whitener = inverse_root(kernel(self.components_))
 
     def transform(self, X: Any) -> Array:
         """Features of rows, (n, number of features); their inner products approximate the kernel."""
@@ -60,7 +60,7 @@ class _KernelFeatures(TransformerMixin, BaseEstimator):
         return np.asarray(self.kernel_(Z, self.components_) @ self._whitener)
 
 
-class GaussianFeatures(_KernelFeatures):
+class GaussianFeatures(KernelFeatures):
     """Features of a Gaussian kernel as wide as the median distance between standardised rows.
 
     The kernel is exp(-distance^2 / (width * median)^2).
@@ -117,7 +117,7 @@ class GaussianFeatures(_KernelFeatures):
         if weight is not None:
             X, weight = X[weight > 0.0], weight[weight > 0.0]
         Z, rng = self._standardise(X, weight), check_random_state(self.random_state)
-        median = median_distance(Z[_some_rows(len(Z), _MEDIAN_ROWS, rng)])
+        median = median_distance(Z[some_rows(len(Z), _MEDIAN_ROWS, rng)])
         # scikit-learn's length scale l is that of exp(-distance^2 / (2 l^2)).
         kernel = RBF(self.width * median / np.sqrt(2.0))
         if self.approximation == "nystroem":
@@ -137,7 +137,7 @@ class GaussianFeatures(_KernelFeatures):
         return np.asarray(self._sampler.transform((X - self.mean_) / self.scale_))
 
 
-class EvidenceFeatures(_KernelFeatures):
+class EvidenceFeatures(KernelFeatures):
     """Nystroem features of a Gaussian-process kernel whose hyper-parameters are chosen by evidence.
 
     Columns are standardised. The default kernel is a Gaussian one plus a linear one; their weights, the width
@@ -208,21 +208,12 @@ class EvidenceFeatures(_KernelFeatures):
         check_positive("noise", self.noise)
         check_integer("n_components", self.n_components, low=1)
         check_integer("max_rows", self.max_rows, low=2)
-        check_numeric_columns(X)
-        X = validate_data(self, X, dtype=np.float64)
-        y = _check_targets(y, X)
-        Y, weight = y.reshape(len(y), -1).astype(np.float64), check_weights(sample_weight, len(y))
-        counted = (
-            np.isfinite(Y).any(axis=1) if weight is None else (weight > 0.0) & np.isfinite(Y).any(axis=1)
-        )
-        if not counted.all():
-            X, Y, weight = X[counted], Y[counted], None if weight is None else weight[counted]
+        X, Y, weight = training_rows(self, X, y, sample_weight)
         Z = self._standardise(X, weight)
-        centre, unit = _mean_and_scale(Y, weight)
         rng = check_random_state(self.random_state)
-        rows = _some_rows(len(Z), int(self.max_rows), rng)
+        rows = some_rows(len(Z), int(self.max_rows), rng)
         start = _default_kernel(Z[rows]) if self.kernel is None else clone(self.kernel)
-        targets = (Y[rows] - centre) / unit
+        targets = standardised_targets(Y, weight)[rows]
         found = tune_kernel(
             start, Z[rows], targets, None if weight is None else weight[rows], noise=float(self.noise)
         )
@@ -241,43 +232,6 @@ class EvidenceFeatures(_KernelFeatures):
         tags.target_tags.required = True
         tags.target_tags.multi_output = True
         return tags
-
-
-def _check_targets(y: Any, X: Array) -> Array:
-    """Targets as numbers, NaN where one was not measured."""
-    if y is None:
-        raise ValueError("requires y to be passed, but the target y is None")
-    y = check_array(y, ensure_2d=False, dtype=np.float64, ensure_all_finite="allow-nan", input_name="y")
-    check_consistent_length(X, y)
-    if not np.isfinite(y).any():
-        raise ValueError("y must have at least one measured cell, got blanks (NaN) only")
-    return np.asarray(y)
-
-
-def _mean_and_scale(X: Array, weight: Array | None) -> tuple[Array, Array]:
-    """Weighted mean and standard deviation of columns, one where a column is constant; NaN do not count."""
-    known = np.isfinite(X)
-    if known.all():
-        mean = np.average(X, axis=0, weights=weight)
-        scale = np.sqrt(np.average((X - mean) ** 2, axis=0, weights=weight))
-    else:
-        mass = known * (np.ones(len(X)) if weight is None else weight)[:, None]
-        total = np.where(mass.any(axis=0), mass.sum(axis=0), 1.0)
-        mean = np.sum(mass * np.where(known, X, 0.0), axis=0) / total
-        scale = np.sqrt(np.sum(mass * np.where(known, X - mean, 0.0) ** 2, axis=0) / total)
-    rounding = 10.0 * np.finfo(float).eps * np.abs(mean)
-    return mean, np.where(scale > rounding, scale, 1.0)
-
-
-def _some_rows(n: int, limit: int, rng: np.random.RandomState) -> NDArray[np.intp]:
-    return np.arange(n) if n <= limit else np.sort(rng.choice(n, limit, replace=False))
-
-
-def _inverse_root(K: Array) -> Array:
-    """K^-1/2, pseudo-inverse where K has no full rank."""
-    values, vectors = eigh(K)
-    keep = values > rank_tolerance(len(values)) * max(values[-1], np.finfo(float).tiny)
-    return np.asarray((vectors[:, keep] / np.sqrt(values[keep])) @ vectors[:, keep].T)
 
 
 def median_distance(Z: Array) -> float:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 from scipy.sparse import issparse
 from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
@@ -14,10 +14,12 @@ from sklearn.utils import check_array, get_tags
 from sklearn.utils.validation import check_is_fitted, has_fit_parameter
 
 from ..parameters import check_numeric_columns
+from .column_widths import ColumnWidthFeatures
 from .kernel_features import EvidenceFeatures, GaussianFeatures
 
 __all__ = [
     "default_feature_maps",
+    "fit_and_map",
     "fit_feature_map",
     "found_noise",
     "is_fitted",
@@ -26,6 +28,10 @@ __all__ = [
     "takes_blanks",
     "warm_start",
 ]
+
+
+# Maps whose search can go on from what another has found.
+TUNED = (EvidenceFeatures, ColumnWidthFeatures)
 
 
 def default_feature_maps(random_state: Any = None) -> list[Any]:
@@ -46,25 +52,23 @@ def fit_feature_map(feature_map: Any, X: Any, targets: ArrayLike, sample_weight:
     if feature_map is None:
         return None
     fitted = clone(feature_map)
-    weighted = sample_weight is not None and has_fit_parameter(fitted, "sample_weight")
-    if sample_weight is not None and np.ndim(sample_weight) == 2:
-        sample_weight = np.max(sample_weight, axis=1)
-    if not takes_blanks(fitted):
-        targets = _filled_with_means(np.asarray(targets, dtype=np.float64))
-    return fitted.fit(X, targets, **({"sample_weight": sample_weight} if weighted else {}))
+    return fitted.fit(X, _targets_for(fitted, targets), **_weights(fitted, sample_weight))
 
 
-def takes_blanks(feature_map: Any) -> bool:
-    """Whether a transformer, or the last step of a pipeline, says that its targets may be NaN."""
-    return bool(getattr(_last_step(feature_map), "takes_blanks", False))
+def fit_and_map(
+    feature_map: Any, X: Any, targets: ArrayLike, sample_weight: ArrayLike | None, **checks: Any
+) -> tuple[Any, Any]:
+    """A fitted clone of the map, and the features of the rows that it was fitted on.
 
-
-def _filled_with_means(targets: NDArray[np.float64]) -> NDArray[np.float64]:
-    blank = np.isnan(targets)
-    if not blank.any():
-        return targets
-    counts = np.maximum((~blank).sum(axis=0), 1)
-    return np.where(blank, np.where(blank, 0.0, targets).sum(axis=0) / counts, targets)
+    They are what `map_features` gives, unless the map, or the last step of a pipeline, is ``cross_fitted``:
+    then they come from its ``fit_transform``.
+    """
+    if not getattr(_last_step(feature_map), "cross_fitted", False):
+        fitted = fit_feature_map(feature_map, X, targets, sample_weight)
+        return fitted, map_features(fitted, X, **checks)
+    fitted = clone(feature_map)
+    Phi = fitted.fit_transform(X, _targets_for(fitted, targets), **_weights(fitted, sample_weight))
+    return fitted, _as_features(Phi, checks)
 
 
 def map_features(feature_map: Any, X: Any, **checks: Any) -> Any:
@@ -75,9 +79,12 @@ def map_features(feature_map: Any, X: Any, **checks: Any) -> Any:
     if feature_map is None:
         check_numeric_columns(X)
         return check_array(X, dtype=[np.float64, np.float32], input_name="X", **checks)
-    Phi = feature_map.transform(X)
-    Phi = Phi.toarray() if issparse(Phi) else Phi
-    return check_array(Phi, dtype=[np.float64, np.float32], input_name="features", **checks)
+    return _as_features(feature_map.transform(X), checks)
+
+
+def takes_blanks(feature_map: Any) -> bool:
+    """Whether a transformer, or the last step of a pipeline, says that its targets may be NaN."""
+    return bool(getattr(_last_step(feature_map), "takes_blanks", False))
 
 
 def is_fitted(feature_map: Any) -> bool:
@@ -107,9 +114,9 @@ def found_noise(feature_map: Any) -> float | None:
 
 def warm_start(feature_map: Any, fitted: Any) -> Any:
     """The map, not fitted, with its search for a kernel starting from what a fitted one has found."""
-    if isinstance(fitted, EvidenceFeatures):
+    if isinstance(fitted, TUNED):
         return fitted.warm_start()
-    if isinstance(_last_step(fitted), EvidenceFeatures):
+    if isinstance(_last_step(fitted), TUNED):
         started = clone(feature_map)
         started.steps[-1] = (started.steps[-1][0], _last_step(fitted).warm_start())
         return started
@@ -119,3 +126,26 @@ def warm_start(feature_map: Any, fitted: Any) -> Any:
 def _last_step(feature_map: Any) -> Any:
     steps = getattr(feature_map, "steps", None)
     return feature_map if not steps else steps[-1][1]
+
+
+def _weights(feature_map: Any, sample_weight: ArrayLike | None) -> dict[str, Any]:
+    """Weights as an argument of ``fit``, of a map that takes them."""
+    if sample_weight is None or not has_fit_parameter(feature_map, "sample_weight"):
+        return {}
+    weight = np.asarray(sample_weight)
+    return {"sample_weight": weight.max(axis=1) if weight.ndim == 2 else sample_weight}
+
+
+def _targets_for(feature_map: Any, targets: ArrayLike) -> ArrayLike:
+    """Targets with the mean in the place of blanks, for a map that does not take these."""
+    values = np.asarray(targets)
+    blank = np.isnan(values) if values.dtype.kind == "f" else np.zeros(values.shape, dtype=bool)
+    if takes_blanks(feature_map) or not blank.any():
+        return targets
+    counts = np.maximum((~blank).sum(axis=0), 1)
+    return np.where(blank, np.where(blank, 0.0, values).sum(axis=0) / counts, values)
+
+
+def _as_features(Phi: Any, checks: dict[str, Any]) -> Any:
+    Phi = Phi.toarray() if issparse(Phi) else Phi
+    return check_array(Phi, dtype=[np.float64, np.float32], input_name="features", **checks)

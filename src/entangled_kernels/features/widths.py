@@ -1,0 +1,258 @@
+"""A width for every column by penalised evidence, with the strength of the penalty by evidence too."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import partial
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.linalg import eigh
+from scipy.linalg.lapack import dpotrf, dpotri
+from scipy.optimize import minimize
+
+from ..threads import SMALL_MATRIX, one_thread
+from .evidence import NOISE_BOUNDS
+from .kernel_features import WIDTHS
+
+__all__ = ["SHAPES", "SPREADS", "PenalisedEvidence", "WidthSearch", "tune_widths"]
+
+Array = NDArray[np.float64]
+
+# Prior standard deviations of a log width about the common one that are compared.
+SPREADS = (0.1, 0.3, 0.6, 1.0, 2.0)
+# Of the search: steps, and the largest slope that ends it.
+MAX_ITER, TOL = 100, 1e-4
+# A spread must have more evidence than the one before by so much.
+LEAST_RISE = 1e-3
+# Prior standard deviation of the log of the common width about that of the typical one: weak, but where all
+# widths are as good it says which one to take.
+_WIDTH_SPREAD = 3.0
+# Factors by which a width may leave the common one, as a logarithm.
+_FARTHEST = 6.0
+# Step of the differences of slopes, in log widths.
+_STEP = 1e-3
+# Ways in which blanks lie in columns of targets that are told apart; those with the most cells count.
+_PATTERNS = 16
+
+
+def _gaussian(D: Array) -> tuple[Array, Array]:
+    value = np.exp(-0.5 * D)
+    return value, 0.5 * value
+
+
+def _matern(D: Array) -> tuple[Array, Array]:
+    r = np.sqrt(5.0 * D)
+    decay = np.exp(-r)
+    return (1.0 + r + r**2 / 3.0) * decay, 5.0 / 6.0 * (1.0 + r) * decay
+
+
+# Kernels of the scaled squared distance: the value, and minus its derivative.
+SHAPES = {"gaussian": _gaussian, "matern": _matern}
+
+
+@dataclass(frozen=True, eq=False)
+class WidthSearch:
+    """What a search has found.
+
+    Attributes
+    ----------
+    theta : ndarray of shape (4 + d,)
+        Logarithms of the weights of the two kernels, of the noise and of the common width, and what is to
+        be added to the last for every column.
+    spread : float
+        Prior standard deviation of the additions; 0 where one width is best.
+    log_likelihood : float
+        Per output.
+    """
+
+    theta: Array
+    spread: float
+    log_likelihood: float
+
+
+class PenalisedEvidence:
+    """Log marginal likelihood of c1 k(D) + c2 x^T z + noise, D = sum_j (x_j - z_j)^2 / width_j^2.
+
+    Parameters
+    ----------
+    X : ndarray of shape (n, d)
+    Y : ndarray of shape (n, p)
+        Targets about their means; NaN where one is blank.
+    weight : ndarray of shape (n,), optional
+        Positive; a row of weight w counts as w rows alike.
+    typical : float
+        A width that would be no surprise, such as the median distance between rows.
+    shape : {"gaussian", "matern"}
+
+    Notes
+    -----
+    The outputs enter through S = Y Y^T / p alone. With A = K + noise diag(1/w), rows of total weight W, and
+    the slope M = A^-1 - A^-1 S A^-1, up to a constant
+
+        -2 L = log|A| + tr(A^-1 S) + (W - n) log noise,   dA -> tr(M dA)
+
+    With N = M * c1 k'(D), entry by entry, the slope in the log width of column j is, but for its sign,
+    2 / width_j^2 times sum_il N_il (x_ij - x_lj)^2 = 2 (N 1)^T x_j^2 - 2 x_j^T N x_j: all columns take one
+    product N X. Columns of targets with blanks count over their known rows, one factorisation for each set of
+    such rows, of at most 16 sets.
+
+    Outputs that hang together say less than as many that do not. ``n_effective`` is the participation ratio
+    (tr S)^2 / ||S||_F^2, one where all are alike and p where none are; it multiplies L beside the penalty.
+
+    Cost of a value and all its slopes: n^3 + n^2 (d + min(n, p)).
+    """
+
+    def __init__(
+        self, X: Array, Y: Array, weight: Array | None, typical: float, shape: str = "gaussian"
+    ) -> None:
+        self.X, self.shape, self.linear, self.typical = X, SHAPES[shape], X @ X.T, typical
+        self.weight = np.ones(len(X)) if weight is None else weight
+        known = ~np.isnan(Y)
+        patterns, columns = np.unique(known, axis=1, return_inverse=True)
+        counts = np.bincount(columns.reshape(-1))
+        cells = patterns.sum(axis=0) * counts
+        used = [place for place in np.argsort(-cells, kind="stable")[:_PATTERNS] if cells[place]]
+        self.parts = []
+        for place in used:
+            rows, own = np.flatnonzero(patterns[:, place]), Y[:, columns.reshape(-1) == place]
+            root = _thin(own[rows] / np.sqrt(own.shape[1]))
+            self.parts.append((rows, root, counts[place] / counts[used].sum()))
+        self.n_known = sum(share * len(rows) for rows, _, share in self.parts)
+        whole = np.sqrt(self.weight)[:, None] * np.where(known, Y, 0.0)
+        S = whole @ whole.T
+        size = float(np.linalg.norm(S))
+        self.n_effective = float(np.trace(S) / size) ** 2 if size > 0.0 else 1.0
+
+    def likelihood(self, theta: Array) -> tuple[float, Array]:
+        """Log likelihood per output, and slopes, at logarithms (c1, c2, noise, widths), (3 + d,)."""
+        c1, c2, noise = np.exp(theta[:3])
+        squares = np.exp(-2.0 * theta[3:])
+        scaled = self.X * np.sqrt(squares)
+        lengths = np.einsum("ij,ij->i", scaled, scaled)
+        D = np.maximum(lengths[:, None] + lengths - 2.0 * scaled @ scaled.T, 0.0)
+        K, fall = self.shape(D)
+        K *= c1
+        A, M = K + c2 * self.linear, np.zeros_like(K)
+        value, slope = 0.0, np.zeros_like(theta)
+        for rows, root, share in self.parts:
+            w = self.weight[rows]
+            # Slices are views, much faster than lists of all rows.
+            block = np.s_[:, :] if len(rows) == len(A) else np.ix_(rows, rows)
+            own, extra = A[block].copy(), float(w.sum()) - len(rows)
+            own[np.diag_indices(len(rows))] += noise / w
+            factor, failed = dpotrf(own, lower=1, clean=1)
+            if failed:
+                return -np.inf, slope
+            logs = float(np.log(np.diag(factor)).sum())
+            # The lower triangle, in the order of Fortran, is the upper one in that of C.
+            half = dpotri(factor, lower=1)[0].T
+            inverse = half + np.triu(half, 1).T
+            solved = inverse @ root
+            inner = inverse - solved @ solved.T
+            value += share * (2.0 * logs + np.vdot(root, solved) + extra * theta[2])
+            slope[2] += share * (np.diag(inner) @ (noise / w) + extra)
+            M[block] += share * inner
+        slope[0], slope[1] = np.vdot(M, K), c2 * np.vdot(M, self.linear)
+        N = M * (c1 * fall)
+        apart = 2.0 * N.sum(axis=1) @ self.X**2 - 2.0 * np.einsum("ij,ij->j", self.X, N @ self.X)
+        slope[3:] = 2.0 * squares * apart
+        return -0.5 * float(value), -0.5 * slope
+
+    def loss(self, theta: Array, spread: float) -> tuple[float, Array]:
+        """What is minimised over theta (4 + d,), as `WidthSearch` has it, and its slopes."""
+        L, own = self.likelihood(np.append(theta[:3], theta[3] + theta[4:]))
+        slope = -self.n_effective * np.concatenate([own[:3], [own[3:].sum()], own[3:]])
+        away, apart = (theta[3] - np.log(self.typical)) / _WIDTH_SPREAD, theta[4:] / spread
+        slope[3] += away / _WIDTH_SPREAD
+        slope[4:] += apart / spread
+        return -self.n_effective * L + 0.5 * float(away**2 + apart @ apart), slope
+
+    def found(self, theta: Array, spread: float) -> WidthSearch:
+        """The outcome of a search that ended at theta."""
+        L = self.likelihood(np.append(theta[:3], theta[3] + theta[4:]))[0]
+        return WidthSearch(theta, spread, L - 0.5 * self.n_known * float(np.log(2.0 * np.pi)))
+
+    def common_loss(self, theta: Array) -> tuple[float, Array]:
+        """The same with one width, theta (4,)."""
+        value, slope = self.loss(np.append(theta, np.zeros(self.X.shape[1])), 1.0)
+        return value, slope[:4]
+
+    def log_evidence(self, theta: Array, spread: float) -> float:
+        """Laplace's approximation of the evidence of a spread, at its optimum.
+
+        The additions to the log widths are integrated over, with the curvature from differences of slopes
+        along every column; a curvature below half of the prior's is taken for that.
+
+        Cost: d times that of a value.
+        """
+        if spread == 0.0:
+            return -self.common_loss(theta[:4])[0]
+        value, slope = self.loss(theta, spread)
+        H = np.empty((len(theta) - 4, len(theta) - 4))
+        for column in range(len(H)):
+            near = theta.copy()
+            near[4 + column] += _STEP
+            H[column] = (self.loss(near, spread)[1] - slope)[4:] / _STEP
+        curvature = np.maximum(np.linalg.eigvalsh(0.5 * (H + H.T)) * spread**2, 0.5)
+        return -value - 0.5 * float(np.log(curvature).sum())
+
+    def optimum(self, start: Array, spread: float) -> Array:
+        """Theta (4 + d,) of least loss; with a spread of zero all additions are zero."""
+        widths = (WIDTHS[0] * self.typical, WIDTHS[1] * self.typical)
+        limits = np.log([(1e-5, 1e3), (1e-6, 1e2), NOISE_BOUNDS, widths])
+        bounds = np.vstack([limits, np.full((len(start) - 4, 2), [-_FARTHEST, _FARTHEST])])
+        free = len(start) if spread > 0.0 else 4
+        found = minimize(
+            partial(self.loss, spread=spread) if spread > 0.0 else self.common_loss,
+            np.clip(start, *bounds.T)[:free],
+            jac=True,
+            method="L-BFGS-B",
+            bounds=bounds[:free],
+            options={"maxiter": MAX_ITER, "ftol": 0.0, "gtol": TOL},
+        )
+        theta = np.zeros(len(start))
+        # Finer than the rows can tell, and the same when rounding has led the search along another path.
+        theta[:free] = np.round(found.x, 2)
+        return np.asarray(np.clip(theta, *bounds.T))
+
+
+def _thin(Y: Array) -> Array:
+    """A matrix with the same Y Y^T that has no more columns than rows."""
+    n, p = Y.shape
+    if p <= n:
+        return Y
+    values, vectors = eigh(Y @ Y.T)
+    return np.asarray(vectors * np.sqrt(np.maximum(values, 0.0)))
+
+
+def tune_widths(evidence: PenalisedEvidence, start: Array, spread: float | None = None) -> WidthSearch:
+    """Maximise the penalised evidence over all widths, and that of the spread where none is given.
+
+    Parameters
+    ----------
+    evidence : PenalisedEvidence
+    start : ndarray of shape (4 + d,)
+        As ``WidthSearch.theta``.
+    spread : float, optional
+        0 is one width for all columns. If None, the search begins there and goes on to larger spreads, each
+        from the optimum of the last, until the evidence falls.
+
+    Notes
+    -----
+    The penalty is sum_j u_j^2 / (2 spread^2) for the addition u_j to the log width of column j. As the spread
+    goes to zero its evidence goes to that of one width. The common width has a weak penalty too, about the
+    typical one, so that there is one optimum where rows are so far apart that no width is too small.
+    """
+    with one_thread(len(evidence.X) <= SMALL_MATRIX):
+        if spread is not None:
+            return evidence.found(evidence.optimum(start, spread), spread)
+        theta = evidence.optimum(start, 0.0)
+        best, spread, highest = theta, 0.0, evidence.log_evidence(theta, 0.0)
+        for wider in SPREADS:
+            theta = evidence.optimum(theta, wider)
+            reached = evidence.log_evidence(theta, wider)
+            if reached <= highest + LEAST_RISE:
+                break
+            best, spread, highest = theta, wider, reached
+        return evidence.found(best, spread)

@@ -1,0 +1,108 @@
+import numpy as np
+import pytest
+from sklearn.utils.estimator_checks import parametrize_with_checks
+
+from entangled_kernels import ColumnWidthFeatures, EntangledKernelRidge, EvidenceFeatures
+from entangled_kernels.features import found_noise, needs_targets, warm_start
+from entangled_kernels.storage import load_model, save_model
+
+
+@parametrize_with_checks(
+    [ColumnWidthFeatures(random_state=0), ColumnWidthFeatures("gaussian", spread=0.5, random_state=0)]
+)
+def test_scikit_learn_contract(estimator, check):
+    check(estimator)
+
+
+@pytest.fixture
+def rows(rng):
+    X = rng.normal(size=(60, 3)) * [1.0, 100.0, 1e-3] + [0.0, 50.0, 7.0]
+    Z = (X - X.mean(axis=0)) / X.std(axis=0)
+    Y = np.column_stack([np.sin(2.0 * Z[:, 0]), 30.0 * Z[:, 0] ** 2]) + 5.0
+    return X, Y + 0.05 * rng.normal(size=Y.shape)
+
+
+@pytest.mark.parametrize("shape", ["gaussian", "matern"])
+def test_features_are_exact_where_all_rows_carry_them(rows, shape):
+    X, Y = rows
+    features = ColumnWidthFeatures(shape).fit(X, Y)
+    Phi, Z = features.transform(X), (X - features.mean_) / features.scale_
+    np.testing.assert_allclose(Phi @ Phi.T, features.kernel_(Z), atol=1e-6)
+    few = ColumnWidthFeatures(shape, n_components=10, max_rows=20, random_state=0).fit(X, Y)
+    assert few.transform(X).shape == (60, 10)
+
+
+def test_the_column_that_matters_is_narrow(rows):
+    X, Y = rows
+    features = ColumnWidthFeatures().fit(X, Y)
+    assert features.spread_ > 0.0
+    assert 3.0 * features.widths_[0] < features.widths_[1:].min()
+    np.testing.assert_allclose(np.exp(features.theta_[3] + features.theta_[4:]), features.widths_)
+    assert found_noise(features) == np.exp(features.theta_[2])
+    assert needs_targets(features)
+
+
+def test_one_width_is_evidence_features(rows):
+    X, Y = rows
+    features, evidence = ColumnWidthFeatures("gaussian", spread=0.0).fit(X, Y), EvidenceFeatures().fit(X, Y)
+    expected = evidence.log_marginal_likelihood_
+    assert features.log_marginal_likelihood_ == pytest.approx(expected, abs=1e-3)
+    assert np.ptp(features.widths_) == 0.0
+    assert features.noise_ == pytest.approx(evidence.noise_, rel=0.02)
+
+
+def test_warm_start_goes_on_from_what_was_found(rows):
+    X, Y = rows
+    first = ColumnWidthFeatures(random_state=0).fit(X, Y)
+    again = warm_start(ColumnWidthFeatures(random_state=0), first)
+    assert again.spread == first.spread_
+    np.testing.assert_array_equal(again.start, first.theta_)
+    again.fit(X, Y)
+    np.testing.assert_allclose(again.widths_[0], first.widths_[0], rtol=0.05)
+    assert again.log_marginal_likelihood_ == pytest.approx(first.log_marginal_likelihood_, abs=0.1)
+
+
+def test_weights_are_repeated_rows(rows, rng):
+    X, Y = rows
+    counts = rng.integers(1, 4, size=60)
+    weighted = ColumnWidthFeatures(spread=1.0).fit(X, Y, counts)
+    repeated = ColumnWidthFeatures(spread=1.0).fit(np.repeat(X, counts, axis=0), np.repeat(Y, counts, axis=0))
+    np.testing.assert_allclose(weighted.theta_[:5], repeated.theta_[:5], atol=0.02)
+    np.testing.assert_array_equal(weighted.components_.shape, repeated.components_.shape)
+
+
+def test_blanks_are_left_out(rows):
+    X, Y = rows
+    blank = Y.copy()
+    blank[7], blank[:6, 1] = np.nan, np.nan
+    features = ColumnWidthFeatures().fit(X, blank)
+    assert features.components_.shape == (59, 3)
+    assert 3.0 * features.widths_[0] < features.widths_[1:].min()
+
+
+def test_constant_columns_and_targets(rows):
+    X, Y = rows
+    X[:, 1] = 4.0
+    features = ColumnWidthFeatures().fit(X, np.column_stack([Y, np.full(60, 2.0)]))
+    assert np.isfinite(features.transform(X)).all()
+    assert features.theta_[5] == 0.0
+
+
+def test_files_hold_them(rows, tmp_path):
+    X, Y = rows
+    model = EntangledKernelRidge(ColumnWidthFeatures(random_state=0)).fit(X, Y)
+    save_model(model, tmp_path / "model")
+    assert load_model(tmp_path / "model").predict(X).tobytes() == model.predict(X).tobytes()
+
+
+def test_bad_input(rows):
+    X, Y = rows
+    for settings, message in (
+        ({"shape": "round"}, "shape must be one of 'gaussian', 'matern', got 'round'"),
+        ({"spread": -1.0}, "spread must be a number of at least 0, got -1.0"),
+        ({"start": np.zeros(3)}, r"start must be theta_ .* 7 finite numbers, got shape \(3,\)"),
+        ({"n_components": 0}, "n_components must be a whole number of at least 1, got 0"),
+        ({"max_rows": 1}, "max_rows must be a whole number of at least 2, got 1"),
+    ):
+        with pytest.raises(ValueError, match=message):
+            ColumnWidthFeatures(**settings).fit(X, Y)

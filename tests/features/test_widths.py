@@ -1,0 +1,172 @@
+import numpy as np
+import pytest
+from scipy.optimize import approx_fprime
+
+from entangled_kernels.features.evidence import tune_kernel
+from entangled_kernels.features.kernel_features import _default_kernel
+from entangled_kernels.features.widths import SHAPES, PenalisedEvidence, tune_widths
+
+from reference.evidence import mean_log_density
+
+
+@pytest.fixture
+def rows(rng):
+    X = rng.normal(size=(25, 4))
+    Y = np.column_stack([np.sin(2.0 * X[:, 0]), X[:, 1] ** 2, X[:, 0] + 0.3 * rng.normal(size=25)])
+    return X, (Y - Y.mean(axis=0)) / Y.std(axis=0)
+
+
+@pytest.fixture
+def theta(rng):
+    return np.concatenate([np.log([0.7, 0.05, 0.2]), 0.5 * rng.normal(size=4) + 0.5])
+
+
+def start(d=4):
+    return np.append(np.log([0.5, 0.1, 0.1, 2.0]), np.zeros(d))
+
+
+def constant(n):
+    return -0.5 * n * np.log(2.0 * np.pi)
+
+
+@pytest.mark.parametrize("shape", SHAPES)
+def test_likelihood_is_the_density(rows, theta, shape):
+    X, Y = rows
+    value, _ = PenalisedEvidence(X, Y, None, 2.0, shape).likelihood(theta)
+    assert value + constant(25) == pytest.approx(mean_log_density(X, Y, theta, shape), rel=1e-10)
+
+
+def test_blanks_count_over_known_rows(rows, theta):
+    X, Y = rows
+    Y[:5, 0], Y[20:, 1] = np.nan, np.nan
+    evidence = PenalisedEvidence(X, Y, None, 2.0)
+    assert evidence.n_known == pytest.approx((20 + 20 + 25) / 3)
+    value = evidence.likelihood(theta)[0] + constant(evidence.n_known)
+    assert value == pytest.approx(mean_log_density(X, Y, theta, "gaussian"), rel=1e-10)
+
+
+def test_of_many_patterns_of_blanks_the_fullest_count(rows, theta, rng):
+    X, _ = rows
+    Y = rng.normal(size=(25, 20))
+    for column in range(20):
+        Y[: column + 1, column] = np.nan
+    fullest = PenalisedEvidence(X, Y[:, :16], None, 2.0).likelihood(theta)[0]
+    assert PenalisedEvidence(X, Y, None, 2.0).likelihood(theta)[0] == pytest.approx(fullest)
+    empty = np.column_stack([Y[:, 0], np.full(25, np.nan)])
+    known = PenalisedEvidence(X, Y[:, :1], None, 2.0).likelihood(theta)[0]
+    assert PenalisedEvidence(X, empty, None, 2.0).likelihood(theta)[0] == pytest.approx(known)
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+@pytest.mark.parametrize("blank", [False, True])
+@pytest.mark.parametrize("shape", SHAPES)
+def test_slopes_are_those_of_the_values(rows, theta, rng, shape, blank, weighted):
+    X, Y = rows
+    Y[:5, 0] = np.nan if blank else Y[:5, 0]
+    evidence = PenalisedEvidence(X, Y, rng.uniform(0.5, 3.0, size=25) if weighted else None, 2.0, shape)
+    slope = approx_fprime(theta, lambda at: evidence.likelihood(at)[0], 1e-6)
+    np.testing.assert_allclose(evidence.likelihood(theta)[1], slope, rtol=1e-4, atol=1e-4)
+    at = np.concatenate([theta[:3], [0.4], 0.3 * rng.normal(size=4)])
+    slope = approx_fprime(at, lambda other: evidence.loss(other, 0.5)[0], 1e-6)
+    np.testing.assert_allclose(evidence.loss(at, 0.5)[1], slope, rtol=1e-4, atol=1e-4)
+    slope = approx_fprime(at[:4], lambda other: evidence.common_loss(other)[0], 1e-6)
+    np.testing.assert_allclose(evidence.common_loss(at[:4])[1], slope, rtol=1e-4, atol=1e-4)
+
+
+def test_weights_are_repeated_rows(rows, theta, rng):
+    X, Y = rows
+    counts = rng.integers(1, 4, size=25)
+    weighted = PenalisedEvidence(X, Y, counts.astype(float), 2.0)
+    repeated = PenalisedEvidence(np.repeat(X, counts, axis=0), np.repeat(Y, counts, axis=0), None, 2.0)
+    assert weighted.n_effective == pytest.approx(repeated.n_effective)
+    # They differ by what no parameter changes.
+    other = theta + 0.1
+    differences = [one.likelihood(theta)[0] - one.likelihood(other)[0] for one in (weighted, repeated)]
+    assert differences[0] == pytest.approx(differences[1])
+    np.testing.assert_allclose(weighted.likelihood(theta)[1], repeated.likelihood(theta)[1], atol=1e-7)
+
+
+def test_outputs_count_through_their_gram_matrix(rows, theta, rng):
+    X, Y = rows
+    rotation = np.linalg.qr(rng.normal(size=(50, 3)))[0]
+    few, many = (PenalisedEvidence(X, own, None, 2.0) for own in (Y, Y @ rotation.T * np.sqrt(50 / 3)))
+    assert many.parts[0][1].shape == (25, 25)
+    assert many.n_effective == pytest.approx(few.n_effective)
+    assert many.likelihood(theta)[0] == pytest.approx(few.likelihood(theta)[0])
+    np.testing.assert_allclose(many.likelihood(theta)[1], few.likelihood(theta)[1], atol=1e-8)
+
+
+def test_outputs_that_hang_together_count_less(rows, rng):
+    X, Y = rows
+    alike = np.repeat(Y[:, :1], 5, axis=1)
+    assert PenalisedEvidence(X, alike, None, 2.0).n_effective == pytest.approx(1.0)
+    axes = np.linalg.qr(rng.normal(size=(25, 5)))[0]
+    assert PenalisedEvidence(X, axes, None, 2.0).n_effective == pytest.approx(5.0)
+    assert PenalisedEvidence(X, np.zeros((25, 2)), None, 2.0).n_effective == 1.0
+
+
+def test_one_width_is_that_of_the_kernel_search(rows):
+    X, Y = rows
+    kernel = _default_kernel(X)
+    expected = tune_kernel(kernel, X, Y)
+    median = kernel.k1.k2.length_scale
+    found = tune_widths(PenalisedEvidence(X, Y, None, median), start(), 0.0)
+    # But for the weak prior on the width.
+    assert found.log_likelihood == pytest.approx(expected.log_likelihood, abs=0.01)
+    assert not found.theta[4:].any()
+
+
+def test_curvature_of_a_quadratic_gives_its_evidence(rows, monkeypatch):
+    """Where the loss is quadratic in the log widths, Laplace's approximation is no approximation."""
+    evidence = PenalisedEvidence(*rows, None, 2.0)
+    H = np.diag([4.0, 3.0, 2.0, 1.0])
+
+    def loss(theta, spread):
+        u = theta[4:]
+        penalty = u / spread**2
+        return 0.5 * u @ (H @ u + penalty), np.append(np.zeros(4), H @ u + penalty)
+
+    monkeypatch.setattr(evidence, "loss", loss)
+    # The integral of N(u; 0, spread^2) exp(-u^T H u / 2) is |I + spread^2 H|^-1/2.
+    expected = -0.5 * np.log(1.0 + 0.25 * np.diag(H)).sum()
+    assert evidence.log_evidence(np.zeros(8), 0.5) == pytest.approx(expected)
+
+
+def test_the_evidence_of_a_small_spread_is_that_of_one_width(rows):
+    evidence = PenalisedEvidence(*rows, None, 2.0)
+    at = evidence.optimum(start(), 0.0)
+    assert evidence.log_evidence(at, 1e-4) == pytest.approx(evidence.log_evidence(at, 0.0), abs=1e-4)
+
+
+def test_columns_that_do_not_matter_fade_out(rng):
+    X = rng.normal(size=(80, 6))
+    y = np.sin(2.0 * X[:, :1]) + 0.05 * rng.normal(size=(80, 1))
+    found = tune_widths(PenalisedEvidence(X, y, None, 2.0), start(6))
+    assert found.spread > 0.5
+    assert found.theta[4] < found.theta[5:].min() - 1.0
+    one = tune_widths(PenalisedEvidence(X, y, None, 2.0), start(6), 0.0)
+    assert found.log_likelihood > one.log_likelihood + 5.0
+
+
+def test_few_rows_with_many_columns_keep_one_width(rng):
+    X = rng.normal(size=(30, 60))
+    Y = X @ rng.normal(size=(60, 3)) + rng.normal(size=(30, 3))
+    found = tune_widths(PenalisedEvidence(X, Y / Y.std(axis=0), None, 2.0), start(60))
+    assert found.spread <= 0.1
+
+
+def test_a_search_goes_on_from_its_end(rows):
+    evidence = PenalisedEvidence(*rows, None, 2.0)
+    first = tune_widths(evidence, start(), 0.5)
+    again = tune_widths(evidence, first.theta, 0.5)
+    assert evidence.loss(again.theta, 0.5)[0] <= evidence.loss(first.theta, 0.5)[0] + 1e-4
+    np.testing.assert_allclose(again.theta, first.theta, atol=0.05)
+
+
+def test_a_kernel_that_has_no_factor_is_no_optimum(rows):
+    X, Y = rows
+    evidence = PenalisedEvidence(X, Y, None, 2.0)
+    evidence.linear = -np.eye(25)
+    value, slope = evidence.likelihood(np.append(np.log([1e-5, 1e2, 1e-6]), np.zeros(4)))
+    assert value == -np.inf
+    assert not slope.any()
