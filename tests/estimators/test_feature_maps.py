@@ -3,10 +3,12 @@ import pandas as pd
 import pytest
 from scipy.sparse import csr_array
 from sklearn.impute import SimpleImputer
+from sklearn.neighbors import KNeighborsRegressor
 from sklearn.preprocessing import MaxAbsScaler, StandardScaler
 from sklearn.utils import get_tags
 
-from entangled_kernels import EntangledKernelRidge
+from entangled_kernels import EntangledKernelRidge, RegressorFeatures
+from entangled_kernels.features import fit_and_map
 
 
 def test_tags_follow_the_feature_map():
@@ -47,3 +49,15 @@ def test_sparse_rows_need_a_map(make_rows):
     scaler = StandardScaler(with_mean=False)
     dense = EntangledKernelRidge(scaler).fit(X, Y).predict(X)
     np.testing.assert_allclose(EntangledKernelRidge(scaler).fit(sparse, Y).predict(sparse), dense)
+
+
+def test_predictions_of_a_regressor_are_cross_fitted_on_training_rows(make_rows):
+    """A regressor that learns its rows by heart is no better on them than on others."""
+    X, Y = make_rows(60, 4, 2)
+    memory = RegressorFeatures(KNeighborsRegressor(n_neighbors=1), cv=5)
+    fitted, Phi = fit_and_map(memory, X, Y, None)
+    assert np.abs(fitted.transform(X) - Y).max() < 1e-9
+    model = EntangledKernelRidge(memory, shrinkage=1.0, alpha=1e-3).fit(X, Y)
+    expected = EntangledKernelRidge(None, shrinkage=1.0, alpha=1e-3).fit(Phi, Y)
+    np.testing.assert_allclose(model.coef_, expected.coef_)
+    np.testing.assert_allclose(model.predict(X), expected.predict(fitted.transform(X)))

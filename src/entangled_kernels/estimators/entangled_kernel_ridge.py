@@ -267,8 +267,8 @@ class EntangledKernelRidge(
             return self._fit_dask(X, y, sample_weight)
         self._reset()
         table = self._check_table(X, y, sample_weight)
-        feature_map = self._fit_map(self.feature_map, *self._map_targets(table))
-        training = self._training(feature_map, table)
+        feature_map, Phi = self._fit_map(self.feature_map, *self._map_targets(table))
+        training = self._training(feature_map, table, Phi)
         fit = self._fit_training(training)
         self.feature_map_, self._fit, self._stream = feature_map, fit, training.stream
         return self

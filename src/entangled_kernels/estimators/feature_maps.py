@@ -9,7 +9,7 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.utils import Tags, check_array, get_tags
 from sklearn.utils.validation import validate_data
 
-from ..features import fit_feature_map, map_features
+from ..features import fit_and_map, fit_feature_map, is_cross_fitted, map_features
 from ..parameters import check_numeric_columns
 
 __all__ = ["FeatureMapMixin"]
@@ -33,20 +33,28 @@ class FeatureMapMixin:
             tags.input_tags.sparse = get_tags(self.feature_map).input_tags.sparse
         return tags
 
-    def _fit_map(self, feature_map: Any, X: Any, targets: Array, sample_weight: ArrayLike | None) -> Any:
-        """A feature map fitted on rows, whose columns and names become those of the estimator."""
+    def _fit_map(
+        self, feature_map: Any, X: Any, targets: Array, sample_weight: ArrayLike | None
+    ) -> tuple[Any, Any]:
+        """A feature map fitted on rows, whose columns and names become those of the estimator.
+
+        Beside it the features of these rows, where they are not those that it gives new rows, else None.
+        """
         if feature_map is None:
-            return None
+            return None, None
         check_rows(X)
         validate_data(self, X, skip_check_array=True)
-        return fit_feature_map(feature_map, X, targets, sample_weight)
+        if is_cross_fitted(feature_map):
+            fitted, Phi = fit_and_map(feature_map, X, targets, sample_weight, ensure_min_samples=2)
+            return fitted, Phi
+        return fit_feature_map(feature_map, X, targets, sample_weight), None
 
-    def _training_features(self, feature_map: Any, X: Any) -> Any:
-        """Features (n, m) of the rows that the map was fitted on."""
+    def _training_features(self, feature_map: Any, X: Any, Phi: Any = None) -> Any:
+        """Features (n, m) of the rows that the map was fitted on; ``Phi`` where they are known already."""
         if feature_map is None:
             check_numeric_columns(X)
             return validate_data(self, X, dtype=[np.float64, np.float32], ensure_min_samples=2)
-        return map_features(feature_map, X, ensure_min_samples=2)
+        return map_features(feature_map, X, ensure_min_samples=2) if Phi is None else Phi
 
     def _check_batch(self, X: Any, *, reset: bool) -> Any:
         """Rows of a batch, of the columns and names of those before; as an array where they are features."""

@@ -127,10 +127,10 @@ class SearchingMixin(LinearPredictionMixin):
         report: Callable[[int, int], None],
     ) -> Trial:
         """Try all candidates with one feature map, on rows in memory."""
-        fitted = self._fit_map(feature_map, *self._map_targets(table))
+        fitted, Phi = self._fit_map(feature_map, *self._map_targets(table))
         n = len(table.Y)
         in_folds = feature_map is not None and self._fitted_in_folds(feature_map, n)
-        if not in_folds and self._exceeds_memory(fitted, table):
+        if not in_folds and Phi is None and self._exceeds_memory(fitted, table):
             groups = list(group_partitions(splits(), n))
             if min(map(len, groups)) > 1:
                 rounds = [
@@ -139,7 +139,7 @@ class SearchingMixin(LinearPredictionMixin):
                 # The parts of the sample are those of the first round.
                 sample = rounds[0][1]
                 return self._search_moments([own for own, _ in rounds], sample, feature_map, fitted, report)
-        Phi = self._training_features(fitted, table.X)
+        Phi = self._training_features(fitted, table.X, Phi)
         self._check_ranks(Phi.shape[1], table.Y.shape[1])
         source, training = self._row_folds(feature_map if in_folds else None, fitted, Phi, table, splits())
         summary = TableSummary.from_rows(

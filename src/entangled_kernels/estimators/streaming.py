@@ -166,7 +166,7 @@ class StreamingMixin(TrainingMixin):
 
     def _fit_first_map(self, rows: Rows) -> Any:
         """The feature map fitted on the first rows of a stream."""
-        return self._fit_map(self._given_map(), rows.X, self._targets_like_y(rows.Y), rows.weight)
+        return self._fit_map(self._given_map(), rows.X, self._targets_like_y(rows.Y), rows.weight)[0]
 
     # Solving.
 

@@ -125,19 +125,18 @@ class TrainingMixin(FeatureMapMixin, TargetsMixin):
         """Inputs, targets in as many dimensions as y had, and weights, for a feature map to be fitted."""
         return table.X, self._targets_like_y(table.Y), table.weight
 
-    def _training_features(self, feature_map: Any, X: Any) -> Any:
+    def _training_features(self, feature_map: Any, X: Any, Phi: Any = None) -> Any:
         """Features (n, m) of the rows that the map was fitted on, checked."""
-        Phi = super()._training_features(feature_map, X)
+        Phi = super()._training_features(feature_map, X, Phi)
         check_range("X" if feature_map is None else "the output of feature_map", Phi)
         return Phi
 
-    def _training(self, feature_map: Any, table: Table) -> Training:
-        """What all rows of a table give to learn from."""
-        if self._exceeds_memory(feature_map, table):
+    def _training(self, feature_map: Any, table: Table, Phi: Any = None) -> Training:
+        """What all rows of a table give to learn from; ``Phi`` are their features where these are known."""
+        if Phi is None and self._exceeds_memory(feature_map, table):
             (moments,), sample = self._moments_of_parts(feature_map, table, [np.arange(len(table.Y))])
             return self._training_of_moments(moments, sample)
-        Phi = self._training_features(feature_map, table.X)
-        return self._training_of_rows(Phi, table)
+        return self._training_of_rows(self._training_features(feature_map, table.X, Phi), table)
 
     def _training_of_rows(self, Phi: Any, table: Table, filled: Array | None = None) -> Training:
         """What features in memory give to learn from; ``filled`` are targets with their blanks filled in."""

@@ -22,6 +22,7 @@ __all__ = [
     "fit_and_map",
     "fit_feature_map",
     "found_noise",
+    "is_cross_fitted",
     "is_fitted",
     "map_features",
     "needs_targets",
@@ -63,7 +64,7 @@ def fit_and_map(
     They are what `map_features` gives, unless the map, or the last step of a pipeline, is ``cross_fitted``:
     then they come from its ``fit_transform``.
     """
-    if not getattr(_last_step(feature_map), "cross_fitted", False):
+    if not is_cross_fitted(feature_map):
         fitted = fit_feature_map(feature_map, X, targets, sample_weight)
         return fitted, map_features(fitted, X, **checks)
     fitted = clone(feature_map)
@@ -80,6 +81,11 @@ def map_features(feature_map: Any, X: Any, **checks: Any) -> Any:
         check_numeric_columns(X)
         return check_array(X, dtype=[np.float64, np.float32], input_name="X", **checks)
     return _as_features(feature_map.transform(X), checks)
+
+
+def is_cross_fitted(feature_map: Any) -> bool:
+    """Whether a transformer, or the last step of a pipeline, has other features for its training rows."""
+    return bool(getattr(_last_step(feature_map), "cross_fitted", False))
 
 
 def takes_blanks(feature_map: Any) -> bool:

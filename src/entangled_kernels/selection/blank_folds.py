@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils import _safe_indexing
 
-from ..features import fit_feature_map, map_features
+from ..features import fit_and_map, map_features
 from ..learning.filling import fill_rows
 from ..threads import SMALL_MATRIX, one_thread
 from .fold import Fold
@@ -57,8 +57,9 @@ class BlankFolds(RowFolds):
         X_train, X_test = (_safe_indexing(self.Phi, index) for index in (train, test))
         with one_thread(len(self.Y) <= SMALL_MATRIX):
             if self.feature_map is not None:
-                fitted = fit_feature_map(self.feature_map, X_train, self.Y[train], weight[train])
-                X_train = map_features(fitted, X_train, ensure_min_samples=2)
+                fitted, X_train = fit_and_map(
+                    self.feature_map, X_train, self.Y[train], weight[train], ensure_min_samples=2
+                )
                 X_test = map_features(fitted, X_test)
             filled, _ = fill_rows(
                 X_train, self.Y[train], weight[train], centred=self.centred, shrinkage=self.shrinkage

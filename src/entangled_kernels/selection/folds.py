@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils import _safe_indexing
 
-from ..features import fit_feature_map, map_features
+from ..features import fit_and_map, map_features
 from ..learning.cell_moments import CellMoments
 from ..learning.completion import complete_moments
 from ..learning.compression import (
@@ -219,8 +219,9 @@ class RefittedFolds(RowFolds):
         X_train, X_test = (_safe_indexing(self.Phi, index) for index in split)
         with one_thread(len(self.Y) <= SMALL_MATRIX):
             weight = None if self.weight is None else self.weight[train]
-            fitted = fit_feature_map(self.feature_map, X_train, self.Y[train], weight)
-            Phi_train = map_features(fitted, X_train, ensure_min_samples=2)
+            fitted, Phi_train = fit_and_map(
+                self.feature_map, X_train, self.Y[train], weight, ensure_min_samples=2
+            )
             order = np.concatenate([train, test])
             rows = RowFolds(
                 Phi=np.vstack([Phi_train, map_features(fitted, X_test)]),
