@@ -6,7 +6,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from entangled_kernels.conditioning import relation as module
-from entangled_kernels.conditioning.relation import Relation, fit_relation
+from entangled_kernels.conditioning.relation import Relation, fit_relation, relation_of_strength
+from entangled_kernels.conditioning.row_likelihood import RowsWithBlanks, row_likelihood
 
 from reference import relation as dense
 
@@ -88,8 +89,8 @@ def test_a_row_without_residuals_has_likelihood_one():
 def test_left_out_errors_are_those_of_the_definition(blanks):
     Z, U, weight = a_table(1, blanks=blanks)
     fitted = Relation(a_correlation(1, 4), np.random.default_rng(1).normal(size=(2, 4, 4)))
-    rows = module._Rows.of(Z, U, weight)
-    errors = module._left_out_errors(rows, module._likelihood(rows, fitted.psi, fitted.spread(U)))
+    rows = RowsWithBlanks.of(Z, U, weight)
+    errors = module._left_out_errors(rows, row_likelihood(rows, fitted.psi, fitted.spread(U)))
     expected = [dense.left_out_error(fitted.psi, fitted.operators, z, u) for z, u in zip(Z, U, strict=True)]
     np.testing.assert_allclose(errors, expected, rtol=1e-8, atol=1e-10)
 
@@ -289,3 +290,15 @@ def test_bad_arguments():
         fit(Z, U, "auto", constant=np.eye(3))
     with pytest.raises(ValueError, match="must be positive definite; shrink it"):
         fit(Z, U, "auto", constant=np.ones((2, 2)))
+
+
+def test_a_relation_of_known_strength_is_the_one_chosen():
+    rng = np.random.default_rng(0)
+    U = rng.uniform(-1.7, 1.7, size=(150, 1))
+    Z = rng.normal(size=(150, 2))
+    Z[:, 1] = 0.5 * U[:, 0] * Z[:, 0] + np.sqrt(1 - 0.25 * U[:, 0] ** 2) * Z[:, 1]
+    found, facts = fit_relation(
+        Z, U, np.arange(150), np.ones(150), np.eye(2), "entangled", lambda Z, weight: np.eye(2), rng
+    )
+    again = relation_of_strength(Z, U, np.ones(150), np.eye(2), facts["rank"], facts["strength"])
+    np.testing.assert_allclose(again.psi, found.psi, atol=1e-4)

@@ -10,7 +10,7 @@ from sklearn.kernel_approximation import Nystroem
 from sklearn.preprocessing import FunctionTransformer, OneHotEncoder
 
 from entangled_kernels import EntangledKernelRidge
-from entangled_kernels.estimators import entangled_kernel_ridge
+from entangled_kernels.estimators import notices
 from entangled_kernels.learning.solvers import SOLVERS
 
 
@@ -160,7 +160,7 @@ def test_failed_fit_leaves_the_estimator_unfitted(rows):
 
 
 def test_large_steps_are_announced(rows, monkeypatch):
-    monkeypatch.setattr(entangled_kernel_ridge, "_LARGE_STEP", 1000)
+    monkeypatch.setattr(notices, "LARGE_STEP", 1000)
     with pytest.warns(UserWarning, match="multiplies matrices of 12 x 12"):
         EntangledKernelRidge(solver="ascent", max_iter=1).fit(*rows)
     EntangledKernelRidge(solver="ascent", max_iter=1, rank=2).fit(*rows)

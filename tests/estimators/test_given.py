@@ -170,3 +170,50 @@ def test_one_target():
     lower, upper = model.predict_interval(X)
     assert lower.shape == (40,)
     assert (lower < upper).all()
+
+
+def turning(n, seed):
+    """Errors of two targets whose correlation goes from -0.9 to 0.9 along the first input."""
+    rng = np.random.default_rng(seed)
+    X = rng.uniform(-1.0, 1.0, size=(n, 2))
+    rho = 0.9 * X[:, 0]
+    first, second = rng.normal(size=(2, n))
+    E = np.column_stack([first, rho * first + np.sqrt(1.0 - rho**2) * second])
+    return X, X @ np.array([[1.0, -1.0], [2.0, 0.5]]) + 0.5 * E
+
+
+@pytest.mark.parametrize("kind", ["plain", "search", "stream"])
+def test_a_relation_that_turns_with_the_input(kind):
+    X, Y = turning(400, 0)
+    new, targets = turning(1000, 1)
+    given = np.where([True, False], targets, np.nan)
+    errors = {}
+    for relation in ("constant", "auto"):
+        model = EntangledKernelRidge(alpha=0.1, relation=relation)
+        if kind != "plain":
+            model = EntangledKernelRidgeCV(None, shrinkages=(1.0,), relation=relation, random_state=0)
+        if kind == "stream":
+            model.partial_fit(X[:150], Y[:150]).partial_fit(X[150:], Y[150:])
+        else:
+            model.fit(X, Y)
+        errors[relation] = np.mean((model.predict(new, given=given) - targets)[:, 1] ** 2)
+        lower, upper = model.predict_interval(new, given=given)
+        assert 0.86 < np.mean((lower <= targets) & (targets <= upper), axis=0)[1] < 0.94
+    assert model._fit.calibration.relation is not None
+    assert errors["auto"] < 0.9 * errors["constant"]
+    std = model.predict(new, given=given, return_std=True)[1]
+    # The first input says how much the measured target tells.
+    far = np.abs(new[:, 0]) > 0.8
+    assert std[far, 1].mean() < 0.9 * std[np.abs(new[:, 0]) < 0.2, 1].mean()
+
+
+def test_a_relation_that_does_not_turn_is_left_constant(fitted):
+    model, X, Y = fitted
+    if isinstance(model, EntangledKernelRidgeCV):
+        model = EntangledKernelRidgeCV(None, shrinkages=(0.5, 1.0), relation="auto", random_state=0)
+    else:
+        model = EntangledKernelRidge(alpha=0.1, relation="auto")
+    model.fit(X, Y)
+    assert model._fit.calibration.relation is None
+    with pytest.raises(ValueError, match="relation must be one of"):
+        model.set_params(relation="turning").fit(X, Y)

@@ -4,6 +4,7 @@ from .calibration import Calibration, calibrate
 from .correlation import Conditional, Correlation
 from .information import Plan, information, plan_measurements
 from .patterns import group_patterns
+from .relation import Relation
 from .residuals import Deviation, Residuals
 
 __all__ = [
@@ -12,6 +13,7 @@ __all__ = [
     "Correlation",
     "Deviation",
     "Plan",
+    "Relation",
     "Residuals",
     "calibrate",
     "group_patterns",

@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.linalg import cholesky
 from scipy.sparse.linalg import LinearOperator
 
 from .correlation import Conditional, Correlation
 from .patterns import group_patterns
 from .quantiles import score_quantile, target_quantiles
+from .relation import LARGEST, Relation, fit_relation, relation_of_strength
 from .residuals import Deviation, Residuals
 from .shrinkage import N_PARTS, choose_shrinkage, estimate_correlation, row_parts
 
@@ -29,7 +31,7 @@ class Calibration:
     """How far new observations lie from a model's predictions, and what some of them say of the others.
 
     The covariance of a new observation is deviation * R * deviation, where the deviations depend on the
-    input and the correlation R, in `correlation`, does not.
+    input. The correlation R does not, but for a `Relation` that turns with it.
 
     Attributes
     ----------
@@ -38,12 +40,18 @@ class Calibration:
     correlation : Correlation
     shrinkage : float
         Share of the identity in the correlation.
+    relation : Relation or None
+        What stands in the place of the correlation where it depends on the input.
+    relation_facts : dict
+        How the relation did on held-out rows.
     """
 
     residuals: Residuals
     deviation: Deviation
     correlation: Correlation
     shrinkage: float
+    relation: Relation | None = None
+    relation_facts: dict[str, Any] = field(default_factory=dict)
 
     def mean_covariance(self) -> Any:
         """Covariance of errors over the rows calibrated on, (p, p); an operator where targets are many."""
@@ -62,12 +70,23 @@ class Calibration:
         return LinearOperator(shape, matvec=multiply, rmatvec=multiply, matmat=multiply, dtype=np.float64)
 
     def condition(
-        self, mean: Array, given: Array, relative_variance: Array, *, with_covariance: bool = False
+        self,
+        mean: Array,
+        given: Array,
+        relative_variance: Array,
+        features: Array | None = None,
+        *,
+        with_covariance: bool = False,
     ) -> Conditional:
-        """Predictions (n, p) once some targets are measured, ``given`` with NaN for the others."""
+        """Predictions (n, p) once some targets are measured, ``given`` with NaN for the others.
+
+        ``features`` (n, q) are those of `Residuals`, where the relation depends on them.
+        """
         std = self.deviation.at(relative_variance)
         unit = np.where(std > 0.0, std, 1.0)
-        found = self.correlation.condition((given - mean) / unit, with_covariance=with_covariance)
+        found = _condition(
+            self.correlation, self.relation, (given - mean) / unit, features, with_covariance=with_covariance
+        )
         covariance = found.covariance
         if covariance is not None:
             covariance = std[:, :, None] * covariance * std[:, None, :]
@@ -115,23 +134,36 @@ class Calibration:
         return row_parts(self.residuals.row, N_PARTS)
 
     @cached_property
-    def _left_out(self) -> list[Correlation]:
-        """For every part of the rows the correlation of the others."""
-        Z, weight = self._standardised, self.residuals.weight
-        return [
-            estimate_correlation(Z[self._parts != part], weight[self._parts != part], self.shrinkage)
-            for part in range(self._parts.max() + 1)
-        ]
+    def _left_out(self) -> list[tuple[Correlation, Relation | None]]:
+        """For every part of the rows the correlation, and the relation, of the others."""
+        Z, weight, U = self._standardised, self.residuals.weight, self.residuals.features
+        found: list[tuple[Correlation, Relation | None]] = []
+        for part in range(self._parts.max() + 1):
+            others = self._parts != part
+            correlation, relation = estimate_correlation(Z[others], weight[others], self.shrinkage), None
+            if self.relation is not None and U is not None:
+                facts = self.relation_facts
+                relation = relation_of_strength(
+                    Z[others],
+                    U[others],
+                    weight[others],
+                    correlation.dense(),
+                    facts["rank"],
+                    facts["strength"],
+                )
+            found.append((correlation, relation))
+        return found
 
     def _scores(self, pattern: Mask) -> Array:
         """Errors over their deviations of the targets that are not known, (N, u); NaN where not measured."""
-        Z = self._standardised
-        if not pattern.any():
+        Z, U = self._standardised, self.residuals.features
+        if self.relation is None and not pattern.any():
             return np.abs(Z)
         scores = np.empty((len(Z), int((~pattern).sum())))
-        for part, correlation in enumerate(self._left_out):
+        for part, (correlation, relation) in enumerate(self._left_out):
             rows = self._parts == part
-            found = correlation.condition(np.where(pattern, Z[rows], np.nan))
+            features = None if U is None else U[rows]
+            found = _condition(correlation, relation, np.where(pattern, Z[rows], np.nan), features)
             error = (Z[rows] - found.mean)[:, ~pattern]
             scores[rows] = np.abs(error) / np.sqrt(found.variance[:, ~pattern])
         return scores
@@ -141,7 +173,7 @@ class Calibration:
         return {name: value for name, value in vars(self).items() if not name.startswith("_")}
 
 
-def calibrate(residuals: Residuals, rng: np.random.Generator) -> Calibration:
+def calibrate(residuals: Residuals, rng: np.random.Generator, relation: str = "constant") -> Calibration:
     """Deviations and correlation that residuals show.
 
     Parameters
@@ -149,9 +181,36 @@ def calibrate(residuals: Residuals, rng: np.random.Generator) -> Calibration:
     residuals : Residuals
     rng : numpy.random.Generator
         For halves of the targets on which the shrinkage of the correlation is chosen.
+    relation : {"constant", "entangled", "auto"}, default="constant"
+        Whether the relation between targets may depend on the features of the residuals; "auto" lets it
+        where held-out rows say so.
     """
     deviation = residuals.deviation()
     Z = residuals.standardised(deviation)
     shrinkage = choose_shrinkage(Z, residuals.weight, residuals.row, rng)
     correlation = estimate_correlation(Z, residuals.weight, shrinkage)
-    return Calibration(residuals, deviation, correlation, shrinkage)
+    found, facts = None, dict[str, Any]()
+    if relation != "constant" and residuals.features is not None:
+
+        def estimate(Z: Array, weight: Array) -> Array:
+            return estimate_correlation(Z, weight, shrinkage).dense()
+
+        rows = (residuals.row, residuals.weight)
+        dense = correlation.dense() if len(correlation.own) <= LARGEST else np.eye(len(correlation.own))
+        found, facts = fit_relation(Z, residuals.features, *rows, dense, relation, estimate, rng)
+    return Calibration(residuals, deviation, correlation, shrinkage, found, facts)
+
+
+def _condition(
+    correlation: Correlation,
+    relation: Relation | None,
+    Z: Array,
+    features: Array | None,
+    *,
+    with_covariance: bool = False,
+) -> Conditional:
+    """Condition rows on their finite entries, with a relation that depends on features where there is one."""
+    if relation is None or features is None:
+        return correlation.condition(Z, with_covariance=with_covariance)
+    shared = Correlation(cholesky(relation.psi), np.zeros(len(relation.psi)))
+    return shared.condition(Z, relation.spread(features), with_covariance=with_covariance)

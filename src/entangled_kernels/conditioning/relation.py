@@ -11,7 +11,9 @@ from numpy.typing import NDArray
 from scipy.linalg import cholesky, eigh, solve_triangular
 from scipy.optimize import minimize
 
-__all__ = ["LARGEST", "Relation", "fit_relation"]
+from .row_likelihood import RowLikelihood, RowsWithBlanks, row_likelihood
+
+__all__ = ["LARGEST", "Relation", "fit_relation", "relation_of_strength"]
 
 Array = NDArray[np.float64]
 Estimate = Callable[[Array, Array], Array]
@@ -64,76 +66,8 @@ class Relation:
         -----
         Time k p^3 + n p (p + r^2) for k patterns of NaN.
         """
-        rows = _Rows.of(Z, _with_constant(U), np.ones(len(Z)))
-        return _likelihood(rows, self.psi, self.spread(U)).log
-
-
-@dataclass(frozen=True, eq=False)
-class _Rows:
-    """Residuals and features of rows, with what is the same for rows that lack the same cells."""
-
-    Z: Array  # (n, p), zero where nothing was observed
-    F: Array  # (n, k)
-    weight: Array  # (n,), adding up to one
-    patterns: Array  # (patterns, p), one where a cell is observed and zero elsewhere
-    pattern: NDArray[np.intp]  # (n,)
-
-    @classmethod
-    def of(cls, Z: Array, F: Array, weight: Array) -> _Rows:
-        observed = ~np.isnan(Z)
-        patterns, pattern = np.unique(observed, axis=0, return_inverse=True)
-        return cls(
-            Z=np.where(observed, Z, 0.0),
-            F=F,
-            weight=weight / weight.sum(),
-            patterns=patterns.astype(np.float64),
-            pattern=pattern.reshape(-1),
-        )
-
-    def precisions(self, psi: Array) -> tuple[Array, Array]:
-        """Inverse of psi on the observed cells, zero elsewhere, and log determinant of psi, by pattern."""
-        both = self.patterns[:, :, None] * self.patterns[:, None, :]  # (patterns, p, p)
-        # A one on the diagonal, in place of a cell not observed, changes neither inverse nor determinant.
-        inverse = np.linalg.inv(both * psi + (1.0 - self.patterns)[:, :, None] * np.eye(len(psi)))
-        return both * inverse, -np.linalg.slogdet(inverse)[1]
-
-    def times(self, precisions: Array, columns: Array) -> Array:
-        """The precision of each row times its columns, (n, p, c)."""
-        return (precisions if len(precisions) == 1 else precisions[self.pattern]) @ columns
-
-
-@dataclass(frozen=True, eq=False)
-class _Likelihood:
-    """What a relation says of rows, with T = psi^-1 V and S = I + V^T T on the observed cells."""
-
-    log: Array  # (n,)
-    precisions: Array  # (patterns, p, p), of psi
-    solved: Array  # (n, p), covariance^-1 z
-    T: Array  # (n, p, r)
-    S_inverse: Array  # (n, r, r), the posterior covariance of the effects g in z = V g + noise
-    effects: Array  # (n, r), their posterior mean
-
-
-def _likelihood(rows: _Rows, psi: Array, V: Array) -> _Likelihood:
-    """Log likelihood of every row under psi + V V^T, by the Woodbury identity in r dimensions."""
-    precisions, log_determinants = rows.precisions(psi)
-    T = rows.times(precisions, V)
-    plain = rows.times(precisions, rows.Z[:, :, None])[:, :, 0]
-    S = np.eye(V.shape[2]) + V.transpose(0, 2, 1) @ T
-    S_inverse = np.linalg.inv(S).astype(np.float64, copy=False)
-    projected = V.transpose(0, 2, 1) @ plain[:, :, None]  # (n, r, 1)
-    effects = (S_inverse @ projected)[:, :, 0]
-    squares = np.sum(rows.Z * plain, axis=1) - np.sum(projected[:, :, 0] * effects, axis=1)
-    count = rows.patterns.sum(axis=1)
-    constant = (count * np.log(2.0 * np.pi) + log_determinants)[rows.pattern]
-    return _Likelihood(
-        log=-0.5 * (constant + np.linalg.slogdet(S)[1] + squares),
-        precisions=precisions,
-        solved=plain - (T @ effects[:, :, None])[:, :, 0],
-        T=T,
-        S_inverse=S_inverse,
-        effects=effects,
-    )
+        rows = RowsWithBlanks.of(Z, _with_constant(U), np.ones(len(Z)))
+        return row_likelihood(rows, self.psi, self.spread(U)).log
 
 
 def _with_constant(U: Array) -> Array:
@@ -158,7 +92,7 @@ def _unfold(A: Array, root: Array) -> tuple[Array, Array, Array]:
     return L, L @ A, J
 
 
-def _objective(A: Array, rows: _Rows, root: Array, alpha: float) -> tuple[float, Array]:
+def _objective(A: Array, rows: RowsWithBlanks, root: Array, alpha: float) -> tuple[float, Array]:
     """Penalised mean negative log likelihood of parameters A (r, p, k), and its gradient.
 
     Notes
@@ -179,7 +113,7 @@ def _objective(A: Array, rows: _Rows, root: Array, alpha: float) -> tuple[float,
     """
     p = len(root)
     L, operators, J = _unfold(A, root)
-    terms = _likelihood(rows, L @ L.T, _spread(operators, rows.F))
+    terms = row_likelihood(rows, L @ L.T, _spread(operators, rows.F))
     weight = rows.weight[:, None, None]
     TS = terms.T @ terms.S_inverse
     by_V = weight * (terms.solved[:, :, None] * terms.effects[:, None, :] - TS)  # (n, p, r)
@@ -199,7 +133,7 @@ def _objective(A: Array, rows: _Rows, root: Array, alpha: float) -> tuple[float,
     return value, alpha * A - gradient
 
 
-def _curvature(rows: _Rows, root: Array) -> Array:
+def _curvature(rows: RowsWithBlanks, root: Array) -> Array:
     """Second derivative of the mean log likelihood at A = 0 for one operator, (p k, p k).
 
     Notes
@@ -213,7 +147,7 @@ def _curvature(rows: _Rows, root: Array) -> Array:
     """
     n, k = rows.F.shape
     p = len(root)
-    terms = _likelihood(rows, root @ root.T, np.zeros((n, p, 1)))
+    terms = row_likelihood(rows, root @ root.T, np.zeros((n, p, 1)))
     s = terms.solved @ root
     products = (s[:, :, None] * rows.F[:, None, :]).reshape(n, p * k)
     weighted = rows.weight[:, None] * products
@@ -230,7 +164,7 @@ def _curvature(rows: _Rows, root: Array) -> Array:
 class _Training:
     """Rows from which relations of any strength are learned, in white features."""
 
-    rows: _Rows
+    rows: RowsWithBlanks
     whitening: Array  # (q + 1, k)
     root: Array  # (p, p), of the constant relation
     curvatures: Array  # (ranks,), the largest ones first
@@ -243,7 +177,7 @@ class _Training:
         except np.linalg.LinAlgError as error:
             raise ValueError("constant must be positive definite; shrink it towards its diagonal.") from error
         whitening = _whitening(F, weight)
-        rows = _Rows.of(Z, F @ whitening, weight)
+        rows = RowsWithBlanks.of(Z, F @ whitening, weight)
         H = _curvature(rows, root)
         wanted = min(max(RANKS), len(H))
         values, vectors = eigh(H, subset_by_index=(len(H) - wanted, len(H) - 1))
@@ -281,7 +215,7 @@ class _Training:
         return np.asarray(found.x).reshape(A.shape)
 
 
-def _left_out_errors(rows: _Rows, terms: _Likelihood) -> Array:
+def _left_out_errors(rows: RowsWithBlanks, terms: RowLikelihood) -> Array:
     """Squared error of each observed target given the other observed ones, summed over targets, (n,).
 
     z_a - E(z_a | the others) = s_a / P_aa with P = covariance^-1 and s = P z.
@@ -317,9 +251,9 @@ def _gains(
         candidates = [Relation(constant, np.zeros((1, len(constant), F.shape[1])))]
         for rank in RANKS:
             candidates += training.path(rank, alphas)
-        rows = _Rows.of(Z[test], F[test], weight[test])
+        rows = RowsWithBlanks.of(Z[test], F[test], weight[test])
         for place, candidate in enumerate(candidates):
-            terms = _likelihood(rows, candidate.psi, _spread(candidate.operators, rows.F))
+            terms = row_likelihood(rows, candidate.psi, _spread(candidate.operators, rows.F))
             log[place, test], errors[place, test] = terms.log, _left_out_errors(rows, terms)
     of_group = np.zeros((len(Z), len(names)))
     of_group[np.arange(len(Z)), member] = weight
@@ -336,6 +270,16 @@ def _check(Z: Array, U: Array, group: NDArray[Any], weight: Array, constant: Arr
             raise ValueError(f"{name} must have a row for each of the {n} rows of Z, got {len(array)}.")
     if constant.shape != (p, p):
         raise ValueError(f"constant must have shape {(p, p)} for {p} targets, got {constant.shape}.")
+
+
+def relation_of_strength(
+    Z: Array, U: Array, weight: Array, constant: Array, rank: int, strength: float
+) -> Relation:
+    """The relation of one number of operators and one of `STRENGTHS`; else as in `fit_relation`."""
+    kept = ~np.all(np.isnan(Z), axis=1)
+    training = _Training.of(Z[kept], _with_constant(U[kept]), weight[kept], constant)
+    steps = np.array(STRENGTHS[: STRENGTHS.index(strength) + 1])
+    return training.path(rank, steps * max(training.curvatures[0], TINY))[-1]
 
 
 def fit_relation(

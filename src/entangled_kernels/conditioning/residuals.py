@@ -52,12 +52,15 @@ class Residuals:
         Which row a residual is of; repeated folds give several of one row.
     relative_variance : ndarray of shape (N,)
         Of a new observation with the same inputs, in units of the noise.
+    features : ndarray of shape (N, q) or None
+        A few standardised features on which the relation between targets may depend.
     """
 
     values: Array
     weight: Array
     row: NDArray[np.intp]
     relative_variance: Array
+    features: Array | None = None
 
     @cached_property
     def n_rows(self) -> int:

@@ -2,19 +2,17 @@
 
 from __future__ import annotations
 
-import warnings
 from dataclasses import replace
 from typing import Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator, MultiOutputMixin, RegressorMixin, TransformerMixin
-from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
 from ..kernels import KrausKernel
-from ..learning import SOLVERS, Fit, FitSettings, Moments, Problem, Progress, RowSample, fit_problem
+from ..learning import SOLVERS, Fit, FitSettings, Moments, RowSample, fit_problem
 from ..learning.cell_moments import CellMoments
 from ..parameters import (
     check_choice,
@@ -28,21 +26,20 @@ from ..parameters import (
 )
 from ..streams.stream import Stream
 from .dask_tables import is_dask
+from .notices import print_progress, warn_if_stalled, warn_of_size
 from .out_of_core import OutOfCoreMixin
 from .prediction import LinearPredictionMixin, solved_attribute
 from .streaming import COLUMN_ATTRIBUTES
 from .targets import TargetsMixin
 from .training import PRODUCT_DTYPES, Training
 
-__all__ = ["INITS", "PREDICTIONS", "EntangledKernelRidge"]
+__all__ = ["INITS", "PREDICTIONS", "RELATIONS", "EntangledKernelRidge"]
 
 Array = NDArray[np.float64]
 
 PREDICTIONS = ("entangled", "partial_trace")
 INITS = ("identity", "random")
-
-# A step of an iterative solver with more multiplications than this takes seconds.
-_LARGE_STEP = 2e10
+RELATIONS = ("constant", "entangled", "auto")
 
 
 class EntangledKernelRidge(
@@ -96,6 +93,9 @@ class EntangledKernelRidge(
         The iterative solvers stop when the gradient on the unit sphere is no longer than this.
     fit_intercept : bool, default=True
         Whether to centre features and targets; otherwise they are taken as they are.
+    relation : {"constant", "entangled", "auto"}, default="constant"
+        Whether the relation between the errors of targets, by which measured ones tell of others, may depend
+        on the input; ``"auto"`` lets it where held-out rows say so.
     random_state : int, RandomState or None, default=None
         For ``init="random"``.
     verbose : bool, default=False
@@ -207,6 +207,7 @@ class EntangledKernelRidge(
         max_iter: int = 200,
         tol: float = 1e-6,
         fit_intercept: bool = True,
+        relation: str = "constant",
         random_state: Any = None,
         verbose: bool = False,
         max_memory: float = 2**30,
@@ -225,6 +226,7 @@ class EntangledKernelRidge(
         self.max_iter = max_iter
         self.tol = tol
         self.fit_intercept = fit_intercept
+        self.relation = relation
         self.random_state = random_state
         self.verbose = verbose
         self.max_memory = max_memory
@@ -282,11 +284,11 @@ class EntangledKernelRidge(
         check_rank_fits(self.rank, problem.n_features, problem.n_outputs)
         settings = self._settings()
         if SOLVERS[self.solver].iterative:
-            self._warn_of_size(problem)
-        progress = self._print_progress if self.verbose else None
+            warn_of_size(problem, self.solver, self.rank)
+        progress = print_progress(int(self.max_iter)) if self.verbose else None
         fit = fit_problem(problem, settings, progress, cells=training.cells)
-        self._warn_if_stalled(fit)
-        return replace(fit, sample=training.sample)
+        warn_if_stalled(fit)
+        return replace(fit, sample=training.sample, relation=self.relation)
 
     def _settings(self) -> FitSettings:
         seed = check_random_state(self.random_state).randint(np.iinfo(np.int32).max)
@@ -326,6 +328,10 @@ class EntangledKernelRidge(
     def _relative_variance(self, X: Any, Phi: Any) -> Array:
         relative: Array = self._fit.relative_variance(Phi)
         return relative
+
+    def _relation_features(self, X: Any, Phi: Any) -> Array:
+        features: Array = self._fit.leading_features(Phi)
+        return features
 
     def _target_variance(self) -> Array:
         problem = self._fit.problem
@@ -403,6 +409,7 @@ class EntangledKernelRidge(
         check_choice("solver", self.solver, SOLVERS)
         check_choice("prediction", self.prediction, PREDICTIONS)
         check_choice("init", self.init, INITS)
+        check_choice("relation", self.relation, RELATIONS)
         check_fraction("alignment_mix", self.alignment_mix)
         check_fraction("shrinkage", self.shrinkage)
         check_positive("target_alpha", self.target_alpha, zero_allowed=True)
@@ -416,33 +423,6 @@ class EntangledKernelRidge(
         check_positive("max_memory", self.max_memory)
         check_choice("product_dtype", self.product_dtype, PRODUCT_DTYPES)
         check_feature_map(self.feature_map)
-
-    def _warn_if_stalled(self, fit: Fit) -> None:
-        if fit.stop_reason == "stalled":
-            warnings.warn(
-                f"solver={self.solver!r} could not raise the alignment any further after {fit.n_iter} "
-                f"steps, although the gradient is longer than tol={self.tol}; standardise the features or "
-                f"raise tol",
-                ConvergenceWarning,
-                stacklevel=4,
-            )
-
-    def _warn_of_size(self, problem: Problem) -> None:
-        rank = problem.resolve_rank(self.rank) or problem.full_rank
-        if problem.full_rank * rank**2 > _LARGE_STEP:
-            warnings.warn(
-                f"every step of solver={self.solver!r} multiplies matrices of {problem.full_rank} x {rank}, "
-                f"which may take long; set rank to a smaller number, or use solver='closed-form'",
-                UserWarning,
-                stacklevel=4,
-            )
-
-    def _print_progress(self, progress: Progress) -> None:
-        if progress.n_iter % 10 == 0 or progress.n_iter == self.max_iter:
-            print(
-                f"[EntangledKernelRidge] step {progress.n_iter}/{self.max_iter}  "
-                f"alignment {progress.value:.6f}  gradient {progress.gradient_norm:.1e}"
-            )
 
 
 def _number_or_array(value: Any) -> float | Array:

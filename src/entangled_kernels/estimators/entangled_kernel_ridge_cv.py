@@ -30,11 +30,11 @@ from ..selection import SCORINGS
 from ..streams.row_folds import folds_of_keys, row_keys
 from ..streams.stream import Rows
 from .dask_tables import is_dask
-from .entangled_kernel_ridge import INITS, PREDICTIONS
+from .entangled_kernel_ridge import INITS, PREDICTIONS, RELATIONS
 from .out_of_core import OutOfCoreMixin
 from .prediction import solved_attribute
 from .searching import SearchingMixin, SelectedFit, Trial
-from .training import PRODUCT_DTYPES
+from .training import PRODUCT_DTYPES, Table
 
 __all__ = ["EntangledKernelRidgeCV"]
 
@@ -90,7 +90,7 @@ class EntangledKernelRidgeCV(OutOfCoreMixin, SearchingMixin, RegressorMixin, Mul
         Fit feature maps anew in every fold, or once on all rows. ``"auto"`` does the first for up to 500
         rows, where it is cheap and matters most, and for maps that need the targets.
     fit_intercept : bool, default=True
-    init, max_iter, tol : as in `EntangledKernelRidge`
+    init, max_iter, tol, relation : as in `EntangledKernelRidge`
     n_jobs : int or None, default=None
         Folds worked on at the same time. Results do not depend on it.
     random_state : int, RandomState or None, default=None
@@ -167,6 +167,7 @@ class EntangledKernelRidgeCV(OutOfCoreMixin, SearchingMixin, RegressorMixin, Mul
         init: str = "identity",
         max_iter: int = 200,
         tol: float = 1e-6,
+        relation: str = "constant",
         n_jobs: int | None = None,
         random_state: Any = None,
         max_memory: float = 2**30,
@@ -191,6 +192,7 @@ class EntangledKernelRidgeCV(OutOfCoreMixin, SearchingMixin, RegressorMixin, Mul
         self.init = init
         self.max_iter = max_iter
         self.tol = tol
+        self.relation = relation
         self.n_jobs = n_jobs
         self.random_state = random_state
         self.max_memory = max_memory
@@ -268,7 +270,7 @@ class EntangledKernelRidgeCV(OutOfCoreMixin, SearchingMixin, RegressorMixin, Mul
                     progress(place * n_splits + done, len(maps) * n_splits)
 
             trials.append(self._search_rows(feature_map, table, splits, report))
-        self._fit, feature_map = self._conclude(trials, table.Y, table.weight)
+        self._fit, feature_map = self._conclude(trials, table)
         if self.refit:
             self.feature_map_ = feature_map
         return self
@@ -284,8 +286,10 @@ class EntangledKernelRidgeCV(OutOfCoreMixin, SearchingMixin, RegressorMixin, Mul
             # The one of several maps that was chosen on the first rows.
             given = None if fitted is None else clone(fitted)
         trial = self._search_moments([parts], sample, given, fitted, None)
-        rows = (np.zeros((0, 0)), None) if sample is None else (sample.Y, sample.weight)
-        return self._conclude([trial], *rows)[0]
+        rows = Table(np.zeros((0, 0)), np.zeros((0, 0)))
+        if sample is not None:
+            rows = Table(sample.Phi, sample.Y, sample.weight, mapped=True)
+        return self._conclude([trial], rows)[0]
 
     def _n_parts(self) -> int:
         if isinstance(self.cv, KFold):
@@ -319,6 +323,11 @@ class EntangledKernelRidgeCV(OutOfCoreMixin, SearchingMixin, RegressorMixin, Mul
         relative: Array = best._fit.relative_variance(best._features(X))
         return relative
 
+    def _relation_features(self, X: Any, Phi: Any) -> Array:
+        best = self._fit.best_estimator
+        features: Array = best._fit.leading_features(best._features(X))
+        return features
+
     def _target_variance(self) -> Array:
         variance: Array = self._fit.best_estimator._target_variance()
         return variance
@@ -336,6 +345,7 @@ class EntangledKernelRidgeCV(OutOfCoreMixin, SearchingMixin, RegressorMixin, Mul
         check_choice("selection", self.selection, SELECTIONS)
         check_choice("fit_features", self.fit_features, FIT_FEATURES)
         check_choice("init", self.init, INITS)
+        check_choice("relation", self.relation, RELATIONS)
         check_integer("max_iter", self.max_iter, low=1)
         check_positive("tol", self.tol, zero_allowed=True)
         check_positive("max_memory", self.max_memory)

@@ -136,8 +136,8 @@ class LinearPredictionMixin(StreamingMixin):
         calibration = self._fit.calibration
         ends = []
         for rows, block in self._row_blocks(X):
-            mean, relative = self._mean_and_relative_variance(block)
-            found = calibration.condition(mean, measured[rows], relative)
+            mean, *inputs = self._mean_and_inputs(block)
+            found = calibration.condition(mean, measured[rows], *inputs)
             std, known = np.sqrt(found.variance), np.isfinite(measured[rows])
             width = calibration.half_widths(float(coverage), known, std, joint=joint)
             ends.append((found.mean - width, found.mean + width))
@@ -229,19 +229,29 @@ class LinearPredictionMixin(StreamingMixin):
         self._check_finite(Phi, mean, linear.coef)
         return Phi, mean
 
-    def _mean_and_relative_variance(self, X: Any) -> tuple[Array, Array]:
+    def _relation_features(self, X: Any, Phi: Any) -> Array:
+        """What the relation between targets may depend on, (n, q)."""
+        raise NotImplementedError
+
+    def _mean_and_inputs(self, X: Any) -> tuple[Array, Array, Array | None]:
+        """Predictions of some rows, and what deviations and relation depend on."""
         Phi, mean = self._features_and_mean(X)
-        varies = self._fit.calibration.deviation.power > 0.0
-        return mean, self._relative_variance(X, Phi) if varies else np.ones(len(mean))
+        calibration = self._fit.calibration
+        varies, turns = calibration.deviation.power > 0.0, calibration.relation is not None
+        return (
+            mean,
+            self._relative_variance(X, Phi) if varies else np.ones(len(mean)),
+            self._relation_features(X, Phi) if turns else None,
+        )
 
     def _calibrated_block(
         self, X: Any, return_std: bool, return_cov: bool, given: Array | None
     ) -> tuple[Array, Array]:
         """Mean, and standard deviation or covariance, or nothing, of some rows, as residuals show them."""
-        mean, relative = self._mean_and_relative_variance(X)
+        mean, *inputs = self._mean_and_inputs(X)
         calibration: Calibration = self._fit.calibration
         given = np.full(mean.shape, np.nan) if given is None else given
-        found = calibration.condition(mean, given, relative, with_covariance=return_cov)
+        found = calibration.condition(mean, given, *inputs, with_covariance=return_cov)
         if found.covariance is not None:
             return found.mean, found.covariance
         return found.mean, np.sqrt(found.variance) if return_std else np.empty(0)

@@ -18,7 +18,14 @@ from sklearn.preprocessing import FunctionTransformer
 from sklearn.utils import check_random_state
 
 from ..conditioning import Calibration, Residuals, calibrate
-from ..features import default_feature_maps, fit_feature_map, found_noise, needs_targets, warm_start
+from ..features import (
+    default_feature_maps,
+    fit_feature_map,
+    found_noise,
+    map_features,
+    needs_targets,
+    warm_start,
+)
 from ..learning import SOLVERS, LinearModel, Moments, RowSample, SolverOptions
 from ..learning.cell_moments import CellMoments
 from ..learning.completion import complete_moments
@@ -44,6 +51,7 @@ from ..selection import (
 from ..streams import row_folds
 from ..streams.stream import Rows, Stream
 from .entangled_kernel_ridge import EntangledKernelRidge
+from .notices import warn_if_stalled
 from .prediction import LinearPredictionMixin
 from .targets import TargetsMixin
 from .training import Table, Training
@@ -84,13 +92,14 @@ class SelectedFit:
     average_weights: Array | None = None
     linear: LinearModel | None = None
     residuals: Residuals | None = None
+    relation: str = "constant"
 
     @cached_property
     def calibration(self) -> Calibration:
         """What held-out residuals say of errors; made when first asked for."""
         if self.residuals is None:
             raise ValueError("no rows were kept to calibrate on")
-        return calibrate(self.residuals, np.random.default_rng(0))
+        return calibrate(self.residuals, np.random.default_rng(0), self.relation)
 
     def __getstate__(self) -> dict[str, Any]:
         return {name: value for name, value in vars(self).items() if name != "calibration"}
@@ -116,6 +125,7 @@ class SearchingMixin(LinearPredictionMixin):
     init: str
     max_iter: int
     tol: float
+    relation: str
     n_jobs: int | None
     random_state: Any
 
@@ -194,10 +204,10 @@ class SearchingMixin(LinearPredictionMixin):
         search = run_search(summary, source, self._search_settings(), report)
         return Trial(feature_map, fitted, search, source.n_splits, training)
 
-    def _conclude(self, trials: list[Trial], targets: Array, weight: Array | None) -> tuple[SelectedFit, Any]:
+    def _conclude(self, trials: list[Trial], table: Table) -> tuple[SelectedFit, Any]:
         """Choose among what was tried, fit it on all rows; and the feature map to predict with.
 
-        ``targets`` and ``weight`` are those of the rows that folds held out, by their places.
+        Folds held out rows of the table, by their places.
         """
         searches = [trial.search for trial in trials]
         decision = decide(searches, self.selection)
@@ -219,10 +229,14 @@ class SearchingMixin(LinearPredictionMixin):
         settings, options = estimator._settings(), self._solver_options()
         problems = [training.problem for training in trainings]
         fit, linear = refit(searches, decision, problems, settings, options)
-        estimator._warn_if_stalled(fit)
-        fit = replace(fit, sample=best.training.sample)
+        warn_if_stalled(fit)
+        fit = replace(fit, sample=best.training.sample, relation=self.relation)
         estimator._adopt(self, best.fitted, fit, best.training.stream)
         held_out = predict_held_out(searches, decision, self.selection, options)
+        residuals = None if held_out is None else held_out.residuals(table.Y, table.weight)
+        if residuals is not None and self.relation != "constant":
+            Phi = map_features(None if table.mapped else best.fitted, table.X)
+            residuals = replace(residuals, features=fit.leading_features(Phi[residuals.row]))
         used = [trials[place].fitted for place in decision.used()]
         return (
             replace(
@@ -230,7 +244,8 @@ class SearchingMixin(LinearPredictionMixin):
                 best_estimator=estimator,
                 linear=linear,
                 average_weights=decision.flat_weights(),
-                residuals=None if held_out is None else held_out.residuals(targets, weight),
+                residuals=residuals,
+                relation=self.relation,
             ),
             used[0] if len(used) == 1 else _side_by_side(used),
         )
@@ -306,6 +321,7 @@ class SearchingMixin(LinearPredictionMixin):
             max_iter=self.max_iter,
             tol=self.tol,
             fit_intercept=self.fit_intercept,
+            relation=self.relation,
             random_state=self.random_state,
             max_memory=self.max_memory,
             product_dtype=self.product_dtype,

@@ -32,7 +32,8 @@ PRODUCT_DTYPES = ("float64", "float32")
 class Table:
     """A table to fit: inputs, targets (n, p) with NaN in blanks, weights of rows or cells, and groups.
 
-    ``rows`` are places in the table that it is a part of, None where it is the whole.
+    ``rows`` are places in the table that it is a part of, None where it is the whole; ``mapped`` says that X
+    are features already.
     """
 
     X: Any
@@ -40,6 +41,7 @@ class Table:
     weight: Array | None = None
     groups: Any = None
     rows: Index | None = None
+    mapped: bool = False
 
     def some(self, index: Index) -> Table:
         """Rows at some places."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
@@ -30,6 +30,9 @@ from .solvers import Progress, SolverOptions, solve
 __all__ = ["Fit", "FitSettings", "LinearModel", "fit_problem"]
 
 Array = NDArray[np.float64]
+
+# Features that the relation between targets may depend on.
+MOST_LEADING = 8
 
 
 @dataclass(frozen=True, eq=False)
@@ -124,6 +127,8 @@ class Fit:
         blank or weigh less than others of their row; None where all are alike.
     sample : RowSample or None
         Some of the rows, from which residuals are found.
+    relation : {"constant", "entangled", "auto"}
+        Whether the relation between the errors of targets may depend on the input.
     """
 
     problem: Problem
@@ -140,6 +145,7 @@ class Fit:
     stop_reason: str
     cells: CellMoments | None = None
     sample: RowSample | None = None
+    relation: str = "constant"
 
     @cached_property
     def posterior(self) -> Posterior | TargetPosteriors:
@@ -159,7 +165,17 @@ class Fit:
         """What leave-one-out residuals say of errors; made when first asked for."""
         if self.sample is None:
             raise ValueError("no rows were kept to calibrate on")
-        return calibrate(leave_one_out(self, self.sample), np.random.default_rng(0))
+        residuals = leave_one_out(self, self.sample)
+        if self.relation != "constant":
+            residuals = replace(residuals, features=self.leading_features(self.sample.Phi))
+        return calibrate(residuals, np.random.default_rng(0), self.relation)
+
+    def leading_features(self, Phi: Array) -> Array:
+        """The few longest principal axes of the features, of unit variance over the training rows, (n, q)."""
+        problem = self.problem
+        axes = np.argsort(-problem.scale, kind="stable")[:MOST_LEADING]
+        unit = np.sqrt(problem.scale[axes] / problem.weight)
+        return np.asarray((Phi - problem.mean_phi) @ problem.features[:, axes] / unit)
 
     def centre(self) -> tuple[Array, Array]:
         """Mean of every target (p,) and its total weight, (1,) or (p,); with blanks those of its own rows."""
