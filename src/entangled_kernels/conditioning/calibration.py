@@ -142,15 +142,9 @@ class Calibration:
             others = self._parts != part
             correlation, relation = estimate_correlation(Z[others], weight[others], self.shrinkage), None
             if self.relation is not None and U is not None:
-                facts = self.relation_facts
-                relation = relation_of_strength(
-                    Z[others],
-                    U[others],
-                    weight[others],
-                    correlation.dense(),
-                    facts["rank"],
-                    facts["strength"],
-                )
+                rows = (Z[others], U[others], weight[others], correlation.dense())
+                chosen = (self.relation_facts["rank"], self.relation_facts["strength"])
+                relation = relation_of_strength(*rows, *chosen)
             found.append((correlation, relation))
         return found
 

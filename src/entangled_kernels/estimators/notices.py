@@ -20,8 +20,8 @@ def warn_if_stalled(fit: Fit) -> None:
     if fit.stop_reason == "stalled":
         warnings.warn(
             f"solver={fit.settings.solver!r} could not raise the alignment any further after {fit.n_iter} "
-            f"steps, although the gradient is longer than tol={fit.settings.tol}; standardise the features or "
-            f"raise tol",
+            f"steps, although the gradient is longer than tol={fit.settings.tol}; standardise the features "
+            f"or raise tol",
             ConvergenceWarning,
             stacklevel=5,
         )

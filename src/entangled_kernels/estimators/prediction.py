@@ -136,8 +136,8 @@ class LinearPredictionMixin(StreamingMixin):
         calibration = self._fit.calibration
         ends = []
         for rows, block in self._row_blocks(X):
-            mean, *inputs = self._mean_and_inputs(block)
-            found = calibration.condition(mean, measured[rows], *inputs)
+            mean, relative, features = self._mean_and_inputs(block)
+            found = calibration.condition(mean, measured[rows], relative, features)
             std, known = np.sqrt(found.variance), np.isfinite(measured[rows])
             width = calibration.half_widths(float(coverage), known, std, joint=joint)
             ends.append((found.mean - width, found.mean + width))
@@ -248,10 +248,10 @@ class LinearPredictionMixin(StreamingMixin):
         self, X: Any, return_std: bool, return_cov: bool, given: Array | None
     ) -> tuple[Array, Array]:
         """Mean, and standard deviation or covariance, or nothing, of some rows, as residuals show them."""
-        mean, *inputs = self._mean_and_inputs(X)
+        mean, relative, features = self._mean_and_inputs(X)
         calibration: Calibration = self._fit.calibration
         given = np.full(mean.shape, np.nan) if given is None else given
-        found = calibration.condition(mean, given, *inputs, with_covariance=return_cov)
+        found = calibration.condition(mean, given, relative, features, with_covariance=return_cov)
         if found.covariance is not None:
             return found.mean, found.covariance
         return found.mean, np.sqrt(found.variance) if return_std else np.empty(0)
