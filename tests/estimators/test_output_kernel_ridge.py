@@ -256,7 +256,11 @@ class TestOutputKernelRidge:
             ({"l1_ratio": 1.0}, ValueError, "l1_ratio must be a number of at least 0 and below 1, got 1.0"),
             ({"level_bounds": (2, 3)}, ValueError, r"level_bounds must be two numbers.* got \(2, 3\)"),
             ({"level_bounds": 1.0}, ValueError, "level_bounds must be two numbers"),
-            ({"output_kernel": "identity"}, TypeError, "output_kernel must be None or a matrix over the targets"),
+            (
+                {"output_kernel": "identity"},
+                TypeError,
+                "output_kernel must be None or a matrix over the targets",
+            ),
             ({"output_kernel": np.eye(2)}, ValueError, r"output_kernel must be of shape \(3, 3\)"),
             ({"output_kernel": np.tri(3)}, ValueError, "output_kernel must be finite and symmetric"),
             (
