@@ -3,6 +3,7 @@
 from .estimators import (
     EntangledKernelRidge,
     EntangledKernelRidgeCV,
+    MultipleKernelRidge,
     OperatorValuedKernelRidge,
     OutputKernelRidge,
     OutputKernelRidgeCV,
@@ -14,6 +15,7 @@ __all__ = [
     "EntangledKernelRidgeCV",
     "EvidenceFeatures",
     "GaussianFeatures",
+    "MultipleKernelRidge",
     "OperatorValuedKernelRidge",
     "OutputKernelRidge",
     "OutputKernelRidgeCV",

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from .penalties import Penalty
 
-__all__ = ["Gram", "Point", "Preconditioner", "Step", "certify", "witnessed"]
+__all__ = ["Gram", "Point", "Preconditioner", "Step", "certify", "duality_gap", "witnessed"]
 
 Array = NDArray[np.float64]
 
@@ -125,20 +125,30 @@ def certify(gram: Gram, penalty: Penalty, L: Array) -> Point:
     C, slack = gram.solve(L)
     S = gram.squares(C)
     P = penalty.value(L)
-    fit = float(np.vdot(gram.targets, C))  # y^T c
-    quadratic = float(np.vdot(L, S))  # c^T G c
-    size = gram.alpha * float(np.vdot(C, C))
-    # ||y - G c||^2 / (2 alpha) + c^T G c / 2, written so that nothing of the size of y is subtracted.
-    data = slack + fit - 0.5 * (quadratic + size)
+    gap, t = duality_gap(gram, penalty, P, L, C, S)
+    # ||y - G c||^2 / (2 alpha) + c^T G c / 2, with the residual e of the equation put apart.
+    data = slack + float(np.vdot(gram.targets, C)) - 0.5 * (_inner(L, S) + _size(gram, C))
+    return Point(L, C, S, data + P + gram.constant, max(gap + slack, 0.0), C if t == 1.0 else t * C)
+
+
+def duality_gap(gram: Gram, penalty: Penalty, P: float, L: Array, C: Array, S: Array) -> tuple[float, float]:
+    """The gap at L, whose penalty is P, by the coefficients t C that solve its equation, and t."""
     t = penalty.shrink(S)
-    witness = C
     if t == 1.0:
-        gap = P + penalty.conjugate(S) - 0.5 * quadratic + slack
-    else:
-        t = min(t, fit / size)
-        witness = t * C
-        gap = P + data - (t * fit - 0.5 * t**2 * size)
-    return Point(L, C, S, data + P + gram.constant, max(gap, 0.0), witness)
+        return P + penalty.conjugate(S) - 0.5 * _inner(L, S), 1.0
+    fit, size = float(np.vdot(gram.targets, C)), _size(gram, C)
+    t = min(t, fit / size)
+    return P + fit - 0.5 * (_inner(L, S) + size) - (t * fit - 0.5 * t**2 * size), t
+
+
+def _inner(L: Array, S: Array) -> float:
+    """c^T G_L c."""
+    return float(np.vdot(L, S))
+
+
+def _size(gram: Gram, C: Array) -> float:
+    """alpha |c|^2."""
+    return gram.alpha * float(np.vdot(C, C))
 
 
 def witnessed(gram: Gram, penalty: Penalty, point: Point, C: Array) -> Point:

@@ -16,7 +16,10 @@ MEMORY = 20
 
 
 def minimise(
-    value_and_slope: Callable[[Array], tuple[float, Array]], start: Array, steps: int
+    value_and_slope: Callable[[Array], tuple[float, Array]],
+    start: Array,
+    steps: int,
+    enough: Callable[[], bool] = lambda: False,
 ) -> tuple[Array, int]:
     """The best point that a number of L-BFGS steps finds, and how often the function was evaluated.
 
@@ -26,6 +29,8 @@ def minimise(
         From an array to the value and the gradient there, an array of the same shape.
     start : ndarray
     steps : int
+    enough : callable, optional
+        Asked after every step whether the last point evaluated will do.
 
     Notes
     -----
@@ -37,6 +42,10 @@ def minimise(
         value, slope = value_and_slope(x.reshape(start.shape))
         return value / unit, slope.ravel() / unit
 
+    def stop(_: Array) -> None:
+        if enough():
+            raise StopIteration
+
     options = {"maxiter": steps, "maxfun": 2 * steps + 20, "maxcor": MEMORY, "ftol": 0.0, "gtol": 0.0}
-    found = minimize(flat, start.ravel(), jac=True, method="L-BFGS-B", options=options)
+    found = minimize(flat, start.ravel(), jac=True, method="L-BFGS-B", callback=stop, options=options)
     return np.asarray(found.x).reshape(start.shape), int(found.nfev) + 1

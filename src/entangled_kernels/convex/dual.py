@@ -14,7 +14,7 @@ __all__ = ["dual_round"]
 Array = NDArray[np.float64]
 
 
-def dual_round(gram: Gram, penalty: Penalty, point: Point, steps: int) -> Step:
+def dual_round(gram: Gram, penalty: Penalty, point: Point, steps: int, tol: float = 0.0) -> Step:
     """Better parameters than those of a point, from the coefficients that it has.
 
     Notes

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from .certificate import Gram, Point, Step
+from .certificate import Gram, Point, Step, duality_gap
 from .descent import minimise
 from .penalties import SpectralPenalty, compose
 
@@ -19,8 +19,8 @@ FLOOR = 1e-12
 DAMPING = 0.1
 
 
-def factor_round(gram: Gram, penalty: SpectralPenalty, point: Point, steps: int) -> Step:
-    """Better parameters than those of a point.
+def factor_round(gram: Gram, penalty: SpectralPenalty, point: Point, steps: int, tol: float = 0.0) -> Step:
+    """Better parameters than those of a point; steps end early where the gap is within a tolerance.
 
     Notes
     -----
@@ -40,6 +40,8 @@ def factor_round(gram: Gram, penalty: SpectralPenalty, point: Point, steps: int)
     rest = np.maximum(slope - 0.5 * rotated, 0.0) + DAMPING * slope
     unit = 1.0 / np.sqrt(scale * (diagonal + 2.0 * rest[:, :, None]))  # (m, k, k)
 
+    within = False
+
     def value_and_slope(X: Array) -> tuple[float, Array]:
         left, sizes, right = np.linalg.svd(X * unit)
         W = V @ left
@@ -48,7 +50,10 @@ def factor_round(gram: Gram, penalty: SpectralPenalty, point: Point, steps: int)
         L = compose(scale * free, W)
         C, _ = gram.solve(L)
         S = gram.squares(C)
-        value = 0.5 * float(np.vdot(gram.targets, C)) + penalty.level_value(scale * free)
+        P = penalty.level_value(scale * free)
+        value = 0.5 * float(np.vdot(gram.targets, C)) + P
+        nonlocal within
+        within = duality_gap(gram, penalty, P, L, C, S)[0] <= tol * (value + gram.constant)
         slope, _ = _slope(penalty, scale * free, S, W)
         inner = -W.transpose(0, 2, 1) @ S @ W  # (m, k, k), in the basis W
         inner[:, np.arange(len(slope[0])), np.arange(len(slope[0]))] += 2.0 * slope
@@ -57,7 +62,7 @@ def factor_round(gram: Gram, penalty: SpectralPenalty, point: Point, steps: int)
     start = np.zeros_like(point.L)
     index = np.arange(levels.shape[1])
     start[:, index, index] = np.sqrt(levels)
-    X, evaluations = minimise(value_and_slope, start / unit, steps)
+    X, evaluations = minimise(value_and_slope, start / unit, steps, lambda: within)
     left, sizes, _ = np.linalg.svd(X * unit)
     return Step(compose(penalty.level_scale(sizes**2) * sizes**2, V @ left), None, evaluations)
 

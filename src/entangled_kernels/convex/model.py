@@ -15,7 +15,9 @@ __all__ = ["model_round"]
 Array = NDArray[np.float64]
 
 
-def model_round(gram: KroneckerGram, penalty: SpectralPenalty, point: Point, steps: int) -> Step:
+def model_round(
+    gram: KroneckerGram, penalty: SpectralPenalty, point: Point, steps: int, tol: float = 0.0
+) -> Step:
     """Better parameters than those of a point.
 
     Notes

@@ -20,15 +20,15 @@ __all__ = ["SOLVERS", "Solution", "solve_convex"]
 
 Array = NDArray[np.float64]
 
-Round = Callable[[Any, Any, Point, int], Step]
-#: Solvers by name; each takes a Gram matrix, a penalty, a point and a number of steps.
+Round = Callable[[Any, Any, Point, int, float], Step]
+#: Solvers by name; each takes a Gram matrix, a penalty, a point, a number of steps and a tolerance.
 SOLVERS: MappingProxyType[str, Round] = MappingProxyType(
     {"dual": dual_round, "factor": factor_round, "model": model_round}
 )
 # Steps after which the preconditioner is made again at the parameters found so far.
 ROUND = 40
 # Rounds in a row that may bring nothing, as where rounding is all that is left.
-IDLE = 2
+IDLE = 5
 
 
 @dataclass(frozen=True, eq=False)
@@ -104,7 +104,7 @@ def solve_convex(
         if used >= max_iter or idle >= IDLE:
             reason = "max_iter" if used >= max_iter else "stalled"
             break
-        step = run(gram, penalty, last, min(ROUND, max_iter - used))
+        step = run(gram, penalty, last, min(ROUND, max_iter - used), tol)
         point = certify(gram, penalty, step.L)
         last = point
         if step.C is not None:

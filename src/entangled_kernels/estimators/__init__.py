@@ -2,6 +2,7 @@
 
 from .entangled_kernel_ridge import EntangledKernelRidge
 from .entangled_kernel_ridge_cv import EntangledKernelRidgeCV
+from .multiple_kernel_ridge import MultipleKernelRidge
 from .operator_valued_kernel_ridge import OperatorValuedKernelRidge
 from .output_kernel_ridge import OutputKernelRidge
 from .output_kernel_ridge_cv import OutputKernelRidgeCV
@@ -9,6 +10,7 @@ from .output_kernel_ridge_cv import OutputKernelRidgeCV
 __all__ = [
     "EntangledKernelRidge",
     "EntangledKernelRidgeCV",
+    "MultipleKernelRidge",
     "OperatorValuedKernelRidge",
     "OutputKernelRidge",
     "OutputKernelRidgeCV",

@@ -1,0 +1,17 @@
+"""Multiple kernel learning: sums of scalar kernels with weights and output kernels that are learned."""
+
+from .learn import learn_diagonal, learn_listed, learn_own, learn_shared, learn_weights
+from .problem import KernelPart, KernelsProblem, reduce_kernels
+from .result import KernelsResult
+
+__all__ = [
+    "KernelPart",
+    "KernelsProblem",
+    "KernelsResult",
+    "learn_diagonal",
+    "learn_listed",
+    "learn_own",
+    "learn_shared",
+    "learn_weights",
+    "reduce_kernels",
+]
