@@ -4,11 +4,12 @@ from .estimators import (
     EntangledKernelRidge,
     EntangledKernelRidgeCV,
     MultipleKernelRidge,
+    OperatorFourierRidge,
     OperatorValuedKernelRidge,
     OutputKernelRidge,
     OutputKernelRidgeCV,
 )
-from .features import EvidenceFeatures, GaussianFeatures
+from .features import EvidenceFeatures, GaussianFeatures, OperatorFourierFeatures
 
 __all__ = [
     "EntangledKernelRidge",
@@ -16,6 +17,8 @@ __all__ = [
     "EvidenceFeatures",
     "GaussianFeatures",
     "MultipleKernelRidge",
+    "OperatorFourierFeatures",
+    "OperatorFourierRidge",
     "OperatorValuedKernelRidge",
     "OutputKernelRidge",
     "OutputKernelRidgeCV",

@@ -3,6 +3,7 @@
 from .entangled_kernel_ridge import EntangledKernelRidge
 from .entangled_kernel_ridge_cv import EntangledKernelRidgeCV
 from .multiple_kernel_ridge import MultipleKernelRidge
+from .operator_fourier_ridge import OperatorFourierRidge
 from .operator_valued_kernel_ridge import OperatorValuedKernelRidge
 from .output_kernel_ridge import OutputKernelRidge
 from .output_kernel_ridge_cv import OutputKernelRidgeCV
@@ -11,6 +12,7 @@ __all__ = [
     "EntangledKernelRidge",
     "EntangledKernelRidgeCV",
     "MultipleKernelRidge",
+    "OperatorFourierRidge",
     "OperatorValuedKernelRidge",
     "OutputKernelRidge",
     "OutputKernelRidgeCV",

@@ -11,10 +11,12 @@ from .maps import (
     needs_targets,
     warm_start,
 )
+from .operator_fourier import OperatorFourierFeatures
 
 __all__ = [
     "EvidenceFeatures",
     "GaussianFeatures",
+    "OperatorFourierFeatures",
     "default_feature_maps",
     "fit_feature_map",
     "found_noise",

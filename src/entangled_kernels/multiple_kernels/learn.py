@@ -244,7 +244,7 @@ def _one_block(
     """The best output kernel for given weights, from one near by."""
     values, U = np.linalg.eigh(np.einsum("m,mnl->nl", d[:, 0, 0], problem.kernels, optimize=True))
     gram = KroneckerGram(np.maximum(values, 0.0), U.T @ problem.targets, alpha, problem.rest / (2 * alpha))
-    return solve_convex(gram, penalty, L[None], tol=0.1 * tol**2).point.L[0]
+    return np.asarray(solve_convex(gram, penalty, L[None], tol=0.1 * tol**2).point.L[0])
 
 
 def _weigh(
