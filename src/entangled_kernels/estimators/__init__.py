@@ -4,6 +4,8 @@ from .entangled_kernel_ridge import EntangledKernelRidge
 from .entangled_kernel_ridge_cv import EntangledKernelRidgeCV
 from .multiple_kernel_ridge import MultipleKernelRidge
 from .operator_fourier_ridge import OperatorFourierRidge
+from .operator_kernel_var import OperatorKernelVAR
+from .operator_kernel_var_cv import OperatorKernelVARCV
 from .operator_valued_kernel_ridge import OperatorValuedKernelRidge
 from .output_kernel_ridge import OutputKernelRidge
 from .output_kernel_ridge_cv import OutputKernelRidgeCV
@@ -13,6 +15,8 @@ __all__ = [
     "EntangledKernelRidgeCV",
     "MultipleKernelRidge",
     "OperatorFourierRidge",
+    "OperatorKernelVAR",
+    "OperatorKernelVARCV",
     "OperatorValuedKernelRidge",
     "OutputKernelRidge",
     "OutputKernelRidgeCV",

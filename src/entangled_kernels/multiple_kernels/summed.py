@@ -9,12 +9,12 @@ from numpy.typing import NDArray
 from scipy.linalg import eigh, solve
 
 from ..convex.certificate import Preconditioner
+from ..convex.conjugate_gradients import conjugate_gradients
 
 __all__ = ["ListedGram", "SummedGram"]
 
 Array = NDArray[np.float64]
 
-CG_STEPS = 5000
 # Systems of up to this many unknowns are solved by their Cholesky factor: sooner, and to the last digit.
 DIRECT = 800
 
@@ -58,24 +58,7 @@ class SummedGram:
         """Coefficients of the ridge system, and what conjugate gradients leave."""
         if self.targets.size <= DIRECT:
             return self._solve_direct(L), 0.0
-        change = self.preconditioner(L)
-        C = np.zeros_like(self.targets)
-        residual = self.targets.copy()
-        enough = self.rough * float(np.linalg.norm(residual))
-        scaled = change.forward(change.adjoint(residual))
-        search, square = scaled, float(np.vdot(residual, scaled))
-        for _ in range(CG_STEPS):
-            if float(np.linalg.norm(residual)) <= enough:
-                break
-            image = self.apply(L, search) + self.alpha * search
-            length = square / float(np.vdot(search, image))
-            C += length * search
-            residual -= length * image
-            scaled = change.forward(change.adjoint(residual))
-            previous, square = square, float(np.vdot(residual, scaled))
-            search = scaled + (square / previous) * search
-        left = self.targets - self.apply(L, C) - self.alpha * C
-        return C, float(np.vdot(left, left)) / (2 * self.alpha)
+        return conjugate_gradients(self, L, self.rough)
 
     def _solve_direct(self, L: Array) -> Array:
         n, p = self.targets.shape
