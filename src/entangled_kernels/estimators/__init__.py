@@ -2,6 +2,7 @@
 
 from .entangled_kernel_ridge import EntangledKernelRidge
 from .entangled_kernel_ridge_cv import EntangledKernelRidgeCV
+from .multi_view import MultiViewKernelClassifier, MultiViewKernelRidge
 from .multiple_kernel_ridge import MultipleKernelRidge
 from .operator_fourier_ridge import OperatorFourierRidge
 from .operator_kernel_var import OperatorKernelVAR
@@ -13,6 +14,8 @@ from .output_kernel_ridge_cv import OutputKernelRidgeCV
 __all__ = [
     "EntangledKernelRidge",
     "EntangledKernelRidgeCV",
+    "MultiViewKernelClassifier",
+    "MultiViewKernelRidge",
     "MultipleKernelRidge",
     "OperatorFourierRidge",
     "OperatorKernelVAR",

@@ -1,6 +1,7 @@
 """Multiple kernel learning: sums of scalar kernels with weights and output kernels that are learned."""
 
 from .learn import learn_diagonal, learn_listed, learn_own, learn_shared, learn_weights
+from .multiview import learn_multiview
 from .problem import KernelPart, KernelsProblem, reduce_kernels
 from .result import KernelsResult
 
@@ -10,6 +11,7 @@ __all__ = [
     "KernelsResult",
     "learn_diagonal",
     "learn_listed",
+    "learn_multiview",
     "learn_own",
     "learn_shared",
     "learn_weights",
