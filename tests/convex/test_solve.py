@@ -42,3 +42,45 @@ def test_why_it_ends(rng):
     assert none.reason in ("stalled", "tolerance")
     assert none.point.gap <= 1e-12 * none.point.value
     assert set(SOLVERS) == {"dual", "factor", "model"}
+
+
+@pytest.mark.parametrize("penalty", [Schatten(2.0), Schatten(1.0), Schatten(1.0, radius=2.0)], ids=label)
+def test_an_unconstrained_entangled_kernel_is_kernel_ridge(penalty, rng):
+    """G = (Phi kron I) D (Phi kron I)^T with all of D free: its best is of rank one, and teaches nothing.
+
+    With s = (Phi kron I)^T c the squares are s s^T, so D = t s s^T and the fit is t |s|^2 (K kron I) c: kernel
+    ridge regression with another alpha, whatever the targets share.
+    """
+    Phi, Y, alpha = rng.normal(size=(9, 2)), rng.normal(size=(9, 3)), 0.7
+    Z = np.kron(Phi, np.eye(3))  # (n p, m p)
+
+    class EntangledGram:
+        targets, constant = Y, 0.0
+
+        def __init__(self):
+            self.alpha = alpha
+
+        def apply(self, D, C):
+            return (Z @ D[0] @ Z.T @ C.reshape(-1)).reshape(C.shape)
+
+        def squares(self, C):
+            s = Z.T @ C.reshape(-1)
+            return np.outer(s, s)[None]
+
+        def solve(self, D):
+            system = Z @ D[0] @ Z.T + alpha * np.eye(len(Z))
+            return np.linalg.solve(system, Y.reshape(-1)).reshape(Y.shape), 0.0
+
+        def curvature(self, D, C):
+            return np.zeros_like(D)
+
+    gram = EntangledGram()
+    point = solve_convex(
+        gram, penalty, 0.3 * np.eye(6)[None], tol=1e-11, max_iter=5000, solver="factor"
+    ).point
+    levels = np.linalg.eigvalsh(point.L[0])
+    assert levels[-2] <= 1e-4 * levels[-1]
+    fit = gram.apply(point.L, point.C)
+    K = Phi @ Phi.T
+    ridge = K @ np.linalg.solve(K + alpha / levels[-1] * np.eye(9), Y)
+    np.testing.assert_allclose(fit, ridge, atol=1e-4 * np.abs(ridge).max())

@@ -22,7 +22,7 @@ FLOOR = 1e-2
 
 def fixed_output_kernel(problem: OutputKernelProblem, alpha: float, L: ArrayLike) -> OutputKernelResult:
     """Ridge regression with the kernel k(x, z) L for a given psd L (p, p)."""
-    return _result(problem, np.array(L, dtype=np.float64), alpha, "fixed")
+    return _given(problem, np.array(L, dtype=np.float64), alpha, "fixed")
 
 
 def learn_penalised(
@@ -64,15 +64,14 @@ def learn_penalised(
     k, p = basis.shape[1], len(basis)
     if k == 0:
         L = np.eye(p) if penalty.is_ball else np.zeros((p, p))
-        return _result(problem, L, alpha, "zero")
+        return _given(problem, L, alpha, "zero")
     built = penalty.build(p, k)
     gram = KroneckerGram(problem.values, targets, alpha, _constant(problem, targets, alpha))
     first = None if start is None else basis.T @ np.asarray(start) @ basis
     solution = solve_convex(
         gram, built, _start(problem, gram, penalty, built, first), max_iter=max_iter, tol=tol**2
     )
-    L = basis @ solution.point.L[0] @ basis.T + fixed
-    return _result(problem, 0.5 * (L + L.T), alpha, solution, basis)
+    return _learned(problem, basis, targets, fixed, solution, alpha)
 
 
 def _directions(problem: OutputKernelProblem, penalty: OutputPenalty) -> tuple[Array, Array, Array]:
@@ -126,28 +125,42 @@ def _start(
     return compose(levels[None], V[None])
 
 
-def _result(
-    problem: OutputKernelProblem, L: Array, alpha: float, outcome: Solution | str, basis: Array | None = None
-) -> OutputKernelResult:
-    """The result for L, which a solver found on a basis of the outputs, or which is there for a reason."""
+def _given(problem: OutputKernelProblem, L: Array, alpha: float, reason: str) -> OutputKernelResult:
+    """The result for an L that was not learned."""
     C = solve_sylvester(problem, L, alpha)
+    value = 0.5 * float(np.vdot(C, problem.Y))
     weighted = C * problem.root_weight[:, None]
-    intercept = problem.mean_y - (problem.mean_k @ weighted) @ L
-    if isinstance(outcome, str):
-        value = 0.5 * float(np.vdot(C, problem.Y))
-        return OutputKernelResult(weighted, L, intercept, value, 0.0, C, True, outcome, 1, np.array([value]))
-    point = outcome.point
-    # Where nothing is learned C is a witness of itself.
-    witness = C + problem.vectors @ (point.witness - point.C) @ basis.T  # type: ignore[union-attr]
+    return OutputKernelResult(
+        weighted, L, _intercept(problem, weighted, L), value, 0.0, C, True, reason, 1, np.array([value])
+    )
+
+
+def _learned(
+    problem: OutputKernelProblem, basis: Array, targets: Array, fixed: Array, solution: Solution, alpha: float
+) -> OutputKernelResult:
+    """The result in all outputs, from the solution on a basis of them."""
+    point = solution.point
+    B = basis @ point.L[0]  # (p, k)
+    L = B @ basis.T + fixed
+    L = 0.5 * (L + L.T)
+    # Where nothing is learned the level is one, and the coefficients are those of kernel ridge.
+    left = problem.targets @ problem.outputs.T - targets @ basis.T  # (q, p)
+    elsewhere = problem.vectors @ (left / (problem.values + alpha)[:, None]) + problem.rest / alpha
+    C, witness = (problem.vectors @ (inside @ basis.T) + elsewhere for inside in (point.C, point.witness))
+    weighted = C * problem.root_weight[:, None]
     return OutputKernelResult(
         weighted,
         L,
-        intercept,
+        _intercept(problem, weighted, L),
         point.value,
         point.gap,
         witness,
-        outcome.converged,
-        outcome.reason,
-        outcome.n_iter,
-        outcome.history,
+        solution.converged,
+        solution.reason,
+        solution.n_iter,
+        solution.history,
     )
+
+
+def _intercept(problem: OutputKernelProblem, C: Array, L: Array) -> Array:
+    return np.asarray(problem.mean_y - (problem.mean_k @ C) @ L)
