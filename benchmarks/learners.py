@@ -331,10 +331,11 @@ def views(data_home=None, n=150, seeds=5):
         order = np.random.default_rng(seed).permutation(len(everything))
         train, test = order[:n], order[n:]
         holes = everything.copy()
+        blank = np.random.default_rng(seed)
         for axis in axes:
             holes[
                 np.ix_(
-                    np.random.default_rng(seed).random(len(holes)) < 0.3,
+                    blank.random(len(holes)) < 0.3,
                     np.arange(len(holes[0]))[slices[axis]],
                 )
             ] = np.nan

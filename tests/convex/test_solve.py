@@ -48,8 +48,8 @@ def test_why_it_ends(rng):
 def test_an_unconstrained_entangled_kernel_is_kernel_ridge(penalty, rng):
     """G = (Phi kron I) D (Phi kron I)^T with all of D free: its best is of rank one, and teaches nothing.
 
-    With s = (Phi kron I)^T c the squares are s s^T, so D = t s s^T and the fit is t |s|^2 (K kron I) c: kernel
-    ridge regression with another alpha, whatever the targets share.
+    With s = (Phi kron I)^T c the squares are s s^T, so D = t s s^T and the fit is t |s|^2 (K kron I) c:
+    kernel ridge regression with another alpha, whatever the targets share.
     """
     Phi, Y, alpha = rng.normal(size=(9, 2)), rng.normal(size=(9, 3)), 0.7
     Z = np.kron(Phi, np.eye(3))  # (n p, m p)
