@@ -116,7 +116,7 @@ class MultipleKernelRidge(TargetsMixin, MultiOutputMixin, RegressorMixin, BaseEs
     convex;
     - ``"own"``: T_j as they come, the sum of their traces at most p (for r = 1).
 
-    Time m n^2 (p + 1) + n^3 / 3 for an evaluation with ``"identity"``; with linear kernels n is the number
+    Time n^3 / 3 + n^2 (m + p) for an evaluation with ``"identity"``; with linear kernels n is the number
     of columns in all, if that is smaller. ``"shared"`` takes an eigendecomposition, ``"own"`` conjugate
     gradients with n p unknowns.
 

@@ -57,7 +57,7 @@ def learn_weights(
     r* the conjugate exponent. Where there are many rows, the search starts from the weights of some of
     them.
 
-    Time of an evaluation n^3 / 3 + m n^2 (p + 1), with n the rank of all kernels together where these come
+    Time of an evaluation n^3 / 3 + n^2 (m + p), with n the rank of all kernels together where these come
     from few features.
 
     References

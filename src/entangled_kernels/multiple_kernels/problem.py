@@ -104,42 +104,53 @@ def reduce_kernels(
         # What is left of a constant target is rounding, and no structure to learn.
         Y[:, np.abs(Y).max(axis=0) <= 4 * EPS * np.abs(mean_y)] = 0.0
     Y *= root[:, None]
-    prepared = [_prepare(part, share, root, centred) for part in parts]
-    mean_k = np.stack([mean for _, mean in prepared])
-    matrices = [matrix for matrix, _ in prepared]
-    scales = np.ones(len(parts))
+    m, width = len(parts), sum(part.matrix.shape[1] for part in parts)
+    mean_k, vectors = np.zeros((m, n)), None
+    features: list[Array | None] = [None] * m
+    for j, part in enumerate(parts):
+        if part.is_features:
+            features[j], mean_k[j] = _features(part.matrix, share, root, centred)
+    if all(part.is_features for part in parts) and width < n:
+        known = [Phi for Phi in features if Phi is not None]
+        vectors, R = qr(np.hstack(known), mode="economic", check_finite=False)
+        ends = np.cumsum([part.matrix.shape[1] for part in parts])
+        features = list(np.split(R, ends[:-1], axis=1))
+    r = n if vectors is None else vectors.shape[1]
+    kernels = np.empty((m, r, r))
+    for j, (part, Phi) in enumerate(zip(parts, features, strict=True)):
+        if Phi is not None:
+            np.matmul(Phi, Phi.T, out=kernels[j])
+        else:
+            mean_k[j] = _write_gram(part.matrix, share, None if weight is None else root, centred, kernels[j])
+    scales = np.ones(m)
     if normalized:
-        total = float(w.sum())
-        for j, (part, matrix) in enumerate(zip(parts, matrices, strict=True)):
-            trace = float(np.vdot(matrix, matrix) if part.is_features else np.trace(matrix))
-            scales[j] = trace / total if trace > 0.0 else 1.0
-    columns = sum(matrix.shape[1] for matrix in matrices)
-    if all(part.is_features for part in parts) and columns < n:
-        vectors, R = qr(np.hstack(matrices), mode="economic", check_finite=False)
-        pieces = np.split(R, np.cumsum([matrix.shape[1] for matrix in matrices])[:-1], axis=1)
-        kernels = np.stack([piece @ piece.T / scale for piece, scale in zip(pieces, scales, strict=True)])
-        return KernelsProblem(kernels, vectors.T @ Y, vectors, Y, root, mean_y, mean_k, scales)
-    kernels = np.stack(
-        [
-            (matrix @ matrix.T if part.is_features else matrix) / scale
-            for part, matrix, scale in zip(parts, matrices, scales, strict=True)
-        ]
-    )
-    return KernelsProblem(kernels, Y, None, Y, root, mean_y, mean_k, scales)
+        traces = np.trace(kernels, axis1=1, axis2=2) / float(w.sum())
+        scales = np.where(traces > 0.0, traces, 1.0)
+        for K, scale in zip(kernels, scales, strict=True):
+            K /= scale
+    targets = Y if vectors is None else vectors.T @ Y
+    return KernelsProblem(kernels, targets, vectors, Y, root, mean_y, mean_k, scales)
 
 
-def _prepare(part: KernelPart, share: Array, root: Array, centred: bool) -> tuple[Array, Array]:
-    """Centred and weighted features or Gram matrix, and the mean of the rows of the Gram matrix."""
-    matrix = np.array(part.matrix, dtype=np.float64)
-    mean = np.zeros(len(matrix))
-    if part.is_features:
-        if centred:
-            centre = share @ matrix
-            mean = matrix @ centre
-            matrix -= centre
-        return matrix * root[:, None], mean
+def _features(Phi: Array, share: Array, root: Array, centred: bool) -> tuple[Array, Array]:
+    """Centred and weighted features, and the mean of the rows of their Gram matrix."""
+    Phi = np.asarray(Phi, dtype=np.float64)
+    if not centred:
+        return Phi * root[:, None], np.zeros(len(Phi))
+    centre = share @ Phi
+    return (Phi - centre) * root[:, None], Phi @ centre
+
+
+def _write_gram(K: Array, share: Array, root: Array | None, centred: bool, out: Array) -> Array:
+    """Write the centred and weighted Gram matrix, and give the mean of its rows as they were.
+
+    In place, since the passes over many large matrices are what takes the time.
+    """
+    mean = share @ K if centred else np.zeros(len(K))
+    np.subtract(K, mean[:, None], out=out)
     if centred:
-        mean = share @ matrix
-        matrix += share @ mean - mean[:, None] - mean
-    matrix *= root[:, None] * root
-    return matrix, mean
+        out -= mean - share @ mean
+    if root is not None:
+        out *= root[:, None]
+        out *= root
+    return np.asarray(mean)
