@@ -1,5 +1,7 @@
 import numpy as np
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from convex.problems import label, make_gram, penalties
 from entangled_kernels.convex import SOLVERS, Elastic, Entrywise, Schatten, solve_convex
@@ -15,6 +17,28 @@ def test_the_gap_is_closed_and_the_history_falls(penalty, rng):
         assert found.point.gap <= 1e-6 * found.point.value
         assert (np.diff(found.history) <= 0).all()
         assert found.history[-1] <= found.point.value * (1 + 1e-12)
+
+
+@given(
+    st.integers(0, 2**31),
+    st.integers(1, 8),
+    st.integers(1, 5),
+    st.floats(-3, 3),
+    st.floats(-3, 3),
+    st.integers(0, 10),
+)
+@settings(max_examples=80, deadline=None)
+def test_invariants(seed, q, k, log_alpha, log_size, number):
+    """Whatever the problem: psd parameters, an objective no higher than at the start, a gap that is closed."""
+    penalty = penalties(k)[number]
+    gram = make_gram(np.random.default_rng(seed), q, k, 10.0**log_alpha)
+    gram.targets[:] *= 10.0**log_size
+    found = solve_convex(gram, penalty, np.eye(k)[None], max_iter=5000)
+    levels = np.linalg.eigvalsh(found.point.L[0])
+    assert levels[0] >= -1e-12 * levels[-1]
+    assert found.history[-1] <= found.history[0]
+    assert found.converged
+    assert 0.0 <= found.point.gap <= 1e-6 * found.point.value
 
 
 @pytest.mark.parametrize(

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from ..convex import Penalty, Solution, solve_convex
+from ..convex import Elastic, Penalty, Schatten, Solution, solve_convex
 from ..convex.kronecker import KroneckerGram
 from ..convex.penalties import SpectralPenalty, compose
 from .penalties import OutputPenalty
@@ -18,6 +18,8 @@ Array = NDArray[np.float64]
 
 # Levels of a start are at least this share of the largest, so that all directions can grow.
 FLOOR = 1e-2
+# Those of a given start, as a share of the size of L.
+WARM_FLOOR = 1e-6
 
 
 def fixed_output_kernel(problem: OutputKernelProblem, alpha: float, L: ArrayLike) -> OutputKernelResult:
@@ -105,23 +107,21 @@ def _start(
     first: Array | None,
 ) -> Array:
     """A given start, or the best L for the fit of kernel ridge, with no level next to zero."""
-    k = gram.targets.shape[1]
     level = 1.0 if penalty.is_ball else alpha_unit(problem, penalty=penalty) / alpha_unit(problem, fixed=True)
-    spectral = isinstance(built, SpectralPenalty)
     if first is not None:
         levels, V = np.linalg.eigh(first)
-        levels = np.maximum(levels, 0.0)
-        floor = 1e-6 * level
+        floor = WARM_FLOOR * level
     elif isinstance(built, SpectralPenalty):
+        # K^1/2 C L of kernel ridge, whose squares the best levels follow.
         G = (np.sqrt(gram.values) * level / (gram.values * level + gram.alpha))[:, None] * gram.targets
         squares, V = np.linalg.eigh(G.T @ G)
         levels = built.level_best(np.maximum(squares, 0.0)[None])[0]
         floor = FLOOR * float(levels.max())
     else:
-        return level * np.eye(k)[None]
+        return level * np.eye(gram.targets.shape[1])[None]
     levels = np.maximum(levels, max(floor, np.finfo(float).tiny))
-    if spectral and penalty.name != "cluster":
-        levels = levels * built.level_scale(levels)  # type: ignore[attr-defined]
+    if isinstance(built, Schatten | Elastic):
+        levels = levels * built.level_scale(levels)
     return compose(levels[None], V[None])
 
 
