@@ -29,7 +29,7 @@ def test_the_gap_is_closed_and_the_history_falls(penalty, rng):
 )
 @settings(max_examples=80, deadline=None)
 def test_invariants(seed, q, k, log_alpha, log_size, number):
-    """Whatever the problem: psd parameters, an objective no higher than at the start, a gap that is closed."""
+    """Whatever the problem: psd parameters, an objective no higher than at the start, a closed gap."""
     penalty = penalties(k)[number]
     gram = make_gram(np.random.default_rng(seed), q, k, 10.0**log_alpha)
     gram.targets[:] *= 10.0**log_size

@@ -174,6 +174,11 @@ def test_bad_parameters(rows, settings, error, message):
         MultipleKernelRidge(**{"kernels": GROUPS, **settings}).fit(*rows)
 
 
+def test_kernels_that_are_not_psd(rows):
+    with pytest.raises(ValueError, match="kernels must be positive semi-definite, and the ridge system"):
+        MultipleKernelRidge([lambda x, z: -float(x @ z)], normalize=False).fit(*rows)
+
+
 def test_it_warns_when_steps_run_out(rows):
     with pytest.warns(
         ConvergenceWarning, match=r"not converged to tol=1e-08 after .*raise max_iter, tol or alpha"
