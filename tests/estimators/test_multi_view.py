@@ -84,6 +84,25 @@ def test_a_missing_view_has_a_zero_kernel(rows, kernel, rng):
     np.testing.assert_allclose(model.predict(Z)[8], 0.0)
 
 
+def test_with_an_intercept_a_missing_view_says_what_its_mean_says(rows):
+    """Kernels centred over the rows that have the view, and zero elsewhere, by their definition."""
+    X, Y = rows
+    X = X.copy()
+    X[:8, :2], X[5:12, 3:] = np.nan, np.nan
+    model = MultiViewKernelRidge(VIEWS, normalize=False).fit(X, Y)
+    K = np.zeros((50, 50))
+    for columns, gamma in zip(VIEWS.values(), (1 / 2, 1.0, 1 / 3), strict=True):
+        there = np.flatnonzero(~np.isnan(X[:, columns[0]]))
+        H = np.eye(len(there)) - 1 / len(there)
+        K[np.ix_(there, there)] += H @ rbf_kernel(X[np.ix_(there, columns)], gamma=gamma) @ H
+    peer = OutputKernelRidge("precomputed", alpha=np.cbrt(0.1**2)).fit(K, Y)
+    np.testing.assert_allclose(model.predict(X), peer.predict(K), atol=1e-7)
+    np.testing.assert_allclose(model.predict(np.full((1, 6), np.nan))[0], Y.mean(axis=0))
+    features = [(name, "linear", columns) for name, columns in VIEWS.items()]
+    linear = MultiViewKernelRidge(features, sparse=True).fit(X, Y)
+    np.testing.assert_allclose(Y - linear.predict(X), np.sqrt(0.1) * linear.dual_coef_, atol=1e-8)
+
+
 def test_three_views_are_better_than_one(rng):
     X = rng.normal(size=(300, 6))
     y = (X[:, 0] + X[:, 2] + X[:, 3] > 0).astype(int)
@@ -122,7 +141,7 @@ def test_weights_frames_and_pickles(rows, rng, sparse):
     X = X.copy()
     X[:5, :2] = np.nan
     copies = rng.integers(1, 4, size=50)
-    model = MultiViewKernelRidge(VIEWS, sparse=sparse, tol=1e-5)
+    model = MultiViewKernelRidge(VIEWS, sparse=sparse, tol=1e-4)
     weighted = clone(model).fit(X, Y, copies).predict(X)
     repeated = clone(model).fit(np.repeat(X, copies, axis=0), np.repeat(Y, copies, axis=0)).predict(X)
     np.testing.assert_allclose(weighted, repeated, atol=1e-3)

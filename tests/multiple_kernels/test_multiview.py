@@ -3,7 +3,13 @@
 import numpy as np
 import pytest
 
-from entangled_kernels.multiple_kernels import KernelPart, learn_multiview, reduce_kernels
+from entangled_kernels.multiple_kernels import (
+    KernelPart,
+    embed_view,
+    learn_multiview,
+    reduce_kernels,
+    view_coefficients,
+)
 
 from reference import multiview as reference
 
@@ -87,3 +93,22 @@ def test_fifty_random_problems(sparse, rng):
         )
         assert result.converged
         assert 0.0 <= result.gap <= 1e-6 * result.value
+
+
+@pytest.mark.parametrize("centred", [False, True])
+def test_views_on_all_rows(rng, centred):
+    """Features and Gram matrices alike: centred where present, zero elsewhere; what they add to new rows."""
+    present, w = np.arange(9) % 3 > 0, rng.uniform(0.5, 2.0, size=9)
+    Phi, new, C = rng.normal(size=(6, 2)), rng.normal(size=(4, 2)), rng.normal(size=(6, 3))
+    mean = w[present] @ Phi / w[present].sum() if centred else np.zeros(2)
+    by_features, by_gram = KernelPart(Phi, True), KernelPart(Phi @ Phi.T)
+    features, share = embed_view(by_features, present, w, centred=centred)
+    gram, same = embed_view(by_gram, present, w, centred=centred)
+    np.testing.assert_allclose(features.matrix[present], Phi - mean)
+    assert not features.matrix[~present].any()
+    np.testing.assert_allclose(gram.matrix, features.matrix @ features.matrix.T, atol=1e-12)
+    np.testing.assert_array_equal(share, same)
+    expected = (new - mean) @ (Phi - mean).T @ C
+    for part, known in ((by_features, new), (by_gram, new @ Phi.T)):
+        coef, offset = view_coefficients(part, share, C)
+        np.testing.assert_allclose(known @ coef + offset, expected, atol=1e-12)

@@ -14,7 +14,7 @@ from sklearn.utils import check_array, check_consistent_length
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, column_or_1d, validate_data
 
-from ..multiple_kernels import KernelPart, learn_multiview, reduce_kernels
+from ..multiple_kernels import embed_view, learn_multiview, reduce_kernels, view_coefficients
 from ..parameters import check_flag, check_integer, check_numeric_columns, check_positive, check_weights
 from .kernel_parts import ColumnKernel, resolve_kernels
 from .targets import TargetsMixin
@@ -61,17 +61,17 @@ class _MultiViewModel(BaseEstimator):
 
     def _learn(self, rows: Array, Y: Array, weight: Array | None) -> None:
         """Learn from rows and targets (n, p), and store."""
-        parts = self._resolved(rows.shape[1])
-        fitted, kernels = [], []
-        for part in parts:
-            present = _present(part, rows)
+        views, learned = [], []
+        for given in self._resolved(rows.shape[1]):
+            present = _present(given, rows)
             if not present.any():
-                raise ValueError(f"view {part.name!r} is missing in every row of X; leave it out of views")
-            own = None if weight is None else weight[present]
-            part = part.fit(rows[present], Y[present], own)
-            fitted.append(part)
-            kernels.append(_embed(part.part(rows[present]), present))
-        problem = reduce_kernels(kernels, Y, weight, centred=self.fit_intercept, normalized=self.normalize)
+                raise ValueError(f"view {given.name!r} is missing in every row of X; leave it out of views")
+            part = given.fit(rows[present], Y[present], None if weight is None else weight[present])
+            kernel = part.part(rows[present])
+            view, share = embed_view(kernel, present, weight, centred=bool(self.fit_intercept))
+            views.append(view)
+            learned.append((part, kernel, share, present))
+        problem = reduce_kernels(views, Y, weight, centred=self.fit_intercept, normalized=self.normalize)
         result = learn_multiview(
             problem,
             float(self.alpha),
@@ -81,14 +81,19 @@ class _MultiViewModel(BaseEstimator):
             tol=float(self.tol),
         )
         self.X_fit_ = rows
-        self.view_names_ = [part.name for part in fitted]
-        self._fitted = [part.kernel for part in fitted]
-        self._columns = [part.columns for part in fitted]
+        self.view_names_ = [part.name for part, *_ in learned]
+        self._fitted = [part.kernel for part, *_ in learned]
+        self._columns = [part.columns for part, *_ in learned]
         self.view_weights_ = result.weights
         p = Y.shape[1]
         self.output_kernel_ = np.eye(p) if self.sparse else result.output_kernels[0]
         self.dual_coef_, self.intercept_ = result.C, result.intercept
-        self._coefs = [result.C @ T / s for T, s in zip(result.output_kernels, problem.scales, strict=True)]
+        self._coefs, self._offsets = [], []
+        for j, (_, kernel, share, present) in enumerate(learned):
+            C = result.C[present] @ result.output_kernels[j] / problem.scales[j]
+            coef, offset = view_coefficients(kernel, share, C)
+            self._coefs.append(coef)
+            self._offsets.append(offset)
         self.objective_, self.duality_gap_ = result.value, result.gap
         self.n_iter_, self.converged_ = max(result.n_iter, 1), result.converged
         self.stop_reason_ = result.reason
@@ -107,14 +112,16 @@ class _MultiViewModel(BaseEstimator):
             validate_data(self, X, reset=False, dtype=np.float64, ensure_all_finite="allow-nan")
         )
         values = np.tile(self.intercept_, (len(rows), 1))
-        for entry in zip(self.view_names_, self._fitted, self._columns, self._coefs, strict=True):
-            part, coef = ColumnKernel(*entry[:3]), entry[3]
-            here, there = _present(part, rows), _present(part, self.X_fit_)
-            if part.is_features:
-                known = part.features(self.X_fit_[there]).T @ coef[there]
-                values[here] += part.features(rows[here]) @ known if here.any() else 0.0
+        for name, kernel, columns, coef, offset in zip(
+            self.view_names_, self._fitted, self._columns, self._coefs, self._offsets, strict=True
+        ):
+            part = ColumnKernel(name, kernel, columns)
+            here = _present(part, rows)
+            if here.any() and part.is_features:
+                values[here] += part.features(rows[here]) @ coef + offset
             elif here.any():
-                values[here] += part.gram(rows[here], self.X_fit_[there]) @ coef[there]
+                there = self.X_fit_[_present(part, self.X_fit_)]
+                values[here] += part.gram(rows[here], there) @ coef + offset
         return values
 
     def _resolved(self, n_columns: int) -> list[ColumnKernel]:
@@ -302,17 +309,3 @@ def _present(part: ColumnKernel, rows: Array) -> NDArray[np.bool_]:
             f"impute the others"
         )
     return np.asarray(~missing.all(axis=1))
-
-
-def _embed(part: KernelPart, present: NDArray[np.bool_]) -> KernelPart:
-    """The kernel on all rows, zero where a row lacks the view."""
-    if present.all():
-        return part
-    n = len(present)
-    if part.is_features:
-        matrix = np.zeros((n, part.matrix.shape[1]))
-        matrix[present] = part.matrix
-    else:
-        matrix = np.zeros((n, n))
-        matrix[np.ix_(present, present)] = part.matrix
-    return KernelPart(matrix, part.is_features)

@@ -1,7 +1,7 @@
 """Multiple kernel learning: sums of scalar kernels with weights and output kernels that are learned."""
 
 from .learn import learn_diagonal, learn_listed, learn_own, learn_shared, learn_weights
-from .multiview import learn_multiview
+from .multiview import embed_view, learn_multiview, view_coefficients
 from .problem import KernelPart, KernelsProblem, reduce_kernels
 from .result import KernelsResult
 
@@ -9,6 +9,7 @@ __all__ = [
     "KernelPart",
     "KernelsProblem",
     "KernelsResult",
+    "embed_view",
     "learn_diagonal",
     "learn_listed",
     "learn_multiview",
@@ -16,4 +17,5 @@ __all__ = [
     "learn_shared",
     "learn_weights",
     "reduce_kernels",
+    "view_coefficients",
 ]

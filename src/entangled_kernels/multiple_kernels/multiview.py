@@ -7,11 +7,11 @@ from numpy.typing import NDArray
 
 from ..convex import Schatten, solve_convex
 from ..output_kernel import learn_output_kernel, reduce_problem
-from .problem import KernelsProblem
+from .problem import KernelPart, KernelsProblem
 from .result import KernelsResult, expand
 from .weighted import WeightedGram
 
-__all__ = ["learn_multiview"]
+__all__ = ["embed_view", "learn_multiview", "view_coefficients"]
 
 Array = NDArray[np.float64]
 
@@ -80,3 +80,52 @@ def learn_multiview(
     value = result.value + problem.rest / (2 * ridge)
     outcome = (value, result.gap, result.converged, result.reason, result.n_iter)
     return expand(problem, result.C, ridge, np.ones(m), np.tile(result.L, (m, 1, 1)), outcome)
+
+
+def embed_view(
+    part: KernelPart, present: NDArray[np.bool_], weight: Array | None, *, centred: bool
+) -> tuple[KernelPart, Array]:
+    """The kernel of a view on all rows, zero between a row that lacks it and any other.
+
+    Parameters
+    ----------
+    part : KernelPart
+        On the rows that have the view.
+    present : ndarray of bool of shape (n,)
+        Which rows these are.
+    weight : ndarray of shape (n,), optional
+    centred : bool
+        Whether features are centred, at their mean over the rows that have the view: then a missing view says
+        what its mean says, and no direction of the features is spent on whether it is missing.
+
+    Returns
+    -------
+    part : KernelPart
+        On all rows.
+    share : ndarray of shape (number of present rows,)
+        Weights of the mean, zero where nothing was centred.
+    """
+    w = np.ones(int(present.sum())) if weight is None else weight[present]
+    share = w / w.sum() if centred and w.any() else np.zeros(len(w))
+    if part.is_features:
+        features = np.zeros((len(present), part.matrix.shape[1]))
+        features[present] = part.matrix - share @ part.matrix
+        return KernelPart(features, True), share
+    K = np.zeros((len(present), len(present)))
+    mean = share @ part.matrix
+    K[np.ix_(present, present)] = part.matrix - mean - mean[:, None] + share @ mean
+    return KernelPart(K), share
+
+
+def view_coefficients(part: KernelPart, share: Array, C: Array) -> tuple[Array, Array]:
+    """Coefficients and offset of a view for new rows, from dual coefficients C of the rows that have it.
+
+    What the view adds is its kernel with these rows (n, t), or its features, times the coefficients, plus the
+    offset (p,).
+    """
+    if part.is_features:
+        centre = share @ part.matrix
+        coef = (part.matrix - centre).T @ C
+        return np.asarray(coef), np.asarray(-centre @ coef)
+    coef = C - np.outer(share, C.sum(axis=0))
+    return coef, np.asarray(-(share @ part.matrix) @ coef)
