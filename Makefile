@@ -46,6 +46,7 @@ bench: $(VENV)/.bench
 	$(BIN)/python benchmarks/core.py
 	$(BIN)/python benchmarks/running_times.py
 	$(BIN)/python benchmarks/output_kernel.py
+	$(BIN)/python benchmarks/learners.py
 	$(BIN)/python benchmarks/selection.py
 	$(BIN)/python benchmarks/scale.py --quick
 

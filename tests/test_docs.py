@@ -42,4 +42,8 @@ def test_a_page_names_the_modules_of_its_room(room):
         path.relative_to(folder).as_posix() for path in folder.rglob("*.py") if path.stem != "__init__"
     }
     section = (ROOT / "docs" / ROOMS[room]).read_text().partition("## Modules\n")[2].partition("\n## ")[0]
-    assert set(re.findall(r"`([\w/]+\.py)`", section)) == modules
+    named = set(re.findall(r"`([\w/]+\.py)`", section))
+    if list(ROOMS.values()).count(ROOMS[room]) > 1:
+        # Rooms that share a page are named with their modules.
+        named = {name.removeprefix(f"{room}/") for name in named if name.startswith(f"{room}/")}
+    assert named == modules

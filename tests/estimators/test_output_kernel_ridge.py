@@ -19,7 +19,9 @@ from sklearn.utils import get_tags
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from entangled_kernels import OutputKernelRidge
+from entangled_kernels.output_kernel import PENALTIES, graph_output_kernel
 
+from reference import convex
 from reference import output_kernel as reference
 
 
@@ -27,6 +29,9 @@ from reference import output_kernel as reference
     [
         OutputKernelRidge(),
         OutputKernelRidge("rbf", rank=1, fit_intercept=False),
+        OutputKernelRidge(penalty="trace", constraint=True),
+        OutputKernelRidge(penalty="cluster"),
+        OutputKernelRidge(penalty="entrywise"),
     ]
 )
 def test_scikit_learn_contract(estimator, check):
@@ -170,6 +175,52 @@ class TestOutputKernelRidge:
         flat = OutputKernelRidge().fit(np.full_like(X, 0.7), Y)
         np.testing.assert_allclose(flat.predict(X[:1]), Y.mean(axis=0)[None])
 
+    @pytest.mark.parametrize("constraint", [False, True])
+    @pytest.mark.parametrize("penalty", PENALTIES)
+    def test_every_penalty_has_a_certificate(self, rows, penalty, constraint):
+        """Objective and gap of the fit to the centred kernel and targets, by definition."""
+        X, Y = rows
+        model = OutputKernelRidge(penalty=penalty, constraint=constraint, alpha=0.5).fit(X, Y)
+        A, B = X - X.mean(axis=0), Y - Y.mean(axis=0)
+        settings = {
+            "schatten": {"exponent": 4 / 3},
+            "entrywise": {"exponent": 4 / 3},
+            "elastic": {"l1_ratio": 0.5},
+            "cluster": {"level_bounds": (0.1, 10.0)},
+        }.get(penalty, {})
+        L, K = model.output_kernel_, A @ A.T
+        value, gap = convex.output_kernel_gap(K, B, L, 0.5, penalty, constraint, **settings)
+        assert model.objective_history_[-1] == pytest.approx(value)
+        assert gap <= 1e-5 * value
+        assert 0.0 <= model.duality_gap_ <= 1e-6 * value
+        C = model.dual_coef_
+        np.testing.assert_allclose(K @ C @ L + 0.5 * C, B, atol=1e-8)
+        weighted = clone(model).fit(X, Y, np.arange(24) % 3)
+        copies = np.repeat(np.arange(24), np.arange(24) % 3)
+        repeated = clone(model).fit(X[copies], Y[copies])
+        np.testing.assert_allclose(weighted.predict(X), repeated.predict(X), atol=2e-3)
+
+    @pytest.mark.parametrize("penalty", PENALTIES)
+    def test_one_target_in_a_ball_is_kernel_ridge(self, rows, penalty):
+        """With p = 1 the identity is the largest kernel, and alpha that of kernel ridge."""
+        X, Y = rows
+        model = OutputKernelRidge("rbf", penalty=penalty, constraint=True, fit_intercept=False).fit(
+            X, Y[:, 0]
+        )
+        peer = KernelRidge(kernel="rbf").fit(X, Y[:, 0])
+        np.testing.assert_allclose(model.predict(X), peer.predict(X), rtol=1e-6)
+
+    def test_a_given_output_kernel(self, rows):
+        X, Y = rows
+        graph = graph_output_kernel([[0, 1, 0], [1, 0, 1], [0, 1, 0]])
+        model = OutputKernelRidge("rbf", output_kernel=graph, alpha=0.3, fit_intercept=False).fit(X, Y)
+        C = reference.sylvester(rbf_kernel(X), Y, graph, 0.3)
+        np.testing.assert_allclose(model.predict(X), rbf_kernel(X) @ C @ graph)
+        assert (model.stop_reason_, model.duality_gap_, model.n_iter_) == ("fixed", 0.0, 1)
+        identity = OutputKernelRidge("rbf", output_kernel=np.eye(3), alpha=0.3, fit_intercept=False)
+        peer = KernelRidge(kernel="rbf", alpha=0.3).fit(X, Y)
+        np.testing.assert_allclose(identity.fit(X, Y).predict(X), peer.predict(X))
+
     def test_it_warns_when_steps_run_out(self, rows):
         with pytest.warns(
             ConvergenceWarning, match=r"tol=1e-09 after max_iter=1 steps; raise max_iter or tol"
@@ -190,6 +241,33 @@ class TestOutputKernelRidge:
             ({"rank": 4}, ValueError, "rank must be at most the number of targets, 3, got 4; use rank=None"),
             ({"max_iter": 0}, ValueError, "max_iter must be a whole number of at least 1"),
             ({"tol": -1}, ValueError, "tol must be a number of at least 0"),
+            ({"penalty": "nuclear"}, ValueError, "penalty must be one of .*'trace'.*, got 'nuclear'"),
+            ({"penalty": ["trace"]}, ValueError, r"penalty must be one of .*, got \['trace'\]"),
+            ({"penalty": "cluster", "rank": 2}, ValueError, "rank must be None with penalty='cluster'"),
+            ({"rank": 2, "constraint": True}, ValueError, "a rank goes with the trace, without a constraint"),
+            ({"constraint": 1}, TypeError, "constraint must be True or False, got 1"),
+            ({"penalty": "schatten", "exponent": 0.5}, ValueError, "exponent must be a number of at least 1"),
+            (
+                {"penalty": "entrywise", "exponent": 1.5},
+                ValueError,
+                r"exponent must be 2k / \(2k - 1\) .* 1.5",
+            ),
+            ({"penalty": "entrywise", "exponent": 1}, ValueError, r"exponent must be 2k / \(2k - 1\)"),
+            ({"l1_ratio": 1.0}, ValueError, "l1_ratio must be a number of at least 0 and below 1, got 1.0"),
+            ({"level_bounds": (2, 3)}, ValueError, r"level_bounds must be two numbers.* got \(2, 3\)"),
+            ({"level_bounds": 1.0}, ValueError, "level_bounds must be two numbers"),
+            (
+                {"output_kernel": "identity"},
+                TypeError,
+                "output_kernel must be None or a matrix over the targets",
+            ),
+            ({"output_kernel": np.eye(2)}, ValueError, r"output_kernel must be of shape \(3, 3\)"),
+            ({"output_kernel": np.tri(3)}, ValueError, "output_kernel must be finite and symmetric"),
+            (
+                {"output_kernel": -np.eye(3)},
+                ValueError,
+                "output_kernel must be positive semi-definite, got an",
+            ),
             ({"kernel": "precomputed"}, ValueError, r"X must be a square matrix .* got shape \(24, 4\)"),
             (
                 {"kernel": lambda x, z: -np.dot(x, z)},

@@ -20,6 +20,7 @@ from entangled_kernels import OutputKernelRidge, OutputKernelRidgeCV
     [
         OutputKernelRidgeCV(),
         OutputKernelRidgeCV("rbf", rank=1, cv=2, scoring="r2"),
+        OutputKernelRidgeCV(penalty=["frobenius", "trace"], constraint=True, cv=2),
     ]
 )
 def test_scikit_learn_contract(estimator, check):
@@ -80,6 +81,59 @@ class TestOutputKernelRidgeCV:
             max_iter=20_000,
         ).fit(X, Y)
         np.testing.assert_array_equal(model.predict(X), best.predict(X))
+
+    @pytest.mark.parametrize("constraint", [False, True])
+    def test_penalties_against_refitting(self, rows, constraint):
+        """Every penalty with every alpha, from cold starts; the choice is the best of all."""
+        X, Y = rows
+        names = ["frobenius", "trace", "cluster", "entrywise"]
+        model = OutputKernelRidgeCV(
+            penalty=names, constraint=constraint, alphas=[0.01, 1.0, 30.0], cv=3, tol=1e-4, max_iter=20_000
+        ).fit(X, Y)
+        assert list(model.cv_results_["penalty"]) == [name for name in names for _ in range(3)]
+        for number, (name, alpha) in enumerate(
+            zip(model.cv_results_["penalty"], model.cv_results_["alpha"], strict=True)
+        ):
+            settings = {"penalty": name, "constraint": constraint, "alpha": alpha, "tol": 1e-4}
+            for i, (train, test) in enumerate(KFold(3).split(X)):
+                fit = OutputKernelRidge(max_iter=20_000, **settings).fit(X[train], Y[train])
+                error = np.mean((Y[test] - fit.predict(X[test])) ** 2, axis=0) / Y.var(axis=0)
+                score = model.cv_results_[f"split{i}_test_score"][number]
+                assert score == pytest.approx(-error.mean(), rel=1e-2)
+        best = int(np.argmax(model.cv_results_["mean_test_score"]))
+        assert model.best_index_ == best
+        assert model.penalty_ == model.cv_results_["penalty"][best]
+        assert model.best_params_ == {"alpha": model.alpha_, "penalty": model.penalty_}
+        again = OutputKernelRidge(constraint=constraint, tol=1e-4, max_iter=20_000, **model.best_params_)
+        np.testing.assert_allclose(model.predict(X), again.fit(X, Y).predict(X), rtol=1e-6)
+
+    def test_default_grids_of_penalties(self, rows):
+        """The fine grid is for penalties with narrow optima; constraints share the unit of kernel ridge."""
+        X, Y = rows
+        model = OutputKernelRidgeCV(penalty=["frobenius", "trace"], cv=2).fit(X, Y)
+        assert len(model.alphas_) == 13 + 25
+        ball = OutputKernelRidgeCV(penalty=["trace", "elastic"], constraint=True, cv=2).fit(X, Y)
+        centred = X - X.mean(axis=0)
+        expected = np.tile(np.logspace(-4, 4, 17) * np.sum(centred**2) / 24, 2)
+        np.testing.assert_allclose(ball.alphas_, expected)
+
+    def test_bad_penalties(self, rows):
+        with pytest.raises(ValueError, match=r"penalty must be one of .*, got 'nuclear'"):
+            OutputKernelRidgeCV(penalty=["trace", "nuclear"]).fit(*rows)
+        with pytest.raises(ValueError, match="penalty must hold at least one value, got none"):
+            OutputKernelRidgeCV(penalty=[]).fit(*rows)
+
+    def test_low_rank_tasks(self, rng):
+        """Forty rows, fifty noisy mixtures of two functions: the trace ball against tuned kernel ridge."""
+        X = rng.normal(size=(240, 20))
+        Y = X @ rng.normal(size=(20, 2)) @ rng.normal(size=(2, 50))
+        noisy = Y + 5.0 * rng.normal(size=Y.shape)
+        errors = {}
+        for bounds, penalty in (((1.0, 1.0), "cluster"), ((0.1, 10.0), "trace")):
+            model = OutputKernelRidgeCV(penalty=penalty, constraint=True, level_bounds=bounds, cv=3, tol=0.01)
+            errors[penalty] = np.mean((model.fit(X[:40], noisy[:40]).predict(X[40:]) - Y[40:]) ** 2)
+        # Clusters whose levels are all one are kernel ridge.
+        assert errors["trace"] <= 0.65 * errors["cluster"]
 
     def test_other_scores(self, rows):
         X, Y = rows

@@ -5,6 +5,8 @@ from sklearn.gaussian_process.kernels import RBF, DotProduct
 from sklearn.kernel_approximation import Nystroem
 
 from entangled_kernels.kernels import (
+    CurlFreeKernel,
+    DivergenceFreeKernel,
     EntangledKernel,
     FeatureKernel,
     KrausKernel,
@@ -53,6 +55,8 @@ KERNELS["indefinite separable"] = SeparableKernel("rbf", np.diag([1.0, -0.5, 2.0
 KERNELS["indefinite sigmoid"] = SeparableKernel("sigmoid", T1, gamma=1.0, coef0=-1.0)
 KERNELS["sum of separable"] = SumKernel([KERNELS["separable rbf"], KERNELS["separable rank one"]], [1.0, 0.3])
 KERNELS["multiple of low rank separable"] = 2.0 * KERNELS["separable linear"]
+KERNELS["curl free"] = CurlFreeKernel(P, gamma=0.4)
+KERNELS["divergence free"] = DivergenceFreeKernel(P, gamma=0.4)
 KERNELS["transformable maps"] = TransformableKernel("rbf", [np.eye(D), square, -np.eye(D)])
 KERNELS["transformable exponential"] = TransformableKernel.exponential(0.1 * T1)
 KERNELS["transformable coordinates"] = TransformableKernel.coordinate_gaussian(P, gamma=0.7)

@@ -130,5 +130,5 @@ def test_alpha_unit_by_definition(rng):
 
 
 def test_typical_level_balances_its_penalty():
-    assert typical_level(8.0, frobenius=True) == pytest.approx(2.0)
-    assert typical_level(9.0, frobenius=False) == pytest.approx(3.0)
+    assert typical_level(8.0, 2.0) == pytest.approx(2.0)
+    assert typical_level(9.0, 1.0) == pytest.approx(3.0)

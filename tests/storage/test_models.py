@@ -29,6 +29,12 @@ from entangled_kernels import (
     EntangledKernelRidge,
     EntangledKernelRidgeCV,
     EvidenceFeatures,
+    MultipleKernelRidge,
+    MultiViewKernelClassifier,
+    MultiViewKernelRidge,
+    OperatorFourierFeatures,
+    OperatorFourierRidge,
+    OperatorKernelVAR,
     OperatorValuedKernelRidge,
     OutputKernelRidge,
     OutputKernelRidgeCV,
@@ -59,6 +65,12 @@ MODELS = {
     "average": EntangledKernelRidgeCV(StandardScaler(), selection="average", **SMALL_GRID),
     "output kernel": OutputKernelRidge(kernel="rbf"),
     "output kernel CV": OutputKernelRidgeCV(alphas=[0.1, 1.0, 10.0]),
+    "trace ball": OutputKernelRidge(penalty="trace", constraint=True),
+    "penalties CV": OutputKernelRidgeCV(penalty=["trace", "cluster"], alphas=[0.1, 1.0], constraint=True),
+    "feature groups": MultipleKernelRidge({"a": [0, 1], "b": [2, 3, 4]}, output_kernel="diagonal"),
+    "kernels": MultipleKernelRidge(["rbf", ("t", Nystroem(n_components=9, random_state=0), [0, 1])]),
+    "views": MultiViewKernelRidge({"a": [0, 1], "b": [2, 3, 4]}, sparse=True),
+    "operator features": OperatorFourierRidge(OperatorFourierFeatures(random_state=0)),
     "any kernel": OperatorValuedKernelRidge(SeparableKernel("rbf", np.eye(3) + 1.0)),
 }
 
@@ -90,6 +102,17 @@ def test_loaded_model_is_the_same_to_the_last_bit(name, tmp_path):
     assert type(loaded) is type(model)
     assert outcomes(loaded, new) == outcomes(model, new)
     assert list(tmp_path.iterdir()) == [tmp_path / "model"]
+
+
+def test_models_of_series_and_of_classes(tmp_path):
+    X, Y, new = rows()
+    for kernel in ("hadamard", "additive"):
+        model = OperatorKernelVAR(kernel).fit(X)
+        save_model(model, tmp_path / "model")
+        np.testing.assert_array_equal(load_model(tmp_path / "model").forecast(5), model.forecast(5))
+    classes = MultiViewKernelClassifier().fit(X, np.where(Y[:, 0] > 0, "up", "down"))
+    save_model(classes, tmp_path / "model")
+    np.testing.assert_array_equal(load_model(tmp_path / "model").predict(new), classes.predict(new))
 
 
 def test_frames_and_encoded_text_keep_their_names(tmp_path):

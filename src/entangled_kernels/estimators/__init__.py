@@ -2,6 +2,11 @@
 
 from .entangled_kernel_ridge import EntangledKernelRidge
 from .entangled_kernel_ridge_cv import EntangledKernelRidgeCV
+from .multi_view import MultiViewKernelClassifier, MultiViewKernelRidge
+from .multiple_kernel_ridge import MultipleKernelRidge
+from .operator_fourier_ridge import OperatorFourierRidge
+from .operator_kernel_var import OperatorKernelVAR
+from .operator_kernel_var_cv import OperatorKernelVARCV
 from .operator_valued_kernel_ridge import OperatorValuedKernelRidge
 from .output_kernel_ridge import OutputKernelRidge
 from .output_kernel_ridge_cv import OutputKernelRidgeCV
@@ -9,6 +14,12 @@ from .output_kernel_ridge_cv import OutputKernelRidgeCV
 __all__ = [
     "EntangledKernelRidge",
     "EntangledKernelRidgeCV",
+    "MultiViewKernelClassifier",
+    "MultiViewKernelRidge",
+    "MultipleKernelRidge",
+    "OperatorFourierRidge",
+    "OperatorKernelVAR",
+    "OperatorKernelVARCV",
     "OperatorValuedKernelRidge",
     "OutputKernelRidge",
     "OutputKernelRidgeCV",

@@ -13,11 +13,25 @@ from sklearn.metrics.pairwise import PAIRWISE_KERNEL_FUNCTIONS, pairwise_kernels
 from sklearn.utils import Tags, check_consistent_length
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from ..output_kernel import OutputKernelResult, learn_output_kernel, reduce_problem
-from ..parameters import check_choice, check_integer, check_positive, check_weights
+from ..output_kernel import (
+    PENALTIES,
+    OutputKernelResult,
+    OutputPenalty,
+    fixed_output_kernel,
+    learn_output_kernel,
+    reduce_problem,
+)
+from ..parameters import (
+    check_choice,
+    check_flag,
+    check_integer,
+    check_positive,
+    check_real,
+    check_weights,
+)
 from .targets import TargetsMixin
 
-__all__ = ["OutputKernelModel", "OutputKernelRidge"]
+__all__ = ["OutputKernelModel", "OutputKernelRidge", "check_output_kernel"]
 
 Array = NDArray[np.float64]
 
@@ -32,6 +46,10 @@ class OutputKernelModel(TargetsMixin, MultiOutputMixin, RegressorMixin, BaseEsti
     degree: float
     coef0: float
     kernel_params: dict[str, Any] | None
+    constraint: bool
+    exponent: float
+    l1_ratio: float
+    level_bounds: tuple[float, float]
     rank: int | None
     fit_intercept: bool
     max_iter: int
@@ -94,6 +112,36 @@ class OutputKernelModel(TargetsMixin, MultiOutputMixin, RegressorMixin, BaseEsti
         if self.rank is not None:
             check_integer("rank", self.rank, low=1)
 
+    def _penalty(self, name: Any) -> OutputPenalty:
+        """The penalty of this name with the settings of the estimator, checked."""
+        check_choice("penalty", name, PENALTIES)
+        check_flag("constraint", self.constraint)
+        if self.rank is not None and (name not in ("frobenius", "trace") or self.constraint):
+            raise ValueError(
+                f"rank must be None with penalty={name!r} and constraint={self.constraint}, got {self.rank}; "
+                f"a rank goes with the trace, without a constraint"
+            )
+        if name in ("schatten", "entrywise"):
+            _check_exponent(name, self.exponent)
+        need = "a number of at least 0 and below 1"
+        if not 0.0 <= check_real("l1_ratio", self.l1_ratio, need) < 1.0:
+            raise ValueError(f"l1_ratio must be {need}, got {self.l1_ratio!r}; penalty='trace' is that of 1")
+        return OutputPenalty(
+            name, bool(self.constraint), float(self.exponent), float(self.l1_ratio), self._bounds()
+        )
+
+    def _bounds(self) -> tuple[float, float]:
+        try:
+            low, high = (float(bound) for bound in self.level_bounds)
+        except (TypeError, ValueError):
+            low = high = np.nan
+        if not (0.0 < low <= 1.0 <= high < np.inf):
+            raise ValueError(
+                f"level_bounds must be two numbers, the first above 0 and at most 1, the second at least 1, "
+                f"got {self.level_bounds!r}"
+            )
+        return low, high
+
     def _store(self, rows: Any, result: OutputKernelResult) -> None:
         self.X_fit_ = rows
         self._coef = result.C @ result.L  # (n, p)
@@ -101,7 +149,7 @@ class OutputKernelModel(TargetsMixin, MultiOutputMixin, RegressorMixin, BaseEsti
         self.dual_coef_ = result.C[:, 0] if flat else result.C
         self.intercept_ = result.intercept
         self.output_kernel_ = result.L
-        self.objective_history_ = result.history
+        self.duality_gap_, self.objective_history_ = result.gap, result.history
         self.n_iter_, self.converged_, self.stop_reason_ = result.n_iter, result.converged, result.reason
 
     def _warn_unless_converged(self, result: OutputKernelResult) -> None:
@@ -122,6 +170,36 @@ class OutputKernelModel(TargetsMixin, MultiOutputMixin, RegressorMixin, BaseEsti
         tags.input_tags.pairwise = self.kernel == "precomputed"
         tags.input_tags.sparse = not tags.input_tags.pairwise
         return tags
+
+
+def check_output_kernel(output_kernel: Any, p: int, name: str = "output_kernel") -> Array:
+    """A given output kernel as an array, symmetric and psd, or an error that names it."""
+    try:
+        L = np.array(output_kernel, dtype=np.float64)
+    except (TypeError, ValueError):
+        raise TypeError(
+            f"{name} must be None or a matrix over the targets, got {output_kernel!r:.80}"
+        ) from None
+    if L.shape != (p, p):
+        raise ValueError(f"{name} must be of shape ({p}, {p}), one row for every target, got {L.shape}")
+    if not np.isfinite(L).all() or not np.allclose(L, L.T, atol=1e-10 * np.abs(L).max()):
+        raise ValueError(f"{name} must be finite and symmetric; use (L + L.T) / 2")
+    levels = np.linalg.eigvalsh(L)
+    if levels[0] < -1e-10 * max(levels[-1], 0.0):
+        raise ValueError(
+            f"{name} must be positive semi-definite, got an eigenvalue of {levels[0]:.3g}; add a multiple of "
+            f"the identity, or use graph_output_kernel for the adjacency matrix of a graph"
+        )
+    return 0.5 * (L + L.T)
+
+
+def _check_exponent(name: str, exponent: Any) -> None:
+    odd = name == "entrywise"
+    need = "2k / (2k - 1) for a whole number k, as 2, 4/3 or 6/5" if odd else "a number of at least 1"
+    value = check_real("exponent", exponent, need)
+    k = value / (2.0 * (value - 1.0)) if value > 1.0 else np.inf
+    if value < 1.0 or (odd and not (np.isfinite(k) and abs(k - round(k)) < 1e-6 and k > 0.9)):
+        raise ValueError(f"exponent must be {need} with penalty={name!r}, got {exponent!r}")
 
 
 class OutputKernelRidge(OutputKernelModel):
@@ -147,13 +225,28 @@ class OutputKernelRidge(OutputKernelModel):
     alpha : float, default=1.0
         Weight of both penalties, positive. It depends on the scale of kernel and targets, more than in
         `KernelRidge`: standardise the targets, or let `OutputKernelRidgeCV` choose.
+    penalty : {"frobenius", "schatten", "trace", "elastic", "cluster", "entrywise"}, default="frobenius"
+        Penalty P on L; see Notes.
+    constraint : bool, default=False
+        Whether P(L) is kept to P(I) rather than added to the objective. L = I, which is kernel ridge
+        regression, is then among the choices, and alpha means what it means there.
+    exponent : float, default=4/3
+        q of ``"schatten"`` (at least 1) and ``"entrywise"`` (2k / (2k - 1) for a whole number k).
+    l1_ratio : float, default=0.5
+        Share of the trace in ``"elastic"``, at least 0 and below 1.
+    level_bounds : tuple of two floats, default=(0.1, 10.0)
+        Smallest and largest eigenvalue of L in ``"cluster"``, with one between them.
+    output_kernel : array-like of shape (p, p) or None, default=None
+        A positive semi-definite L to be used as it is; nothing is learned then. See
+        `entangled_kernels.output_kernel.graph_output_kernel` for that of a graph of the targets.
     rank : int or None, default=None
         Largest rank of L. With a rank the penalty on L is its trace, which by itself already favours low
         ranks, in the place of the squared Frobenius norm.
     max_iter : int, default=1000
-        Largest number of updates of L.
+        Largest number of updates of L, or of evaluations of the objective.
     tol : float, default=1e-3
-        Relative error allowed in L (without a rank); with a rank, relative size of the gradient.
+        Relative error allowed in L with ``"frobenius"``; with a rank, relative size of the gradient; with
+        other penalties and constraints the duality gap is at most tol^2 times the objective.
     fit_intercept : bool, default=True
         Whether each target has a constant that is not penalised. `KernelRidge` has none; here it is the
         default because without it the means of the targets are learned as if they were structure, and take
@@ -169,8 +262,10 @@ class OutputKernelRidge(OutputKernelModel):
         Zero without an intercept.
     X_fit_ : {ndarray, sparse matrix} of shape (n_samples, n_features)
         Training rows, or the kernel between them when it is precomputed.
-    objective_history_ : ndarray of shape (n_iter_ + 1,)
-        Objective at the start and after every update of L; it never rises.
+    duality_gap_ : float
+        The objective is at most this much above its minimum (over all ranks).
+    objective_history_ : ndarray
+        Objective at the start and after every update of L, or round of updates; it never rises.
     n_iter_ : int
     converged_ : bool
     stop_reason_ : str
@@ -189,11 +284,21 @@ class OutputKernelRidge(OutputKernelModel):
     -----
     For centred K and Y the fit minimises, over C and positive semi-definite L,
 
-        ||Y - K C L||^2 / (2 alpha) + tr(C^T K C L) / 2 + ||L||^2 / 2
+        ||Y - K C L||^2 / (2 alpha) + tr(C^T K C L) / 2 + P(L)
 
-    which has one minimum, with K C L + alpha C = Y and L = C^T K C / 2. A sample weight w_i multiplies the
+    where K C L + alpha C = Y gives C, and what is left is convex in L. A sample weight w_i multiplies the
     squared errors of row i, so it counts as that many copies of the row, and the equation reads w_i (K C L
-    - Y)_i + alpha C_i = 0. `entangled_kernels.output_kernel.learn_output_kernel` has the derivation.
+    - Y)_i + alpha C_i = 0. With l_1, ..., l_p the eigenvalues of L the penalties are
+
+    - ``"frobenius"``: ||L||^2 / 2, and L = C^T K C / 2;
+    - ``"schatten"``: sum l^q / 2, the Frobenius norm at q = 2 and the trace at q = 1;
+    - ``"trace"``: tr(L) / 2, for targets that are mixtures of few functions;
+    - ``"elastic"``: l1_ratio times the trace and the rest of the Frobenius penalty;
+    - ``"cluster"``: l within ``level_bounds`` with sum at most p, the mean of the targets having one: targets
+      fall into groups. It is a constraint with either value of ``constraint``;
+    - ``"entrywise"``: sum |L_ij|^q / 2, for targets of which few pairs hang together.
+
+    `entangled_kernels.output_kernel.learn_output_kernel` and ``learn_penalised`` have the derivations.
 
     Time n^3 once for the eigenvalues of K, then n p^2 + p^3 for an update of L, of which there are few;
     n p a row to predict, beside the kernel.
@@ -204,6 +309,12 @@ class OutputKernelRidge(OutputKernelModel):
     descent", ICML 2011.
 
     F. Dinuzzo and K. Fukumizu, "Learning low-rank output kernels", ACML 2011.
+
+    C. Ciliberto, Y. Mroueh, T. Poggio and L. Rosasco, "Convex learning of multiple tasks and their
+    structure", ICML 2015.
+
+    P. Jawanpuria, M. Lapin, M. Hein and B. Schiele, "Efficient output kernel learning for multiple tasks",
+    NIPS 2015.
 
     Examples
     --------
@@ -231,6 +342,12 @@ class OutputKernelRidge(OutputKernelModel):
         coef0: float = 1,
         kernel_params: dict[str, Any] | None = None,
         alpha: float = 1.0,
+        penalty: str = "frobenius",
+        constraint: bool = False,
+        exponent: float = 4 / 3,
+        l1_ratio: float = 0.5,
+        level_bounds: tuple[float, float] = (0.1, 10.0),
+        output_kernel: ArrayLike | None = None,
         rank: int | None = None,
         max_iter: int = 1000,
         tol: float = 1e-3,
@@ -242,6 +359,12 @@ class OutputKernelRidge(OutputKernelModel):
         self.coef0 = coef0
         self.kernel_params = kernel_params
         self.alpha = alpha
+        self.penalty = penalty
+        self.constraint = constraint
+        self.exponent = exponent
+        self.l1_ratio = l1_ratio
+        self.level_bounds = level_bounds
+        self.output_kernel = output_kernel
         self.rank = rank
         self.max_iter = max_iter
         self.tol = tol
@@ -264,11 +387,21 @@ class OutputKernelRidge(OutputKernelModel):
         self
         """
         check_positive("alpha", self.alpha)
+        penalty = self._penalty(self.penalty)
         rows, Y, weight = self._take_rows(X, y, sample_weight)
+        given = None if self.output_kernel is None else check_output_kernel(self.output_kernel, Y.shape[1])
         problem = reduce_problem(self._gram(rows, rows), Y, weight, centred=self.fit_intercept)
-        result = learn_output_kernel(
-            problem, float(self.alpha), rank=self.rank, max_iter=self.max_iter, tol=self.tol
-        )
+        if given is None:
+            result = learn_output_kernel(
+                problem,
+                float(self.alpha),
+                rank=self.rank,
+                penalty=penalty,
+                max_iter=self.max_iter,
+                tol=self.tol,
+            )
+        else:
+            result = fixed_output_kernel(problem, float(self.alpha), given)
         self._warn_unless_converged(result)
         self._store(rows, result)
         return self

@@ -1,4 +1,4 @@
-"""Output kernel learning with alpha chosen by cross-validation."""
+"""Output kernel learning with penalty and alpha chosen by cross-validation."""
 
 from __future__ import annotations
 
@@ -15,12 +15,15 @@ from sklearn.model_selection import check_cv
 from sklearn.utils.parallel import Parallel, delayed
 
 from ..output_kernel import (
+    OutputKernelProblem,
     OutputKernelResult,
+    OutputPenalty,
     alpha_unit,
     learn_output_kernel,
     output_kernel_path,
     reduce_problem,
 )
+from ..parameters import check_grid
 from .output_kernel_ridge import OutputKernelModel, OutputKernelRidge
 
 __all__ = ["OutputKernelRidgeCV"]
@@ -30,12 +33,16 @@ Indices = NDArray[np.intp]
 
 # In the units of `alpha_unit`: from next to interpolation to next to the mean of the targets.
 GRID = np.logspace(-4, 2, 13)
+# Penalties that are added to the objective and favour low rank have narrow optima.
+FINE_GRID = np.logspace(-4, 2, 25)
+# A constraint keeps the size of the output kernel, so that alpha alone has to reach all sizes of the fit.
+WIDE_GRID = np.logspace(-4, 4, 17)
 # An end of the grid is worth a warning when the score still rises towards it by this share of its range.
 RISING = 0.01
 
 
 class OutputKernelRidgeCV(OutputKernelModel):
-    """Output kernel learning with alpha chosen by cross-validation.
+    """Output kernel learning with penalty and alpha chosen by cross-validation.
 
     Parameters
     ----------
@@ -43,7 +50,12 @@ class OutputKernelRidgeCV(OutputKernelModel):
         The input kernel, as in `OutputKernelRidge`.
     alphas : array-like of float or None, default=None
         Positive values to choose from. None stands for 13 values from 1e-4 to 1e2 in a unit that follows
-        the scale of kernel and targets; see Notes.
+        the scale of kernel and targets; see Notes. With a constraint they are 17 values up to 1e4, and for
+        the trace and elastic penalties, whose optima are narrow, 25 values.
+    penalty : str or sequence of str, default="frobenius"
+        Penalties to choose from, as in `OutputKernelRidge`.
+    constraint, exponent, l1_ratio, level_bounds
+        Of all penalties, as in `OutputKernelRidge`.
     rank : int or None, default=None
         Largest rank of the output kernel, as in `OutputKernelRidge`.
     cv : int, splitter, iterable of splits or None, default=5
@@ -65,18 +77,22 @@ class OutputKernelRidgeCV(OutputKernelModel):
     ----------
     alpha_ : float
         The chosen alpha, the largest of those with the best score.
+    penalty_ : str
+        The chosen penalty.
     best_score_ : float
         Mean score of it over the folds.
     best_index_ : int
     best_params_ : dict
-        ``{"alpha": alpha_}``.
-    alphas_ : ndarray of shape (n_alphas,)
-        The values chosen from.
+        ``{"alpha": alpha_, "penalty": penalty_}``.
+    alphas_ : ndarray of shape (n_candidates,)
+        The values chosen from, those of the first penalty first.
     cv_results_ : dict of ndarray
-        ``alpha``, ``mean_test_score``, ``std_test_score``, ``rank_test_score`` and ``split0_test_score``, ...
+        ``alpha``, ``penalty``, ``mean_test_score``, ``std_test_score``, ``rank_test_score`` and
+        ``split0_test_score``, ...
     n_splits_ : int
-    output_kernel_, dual_coef_, intercept_, X_fit_, objective_history_, n_iter_, converged_, stop_reason_
-        Of the fit to all rows with `alpha_`, as in `OutputKernelRidge`.
+    output_kernel_, dual_coef_, intercept_, X_fit_, duality_gap_, objective_history_, n_iter_, converged_, \
+stop_reason_
+        Of the fit to all rows with the choice, as in `OutputKernelRidge`.
     n_features_in_, feature_names_in_, target_names_
         As in `OutputKernelRidge`.
 
@@ -86,13 +102,14 @@ class OutputKernelRidgeCV(OutputKernelModel):
 
     Notes
     -----
-    A fold takes one eigendecomposition of its Gram matrix, which serves all alphas; these are worked through
-    in decreasing order, each starting from the output kernel of the last.
+    A fold takes one eigendecomposition of its Gram matrix, which serves all penalties and alphas; alphas are
+    worked through in decreasing order, each starting from the output kernel of the last.
 
-    The unit of the default grid is tr(K) / n times the size that the output kernel takes on, (||Y||^2 n /
-    (p tr K))^1/3, or the square root of the same with a rank. So the choice depends on the units of neither
-    inputs nor targets, and the prediction comes out in those of the targets. A warning names an end of the
-    grid when it was chosen and the score still rises towards it.
+    The unit of the default grid is tr(K) / n times the size that the output kernel takes on: one with a
+    constraint, (||Y||^2 n / (p tr K))^(1/(q+1)) for a penalty that grows with the power q, such as 2 for the
+    Frobenius and 1 for the trace penalty. So the choice depends on the units of neither inputs nor targets
+    (but for the elastic penalty, which mixes two powers), and the prediction comes out in those of the
+    targets. A warning names an end of the grid when it was chosen and the score still rises towards it.
 
     Time n^3 for every fold and once more, then n p^2 + p^3 for every fold, alpha and update of the kernel.
 
@@ -118,6 +135,11 @@ class OutputKernelRidgeCV(OutputKernelModel):
         coef0: float = 1,
         kernel_params: dict[str, Any] | None = None,
         alphas: ArrayLike | None = None,
+        penalty: Any = "frobenius",
+        constraint: bool = False,
+        exponent: float = 4 / 3,
+        l1_ratio: float = 0.5,
+        level_bounds: tuple[float, float] = (0.1, 10.0),
         rank: int | None = None,
         cv: Any = 5,
         scoring: Any = "nmse",
@@ -132,6 +154,11 @@ class OutputKernelRidgeCV(OutputKernelModel):
         self.coef0 = coef0
         self.kernel_params = kernel_params
         self.alphas = alphas
+        self.penalty = penalty
+        self.constraint = constraint
+        self.exponent = exponent
+        self.l1_ratio = l1_ratio
+        self.level_bounds = level_bounds
         self.rank = rank
         self.cv = cv
         self.scoring = scoring
@@ -143,7 +170,7 @@ class OutputKernelRidgeCV(OutputKernelModel):
     def fit(
         self, X: Any, y: Any, sample_weight: ArrayLike | None = None, *, groups: ArrayLike | None = None
     ) -> Self:
-        """Choose alpha, then learn from all rows.
+        """Choose penalty and alpha, then learn from all rows.
 
         Parameters
         ----------
@@ -160,17 +187,34 @@ class OutputKernelRidgeCV(OutputKernelModel):
         self
         """
         given = None if self.alphas is None else _check_alphas(self.alphas)
+        names = [self.penalty] if isinstance(self.penalty, str) else check_grid("penalty", self.penalty)
+        penalties = [self._penalty(name) for name in names]
         rows, Y, weight = self._take_rows(X, y, sample_weight)
         splits = self._splits(rows, Y, groups)
         K = self._gram(rows, rows)
         problem = reduce_problem(K, Y, weight, centred=self.fit_intercept)
-        self.alphas_ = GRID * alpha_unit(problem, rank=self.rank) if given is None else given
-        scores = self._cross_validate(K, rows, Y, weight, splits)  # (n_alphas, n_splits)
-        self._choose(scores)
-        result = learn_output_kernel(problem, self.alpha_, **self._settings())
+        grids = [self._grid(problem, penalty) if given is None else given for penalty in penalties]
+        # One penalty for every candidate.
+        candidates = [penalty for penalty, grid in zip(penalties, grids, strict=True) for _ in grid]
+        self.alphas_ = np.concatenate(grids)
+        scores = np.concatenate(
+            [
+                self._cross_validate(K, rows, Y, weight, splits, penalty, grid)
+                for penalty, grid in zip(penalties, grids, strict=True)
+            ]
+        )  # (n_candidates, n_splits)
+        self._choose(scores, np.array([penalty.name for penalty in candidates]))
+        chosen = candidates[self.best_index_]
+        result = learn_output_kernel(problem, self.alpha_, penalty=chosen, **self._settings())
         self._warn_unless_converged(result)
         self._store(rows, result)
         return self
+
+    def _grid(self, problem: OutputKernelProblem, penalty: OutputPenalty) -> Array:
+        grid = FINE_GRID if penalty.name in ("trace", "elastic") else GRID
+        if penalty.is_ball:
+            grid = WIDE_GRID
+        return np.asarray(grid * alpha_unit(problem, rank=self.rank, penalty=penalty))
 
     def _settings(self) -> dict[str, Any]:
         return {"rank": self.rank, "max_iter": self.max_iter, "tol": self.tol}
@@ -184,16 +228,24 @@ class OutputKernelRidgeCV(OutputKernelModel):
         return list(check_cv(self.cv, Y, classifier=False).split(rows, Y, groups))
 
     def _cross_validate(
-        self, K: Array, rows: Any, Y: Array, weight: Array | None, splits: list[tuple[Indices, Indices]]
+        self,
+        K: Array,
+        rows: Any,
+        Y: Array,
+        weight: Array | None,
+        splits: list[tuple[Indices, Indices]],
+        penalty: OutputPenalty,
+        alphas: Array,
     ) -> Array:
-        score = self._score_function(K, rows, Y, weight)
-        order = np.argsort(-self.alphas_, kind="stable")
-        decreasing = [float(alpha) for alpha in self.alphas_[order]]
+        """Scores of a penalty with all alphas, (n_alphas, n_splits)."""
+        score = self._score_function(K, rows, Y, weight, penalty)
+        order = np.argsort(-alphas, kind="stable")
+        decreasing = [float(alpha) for alpha in alphas[order]]
 
         def fold(train: Indices, test: Indices) -> list[float]:
             w = None if weight is None else weight[train]
             problem = reduce_problem(K[np.ix_(train, train)], Y[train], w, centred=self.fit_intercept)
-            path = output_kernel_path(problem, decreasing, **self._settings())
+            path = output_kernel_path(problem, decreasing, penalty=penalty, **self._settings())
             return [score(alpha, result, train, test) for alpha, result in zip(decreasing, path, strict=True)]
 
         columns = Parallel(n_jobs=self.n_jobs, prefer="threads")(delayed(fold)(*split) for split in splits)
@@ -202,7 +254,7 @@ class OutputKernelRidgeCV(OutputKernelModel):
         return scores
 
     def _score_function(
-        self, K: Array, rows: Any, Y: Array, weight: Array | None
+        self, K: Array, rows: Any, Y: Array, weight: Array | None, penalty: OutputPenalty
     ) -> Callable[[float, OutputKernelResult, Indices, Indices], float]:
         """Score of a result from training rows on test rows."""
         w = np.ones(len(Y)) if weight is None else weight
@@ -223,23 +275,25 @@ class OutputKernelRidgeCV(OutputKernelModel):
         scorer = check_scoring(self, self.scoring)
 
         def scored(alpha: float, result: OutputKernelResult, train: Indices, test: Indices) -> float:
-            model = self._fold_model(alpha, result, rows, train)
+            model = self._fold_model(alpha, penalty.name, result, rows, train)
             X_test = rows[np.ix_(test, train)] if self.kernel == "precomputed" else rows[test]
             return float(scorer(model, X_test, Y[test, 0] if self._one_dimensional else Y[test]))
 
         return scored
 
     def _fold_model(
-        self, alpha: float, result: OutputKernelResult, rows: Any, train: Indices
+        self, alpha: float, penalty: str, result: OutputKernelResult, rows: Any, train: Indices
     ) -> OutputKernelRidge:
-        names = OutputKernelRidge().get_params(deep=False).keys() - {"alpha"}
-        model = OutputKernelRidge(alpha=alpha, **{name: getattr(self, name) for name in names})
+        names = OutputKernelRidge().get_params(deep=False).keys() - {"alpha", "penalty", "output_kernel"}
+        model = OutputKernelRidge(
+            alpha=alpha, penalty=penalty, **{name: getattr(self, name) for name in names}
+        )
         model._one_dimensional = self._one_dimensional
         model._store(rows[np.ix_(train, train)] if self.kernel == "precomputed" else rows[train], result)
         model.n_features_in_ = model.X_fit_.shape[1]
         return model
 
-    def _choose(self, scores: Array) -> None:
+    def _choose(self, scores: Array, penalties: NDArray[np.str_]) -> None:
         """Largest alpha of the best mean score; store it and the table."""
         mean = scores.mean(axis=1)
         if not np.isfinite(mean).all():
@@ -252,24 +306,27 @@ class OutputKernelRidgeCV(OutputKernelModel):
         self.best_index_ = int(best[np.argmax(self.alphas_[best])])
         self.alpha_ = float(self.alphas_[self.best_index_])
         self.best_score_ = float(mean[self.best_index_])
-        self.best_params_ = {"alpha": self.alpha_}
+        self.penalty_ = str(penalties[self.best_index_])
+        self.best_params_ = {"alpha": self.alpha_, "penalty": self.penalty_}
         self.n_splits_ = scores.shape[1]
         self.cv_results_ = {
             "alpha": self.alphas_.copy(),
+            "penalty": penalties,
             "mean_test_score": mean,
             "std_test_score": scores.std(axis=1),
             "rank_test_score": rankdata(-mean, method="min").astype(int),
             **{f"split{i}_test_score": scores[:, i] for i in range(self.n_splits_)},
         }
-        self._warn_at_the_end(mean)
+        self._warn_at_the_end(mean, np.flatnonzero(penalties == self.penalty_))
 
-    def _warn_at_the_end(self, mean: Array) -> None:
-        order = np.argsort(self.alphas_, kind="stable")
+    def _warn_at_the_end(self, mean: Array, alike: Indices) -> None:
+        """Warn where the choice is at an end of the alphas of its penalty."""
+        order = alike[np.argsort(self.alphas_[alike], kind="stable")]
         if len(order) < 2 or self.best_index_ not in (order[0], order[-1]):
             return
         upper = self.best_index_ == order[-1]
         neighbour = order[-2] if upper else order[1]
-        if mean[self.best_index_] - mean[neighbour] <= RISING * (mean.max() - mean.min()):
+        if mean[self.best_index_] - mean[neighbour] <= RISING * (mean[alike].max() - mean[alike].min()):
             return
         end, way = ("largest", "larger") if upper else ("smallest", "smaller")
         warnings.warn(

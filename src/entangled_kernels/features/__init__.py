@@ -15,6 +15,7 @@ from .maps import (
     needs_targets,
     warm_start,
 )
+from .operator_fourier import OperatorFourierFeatures
 from .regressor_features import RegressorFeatures
 
 __all__ = [
@@ -22,6 +23,7 @@ __all__ = [
     "EvidenceFeatures",
     "ForestFeatures",
     "GaussianFeatures",
+    "OperatorFourierFeatures",
     "RegressorFeatures",
     "default_feature_maps",
     "fit_and_map",

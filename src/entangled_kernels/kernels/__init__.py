@@ -9,8 +9,11 @@ from .partial_trace import PartialTraceKernel
 from .scalar import ExponentialDot, FeatureKernel, MatrixKernel
 from .separable import SeparableKernel
 from .transformable import TransformableKernel
+from .vector_fields import CurlFreeKernel, DivergenceFreeKernel
 
 __all__ = [
+    "CurlFreeKernel",
+    "DivergenceFreeKernel",
     "EntangledKernel",
     "EntanglementReport",
     "ExponentialDot",

@@ -3,53 +3,26 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from ..convex import Point as CertifiedPoint
+from ..convex import Schatten, certify
+from ..convex.kronecker import KroneckerGram
+from ..convex.penalties import compose
+from .penalised import learn_penalised
+from .penalties import OutputPenalty
 from .problem import OutputKernelProblem
 from .reduced import Point, Reduced
+from .result import OutputKernelResult
 from .steps import descend, factor_gap, factor_step, newton_gap, newton_step
 
-__all__ = ["OutputKernelResult", "learn_output_kernel", "output_kernel_path"]
+__all__ = ["learn_output_kernel", "output_kernel_path"]
 
 Array = NDArray[np.float64]
 
-
-@dataclass(frozen=True, eq=False)
-class OutputKernelResult:
-    """A learned output kernel, the dual coefficients that go with it, and how they were found.
-
-    Attributes
-    ----------
-    C : ndarray of shape (n, p)
-        Dual coefficients: the model is f(x) = sum_i k(x, x_i) L C[i] + intercept.
-    L : ndarray of shape (p, p)
-        Positive semi-definite output kernel.
-    intercept : ndarray of shape (p,)
-        Zero when the problem is not centred.
-    value : float
-        The objective.
-    converged : bool
-        Whether the tolerance was met.
-    reason : str
-        Why the iteration stopped: ``"tolerance"``, ``"max_iter"``, ``"stalled"`` when the objective can
-        fall no further in double precision, or ``"zero"`` when K says nothing about Y, so that L = 0.
-    n_iter : int
-        Number of updates of L.
-    history : ndarray of shape (n_iter + 1,)
-        Objective at the start and after every update; it never rises.
-    """
-
-    C: Array
-    L: Array
-    intercept: Array
-    value: float
-    converged: bool
-    reason: str
-    n_iter: int
-    history: Array
+FROBENIUS = OutputPenalty()
 
 
 def learn_output_kernel(
@@ -57,6 +30,7 @@ def learn_output_kernel(
     alpha: float,
     *,
     rank: int | None = None,
+    penalty: OutputPenalty = FROBENIUS,
     start: ArrayLike | None = None,
     max_iter: int = 1000,
     tol: float = 1e-3,
@@ -68,6 +42,7 @@ def learn_output_kernel(
         ||Y - K C L||^2 / (2 alpha) + tr(C^T K C L) / 2 + ||L||^2 / 2
 
     and, when a rank is given, the same with tr(L) / 2 for the last term over L of no more than that rank.
+    Another penalty takes the place of ||L||^2 / 2, see `learn_penalised`.
 
     Parameters
     ----------
@@ -76,7 +51,9 @@ def learn_output_kernel(
     alpha : float
         Positive.
     rank : int, optional
-        Largest rank of L, at least 1.
+        Largest rank of L, at least 1. It goes with the trace; any other penalty is not looked at.
+    penalty : OutputPenalty, optional
+        On L; the squared Frobenius norm unless another is given.
     start : array-like of shape (p, p), optional
         Positive semi-definite L to start from, such as the solution for an alpha near by.
     max_iter : int, default=1000
@@ -155,6 +132,8 @@ def learn_output_kernel(
            [-1.,  1.,  0.],
            [ 0.,  0.,  0.]])
     """
+    if rank is None and not penalty.is_plain:
+        return learn_penalised(problem, alpha, penalty, start=start, max_iter=max_iter, tol=tol)
     k = problem.targets.shape[1]
     if k == 0:
         return _zero_result(problem, alpha)
@@ -174,6 +153,7 @@ def output_kernel_path(
     alphas: Sequence[float],
     *,
     rank: int | None = None,
+    penalty: OutputPenalty = FROBENIUS,
     max_iter: int = 1000,
     tol: float = 1e-3,
 ) -> Iterator[OutputKernelResult]:
@@ -184,7 +164,7 @@ def output_kernel_path(
     problem : OutputKernelProblem
     alphas : sequence of float
         Positive; best in decreasing order, since the first starts cold and large alphas take few steps.
-    rank, max_iter, tol
+    rank, penalty, max_iter, tol
         As in `learn_output_kernel`.
 
     Yields
@@ -194,7 +174,9 @@ def output_kernel_path(
     """
     start: Array | None = None
     for alpha in alphas:
-        result = learn_output_kernel(problem, alpha, rank=rank, start=start, max_iter=max_iter, tol=tol)
+        result = learn_output_kernel(
+            problem, alpha, rank=rank, penalty=penalty, start=start, max_iter=max_iter, tol=tol
+        )
         yield result
         start = result.L if result.L.any() else None
 
@@ -209,12 +191,16 @@ def _expand(
     if point.missed is not None:
         inside += point.missed @ problem.outputs.T / reduced.alpha
     C = problem.vectors @ inside + problem.rest / reduced.alpha  # (n, p)
-    C *= problem.root_weight[:, None]
+    certified = _certify(problem, reduced, point)
+    witness = C + problem.vectors @ (certified.witness - certified.C) @ problem.outputs.T
+    C = C * problem.root_weight[:, None]
     return OutputKernelResult(
         C=C,
         L=L,
         intercept=problem.mean_y - (problem.mean_k @ C) @ L,
         value=history[-1],
+        gap=certified.gap,
+        witness=witness,
         converged=reason == "tolerance",
         reason=reason,
         n_iter=len(history) - 1,
@@ -222,8 +208,18 @@ def _expand(
     )
 
 
+def _certify(problem: OutputKernelProblem, reduced: Reduced, point: Point) -> CertifiedPoint:
+    """The same point with its duality gap over all ranks."""
+    gram = KroneckerGram(problem.values, problem.targets, reduced.alpha)
+    penalty = Schatten(2.0 if reduced.rank is None else 1.0)
+    return certify(gram, penalty, compose(point.levels[None], point.V[None]))
+
+
 def _zero_result(problem: OutputKernelProblem, alpha: float) -> OutputKernelResult:
     p = problem.Y.shape[1]
     value = float(np.vdot(problem.Y, problem.Y)) / (2 * alpha)
-    C = problem.root_weight[:, None] * problem.Y / alpha
-    return OutputKernelResult(C, np.zeros((p, p)), problem.mean_y, value, True, "zero", 0, np.array([value]))
+    witness = problem.Y / alpha
+    C = problem.root_weight[:, None] * witness
+    return OutputKernelResult(
+        C, np.zeros((p, p)), problem.mean_y, value, 0.0, witness, True, "zero", 0, np.array([value])
+    )

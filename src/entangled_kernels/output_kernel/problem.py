@@ -9,6 +9,7 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.linalg import eigh
 
 from ..linalg import rank_tolerance
+from .penalties import OutputPenalty
 
 __all__ = ["OutputKernelProblem", "alpha_unit", "reduce_problem", "solve_sylvester", "typical_level"]
 
@@ -139,17 +140,34 @@ def _positive_eigenpairs(K: Array, rounding: float) -> tuple[Array, Array]:
     return values[kept], vectors[:, kept]
 
 
-def alpha_unit(problem: OutputKernelProblem, *, rank: int | None = None) -> float:
+def alpha_unit(
+    problem: OutputKernelProblem,
+    *,
+    rank: int | None = None,
+    penalty: OutputPenalty | None = None,
+    fixed: bool = False,
+) -> float:
     """Scale of alpha for the Gram matrix and the targets of a problem.
 
     In this unit alpha is free of scale: multiply kernel or targets by anything, and the same fit comes out in
     the units of the targets.
 
+    Parameters
+    ----------
+    problem : OutputKernelProblem
+    rank : int, optional
+        A rank makes the penalty the trace.
+    penalty : OutputPenalty, optional
+        The squared Frobenius norm unless another is given.
+    fixed : bool, default=False
+        Whether the size of L is given rather than learned, as by a constraint.
+
     Notes
     -----
     Put K = s K', Y = c Y', L = a L' and alpha = a s alpha'. The first two terms of the objective scale with
-    c^2 / (a s), and ||L||^2 with a^2: with a = (c^2 / s)^1/3 all scale alike, and alpha' means the same for
-    every s and c. For the trace a = (c^2 / s)^1/2. The unit is a s with s = tr(K) / n and c^2 = ||Y||^2 / p.
+    c^2 / (a s), and a penalty of power q with a^q: with a = (c^2 / s)^(1/(q+1)) all scale alike, and alpha'
+    means the same for every s and c. The unit is a s with s = tr(K) / n and c^2 = ||Y||^2 / p, and s where L
+    keeps its size. A mixture of penalties of two powers has no such unit: there it is that of the higher one.
     Targets or a kernel that are zero leave nothing to choose, and the unit is one.
 
     Examples
@@ -158,17 +176,22 @@ def alpha_unit(problem: OutputKernelProblem, *, rank: int | None = None) -> floa
     >>> problem = reduce_problem(2 * np.eye(3), 4 * np.eye(3))
     >>> round(alpha_unit(problem), 12)
     4.0
+    >>> alpha_unit(problem, fixed=True)
+    2.0
     """
     mean_eigenvalue = float(problem.values.sum()) / float(np.sum(problem.root_weight**2))
     square = float(np.vdot(problem.Y, problem.Y)) / problem.Y.shape[1]
     if not (square > 0.0 and mean_eigenvalue > 0.0):
         return 1.0
-    return mean_eigenvalue * typical_level(square / mean_eigenvalue, rank is None)
+    if fixed or (penalty is not None and penalty.is_ball and rank is None):
+        return mean_eigenvalue
+    power = 1.0 if rank is not None else 2.0 if penalty is None else penalty.power
+    return mean_eigenvalue * typical_level(square / mean_eigenvalue, power)
 
 
-def typical_level(square: float, frobenius: bool) -> float:
-    """Size of L at which its penalty balances a squared norm; the penalty is ||L||^2 or the trace."""
-    return float(np.cbrt(square) if frobenius else np.sqrt(square))
+def typical_level(square: float, power: float) -> float:
+    """Size of L at which a penalty of this power balances a squared norm."""
+    return float(np.cbrt(square) if power == 2.0 else square ** (1.0 / (power + 1.0)))
 
 
 def solve_sylvester(problem: OutputKernelProblem, L: ArrayLike, alpha: float) -> Array:

@@ -96,4 +96,4 @@ class Reduced:
     def typical_level(self) -> float:
         """Typical eigenvalue of L, from the sizes of targets and Gram matrix."""
         square = float(np.vdot(self.T, self.T)) / (self.T.shape[1] * float(self.values.mean()))
-        return typical_level(square, self.rank is None)
+        return typical_level(square, 2.0 if self.rank is None else 1.0)

@@ -1,0 +1,373 @@
+"""The convex family of learners: speed, published alternations beside it, and what it gains on made-up data.
+
+Every ratio is measured within one run, the contestants taking turns. Banded ridge is measured beside
+himalaya's where that is installed, views of gestures where the uWave table is at hand.
+"""
+
+import sys
+import time
+import warnings
+from functools import partial
+from pathlib import Path
+
+import numpy as np
+from scipy.linalg import eigh
+from sklearn.kernel_ridge import KernelRidge
+from sklearn.metrics import roc_auc_score
+from sklearn.metrics.pairwise import rbf_kernel
+from sklearn.model_selection import GridSearchCV
+
+from entangled_kernels import (
+    MultipleKernelRidge,
+    MultiViewKernelClassifier,
+    OperatorFourierFeatures,
+    OperatorFourierRidge,
+    OperatorKernelVAR,
+    OutputKernelRidge,
+    OutputKernelRidgeCV,
+)
+from entangled_kernels.datasets import fetch_uwave
+from entangled_kernels.multiple_kernels import KernelPart, learn_weights, reduce_kernels
+from entangled_kernels.output_kernel import (
+    PENALTIES,
+    OutputPenalty,
+    alpha_unit,
+    learn_output_kernel,
+    reduce_problem,
+)
+
+from measure import best_seconds, print_table, write_json
+
+sys.path.insert(0, str(Path(__file__).parent.parent / "tests"))
+from reference.autoregression import sparse_series
+from reference.convex import kernel_ridge_alternation, output_kernel_objective
+
+SETTINGS = {
+    "schatten": {"exponent": 4 / 3},
+    "elastic": {"l1_ratio": 0.5},
+    "cluster": {"level_bounds": (0.1, 10.0)},
+    "entrywise": {"exponent": 4 / 3},
+}
+
+
+def mixtures(n, p, d=10, seed=0):
+    """Inputs, and targets that are noisy mixtures of two functions."""
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(n, d))
+    return X, np.tanh(X[:, :2]) @ rng.normal(size=(2, p)) + 0.3 * rng.normal(size=(n, p))
+
+
+def penalties_against_eigh(n=500, p=50):
+    """(a) Whole fits with the default tolerance, beside one eigendecomposition of K."""
+    X, Y = mixtures(n, p)
+    K = rbf_kernel(X)
+    problem = reduce_problem(K, Y)
+    table = []
+    for name in PENALTIES:
+        for constraint in (False, True):
+            unit = alpha_unit(problem, penalty=OutputPenalty(name, constraint))
+            for multiple in (1e-3, 1e-1, 10.0):
+                model = OutputKernelRidge(
+                    "precomputed",
+                    alpha=multiple * unit,
+                    penalty=name,
+                    constraint=constraint,
+                    fit_intercept=False,
+                )
+                seconds = best_seconds({"eigh": partial(eigh, K), "fit": partial(model.fit, K, Y)}, repeats=3)
+                table.append(
+                    {
+                        "penalty": name,
+                        "constraint": constraint,
+                        "alpha / unit": multiple,
+                        "evaluations": model.n_iter_,
+                        "fit s": seconds["fit"],
+                        "fit / eigh": seconds["fit"] / seconds["eigh"],
+                        "gap / objective": model.duality_gap_ / model.objective_history_[-1],
+                    }
+                )
+    return table
+
+
+def alternations(n=200, p=30, most=500):
+    """(b) Evaluations and seconds to 1e-6 of the best objective, here and by the published alternation."""
+    X, Y = mixtures(n, p)
+    K = rbf_kernel(X)
+    problem = reduce_problem(K, Y)
+    table = []
+    for name in ("frobenius", "schatten", "trace", "elastic"):
+        penalty = OutputPenalty(name)
+        built = penalty.build(p, p)
+        for multiple in (0.1, 1.0, 3.0):
+            alpha = multiple * alpha_unit(problem, penalty=penalty)
+            start = time.perf_counter()
+            ours = learn_output_kernel(problem, alpha, penalty=penalty)
+            seconds = time.perf_counter() - start
+            best = learn_output_kernel(problem, alpha, penalty=penalty, tol=1e-5, max_iter=5000).value
+            start, steps, L, reached = time.perf_counter(), 0, np.eye(p), np.inf
+            while steps < most and reached > 1e-6:
+                L = kernel_ridge_alternation(K, Y, alpha, lambda s: built.level_best(s[None])[0], 10, start=L)  # noqa: B023
+                steps += 10
+                reached = output_kernel_objective(K, Y, L, alpha, name, **SETTINGS.get(name, {})) / best - 1
+            table.append(
+                {
+                    "penalty": name,
+                    "alpha / unit": multiple,
+                    "evaluations here": ours.n_iter,
+                    "s here": seconds,
+                    "excess here": ours.value / best - 1,
+                    "steps published": steps,
+                    "s published": time.perf_counter() - start,
+                    "excess published": reached,
+                }
+            )
+    groups = np.stack([rbf_kernel(X[:, [j]]) for j in range(10)])
+    kernels = reduce_kernels([KernelPart(k) for k in groups], Y)
+    start = time.perf_counter()
+    ours = learn_weights(kernels, 1.0)
+    seconds = time.perf_counter() - start
+    best = learn_weights(kernels, 1.0, tol=1e-5).value
+    start, steps, reached = time.perf_counter(), 0, np.inf
+    while steps < 50 and reached > 1e-6:
+        steps += 5
+        d = _weights_alternation(groups, Y, 1.0, steps)
+        reached = _weights_value(groups, Y, 1.0, d) / best - 1
+    table.append(
+        {
+            "penalty": "weights of ten kernels",
+            "alpha / unit": 1.0,
+            "evaluations here": ours.n_iter,
+            "s here": seconds,
+            "excess here": ours.value / best - 1,
+            "steps published": steps,
+            "s published": time.perf_counter() - start,
+            "excess published": reached,
+        }
+    )
+    return table
+
+
+def _weights_value(kernels, Y, alpha, d):
+    K = np.einsum("m,mnl->nl", d, kernels)
+    return 0.5 * np.sum(Y * np.linalg.solve(K + alpha * np.eye(len(K)), Y))
+
+
+def _weights_alternation(kernels, Y, alpha, steps):
+    """That of the reference, with the outputs side by side rather than in a Kronecker product."""
+    m = len(kernels)
+    d = np.full(m, 1 / m)
+    for _ in range(steps):
+        C = np.linalg.solve(np.einsum("m,mnl->nl", d, kernels) + alpha * np.eye(len(Y)), Y)
+        size = d * np.sqrt([max(np.sum(C * (K @ C)), 0.0) for K in kernels])
+        d = size / size.sum()
+    return d
+
+
+def grouped(n, p, m=20, width=5, seed=0, active=4):
+    """Columns in groups, of which a few carry the targets."""
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(n, m * width))
+    Y = sum((1 + j) * X[:, j * width : (j + 1) * width] @ rng.normal(size=(width, p)) for j in range(active))
+    noise = rng.normal(size=Y.shape) * Y.std()
+    return X, Y + noise, {f"group{j}": slice(j * width, (j + 1) * width) for j in range(m)}
+
+
+def groups_against_kernel_ridge(n=1000, p=20):
+    """(c) Weights of twenty groups of columns, beside one kernel ridge fit."""
+    X, Y, groups = grouped(n, p)
+    table = []
+    for kernel in ("linear", "rbf"):
+        model = MultipleKernelRidge([(name, kernel, columns) for name, columns in groups.items()])
+        peer = KernelRidge(kernel="rbf")
+        seconds = best_seconds({"ridge": partial(peer.fit, X, Y), "fit": partial(model.fit, X, Y)}, repeats=2)
+        table.append(
+            {
+                "kernel": kernel,
+                "n": n,
+                "p": p,
+                "groups": len(groups),
+                "evaluations": model.n_iter_,
+                "kernel ridge s": seconds["ridge"],
+                "fit s": seconds["fit"],
+                "fit / ridge": seconds["fit"] / seconds["ridge"],
+                "gap / objective": model.duality_gap_ / model.objective_,
+            }
+        )
+    return table
+
+
+def banded_ridge(n=300, p=20):
+    """(d) Banded ridge with alpha by cross-validation: time and R^2 on new rows, beside himalaya's."""
+    X, Y, groups = grouped(2 * n, p)
+    train, test = slice(n), slice(n, None)
+    columns = list(groups.values())
+
+    def ours(kind):
+        model = MultipleKernelRidge(groups, output_kernel=kind)
+        return GridSearchCV(model, {"alpha": np.logspace(-1, 3, 9)}, cv=5).fit(X[train], Y[train])
+
+    def ridge():
+        return GridSearchCV(KernelRidge(), {"alpha": np.logspace(-1, 5, 13)}, cv=5).fit(X[train], Y[train])
+
+    runs = {
+        "one alpha (KernelRidge)": ridge,
+        "weights": partial(ours, "identity"),
+        "by target": partial(ours, "diagonal"),
+    }
+    try:
+        from himalaya.ridge import GroupRidgeCV
+    except ImportError:
+        print("himalaya is not installed; banded ridge is measured without it")
+    else:
+
+        def himalaya():
+            model = GroupRidgeCV(
+                groups="input",
+                solver_params={"n_iter": 100, "alphas": np.logspace(-1, 5, 13), "progress_bar": False},
+                random_state=0,
+            )
+            return model.fit([X[train][:, part] for part in columns], Y[train])
+
+        runs["himalaya GroupRidgeCV"] = himalaya
+    table = []
+    for name, run in runs.items():
+        start = time.perf_counter()
+        model = run()
+        seconds = time.perf_counter() - start
+        new = [X[test][:, part] for part in columns] if name.startswith("himalaya") else X[test]
+        error = np.sum((Y[test] - np.asarray(model.predict(new))) ** 2, axis=0)
+        r2 = 1 - error / np.sum((Y[test] - Y[test].mean(axis=0)) ** 2, axis=0)
+        table.append({"method": name, "s": seconds, "R2 on new rows": float(r2.mean())})
+    return table
+
+
+def low_rank_tasks(n=40, p=50, seeds=5):
+    """(e) Error on new rows over that of tuned kernel ridge, for targets that mix two linear functions."""
+    ratios = {}
+    for seed in range(seeds):
+        rng = np.random.default_rng(seed)
+        X = rng.normal(size=(n + 400, 20))
+        Y = X @ rng.normal(size=(20, 2)) @ rng.normal(size=(2, p))
+        noisy = Y + 5.0 * rng.normal(size=Y.shape)
+
+        def error(model, X=X, Y=Y, noisy=noisy):
+            return np.mean((model.fit(X[:n], noisy[:n]).predict(X[n:]) - Y[n:]) ** 2)
+
+        # Clusters whose levels are all one are kernel ridge.
+        base = error(OutputKernelRidgeCV(penalty="cluster", level_bounds=(1.0, 1.0)))
+        for name in PENALTIES:
+            for constraint in (False, True):
+                model = OutputKernelRidgeCV(penalty=name, constraint=constraint)
+                ratios.setdefault((name, constraint), []).append(error(model) / base)
+    return [
+        {"penalty": name, "constraint": constraint, "mean": float(np.mean(r)), "spread": float(np.std(r))}
+        for (name, constraint), r in ratios.items()
+    ]
+
+
+def networks(seeds=5):
+    """(f) AUROC of the network of a sparse nonlinear autoregression, p = 10, 150 steps, two parents."""
+    off = ~np.eye(10, dtype=bool)
+    table = []
+    for kernel in ("hadamard", "additive"):
+        found, seconds = [], 0.0
+        for seed in range(seeds):
+            X, network = sparse_series(np.random.default_rng(seed))
+            start = time.perf_counter()
+            model = OperatorKernelVAR(kernel).fit(X)
+            seconds += time.perf_counter() - start
+            found.append(roc_auc_score(network[off], model.granger_[off]))
+        table.append(
+            {"kernel": kernel, "mean": float(np.mean(found)), "least": min(found), "s": seconds / seeds}
+        )
+    return table
+
+
+def vector_fields(seeds=5):
+    """(g) Error of noisy fields without divergence, over that of features that do not know it."""
+    errors = {}
+    for seed in range(seeds):
+        rng = np.random.default_rng(seed)
+        X, Z = rng.uniform(-2, 2, size=(120, 2)), rng.uniform(-2, 2, size=(400, 2))
+
+        def whirl(A):
+            return np.column_stack(
+                [2 * np.cos(A[:, 0]) * np.cos(2 * A[:, 1]), np.sin(A[:, 0]) * np.sin(2 * A[:, 1])]
+            )
+
+        Y = whirl(X) + 0.3 * rng.normal(size=(120, 2))
+        for kind in ("decomposable", "divergence_free", "curl_free"):
+            model = OperatorFourierRidge(
+                OperatorFourierFeatures(kind, gamma=0.5, n_frequencies=200, random_state=seed)
+            )
+            search = GridSearchCV(model, {"alpha": [0.01, 0.1, 1.0, 10.0]}, cv=5).fit(X, Y)
+            errors.setdefault(kind, []).append(np.mean((search.predict(Z) - whirl(Z)) ** 2))
+    base = np.mean(errors["decomposable"])
+    return [
+        {"features": kind, "error": float(np.mean(e)), "over decomposable": float(np.mean(e) / base)}
+        for kind, e in errors.items()
+    ]
+
+
+def views(data_home=None, n=150, seeds=5):
+    """(h) Accuracy of gestures from views: axes of the accelerometer."""
+    series, axes = {}, []
+    for axis in "XYZ":
+        try:
+            bunch = fetch_uwave(inputs=axis, outputs="X" if axis != "X" else "Y", data_home=data_home)
+        except Exception as error:
+            print(f"axis {axis} of uWave is not at hand ({type(error).__name__}), so it is left out")
+            continue
+        series[axis], classes = bunch.data, bunch.labels
+        axes.append(axis)
+    if len(axes) < 2:
+        return [{"views": "none", "accuracy": float("nan"), "spread": float("nan")}]
+    everything = np.hstack([series[axis] for axis in axes])
+    width = series[axes[0]].shape[1]
+    slices = {axis: slice(i * width, (i + 1) * width) for i, axis in enumerate(axes)}
+    choices = [(axis,) for axis in axes] + [tuple(axes)]
+    found = {}
+    for seed in range(seeds):
+        order = np.random.default_rng(seed).permutation(len(everything))
+        train, test = order[:n], order[n:]
+        holes = everything.copy()
+        blank = np.random.default_rng(seed)
+        for axis in axes:
+            holes[
+                np.ix_(
+                    blank.random(len(holes)) < 0.3,
+                    np.arange(len(holes[0]))[slices[axis]],
+                )
+            ] = np.nan
+        for names in choices:
+            model = MultiViewKernelClassifier({axis: slices[axis] for axis in names})
+            accuracy = model.fit(everything[train], classes[train]).score(everything[test], classes[test])
+            found.setdefault(" ".join(names), []).append(accuracy)
+        model = MultiViewKernelClassifier(slices).fit(holes[train], classes[train])
+        found.setdefault("all, 30% missing", []).append(model.score(holes[test], classes[test]))
+    return [{"views": k, "accuracy": float(np.mean(v)), "spread": float(np.std(v))} for k, v in found.items()]
+
+
+def main():
+    warnings.filterwarnings("ignore", message="alpha=.*still rises")
+    data_home = sys.argv[1] if len(sys.argv) > 1 else None
+    tables = {}
+    for benchmark in (
+        penalties_against_eigh,
+        alternations,
+        groups_against_kernel_ridge,
+        banded_ridge,
+        low_rank_tasks,
+        networks,
+        vector_fields,
+        partial(views, data_home),
+    ):
+        function = benchmark.func if isinstance(benchmark, partial) else benchmark
+        tables[function.__name__] = benchmark()
+        print_table(function.__doc__, tables[function.__name__])
+        sys.stdout.flush()
+    write_json("learners", tables)
+
+
+if __name__ == "__main__":
+    main()

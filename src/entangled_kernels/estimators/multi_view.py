@@ -1,0 +1,311 @@
+"""Regression and classification from several views of the same rows, some of which may be missing."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Mapping
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from sklearn.base import BaseEstimator, ClassifierMixin, MultiOutputMixin, RegressorMixin
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.utils import check_array, check_consistent_length
+from sklearn.utils.multiclass import check_classification_targets
+from sklearn.utils.validation import check_is_fitted, column_or_1d, validate_data
+
+from ..multiple_kernels import embed_view, learn_multiview, reduce_kernels, view_coefficients
+from ..parameters import check_flag, check_integer, check_numeric_columns, check_positive, check_weights
+from .kernel_parts import ColumnKernel, resolve_kernels
+from .targets import TargetsMixin
+
+__all__ = ["MultiViewKernelClassifier", "MultiViewKernelRidge"]
+
+Array = NDArray[np.float64]
+
+
+class _MultiViewModel(BaseEstimator):
+    """What both have in common: views, and learning from them."""
+
+    def __init__(
+        self,
+        views: Any = None,
+        *,
+        alpha: float = 0.1,
+        eta: float = 1.0,
+        sparse: bool = False,
+        normalize: bool = True,
+        max_iter: int = 1000,
+        tol: float = 1e-3,
+        fit_intercept: bool = True,
+    ) -> None:
+        self.views = views
+        self.alpha = alpha
+        self.eta = eta
+        self.sparse = sparse
+        self.normalize = normalize
+        self.max_iter = max_iter
+        self.tol = tol
+        self.fit_intercept = fit_intercept
+
+    def _check_parameters(self) -> None:
+        for name in ("alpha", "eta", "tol"):
+            check_positive(name, getattr(self, name))
+        check_integer("max_iter", self.max_iter, low=1)
+        for name in ("sparse", "normalize", "fit_intercept"):
+            check_flag(name, getattr(self, name))
+
+    def _take_rows(self, X: Any) -> Array:
+        check_numeric_columns(X)
+        return np.asarray(validate_data(self, X, dtype=np.float64, ensure_all_finite="allow-nan"))
+
+    def _learn(self, rows: Array, Y: Array, weight: Array | None) -> None:
+        """Learn from rows and targets (n, p), and store."""
+        views, learned = [], []
+        for given in self._resolved(rows.shape[1]):
+            present = _present(given, rows)
+            if not present.any():
+                raise ValueError(f"view {given.name!r} is missing in every row of X; leave it out of views")
+            part = given.fit(rows[present], Y[present], None if weight is None else weight[present])
+            kernel = part.part(rows[present])
+            view, share = embed_view(kernel, present, weight, centred=bool(self.fit_intercept))
+            views.append(view)
+            learned.append((part, kernel, share, present))
+        problem = reduce_kernels(views, Y, weight, centred=self.fit_intercept, normalized=self.normalize)
+        result = learn_multiview(
+            problem,
+            float(self.alpha),
+            float(self.eta),
+            sparse=self.sparse,
+            max_iter=int(self.max_iter),
+            tol=float(self.tol),
+        )
+        self.X_fit_ = rows
+        self.view_names_ = [part.name for part, *_ in learned]
+        self._fitted = [part.kernel for part, *_ in learned]
+        self._columns = [part.columns for part, *_ in learned]
+        self.view_weights_ = result.weights
+        p = Y.shape[1]
+        self.output_kernel_ = np.eye(p) if self.sparse else result.output_kernels[0]
+        self.dual_coef_, self.intercept_ = result.C, result.intercept
+        self._coefs, self._offsets = [], []
+        for j, (_, kernel, share, present) in enumerate(learned):
+            C = result.C[present] @ result.output_kernels[j] / problem.scales[j]
+            coef, offset = view_coefficients(kernel, share, C)
+            self._coefs.append(coef)
+            self._offsets.append(offset)
+        self.objective_, self.duality_gap_ = result.value, result.gap
+        self.n_iter_, self.converged_ = max(result.n_iter, 1), result.converged
+        self.stop_reason_ = result.reason
+        if not self.converged_:
+            warnings.warn(
+                f"the views have not been learned to tol={self.tol} after {self.n_iter_} steps "
+                f"({self.stop_reason_}); raise max_iter or tol",
+                ConvergenceWarning,
+                stacklevel=3,
+            )
+
+    def _values(self, X: Any) -> Array:
+        """Predictions (n, p); a missing view adds nothing."""
+        check_is_fitted(self)
+        rows = np.asarray(
+            validate_data(self, X, reset=False, dtype=np.float64, ensure_all_finite="allow-nan")
+        )
+        values = np.tile(self.intercept_, (len(rows), 1))
+        for name, kernel, columns, coef, offset in zip(
+            self.view_names_, self._fitted, self._columns, self._coefs, self._offsets, strict=True
+        ):
+            part = ColumnKernel(name, kernel, columns)
+            here = _present(part, rows)
+            if here.any() and part.is_features:
+                values[here] += part.features(rows[here]) @ coef + offset
+            elif here.any():
+                there = self.X_fit_[_present(part, self.X_fit_)]
+                values[here] += part.gram(rows[here], there) @ coef + offset
+        return values
+
+    def _resolved(self, n_columns: int) -> list[ColumnKernel]:
+        views = self.views
+        if views is None:
+            views = {"all": slice(None)}
+        if isinstance(views, Mapping):
+            views = [(str(name), "rbf", columns) for name, columns in views.items()]
+        try:
+            return resolve_kernels(views, n_columns, getattr(self, "feature_names_in_", None))
+        except ValueError as error:
+            raise ValueError(str(error).replace("kernels", "views", 1)) from None
+
+
+class MultiViewKernelRidge(TargetsMixin, MultiOutputMixin, RegressorMixin, _MultiViewModel):
+    """Regression from several views with a metric between them, MVML, with missing views.
+
+    Parameters
+    ----------
+    views : dict, list or None, default=None
+        Views of the rows: a dictionary of named groups of columns, each of which gets a Gaussian kernel, or
+        a list of tuples ``(name, kernel, columns)`` as in `MultipleKernelRidge`. None is one view of all
+        columns. A row whose columns of a view are all NaN lacks that view.
+    alpha : float, default=0.1
+        Penalty of the coefficients, lambda in the paper.
+    eta : float, default=1.0
+        Penalty of the metric between views.
+    sparse : bool, default=False
+        Whether the metric is sparse by blocks, so that views that are of no use drop out.
+    normalize : bool, default=True
+        Whether the kernel of every view is divided by the mean of its diagonal (after centring).
+    max_iter : int, default=1000
+    tol : float, default=1e-3
+        As in `OutputKernelRidge`.
+    fit_intercept : bool, default=True
+
+    Attributes
+    ----------
+    view_names_ : list of str
+    view_weights_ : ndarray of shape (m,)
+        Weights of the views; ones unless ``sparse``.
+    output_kernel_ : ndarray of shape (p, p)
+        Kernel between targets; the identity if ``sparse``.
+    duality_gap_, objective_ : float
+        Of the convex problem that this is; see `entangled_kernels.multiple_kernels.learn_multiview`.
+    dual_coef_ : ndarray of shape (n_samples, p)
+    intercept_ : ndarray of shape (p,)
+    X_fit_ : ndarray of shape (n_samples, n_features)
+    n_iter_ : int
+    converged_ : bool
+    stop_reason_ : str
+    n_features_in_, feature_names_in_, target_names_
+
+    Notes ----- The objective of multi-view metric learning (Huusari, Kadri and Capponi 2018), at its global
+    minimum: output kernel learning on the sum of the views' kernels, or if ``sparse`` multiple kernel
+    learning. A view k_v that a row lacks has k_v = 0 between that row and all others.
+
+    Time m n^2 for the kernels, then n^3 for an eigendecomposition; if ``sparse``, for every evaluation.
+
+    References
+    ----------
+    R. Huusari, H. Kadri and C. Capponi, "Multi-view metric learning in vector-valued kernel spaces", AISTATS
+    2018.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from entangled_kernels import MultiViewKernelRidge
+    >>> rng = np.random.default_rng(0)
+    >>> X = rng.normal(size=(60, 4))
+    >>> y = np.sin(X[:, 0]) + X[:, 2]
+    >>> X[:10, 2:] = np.nan  # ten rows lack the second view
+    >>> model = MultiViewKernelRidge({"first": [0, 1], "second": [2, 3]}).fit(X, y)
+    >>> bool(model.score(X[10:], y[10:]) > 0.9)
+    True
+    """
+
+    def fit(self, X: Any, y: Any, sample_weight: ArrayLike | None = None) -> Self:
+        """Learn from rows.
+
+        Parameters
+        ----------
+        X : array-like or data frame of shape (n_samples, n_features)
+            NaN in all columns of a view where a row lacks it.
+        y : array-like or data frame of shape (n_samples, n_outputs) or (n_samples,)
+        sample_weight : array-like of shape (n_samples,) or float, optional
+        """
+        self._check_parameters()
+        targets = self._take_targets(y)
+        rows = self._take_rows(X)
+        check_consistent_length(rows, targets)
+        self._learn(rows, targets.reshape(len(targets), -1), check_weights(sample_weight, len(targets)))
+        return self
+
+    def predict(self, X: Any) -> Any:
+        """Predict the targets, (n, p), or (n,) when y was one-dimensional."""
+        return self._finish(self._values(X), X)
+
+
+class MultiViewKernelClassifier(ClassifierMixin, _MultiViewModel):
+    """Classification from several views with a metric between them, MVML, with missing views.
+
+    Regression of one indicator to a class, of values 1 and -1, as `MultiViewKernelRidge`; the largest wins.
+
+    Parameters
+    ----------
+    views, alpha, eta, sparse, normalize, max_iter, tol, fit_intercept
+        As in `MultiViewKernelRidge`.
+
+    Attributes
+    ----------
+    classes_ : ndarray of shape (n_classes,)
+    view_names_, view_weights_, output_kernel_, duality_gap_, objective_, dual_coef_, intercept_, X_fit_, \
+n_iter_, converged_, stop_reason_, n_features_in_, feature_names_in_
+        As in `MultiViewKernelRidge`, of the indicators.
+
+    Notes
+    -----
+    Time and objective are those of `MultiViewKernelRidge`.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from entangled_kernels import MultiViewKernelClassifier
+    >>> rng = np.random.default_rng(0)
+    >>> X = rng.normal(size=(90, 4))
+    >>> y = np.array(["low", "middle", "high"])[np.digitize(X[:, 0] + X[:, 2], [-0.7, 0.7])]
+    >>> model = MultiViewKernelClassifier({"first": [0, 1], "second": [2, 3]}).fit(X, y)
+    >>> bool(model.score(X, y) > 0.9)
+    True
+    """
+
+    def fit(self, X: Any, y: Any, sample_weight: ArrayLike | None = None) -> Self:
+        """Learn from rows with their classes.
+
+        Parameters
+        ----------
+        X : array-like or data frame of shape (n_samples, n_features)
+            NaN in all columns of a view where a row lacks it.
+        y : array-like of shape (n_samples,)
+        sample_weight : array-like of shape (n_samples,) or float, optional
+        """
+        self._check_parameters()
+        if y is None:
+            raise ValueError(
+                f"This {type(self).__name__} estimator requires y to be passed, but the target y is None."
+            )
+        rows = self._take_rows(X)
+        labels = column_or_1d(check_array(y, ensure_2d=False, dtype=None, input_name="y"), warn=True)
+        check_consistent_length(rows, labels)
+        check_classification_targets(labels)
+        self.classes_, codes = np.unique(labels, return_inverse=True)
+        weight = check_weights(sample_weight, len(labels))
+        weighted = self.classes_ if weight is None else np.unique(labels[weight > 0.0])
+        if len(weighted) < 2:
+            raise ValueError(
+                f"y must hold at least two classes in rows of positive weight, got one class, {weighted[0]!r}"
+            )
+        # Of two classes one indicator says all.
+        shown = [1] if len(self.classes_) == 2 else range(len(self.classes_))
+        Y = np.column_stack([np.where(codes == number, 1.0, -1.0) for number in shown])
+        self._learn(rows, Y, weight)
+        return self
+
+    def decision_function(self, X: Any) -> Array:
+        """Predicted indicators, (n, n_classes), or (n,) of the second class when there are two."""
+        values = self._values(X)
+        return values[:, 0] if values.shape[1] == 1 else values
+
+    def predict(self, X: Any) -> Any:
+        """Predict the classes, (n,)."""
+        values = self.decision_function(X)
+        codes = (values > 0.0).astype(int) if values.ndim == 1 else values.argmax(axis=1)
+        return self.classes_[codes]
+
+
+def _present(part: ColumnKernel, rows: Array) -> NDArray[np.bool_]:
+    """Which rows have the view; an error where a row has some of its columns only."""
+    missing = np.isnan(rows[:, part.columns])
+    some = missing.any(axis=1) & ~missing.all(axis=1)
+    if some.any():
+        raise ValueError(
+            f"X has NaN in some columns of view {part.name!r} only, first in row "
+            f"{int(np.flatnonzero(some)[0])}; a row has all columns of a view or, as NaN, none: "
+            f"impute the others"
+        )
+    return np.asarray(~missing.all(axis=1))

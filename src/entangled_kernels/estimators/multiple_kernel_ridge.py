@@ -1,0 +1,337 @@
+"""Kernel ridge regression that learns weights of several kernels, and kernels between targets with them."""
+
+from __future__ import annotations
+
+import warnings
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from sklearn.base import BaseEstimator, MultiOutputMixin, RegressorMixin
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.utils import check_consistent_length
+from sklearn.utils.validation import check_is_fitted, validate_data
+
+from ..multiple_kernels import (
+    KernelsProblem,
+    KernelsResult,
+    learn_diagonal,
+    learn_listed,
+    learn_own,
+    learn_shared,
+    learn_weights,
+    reduce_kernels,
+)
+from ..parameters import (
+    check_choice,
+    check_flag,
+    check_integer,
+    check_numeric_columns,
+    check_positive,
+    check_real,
+    check_weights,
+)
+from .kernel_parts import ColumnKernel, resolve_kernels
+from .output_kernel_ridge import check_output_kernel
+from .targets import TargetsMixin
+
+__all__ = ["MultipleKernelRidge"]
+
+Array = NDArray[np.float64]
+
+OUTPUT_KERNELS = ("identity", "diagonal", "shared", "own")
+
+
+class MultipleKernelRidge(TargetsMixin, MultiOutputMixin, RegressorMixin, BaseEstimator):
+    """Ridge regression with a sum of kernels whose weights are learned; with groups of columns, banded ridge.
+
+    The kernel is sum_j k_j(x, z) T_j, with scalar kernels k_j, such as one for every group of columns, and
+    positive semi-definite output kernels T_j (p, p), of which weights or more are learned.
+
+    Parameters
+    ----------
+    kernels : list, dict or None, default=None
+        The scalar kernels. A dictionary of named groups of columns, ``{"motion": [0, 1], "colour": [2,
+        3]}``, gives every group a linear kernel. A list has kernels on all columns, or tuples ``(name,
+        kernel, columns)``; a kernel is a name that scikit-learn knows, a kernel of
+        `sklearn.gaussian_process.kernels`, a function of two rows, or a transformer whose features are
+        multiplied. Columns are indices, names or a slice. None is ``["linear", "rbf"]``.
+    alpha : float, default=1.0
+        Ridge penalty, positive. With one kernel of weight one it is that of
+        `sklearn.kernel_ridge.KernelRidge`.
+    norm : float, default=1.0
+        r, at least 1, of the constraint |d|_r <= 1 on the weights: 1 chooses few kernels, 2 uses all.
+    output_kernel : {"identity", "diagonal", "shared", "own"}, array or list of arrays, default="identity"
+        What T_j is; see Notes.
+    normalize : bool, default=True
+        Whether every (centred) Gram matrix is divided by the mean of its diagonal, so that weights do not
+        depend on the units of columns.
+    max_iter : int, default=1000
+        Largest number of evaluations of the objective.
+    tol : float, default=1e-3
+        The duality gap is at most tol^2 times the objective.
+    fit_intercept : bool, default=True
+        Whether each target has a constant that is not penalised.
+
+    Attributes
+    ----------
+    kernel_names_ : list of str
+    kernel_weights_ : ndarray of shape (m,), or (m, p) with ``"diagonal"``
+        d_j; the share of the trace with ``"own"``.
+    output_kernels_ : ndarray of shape (m, p, p)
+        T_j, weights included.
+    kernel_scales_ : ndarray of shape (m,)
+        What the Gram matrices were divided by.
+    duality_gap_ : float
+        The objective is at most this much above its minimum; with ``"shared"``, above the minima over
+        weights and over output kernels, each with the other held fixed.
+    objective_ : float
+    dual_coef_ : ndarray of shape (n_samples, p), or (n_samples,) when y was one-dimensional
+        C, with predictions sum_j K_j C T_j / scale_j + intercept.
+    intercept_ : ndarray of shape (p,)
+    X_fit_ : ndarray of shape (n_samples, n_features)
+    n_iter_ : int
+    converged_ : bool
+    stop_reason_ : str
+    n_features_in_, feature_names_in_, target_names_
+        As in `OutputKernelRidge`.
+
+    See Also
+    --------
+    OutputKernelRidge : One kernel, and more penalties on the output kernel.
+    OperatorKernelVAR : These models for time series.
+
+    Notes
+    -----
+    The fit minimises y^T (G + alpha I)^-1 y / 2 over the parameters of the Gram matrix G, the same as
+
+        sum_i ||y_i - sum_j f_j(x_i)||^2 / (2 alpha) + sum_j |f_j|^2 / 2
+
+    with the norms of the kernels k_j T_j. The parameters are, for ``output_kernel``
+
+    - ``"identity"`` or an array T: weights d_j of T_j = d_j T, with |d|_r <= 1;
+    - a list of arrays: weights of T_j = d_j times the j-th one;
+    - ``"diagonal"``: weights by target, T_j = diag(d_j1, ..., d_jp), with |d_.s|_r <= 1 for every target s;
+    - ``"shared"``: T_j = d_j L, with L learned as well, tr L <= p. It is the one problem here that is not
+    convex;
+    - ``"own"``: T_j as they come, the sum of their traces at most p (for r = 1).
+
+    Time n^3 / 3 + n^2 (m + p) for an evaluation with ``"identity"``; with linear kernels n is the number
+    of columns in all, if that is smaller. ``"shared"`` takes an eigendecomposition, ``"own"`` conjugate
+    gradients with n p unknowns.
+
+    References
+    ----------
+    H. Kadri, A. Rakotomamonjy, F. Bach and P. Preux, "Multiple operator-valued kernel learning", NIPS 2012.
+
+    V. Sindhwani, H. Q. Minh and A. C. Lozano, "Scalable matrix-valued kernel learning for high-dimensional
+    nonlinear multivariate regression and Granger causality", UAI 2013.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from entangled_kernels import MultipleKernelRidge
+    >>> rng = np.random.default_rng(0)
+    >>> X = rng.normal(size=(100, 6))
+    >>> Y = X[:, :2] @ rng.normal(size=(2, 3)) + 0.1 * rng.normal(size=(100, 3))
+    >>> groups = {"first": [0, 1], "second": [2, 3], "third": [4, 5]}
+    >>> model = MultipleKernelRidge(groups).fit(X, Y)
+    >>> dict(zip(model.kernel_names_, model.kernel_weights_.round(2).tolist()))
+    {'first': 1.0, 'second': 0.0, 'third': 0.0}
+    >>> model.explained_variance(X, Y)[0].round(2)
+    array([1.  , 1.  , 0.98])
+    """
+
+    def __init__(
+        self,
+        kernels: Any = None,
+        *,
+        alpha: float = 1.0,
+        norm: float = 1.0,
+        output_kernel: Any = "identity",
+        normalize: bool = True,
+        max_iter: int = 1000,
+        tol: float = 1e-3,
+        fit_intercept: bool = True,
+    ) -> None:
+        self.kernels = kernels
+        self.alpha = alpha
+        self.norm = norm
+        self.output_kernel = output_kernel
+        self.normalize = normalize
+        self.max_iter = max_iter
+        self.tol = tol
+        self.fit_intercept = fit_intercept
+
+    def fit(self, X: Any, y: Any, sample_weight: ArrayLike | None = None) -> Self:
+        """Learn the weights, output kernels and coefficients.
+
+        Parameters
+        ----------
+        X : array-like or data frame of shape (n_samples, n_features)
+        y : array-like or data frame of shape (n_samples, n_outputs) or (n_samples,)
+        sample_weight : array-like of shape (n_samples,) or float, optional
+            Non-negative weights of the squared errors; they count as that many copies of the row.
+
+        Returns
+        -------
+        self
+        """
+        self._check_parameters()
+        targets = self._take_targets(y)
+        check_numeric_columns(X)
+        rows = np.asarray(validate_data(self, X, dtype=np.float64))
+        check_consistent_length(rows, targets)
+        Y, weight = targets.reshape(len(targets), -1), check_weights(sample_weight, len(targets))
+        given = resolve_kernels(self.kernels, rows.shape[1], getattr(self, "feature_names_in_", None))
+        learn = self._method(len(given), Y.shape[1])
+        parts = [part.fit(rows, Y, weight) for part in given]
+        problem = reduce_kernels(
+            [part.part(rows) for part in parts],
+            Y,
+            weight,
+            centred=self.fit_intercept,
+            normalized=self.normalize,
+        )
+        try:
+            result = learn(problem)
+        except np.linalg.LinAlgError as error:
+            raise ValueError(
+                f"kernels must be positive semi-definite, and the ridge system of their sum is not "
+                f"({error}); use kernels that are (linear, rbf, laplacian, ...), or a larger alpha"
+            ) from error
+        self._store(rows, parts, problem, result)
+        self._warn_unless_converged()
+        return self
+
+    def predict(self, X: Any) -> Any:
+        """Predict the targets.
+
+        Parameters
+        ----------
+        X : array-like or data frame of shape (n, n_features)
+
+        Returns
+        -------
+        ndarray of shape (n, p), or (n,) when y was one-dimensional
+            A frame when `set_output` asked for one.
+        """
+        return self._finish(self._contributions(X).sum(axis=0) + self.intercept_, X)
+
+    def contributions(self, X: Any) -> Array:
+        """What every kernel adds to the prediction.
+
+        Returns
+        -------
+        ndarray of shape (m, n, p)
+            Summed over kernels, with `intercept_`, the prediction.
+        """
+        return self._contributions(X)
+
+    def explained_variance(self, X: Any, y: Any) -> Array:
+        """R^2 of every target, split by kernel.
+
+        Parameters
+        ----------
+        X : array-like of shape (n, n_features)
+        y : array-like of shape (n, p) or (n,)
+
+        Returns
+        -------
+        ndarray of shape (m, p)
+            Summed over kernels, R^2. A kernel that hurts has a negative share.
+
+        Notes ----- With f_j the contributions less their means, f their sum and y less its mean, the share
+        is sum f_j (2 y - f) / sum y^2: these sum to 1 - sum (y - f)^2 / sum y^2. Where the mean of the
+        prediction is off, what that costs is split evenly.
+        """
+        parts = self._contributions(X)  # (m, n, p)
+        Y = np.asarray(y, dtype=np.float64).reshape(parts.shape[1], -1)
+        centred = Y - Y.mean(axis=0)
+        total = np.sum(centred**2, axis=0)
+        total[total == 0.0] = 1.0
+        own = parts - parts.mean(axis=1, keepdims=True)
+        shares = np.einsum("mnp,np->mp", own, 2.0 * centred - own.sum(axis=0)) / total
+        off = parts.sum(axis=0).mean(axis=0) + self.intercept_ - Y.mean(axis=0)
+        return np.asarray(shares - len(Y) * off**2 / (total * len(parts)))
+
+    def _contributions(self, X: Any) -> Array:
+        check_is_fitted(self)
+        rows = np.asarray(validate_data(self, X, reset=False, dtype=np.float64))
+        return np.stack(
+            [
+                (part.features(rows) if part.is_features else part.gram(rows, self.X_fit_)) @ coef
+                for part, coef in zip(self._parts(), self._coefs, strict=True)
+            ]
+        )
+
+    def _check_parameters(self) -> None:
+        check_positive("alpha", self.alpha)
+        check_positive("tol", self.tol)
+        check_integer("max_iter", self.max_iter, low=1)
+        check_flag("normalize", self.normalize)
+        need = "a number of at least 1"
+        if check_real("norm", self.norm, need) < 1.0:
+            raise ValueError(f"norm must be {need}, got {self.norm!r}")
+
+    def _method(self, m: int, p: int) -> Any:
+        """The function from a problem to a result."""
+        settings: dict[str, Any] = {
+            "norm": float(self.norm),
+            "max_iter": int(self.max_iter),
+            "tol": float(self.tol),
+        }
+        alpha, kind = float(self.alpha), self.output_kernel
+        if isinstance(kind, str):
+            check_choice("output_kernel", kind, OUTPUT_KERNELS)
+            learn = {
+                "identity": learn_weights,
+                "diagonal": learn_diagonal,
+                "shared": learn_shared,
+                "own": learn_own,
+            }[kind]
+            return lambda problem: learn(problem, alpha, **settings)
+        if isinstance(kind, list | tuple) and len(kind) and np.ndim(kind[0]) == 2:
+            if len(kind) != m:
+                raise ValueError(
+                    f"output_kernel must have one matrix for each of {m} kernels, got {len(kind)}"
+                )
+            stack = np.stack([check_output_kernel(T, p, f"output_kernel[{j}]") for j, T in enumerate(kind)])
+            return lambda problem: learn_listed(problem, alpha, stack, **settings)
+        T = check_output_kernel(kind, p)
+        return lambda problem: learn_weights(problem, alpha, output_kernel=T, **settings)
+
+    def _store(
+        self, rows: Array, parts: list[ColumnKernel], problem: KernelsProblem, result: KernelsResult
+    ) -> None:
+        self.X_fit_ = rows
+        self.kernel_names_ = [part.name for part in parts]
+        self._fitted = [part.kernel for part in parts]
+        self._columns = [part.columns for part in parts]
+        self.kernel_weights_, self.output_kernels_ = result.weights, result.output_kernels
+        self.kernel_scales_ = problem.scales
+        self.dual_coef_ = result.C[:, 0] if self._one_dimensional else result.C
+        self.intercept_ = result.intercept
+        scaled = result.output_kernels / problem.scales[:, None, None]
+        self._coefs = [
+            (part.features(rows).T @ result.C if part.is_features else result.C) @ T
+            for part, T in zip(parts, scaled, strict=True)
+        ]
+        self.objective_, self.duality_gap_ = result.value, result.gap
+        self.n_iter_, self.converged_, self.stop_reason_ = result.n_iter, result.converged, result.reason
+
+    def _parts(self) -> list[ColumnKernel]:
+        return [
+            ColumnKernel(*entry)
+            for entry in zip(self.kernel_names_, self._fitted, self._columns, strict=True)
+        ]
+
+    def _warn_unless_converged(self) -> None:
+        if not self.converged_:
+            warnings.warn(
+                f"the weights of the kernels have not converged to tol={self.tol} after {self.n_iter_} "
+                f"evaluations ({self.stop_reason_}): the objective is at most {self.duality_gap_:.2g} above "
+                f"its minimum; raise max_iter, tol or alpha",
+                ConvergenceWarning,
+                stacklevel=3,
+            )

@@ -1,0 +1,280 @@
+"""Learn weights of kernels, and kernels between outputs beside them."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..convex import Schatten, Solution, solve_convex
+from ..convex.descent import minimise
+from ..convex.kronecker import KroneckerGram
+from .problem import KernelsProblem
+from .result import KernelsResult, expand
+from .summed import ListedGram, SummedGram
+from .weighted import WeightedGram
+
+__all__ = ["learn_diagonal", "learn_listed", "learn_own", "learn_shared", "learn_weights"]
+
+Array = NDArray[np.float64]
+
+# Rows that a first look at the weights is taken on, and above how many rows that is worth it.
+FEW, MANY = 200, 500
+# Norms from which on the dual problem is smooth enough to be descended on.
+SMOOTH = 1.25
+
+
+def learn_weights(
+    problem: KernelsProblem,
+    alpha: float,
+    *,
+    norm: float = 1.0,
+    output_kernel: Array | None = None,
+    max_iter: int = 1000,
+    tol: float = 1e-3,
+) -> KernelsResult:
+    """Learn the weights of the kernel (sum_j d_j k_j) T, d in the unit ball of the l_r norm.
+
+    Parameters
+    ----------
+    problem : KernelsProblem
+    alpha : float
+    norm : float, default=1.0
+        r, at least 1: 1 chooses few kernels, a large one all alike.
+    output_kernel : ndarray of shape (p, p), optional
+        T, the identity unless given.
+    max_iter : int, default=1000
+        Evaluations of the objective.
+    tol : float, default=1e-3
+        Stop when the duality gap is at most tol^2 times the objective.
+
+    Notes
+    -----
+    Minimises y^T (G_d + alpha I)^-1 y / 2 over d >= 0, |d|_r <= 1: the same as
+
+        ||y - sum_j f_j||^2 / (2 alpha) + sum_j |f_j|^2 / (2 d_j)
+
+    over functions f_j with the kernels k_j T. With s_j = c^T G_j c the duality gap is (|s|_r* - d^T s) / 2,
+    r* the conjugate exponent. Where there are many rows, the search starts from the weights of some of
+    them.
+
+    Time of an evaluation n^3 / 3 + n^2 (m + p), with n the rank of all kernels together where these come
+    from few features.
+
+    References
+    ----------
+    H. Kadri, A. Rakotomamonjy, F. Bach and P. Preux, "Multiple operator-valued kernel learning", NIPS 2012.
+    """
+    p = problem.targets.shape[1]
+    T = np.eye(p) if output_kernel is None else np.asarray(output_kernel, dtype=np.float64)
+    levels, V = np.linalg.eigh(T)
+    levels = np.maximum(levels, 0.0)
+    solution = _weigh(
+        problem.kernels,
+        problem.targets @ V,
+        levels,
+        alpha,
+        norm,
+        max_iter,
+        tol,
+        problem.rest / (2 * alpha),
+    )
+    d = solution.point.L[:, 0, 0]
+    stack = d[:, None, None] * T
+    return expand(problem, solution.point.C @ V.T, alpha, d, stack, _outcome(solution))
+
+
+def learn_diagonal(
+    problem: KernelsProblem, alpha: float, *, norm: float = 1.0, max_iter: int = 1000, tol: float = 1e-3
+) -> KernelsResult:
+    """Learn weights of the kernels for every output apart: T_j diagonal, sum_j T_j[s, s]^r <= 1.
+
+    The same as `learn_weights` for every output alone. Parameters and cost are those, p times.
+
+    References
+    ----------
+    M. Gregorova, A. Kalousis and S. Marchand-Maillet, "Forecasting and Granger modelling with non-linear
+    dynamical dependencies", ECML PKDD 2017.
+    """
+    m, p = len(problem.kernels), problem.targets.shape[1]
+    weights, C = np.empty((m, p)), np.empty_like(problem.targets)
+    outcomes = []
+    one = np.ones(1)
+    for s in range(p):
+        # The share of the rest that is this output's does not matter to the choice, only to the tolerance.
+        solution = _weigh(problem.kernels, problem.targets[:, [s]], one, alpha, norm, max_iter, tol, 0.0)
+        weights[:, s], C[:, s] = solution.point.L[:, 0, 0], solution.point.C[:, 0]
+        outcomes.append(_outcome(solution))
+    values, gaps, converged, reasons, n_iter = zip(*outcomes, strict=True)
+    worst = next((reason for reason in reasons if reason != "tolerance"), "tolerance")
+    outcome = (sum(values) + problem.rest / (2 * alpha), sum(gaps), all(converged), worst, max(n_iter))
+    stack = weights[:, :, None] * np.eye(p)
+    return expand(problem, C, alpha, weights, stack, outcome)
+
+
+def learn_listed(
+    problem: KernelsProblem,
+    alpha: float,
+    output_kernels: Array,
+    *,
+    norm: float = 1.0,
+    max_iter: int = 1000,
+    tol: float = 1e-3,
+) -> KernelsResult:
+    """Learn the weights of sum_j d_j k_j T_j for given output kernels T_j (m, p, p).
+
+    As `learn_weights`, with conjugate gradients for the ridge system: see `SummedGram` for the cost.
+    """
+    gram = ListedGram(_summed(problem, alpha), np.asarray(output_kernels, dtype=np.float64))
+    m = len(output_kernels)
+    start = np.full((m, 1, 1), m ** (-1.0 / norm))
+    solution = solve_convex(gram, Schatten(norm, 1.0), start, max_iter=max_iter, tol=tol**2)
+    d = solution.point.L
+    return expand(problem, solution.point.C, alpha, d[:, 0, 0], gram.stack(d), _outcome(solution))
+
+
+def learn_own(
+    problem: KernelsProblem, alpha: float, *, norm: float = 1.0, max_iter: int = 1000, tol: float = 1e-3
+) -> KernelsResult:
+    """Learn an output kernel for every kernel: sum_j k_j T_j, psd T_j in one Schatten ball.
+
+    With ``norm`` r the sum of the r-th powers of all eigenvalues is at most p: for r = 1 the traces of T_j
+    sum to p. With one kernel this is output kernel learning in the trace ball, with one output it is
+    `learn_weights`. The duality gap is (p max_j lambda_max(S_j) - sum_j <T_j, S_j>) / 2 for r = 1, S_j =
+    C^T K_j C.
+
+    Parameters and returns are those of `learn_weights`; see `SummedGram` for the cost.
+    """
+    m, p = len(problem.kernels), problem.targets.shape[1]
+    radius = p ** (1.0 / norm)
+    start = np.tile(np.eye(p) * m ** (-1.0 / norm), (m, 1, 1))
+    # The dual needs no ridge system, but a conjugate that is smooth.
+    solver = "factor" if norm < SMOOTH else "dual"
+    penalty = Schatten(norm, radius)
+    solution = solve_convex(
+        _summed(problem, alpha), penalty, start, solver=solver, max_iter=max_iter, tol=tol**2
+    )
+    T = solution.point.L
+    weights = np.trace(T, axis1=1, axis2=2) / p
+    return expand(problem, solution.point.C, alpha, weights, T, _outcome(solution))
+
+
+def learn_shared(
+    problem: KernelsProblem, alpha: float, *, norm: float = 1.0, max_iter: int = 1000, tol: float = 1e-3
+) -> KernelsResult:
+    """Learn the weights and one output kernel of (sum_j d_j k_j) L, |d|_r <= 1 and tr(L) <= p.
+
+    Parameters are those of `learn_weights`.
+
+    Notes ----- The objective is convex in d and in L, each with the other held fixed, and not in both.
+    L-BFGS works on b and B with d = b^2 / |b^2|_r and L = p B B^T / |B|^2. The gap is the sum of the gaps
+    of both blocks: zero where neither can be bettered alone. Time n^3 for an evaluation, which takes an
+    eigendecomposition.
+
+    References
+    ----------
+    V. Sindhwani, H. Q. Minh and A. C. Lozano, "Scalable matrix-valued kernel learning for high-dimensional
+    nonlinear multivariate regression and Granger causality", UAI 2013.
+    """
+    m, p = len(problem.kernels), problem.targets.shape[1]
+    weight_ball, trace_ball = Schatten(norm, 1.0), Schatten(1.0, float(p))
+    constant = problem.rest / (2 * alpha)
+    latest: dict[str, float] = {"value": np.inf, "gap": np.inf}
+
+    def evaluate(d: Array, L: Array) -> tuple[float, float, Array, Array, Array]:
+        """Objective, sum of the block gaps, coefficients, and the squares of both blocks."""
+        levels, V = np.linalg.eigh(L)
+        gram = WeightedGram(problem.kernels, problem.targets @ V, alpha, np.maximum(levels, 0.0))
+        C, _ = gram.solve(d)
+        s = gram.squares(C)
+        C = C @ V.T
+        S = (C.T @ gram.combine(d) @ C)[None]
+        value = 0.5 * float(np.vdot(C, problem.targets)) + constant
+        gap = weight_ball.conjugate(s) - 0.5 * float(np.vdot(d, s))
+        gap += trace_ball.conjugate(S) - 0.5 * float(np.vdot(L, S[0]))
+        return value, gap, C, s, S[0]
+
+    def unpack(x: Array) -> tuple[Array, Array, float, float]:
+        """Weights (m, 1, 1), output kernel (p, p), and the factors that bring b^2 and B B^T to the balls."""
+        free = x[:m, None, None] ** 2
+        t = weight_ball.level_scale(free[:, :, 0])
+        B = x[m:].reshape(p, p)
+        u = p / float(np.vdot(B, B))
+        return t * free, u * (B @ B.T), t, u
+
+    def value_and_slope(x: Array) -> tuple[float, Array]:
+        d, L, t, u = unpack(x)
+        value, gap, _, s, S = evaluate(d, L)
+        latest["value"], latest["gap"] = value, gap
+        slope = weight_ball.level_slope(d[:, :, 0])[:, 0]
+        along = float(np.vdot(d, s)) / max(float(slope @ d[:, 0, 0]), np.finfo(float).tiny)
+        b = t * (along * slope - s[:, 0, 0]) * x[:m]
+        B = u * (float(np.vdot(L, S)) / p * np.eye(p) - S) @ x[m:].reshape(p, p)
+        return value, np.concatenate([b, B.ravel()])
+
+    x, used = np.concatenate([np.full(m, m ** (-0.5 / norm)), np.eye(p).ravel()]), 0
+    reason, before = "max_iter", np.inf
+    while used < max_iter:
+        x, evaluations = minimise(
+            value_and_slope,
+            x,
+            min(100, max_iter - used),
+            lambda: latest["gap"] <= tol**2 * latest["value"],
+        )
+        used += evaluations
+        d, L, _, _ = unpack(x)
+        value, gap, C, _, _ = evaluate(d, L)
+        if gap <= tol**2 * value or value >= before * (1.0 - 1e-14):
+            reason = "tolerance" if gap <= tol**2 * value else "stalled"
+            break
+        before = value
+        # What the two together leave, each closes alone.
+        L = _one_block(problem, alpha, d, L, trace_ball, tol)
+        levels, V = np.linalg.eigh(L)
+        levels = np.maximum(levels, 0.0)
+        gram = WeightedGram(problem.kernels, problem.targets @ V, alpha, levels, constant)
+        d = solve_convex(gram, weight_ball, d, max_iter=max_iter, tol=0.1 * tol**2).point.L
+        x = np.concatenate([np.sqrt(np.maximum(d.ravel(), 0.0)), (V * np.sqrt(levels)).ravel()])
+    outcome = (value, gap, reason == "tolerance", reason, used)
+    return expand(problem, C, alpha, d[:, 0, 0], d * L, outcome)
+
+
+def _one_block(
+    problem: KernelsProblem, alpha: float, d: Array, L: Array, penalty: Schatten, tol: float
+) -> Array:
+    """The best output kernel for given weights, from one near by."""
+    values, U = np.linalg.eigh(np.einsum("m,mnl->nl", d[:, 0, 0], problem.kernels, optimize=True))
+    gram = KroneckerGram(np.maximum(values, 0.0), U.T @ problem.targets, alpha, problem.rest / (2 * alpha))
+    return np.asarray(solve_convex(gram, penalty, L[None], tol=0.1 * tol**2).point.L[0])
+
+
+def _weigh(
+    kernels: Array,
+    targets: Array,
+    levels: Array,
+    alpha: float,
+    norm: float,
+    max_iter: int,
+    tol: float,
+    constant: float,
+) -> Solution:
+    """Weights of kernels, from a start on some of the rows where there are many."""
+    m, n, _ = kernels.shape
+    start = np.full((m, 1, 1), m ** (-1.0 / norm))
+    penalty = Schatten(norm, 1.0)
+    if n > MANY:
+        some = np.arange(0, n, n // FEW)
+        few = WeightedGram(np.ascontiguousarray(kernels[:, some][:, :, some]), targets[some], alpha, levels)
+        first = solve_convex(few, penalty, start, max_iter=max_iter, tol=1e-3).point.L
+        start = np.maximum(first, 1e-4 * first.max())
+        start *= penalty.level_scale(start[:, :, 0])
+    gram = WeightedGram(kernels, targets, alpha, levels, constant)
+    return solve_convex(gram, penalty, start, max_iter=max_iter, tol=tol**2)
+
+
+def _summed(problem: KernelsProblem, alpha: float) -> SummedGram:
+    return SummedGram(problem.kernels, problem.targets, alpha, problem.rest / (2 * alpha))
+
+
+def _outcome(solution: Solution) -> tuple[float, float, bool, str, int]:
+    point = solution.point
+    return point.value, point.gap, solution.converged, solution.reason, solution.n_iter

@@ -1,0 +1,64 @@
+"""What comes of multiple kernel learning."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from .problem import KernelsProblem
+
+__all__ = ["KernelsResult", "expand"]
+
+Array = NDArray[np.float64]
+
+
+@dataclass(frozen=True, eq=False)
+class KernelsResult:
+    """Learned kernels sum_j k_j(x, z) T_j, the dual coefficients that go with them, and how they were found.
+
+    Attributes
+    ----------
+    C : ndarray of shape (n, p)
+        Dual coefficients: the model is f(x) = sum_ij k_j(x, x_i) T_j C[i] / scale_j + intercept.
+    weights : ndarray of shape (m,), or (m, p) where every output has its own
+        Weights of the kernels.
+    output_kernels : ndarray of shape (m, p, p)
+        T_j.
+    intercept : ndarray of shape (p,)
+    value : float
+        The objective.
+    gap : float
+        Duality gap: the objective is at most this much above its minimum. Where weights and an output kernel
+        are learned together, the sum of the gaps of both, each with the other held fixed.
+    converged : bool
+    reason : str
+        ``"tolerance"``, ``"max_iter"`` or ``"stalled"``.
+    n_iter : int
+        Evaluations of the objective.
+    """
+
+    C: Array
+    weights: Array
+    output_kernels: Array
+    intercept: Array
+    value: float
+    gap: float
+    converged: bool
+    reason: str
+    n_iter: int
+
+
+def expand(
+    problem: KernelsProblem,
+    C: Array,
+    alpha: float,
+    weights: Array,
+    output_kernels: Array,
+    outcome: tuple[float, float, bool, str, int],
+) -> KernelsResult:
+    """The result in the coordinates of the rows, with its intercept."""
+    C = problem.rows(C, alpha)
+    shift = np.einsum("mn,np,mpq->q", problem.mean_k / problem.scales[:, None], C, output_kernels)  # (p,)
+    return KernelsResult(C, weights, output_kernels, problem.mean_y - shift, *outcome)

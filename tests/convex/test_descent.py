@@ -1,0 +1,29 @@
+import numpy as np
+
+from entangled_kernels.convex.descent import minimise
+
+
+def test_a_quadratic_of_any_unit(rng):
+    A = np.diag([1.0, 10.0, 100.0])
+    goal = rng.normal(size=(3, 2))
+    for unit in (1e-30, 1.0, 1e30):
+        calls = []
+
+        def quadratic(X, unit=unit, calls=calls):
+            calls.append(1)
+            return unit * (1.0 + 0.5 * np.vdot(X - goal, A @ (X - goal))), unit * (A @ (X - goal))
+
+        X, evaluations = minimise(quadratic, np.zeros((3, 2)), 60)
+        np.testing.assert_allclose(X, goal, atol=1e-6)
+        assert evaluations == len(calls)
+
+
+def test_steps_are_bounded(rng):
+    def valley(X):
+        value = 100 * (X[1] - X[0] ** 2) ** 2 + (1 - X[0]) ** 2
+        slope = [-400 * X[0] * (X[1] - X[0] ** 2) - 2 * (1 - X[0]), 200 * (X[1] - X[0] ** 2)]
+        return value, np.array(slope)
+
+    X, evaluations = minimise(valley, np.array([-1.2, 1.0]), 3)
+    assert valley(X)[0] < valley(np.array([-1.2, 1.0]))[0]
+    assert evaluations <= 26

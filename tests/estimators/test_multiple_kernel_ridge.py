@@ -1,0 +1,186 @@
+import pickle
+
+import numpy as np
+import pandas as pd
+import pytest
+from sklearn.base import clone
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.gaussian_process.kernels import RBF
+from sklearn.kernel_approximation import Nystroem
+from sklearn.kernel_ridge import KernelRidge
+from sklearn.metrics import r2_score
+from sklearn.metrics.pairwise import rbf_kernel
+from sklearn.model_selection import GridSearchCV
+from sklearn.utils.estimator_checks import parametrize_with_checks
+
+from entangled_kernels import MultipleKernelRidge, OutputKernelRidge
+
+from reference import multiple_kernels as reference
+
+GROUPS = {"first": [0, 1], "second": [2], "third": [3, 4, 5]}
+
+
+@parametrize_with_checks(
+    [
+        MultipleKernelRidge(),
+        MultipleKernelRidge([("all", "linear", slice(None)), "rbf"], norm=2.0, output_kernel="diagonal"),
+        MultipleKernelRidge(output_kernel="shared"),
+        MultipleKernelRidge(output_kernel="own", tol=0.01, max_iter=20_000),
+    ]
+)
+def test_scikit_learn_contract(estimator, check):
+    check(estimator)
+
+
+@pytest.fixture
+def rows(rng):
+    X = rng.normal(size=(40, 6))
+    Y = X[:, :2] @ rng.normal(size=(2, 3)) + np.outer(np.sin(X[:, 2]), [1.0, 0.0, 0.0])
+    return X, Y + 0.2 * rng.normal(size=(40, 3)) + 2.0
+
+
+def centred_grams(X, groups=GROUPS):
+    K = np.stack([X[:, columns] @ X[:, columns].T for columns in groups.values()])
+    K = K - K.mean(axis=1, keepdims=True)
+    K = K - K.mean(axis=2, keepdims=True)
+    return K * (len(X) / np.trace(K, axis1=1, axis2=2))[:, None, None]
+
+
+@pytest.mark.parametrize("kind", ["identity", "diagonal", "shared", "own", "array", "list"])
+def test_the_fit_by_definition(rows, kind, rng):
+    """Coefficients, predictions and objective from the dense Gram matrix of centred and scaled kernels."""
+    X, Y = rows
+    B = rng.normal(size=(3, 3, 3))
+    stack = list(B @ B.transpose(0, 2, 1))
+    given = {"array": stack[0], "list": stack}.get(kind, kind)
+    model = MultipleKernelRidge(GROUPS, alpha=0.5, output_kernel=given).fit(X, Y)
+    K, T = centred_grams(X), model.output_kernels_
+    C, value = reference.ridge(K, T, Y - Y.mean(axis=0), 0.5)
+    np.testing.assert_allclose(model.dual_coef_, C, atol=1e-7)
+    assert model.objective_ == pytest.approx(value)
+    assert 0.0 <= model.duality_gap_ <= 1e-6 * value
+    fit = sum(k @ C @ t for k, t in zip(K, T, strict=True)) + Y.mean(axis=0)
+    np.testing.assert_allclose(model.predict(X), fit, atol=1e-7)
+    assert model.kernel_names_ == ["first", "second", "third"]
+    assert model.kernel_weights_.shape == ((3, 3) if kind == "diagonal" else (3,))
+    assert model.converged_
+    parts = model.contributions(X)
+    np.testing.assert_allclose(parts.sum(axis=0) + model.intercept_, fit, atol=1e-7)
+
+
+def test_the_right_group_is_chosen(rows):
+    X, Y = rows
+    model = MultipleKernelRidge(GROUPS, alpha=3.0, output_kernel="diagonal").fit(X, Y)
+    assert (model.kernel_weights_[0] > 0.7).all()
+    assert model.kernel_weights_[1, 0] > model.kernel_weights_[1, 1:].max()
+    assert model.kernel_weights_[2].max() < 0.1
+
+
+def test_one_kernel_is_kernel_ridge(rows):
+    X, Y = rows
+    model = MultipleKernelRidge(["rbf"], alpha=0.3, normalize=False, fit_intercept=False).fit(X, Y)
+    peer = KernelRidge(kernel="rbf", alpha=0.3).fit(X, Y)
+    np.testing.assert_allclose(model.predict(X), peer.predict(X))
+    np.testing.assert_allclose(model.kernel_weights_, 1.0)
+    shared = MultipleKernelRidge(["rbf"], alpha=0.3, normalize=False, output_kernel="shared").fit(X, Y)
+    ball = OutputKernelRidge("rbf", alpha=0.3, penalty="trace", constraint=True).fit(X, Y)
+    np.testing.assert_allclose(shared.output_kernels_[0], ball.output_kernel_, atol=5e-3)
+    np.testing.assert_allclose(shared.predict(X), ball.predict(X), atol=5e-3)
+
+
+def test_kernels_of_all_kinds(rows):
+    """A name, a kernel object, a function and a transformer, each against its Gram matrix."""
+    X, Y = rows
+
+    def function(x, z):
+        return float(np.exp(-np.sum((x - z) ** 2) / 6))
+
+    exact = Nystroem("rbf", n_components=40, random_state=0)
+    for kernel in ("rbf", RBF(np.sqrt(3.0)), function, exact):
+        model = MultipleKernelRidge([kernel], normalize=False, fit_intercept=False).fit(X, Y)
+        peer = KernelRidge(kernel="precomputed").fit(rbf_kernel(X), Y)
+        Z = X[:5] + 0.1
+        np.testing.assert_allclose(model.predict(Z), peer.predict(rbf_kernel(Z, X)), atol=1e-6)
+
+
+def test_explained_variance_sums_to_r2(rows, rng):
+    X, Y = rows
+    model = MultipleKernelRidge(GROUPS, norm=2.0).fit(X, Y)
+    Z = rng.normal(size=(30, 6))
+    target = model.predict(Z) + 0.5 * rng.normal(size=(30, 3)) + 1.0
+    shares = model.explained_variance(Z, target)
+    assert shares.shape == (3, 3)
+    np.testing.assert_allclose(
+        shares.sum(axis=0), r2_score(target, model.predict(Z), multioutput="raw_values"), atol=1e-10
+    )
+
+
+@pytest.mark.parametrize("kind", ["identity", "own"])
+def test_weights_count_copies(rows, rng, kind):
+    X, Y = rows
+    copies = rng.integers(0, 4, size=40)
+    model = MultipleKernelRidge(GROUPS, output_kernel=kind, tol=1e-4)
+    weighted = clone(model).fit(X, Y, copies)
+    repeated = clone(model).fit(np.repeat(X, copies, axis=0), np.repeat(Y, copies, axis=0))
+    np.testing.assert_allclose(weighted.predict(X), repeated.predict(X), atol=1e-3)
+
+
+def test_units_of_columns_do_not_matter(rows):
+    X, Y = rows
+    plain = MultipleKernelRidge(GROUPS).fit(X, Y)
+    scaled = MultipleKernelRidge(GROUPS).fit(X * [1e3, 1e3, 1e-3, 7, 7, 7], Y)
+    np.testing.assert_allclose(scaled.kernel_weights_, plain.kernel_weights_, atol=1e-3)
+
+
+def test_frames_pickles_and_searches(rows):
+    X, Y = rows
+    frame = pd.DataFrame(X, columns=list("abcdef"))
+    groups = {"first": ["a", "b"], "second": "c", "third": slice(3, 6)}
+    model = (
+        MultipleKernelRidge(groups)
+        .set_output(predict="pandas")
+        .fit(frame, pd.DataFrame(Y, columns=list("uvw")))
+    )
+    assert list(model.predict(frame).columns) == ["u", "v", "w"]
+    plain = MultipleKernelRidge(GROUPS).fit(X, Y)
+    np.testing.assert_allclose(model.predict(frame).to_numpy(), plain.predict(X))
+    np.testing.assert_array_equal(pickle.loads(pickle.dumps(plain)).predict(X), plain.predict(X))
+    search = GridSearchCV(plain, {"alpha": [0.1, 1.0], "norm": [1.0, 2.0]}, cv=3).fit(X, Y)
+    assert search.best_params_["norm"] in (1.0, 2.0)
+    flat = MultipleKernelRidge(GROUPS).fit(X, Y[:, 0])
+    assert flat.predict(X).shape == flat.dual_coef_.shape == (40,)
+
+
+@pytest.mark.parametrize(
+    ("settings", "error", "message"),
+    [
+        ({"alpha": 0}, ValueError, "alpha must be a positive number"),
+        ({"norm": 0.5}, ValueError, "norm must be a number of at least 1, got 0.5"),
+        ({"output_kernel": "full"}, ValueError, "output_kernel must be one of 'identity'.*, got 'full'"),
+        ({"output_kernel": np.eye(2)}, ValueError, r"output_kernel must be of shape \(3, 3\)"),
+        ({"output_kernel": -np.eye(3)}, ValueError, "output_kernel must be positive semi-definite"),
+        ({"output_kernel": [np.eye(3)]}, ValueError, "one matrix for each of 3 kernels, got 1"),
+        (
+            {"output_kernel": [np.eye(3), np.eye(3), np.tri(3)]},
+            ValueError,
+            r"output_kernel\[2\] must be finite",
+        ),
+        ({"normalize": 1}, TypeError, "normalize must be True or False"),
+        ({"kernels": {"a": [9]}}, ValueError, "group 'a' must name columns"),
+    ],
+)
+def test_bad_parameters(rows, settings, error, message):
+    with pytest.raises(error, match=message):
+        MultipleKernelRidge(**{"kernels": GROUPS, **settings}).fit(*rows)
+
+
+def test_kernels_that_are_not_psd(rows):
+    with pytest.raises(ValueError, match="kernels must be positive semi-definite, and the ridge system"):
+        MultipleKernelRidge([lambda x, z: -float(x @ z)], normalize=False).fit(*rows)
+
+
+def test_it_warns_when_steps_run_out(rows):
+    with pytest.warns(
+        ConvergenceWarning, match=r"not converged to tol=1e-08 after .*raise max_iter, tol or alpha"
+    ):
+        MultipleKernelRidge(GROUPS, alpha=1e-3, output_kernel="own", max_iter=3, tol=1e-8).fit(*rows)

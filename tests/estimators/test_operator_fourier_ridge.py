@@ -1,0 +1,116 @@
+import pickle
+
+import numpy as np
+import pandas as pd
+import pytest
+from sklearn.utils.estimator_checks import parametrize_with_checks
+
+from entangled_kernels import OperatorFourierFeatures, OperatorFourierRidge, OperatorValuedKernelRidge
+from entangled_kernels.kernels import DivergenceFreeKernel
+
+
+@parametrize_with_checks(
+    [
+        OperatorFourierRidge(),
+        OperatorFourierRidge(OperatorFourierFeatures(gamma=0.1, random_state=1), fit_intercept=False),
+    ]
+)
+def test_scikit_learn_contract(estimator, check):
+    check(estimator)
+
+
+def whirl(X):
+    """A field without divergence: the turned gradient of a stream function."""
+    x, y = X.T
+    return np.column_stack([np.cos(x) * np.cos(2 * y) * 2, np.sin(x) * np.sin(2 * y)])
+
+
+def jacobians(model, X, step=1e-4):
+    """Derivatives (n, outputs, inputs) by central differences."""
+    return np.stack(
+        [
+            (model.predict(X + step * e) - model.predict(X - step * e)) / (2 * step)
+            for e in np.eye(X.shape[1])
+        ],
+        axis=2,
+    )
+
+
+@pytest.mark.parametrize("kind", ["curl_free", "divergence_free"])
+def test_fitted_fields_keep_the_law(kind, rng):
+    """Divergence, or curl, at most 1e-6 of the size of the derivatives, whatever the data."""
+    X, Y = rng.uniform(-2, 2, size=(80, 2)), rng.normal(size=(80, 2))
+    features = OperatorFourierFeatures(kind, gamma=0.5, random_state=0)
+    J = jacobians(OperatorFourierRidge(features, alpha=0.1).fit(X, Y), rng.uniform(-2, 2, size=(30, 2)))
+    off = J[:, 0, 1] - J[:, 1, 0] if kind == "curl_free" else np.trace(J, axis1=1, axis2=2)
+    assert np.abs(off).max() <= 1e-6 * np.abs(J).max()
+
+
+def test_the_right_law_helps(rng):
+    """A noisy field without divergence: at most 0.75 of the error of features that do not know it."""
+    errors = {}
+    for kind in ("decomposable", "divergence_free", "curl_free"):
+        total = 0.0
+        for seed in range(5):
+            draw = np.random.default_rng(seed)
+            X, Z = draw.uniform(-2, 2, size=(120, 2)), draw.uniform(-2, 2, size=(300, 2))
+            Y = whirl(X) + 0.3 * draw.normal(size=(120, 2))
+            fits = [
+                np.mean(
+                    (
+                        OperatorFourierRidge(
+                            OperatorFourierFeatures(kind, gamma=0.5, n_frequencies=200, random_state=seed),
+                            alpha=alpha,
+                        )
+                        .fit(X, Y)
+                        .predict(Z)
+                        - whirl(Z)
+                    )
+                    ** 2
+                )
+                for alpha in (0.01, 0.1, 1.0, 10.0)
+            ]
+            total += min(fits)
+        errors[kind] = total
+    assert errors["divergence_free"] <= 0.75 * errors["decomposable"]
+    assert errors["curl_free"] > 10 * errors["decomposable"]
+
+
+def test_many_features_are_the_kernel(rng):
+    X = rng.uniform(-1, 1, size=(30, 2))
+    Y = whirl(X)
+    features = OperatorFourierFeatures("divergence_free", gamma=0.5, n_frequencies=1000, random_state=0)
+    model = OperatorFourierRidge(features, alpha=0.3, fit_intercept=False).fit(X, Y)
+    exact = OperatorValuedKernelRidge(DivergenceFreeKernel(2, gamma=0.5), alpha=0.3).fit(X, Y)
+    assert np.abs(model.predict(X) - exact.predict(X)).max() < 0.05 * np.abs(Y).max()
+
+
+@pytest.mark.parametrize("kind", ["decomposable", "divergence_free", "transformable"])
+def test_rows_in_batches(kind, rng):
+    X, Y = rng.normal(size=(60, 2)), rng.normal(size=(60, 2)) + 3.0
+    w = rng.integers(1, 4, size=60)
+    model = OperatorFourierRidge(OperatorFourierFeatures(kind, random_state=0))
+    whole = model.fit(X, Y, w).predict(X)
+    streamed = OperatorFourierRidge(OperatorFourierFeatures(kind, random_state=0))
+    for part in (slice(10), slice(10, 45), slice(45, 60)):
+        streamed.partial_fit(X[part], Y[part], w[part])
+    np.testing.assert_allclose(streamed.predict(X), whole, atol=1e-8)
+    assert streamed.n_samples_seen_ == 60
+    again = model.fit(np.repeat(X, w, axis=0), np.repeat(Y, w, axis=0)).predict(X)
+    np.testing.assert_allclose(again, whole, atol=1e-8)
+    np.testing.assert_array_equal(pickle.loads(pickle.dumps(streamed)).predict(X), streamed.predict(X))
+
+
+def test_frames_and_errors(rng):
+    X, Y = rng.normal(size=(20, 2)), rng.normal(size=(20, 2))
+    frame = OperatorFourierRidge().set_output(predict="pandas").fit(X, pd.DataFrame(Y, columns=["u", "v"]))
+    assert list(frame.predict(X).columns) == ["u", "v"]
+    assert OperatorFourierRidge().fit(X, Y[:, 0]).predict(X).shape == (20,)
+    with pytest.raises(ValueError, match="y must have 2 columns for features of kernel='curl_free'"):
+        OperatorFourierRidge(OperatorFourierFeatures("curl_free")).fit(X, Y[:, 0])
+    with pytest.raises(TypeError, match="features must be None or OperatorFourierFeatures"):
+        OperatorFourierRidge("curl_free").fit(X, Y)
+    with pytest.raises(ValueError, match="y must have 2 columns as before, got 1"):
+        OperatorFourierRidge().fit(X, Y).partial_fit(X, Y[:, :1])
+    with pytest.raises(ValueError, match="alpha must be a positive number"):
+        OperatorFourierRidge(alpha=0).fit(X, Y)

@@ -1,0 +1,156 @@
+import numpy as np
+import pytest
+
+import entangled_kernels.multiple_kernels.learn as module
+from entangled_kernels.multiple_kernels import (
+    KernelPart,
+    learn_diagonal,
+    learn_listed,
+    learn_own,
+    learn_shared,
+    learn_weights,
+    reduce_kernels,
+)
+from entangled_kernels.output_kernel import OutputPenalty, learn_penalised, reduce_problem
+from multiple_kernels.problems import make_kernels, random_stack
+
+from reference import multiple_kernels as reference
+
+
+def problem_of(K, Y):
+    return reduce_kernels([KernelPart(k) for k in K], Y)
+
+
+def draw(rng, largest=600):
+    """Rows, outputs and kernels whose dense Gram matrix stays small, and an alpha from six decades."""
+    while True:
+        n, p, m = rng.integers(3, 61), rng.integers(3, 61), rng.integers(2, 6)
+        if n * p <= largest:
+            K, Y = make_kernels(rng, n, p, m, linear=bool(rng.integers(2)))
+            return K, Y, 10.0 ** rng.uniform(-4, 2)
+
+
+@pytest.mark.parametrize("norm", [1.0, 1.5, 2.0])
+def test_weights_of_fifty_random_problems(norm, rng):
+    for number in range(50):
+        K, Y, alpha = draw(rng)
+        T = None if number % 2 else random_stack(rng, 1, Y.shape[1])[0]
+        result = learn_weights(problem_of(K, Y), alpha, norm=norm, output_kernel=T)
+        bases = np.tile(np.eye(Y.shape[1]) if T is None else T, (len(K), 1, 1))
+        value, gap = reference.weights_gap(K, bases, Y, alpha, result.weights, norm)
+        assert result.converged
+        assert result.weights.min() >= 0.0
+        assert np.sum(result.weights**norm) <= 1.0 + 1e-9
+        assert result.value == pytest.approx(value)
+        assert -1e-9 * value <= gap <= 1.001e-6 * value
+        assert result.gap == pytest.approx(gap, abs=1e-8 * value)
+        C = reference.ridge(K, result.output_kernels, Y, alpha)[0]
+        np.testing.assert_allclose(result.C, C, rtol=1e-5, atol=1e-7)
+
+
+def test_diagonal_of_fifty_random_problems(rng):
+    """The gap of weights by output, and every output as if it were alone."""
+    for _ in range(50):
+        K, Y, alpha = draw(rng, largest=200)
+        result = learn_diagonal(problem_of(K, Y), alpha)
+        total = gaps = 0.0
+        for s in range(Y.shape[1]):
+            value, gap = reference.weights_gap(
+                K, np.ones((len(K), 1, 1)), Y[:, [s]], alpha, result.weights[:, s], 1.0
+            )
+            total, gaps = total + value, gaps + gap
+        assert result.value == pytest.approx(total)
+        assert gaps <= 1.001e-6 * total
+        alone = learn_weights(problem_of(K, Y[:, [0]]), alpha)
+        np.testing.assert_array_equal(alone.weights, result.weights[:, 0])
+        np.testing.assert_allclose(result.output_kernels[1], np.diag(result.weights[1]))
+
+
+def test_listed_of_fifty_random_problems(rng):
+    for _ in range(50):
+        K, Y, alpha = draw(rng, largest=300)
+        bases = random_stack(rng, len(K), Y.shape[1])
+        result = learn_listed(problem_of(K, Y), alpha, bases)
+        value, gap = reference.weights_gap(K, bases, Y, alpha, result.weights, 1.0)
+        assert gap <= 1.001e-6 * value
+        assert result.value == pytest.approx(value)
+
+
+@pytest.mark.parametrize("norm", [1.0, 1.5])
+def test_own_of_fifty_random_problems(norm, rng):
+    for _ in range(50):
+        K, Y, alpha = draw(rng, largest=150)
+        result = learn_own(problem_of(K, Y), alpha, norm=norm, max_iter=8000)
+        value, gap = reference.own_gap(K, result.output_kernels, Y, alpha, norm)
+        assert result.converged, (K.shape, Y.shape, alpha)
+        assert result.value == pytest.approx(value)
+        assert -1e-9 * value <= result.gap <= 1.001e-6 * value
+        # The dual has better coefficients to prove the gap than those of the ridge system.
+        assert gap <= (1.001e-6 if norm == 1.0 else 1e-2) * value
+        levels = np.linalg.eigvalsh(result.output_kernels)
+        assert levels.min() >= -1e-10 * levels.max()
+        assert np.sum(np.maximum(levels, 0.0) ** norm) <= Y.shape[1] * (1 + 1e-9)
+
+
+def test_shared_of_fifty_random_problems(rng):
+    """Neither the weights nor the output kernel can be bettered alone, by the dense definition."""
+    for _ in range(50):
+        K, Y, alpha = draw(rng, largest=300)
+        p = Y.shape[1]
+        result = learn_shared(problem_of(K, Y), alpha, max_iter=8000)
+        d = result.weights
+        L = result.output_kernels.sum(axis=0) / d.sum()
+        value, gap = reference.weights_gap(K, np.tile(L, (len(K), 1, 1)), Y, alpha, d, 1.0)
+        other, own = reference.own_gap(np.einsum("m,mnl->nl", d, K)[None], L[None], Y, alpha)
+        assert value == pytest.approx(other)
+        assert result.value == pytest.approx(value)
+        assert max(gap, own) <= 1.001e-6 * value
+        assert d.sum() == pytest.approx(1.0)
+        assert np.trace(L) == pytest.approx(p)
+
+
+def test_one_kernel_shared_and_own_are_the_trace_ball(rng):
+    K, Y = make_kernels(rng, 12, 4, 1)
+    ball = learn_penalised(reduce_problem(K[0], Y), 0.3, OutputPenalty("trace", True), tol=1e-5)
+    for learn in (learn_shared, learn_own):
+        result = learn(problem_of(K, Y), 0.3, tol=1e-5, max_iter=5000)
+        assert result.value == pytest.approx(ball.value, rel=1e-8)
+        np.testing.assert_allclose(result.output_kernels[0], ball.L, atol=1e-3)
+        np.testing.assert_allclose(result.weights, 1.0)
+
+
+def test_one_output_is_scalar_multiple_kernel_learning(rng):
+    K, Y = make_kernels(rng, 15, 1, 4)
+    plain = learn_weights(problem_of(K, Y), 0.3, tol=1e-5)
+    for learn in (learn_diagonal, learn_own, learn_shared):
+        other = learn(problem_of(K, Y), 0.3, tol=1e-5, max_iter=5000)
+        assert other.value == pytest.approx(plain.value, rel=1e-8)
+        np.testing.assert_allclose(other.output_kernels.ravel(), plain.weights, atol=1e-3)
+
+
+@pytest.mark.parametrize("norm", [1.0, 2.0])
+def test_the_published_alternation_reaches_no_lower_objective(norm, rng):
+    K, Y = make_kernels(rng, 20, 3, 5)
+    result = learn_weights(problem_of(K, Y), 0.2, norm=norm)
+    d = reference.alternation(K, Y, 0.2, norm, 200)
+    bases = np.tile(np.eye(3), (5, 1, 1))
+    value, gap = reference.weights_gap(K, bases, Y, 0.2, d, norm)
+    assert result.value <= value * (1 + 1e-6)
+    assert value - result.value <= gap + 1e-9 * value
+
+
+def test_a_first_look_at_some_rows_changes_nothing(rng, monkeypatch):
+    K, Y = make_kernels(rng, 60, 2, 4)
+    plain = learn_weights(problem_of(K, Y), 0.3, tol=1e-5)
+    monkeypatch.setattr(module, "MANY", 30)
+    monkeypatch.setattr(module, "FEW", 20)
+    looked = learn_weights(problem_of(K, Y), 0.3, tol=1e-5)
+    np.testing.assert_allclose(looked.weights, plain.weights, atol=1e-3)
+    assert looked.value == pytest.approx(plain.value, rel=1e-8)
+
+
+def test_steps_run_out(rng):
+    K, Y = make_kernels(rng, 20, 3, 4)
+    for learn in (learn_weights, learn_own, learn_shared):
+        result = learn(problem_of(K, Y), 1e-3, max_iter=2, tol=1e-8)
+        assert (result.converged, result.reason) == (False, "max_iter")

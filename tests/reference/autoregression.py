@@ -1,0 +1,44 @@
+"""Nonlinear autoregression by definition, and series whose network is known."""
+
+import numpy as np
+
+
+def hadamard_gram(windows, B, gamma, output_gamma, other=None):
+    """Gram matrix (n p, t p) of B_ij exp(-gamma |x - z|^2) exp(-output_gamma |x_i - z_j|^2) by entries."""
+    other = windows if other is None else other
+    n, p, _ = windows.shape
+    G = np.empty((n, p, len(other), p))
+    for t in range(n):
+        for s in range(len(other)):
+            between = np.exp(-gamma * np.sum((windows[t] - other[s]) ** 2))
+            for i in range(p):
+                for j in range(p):
+                    pair = np.exp(-output_gamma * np.sum((windows[t, i] - other[s, j]) ** 2))
+                    G[t, i, s, j] = B[i, j] * between * pair
+    return G.reshape(n * p, len(other) * p)
+
+
+def sparse_series(rng, p=10, steps=150, parents=2, noise=0.5):
+    """A series in which every variable follows two others, through saturating functions; and the network."""
+    network = np.zeros((p, p), dtype=bool)
+    for i in range(p):
+        network[i, rng.choice(np.delete(np.arange(p), i), parents, replace=False)] = True
+    slope, sign = rng.uniform(0.5, 1.5, size=(p, p)), rng.choice([-1.0, 1.0], size=(p, p))
+    x = [rng.normal(size=p)]
+    for _ in range(steps + 49):
+        u = slope * x[-1]
+        effect = 1.5 * np.tanh(2 * u) * np.exp(-0.1 * u**2)
+        x.append(np.sum(network * sign * effect, axis=1) + noise * rng.normal(size=p))
+    return np.array(x[50:]), network
+
+
+def differences(predict, windows, step=1e-5):
+    """Jacobian (t, p, p, lags) by central differences."""
+    t, p, lags = windows.shape
+    J = np.empty((t, p, p, lags))
+    for j in range(p):
+        for k in range(lags):
+            shift = np.zeros((p, lags))
+            shift[j, k] = step
+            J[:, :, j, k] = (predict(windows + shift) - predict(windows - shift)) / (2 * step)
+    return J
