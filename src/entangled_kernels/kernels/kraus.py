@@ -111,10 +111,6 @@ class KrausKernel(OperatorValuedKernel):
         Psi = Phi if Z is None else self._features(Z, "Z")
         return LowRankOperator(Phi, Psi, kraus_to_stacked(self.kraus), self.n_outputs, self.metric)
 
-    def diag(self, X: ArrayLike) -> Array:
-        """Values K(x_i, x_i), shape (n, p, p)."""
-        return self(X).diagonal_blocks()
-
     def is_psd(self, X: ArrayLike, tol: float = 1e-9) -> bool:
         """Return True for every X: a kernel in Kraus form is psd."""
         self._features(X, "X")

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from ..linalg import BlockOperator, FunctionOperator, partial_trace
-from .base import OperatorValuedKernel, as_points, diagonal_in_chunks
+from .base import OperatorValuedKernel, as_points
 from .scalar import feature_rows
 
 __all__ = ["PartialTraceKernel"]
@@ -90,18 +90,7 @@ class PartialTraceKernel(OperatorValuedKernel):
         """Lazy block Gram matrix without structure, computed some rows at a time."""
         Phi = feature_rows(self.feature_map, as_points(X))
         Psi = Phi if Z is None else feature_rows(self.feature_map, as_points(Z, "Z"))
-        return FunctionOperator(
-            lambda rows: self._traced(Phi[rows], Psi),
-            lambda columns: self._traced(Phi, Psi[columns]),
-            len(Phi),
-            len(Psi),
-            self.n_outputs,
-        )
-
-    def diag(self, X: ArrayLike) -> Array:
-        """Values K(x_i, x_i), shape (n, p, p)."""
-        Phi = feature_rows(self.feature_map, as_points(X))
-        return diagonal_in_chunks(self._traced, Phi)
+        return FunctionOperator(self._traced, Phi, Psi, self.n_outputs)
 
     def _traced(self, Phi: Array, Psi: Array) -> Array:
         p = self.n_outputs

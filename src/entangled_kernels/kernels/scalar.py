@@ -97,19 +97,16 @@ class FeatureKernel(MatrixKernel):
     def __init__(self, feature_map: Any = None, metric: Array | None = None) -> None:
         self.feature_map = feature_map
         self.metric = metric
-        if metric is not None:
-            psd_factor(metric, "metric")
+        self.root = None if metric is None else psd_factor(metric, "metric")
 
     def factors(self, X: Array, Z: Array | None) -> tuple[Array, Array]:
         """Thin factors of the Gram matrix, shapes (n, m) and (t, m)."""
         Phi = feature_rows(self.feature_map, X)
         Psi = Phi if Z is None else feature_rows(self.feature_map, Z)
-        if self.metric is None:
+        if self.root is None:
             return Phi, Psi
-        eigenvalues, vectors = np.linalg.eigh(self.metric)
-        root = vectors * np.sqrt(np.clip(eigenvalues, 0.0, None))
-        left = Phi @ root
-        return left, left if Psi is Phi else Psi @ root
+        left = Phi @ self.root
+        return left, left if Psi is Phi else Psi @ self.root
 
     def gram(self, X: Array, Z: Array) -> Array:
         """Gram matrix of shape (n, t)."""

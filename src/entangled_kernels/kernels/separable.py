@@ -114,24 +114,20 @@ class SeparableKernel(OperatorValuedKernel):
         """
         from .kraus import KrausKernel
 
-        metric = None
+        root = None
         if feature_map is None and isinstance(self.kernel, FeatureKernel):
-            feature_map, metric = self.kernel.feature_map, self.kernel.metric
+            feature_map, root = self.kernel.feature_map, self.kernel.root
         elif feature_map is None and self.kernel != "linear":
             raise ValueError(
                 f"feature_map is needed: the kernel {self.kernel!r} has no features of its own. Pass a "
                 "fitted transformer that reproduces it, such as sklearn.kernel_approximation.Nystroem."
             )
-        if metric is not None:
-            n_features = len(metric)
-        elif n_features is None:
+        if root is not None:
+            return KrausKernel(separable_kraus(self.T, root.shape[1]) @ root.T, feature_map)
+        if n_features is None:
             if not hasattr(feature_map, "get_feature_names_out"):
                 raise ValueError(
                     "n_features is needed: the feature map does not tell its number of features."
                 )
             n_features = len(feature_map.get_feature_names_out())
-        kraus = separable_kraus(self.T, n_features)
-        if metric is not None:
-            eigenvalues, vectors = np.linalg.eigh(metric)
-            kraus = kraus @ (vectors * np.sqrt(np.clip(eigenvalues, 0.0, None))).T
-        return KrausKernel(kraus, feature_map)
+        return KrausKernel(separable_kraus(self.T, n_features), feature_map)

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from ..linalg import BlockOperator, FunctionOperator, psd_factor
-from .base import OperatorValuedKernel, as_points, diagonal_in_chunks, frozen_array
+from .base import OperatorValuedKernel, as_points, frozen_array
 from .scalar import ExponentialDot, ScalarKernel, check_scalar_kernel, is_guaranteed_psd, scalar_gram
 
 __all__ = ["TransformableKernel"]
@@ -124,14 +124,4 @@ class TransformableKernel(OperatorValuedKernel):
         """Lazy block Gram matrix without structure, computed some rows at a time."""
         A = self._transformed(as_points(X))
         B = A if Z is None else self._transformed(as_points(Z, "Z"))
-        return FunctionOperator(
-            lambda rows: self._between(A[rows], B),
-            lambda columns: self._between(A, B[columns]),
-            len(A),
-            len(B),
-            self.n_outputs,
-        )
-
-    def diag(self, X: ArrayLike) -> Array:
-        """Values K(x_i, x_i), shape (n, p, p)."""
-        return diagonal_in_chunks(self._between, self._transformed(as_points(X)))
+        return FunctionOperator(self._between, A, B, self.n_outputs)

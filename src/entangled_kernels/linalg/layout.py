@@ -17,7 +17,7 @@ Array = NDArray[np.float64]
 
 
 def kraus_to_stacked(kraus: Array) -> Array:
-    """Write Kraus operators (r, p, m) as the columns of Q (m * p, r), column i being vec(M_i).
+    """Write Kraus operators (..., r, p, m) as the columns of Q (..., m * p, r), column i being vec(M_i).
 
     Examples
     --------
@@ -26,11 +26,12 @@ def kraus_to_stacked(kraus: Array) -> Array:
     >>> kraus_to_stacked(kraus).ravel()
     array([0., 3., 1., 4., 2., 5.])
     """
-    r, p, m = kraus.shape
-    return kraus.transpose(2, 1, 0).reshape(m * p, r)
+    *lead, r, p, m = kraus.shape
+    return np.moveaxis(kraus, -3, -1).swapaxes(-3, -2).reshape(*lead, m * p, r)  # from (..., m, p, r)
 
 
 def stacked_to_kraus(Q: Array, n_outputs: int) -> Array:
-    """Read the columns of Q (m * p, r) as Kraus operators (r, p, m); inverse of `kraus_to_stacked`."""
-    mp, r = Q.shape
-    return Q.reshape(mp // max(1, n_outputs), n_outputs, r).transpose(2, 1, 0)
+    """Read the columns of Q (..., m * p, r) as Kraus operators (..., r, p, m): `kraus_to_stacked` undone."""
+    *lead, mp, r = Q.shape
+    Q = Q.reshape(*lead, mp // max(1, n_outputs), n_outputs, r)  # (..., m, p, r)
+    return np.moveaxis(Q, -1, -3).swapaxes(-1, -2)

@@ -27,6 +27,8 @@ AnyArray = NDArray[Any]
 
 # Row chunks of unstructured operators hold about this many numbers (32 MB in double precision).
 CHUNK_NUMBERS = 2**22
+# Points to a square piece of a diagonal.
+DIAGONAL_CHUNK = 32
 
 
 class BlockOperator(LinearOperator):
@@ -131,52 +133,49 @@ class FunctionOperator(BlockOperator):
 
     Parameters
     ----------
-    block_rows : callable
-        ``block_rows(rows)`` for a slice gives the blocks of these rows, shape (len(rows), t, p, p).
-    block_columns : callable
-        The same for columns, shape (n, len(columns), p, p).
-    n_rows, n_columns, n_outputs : int
+    between : callable
+        ``between(A, B)`` gives the blocks of some points A of the rows and B of the columns, shape
+        (len(A), len(B), p, p).
+    rows, columns : arrays of n and of t points
+    n_outputs : int
     dtype : dtype, default=float
 
     Examples
     --------
     >>> import numpy as np
     >>> x = np.arange(3.0)
-    >>> operator = FunctionOperator(
-    ...     lambda rows: np.multiply.outer(x[rows], x)[:, :, None, None],
-    ...     lambda columns: np.multiply.outer(x, x[columns])[:, :, None, None], 3, 3, 1)
+    >>> operator = FunctionOperator(lambda a, b: np.multiply.outer(a, b)[:, :, None, None], x, x, 1)
     >>> operator @ np.ones(3)
     array([0., 3., 6.])
     """
 
     def __init__(
         self,
-        block_rows: Callable[[slice], AnyArray],
-        block_columns: Callable[[slice], AnyArray],
-        n_rows: int,
-        n_columns: int,
+        between: Callable[[AnyArray, AnyArray], AnyArray],
+        rows: AnyArray,
+        columns: AnyArray,
         n_outputs: int,
         dtype: Any = np.float64,
     ) -> None:
-        super().__init__(n_rows, n_columns, n_outputs, dtype)
-        self._rows, self._columns = block_rows, block_columns
+        super().__init__(len(rows), len(columns), n_outputs, dtype)
+        self._between, self._rows, self._columns = between, rows, columns
 
     def block_rows(self, rows: slice) -> AnyArray:
         """Blocks of some rows, shape (len(rows), t, p, p)."""
-        return self._rows(rows)
+        return self._between(self._rows[rows], self._columns)
+
+    def diagonal_blocks(self) -> AnyArray:
+        """Blocks (i, i), shape (min(n, t), p, p), from square pieces along the diagonal."""
+        n = min(self.n_rows, self.n_columns)
+        pieces = [slice(start, min(start + DIAGONAL_CHUNK, n)) for start in range(0, n, DIAGONAL_CHUNK)]
+        squares = (self._between(self._rows[piece], self._columns[piece]) for piece in pieces)
+        return np.concatenate([np.einsum("iiop->iop", square) for square in squares])
 
     def _adjoint(self) -> FunctionOperator:
-        def flipped(function: Callable[[slice], AnyArray]) -> Callable[[slice], AnyArray]:
-            return lambda part: function(part).transpose(1, 0, 3, 2).conj()
+        def flipped(B: AnyArray, A: AnyArray) -> AnyArray:
+            return self._between(A, B).transpose(1, 0, 3, 2).conj()  # (t, n, p, p)
 
-        return FunctionOperator(
-            flipped(self._columns),
-            flipped(self._rows),
-            self.n_columns,
-            self.n_rows,
-            self.n_outputs,
-            self.dtype,
-        )
+        return FunctionOperator(flipped, self._columns, self._rows, self.n_outputs, self.dtype)
 
 
 class SumOperator(BlockOperator):
