@@ -40,7 +40,7 @@ def write_comparison_page(
     """
     from matplotlib import pyplot as plt
 
-    from ...plotting import ComparisonDisplay, RunningTimeDisplay
+    from ...experiments.compare import time_figures
 
     lead = f"{counted(len(data.targets), 'target')} from {counted(len(data.inputs), 'input')}"
     page = Report(found.title, lead=f"{lead}, {counted(len(data.Y), 'row')}.")
@@ -50,10 +50,7 @@ def write_comparison_page(
     )
     add_run(page, found, table=table, targets=data.targets, inputs=data.inputs)
     page.section("Results")
-    figures = {
-        "comparison-nmse": ComparisonDisplay.from_results(found).figure_,
-        "comparison-times": RunningTimeDisplay.from_results(found).figure_,
-    }
+    figures = time_figures(found)
     add_results(page, found, figures)
     for figure in figures.values():
         plt.close(figure)
