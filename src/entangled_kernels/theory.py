@@ -17,11 +17,11 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
+
+from .linalg import Array
 
 __all__ = ["GeneralizationBound", "generalization_bound", "rademacher_bound", "rkhs_norm"]
-
-Array = NDArray[np.float64]
 
 
 @dataclass(frozen=True)

@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 
-from ..linalg import BlockOperator, KroneckerOperator, SumOfKroneckersOperator
+from ..linalg import Array, BlockOperator, KroneckerOperator, SumOfKroneckersOperator
 from .kronecker import KroneckerSpectrum
 
 __all__ = ["ConjugateGradientFactor", "NystroemPreconditioner", "nearest_kronecker_of_sum"]
 
-Array = NDArray[np.float64]
 COLUMN_CHUNK = 64
 NYSTROEM_RANK = 300
 

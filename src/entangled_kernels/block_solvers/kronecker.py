@@ -7,14 +7,11 @@ With T = V diag(t) V^T the outputs decouple: column j of the rotated problem sol
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 
-from ..linalg import KroneckerOperator, LowRankKroneckerOperator, multiple_of_identity
+from ..linalg import Array, KroneckerOperator, LowRankKroneckerOperator, multiple_of_identity
 from .shifted import ShiftedSystem, cholesky_limit
 
 __all__ = ["KroneckerFactor", "KroneckerSpectrum", "LowRankKroneckerFactor", "krein_inverse"]
-
-Array = NDArray[np.float64]
 
 
 class _OutputBasis:

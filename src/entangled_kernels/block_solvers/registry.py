@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from typing import Any, Protocol
 
 import numpy as np
-from numpy.typing import NDArray
 
 from ..linalg import (
+    Array,
     BlockOperator,
     FunctionOperator,
     HadamardOperator,
@@ -24,7 +24,6 @@ from .low_rank import LowRankFactor
 
 __all__ = ["SOLVERS", "Factor", "Solver", "choose_solver", "factorize", "lowest_eigenvalue"]
 
-Array = NDArray[np.float64]
 
 # Up to this size of the block Gram matrix (72 MB) a Cholesky factorisation beats iterating. Where each
 # product would compute all kernel values again, it does so up to a larger size (512 MB).

@@ -5,14 +5,13 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from ..estimators import EntangledKernelRidge
+from ..linalg import Array
 from ..tables.phrases import counted, quoted
 
 __all__ = ["output_relations", "sharing_in_words", "strongest_pairs"]
 
-Array = NDArray[np.float64]
 
 # Correlations below this are not worth a sentence, above the second they are strong.
 WEAK, STRONG = 0.1, 0.5

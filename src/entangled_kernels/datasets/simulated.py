@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from sklearn.base import clone
 from sklearn.utils import check_random_state
 
@@ -15,7 +14,6 @@ from .bunch import make_bunch
 
 __all__ = ["make_bilinear", "make_entangled"]
 
-Array = NDArray[np.float64]
 
 BILINEAR = """Bilinear simulation
 ===================

@@ -7,9 +7,9 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import NDArray
 from sklearn.utils import check_array, check_consistent_length
 
+from ..linalg import Array
 from ..storage import ExperimentResults
 from .methods import METHODS, PAPER_METHODS, Plan
 from .protocol import Case, Rows, partitions, run_cases
@@ -19,8 +19,6 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 __all__ = ["compare_methods", "error_figures", "table_cases", "time_figures", "varied_figures"]
-
-Array = NDArray[np.float64]
 
 
 def compare_methods(

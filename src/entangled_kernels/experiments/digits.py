@@ -11,6 +11,7 @@ from threadpoolctl import threadpool_limits
 
 from ..datasets import load_digit_tasks
 from ..estimators import EntangledKernelRidge
+from ..linalg import Array
 from ..storage import ExperimentResults, Record
 from .methods import METHODS
 from .setup import Experiment, Setup
@@ -20,7 +21,6 @@ if TYPE_CHECKING:
 
 __all__ = ["DIGITS"]
 
-Array = NDArray[np.float64]
 
 N_DIGITS, RANK = 4, 2
 N_TRAIN, N_TEST = 40, 200

@@ -7,19 +7,17 @@ from dataclasses import dataclass, field, replace
 from time import process_time
 from typing import Any
 
-import numpy as np
-from numpy.typing import NDArray
 from sklearn.cross_decomposition import PLSRegression
 from sklearn.ensemble import ExtraTreesRegressor
 from sklearn.model_selection import GridSearchCV
 
 from ..estimators import EntangledKernelRidgeCV, OutputKernelRidgeCV
+from ..linalg import Array
 from ..selection import Split
 from .published import LAMBDAS, Ascent, fit_published
 
 __all__ = ["METHODS", "PAPER_METHODS", "RANDOM_START", "Fitted", "Plan", "fit_methods"]
 
-Array = NDArray[np.float64]
 
 METHODS = {
     "KRR": "kernel ridge regression, one alpha for all outputs",

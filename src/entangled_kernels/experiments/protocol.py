@@ -18,6 +18,7 @@ from sklearn.preprocessing import StandardScaler
 from threadpoolctl import threadpool_limits
 
 from ..features import median_distance
+from ..linalg import Array
 from ..selection import Split
 from ..storage import Record
 from .methods import Plan, fit_methods
@@ -35,7 +36,6 @@ __all__ = [
     "run_cases",
 ]
 
-Array = NDArray[np.float64]
 
 N_FOLDS = 5
 MAX_COMPONENTS = 300

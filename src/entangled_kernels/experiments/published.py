@@ -6,17 +6,16 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
 from ..learning import LearnedKernel, Moments, Problem, Progress, SolverOptions, reduce_moments
 from ..learning.compression import compress_rows
 from ..learning.ridge import KernelRidgeFactor
 from ..learning.solvers import solve
+from ..linalg import Array
 from ..selection import PATH_STEPS, RowFolds, Split
 
 __all__ = ["LAMBDAS", "Ascent", "PublishedModel", "fit_published"]
 
-Array = NDArray[np.float64]
 
 # Largest first, so that of equals the largest is chosen.
 LAMBDAS = 10.0 ** np.arange(8, -9, -1)

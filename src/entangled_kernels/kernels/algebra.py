@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from ..linalg import (
+    Array,
     BlockOperator,
     HadamardOperator,
     KroneckerOperator,
@@ -23,7 +24,6 @@ from .separable import SeparableKernel
 
 __all__ = ["HadamardKernel", "SumKernel"]
 
-Array = NDArray[np.float64]
 
 # A product of sums holds one n x t matrix per pair of terms; beyond this many it is better computed by rows.
 MOST_PRODUCT_TERMS = 9

@@ -7,13 +7,11 @@ from numbers import Real
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
-from ..linalg import BlockOperator
+from ..linalg import Array, BlockOperator
 
 __all__ = ["OperatorValuedKernel", "as_points", "frozen_array"]
-
-Array = NDArray[np.float64]
 
 
 def as_points(X: ArrayLike, name: str = "X") -> Array:

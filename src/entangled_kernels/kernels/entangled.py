@@ -5,17 +5,15 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
-from ..linalg import choi_from_kraus, kraus_from_choi, kraus_from_entangler, psd_factor
+from ..linalg import Array, choi_from_kraus, kraus_from_choi, kraus_from_entangler, psd_factor
 from .base import frozen_array
 from .kraus import KrausKernel
 from .scalar import feature_rows
 from .transformable import TransformableKernel
 
 __all__ = ["EntangledKernel"]
-
-Array = NDArray[np.float64]
 
 
 class EntangledKernel(KrausKernel):

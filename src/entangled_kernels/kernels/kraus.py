@@ -7,9 +7,10 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from ..linalg import (
+    Array,
     BlockOperator,
     LowRankOperator,
     choi_from_kraus,
@@ -28,8 +29,6 @@ from .scalar import FeatureKernel, feature_rows
 from .separable import SeparableKernel
 
 __all__ = ["KrausKernel"]
-
-Array = NDArray[np.float64]
 
 
 class KrausKernel(OperatorValuedKernel):

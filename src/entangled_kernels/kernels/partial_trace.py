@@ -6,15 +6,14 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
-from ..linalg import BlockOperator, FunctionOperator, partial_trace
+from ..linalg import Array, BlockOperator, FunctionOperator, partial_trace
 from .base import OperatorValuedKernel, as_points
 from .scalar import feature_rows
 
 __all__ = ["PartialTraceKernel"]
 
-Array = NDArray[np.float64]
 
 # One chunk of operators P(x, z) holds about this many numbers (32 MB in double precision).
 CHUNK_NUMBERS = 2**22

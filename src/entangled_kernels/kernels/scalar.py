@@ -9,12 +9,11 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from sklearn.gaussian_process.kernels import Exponentiation, KernelOperator
 from sklearn.gaussian_process.kernels import Kernel as GaussianProcessKernel
 from sklearn.metrics.pairwise import PAIRWISE_KERNEL_FUNCTIONS, pairwise_kernels
 
-from ..linalg import psd_factor
+from ..linalg import Array, psd_factor
 
 __all__ = [
     "ExponentialDot",
@@ -28,7 +27,6 @@ __all__ = [
     "scalar_gram",
 ]
 
-Array = NDArray[np.float64]
 
 # scikit-learn's names whose Gram matrix is psd on every sample ("sigmoid" and "additive_chi2" are not;
 # "poly" depends on its parameters and is decided in `is_guaranteed_psd`).

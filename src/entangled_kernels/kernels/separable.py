@@ -5,9 +5,10 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from ..linalg import (
+    Array,
     BlockOperator,
     KroneckerOperator,
     LowRankKroneckerOperator,
@@ -27,8 +28,6 @@ if TYPE_CHECKING:
     from .kraus import KrausKernel
 
 __all__ = ["SeparableKernel"]
-
-Array = NDArray[np.float64]
 
 
 class SeparableKernel(OperatorValuedKernel):

@@ -6,15 +6,14 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
-from ..linalg import BlockOperator, FunctionOperator, psd_factor
+from ..linalg import Array, BlockOperator, FunctionOperator, psd_factor
 from .base import OperatorValuedKernel, as_points, frozen_array
 from .scalar import ExponentialDot, ScalarKernel, check_scalar_kernel, is_guaranteed_psd, scalar_gram
 
 __all__ = ["TransformableKernel"]
 
-Array = NDArray[np.float64]
 Map = Callable[[Array], Array] | ArrayLike
 
 

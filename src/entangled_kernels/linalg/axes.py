@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.linalg import eigh, solve_triangular
 from scipy.linalg.lapack import dgejsv, dpstrf
 
+from .layout import Array
+
 __all__ = ["principal_axes", "rank_tolerance"]
 
-Array = NDArray[np.float64]
 
 # Eigenvalues below this many rounding errors of the largest cannot be told from zero.
 _MIN_ROUNDING_ERRORS = 64

@@ -7,16 +7,12 @@ of shape (r, p, m), or by the psd matrix D = sum_i vec(M_i) vec(M_i)^H of shape 
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
-from .layout import kraus_to_stacked, stacked_to_kraus
+from .layout import AnyArray, kraus_to_stacked, stacked_to_kraus
 
 __all__ = ["choi_from_kraus", "kraus_from_choi", "kraus_from_entangler", "psd_factor", "separable_kraus"]
-
-AnyArray = NDArray[Any]
 
 
 def psd_factor(T: ArrayLike, name: str = "T", tol: float = 1e-12) -> AnyArray:

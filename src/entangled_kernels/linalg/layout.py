@@ -4,16 +4,21 @@ Every vector over (feature, output) pairs has row index ``feature * p + output``
 (sample, output) pairs has row index ``sample * p + output``. In NumPy's row-major order both are plain
 reshapes: an array of shape (m, p) or (n, p) flattens into such a vector with ``reshape(-1)``, and a
 block operator that acts on features alone is ``kron(A, eye(p))``.
+
+Also the types of the arrays that obey it: `Array` of real numbers, `AnyArray` of real or complex ones.
 """
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["kraus_to_stacked", "stacked_to_kraus"]
+__all__ = ["AnyArray", "Array", "kraus_to_stacked", "stacked_to_kraus"]
 
 Array = NDArray[np.float64]
+AnyArray = NDArray[Any]
 
 
 def kraus_to_stacked(kraus: Array) -> Array:

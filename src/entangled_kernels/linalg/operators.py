@@ -12,8 +12,9 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.sparse.linalg import LinearOperator
+
+from .layout import AnyArray
 
 __all__ = [
     "BlockOperator",
@@ -23,7 +24,6 @@ __all__ = [
     "SumOperator",
 ]
 
-AnyArray = NDArray[Any]
 
 # Row chunks of unstructured operators hold about this many numbers (32 MB in double precision).
 CHUNK_NUMBERS = 2**22

@@ -7,14 +7,12 @@ them in the leading axes.
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
+
+from .layout import AnyArray
 
 __all__ = ["as_bipartite", "block_trace", "partial_trace", "partial_transpose"]
-
-AnyArray = NDArray[Any]
 
 
 def as_bipartite(A: ArrayLike, dims: tuple[int, int]) -> AnyArray:

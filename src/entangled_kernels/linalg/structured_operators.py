@@ -8,8 +8,8 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from .layout import AnyArray
 from .operators import BlockOperator
 
 __all__ = [
@@ -19,8 +19,6 @@ __all__ = [
     "SumOfKroneckersOperator",
     "multiple_of_identity",
 ]
-
-AnyArray = NDArray[Any]
 
 
 def multiple_of_identity(T: AnyArray) -> Any:

@@ -10,6 +10,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from ..kernels import KrausKernel
 from ..kernels.scalar import feature_rows
+from ..linalg import Array
 from .classes import class_labels, output_names, shortened
 from .display import Display, fitted_estimator, house_style, new_figure, whole_figure
 from .style import GREY, INK
@@ -22,7 +23,6 @@ if TYPE_CHECKING:
 
 __all__ = ["GramDisplay"]
 
-Array = NDArray[np.float64]
 
 # Up to so many samples have lines between them, blocks up to so many outputs have numbers in their cells
 # and names, of so many letters, at their sides.

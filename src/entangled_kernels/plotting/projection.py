@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Self
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from ..linalg import Array
 from .classes import one_per_class, output_names, shortened
 from .display import Display, fitted_estimator, house_style, legend_entry, new_figure, whole_figure
 from .style import BLUE, GREY, PALE
@@ -20,7 +21,6 @@ if TYPE_CHECKING:
 
 __all__ = ["ProjectionDisplay"]
 
-Array = NDArray[np.float64]
 
 TITLE = "Samples projected by the learned kernel, one panel for each task"
 LETTERS = 22

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
+from ..linalg import Array
 from .display import legend_entry
 from .panels import PanelsDisplay
 from .series import Series, median_range, series_of
@@ -20,7 +21,6 @@ if TYPE_CHECKING:
 
 __all__ = ["RunningTimeDisplay", "fitted_slope"]
 
-Array = NDArray[np.float64]
 
 # Below so many times the least, times between powers of ten are named too.
 NARROW = 100.0

@@ -5,9 +5,10 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 from sklearn.utils.validation import check_is_fitted
 
+from ..linalg import Array
 from .display import Display, fitted_estimator, house_style, integer_ticks, new_figure, whole_figure
 from .style import INK
 
@@ -16,7 +17,6 @@ if TYPE_CHECKING:
 
 __all__ = ["SelectionDisplay"]
 
-Array = NDArray[np.float64]
 
 # Errors of more than this many times the least are drawn alike.
 CUT = 2.0

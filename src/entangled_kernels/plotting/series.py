@@ -7,15 +7,15 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.stats import t
+
+from ..linalg import Array
 
 if TYPE_CHECKING:
     from ..storage import ExperimentResults
 
 __all__ = ["METRICS", "SETTINGS", "Series", "Spread", "mean_interval", "median_range", "series_of"]
 
-Array = NDArray[np.float64]
 Spread = tuple[float, float, float]
 
 # What axes say of the keys of records.
