@@ -96,12 +96,14 @@ class AlignmentPathDisplay(Display):
             )
             top = max(self.history.max(), self.maximum or 0.0)
             bottom = min(self.history.min(), 0.0)
-            ax.set_ylim(bottom, top + 0.15 * (top - bottom or 1.0))
-            ax.set_xlim(left=0 if len(steps) > 1 else None)
+            ax.set(
+                title="Alignment along the path of the solver",
+                xlabel="step of the solver",
+                ylabel="alignment with the targets (0 to 1)",
+                xlim=(0 if len(steps) > 1 else None, None),
+                ylim=(bottom, top + 0.15 * (top - bottom or 1.0)),
+            )
             ax.grid(axis="y")
-            ax.set_title("Alignment along the path of the solver")
-            ax.set_xlabel("step of the solver")
-            ax.set_ylabel("alignment with the targets (0 to 1)")
             integer_ticks(ax)
             if len(steps) == 1:
                 ax.set_xticks([0])

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from .classes import shortened
 from .display import legend_entry
 from .panels import PanelsDisplay
-from .series import Series, mean_interval, series_of
+from .series import Series, in_order, mean_interval, series_of
 from .style import GREY, Look
 
 if TYPE_CHECKING:
@@ -84,8 +84,8 @@ class ComparisonDisplay(PanelsDisplay):
         title: str = "",
         level: float = 0.95,
     ) -> None:
-        self.panels, self.x, self.metric = panels, x, metric
-        self.facet, self.title, self.level = facet, title, level
+        super().__init__(panels, x=x, metric=metric, facet=facet, title=title)
+        self.level = level
 
     @classmethod
     def from_results(
@@ -123,7 +123,7 @@ class ComparisonDisplay(PanelsDisplay):
         return cls(panels, x=x, metric=metric, facet=facet, title=title, level=level).plot(ax)
 
     def _draw_panel(self, ax: Axes, value: Any, curves: list[Series], chosen: dict[str, Look]) -> None:
-        settings = _settings(curves)
+        settings = in_order(place for series in curves for place in (*series.x, *series.paper))
         numeric = all(isinstance(setting, int | float) for setting in settings)
         in_a_row = len(settings) <= SIDE_BY_SIDE or not numeric
         place = {setting: float(row if in_a_row else setting) for row, setting in enumerate(settings)}
@@ -181,17 +181,7 @@ class ComparisonDisplay(PanelsDisplay):
             handles = [
                 legend_entry(name, look.color, look.marker, line=look.line) for name, look in chosen.items()
             ]
-        if any(series.paper for series in self.curves):
-            handles.append(legend_entry("open: the paper's figure", GREY, "o", open_marker=True))
-        if any((series.high > series.low).any() for series in self.curves):
-            handles.append(legend_entry(f"{self.level:.0%} interval of the mean", GREY, "|"))
-        return handles
-
-
-def _settings(curves: list[Series]) -> list[Any]:
-    """All settings of a panel, the paper's too, numbers in order."""
-    settings = list(dict.fromkeys(place for series in curves for place in (*series.x, *series.paper)))
-    return sorted(settings) if all(isinstance(place, int | float) for place in settings) else settings
+        return handles + self._legend_of_marks(f"{self.level:.0%} interval of the mean")
 
 
 def _draw_series(

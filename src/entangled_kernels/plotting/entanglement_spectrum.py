@@ -81,11 +81,10 @@ class EntanglementSpectrumDisplay(Display):
         """Draw in a figure, a new one by default."""
         with house_style():
             figure = new_figure(7.2, 3.3) if figure is None else figure
-            grid = figure.add_gridspec(1, 2, width_ratios=[1.25, 1])
-            axes = [figure.add_subplot(grid[0, column]) for column in (0, 1)]
-            self._draw_eigenvalues(axes[0])
-            self._draw_schmidt(axes[1])
-        self.axes_, self.figure_ = np.array(axes, dtype=object), whole_figure(figure)
+            self.axes_ = figure.subplots(1, 2, width_ratios=[1.25, 1])
+            self._draw_eigenvalues(self.axes_[0])
+            self._draw_schmidt(self.axes_[1])
+        self.figure_ = whole_figure(figure)
         return self
 
     def _draw_eigenvalues(self, ax: Axes) -> None:
@@ -104,9 +103,11 @@ class EntanglementSpectrumDisplay(Display):
             ax.vlines(below[0], 0, below[1], color=VERMILION, linewidth=1.2)
             ax.plot(*below, "v", color=VERMILION, markersize=size + 1.0, label=label)
         ax.legend(loc="upper left")
-        ax.set_title("Partial transpose" + (f": {self.verdict.lower()}" if self.verdict else ""))
-        ax.set_xlabel("nonzero eigenvalue, in increasing order")
-        ax.set_ylabel("eigenvalue (share of the trace)")
+        ax.set(
+            title="Partial transpose" + (f": {self.verdict.lower()}" if self.verdict else ""),
+            xlabel="nonzero eigenvalue, in increasing order",
+            ylabel="eigenvalue (share of the trace)",
+        )
         ax.margins(x=0.03, y=0.12)
         ax.grid(axis="y")
 
@@ -119,10 +120,12 @@ class EntanglementSpectrumDisplay(Display):
         rest = f", the first {SHOWN} of {len(kept)}" if len(kept) > SHOWN else f" ({len(kept)} in all)"
         note = f"first: nearest separable kernel, {shares[0]:.0%}"
         ax.text(0.98, 0.97, note, transform=ax.transAxes, ha="right", va="top", fontsize=8.5)
-        ax.set_title("Operator-Schmidt values")
-        ax.set_xlabel("value" + rest)
-        ax.set_ylabel(r"share of $\|D\|_F^2$")
+        ax.set(
+            title="Operator-Schmidt values",
+            xlabel="value" + rest,
+            ylabel=r"share of $\|D\|_F^2$",
+            xlim=(0.2, max(len(shown), 4) + 0.8),
+            ylim=(0, min(1.15, 1.25 * shares[0])),
+        )
         integer_ticks(ax)
-        ax.set_xlim(0.2, max(len(shown), 4) + 0.8)
-        ax.set_ylim(0, min(1.15, 1.25 * shares[0]))
         ax.grid(axis="y")

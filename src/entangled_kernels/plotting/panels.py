@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from .display import Display, house_style, new_figure, whole_figure
+from .display import Display, house_style, legend_entry, new_figure, whole_figure
 from .series import METRICS, SETTINGS, Series
-from .style import Look, looks
+from .style import GREY, Look, looks
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -24,13 +24,14 @@ COLUMNS = 3
 class PanelsDisplay(Display):
     """Base of displays of `Series`, as `series_of` gives them, in one panel for each value of a facet."""
 
-    panels: dict[Any, list[Series]]
-    x: str
-    metric: str
-    facet: str | None
-    title: str
     axes_: NDArray[np.object_]
     ax_: Axes
+
+    def __init__(
+        self, panels: dict[Any, list[Series]], *, x: str, metric: str, facet: str | None, title: str
+    ) -> None:
+        self.panels, self.x, self.metric = panels, x, metric
+        self.facet, self.title = facet, title
 
     @property
     def curves(self) -> list[Series]:
@@ -44,8 +45,8 @@ class PanelsDisplay(Display):
             axes = _make_panels(len(self.panels), ax)
             for panel, (value, curves) in zip(axes, self.panels.items(), strict=True):
                 self._draw_panel(panel, value, curves, chosen)
-                panel.set_title(_panel_title(self.facet, value, self.title))
-                panel.set_xlabel(SETTINGS.get(self.x, self.x))
+                title = _panel_title(self.facet, value, self.title)
+                panel.set(title=title, xlabel=SETTINGS.get(self.x, self.x))
                 panel.grid(axis="y")
             axes[0].set_ylabel(METRICS.get(self.metric, self.metric))
             if ax is None and self.facet is not None and self.title:
@@ -53,6 +54,15 @@ class PanelsDisplay(Display):
             _place_legend(axes, self._finish(axes, chosen, own=ax is None), own=ax is None)
         self.axes_, self.ax_, self.figure_ = axes, axes[0], whole_figure(axes[0])
         return self
+
+    def _legend_of_marks(self, interval: str) -> list[Any]:
+        """Entries for the paper's figures, and for intervals, where there are any."""
+        handles = []
+        if any(series.paper for series in self.curves):
+            handles.append(legend_entry("open: the paper's figure", GREY, "o", open_marker=True))
+        if any((series.high > series.low).any() for series in self.curves):
+            handles.append(legend_entry(interval, GREY, "|"))
+        return handles
 
     def _draw_panel(self, ax: Axes, value: Any, curves: list[Series], chosen: dict[str, Look]) -> None:
         raise NotImplementedError

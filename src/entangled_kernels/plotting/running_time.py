@@ -9,10 +9,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..linalg import Array
-from .display import legend_entry
 from .panels import PanelsDisplay
 from .series import Series, median_range, series_of
-from .style import GREY, Look
+from .style import Look
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -68,12 +67,11 @@ class RunningTimeDisplay(PanelsDisplay):
         facet: str | None = None,
         title: str = "",
     ) -> None:
-        for series in (series for curves in panels.values() for series in curves):
+        super().__init__(panels, x=x, metric=metric, facet=facet, title=title)
+        for series in self.curves:
             numbers = all(isinstance(setting, int | float) and setting > 0 for setting in series.x)
             if not numbers or not (series.low > 0).all():
                 raise ValueError(f"{x} and {metric} must be positive numbers for logarithmic axes")
-        self.panels, self.x, self.metric = panels, x, metric
-        self.facet, self.title = facet, title
         self.slopes_ = {
             value: {series.name: fitted_slope(series.x, series.centre) for series in curves}
             for value, curves in panels.items()
@@ -116,12 +114,7 @@ class RunningTimeDisplay(PanelsDisplay):
 
     def _finish(self, axes: NDArray[np.object_], chosen: dict[str, Look], *, own: bool) -> list[Any]:
         self._draw_legends(axes, own=own)
-        handles = []
-        if any((series.high > series.low).any() for series in self.curves):
-            handles.append(legend_entry("least to largest of the repeats", GREY, "|"))
-        if any(series.paper for series in self.curves):
-            handles.append(legend_entry("open: the paper's figure", GREY, "o", open_marker=True))
-        return handles
+        return self._legend_of_marks("least to largest of the repeats")
 
     def _draw_legends(self, axes: NDArray[np.object_], *, own: bool) -> None:
         """Beside a single panel of our own, else within the panels and above their curves."""
@@ -144,9 +137,7 @@ def fitted_slope(x: Sequence[float], y: Array) -> float:
     """
     if len(x) < 2:
         return float("nan")
-    u = np.log(np.asarray(x, dtype=np.float64))
-    u = u - u.mean()
-    return float(u @ np.log(y) / (u @ u))
+    return float(np.polyfit(np.log(x), np.log(y), 1)[0])
 
 
 def _draw_series(ax: Axes, series: Series, look: Look, slope: float, x: str) -> None:
@@ -180,8 +171,7 @@ def _logarithmic(ax: Axes, curves: list[Series]) -> None:
     """Logarithmic axes, with the sizes themselves as ticks where they are few."""
     from matplotlib.ticker import LogLocator
 
-    ax.set_xscale("log")
-    ax.set_yscale("log")
+    ax.set(xscale="log", yscale="log")
     low, high = ax.get_ylim()
     ax.yaxis.set_major_formatter(lambda value, _: f"{value:g}")
     few = high < NARROW * low

@@ -129,11 +129,10 @@ class SelectionDisplay(Display):
             bar.outline.set_visible(False)
             names = [f"{value:g}" + ("\nkernel ridge" if value == 1.0 else "") for value in self.shrinkages]
             ax.set_yticks(range(len(names)), names)
-            ax.set_ylabel("shrinkage")
-            ax.set_xlabel("alpha (ridge penalty)")
+            title = "Least error over alpha and shrinkage" + (" (☆ chosen)" if self.chosen else "")
+            ax.set(title=title, xlabel="alpha (ridge penalty)", ylabel="shrinkage")
             integer_ticks(ax)
             ax.xaxis.set_major_formatter(lambda value, _: f"$10^{{{value:g}}}$")
-            ax.set_title("Least error over alpha and shrinkage" + (" (☆ chosen)" if self.chosen else ""))
         self.ax_, self.figure_ = ax, whole_figure(ax)
         return self
 
