@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 
@@ -45,8 +44,7 @@ class Factor(Protocol):
         ...
 
 
-@dataclass(frozen=True)
-class Solver:
+class Solver(NamedTuple):
     """A way to solve ridge systems: the structure it needs, in code and in words."""
 
     factor: Callable[..., Factor]

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from ..streams import BatchReader, read_batches, table_columns
 from ..tables import TableError, read_table, require_numbers, require_text, text_columns
@@ -21,8 +20,7 @@ WAY_OUT = "; leave the column out, or have its text turned into columns of 0 and
 FIRST_ROWS = 10_000
 
 
-@dataclass(frozen=True)
-class TrainingTable:
+class TrainingTable(NamedTuple):
     """Inputs and targets to learn from.
 
     Attributes

@@ -6,7 +6,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
+from sklearn.linear_model import LinearRegression
+from sklearn.metrics import balanced_accuracy_score
 from sklearn.model_selection import train_test_split
+from sklearn.utils.class_weight import compute_sample_weight
 from threadpoolctl import threadpool_limits
 
 from ..datasets import load_digit_tasks
@@ -105,12 +108,8 @@ def _separation(Z: Array, y: Array, Z_test: Array, y_test: Array) -> float:
 
     Both sides weigh alike.
     """
-    weight = np.where(y > 0, 1.0 / np.mean(y > 0), 1.0 / np.mean(y < 0))
-    root = np.sqrt(weight)[:, None]
-    design = np.column_stack([Z, np.ones(len(Z))])
-    line = np.linalg.lstsq(root * design, root[:, 0] * y, rcond=None)[0]
-    right = np.sign(np.column_stack([Z_test, np.ones(len(Z_test))]) @ line) == y_test
-    return float((right[y_test > 0].mean() + right[y_test < 0].mean()) / 2)
+    line = LinearRegression().fit(Z, y, sample_weight=compute_sample_weight("balanced", y))
+    return float(balanced_accuracy_score(y_test > 0, line.predict(Z_test) > 0))
 
 
 def _arrays(model: EntangledKernelRidge, rows: dict[str, Any]) -> dict[str, NDArray[Any]]:

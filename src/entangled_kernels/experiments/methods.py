@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from time import process_time
-from typing import Any
+from typing import Any, NamedTuple
 
 from sklearn.cross_decomposition import PLSRegression
 from sklearn.ensemble import ExtraTreesRegressor
@@ -74,8 +74,7 @@ class Plan:
         return own
 
 
-@dataclass(frozen=True, eq=False)
-class Fitted:
+class Fitted(NamedTuple):
     """A method after fitting: its label, ``predict``, whether that takes inputs or features, and the time."""
 
     label: str

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from time import process_time
 from typing import Any, NamedTuple
 
@@ -41,8 +40,7 @@ N_FOLDS = 5
 MAX_COMPONENTS = 300
 
 
-@dataclass(frozen=True, eq=False)
-class Rows:
+class Rows(NamedTuple):
     """Training and test rows."""
 
     X: Array
@@ -51,8 +49,7 @@ class Rows:
     Y_test: Array
 
 
-@dataclass(frozen=True, eq=False)
-class Case:
+class Case(NamedTuple):
     """One partition with everything to be fitted on it.
 
     Attributes

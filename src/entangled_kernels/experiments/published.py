@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 
@@ -76,8 +77,7 @@ class Ascent:
         }
 
 
-@dataclass(frozen=True)
-class Candidate:
+class Candidate(NamedTuple):
     """A way to learn the kernel: weight of the full alignment, steps, share of the plain kernel."""
 
     mix: float
@@ -85,8 +85,7 @@ class Candidate:
     shrinkage: float
 
 
-@dataclass(frozen=True, eq=False)
-class PublishedModel:
+class PublishedModel(NamedTuple):
     """The linear model f(x) = coef @ phi(x), how its kernel was learned, and its lambda."""
 
     coef: Array
