@@ -23,7 +23,6 @@ from .low_rank import LowRankFactor
 
 __all__ = ["SOLVERS", "Factor", "Solver", "choose_solver", "factorize", "lowest_eigenvalue"]
 
-
 # Up to this size of the block Gram matrix (72 MB) a Cholesky factorisation beats iterating. Where each
 # product would compute all kernel values again, it does so up to a larger size (512 MB).
 DENSE_SIZE = 3000

@@ -15,7 +15,6 @@ from .bunch import make_bunch
 
 __all__ = ["make_bilinear", "make_entangled"]
 
-
 BILINEAR = """Bilinear simulation
 ===================
 

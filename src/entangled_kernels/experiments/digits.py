@@ -24,7 +24,6 @@ if TYPE_CHECKING:
 
 __all__ = ["DIGITS"]
 
-
 N_DIGITS, RANK = 4, 2
 N_TRAIN, N_TEST = 40, 200
 

@@ -18,7 +18,6 @@ from .published import LAMBDAS, Ascent, fit_published
 
 __all__ = ["METHODS", "PAPER_METHODS", "RANDOM_START", "Fitted", "Plan", "fit_methods"]
 
-
 METHODS = {
     "KRR": "kernel ridge regression, one alpha for all outputs",
     "OKL": "output kernel learning: one relation between outputs, learned with the model",

@@ -35,7 +35,6 @@ __all__ = [
     "run_cases",
 ]
 
-
 N_FOLDS = 5
 MAX_COMPONENTS = 300
 

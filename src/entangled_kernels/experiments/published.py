@@ -17,7 +17,6 @@ from ..selection import PATH_STEPS, RowFolds, Split
 
 __all__ = ["LAMBDAS", "Ascent", "PublishedModel", "fit_published"]
 
-
 # Largest first, so that of equals the largest is chosen.
 LAMBDAS = 10.0 ** np.arange(8, -9, -1)
 

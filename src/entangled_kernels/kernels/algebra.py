@@ -24,7 +24,6 @@ from .separable import SeparableKernel
 
 __all__ = ["HadamardKernel", "SumKernel"]
 
-
 # A product of sums holds one n x t matrix per pair of terms; beyond this many it is better computed by rows.
 MOST_PRODUCT_TERMS = 9
 

@@ -15,7 +15,6 @@ from ..linalg import Array, operator_schmidt, partial_transpose_eigenvalues
 
 __all__ = ["EntanglementReport", "entanglement_report"]
 
-
 TOLERANCE = 1e-10
 # A psd matrix of trace one may have negative eigenvalues of this size by rounding.
 ROUNDING = 1e-8

@@ -14,7 +14,6 @@ from .scalar import feature_rows
 
 __all__ = ["PartialTraceKernel"]
 
-
 # One chunk of operators P(x, z) holds about this many numbers (32 MB in double precision).
 CHUNK_NUMBERS = 2**22
 

@@ -27,7 +27,6 @@ __all__ = [
     "scalar_gram",
 ]
 
-
 # scikit-learn's names whose Gram matrix is psd on every sample ("sigmoid" and "additive_chi2" are not;
 # "poly" depends on its parameters and is decided in `is_guaranteed_psd`).
 PSD_NAMES = frozenset({"linear", "rbf", "laplacian", "chi2", "cosine"})

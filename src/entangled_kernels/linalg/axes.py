@@ -10,7 +10,6 @@ from .layout import Array
 
 __all__ = ["principal_axes", "rank_tolerance"]
 
-
 # Eigenvalues below this many rounding errors of the largest cannot be told from zero.
 _MIN_ROUNDING_ERRORS = 64
 # Where columns differ more than this in their second moments, an eigendecomposition loses the small ones.

@@ -24,7 +24,6 @@ __all__ = [
     "SumOperator",
 ]
 
-
 # Row chunks of unstructured operators hold about this many numbers (32 MB in double precision).
 CHUNK_NUMBERS = 2**22
 # Points to a square piece of a diagonal.

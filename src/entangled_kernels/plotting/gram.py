@@ -23,7 +23,6 @@ if TYPE_CHECKING:
 
 __all__ = ["GramDisplay"]
 
-
 # Up to so many samples have lines between them, blocks up to so many outputs have numbers in their cells
 # and names, of so many letters, at their sides.
 SEPARATED, NUMBERED, NAMED, LETTERS = 20, 6, 12, 12

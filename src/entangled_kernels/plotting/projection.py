@@ -21,7 +21,6 @@ if TYPE_CHECKING:
 
 __all__ = ["ProjectionDisplay"]
 
-
 TITLE = "Samples projected by the learned kernel, one panel for each task"
 LETTERS = 22
 OWN = BLUE

@@ -20,7 +20,6 @@ if TYPE_CHECKING:
 
 __all__ = ["RunningTimeDisplay", "fitted_slope"]
 
-
 # Below so many times the least, times between powers of ten are named too.
 NARROW = 100.0
 

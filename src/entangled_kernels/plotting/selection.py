@@ -17,7 +17,6 @@ if TYPE_CHECKING:
 
 __all__ = ["SelectionDisplay"]
 
-
 # Errors of more than this many times the least are drawn alike.
 CUT = 2.0
 STAR: dict[str, Any] = {

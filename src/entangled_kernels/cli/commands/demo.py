@@ -8,11 +8,10 @@ from typing import Annotated
 import typer
 
 from ...storage import ExperimentResults
-from ..experiment_runs import run_experiment
 from ..files import check_folder
 from ..options import Force, Jobs, Json, Seed
-from ..pages.demo_page import write_demo_page
-from ..result_tables import finding, show_results, summaries
+from ..pages.results_pages import write_demo_page
+from ..results import finding, run_experiment, show_results, summaries
 from ..screen import Screen
 from ..shell_command import command_line
 

@@ -15,11 +15,10 @@ from ..features import FEATURES
 from ..files import check_input, check_link, check_output
 from ..fitting import fit_table
 from ..model_facts import describe
+from ..model_words import change_in_words, settings_in_words, show_target_errors
 from ..options import Dask, Encode, Force, Inputs, Jobs, Json, MaxMemory, OneTable, Seed, Targets
 from ..screen import Screen, say_note
-from ..settings import settings_in_words
 from ..shell_command import command_line
-from ..target_errors import change_in_words, show_target_errors
 from ..training_table import open_batches, read_rows
 
 __all__ = ["fit"]

@@ -11,14 +11,19 @@ import typer
 from ...estimators import EntangledKernelRidge, OutputKernelRidge, OutputKernelRidgeCV
 from ...storage import SavedModel
 from ...tables.phrases import counted
-from ..entanglement import entanglement_of, measures_in_words
 from ..files import check_output
+from ..model_facts import correlations_of, entanglement_of, settings_of
+from ..model_words import (
+    change_in_words,
+    measures_in_words,
+    settings_in_words,
+    sharing_in_words,
+    show_target_errors,
+    strongest_pairs,
+)
 from ..options import Force, Json, Model
 from ..saved_models import open_saved_model, targets_of
 from ..screen import Screen
-from ..settings import settings_in_words, settings_of
-from ..target_errors import change_in_words, show_target_errors
-from ..target_relations import sharing_in_words, strongest_pairs
 
 __all__ = ["inspect"]
 
@@ -81,9 +86,7 @@ def relations_of(saved: SavedModel, inner: Any) -> Any:
     if "relations" in saved.info:
         return np.array(saved.info["relations"])
     if isinstance(inner, OutputKernelRidge | OutputKernelRidgeCV):
-        size = np.sqrt(np.diag(inner.output_kernel_))
-        scale = np.where(size > 0.0, size, 1.0)
-        return inner.output_kernel_ / np.outer(scale, scale)
+        return correlations_of(inner.output_kernel_)
     return None
 
 

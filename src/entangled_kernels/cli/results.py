@@ -1,16 +1,26 @@
-"""Results of experiments as tables, with the paper's figures beside ours."""
+"""Results of experiments: run and saved, as tables on the screen, and what they say of methods."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Iterable
+from pathlib import Path
 from typing import Any
 
 from ..storage import ExperimentResults
+from .model_words import change_in_words
 from .screen import Screen
-from .target_errors import change_in_words
 
-__all__ = ["SETTINGS", "finding", "metric_digits", "metrics_of", "pivot", "show_results", "summaries"]
+__all__ = [
+    "SETTINGS",
+    "finding",
+    "metric_digits",
+    "metrics_of",
+    "pivot",
+    "run_experiment",
+    "show_results",
+    "summaries",
+]
 
 # What a record may hold, with the name to show and the digits after the point.
 METRICS = {
@@ -112,3 +122,27 @@ def _spread_in_words(ratios: dict[str, float]) -> str:
 
 def _mean(cell: Any) -> float:
     return float(cell[0] if isinstance(cell, tuple) else cell)
+
+
+def run_experiment(screen: Screen, name: str, out: Path, settings: dict[str, Any]) -> ExperimentResults:
+    """Run, save, and read again what was saved, from which tables and figures are made.
+
+    Parameters
+    ----------
+    screen : Screen
+    name : str
+        A key of `entangled_kernels.experiments.EXPERIMENTS`.
+    out : path
+        Folder for the results.
+    settings : dict
+        Attributes of `entangled_kernels.experiments.Setup`.
+    """
+    from ..experiments import EXPERIMENTS, Setup
+
+    with screen.progress() as progress:
+
+        def report(done: int, total: int, what: str) -> None:
+            progress(done, total, f"{name} {what}")
+
+        results = EXPERIMENTS[name].run(Setup(**settings, progress=report))
+    return ExperimentResults.load(results.save(out)[0])
