@@ -47,8 +47,7 @@ class _OutputBasis:
     def diagonals(self, w: Array) -> Array:
         """Blocks V diag(w_i) V^T for w (n, p), shape (n, p, p)."""
         V = np.eye(len(self.t)) if self.V is None else self.V
-        blocks: Array = (V * w[:, None, :]) @ V.T
-        return blocks
+        return np.asarray((V * w[:, None, :]) @ V.T)
 
 
 class KroneckerFactor:
@@ -117,8 +116,7 @@ class KroneckerSpectrum:
 
     def _inverse(self, alpha: float) -> Array:
         s = np.multiply.outer(self.k, self.basis.t)  # (n, p)
-        inverse: Array = krein_inverse(s, alpha) if self.krein else 1.0 / (s + alpha)
-        return inverse
+        return np.asarray(krein_inverse(s, alpha) if self.krein else 1.0 / (s + alpha))
 
     def solve(self, R: Array, alpha: float) -> Array:
         """Solve for right-hand sides R of shape (n, p, c)."""
@@ -149,8 +147,7 @@ class LowRankKroneckerFactor:
         self.F = operator.Phi @ E  # (n, m)
 
     def _weights(self, alpha: float) -> Array:
-        weights: Array = self.basis.t / (np.multiply.outer(self.s, self.basis.t) + alpha)  # (m, p)
-        return weights
+        return np.asarray(self.basis.t / (np.multiply.outer(self.s, self.basis.t) + alpha))  # (m, p)
 
     def solve(self, R: Array, alpha: float) -> Array:
         """Solve for right-hand sides R of shape (n, p, c)."""

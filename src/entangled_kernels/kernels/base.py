@@ -45,14 +45,16 @@ class OperatorValuedKernel(ABC):
     operator of shape (n*p, t*p), row index ``sample * p + output``. Kernels add (``+``), multiply blockwise
     (``*``) and scale (``2.0 * kernel``).
 
-    A new kernel writes `n_outputs` and `__call__`; the rest follows, and may be written again where
+    A new kernel sets `n_outputs` and writes `__call__`; the rest follows, and may be written again where
     structure makes it cheaper.
+
+    Attributes
+    ----------
+    n_outputs : int
+        Number p of outputs.
     """
 
-    @property
-    @abstractmethod
-    def n_outputs(self) -> int:
-        """Number p of outputs."""
+    n_outputs: int
 
     @property
     def guaranteed_psd(self) -> bool:

@@ -43,6 +43,13 @@ class KrausKernel(OperatorValuedKernel):
     metric : array of shape (m, m), optional
         Psd matrix A; no such term when None.
 
+    Attributes
+    ----------
+    n_outputs, n_features : int
+        Numbers p of outputs and m of features.
+    guaranteed_psd : bool
+        True: a kernel in Kraus form is psd.
+
     Notes
     -----
     The kernel is fixed by the psd matrix D = kron(A, I_p) + sum_i vec(M_i) vec(M_i)^T (`choi`). Questions
@@ -59,8 +66,11 @@ class KrausKernel(OperatorValuedKernel):
     True
     """
 
+    guaranteed_psd = True
+
     def __init__(self, kraus: ArrayLike, feature_map: Any = None, metric: ArrayLike | None = None) -> None:
         self.kraus = frozen_array(kraus, "kraus", 3)
+        _, self.n_outputs, self.n_features = self.kraus.shape
         self.feature_map = feature_map
         self.metric = None if metric is None else frozen_array(metric, "metric", 2)
         m = self.n_features
@@ -79,21 +89,6 @@ class KrausKernel(OperatorValuedKernel):
         r, p, m = self.kraus.shape
         metric = "" if self.metric is None else " + metric"
         return f"KrausKernel({r} operators of shape {(p, m)}{metric}, {self.feature_map!r})"
-
-    @property
-    def n_outputs(self) -> int:
-        """Number p of outputs."""
-        return int(self.kraus.shape[1])
-
-    @property
-    def n_features(self) -> int:
-        """Number m of features."""
-        return int(self.kraus.shape[2])
-
-    @property
-    def guaranteed_psd(self) -> bool:
-        """True: a kernel in Kraus form is psd."""
-        return True
 
     @cached_property
     def choi(self) -> Array:

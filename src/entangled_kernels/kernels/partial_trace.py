@@ -68,16 +68,11 @@ class PartialTraceKernel(OperatorValuedKernel):
             raise ValueError(f"n_outputs must be at least 1, got {n_outputs!r}.")
         self.operator = operator
         self.feature_map = feature_map
-        self._n_outputs = int(n_outputs)
+        self.n_outputs = int(n_outputs)
         self._guaranteed_psd = guaranteed_psd
 
     def __repr__(self) -> str:
         return f"PartialTraceKernel({self.operator!r}, n_outputs={self.n_outputs})"
-
-    @property
-    def n_outputs(self) -> int:
-        """Number p of outputs."""
-        return self._n_outputs
 
     @property
     def guaranteed_psd(self) -> bool:

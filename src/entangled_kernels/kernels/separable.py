@@ -60,17 +60,12 @@ class SeparableKernel(OperatorValuedKernel):
         self.T = frozen_array(T, "T", 2)
         if self.T.shape[0] != self.T.shape[1] or not np.allclose(self.T, self.T.T):
             raise ValueError(f"T must be square and symmetric, got shape {self.T.shape}; pass (T + T.T) / 2.")
-        self.kernel = kernel
-        self.params = dict(params)
+        self.n_outputs = len(self.T)
+        self.kernel, self.params = kernel, dict(params)
 
     def __repr__(self) -> str:
         params = "".join(f", {name}={value!r}" for name, value in self.params.items())
         return f"SeparableKernel({self.kernel!r}, T of shape {self.T.shape}{params})"
-
-    @property
-    def n_outputs(self) -> int:
-        """Number p of outputs."""
-        return len(self.T)
 
     @property
     def guaranteed_psd(self) -> bool:

@@ -63,9 +63,9 @@ class TransformableKernel(OperatorValuedKernel):
         check_scalar_kernel(kernel, params)
         if len(maps) == 0:
             raise ValueError("maps must hold one transformation per output, got none.")
-        self.kernel = kernel
+        self.kernel, self.params = kernel, dict(params)
         self.maps = tuple(S if callable(S) else frozen_array(np.atleast_2d(S), "maps", 2) for S in maps)
-        self.params = dict(params)
+        self.n_outputs = len(self.maps)
 
     def __repr__(self) -> str:
         return f"TransformableKernel({self.kernel!r}, {self.n_outputs} maps)"
@@ -99,11 +99,6 @@ class TransformableKernel(OperatorValuedKernel):
                [0.3679, 1.    ]])
         """
         return cls("rbf", list(np.eye(n_outputs)[:, None, :]), gamma=gamma)
-
-    @property
-    def n_outputs(self) -> int:
-        """Number p of outputs."""
-        return len(self.maps)
 
     @property
     def guaranteed_psd(self) -> bool:

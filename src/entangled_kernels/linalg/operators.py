@@ -89,8 +89,7 @@ class BlockOperator(LinearOperator):
         return self._matmat(v.reshape(-1, 1))
 
     def _rmatmat(self, V: AnyArray) -> AnyArray:
-        product: AnyArray = self._adjoint()._matmat(V)
-        return product
+        return self._adjoint()._matmat(V)
 
     def _rmatvec(self, v: AnyArray) -> AnyArray:
         return self._rmatmat(v.reshape(-1, 1))
@@ -120,8 +119,7 @@ class DenseOperator(BlockOperator):
         return self._matrix.reshape(self.n_rows, p, self.n_columns, p)[rows].swapaxes(1, 2)
 
     def _matmat(self, V: AnyArray) -> AnyArray:
-        product: AnyArray = self._matrix @ V
-        return product
+        return np.asarray(self._matrix @ V)
 
     def _adjoint(self) -> DenseOperator:
         return DenseOperator(self.blocks().transpose(1, 0, 3, 2).conj())

@@ -74,8 +74,7 @@ def partial_trace(A: ArrayLike, dims: tuple[int, int], keep: int = 0) -> AnyArra
     _check_system("keep", keep)
     A4 = as_bipartite(A, dims)
     subscripts = "...ibjb->...ij" if keep == 0 else "...aiaj->...ij"
-    traced: AnyArray = np.einsum(subscripts, A4)  # (..., d_keep, d_keep)
-    return traced
+    return np.asarray(np.einsum(subscripts, A4))  # (..., d_keep, d_keep)
 
 
 def block_trace(A: ArrayLike, dims: tuple[int, int]) -> AnyArray:

@@ -106,8 +106,7 @@ class LowRankKroneckerOperator(KroneckerOperator):
     @property
     def gram(self) -> AnyArray:  # type: ignore[override]
         """The scalar Gram matrix Phi Psi^H, formed at each call."""
-        gram: AnyArray = self.Phi @ self.Psi.conj().T
-        return gram
+        return np.asarray(self.Phi @ self.Psi.conj().T)
 
     def block_rows(self, rows: slice) -> AnyArray:
         """Blocks of some rows, shape (len(rows), t, p, p)."""
@@ -152,14 +151,12 @@ class SumOfKroneckersOperator(BlockOperator):
 
     def block_rows(self, rows: slice) -> AnyArray:
         """Blocks of some rows, shape (len(rows), t, p, p)."""
-        blocks: AnyArray = np.tensordot(self.Ks[:, rows], self.Ts, axes=(0, 0))
-        return blocks
+        return np.asarray(np.tensordot(self.Ks[:, rows], self.Ts, axes=(0, 0)))
 
     def diagonal_blocks(self) -> AnyArray:
         """Blocks (i, i), shape (min(n, t), p, p)."""
         scalars = np.diagonal(self.Ks, axis1=1, axis2=2)  # (L, min(n, t))
-        blocks: AnyArray = np.tensordot(scalars, self.Ts, axes=(0, 0))
-        return blocks
+        return np.asarray(np.tensordot(scalars, self.Ts, axes=(0, 0)))
 
     def _matmat(self, V: AnyArray) -> AnyArray:
         p, c = self.n_outputs, V.shape[1]
