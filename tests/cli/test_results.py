@@ -5,7 +5,6 @@ import numpy as np
 from entangled_kernels import experiments
 from entangled_kernels.cli.results import (
     finding,
-    metric_digits,
     metrics_of,
     pivot,
     run_experiment,
@@ -66,8 +65,6 @@ def test_what_machines_get():
     (first, second) = summaries(results())["nmse"]
     assert (first["method"], first["n"], first["count"], first["paper"]) == ("KRR", 10, 2, None)
     assert second["method"] == "EKL"
-    assert metric_digits("nmse", paper=False) == ("nMSE", 3)
-    assert metric_digits("nmse", paper=True) == ("nMSE", 4)
 
 
 def test_what_is_given_is_what_was_saved(folder, monkeypatch):

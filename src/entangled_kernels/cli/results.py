@@ -12,9 +12,11 @@ from .model_words import change_in_words
 from .screen import Screen
 
 __all__ = [
+    "DIGITS",
+    "METRICS",
+    "PAPER_DIGITS",
     "SETTINGS",
     "finding",
-    "metric_digits",
     "metrics_of",
     "pivot",
     "run_experiment",
@@ -22,14 +24,15 @@ __all__ = [
     "summaries",
 ]
 
-# What a record may hold, with the name to show and the digits after the point.
+# What a record may hold, with the name to show.
 METRICS = {
-    "nmse": ("nMSE", 3),
-    "ni": ("normalised improvement over kernel ridge (nI)", 3),
-    "accuracy": ("accuracy", 3),
-    "fit_seconds": ("seconds to fit", 3),
+    "nmse": "nMSE",
+    "ni": "normalised improvement over kernel ridge (nI)",
+    "accuracy": "accuracy",
+    "fit_seconds": "seconds to fit",
 }
-PAPER_DIGITS = 4
+# After the point; the paper's figures ask for more.
+DIGITS, PAPER_DIGITS = 3, 4
 SETTINGS = {"task": "task", "rank": "Kraus rank", "p": "outputs p", "n": "training rows n"}
 REFERENCE = "KRR"
 OWN = ("EKL", "ptrEKL", "selected")
@@ -70,19 +73,12 @@ def metrics_of(results: ExperimentResults) -> list[str]:
     return [metric for metric in METRICS if any(record.get(metric) is not None for record in results.records)]
 
 
-def metric_digits(metric: str, *, paper: bool) -> tuple[str, int]:
-    """Name of a metric to show, and digits after the point; the paper's figures ask for more."""
-    name, digits = METRICS[metric]
-    return name, PAPER_DIGITS if paper else digits
-
-
 def show_results(screen: Screen, results: ExperimentResults, metrics: Iterable[str] | None = None) -> None:
     """Print the tables."""
     for metric in metrics or metrics_of(results):
         columns, rows, paper = pivot(results, metric)
-        name, digits = metric_digits(metric, paper=paper)
-        cells = [[_text(cell, digits) for cell in row] for row in rows]
-        screen.table(columns, cells, title=f"{results.title}: {name}")
+        cells = [[_text(cell, PAPER_DIGITS if paper else DIGITS) for cell in row] for row in rows]
+        screen.table(columns, cells, title=f"{results.title}: {METRICS[metric]}")
 
 
 def _text(cell: Any, digits: int) -> Any:

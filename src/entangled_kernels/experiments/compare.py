@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from sklearn.utils import check_array, check_consistent_length
@@ -13,10 +13,7 @@ from ..linalg import Array
 from ..storage import ExperimentResults
 from .methods import METHODS, PAPER_METHODS, Plan
 from .protocol import Case, Rows, partitions, run_cases
-from .setup import Progress, Setup
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
+from .setup import Figures, Progress, Setup
 
 __all__ = ["compare_methods", "error_figures", "table_cases", "time_figures", "varied_figures"]
 
@@ -115,7 +112,7 @@ def table_cases(
     return cases
 
 
-def error_figures(results: ExperimentResults) -> dict[str, Figure]:
+def error_figures(results: ExperimentResults) -> Figures:
     """Errors and improvements over kernel ridge, a panel for each rank where several were tried."""
     from ..plotting import ComparisonDisplay
 
@@ -128,7 +125,7 @@ def error_figures(results: ExperimentResults) -> dict[str, Figure]:
     }
 
 
-def time_figures(results: ExperimentResults) -> dict[str, Figure]:
+def time_figures(results: ExperimentResults) -> Figures:
     """Errors, and times to choose the settings and fit."""
     from ..plotting import ComparisonDisplay, RunningTimeDisplay
 
@@ -138,7 +135,7 @@ def time_figures(results: ExperimentResults) -> dict[str, Figure]:
     }
 
 
-def varied_figures(display: Any, results: ExperimentResults, titles: dict[str, str]) -> dict[str, Figure]:
+def varied_figures(display: Any, results: ExperimentResults, titles: dict[str, str]) -> Figures:
     """A figure over each of the settings that were varied one at a time, under its title."""
     drawn = {}
     for x, title in titles.items():

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,10 +17,7 @@ from ..estimators import EntangledKernelRidge
 from ..linalg import Array
 from ..storage import ExperimentResults, Record
 from .methods import METHODS
-from .setup import Experiment, Setup
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
+from .setup import Experiment, Figures, Setup
 
 __all__ = ["DIGITS"]
 
@@ -131,7 +128,7 @@ def _entanglement(model: EntangledKernelRidge) -> dict[str, Any]:
     return {"entangled": report.entangled, "ppt": report.ppt, "verdict": report.verdict}
 
 
-def figures(results: ExperimentResults) -> dict[str, Figure]:
+def figures(results: ExperimentResults) -> Figures:
     """The block Gram matrix, the projections of every task, and the spectrum of the partial transpose."""
     from ..plotting import EntanglementSpectrumDisplay, GramDisplay, ProjectionDisplay
 

@@ -13,7 +13,7 @@ from .compare import error_figures, table_cases, time_figures
 from .methods import Plan
 from .protocol import run_cases
 from .published import Ascent
-from .setup import Experiment, Setup
+from .setup import Experiment, Figures, Setup
 
 __all__ = ["REAL_TABLES", "TABLES", "RealTable", "run_table"]
 
@@ -50,7 +50,7 @@ class RealTable:
     quick_steps: int = 20
     ranks: dict[str, float | None] = field(default_factory=lambda: {"100%": None})
     paper: list[Record] = field(default_factory=list)
-    figures: Callable[[ExperimentResults], dict[str, Any]] = error_figures
+    figures: Callable[[ExperimentResults], Figures] = error_figures
 
 
 # The paper's nMSE at 50, 100, 200 and 1000 rows, with one row of figures for EKL and ptrEKL.

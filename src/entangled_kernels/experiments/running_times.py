@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import warnings
 from time import process_time
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from sklearn.base import clone
 from threadpoolctl import threadpool_limits
@@ -15,10 +15,7 @@ from ..storage import ExperimentResults, Record
 from .compare import varied_figures
 from .methods import METHODS
 from .protocol import nmse
-from .setup import Experiment, Setup
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
+from .setup import Experiment, Figures, Setup
 
 __all__ = ["RUNNING_TIMES"]
 
@@ -77,7 +74,7 @@ def _measure(model: Any, table: Any) -> Record:
     return {"nmse": error, "fit_seconds": fitted - start, "predict_seconds": done - fitted}
 
 
-def figures(results: ExperimentResults) -> dict[str, Figure]:
+def figures(results: ExperimentResults) -> Figures:
     """Times over n and over p."""
     from ..plotting import RunningTimeDisplay
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -13,10 +13,7 @@ from .compare import varied_figures
 from .methods import Plan
 from .protocol import Case, Rows, run_cases
 from .published import Ascent
-from .setup import Experiment, Setup
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
+from .setup import Experiment, Figures, Setup
 
 __all__ = ["SIMULATED"]
 
@@ -58,7 +55,7 @@ def _case(setup: Setup, plan: Plan, keys: dict[str, Any], split: int) -> Case:
     return Case({**keys, "split": split}, rows, plan, seed)
 
 
-def figures(results: ExperimentResults) -> dict[str, Figure]:
+def figures(results: ExperimentResults) -> Figures:
     """Errors over p, over n and over rank."""
     from ..plotting import ComparisonDisplay
 

@@ -44,8 +44,6 @@ class AlignmentPathDisplay(Display):
     'step of the solver'
     """
 
-    ax_: Axes
-
     def __init__(
         self, history: ArrayLike, *, maximum: float | None = None, reason: str | None = None
     ) -> None:

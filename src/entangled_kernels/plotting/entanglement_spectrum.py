@@ -54,8 +54,6 @@ class EntanglementSpectrumDisplay(Display):
     array([-0.5, 0.5, 0.5, 0.5])
     """
 
-    axes_: NDArray[np.object_]
-
     def __init__(self, eigenvalues: ArrayLike, schmidt_values: ArrayLike, *, verdict: str = "") -> None:
         self.eigenvalues: NDArray[np.float64] = np.sort(np.asarray(eigenvalues, dtype=np.float64), axis=None)
         self.schmidt_values: NDArray[np.float64] = np.sort(

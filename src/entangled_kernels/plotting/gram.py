@@ -64,8 +64,6 @@ class GramDisplay(Display):
     4
     """
 
-    axes_: NDArray[np.object_]
-
     def __init__(
         self,
         gram: ArrayLike,

@@ -24,9 +24,6 @@ COLUMNS = 3
 class PanelsDisplay(Display):
     """Base of displays of `Series`, as `series_of` gives them, in one panel for each value of a facet."""
 
-    axes_: NDArray[np.object_]
-    ax_: Axes
-
     def __init__(
         self, panels: dict[Any, list[Series]], *, x: str, metric: str, facet: str | None, title: str
     ) -> None:

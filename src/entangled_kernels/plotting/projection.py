@@ -63,8 +63,6 @@ class ProjectionDisplay(Display):
     ['zero', 'one', 'two']
     """
 
-    axes_: NDArray[np.object_]
-
     def __init__(
         self,
         Z_train: ArrayLike,

@@ -59,8 +59,6 @@ class SelectionDisplay(Display):
     'shrinkage'
     """
 
-    ax_: Axes
-
     def __init__(
         self,
         alphas: ArrayLike,

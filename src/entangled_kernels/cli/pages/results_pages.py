@@ -9,7 +9,7 @@ from ...report import Report
 from ...storage import ExperimentResults, atomic_write
 from ...tables.phrases import counted
 from ..model_words import verdict_kind
-from ..results import SETTINGS, finding, metric_digits, metrics_of, pivot
+from ..results import DIGITS, METRICS, PAPER_DIGITS, SETTINGS, finding, metrics_of, pivot
 from ..training_table import TrainingTable
 
 __all__ = [
@@ -56,7 +56,6 @@ def add_results(page: Report, results: ExperimentResults, figures: dict[str, Any
     """Add the tables, with the paper's or the baseline's figures, and the figures."""
     for metric in metrics_of(results):
         columns, rows, paper = pivot(results, metric)
-        name, digits = metric_digits(metric, paper=paper)
         settings = sum(column in SETTINGS.values() for column in columns)
         own = [column for column in columns[settings:] if not column.endswith("(paper)")]
         note = "Mean ± standard deviation over partitions."
@@ -64,8 +63,8 @@ def add_results(page: Report, results: ExperimentResults, figures: dict[str, Any
         page.table(
             columns,
             rows,
-            caption=f"{results.title}: {name}",
-            digits=digits,
+            caption=f"{results.title}: {METRICS[metric]}",
+            digits=PAPER_DIGITS if paper else DIGITS,
             best={"nmse": "min", "fit_seconds": None}.get(metric, "max"),
             best_among=own,
             row_headers=max(1, settings),
