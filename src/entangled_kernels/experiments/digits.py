@@ -40,7 +40,8 @@ def run(setup: Setup) -> ExperimentResults:
             own, model, rows = _split(setup, split)
             if split == 0:
                 arrays = _arrays(model, rows)
-                meta = _entanglement(model)
+                report = model.kernel_.entanglement()
+                meta = {"entangled": report.entangled, "ppt": report.ppt, "verdict": report.verdict}
         records += own
     setup.tell(total, total, "done")
     meta |= {"rank": RANK, "methods": {"EKL": METHODS["EKL"]}, "test rows": N_TEST}
@@ -121,11 +122,6 @@ def _arrays(model: EntangledKernelRidge, rows: dict[str, Any]) -> dict[str, NDAr
         "schmidt_values": kernel.schmidt_values(),
         "alignment_history": np.asarray(model.alignment_history_),
     }
-
-
-def _entanglement(model: EntangledKernelRidge) -> dict[str, Any]:
-    report = model.kernel_.entanglement()
-    return {"entangled": report.entangled, "ppt": report.ppt, "verdict": report.verdict}
 
 
 def figures(results: ExperimentResults) -> Figures:

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from .classes import shortened
 from .display import legend_entry
-from .panels import PanelsDisplay
+from .panels import PanelsDisplay, draw_series
 from .series import Series, in_order, mean_interval, series_of
 from .style import GREY, Look
 
@@ -131,7 +131,12 @@ class ComparisonDisplay(PanelsDisplay):
         step = DODGE * gap / max(4, len(curves))
         for rank, series in enumerate(curves):
             shift = step * (rank - (len(curves) - 1) / 2)
-            _draw_series(ax, series, chosen[series.name], place, shift, joined=numeric)
+            places = {setting: place[setting] + shift for setting in settings}
+            look = chosen[series.name]
+            draw_series(ax, series, look, places.__getitem__, line="none")
+            if numeric:
+                x = [places[setting] for setting in series.x]
+                ax.plot(x, series.centre, color=look.color, linestyle=look.line, linewidth=1.0, alpha=0.7)
         if in_a_row:
             ax.set_xticks(range(len(settings)), [shortened(str(setting), 14) for setting in settings])
             ax.set_xlim(-0.5, len(settings) - 0.5)
@@ -182,36 +187,3 @@ class ComparisonDisplay(PanelsDisplay):
                 legend_entry(name, look.color, look.marker, line=look.line) for name, look in chosen.items()
             ]
         return handles + self._legend_of_marks(f"{self.level:.0%} interval of the mean")
-
-
-def _draw_series(
-    ax: Axes, series: Series, look: Look, place: dict[Any, float], shift: float, *, joined: bool
-) -> None:
-    x = np.array([place[setting] + shift for setting in series.x])
-    line = look.line if joined else "none"
-    if joined:
-        ax.plot(x, series.centre, color=look.color, linestyle=line, linewidth=1.0, alpha=0.7)
-    ax.errorbar(
-        x,
-        series.centre,
-        yerr=np.stack([series.centre - series.low, series.high - series.centre]),
-        color=look.color,
-        marker=look.marker,
-        linestyle="none",
-        markersize=5.5,
-        elinewidth=1.3,
-        zorder=3,
-    )
-    if series.paper:
-        x_paper = [place[setting] + shift for setting in series.paper]
-        ax.plot(
-            x_paper,
-            list(series.paper.values()),
-            linestyle="none",
-            marker=look.marker,
-            markersize=8.5,
-            markerfacecolor="none",
-            markeredgecolor=look.color,
-            markeredgewidth=1.2,
-            zorder=4,
-        )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
@@ -15,7 +15,7 @@ from .style import GREY, Look, looks
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-__all__ = ["PanelsDisplay"]
+__all__ = ["PanelsDisplay", "draw_series"]
 
 # Panels in a row.
 COLUMNS = 3
@@ -67,6 +67,35 @@ class PanelsDisplay(Display):
     def _finish(self, axes: NDArray[np.object_], chosen: dict[str, Look], *, own: bool) -> list[Any]:
         """Do what concerns all panels, and give the entries of the legend; ``own``: in a figure made here."""
         raise NotImplementedError
+
+
+def draw_series(
+    ax: Axes, series: Series, look: Look, place: Callable[[Any], float], *, line: Any, **more: Any
+) -> None:
+    """Centres with their intervals, and the paper's figures as open marks, where ``place`` puts settings."""
+    ax.errorbar(
+        np.array([place(setting) for setting in series.x]),
+        series.centre,
+        yerr=np.stack([series.centre - series.low, series.high - series.centre]),
+        color=look.color,
+        marker=look.marker,
+        linestyle=line,
+        markersize=5.5,
+        elinewidth=1.2,
+        zorder=3,
+        **more,
+    )
+    if series.paper:
+        ax.plot(
+            [place(setting) for setting in series.paper],
+            list(series.paper.values()),
+            linestyle="none",
+            marker=look.marker,
+            markersize=8,
+            markerfacecolor="none",
+            markeredgecolor=look.color,
+            zorder=4,
+        )
 
 
 def _make_panels(n_panels: int, ax: Axes | Sequence[Axes] | None) -> NDArray[np.object_]:

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..linalg import Array
-from .panels import PanelsDisplay
+from .panels import PanelsDisplay, draw_series
 from .series import Series, median_range, series_of
 from .style import Look
 
@@ -108,7 +108,8 @@ class RunningTimeDisplay(PanelsDisplay):
 
     def _draw_panel(self, ax: Axes, value: Any, curves: list[Series], chosen: dict[str, Look]) -> None:
         for series in curves:
-            _draw_series(ax, series, chosen[series.name], self.slopes_[value][series.name], self.x)
+            look, label = chosen[series.name], _label(series.name, self.slopes_[value][series.name], self.x)
+            draw_series(ax, series, look, float, line=look.line, label=label)
         _logarithmic(ax, curves)
 
     def _finish(self, axes: NDArray[np.object_], chosen: dict[str, Look], *, own: bool) -> list[Any]:
@@ -139,31 +140,11 @@ def fitted_slope(x: Sequence[float], y: Array) -> float:
     return float(np.polyfit(np.log(x), np.log(y), 1)[0])
 
 
-def _draw_series(ax: Axes, series: Series, look: Look, slope: float, x: str) -> None:
+def _label(name: str, slope: float, x: str) -> str:
+    """Name of a curve, with the power of x that its times grow with."""
     power = f"{round(slope, 1) + 0.0:.1f}"
     growth = f"$\\propto {x}^{{{power}}}$" if len(x) == 1 else f"power {power}"
-    label = series.name if np.isnan(slope) else f"{series.name}  {growth}"
-    ax.errorbar(
-        series.x,
-        series.centre,
-        yerr=np.stack([series.centre - series.low, series.high - series.centre]),
-        color=look.color,
-        marker=look.marker,
-        linestyle=look.line,
-        markersize=5.5,
-        elinewidth=1.2,
-        label=label,
-    )
-    if series.paper:
-        ax.plot(
-            list(series.paper),
-            list(series.paper.values()),
-            linestyle="none",
-            marker=look.marker,
-            markersize=8,
-            markerfacecolor="none",
-            markeredgecolor=look.color,
-        )
+    return name if np.isnan(slope) else f"{name}  {growth}"
 
 
 def _logarithmic(ax: Axes, curves: list[Series]) -> None:

@@ -110,9 +110,18 @@ def compare(
     if results is not None:
         for path in found.save(results):
             screen.say(f"Wrote {path}.")
-    options: dict[str, Any] = {"--targets": data.targets, "--inputs": data.inputs if inputs else None}
-    options |= {"--methods": names, "--train-sizes": sizes, "--repeats": repeats, "--features": features}
-    options |= {"--protocol": protocol, "--encode": encode, "--seed": seed, "--report": report}
+    options = {
+        "--targets": data.targets,
+        "--inputs": data.inputs if inputs else None,
+        "--methods": names,
+        "--train-sizes": sizes,
+        "--repeats": repeats,
+        "--features": features,
+        "--protocol": protocol,
+        "--encode": encode,
+        "--seed": seed,
+        "--report": report,
+    }
     if report is not None:
         from ..pages.results_pages import write_comparison_page
 
