@@ -85,15 +85,6 @@ class BlockOperator(LinearOperator):
             out[rows] = flat.reshape(-1, p, c)
         return out.reshape(self.n_rows * p, c)
 
-    def _matvec(self, v: AnyArray) -> AnyArray:
-        return self._matmat(v.reshape(-1, 1))
-
-    def _rmatmat(self, V: AnyArray) -> AnyArray:
-        return self._adjoint()._matmat(V)
-
-    def _rmatvec(self, v: AnyArray) -> AnyArray:
-        return self._rmatmat(v.reshape(-1, 1))
-
     @abstractmethod
     def _adjoint(self) -> BlockOperator: ...
 
