@@ -13,8 +13,7 @@ A. Maurer, "A vector-contraction inequality for Rademacher complexities", ALT 20
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -24,8 +23,7 @@ from .linalg import Array
 __all__ = ["GeneralizationBound", "generalization_bound", "rademacher_bound", "rkhs_norm"]
 
 
-@dataclass(frozen=True)
-class GeneralizationBound:
+class GeneralizationBound(NamedTuple):
     """With probability at least 1 - delta, the risk of every f in the ball is at most `total`.
 
     Attributes

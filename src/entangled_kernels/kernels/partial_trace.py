@@ -66,8 +66,7 @@ class PartialTraceKernel(OperatorValuedKernel):
             )
         if int(n_outputs) < 1:
             raise ValueError(f"n_outputs must be at least 1, got {n_outputs!r}.")
-        self.operator = operator
-        self.feature_map = feature_map
+        self.operator, self.feature_map = operator, feature_map
         self.n_outputs = int(n_outputs)
         self._guaranteed_psd = guaranteed_psd
 

@@ -43,9 +43,7 @@ class BlockOperator(LinearOperator):
     """
 
     def __init__(self, n_rows: int, n_columns: int, n_outputs: int, dtype: Any) -> None:
-        self.n_rows = n_rows
-        self.n_columns = n_columns
-        self.n_outputs = n_outputs
+        self.n_rows, self.n_columns, self.n_outputs = n_rows, n_columns, n_outputs
         super().__init__(np.dtype(dtype), (n_rows * n_outputs, n_columns * n_outputs))
 
     @abstractmethod
@@ -62,24 +60,21 @@ class BlockOperator(LinearOperator):
 
     def diagonal_blocks(self) -> AnyArray:
         """Blocks (i, i), shape (min(n, t), p, p)."""
-        n = min(self.n_rows, self.n_columns)
         parts = []
-        for rows in self._row_chunks():
-            stop = min(rows.stop, n)
-            if rows.start < stop:
-                at = np.arange(rows.start, stop)
-                parts.append(self.block_rows(slice(rows.start, stop))[at - rows.start, at])
+        for rows in self._chunks(min(self.n_rows, self.n_columns)):
+            at = np.arange(rows.start, rows.stop)
+            parts.append(self.block_rows(rows)[at - rows.start, at])
         return np.concatenate(parts)
 
-    def _row_chunks(self) -> Iterator[slice]:
+    def _chunks(self, n_rows: int) -> Iterator[slice]:
         step = max(1, CHUNK_NUMBERS // max(1, self.n_columns * self.n_outputs**2))
-        for start in range(0, self.n_rows, step):
-            yield slice(start, min(start + step, self.n_rows))
+        for start in range(0, n_rows, step):
+            yield slice(start, min(start + step, n_rows))
 
     def _matmat(self, V: AnyArray) -> AnyArray:
         p, c = self.n_outputs, V.shape[1]
         out = np.empty((self.n_rows, p, c), dtype=np.result_type(self.dtype, V.dtype))
-        for rows in self._row_chunks():
+        for rows in self._chunks(self.n_rows):
             blocks = self.block_rows(rows).swapaxes(1, 2)  # (b, p, t, p)
             flat = blocks.reshape(-1, self.n_columns * p) @ V
             out[rows] = flat.reshape(-1, p, c)

@@ -74,15 +74,12 @@ class KroneckerOperator(BlockOperator):
 
     def _mix_outputs(self, V: AnyArray) -> AnyArray:
         """Apply T to the output axis of V (n, p, c)."""
-        mixed: AnyArray
         scale = multiple_of_identity(self.output)
         if scale is not None:
-            mixed = V * scale
-        elif V.shape[2] == 1:  # one matrix product instead of n matrix-vector ones
-            mixed = (V[:, :, 0] @ self.output.T)[:, :, None]
-        else:
-            mixed = self.output @ V
-        return mixed
+            return np.asarray(V * scale)
+        if V.shape[2] == 1:  # one matrix product instead of n matrix-vector ones
+            return np.asarray(V[:, :, 0] @ self.output.T)[:, :, None]
+        return np.asarray(self.output @ V)
 
     def _adjoint(self) -> KroneckerOperator:
         return KroneckerOperator(self.gram.conj().T, self.output.conj().T)

@@ -316,7 +316,7 @@ def test_the_place_is_checked_before_the_work(plant, run, monkeypatch):
     def denied(**_):
         raise PermissionError(errno.EACCES, "Permission denied")
 
-    monkeypatch.setattr("tempfile.mkstemp", denied)
+    monkeypatch.setattr("tempfile.NamedTemporaryFile", denied)
     assert "cannot write into" in run(*FIT, code=5).stderr
 
 

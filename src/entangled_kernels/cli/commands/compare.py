@@ -7,7 +7,6 @@ from typing import Annotated, Any
 
 import typer
 
-from ..columns import split_names
 from ..errors import check_choice, data_errors
 from ..features import text_encoder
 from ..files import check_folder, check_input, check_output
@@ -17,7 +16,7 @@ from ..model_words import settings_in_words, sharing_in_words
 from ..options import Dask, Encode, Force, Inputs, Jobs, Json, OneTable, Protocol, Seed, Targets
 from ..results import finding, show_results, summaries
 from ..screen import Screen, say_note
-from ..shell_command import command_line
+from ..shell_command import command_line, split_names
 from ..training_table import TrainingTable, read_rows
 
 __all__ = ["compare"]

@@ -24,13 +24,13 @@ from ...tables import (
 )
 from ...tables.phrases import counted
 from ..batches import batch_bytes, in_batches, watch_batches
-from ..columns import split_names
 from ..errors import CommandError, data_errors
 from ..features import known_texts, unknown_texts
 from ..files import check_input, check_output
 from ..options import Force, Json, MaxMemory, Model, OneTable
 from ..saved_models import inputs_of, open_saved_model, targets_of
 from ..screen import Screen, say_note
+from ..shell_command import split_names
 
 __all__ = ["predict"]
 
