@@ -57,11 +57,8 @@ def fit_table(
         if table.reader is not None:
             watch = watch_batches(table.reader, report)
             return model.fit_batches(table.reader, checkpoint=checkpoint, progress=watch)
-
-        def count(done: int, total: int) -> None:
-            report(done, total, "choosing the settings, splits")
-
-        return model.fit(table.X, table.Y, progress=count)
+        what = "choosing the settings, splits"
+        return model.fit(table.X, table.Y, progress=lambda done, total: report(done, total, what))
 
 
 @contextmanager

@@ -135,10 +135,7 @@ def run_experiment(screen: Screen, name: str, out: Path, settings: dict[str, Any
     """
     from ..experiments import EXPERIMENTS, Setup
 
-    with screen.progress() as progress:
-
-        def report(done: int, total: int, what: str) -> None:
-            progress(done, total, f"{name} {what}")
-
-        results = EXPERIMENTS[name].run(Setup(**settings, progress=report))
+    with screen.progress() as report:
+        setup = Setup(**settings, progress=lambda done, total, what: report(done, total, f"{name} {what}"))
+        results = EXPERIMENTS[name].run(setup)
     return ExperimentResults.load(results.save(out)[0])

@@ -129,10 +129,9 @@ def figures(results: ExperimentResults) -> Figures:
     from ..plotting import EntanglementSpectrumDisplay, GramDisplay, ProjectionDisplay
 
     names = [f"is {digit}" for digit in range(N_DIGITS)]
-    arrays = results.arrays
     spectrum = EntanglementSpectrumDisplay(
-        arrays["partial_transpose_eigenvalues"],
-        arrays["schmidt_values"],
+        results.array("partial_transpose_eigenvalues"),
+        results.array("schmidt_values"),
         verdict=str(results.meta["verdict"]).split(":")[0],
     )
     return {

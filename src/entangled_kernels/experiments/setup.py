@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 from ..storage import ExperimentResults, software_versions
 
@@ -68,8 +68,7 @@ class Setup:
         return own | {"versions": software_versions("joblib")} | more
 
 
-@dataclass(frozen=True)
-class Experiment:
+class Experiment(NamedTuple):
     """One table or figure of the paper.
 
     Attributes

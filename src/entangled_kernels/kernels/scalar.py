@@ -177,6 +177,5 @@ def scalar_diagonal(kernel: ScalarKernel, X: Array, params: dict[str, Any]) -> A
         return np.ones(len(X))
     if kernel == "linear":
         return np.asarray(np.einsum("ij,ij->i", X, X))
-    starts = range(0, len(X), DIAGONAL_CHUNK)
-    chunks = (X[start : start + DIAGONAL_CHUNK] for start in starts)
+    chunks = (X[start : start + DIAGONAL_CHUNK] for start in range(0, len(X), DIAGONAL_CHUNK))
     return np.concatenate([np.diagonal(scalar_gram(kernel, chunk, None, params)) for chunk in chunks])

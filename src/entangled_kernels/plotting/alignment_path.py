@@ -59,8 +59,8 @@ class AlignmentPathDisplay(Display):
         The maximum is known in closed form for models with an intercept, and drawn for those.
         """
         estimator = fitted_estimator(model)
-        reason = estimator.stop_reason_
-        return cls(estimator.alignment_history_, maximum=estimator.largest_alignment_, reason=reason).plot(ax)
+        maximum, reason = estimator.largest_alignment_, estimator.stop_reason_
+        return cls(estimator.alignment_history_, maximum=maximum, reason=reason).plot(ax)
 
     def plot(self, ax: Axes | None = None) -> Self:
         """Draw in axes, those of a new figure by default."""

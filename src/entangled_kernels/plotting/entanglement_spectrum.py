@@ -91,15 +91,16 @@ class EntanglementSpectrumDisplay(Display):
         places = np.arange(1, len(values) + 1)
         negative = values < 0
         size = 5.0 if len(values) <= 40 else 3.0
-        above, below = (places[~negative], values[~negative]), (places[negative], values[negative])
+        positives = f"positive: {(~negative).sum()}"
+        negatives = f"negative: {negative.sum()}, their sum {values[negative].sum():.3g}"
         ax.axhline(0, color=GREY, linewidth=0.8)
-        if len(above[0]):
-            ax.vlines(above[0], 0, above[1], color=BLUE, linewidth=1.2)
-            ax.plot(*above, "o", color=BLUE, markersize=size, label=f"positive: {len(above[0])}")
-        if len(below[0]):
-            label = f"negative: {len(below[0])}, their sum {below[1].sum():.3g}"
-            ax.vlines(below[0], 0, below[1], color=VERMILION, linewidth=1.2)
-            ax.plot(*below, "v", color=VERMILION, markersize=size + 1.0, label=label)
+        for own, color, marker, label in (
+            (~negative, BLUE, "o", positives),
+            (negative, VERMILION, "v", negatives),
+        ):
+            if own.any():
+                ax.vlines(places[own], 0, values[own], color=color, linewidth=1.2)
+                ax.plot(places[own], values[own], marker, color=color, markersize=size, label=label)
         ax.legend(loc="upper left")
         ax.set(
             title="Partial transpose" + (f": {self.verdict.lower()}" if self.verdict else ""),

@@ -119,10 +119,10 @@ class ProjectionDisplay(Display):
         estimator = fitted_estimator(model)
         if names is None:
             names = getattr(estimator, "target_names_", None)
-        Z_test = None if X_test is None else estimator.project(X_test)
         Z_train = estimator.project(X_train)
-        settings: dict[str, Any] = {"names": names, "coordinates": coordinates, "title": title}
-        return cls(Z_train, y_train, Z_test, y_test, **settings).plot(figure)
+        Z_test = None if X_test is None else estimator.project(X_test)
+        display = cls(Z_train, y_train, Z_test, y_test, names=names, coordinates=coordinates, title=title)
+        return display.plot(figure)
 
     @classmethod
     def from_results(

@@ -129,8 +129,9 @@ def compare(
         command = command_line("compare", table, options=options)
         write_comparison_page(found, table, data, whole, command, report)
         screen.say(f"Wrote {report}.")
-    summary = {"summary": summaries(found), "records": found.records, "meta": found.meta}
-    screen.result({**summary, "report": report})
+    screen.result(
+        {"summary": summaries(found), "records": found.records, "meta": found.meta, "report": report}
+    )
 
 
 def chosen_methods(methods: str | None) -> list[str]:

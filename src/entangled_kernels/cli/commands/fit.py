@@ -82,8 +82,9 @@ def fit(
             rows = read_rows(table, targets, inputs, encode=encode, fewest=FEWEST, work="fitting")
         for note in rows.notes:
             say_note(note)
-        where: dict[str, Any] = {"checkpoint": checkpoint, "dask": dask}
-        model = fit_table(screen, rows, features, folds=folds, seed=seed, jobs=jobs, **where)
+        model = fit_table(
+            screen, rows, features, folds=folds, seed=seed, jobs=jobs, checkpoint=checkpoint, dask=dask
+        )
         info = describe(model, rows, folds=folds, seed=seed)
     options = {
         "--targets": rows.targets,
