@@ -122,8 +122,8 @@ def _estimator(plan: Plan, method: str, Phi: Array, folds: Sequence[Split], seed
         return OutputKernelRidgeCV("linear", cv=folds, fit_intercept=fair)
     if method == "PLS":
         smallest = min(len(train) for train, _ in folds)
-        components = range(1, max(1, min(Phi.shape[1], smallest - 1, 15)) + 1)
-        grid = {"n_components": list(components)}
+        most = max(1, min(Phi.shape[1], smallest - 1, 15))
+        grid = {"n_components": list(range(1, most + 1))}
         return GridSearchCV(PLSRegression(scale=False), grid, cv=folds, scoring="neg_mean_squared_error")
     if method == "extra-trees":
         return ExtraTreesRegressor(200, random_state=seed)

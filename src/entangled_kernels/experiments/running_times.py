@@ -70,8 +70,11 @@ def _measure(model: Any, table: Any) -> Record:
         fitted = process_time()
         prediction = model.predict(table.data_test)
         done = process_time()
-    error = nmse(table.target_test, prediction)
-    return {"nmse": error, "fit_seconds": fitted - start, "predict_seconds": done - fitted}
+    return {
+        "nmse": nmse(table.target_test, prediction),
+        "fit_seconds": fitted - start,
+        "predict_seconds": done - fitted,
+    }
 
 
 def figures(results: ExperimentResults) -> Figures:

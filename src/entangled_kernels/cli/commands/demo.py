@@ -39,8 +39,7 @@ def demo(
     check_folder(out, force=force)
     compared = compare_on_digits(screen, seed, jobs)
     compared.save(out)
-    settings = {"seed": seed, "n_jobs": jobs}
-    learned = run_experiment(screen, "digits", out, settings)
+    learned = run_experiment(screen, "digits", out, {"seed": seed, "n_jobs": jobs})
     show_results(screen, compared, ["nmse"])
     show_results(screen, learned, ["accuracy"])
     screen.say(finding(compared))

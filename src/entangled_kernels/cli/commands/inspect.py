@@ -59,7 +59,7 @@ def find_out(saved: SavedModel, path: Path) -> dict[str, Any]:
     names = targets_of(saved)
     inner = getattr(saved.model, "best_estimator_", saved.model)
     correlations = relations_of(saved, inner)
-    findings: dict[str, Any] = {
+    return {
         "model": str(path),
         "class": type(saved.model).__name__,
         "software": saved.software,
@@ -73,8 +73,8 @@ def find_out(saved: SavedModel, path: Path) -> dict[str, Any]:
         "target_scores": saved.info.get("target_scores", []),
         "sharing": sharing_in_words(inner.get_params(deep=False), correlations, names),
         "relations": [] if correlations is None else correlations.tolist(),
+        **entanglement_of(inner),
     }
-    return findings | entanglement_of(inner)
 
 
 def relations_of(saved: SavedModel, inner: Any) -> Any:
