@@ -62,7 +62,7 @@ def fit_dask(X, Y, folder):
 
 def command_line(X, Y, folder):
     """The command as it stands on the page, in a folder with such a table."""
-    from entangled_kernels.cli import app
+    from entangled_kernels.cli.application import app
 
     command = re.search(r"^`entangled-kernels (.*)`$", PAGE.split("### Command line\n")[1], re.MULTILINE)[1]
     table = pd.DataFrame(np.hstack([X, Y[:, :1]]), columns=["a", "b", "c", "net load"])

@@ -13,19 +13,17 @@ A. Maurer, "A vector-contraction inequality for Rademacher complexities", ALT 20
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
+
+from .linalg import Array
 
 __all__ = ["GeneralizationBound", "generalization_bound", "rademacher_bound", "rkhs_norm"]
 
-Array = NDArray[np.float64]
 
-
-@dataclass(frozen=True)
-class GeneralizationBound:
+class GeneralizationBound(NamedTuple):
     """With probability at least 1 - delta, the risk of every f in the ball is at most `total`.
 
     Attributes

@@ -8,7 +8,7 @@ import pytest
 from typer.testing import CliRunner
 
 from entangled_kernels import EntangledKernelRidgeCV
-from entangled_kernels.cli import app
+from entangled_kernels.cli.application import app
 from entangled_kernels.tables import write_table
 
 # A search of a few candidates, where the search itself is not what is tested.

@@ -6,7 +6,7 @@ from typer.testing import CliRunner
 
 import entangled_kernels
 from entangled_kernels import cli
-from entangled_kernels.cli import app
+from entangled_kernels.cli.application import app
 
 COMMANDS = ["demo", "fit", "predict", "compare", "inspect", "reproduce", "datasets"]
 

@@ -44,7 +44,7 @@ def test_places_that_cannot_be_written(folder, monkeypatch):
     def denied(**_):
         raise PermissionError(errno.EACCES, "Permission denied")
 
-    monkeypatch.setattr("tempfile.mkstemp", denied)
+    monkeypatch.setattr("tempfile.NamedTemporaryFile", denied)
     with pytest.raises(CommandError, match="cannot write into") as caught:
         check_output(folder / "m", force=False)
     assert caught.value.code == CODES["write"]

@@ -1,15 +1,28 @@
+"""Facts about a model as plain values."""
+
 import json
 
 import numpy as np
 import pytest
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
 
-from entangled_kernels import EntangledKernelRidgeCV
-from entangled_kernels.cli.features import feature_maps
-from entangled_kernels.cli.model_facts import describe
+from entangled_kernels import (
+    EntangledKernelRidge,
+    EntangledKernelRidgeCV,
+    OperatorValuedKernelRidge,
+    OutputKernelRidge,
+)
+from entangled_kernels.cli.features import feature_maps, text_encoder
+from entangled_kernels.cli.model_facts import describe, entanglement_of, output_relations, settings_of
 from entangled_kernels.cli.training_table import TrainingTable
+from entangled_kernels.features import GaussianFeatures
+from entangled_kernels.kernels import SeparableKernel
+from entangled_kernels.storage import save_model
 from entangled_kernels.streams import read_batches
 
 INPUTS, TARGETS = list("abc"), list("yz")
+COLUMNS, LOADS = ["inlet temp", "flow, l/s", "pressure"], ["net load", "peak load (kW)"]
 
 
 def make_search(small):
@@ -71,3 +84,49 @@ def test_a_constant_target_has_no_error(rows, small):
         first = describe(model, table, folds=5, seed=0)["target_scores"][0]
         assert (first["nmse"], first["kernel_ridge_nmse"]) == (None, None)
         object.__setattr__(model._fit, "cv_target_scores", None)
+
+
+@pytest.mark.parametrize(
+    ("feature_map", "words"),
+    [
+        (None, "inputs as they are"),
+        (StandardScaler(), "StandardScaler"),
+        (GaussianFeatures(), "GaussianFeatures"),
+        (GaussianFeatures(approximation="fourier"), "GaussianFeatures (fourier)"),
+        (make_pipeline(text_encoder([]), StandardScaler()), "OneHotEncoder + StandardScaler"),
+    ],
+)
+def test_feature_maps_by_their_steps(plant, feature_map, words):
+    model = EntangledKernelRidge(feature_map).fit(plant[COLUMNS], plant[["net load"]])
+    settings = settings_of(model)
+    assert settings["features"] == words
+    assert json.loads(json.dumps(settings)) == settings
+
+
+def test_large_kernels_are_not_tested(plant, run, monkeypatch):
+    monkeypatch.setattr("entangled_kernels.cli.model_facts.LARGEST", 5)
+    save_model(EntangledKernelRidge().fit(plant[COLUMNS], plant[LOADS]), "m.model")
+    assert "Not tested: features times targets are 6" in run("inspect", "m.model").stdout
+
+
+def test_verdicts(plant):
+    X, Y = plant[COLUMNS].to_numpy(), plant[LOADS].to_numpy()
+    found = entanglement_of(EntangledKernelRidge(shrinkage=0.1, alignment_mix=1.0).fit(X, Y))
+    assert found["entangled"] is True
+    assert found["entanglement"]["ppt"] is False
+    separable = entanglement_of(OutputKernelRidge().fit(X, Y))
+    assert separable["entangled"] is False
+    assert list(separable) == list(found)
+    given = OperatorValuedKernelRidge(SeparableKernel("rbf", np.eye(2))).fit(X, Y)
+    assert entanglement_of(given)["entangled"] is None
+
+
+def test_relations_are_correlations_of_the_kernel(rng):
+    X = rng.normal(size=(30, 4)) + 3.0
+    Y = X @ rng.normal(size=(4, 3))
+    model = EntangledKernelRidge(shrinkage=0.3).fit(X, Y)
+    centred = X - X.mean(axis=0)
+    mean = model.kernel_.diag(centred).mean(axis=0)
+    expected = mean / np.sqrt(np.outer(np.diag(mean), np.diag(mean)))
+    assert np.allclose(output_relations(model, X), expected)
+    assert np.allclose(output_relations(EntangledKernelRidge(shrinkage=1.0).fit(X, Y), X), np.eye(3))

@@ -1,9 +1,10 @@
 import shlex
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
-from entangled_kernels.cli.columns import split_names
-from entangled_kernels.cli.shell_command import command_line
+from entangled_kernels.cli.shell_command import command_line, split_names
 
 
 def test_commands_can_be_copied():
@@ -26,3 +27,12 @@ def test_any_name_comes_back_from_a_shell(name):
 
 def test_a_dash_begins_no_file():
     assert command_line("inspect", "-m.model", options={}) == "entangled-kernels inspect ./-m.model"
+
+
+def test_names_with_commas():
+    assert split_names(["a, b", '"x, y",z', " "]) == ["a", "b", "x, y", "z"]
+
+
+@given(st.lists(st.sampled_from(["a", "net load", "größe", "a b c"]), min_size=1))
+def test_plain_names_are_split_at_commas(names):
+    assert split_names([",".join(names)]) == names

@@ -5,7 +5,7 @@ import pandas as pd
 import pytest
 
 from entangled_kernels.cli.errors import CommandError
-from entangled_kernels.cli.training_table import open_batches, read_rows
+from entangled_kernels.cli.training_table import choose_columns, open_batches, read_rows
 from entangled_kernels.storage import load_model, open_model
 from entangled_kernels.tables import TableError, read_table, write_table
 
@@ -115,3 +115,36 @@ def test_constant_columns_and_texts_that_name_rows_are_told(folder):
         "input 'a' has the same value in every row and says nothing about the targets",
         "target 'y' has the same value in every row and needs no model; its error is not counted",
     ]
+
+
+FRAME = pd.DataFrame(columns=["id", "net load", "flow, l/s", "t [C]", ""])
+
+
+def test_others_are_inputs():
+    targets, inputs, notes = choose_columns(FRAME, ["net load"], None, "t.csv")
+    assert (targets, inputs) == (["net load"], ["id", "flow, l/s", "t [C]"])
+    assert notes == ["the column without a name is taken for row numbers and left out"]
+
+
+@pytest.mark.parametrize("value", ["flow, l/s", '"flow, l/s"', "flow*"])
+def test_a_name_as_it_is_in_quotes_or_by_a_pattern(value):
+    assert choose_columns(FRAME, [value], ["id"], "t.csv")[0] == ["flow, l/s"]
+
+
+def test_signs_of_patterns_in_names():
+    assert choose_columns(FRAME, ["t [C]"], ["id"], "t.csv")[0] == ["t [C]"]
+
+
+@pytest.mark.parametrize(
+    ("targets", "inputs", "sentence"),
+    [
+        (["net load", "net*"], None, "column 'net load' is named twice in --targets"),
+        (["net load"], ["net load"], "named in both --inputs and --targets"),
+        (["netload"], None, r"no column 'netload' \(is it 'net load'"),
+        ([","], None, "--targets must name at least one column"),
+        (["id", "net load", '"flow, l/s"', "t [C]"], None, "no columns are left for inputs"),
+    ],
+)
+def test_wrong_names(targets, inputs, sentence):
+    with pytest.raises(CommandError, match=sentence):
+        choose_columns(FRAME, targets, inputs, "t.csv")

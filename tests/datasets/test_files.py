@@ -2,7 +2,6 @@
 
 import gzip
 import sys
-from dataclasses import replace
 from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
@@ -84,7 +83,7 @@ def test_compressed_files_are_checked_inside(toy, tmp_path):
     table = datasets.fetch_concrete_slump(data_home=tmp_path / "home", download_if_missing=False)
     assert table.filename == str(place)
     with pytest.raises(ValueError, match="SHA256"):
-        read_file(replace(toy, sha256="0" * 64), tmp_path / "home", False)
+        read_file(toy._replace(sha256="0" * 64), tmp_path / "home", False)
     place.write_bytes(place.read_bytes()[:-20])
     with pytest.raises(ValueError, match="is damaged"):
         datasets.fetch_concrete_slump(data_home=tmp_path / "home")

@@ -1,7 +1,6 @@
 """The robot arm: its file, and the whole table where it is there."""
 
 import hashlib
-from dataclasses import replace
 from functools import partial
 from io import BytesIO
 
@@ -16,7 +15,7 @@ def test_reads_states_and_torques(tmp_path, monkeypatch):
     file = BytesIO()
     savemat(file, {"sarcos_inv_test": values})
     digest = hashlib.sha256(file.getvalue()).hexdigest()
-    monkeypatch.setattr(sarcos, "FILE", replace(sarcos.FILE, sha256=digest))
+    monkeypatch.setattr(sarcos, "FILE", sarcos.FILE._replace(sha256=digest))
     (tmp_path / "sarcos").mkdir()
     (tmp_path / "sarcos" / "sarcos_inv_test.mat").write_bytes(file.getvalue())
     table = fetch_sarcos(data_home=tmp_path)

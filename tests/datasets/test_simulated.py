@@ -64,15 +64,27 @@ def test_frames_and_pairs():
 
 
 @pytest.mark.parametrize(
-    ("make", "message"),
+    ("make", "error", "message"),
     [
-        (lambda: make_bilinear(0), "n_samples must be a positive whole number, got 0"),
-        (lambda: make_bilinear(output_rank=2.5), "output_rank must be a positive whole number"),
-        (lambda: make_bilinear(n_test=-1), "n_test must not be negative"),
-        (lambda: make_entangled(n_kraus=True), "n_kraus must be a positive whole number, got True"),
-        (lambda: make_entangled(noise=float("nan")), "noise must not be negative, got nan"),
+        (lambda: make_bilinear(0), ValueError, "n_samples must be a whole number of at least 1, got 0"),
+        (
+            lambda: make_bilinear(output_rank=2.5),
+            TypeError,
+            "output_rank must be a whole number of at least 1, got 2.5",
+        ),
+        (lambda: make_bilinear(n_test=-1), ValueError, "n_test must be a whole number of at least 0, got -1"),
+        (
+            lambda: make_entangled(n_kraus=True),
+            TypeError,
+            "n_kraus must be a whole number of at least 1, got True",
+        ),
+        (
+            lambda: make_entangled(noise=float("nan")),
+            ValueError,
+            "noise must be a number of at least 0, got nan",
+        ),
     ],
 )
-def test_bad_arguments(make, message):
-    with pytest.raises(ValueError, match=message):
+def test_bad_arguments(make, error, message):
+    with pytest.raises(error, match=message):
         make()

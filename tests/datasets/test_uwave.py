@@ -1,7 +1,6 @@
 """Gestures: their files, and the whole table where it is there."""
 
 import hashlib
-from dataclasses import replace
 from functools import partial
 
 import numpy as np
@@ -28,7 +27,7 @@ def test_real_classes_and_axes(data_with):
 def test_reads_rows_and_refuses_unknown_classes(tmp_path, monkeypatch):
     text = b"1 0.5 1e0 -2\n8 1 2 3\n"
     files = {
-        axis: replace(file, sha256=hashlib.sha256(text).hexdigest()) for axis, file in uwave.FILES.items()
+        axis: file._replace(sha256=hashlib.sha256(text).hexdigest()) for axis, file in uwave.FILES.items()
     }
     monkeypatch.setattr(uwave, "FILES", files)
     (tmp_path / "uwave").mkdir()

@@ -1,7 +1,6 @@
 """Canadian weather: its file, and the whole table where it is there."""
 
 import hashlib
-from dataclasses import replace
 from functools import partial
 
 import numpy as np
@@ -47,7 +46,7 @@ def test_reads_stations_days_and_kinds(tmp_path, monkeypatch):
     )
     content = HEADER + integer(1026) + symbol("CanadianWeather") + content + integer(254)
     digest = hashlib.sha256(content).hexdigest()
-    monkeypatch.setattr(weather, "FILE", replace(weather.FILE, sha256=digest))
+    monkeypatch.setattr(weather, "FILE", weather.FILE._replace(sha256=digest))
     (tmp_path / "canadian_weather").mkdir()
     (tmp_path / "canadian_weather" / "CanadianWeather.rda").write_bytes(content)
     table = fetch_canadian_weather(data_home=tmp_path)

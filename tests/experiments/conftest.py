@@ -1,27 +1,13 @@
 """Small tables in the place of the real ones, so that every experiment can be run."""
 
+from dataclasses import replace
+
 import matplotlib as mpl
 import pytest
 
 from entangled_kernels.datasets import make_bilinear
-from entangled_kernels.experiments import (
-    EXPERIMENTS,
-    Setup,
-    concrete,
-    running_times,
-    sarcos,
-    simulated,
-    uwave,
-    weather,
-)
+from entangled_kernels.experiments import EXPERIMENTS, Setup, real_tables, running_times, simulated
 from entangled_kernels.storage import ExperimentResults
-
-FETCHERS = {
-    sarcos: "fetch_sarcos",
-    weather: "fetch_canadian_weather",
-    concrete: "fetch_concrete_slump",
-    uwave: "fetch_uwave",
-}
 
 
 @pytest.fixture
@@ -32,9 +18,8 @@ def small(monkeypatch):
     def fetch(**arguments):
         return make_bilinear(24, 4, 3, random_state=0, return_X_y=True)
 
-    for module, name in FETCHERS.items():
-        monkeypatch.setattr(module, name, fetch)
-        monkeypatch.setattr(module, "TRAIN_SIZES", (6, 8))
+    for name, table in list(real_tables.TABLES.items()):
+        monkeypatch.setitem(real_tables.TABLES, name, replace(table, fetch=fetch, train_sizes=(6, 8)))
     monkeypatch.setattr(simulated, "N", 6)
     monkeypatch.setattr(simulated, "P", 4)
     monkeypatch.setattr(simulated, "OVER_N", (6, 8))

@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 from scipy.sparse.linalg import LinearOperator
 
-from entangled_kernels.kernels import SeparableKernel
-from entangled_kernels.kernels.base import as_points, diagonal_in_chunks, frozen_array, lowest_gram_eigenvalue
+from entangled_kernels.kernels import OperatorValuedKernel, SeparableKernel
+from entangled_kernels.kernels.base import as_points, frozen_array
 from entangled_kernels.linalg import DenseOperator
 from kernels.registry import INDEFINITE, KERNELS, D, P
 
@@ -100,22 +100,22 @@ def test_arrays_are_copied_and_read_only():
         kernel.T[0, 0] = 2.0
 
 
-@pytest.mark.parametrize("n", [1, 3, 8])
-def test_diagonal_in_chunks_is_the_diagonal(n):
-    blocks = rng.normal(size=(n, n, P, P))
-
-    def between(A, B):
-        return blocks[np.ix_(A[:, 0].astype(int), B[:, 0].astype(int))]
-
-    diagonal = diagonal_in_chunks(between, np.arange(float(n))[:, None], chunk=3)
-    np.testing.assert_array_equal(diagonal, blocks[np.arange(n), np.arange(n)])
-
-
-def test_lowest_and_largest_eigenvalue_of_a_gram_matrix():
+def test_a_negative_eigenvalue_counts_against_the_largest_absolute_one():
     Q = np.linalg.qr(rng.normal(size=(6, 6)))[0]
-    G = (Q * [-3.0, -1.0, 0.0, 0.5, 1.0, 2.0]) @ Q.T
-    operator = DenseOperator(G.reshape(2, 3, 2, 3).swapaxes(1, 2))
-    assert lowest_gram_eigenvalue(operator) == pytest.approx((-3.0, 3.0))
+
+    class GivenGram(OperatorValuedKernel):
+        n_outputs = 3
+
+        def __init__(self, eigenvalues):
+            self.gram = (Q * eigenvalues) @ Q.T
+
+        def __call__(self, X, Z=None):
+            return DenseOperator(self.gram.reshape(2, 3, 2, 3).swapaxes(1, 2))
+
+    nearly = GivenGram([-3.0, -1.0, 0.0, 0.5, 1.0, 2.0])
+    assert not nearly.is_psd(X, tol=0.99)
+    assert nearly.is_psd(X, tol=1.01)
+    assert GivenGram([0.0, 0.0, 0.0, 0.5, 1.0, 2.0]).is_psd(X)
 
 
 def test_errors_name_the_argument():

@@ -40,7 +40,9 @@ def dense(rng, dtype, n, t):
 @register
 def function(rng, dtype, n, t):
     blocks = normal(rng, dtype, n, t, P, P)
-    operator = FunctionOperator(lambda rows: blocks[rows], lambda cols: blocks[:, cols], n, t, P, dtype)
+    operator = FunctionOperator(
+        lambda rows, columns: blocks[np.ix_(rows, columns)], np.arange(n), np.arange(t), P, dtype
+    )
     return operator, as_dense(blocks)
 
 

@@ -96,7 +96,7 @@ def test_errors_name_the_argument():
         psd_factor(np.ones((2, 3)))
     with pytest.raises(ValueError, match="D must be positive semidefinite"):
         kraus_from_choi(-np.eye(4), 2)
-    with pytest.raises(ValueError, match="D must be Hermitian"):
+    with pytest.raises(ValueError, match="D must be symmetric"):
         kraus_from_choi(np.triu(np.ones((4, 4))), 2)
     with pytest.raises(ValueError, match="n_outputs=3"):
         kraus_from_choi(np.eye(4), 3)

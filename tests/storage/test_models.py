@@ -6,10 +6,12 @@ import io
 import json
 import os
 import pickle
+import platform
 import subprocess
 import sys
 import tempfile
 import zipfile
+from importlib.metadata import version
 
 import numpy as np
 import pandas as pd
@@ -40,7 +42,7 @@ from entangled_kernels import (
     OutputKernelRidgeCV,
 )
 from entangled_kernels.kernels import SeparableKernel
-from entangled_kernels.storage import ModelFileError, load_model, open_model, save_model
+from entangled_kernels.storage import ModelFileError, load_model, open_model, save_model, software_versions
 from entangled_kernels.storage.sealed import DIGEST
 
 MAGIC = b"entangled-kernels model\n"
@@ -446,3 +448,11 @@ def test_alignment_survives_a_pickle():
     model = EntangledKernelRidge().fit(X, Y)
     again = pickle.loads(pickle.dumps(model))
     assert again._fit.problem.alignment_terms(again._fit.kernel) == model.alignment_terms_
+
+
+def test_versions_of_what_is_installed():
+    versions = software_versions("skops", "a-package-that-is-not-there")
+    assert versions["python"] == platform.python_version()
+    assert versions["numpy"] == version("numpy")
+    assert versions["skops"] == version("skops")
+    assert "a-package-that-is-not-there" not in versions

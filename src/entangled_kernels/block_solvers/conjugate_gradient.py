@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import numpy as np
-from numpy.typing import NDArray
 
-from ..linalg import BlockOperator, KroneckerOperator, SumOfKroneckersOperator
+from ..linalg import Array, BlockOperator, KroneckerOperator, SumOfKroneckersOperator
 from .kronecker import KroneckerSpectrum
 
 __all__ = [
@@ -17,7 +16,6 @@ __all__ = [
     "nearest_kronecker_of_sum",
 ]
 
-Array = NDArray[np.float64]
 COLUMN_CHUNK = 64
 NYSTROEM_RANK = 300
 

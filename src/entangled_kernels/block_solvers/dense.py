@@ -3,15 +3,12 @@
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 
-from ..linalg import BlockOperator
+from ..linalg import Array, BlockOperator
 from .kronecker import krein_inverse
 from .shifted import ShiftedSystem, cholesky_limit
 
 __all__ = ["DenseFactor", "DenseSpectrum"]
-
-Array = NDArray[np.float64]
 
 
 def _diagonal_blocks(A: Array, p: int) -> Array:

@@ -7,14 +7,11 @@ With T = V diag(t) V^T the outputs decouple: column j of the rotated problem sol
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 
-from ..linalg import KroneckerOperator, LowRankKroneckerOperator, multiple_of_identity
+from ..linalg import Array, KroneckerOperator, LowRankKroneckerOperator, multiple_of_identity
 from .shifted import ShiftedSystem, cholesky_limit
 
 __all__ = ["KroneckerFactor", "KroneckerSpectrum", "LowRankKroneckerFactor", "krein_inverse"]
-
-Array = NDArray[np.float64]
 
 
 class _OutputBasis:
@@ -50,8 +47,7 @@ class _OutputBasis:
     def diagonals(self, w: Array) -> Array:
         """Blocks V diag(w_i) V^T for w (n, p), shape (n, p, p)."""
         V = np.eye(len(self.t)) if self.V is None else self.V
-        blocks: Array = (V * w[:, None, :]) @ V.T
-        return blocks
+        return np.asarray((V * w[:, None, :]) @ V.T)
 
 
 class KroneckerFactor:
@@ -120,8 +116,7 @@ class KroneckerSpectrum:
 
     def _inverse(self, alpha: float) -> Array:
         s = np.multiply.outer(self.k, self.basis.t)  # (n, p)
-        inverse: Array = krein_inverse(s, alpha) if self.krein else 1.0 / (s + alpha)
-        return inverse
+        return np.asarray(krein_inverse(s, alpha) if self.krein else 1.0 / (s + alpha))
 
     def solve(self, R: Array, alpha: float) -> Array:
         """Solve for right-hand sides R of shape (n, p, c)."""
@@ -152,8 +147,7 @@ class LowRankKroneckerFactor:
         self.F = operator.Phi @ E  # (n, m)
 
     def _weights(self, alpha: float) -> Array:
-        weights: Array = self.basis.t / (np.multiply.outer(self.s, self.basis.t) + alpha)  # (m, p)
-        return weights
+        return np.asarray(self.basis.t / (np.multiply.outer(self.s, self.basis.t) + alpha))  # (m, p)
 
     def solve(self, R: Array, alpha: float) -> Array:
         """Solve for right-hand sides R of shape (n, p, c)."""

@@ -3,13 +3,10 @@
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 
-from ..linalg import LowRankOperator, kraus_from_choi, kraus_to_stacked
+from ..linalg import Array, LowRankOperator, kraus_from_choi, kraus_to_stacked
 
 __all__ = ["LowRankFactor"]
-
-Array = NDArray[np.float64]
 
 
 class LowRankFactor:

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
-from numpy.typing import NDArray
 
 from ..linalg import (
+    Array,
     BlockOperator,
     FunctionOperator,
     HadamardOperator,
@@ -34,8 +33,6 @@ __all__ = [
     "resolve_solver",
 ]
 
-Array = NDArray[np.float64]
-
 # Up to this size of the block Gram matrix (72 MB) a Cholesky factorisation beats iterating. Where each
 # product would compute all kernel values again, it does so up to a larger size (512 MB).
 DENSE_SIZE = 3000
@@ -56,8 +53,7 @@ class Factor(Protocol):
         ...
 
 
-@dataclass(frozen=True)
-class Solver:
+class Solver(NamedTuple):
     """A way to solve ridge systems: the structure it needs, in code and in words."""
 
     factor: Callable[..., Factor]

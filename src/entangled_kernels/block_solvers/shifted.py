@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.linalg import LinAlgError, cho_factor, cho_solve, lapack
 
-__all__ = ["ShiftedSystem", "cholesky_limit"]
+from ..linalg import Array
 
-Array = NDArray[np.float64]
+__all__ = ["ShiftedSystem", "cholesky_limit"]
 
 
 def cholesky_limit(n: int) -> int:

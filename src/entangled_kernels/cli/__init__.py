@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import sys
 from io import TextIOWrapper
-from typing import Any
 
-__all__ = ["app", "main"]
+__all__ = ["main"]
 
 
 def main() -> None:
@@ -21,12 +20,3 @@ def main() -> None:
         if isinstance(stream, TextIOWrapper):
             stream.reconfigure(errors="replace")
     app(prog_name="entangled-kernels")
-
-
-def __getattr__(name: str) -> Any:
-    # The application imports typer, which is optional.
-    if name == "app":
-        from .application import app
-
-        return app
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

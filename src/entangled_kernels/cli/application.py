@@ -42,7 +42,7 @@ class Commands(TyperGroup):
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
             warnings.simplefilter("always", UserWarning)
-            warnings.showwarning = _note
+            warnings.showwarning = lambda message, *_, **__: say_note(str(message))
             try:
                 return super().invoke(ctx)
             except (typer.Exit, typer.Abort):
@@ -58,10 +58,6 @@ class Commands(TyperGroup):
                 code, sentence = explain(error)
                 say_error(sentence)
                 raise typer.Exit(code) from error
-
-
-def _note(message: Any, *_: Any, **__: Any) -> None:
-    say_note(str(message))
 
 
 def _show_version(asked: bool) -> None:

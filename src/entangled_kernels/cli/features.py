@@ -1,17 +1,18 @@
-"""Feature maps by name."""
+"""Feature maps by name, and the columns of text that a step before them turns into columns of 0 and 1."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from typing import Any
 
-from sklearn.pipeline import make_pipeline
-from sklearn.preprocessing import StandardScaler
+from sklearn.compose import ColumnTransformer
+from sklearn.pipeline import FeatureUnion, Pipeline, make_pipeline
+from sklearn.preprocessing import OneHotEncoder, StandardScaler
 
 from ..features import GaussianFeatures, default_feature_maps
-from .text_encoding import text_encoder
+from ..tables.phrases import quoted
 
-__all__ = ["FEATURES", "feature_maps"]
+__all__ = ["FEATURES", "feature_maps", "known_texts", "text_encoder", "unknown_texts"]
 
 FEATURES = ("auto", "linear", "rbf", "fourier")
 
@@ -36,3 +37,44 @@ def feature_maps(name: str, text: Sequence[str], *, seed: int) -> list[Any]:
         approximation = {"rbf": "nystroem", "fourier": "fourier"}[name]
         maps = [GaussianFeatures(approximation=approximation, random_state=seed)]
     return [make_pipeline(text_encoder(text), one) for one in maps] if text else maps
+
+
+def text_encoder(columns: Sequence[str]) -> ColumnTransformer:
+    """The step, not fitted: each text of these columns gets a column; a text not met in fitting gets none.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> rows = pd.DataFrame({"x": [1.5, 2.5], "town": ["Ulm", "Aix"]})
+    >>> encoder = text_encoder(["town"]).fit(rows)
+    >>> encoder.transform(rows.assign(town=["Aix", "Ems"])).tolist()
+    [[1.0, 0.0, 1.5], [0.0, 0.0, 2.5]]
+    """
+    one_hot = OneHotEncoder(handle_unknown="ignore", sparse_output=False)
+    return ColumnTransformer([("text", one_hot, list(columns))], remainder="passthrough")
+
+
+def known_texts(feature_map: Any) -> dict[str, set[str]]:
+    """Columns of text that a fitted feature map encodes, wherever in it, with the texts that it knows."""
+    if isinstance(feature_map, Pipeline | FeatureUnion):
+        parts = feature_map.steps if isinstance(feature_map, Pipeline) else feature_map.transformer_list
+        return {name: texts for _, part in parts for name, texts in known_texts(part).items()}
+    if not isinstance(feature_map, ColumnTransformer):
+        return {}
+    return {
+        name: set(texts)
+        for _, part, names in feature_map.transformers_
+        if isinstance(part, OneHotEncoder) and isinstance(names, list)
+        for name, texts in zip(names, part.categories_, strict=True)
+        if isinstance(name, str) and all(isinstance(text, str) for text in texts)
+    }
+
+
+def unknown_texts(frame: Any, known: dict[str, set[str]]) -> list[str]:
+    """Sentences about the columns that hold texts which are not known."""
+    found = {name: sorted(set(frame[name]) - texts) for name, texts in known.items()}
+    return [
+        f"column '{name}' holds {quoted(texts)}, unknown to the model; all its 0/1 columns are 0 there"
+        for name, texts in found.items()
+        if texts
+    ]

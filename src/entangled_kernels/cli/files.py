@@ -53,8 +53,6 @@ def _check_writable(folder: Path) -> None:
     if not folder.is_dir():
         raise CommandError(f"{folder} is a file, a folder was expected")
     try:
-        descriptor, name = tempfile.mkstemp(dir=folder, prefix=".entangled-kernels.", suffix=".part")
+        tempfile.NamedTemporaryFile(dir=folder, prefix=".entangled-kernels.", suffix=".part").close()
     except OSError as error:
         raise CommandError(f"cannot write into {folder.absolute()}: {error.strerror}", "write") from error
-    os.close(descriptor)
-    os.unlink(name)

@@ -1,4 +1,4 @@
-"""What is kept beside a model: names of columns, what was chosen, and its errors beside kernel ridge's."""
+"""Facts about a model as plain values: what was chosen, its errors, how its targets relate, entanglement."""
 
 from __future__ import annotations
 
@@ -6,14 +6,14 @@ from typing import Any
 
 import numpy as np
 from sklearn.base import clone
+from sklearn.compose import ColumnTransformer
 from sklearn.model_selection import KFold, cross_val_predict
 
-from ..estimators import EntangledKernelRidge, EntangledKernelRidgeCV
-from .settings import settings_of
-from .target_relations import output_relations
+from ..estimators import EntangledKernelRidge, EntangledKernelRidgeCV, OutputKernelRidge, OutputKernelRidgeCV
+from ..linalg import Array
 from .training_table import TrainingTable
 
-__all__ = ["describe"]
+__all__ = ["correlations_of", "describe", "entanglement_of", "output_relations", "settings_of"]
 
 
 def describe(model: EntangledKernelRidgeCV, table: TrainingTable, *, folds: int, seed: int) -> dict[str, Any]:
@@ -92,3 +92,76 @@ def _held_out_errors(estimator: EntangledKernelRidge, table: TrainingTable, *, f
     held_out = np.asarray(cross_val_predict(clone(estimator), table.X, Y, cv=splits)).reshape(Y.shape)
     with np.errstate(divide="ignore", invalid="ignore"):
         return np.mean((Y - held_out) ** 2, axis=0) / Y.var(axis=0)
+
+
+def settings_of(model: EntangledKernelRidge) -> dict[str, Any]:
+    """Feature map and parameters of a fitted model that say what it is, as plain values."""
+    names = ("shrinkage", "alignment_mix", "target_alpha", "prediction")
+    return {
+        "features": _map_in_words(model.feature_map_),
+        **{n: getattr(model, n) for n in names},
+        **{n: np.asarray(getattr(model, n)).tolist() for n in ("alpha", "gain")},
+    }
+
+
+def _map_in_words(feature_map: Any) -> str:
+    """A feature map by the names of its steps."""
+    if feature_map is None:
+        return "inputs as they are"
+    steps = getattr(feature_map, "steps", [("", feature_map)])
+    return " + ".join(_step_in_words(step) for _, step in steps)
+
+
+def _step_in_words(step: Any) -> str:
+    if isinstance(step, ColumnTransformer):
+        return " and ".join(type(part).__name__ for _, part, _ in step.transformers)
+    fourier = getattr(step, "approximation", None) == "fourier"
+    return f"{type(step).__name__}{' (fourier)' if fourier else ''}"
+
+
+# The test works on matrices of this many rows, features times targets, and takes the third power of it.
+LARGEST = 3000
+MEASURES = ("ppt", "lowest_eigenvalue", "negativity", "realignment", "schmidt_entropy", "separable_share")
+
+
+def entanglement_of(model: Any) -> dict[str, Any]:
+    """Verdict, and the numbers behind it where the kernel is small enough to be tested."""
+    facts: dict[str, Any] = {"entangled": None, "verdict": "", "entanglement": None}
+    if isinstance(model, OutputKernelRidge | OutputKernelRidgeCV):
+        verdict = "Separable: one scalar kernel times one learned output matrix."
+        return facts | {"entangled": False, "verdict": verdict}
+    if not isinstance(model, EntangledKernelRidge):
+        return facts | {"verdict": "Not tested: the kernel was given, not learned."}
+    if (size := model.coef_.size) > LARGEST:
+        verdict = f"Not tested: features times targets are {size}, and the test is for up to {LARGEST}."
+        return facts | {"verdict": verdict}
+    found = model.kernel_.entanglement()
+    numbers = {name: getattr(found, name) for name in MEASURES}
+    return {"entangled": found.entangled, "verdict": found.verdict, "entanglement": numbers}
+
+
+def output_relations(model: EntangledKernelRidge, X: Any) -> Array:
+    """Correlations (p, p) between targets in the kernel's mean over the rows, K(x, x) about their centre.
+
+    One where two targets are the same to the kernel, zero where they have nothing in common.
+    """
+    p = len(model.coef_)
+    shared = np.zeros((p, p))
+    if model.kraus_.shape[0]:
+        Z = model.project(X)  # (n, p, r)
+        Z = Z - Z.mean(axis=0)
+        shared += np.einsum("nor,nqr->oq", Z, Z) / len(Z)
+    if model.metric_ is not None:
+        Phi = np.asarray(X if model.feature_map_ is None else model.feature_map_.transform(X), dtype=float)
+        Phi = Phi - Phi.mean(axis=0)
+        shared += np.eye(p) * np.einsum("ni,ij,nj->", Phi, model.metric_, Phi, optimize=True) / len(Phi)
+    return correlations_of(shared)
+
+
+def correlations_of(covariances: Array) -> Array:
+    """Covariances scaled to a diagonal of ones; what does not vary has no correlation."""
+    size = np.sqrt(np.diag(covariances))
+    scale = np.where(size > 0.0, size, 1.0)
+    correlations: Array = covariances / np.outer(scale, scale)
+    np.fill_diagonal(correlations, 1.0)
+    return correlations

@@ -91,15 +91,17 @@ class Screen:
         if not console.is_terminal:
             yield lambda *_: None
             return
-        count, clocks = MofNCompleteColumn(), (TimeElapsedColumn(), TextColumn("left"), TimeRemainingColumn())
-        columns = (TextColumn("{task.description}"), BarColumn(), count, *clocks)
+        columns = (
+            TextColumn("{task.description}"),
+            BarColumn(),
+            MofNCompleteColumn(),
+            TimeElapsedColumn(),
+            TextColumn("left"),
+            TimeRemainingColumn(),
+        )
         with Progress(*columns, console=console, transient=True) as bar:
             task = bar.add_task("", total=None)
-
-            def report(done: int, total: int | None, what: str) -> None:
-                bar.update(task, completed=done, total=total, description=what)
-
-            yield report
+            yield lambda done, total, what: bar.update(task, completed=done, total=total, description=what)
 
 
 def _cell(value: Any) -> str:

@@ -1,14 +1,14 @@
-"""Commands to copy into a shell."""
+"""Commands to copy into a shell, and names as they are typed there."""
 
 from __future__ import annotations
 
 import csv
 import io
 import shlex
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
-__all__ = ["command_line"]
+__all__ = ["command_line", "split_names"]
 
 
 def command_line(command: str, *arguments: Any, options: Mapping[str, Any]) -> str:
@@ -36,3 +36,15 @@ def _joined(values: Any) -> str:
     text = io.StringIO()
     csv.writer(text, lineterminator="").writerow(values)
     return text.getvalue()
+
+
+def split_names(values: Sequence[str]) -> list[str]:
+    """Names from an option that may be repeated: separated by commas, in quotes where they hold one.
+
+    Examples
+    --------
+    >>> split_names(["a,net load", '"x, y"'])
+    ['a', 'net load', 'x, y']
+    """
+    names = [name.strip() for row in csv.reader(values, skipinitialspace=True) for name in row]
+    return [name for name in names if name]

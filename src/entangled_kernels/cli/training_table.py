@@ -1,28 +1,27 @@
-"""Tables to learn from, in memory or in files that are read in batches."""
+"""Tables to fit to: which columns are targets and which are inputs, and rows in memory or in batches."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from fnmatch import fnmatchcase
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from ..streams import BatchReader, read_batches, table_columns
-from ..tables import TableError, read_table, require_numbers, require_text, text_columns
+from ..tables import TableError, read_table, require_columns, require_numbers, require_text, text_columns
 from ..tables.phrases import counted, quoted
 from .batches import batch_bytes
-from .columns import choose_columns
 from .errors import CommandError
+from .shell_command import split_names
 
-__all__ = ["TrainingTable", "open_batches", "read_rows"]
+__all__ = ["TrainingTable", "choose_columns", "open_batches", "read_rows"]
 
 WAY_OUT = "; leave the column out, or have its text turned into columns of 0 and 1 with --encode"
 # Of files that are read in batches, rows that show what the inputs are like.
 FIRST_ROWS = 10_000
 
 
-@dataclass(frozen=True)
-class TrainingTable:
+class TrainingTable(NamedTuple):
     """Inputs and targets to learn from.
 
     Attributes
@@ -99,6 +98,46 @@ def open_batches(
         raise CommandError(f"{path} holds no rows", "data")
     first = pd.concat(frames, ignore_index=True)[:FIRST_ROWS]
     return TrainingTable(wanted, target_names, text, first, None, reader, notes)
+
+
+def choose_columns(
+    frame: Any, targets: Sequence[str], inputs: Sequence[str] | None, path: Any
+) -> tuple[list[str], list[str], list[str]]:
+    """Names of targets and inputs, and notes; all other columns are inputs when none are named."""
+    have, notes = [str(name) for name in frame.columns], list[str]()
+    target_names = _expand(targets, have, "--targets")
+    if not target_names:
+        raise CommandError("--targets must name at least one column")
+    if inputs is None:
+        input_names = [name for name in have if name not in target_names]
+        if "" in input_names:
+            input_names.remove("")
+            notes.append("the column without a name is taken for row numbers and left out")
+    else:
+        input_names = _expand(inputs, have, "--inputs")
+    try:
+        require_columns(frame, [*target_names, *input_names], path)
+    except TableError as error:
+        raise CommandError(str(error)) from error
+    both = [name for name in input_names if name in target_names]
+    if both:
+        raise CommandError(f"column '{both[0]}' is named in both --inputs and --targets")
+    if not input_names:
+        raise CommandError(f"{path}: no columns are left for inputs; every column is a target")
+    return target_names, input_names, notes
+
+
+def _expand(values: Sequence[str], have: Sequence[str], option: str) -> list[str]:
+    """Names of an option; what is no name may be a pattern such as 'torque *'."""
+    names = [name for value in values for name in ([value] if value in have else split_names([value]))]
+    chosen: list[str] = []
+    for name in names:
+        found = [name] if name in have else [other for other in have if fnmatchcase(other, name)]
+        chosen += found if found and any(sign in name for sign in "*?[") else [name]
+    twice = [name for name in chosen if chosen.count(name) > 1]
+    if twice:
+        raise CommandError(f"column '{twice[0]}' is named twice in {option}")
+    return chosen
 
 
 def _many_texts(frame: Any) -> list[str]:

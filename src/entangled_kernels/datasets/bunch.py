@@ -32,8 +32,15 @@ def make_bunch(
         frame = X.join(Y) if not set(feature_names) & set(target_names) else None
     if return_X_y:
         return X, Y
-    names = {"feature_names": feature_names, "target_names": target_names}
-    return Bunch(data=X, target=Y, frame=frame, DESCR=DESCR, **names, **more)
+    return Bunch(
+        data=X,
+        target=Y,
+        frame=frame,
+        DESCR=DESCR,
+        feature_names=feature_names,
+        target_names=target_names,
+        **more,
+    )
 
 
 def _frame(values: NDArray[np.float64], columns: list[str], index: list[str] | None) -> Any:

@@ -5,9 +5,9 @@ from __future__ import annotations
 import gzip
 import hashlib
 import os
-from dataclasses import dataclass
 from http.client import HTTPException
 from pathlib import Path
+from typing import NamedTuple
 from urllib.error import HTTPError, URLError
 
 from sklearn.datasets import fetch_file
@@ -17,8 +17,7 @@ __all__ = ["ENVIRONMENT", "DataFile", "data_folder", "read_file"]
 ENVIRONMENT = "ENTANGLED_KERNELS_DATA"
 
 
-@dataclass(frozen=True)
-class DataFile:
+class DataFile(NamedTuple):
     """A public file.
 
     Attributes
@@ -39,10 +38,9 @@ class DataFile:
 
 def data_folder(data_home: str | os.PathLike[str] | None = None) -> Path:
     """The folder given, else the one that ENTANGLED_KERNELS_DATA names, else one in the user's cache."""
-    if data_home is not None:
-        return Path(data_home).expanduser()
-    if os.environ.get(ENVIRONMENT):
-        return Path(os.environ[ENVIRONMENT]).expanduser()
+    folder = os.environ.get(ENVIRONMENT) if data_home is None else data_home
+    if folder:
+        return Path(folder).expanduser()
     cache = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
     return Path(cache) / "entangled-kernels"
 
@@ -60,12 +58,12 @@ def read_file(
         When its checksum is another.
     """
     path = data_folder(data_home) / file.folder / file.name
-    here = [candidate for candidate in (path, Path(f"{path}.gz")) if candidate.is_file()]
-    if not here:
+    found = path if path.is_file() else Path(f"{path}.gz")
+    if not found.is_file():
         if not download_if_missing:
             raise FileNotFoundError(_advice(file, path, "download_if_missing=False"))
         _download(file, path)
-    found = here[0] if here else path
+        found = path
     content = found.read_bytes()
     if found.suffix == ".gz":
         try:

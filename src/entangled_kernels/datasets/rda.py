@@ -5,7 +5,6 @@ from __future__ import annotations
 import bz2
 import gzip
 import lzma
-import struct
 from typing import Any
 
 import numpy as np
@@ -41,9 +40,7 @@ class _Reader:
         self.symbols: list[str] = []
 
     def integer(self) -> int:
-        value: int = struct.unpack_from(">i", self.content, self.at)[0]
-        self.at += 4
-        return value
+        return int(self.array(1, ">i4")[0])
 
     def array(self, count: int, dtype: str) -> Any:
         values = np.frombuffer(self.content, dtype, count, self.at)

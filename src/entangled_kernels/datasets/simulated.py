@@ -5,17 +5,15 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from sklearn.base import clone
 from sklearn.utils import check_random_state
 
 from ..kernels import KrausKernel, SeparableKernel
 from ..kernels.scalar import FeatureKernel, feature_rows
+from ..parameters import check_integer, check_positive
 from .bunch import make_bunch
 
 __all__ = ["make_bilinear", "make_entangled"]
-
-Array = NDArray[np.float64]
 
 BILINEAR = """Bilinear simulation
 ===================
@@ -91,8 +89,7 @@ def make_bilinear(
     rank = n_outputs if output_rank is None else output_rank
     sizes = {"n_samples": n_samples, "n_outputs": n_outputs, "n_features": n_features, "output_rank": rank}
     _check_sizes(sizes, noise)
-    if n_test < 0:
-        raise ValueError(f"n_test must not be negative, got {n_test!r}")
+    check_integer("n_test", n_test, low=0)
     random = check_random_state(random_state)
     X = random.standard_normal((n_samples + n_test, n_features))
     G = random.standard_normal((n_features, n_features))
@@ -209,7 +206,5 @@ def _names(n_features: int, n_outputs: int) -> tuple[list[str], list[str]]:
 
 def _check_sizes(sizes: dict[str, Any], noise: float) -> None:
     for name, size in sizes.items():
-        if isinstance(size, bool) or not isinstance(size, int | np.integer) or size < 1:
-            raise ValueError(f"{name} must be a positive whole number, got {size!r}")
-    if not noise >= 0.0:
-        raise ValueError(f"noise must not be negative, got {noise!r}")
+        check_integer(name, size, low=1)
+    check_positive("noise", noise, zero_allowed=True)

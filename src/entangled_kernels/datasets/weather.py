@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from ..parameters import check_choice
 from .bunch import make_bunch
 from .files import DataFile, read_file
 from .rda import read_rda
@@ -76,9 +77,8 @@ def fetch_canadian_weather(
     ValueError
         When the file is not the one published.
     """
-    for name, value in {"inputs": inputs, "outputs": outputs}.items():
-        if value not in SERIES:
-            raise ValueError(f"{name} must be one of {', '.join(map(repr, SERIES))}, got {value!r}")
+    check_choice("inputs", inputs, SERIES)
+    check_choice("outputs", outputs, SERIES)
     content, path = read_file(FILE, data_home, download_if_missing)
     weather = read_rda(content)["CanadianWeather"]
     days, stations, kinds = weather["dailyAv"]["dimnames"]

@@ -4,24 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from sklearn.utils import check_array, check_consistent_length
 
-from ..storage import ExperimentResults, Record
+from ..linalg import Array
+from ..storage import ExperimentResults
 from .methods import METHODS, PAPER_METHODS, Plan
 from .protocol import Case, Rows, partitions, run_cases
-from .published import Ascent
-from .setup import Experiment, Progress, Setup
+from .setup import Figures, Progress, Setup
 
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
-
-__all__ = ["compare_methods", "error_figures", "run_table", "table_cases", "varied_figures"]
-
-Array = NDArray[np.float64]
+__all__ = ["compare_methods", "error_figures", "table_cases", "time_figures", "varied_figures"]
 
 
 def compare_methods(
@@ -94,23 +88,6 @@ def compare_methods(
     return ExperimentResults(name, title, records, meta=setup.meta(**own, **shape, features=named))
 
 
-def run_table(
-    experiment: Experiment,
-    table: tuple[Array, Array],
-    train_sizes: Sequence[int],
-    n_splits: int,
-    setup: Setup,
-    paper: list[Record],
-) -> ExperimentResults:
-    """All methods of the protocol on random partitions of a table (X, Y), with the linear kernel."""
-    ascent = Ascent(n_steps=20) if setup.quick else Ascent()
-    plan = Plan(setup.protocol, ascent=ascent)
-    cases = table_cases(*table, train_sizes, n_splits, plan, setup)
-    records = run_cases(cases, setup)
-    meta = setup.meta(methods=plan.labels(), partitions=n_splits, steps=ascent.n_steps)
-    return ExperimentResults(experiment.name, experiment.title, records, paper, meta)
-
-
 def table_cases(
     X: Array,
     Y: Array,
@@ -135,10 +112,11 @@ def table_cases(
     return cases
 
 
-def error_figures(results: ExperimentResults, facet: str | None = None) -> dict[str, Figure]:
-    """Errors and improvements over kernel ridge, a panel for each value of ``facet``."""
+def error_figures(results: ExperimentResults) -> Figures:
+    """Errors and improvements over kernel ridge, a panel for each rank where several were tried."""
     from ..plotting import ComparisonDisplay
 
+    facet = "rank" if "rank" in results.records[0] else None
     return {
         f"{results.name}-{metric}": ComparisonDisplay.from_results(
             results, metric=metric, facet=facet
@@ -147,7 +125,17 @@ def error_figures(results: ExperimentResults, facet: str | None = None) -> dict[
     }
 
 
-def varied_figures(display: Any, results: ExperimentResults, titles: dict[str, str]) -> dict[str, Figure]:
+def time_figures(results: ExperimentResults) -> Figures:
+    """Errors, and times to choose the settings and fit."""
+    from ..plotting import ComparisonDisplay, RunningTimeDisplay
+
+    return {
+        f"{results.name}-nmse": ComparisonDisplay.from_results(results).figure_,
+        f"{results.name}-times": RunningTimeDisplay.from_results(results).figure_,
+    }
+
+
+def varied_figures(display: Any, results: ExperimentResults, titles: dict[str, str]) -> Figures:
     """A figure over each of the settings that were varied one at a time, under its title."""
     drawn = {}
     for x, title in titles.items():

@@ -2,25 +2,24 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from sklearn.linear_model import LinearRegression
+from sklearn.metrics import balanced_accuracy_score
 from sklearn.model_selection import train_test_split
+from sklearn.utils.class_weight import compute_sample_weight
 from threadpoolctl import threadpool_limits
 
 from ..datasets import load_digit_tasks
 from ..estimators import EntangledKernelRidge
+from ..linalg import Array
 from ..storage import ExperimentResults, Record
 from .methods import METHODS
-from .setup import Experiment, Setup
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
+from .setup import Experiment, Figures, Setup
 
 __all__ = ["DIGITS"]
-
-Array = NDArray[np.float64]
 
 N_DIGITS, RANK = 4, 2
 N_TRAIN, N_TEST = 40, 200
@@ -41,7 +40,8 @@ def run(setup: Setup) -> ExperimentResults:
             own, model, rows = _split(setup, split)
             if split == 0:
                 arrays = _arrays(model, rows)
-                meta = _entanglement(model)
+                report = model.kernel_.entanglement()
+                meta = {"entangled": report.entangled, "ppt": report.ppt, "verdict": report.verdict}
         records += own
     setup.tell(total, total, "done")
     meta |= {"rank": RANK, "methods": {"EKL": METHODS["EKL"]}, "test rows": N_TEST}
@@ -105,12 +105,8 @@ def _separation(Z: Array, y: Array, Z_test: Array, y_test: Array) -> float:
 
     Both sides weigh alike.
     """
-    weight = np.where(y > 0, 1.0 / np.mean(y > 0), 1.0 / np.mean(y < 0))
-    root = np.sqrt(weight)[:, None]
-    design = np.column_stack([Z, np.ones(len(Z))])
-    line = np.linalg.lstsq(root * design, root[:, 0] * y, rcond=None)[0]
-    right = np.sign(np.column_stack([Z_test, np.ones(len(Z_test))]) @ line) == y_test
-    return float((right[y_test > 0].mean() + right[y_test < 0].mean()) / 2)
+    line = LinearRegression().fit(Z, y, sample_weight=compute_sample_weight("balanced", y))
+    return float(balanced_accuracy_score(y_test > 0, line.predict(Z_test) > 0))
 
 
 def _arrays(model: EntangledKernelRidge, rows: dict[str, Any]) -> dict[str, NDArray[Any]]:
@@ -128,20 +124,14 @@ def _arrays(model: EntangledKernelRidge, rows: dict[str, Any]) -> dict[str, NDAr
     }
 
 
-def _entanglement(model: EntangledKernelRidge) -> dict[str, Any]:
-    report = model.kernel_.entanglement()
-    return {"entangled": report.entangled, "ppt": report.ppt, "verdict": report.verdict}
-
-
-def figures(results: ExperimentResults) -> dict[str, Figure]:
+def figures(results: ExperimentResults) -> Figures:
     """The block Gram matrix, the projections of every task, and the spectrum of the partial transpose."""
     from ..plotting import EntanglementSpectrumDisplay, GramDisplay, ProjectionDisplay
 
     names = [f"is {digit}" for digit in range(N_DIGITS)]
-    arrays = results.arrays
     spectrum = EntanglementSpectrumDisplay(
-        arrays["partial_transpose_eigenvalues"],
-        arrays["schmidt_values"],
+        results.array("partial_transpose_eigenvalues"),
+        results.array("schmidt_values"),
         verdict=str(results.meta["verdict"]).split(":")[0],
     )
     return {

@@ -5,21 +5,18 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from time import process_time
-from typing import Any
+from typing import Any, NamedTuple
 
-import numpy as np
-from numpy.typing import NDArray
 from sklearn.cross_decomposition import PLSRegression
 from sklearn.ensemble import ExtraTreesRegressor
 from sklearn.model_selection import GridSearchCV
 
 from ..estimators import EntangledKernelRidgeCV, OutputKernelRidgeCV
+from ..linalg import Array
 from ..selection import Split
 from .published import LAMBDAS, Ascent, fit_published
 
 __all__ = ["METHODS", "PAPER_METHODS", "RANDOM_START", "Fitted", "Plan", "fit_methods"]
-
-Array = NDArray[np.float64]
 
 METHODS = {
     "KRR": "kernel ridge regression, one alpha for all outputs",
@@ -76,8 +73,7 @@ class Plan:
         return own
 
 
-@dataclass(frozen=True, eq=False)
-class Fitted:
+class Fitted(NamedTuple):
     """A method after fitting: its label, ``predict``, whether that takes inputs or features, and the time."""
 
     label: str
@@ -126,8 +122,8 @@ def _estimator(plan: Plan, method: str, Phi: Array, folds: Sequence[Split], seed
         return OutputKernelRidgeCV("linear", cv=folds, fit_intercept=fair)
     if method == "PLS":
         smallest = min(len(train) for train, _ in folds)
-        components = range(1, max(1, min(Phi.shape[1], smallest - 1, 15)) + 1)
-        grid = {"n_components": list(components)}
+        most = max(1, min(Phi.shape[1], smallest - 1, 15))
+        grid = {"n_components": list(range(1, most + 1))}
         return GridSearchCV(PLSRegression(scale=False), grid, cv=folds, scoring="neg_mean_squared_error")
     if method == "extra-trees":
         return ExtraTreesRegressor(200, random_state=seed)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from time import process_time
 from typing import Any, NamedTuple
 
@@ -18,6 +17,7 @@ from sklearn.preprocessing import StandardScaler
 from threadpoolctl import threadpool_limits
 
 from ..features import median_distance
+from ..linalg import Array
 from ..selection import Split
 from ..storage import Record
 from .methods import Plan, fit_methods
@@ -35,14 +35,11 @@ __all__ = [
     "run_cases",
 ]
 
-Array = NDArray[np.float64]
-
 N_FOLDS = 5
 MAX_COMPONENTS = 300
 
 
-@dataclass(frozen=True, eq=False)
-class Rows:
+class Rows(NamedTuple):
     """Training and test rows."""
 
     X: Array
@@ -51,8 +48,7 @@ class Rows:
     Y_test: Array
 
 
-@dataclass(frozen=True, eq=False)
-class Case:
+class Case(NamedTuple):
     """One partition with everything to be fitted on it.
 
     Attributes

@@ -4,19 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from ..learning import LearnedKernel, Moments, Problem, Progress, SolverOptions, reduce_moments
 from ..learning.compression import compress_rows
 from ..learning.ridge import KernelRidgeFactor
 from ..learning.solvers import solve
+from ..linalg import Array
 from ..selection import PATH_STEPS, RowFolds, Split
 
 __all__ = ["LAMBDAS", "Ascent", "PublishedModel", "fit_published"]
-
-Array = NDArray[np.float64]
 
 # Largest first, so that of equals the largest is chosen.
 LAMBDAS = 10.0 ** np.arange(8, -9, -1)
@@ -77,8 +76,7 @@ class Ascent:
         }
 
 
-@dataclass(frozen=True)
-class Candidate:
+class Candidate(NamedTuple):
     """A way to learn the kernel: weight of the full alignment, steps, share of the plain kernel."""
 
     mix: float
@@ -86,8 +84,7 @@ class Candidate:
     shrinkage: float
 
 
-@dataclass(frozen=True, eq=False)
-class PublishedModel:
+class PublishedModel(NamedTuple):
     """The linear model f(x) = coef @ phi(x), how its kernel was learned, and its lambda."""
 
     coef: Array

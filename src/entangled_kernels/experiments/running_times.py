@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import warnings
 from time import process_time
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from sklearn.base import clone
 from threadpoolctl import threadpool_limits
@@ -15,19 +15,13 @@ from ..storage import ExperimentResults, Record
 from .compare import varied_figures
 from .methods import METHODS
 from .protocol import nmse
-from .setup import Experiment, Setup
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
+from .setup import Experiment, Figures, Setup
 
 __all__ = ["RUNNING_TIMES"]
 
 N, P = 100, 10
 OVER_N = (50, 100, 200, 400, 800, 1600)
 OVER_P = (5, 10, 20, 40, 80)
-
-# The paper shows these results as curves, without figures to quote.
-PAPER: list[Record] = []
 
 
 def run(setup: Setup) -> ExperimentResults:
@@ -49,7 +43,8 @@ def run(setup: Setup) -> ExperimentResults:
                 records.append(keys | _measure(clone(model), table))
     setup.tell(len(settings), len(settings), "done")
     meta = setup.meta(methods={name: METHODS[name] for name in models}, repeats=repeats)
-    return ExperimentResults(RUNNING_TIMES.name, RUNNING_TIMES.title, records, PAPER, meta)
+    # The paper shows these results as curves, without figures to quote.
+    return ExperimentResults(RUNNING_TIMES.name, RUNNING_TIMES.title, records, meta=meta)
 
 
 def _models(setup: Setup) -> dict[str, Any]:
@@ -75,11 +70,14 @@ def _measure(model: Any, table: Any) -> Record:
         fitted = process_time()
         prediction = model.predict(table.data_test)
         done = process_time()
-    error = nmse(table.target_test, prediction)
-    return {"nmse": error, "fit_seconds": fitted - start, "predict_seconds": done - fitted}
+    return {
+        "nmse": nmse(table.target_test, prediction),
+        "fit_seconds": fitted - start,
+        "predict_seconds": done - fitted,
+    }
 
 
-def figures(results: ExperimentResults) -> dict[str, Figure]:
+def figures(results: ExperimentResults) -> Figures:
     """Times over n and over p."""
     from ..plotting import RunningTimeDisplay
 

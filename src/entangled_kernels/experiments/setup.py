@@ -5,16 +5,18 @@ from __future__ import annotations
 import os
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 from ..storage import ExperimentResults, software_versions
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-__all__ = ["PROTOCOLS", "Experiment", "Progress", "Setup"]
+__all__ = ["PROTOCOLS", "Experiment", "Figures", "Progress", "Setup"]
 
 Progress = Callable[[int, int, str], None]
+# By name; matplotlib is optional.
+Figures: TypeAlias = "dict[str, Figure]"
 
 PROTOCOLS = {
     "paper": "raw data, no intercept, one grid of lambdas for kernels of unit-norm Q",
@@ -66,8 +68,7 @@ class Setup:
         return own | {"versions": software_versions("joblib")} | more
 
 
-@dataclass(frozen=True)
-class Experiment:
+class Experiment(NamedTuple):
     """One table or figure of the paper.
 
     Attributes
@@ -85,4 +86,4 @@ class Experiment:
     title: str
     about: str
     run: Callable[[Setup], ExperimentResults]
-    figures: Callable[[ExperimentResults], dict[str, Figure]]
+    figures: Callable[[ExperimentResults], Figures]

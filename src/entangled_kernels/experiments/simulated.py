@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -13,10 +13,7 @@ from .compare import varied_figures
 from .methods import Plan
 from .protocol import Case, Rows, run_cases
 from .published import Ascent
-from .setup import Experiment, Setup
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
+from .setup import Experiment, Figures, Setup
 
 __all__ = ["SIMULATED"]
 
@@ -25,9 +22,6 @@ OVER_P = (5, 20, 50, 100)
 OVER_N = (10, 20, 40, 80)
 RANKS = {"100%": None, "60%": 0.6, "20%": 0.2}
 NOISE = 0.5
-
-# The paper shows these results as curves, without figures to quote.
-PAPER: list[Record] = []
 
 
 def settings() -> list[Record]:
@@ -49,7 +43,8 @@ def run(setup: Setup) -> ExperimentResults:
     ]
     records = run_cases(cases, setup)
     meta = setup.meta(methods=plan.labels(), draws=n_splits, steps=ascent.n_steps, noise=NOISE)
-    return ExperimentResults(SIMULATED.name, SIMULATED.title, records, PAPER, meta)
+    # The paper shows these results as curves, without figures to quote.
+    return ExperimentResults(SIMULATED.name, SIMULATED.title, records, meta=meta)
 
 
 def _case(setup: Setup, plan: Plan, keys: dict[str, Any], split: int) -> Case:
@@ -60,7 +55,7 @@ def _case(setup: Setup, plan: Plan, keys: dict[str, Any], split: int) -> Case:
     return Case({**keys, "split": split}, rows, plan, seed)
 
 
-def figures(results: ExperimentResults) -> dict[str, Figure]:
+def figures(results: ExperimentResults) -> Figures:
     """Errors over p, over n and over rank."""
     from ..plotting import ComparisonDisplay
 

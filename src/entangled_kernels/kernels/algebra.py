@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from ..linalg import (
+    Array,
     BlockOperator,
     HadamardOperator,
     KroneckerOperator,
@@ -23,16 +24,15 @@ from .separable import SeparableKernel
 
 __all__ = ["HadamardKernel", "SumKernel"]
 
-Array = NDArray[np.float64]
-
 # A product of sums holds one n x t matrix per pair of terms; beyond this many it is better computed by rows.
 MOST_PRODUCT_TERMS = 9
 
 
-def _check_outputs(kernels: Sequence[OperatorValuedKernel]) -> None:
+def _common_outputs(kernels: Sequence[OperatorValuedKernel]) -> int:
     outputs = [kernel.n_outputs for kernel in kernels]
     if len(set(outputs)) != 1:
         raise ValueError(f"kernels must have the same number of outputs to be combined, got {outputs}.")
+    return outputs[0]
 
 
 class SumKernel(OperatorValuedKernel):
@@ -59,7 +59,7 @@ class SumKernel(OperatorValuedKernel):
     ) -> None:
         if not kernels:
             raise ValueError("kernels must hold at least one kernel, got an empty sequence.")
-        _check_outputs(kernels)
+        self.n_outputs = _common_outputs(kernels)
         weights = [1.0] * len(kernels) if weights is None else [float(weight) for weight in weights]
         if len(weights) != len(kernels):
             raise ValueError(f"weights has {len(weights)} entries for {len(kernels)} kernels; give one each.")
@@ -79,11 +79,6 @@ class SumKernel(OperatorValuedKernel):
             repr(k) if w == 1.0 else f"{w:g} * {k!r}" for w, k in zip(self.weights, self.kernels, strict=True)
         ]
         return " + ".join(parts)
-
-    @property
-    def n_outputs(self) -> int:
-        """Number p of outputs."""
-        return self.kernels[0].n_outputs
 
     @property
     def guaranteed_psd(self) -> bool:
@@ -107,8 +102,7 @@ class SumKernel(OperatorValuedKernel):
     def diag(self, X: ArrayLike) -> Array:
         """Values K(x_i, x_i), shape (n, p, p)."""
         pairs = zip(self.weights, self.kernels, strict=True)
-        total: Array = np.sum([weight * kernel.diag(X) for weight, kernel in pairs], axis=0)
-        return total
+        return np.asarray(np.sum([weight * kernel.diag(X) for weight, kernel in pairs], axis=0))
 
     def to_partial_trace(self) -> PartialTraceKernel:
         """Partial-trace form of a sum of separable kernels: sums of separable kernels lie inside that class.
@@ -193,16 +187,11 @@ class HadamardKernel(OperatorValuedKernel):
     """
 
     def __init__(self, first: OperatorValuedKernel, second: OperatorValuedKernel) -> None:
-        _check_outputs([first, second])
+        self.n_outputs = _common_outputs([first, second])
         self.first, self.second = first, second
 
     def __repr__(self) -> str:
         return f"({self.first!r}) * ({self.second!r})"
-
-    @property
-    def n_outputs(self) -> int:
-        """Number p of outputs."""
-        return self.first.n_outputs
 
     @property
     def guaranteed_psd(self) -> bool:

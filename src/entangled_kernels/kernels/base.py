@@ -3,24 +3,15 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable
 from numbers import Real
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
-from ..linalg import BlockOperator
+from ..linalg import Array, BlockOperator
 
-__all__ = [
-    "OperatorValuedKernel",
-    "as_points",
-    "diagonal_in_chunks",
-    "frozen_array",
-    "lowest_gram_eigenvalue",
-]
-
-Array = NDArray[np.float64]
+__all__ = ["OperatorValuedKernel", "as_points", "frozen_array"]
 
 
 def as_points(X: ArrayLike, name: str = "X") -> Array:
@@ -47,19 +38,6 @@ def frozen_array(value: ArrayLike, name: str, ndim: int) -> Array:
     return array
 
 
-def diagonal_in_chunks(blocks: Callable[[Array, Array], Array], points: Array, chunk: int = 32) -> Array:
-    """Values K(x_i, x_i) of an unstructured kernel, from square pieces along the Gram matrix's diagonal."""
-    pieces = (points[start : start + chunk] for start in range(0, len(points), chunk))
-    return np.concatenate([np.einsum("iiop->iop", blocks(piece, piece)) for piece in pieces])
-
-
-def lowest_gram_eigenvalue(operator: BlockOperator) -> tuple[float, float]:
-    """Lowest and largest absolute eigenvalue of a square block operator, from its dense form."""
-    G = operator.to_dense()
-    eigenvalues = np.linalg.eigvalsh((G + G.T) / 2)
-    return float(eigenvalues[0]), float(np.abs(eigenvalues).max())
-
-
 class OperatorValuedKernel(ABC):
     """A kernel K(x, z) with values in the p x p matrices.
 
@@ -67,14 +45,16 @@ class OperatorValuedKernel(ABC):
     operator of shape (n*p, t*p), row index ``sample * p + output``. Kernels add (``+``), multiply blockwise
     (``*``) and scale (``2.0 * kernel``).
 
-    A new kernel writes `n_outputs` and `__call__`; the rest follows, and may be written again where
+    A new kernel sets `n_outputs` and writes `__call__`; the rest follows, and may be written again where
     structure makes it cheaper.
+
+    Attributes
+    ----------
+    n_outputs : int
+        Number p of outputs.
     """
 
-    @property
-    @abstractmethod
-    def n_outputs(self) -> int:
-        """Number p of outputs."""
+    n_outputs: int
 
     @property
     def guaranteed_psd(self) -> bool:
@@ -100,8 +80,9 @@ class OperatorValuedKernel(ABC):
         one sample with a negative eigenvalue proves the kernel indefinite (a kernel of a Krein space),
         while no finite sample proves it psd.
         """
-        lowest, scale = lowest_gram_eigenvalue(self(X))
-        return lowest >= -tol * scale
+        G = self(X).to_dense()
+        eigenvalues = np.linalg.eigvalsh((G + G.T) / 2)
+        return bool(eigenvalues[0] >= -tol * np.abs(eigenvalues).max())
 
     def __add__(self, other: Any) -> OperatorValuedKernel:
         from .algebra import SumKernel

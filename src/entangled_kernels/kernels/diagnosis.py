@@ -10,13 +10,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
-from ..linalg import operator_schmidt, partial_transpose_eigenvalues
+from ..linalg import Array, operator_schmidt, partial_transpose_eigenvalues
 
 __all__ = ["EntanglementReport", "entanglement_report"]
-
-Array = NDArray[np.float64]
 
 TOLERANCE = 1e-10
 # A psd matrix of trace one may have negative eigenvalues of this size by rounding.

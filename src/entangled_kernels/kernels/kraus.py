@@ -7,9 +7,10 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from ..linalg import (
+    Array,
     BlockOperator,
     LowRankOperator,
     choi_from_kraus,
@@ -29,8 +30,6 @@ from .separable import SeparableKernel
 
 __all__ = ["KrausKernel"]
 
-Array = NDArray[np.float64]
-
 
 class KrausKernel(OperatorValuedKernel):
     """K(x, z) = sum_i M_i phi(x) phi(z)^T M_i^T + phi(x)^T A phi(z) I_p.
@@ -43,6 +42,13 @@ class KrausKernel(OperatorValuedKernel):
         Gives the m features phi(x); identity when None.
     metric : array of shape (m, m), optional
         Psd matrix A; no such term when None.
+
+    Attributes
+    ----------
+    n_outputs, n_features : int
+        Numbers p of outputs and m of features.
+    guaranteed_psd : bool
+        True: a kernel in Kraus form is psd.
 
     Notes
     -----
@@ -60,8 +66,11 @@ class KrausKernel(OperatorValuedKernel):
     True
     """
 
+    guaranteed_psd = True
+
     def __init__(self, kraus: ArrayLike, feature_map: Any = None, metric: ArrayLike | None = None) -> None:
         self.kraus = frozen_array(kraus, "kraus", 3)
+        _, self.n_outputs, self.n_features = self.kraus.shape
         self.feature_map = feature_map
         self.metric = None if metric is None else frozen_array(metric, "metric", 2)
         m = self.n_features
@@ -81,21 +90,6 @@ class KrausKernel(OperatorValuedKernel):
         metric = "" if self.metric is None else " + metric"
         return f"KrausKernel({r} operators of shape {(p, m)}{metric}, {self.feature_map!r})"
 
-    @property
-    def n_outputs(self) -> int:
-        """Number p of outputs."""
-        return int(self.kraus.shape[1])
-
-    @property
-    def n_features(self) -> int:
-        """Number m of features."""
-        return int(self.kraus.shape[2])
-
-    @property
-    def guaranteed_psd(self) -> bool:
-        """True: a kernel in Kraus form is psd."""
-        return True
-
     @cached_property
     def choi(self) -> Array:
         """The matrix D of shape (m*p, m*p), row index ``feature * p + output``."""
@@ -110,10 +104,6 @@ class KrausKernel(OperatorValuedKernel):
         Phi = self._features(X, "X")
         Psi = Phi if Z is None else self._features(Z, "Z")
         return LowRankOperator(Phi, Psi, kraus_to_stacked(self.kraus), self.n_outputs, self.metric)
-
-    def diag(self, X: ArrayLike) -> Array:
-        """Values K(x_i, x_i), shape (n, p, p)."""
-        return self(X).diagonal_blocks()
 
     def is_psd(self, X: ArrayLike, tol: float = 1e-9) -> bool:
         """Return True for every X: a kernel in Kraus form is psd."""

@@ -6,15 +6,13 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
-from ..linalg import BlockOperator, FunctionOperator, partial_trace
-from .base import OperatorValuedKernel, as_points, diagonal_in_chunks
+from ..linalg import Array, BlockOperator, FunctionOperator, partial_trace
+from .base import OperatorValuedKernel, as_points
 from .scalar import feature_rows
 
 __all__ = ["PartialTraceKernel"]
-
-Array = NDArray[np.float64]
 
 # One chunk of operators P(x, z) holds about this many numbers (32 MB in double precision).
 CHUNK_NUMBERS = 2**22
@@ -68,18 +66,12 @@ class PartialTraceKernel(OperatorValuedKernel):
             )
         if int(n_outputs) < 1:
             raise ValueError(f"n_outputs must be at least 1, got {n_outputs!r}.")
-        self.operator = operator
-        self.feature_map = feature_map
-        self._n_outputs = int(n_outputs)
+        self.operator, self.feature_map = operator, feature_map
+        self.n_outputs = int(n_outputs)
         self._guaranteed_psd = guaranteed_psd
 
     def __repr__(self) -> str:
         return f"PartialTraceKernel({self.operator!r}, n_outputs={self.n_outputs})"
-
-    @property
-    def n_outputs(self) -> int:
-        """Number p of outputs."""
-        return self._n_outputs
 
     @property
     def guaranteed_psd(self) -> bool:
@@ -90,18 +82,7 @@ class PartialTraceKernel(OperatorValuedKernel):
         """Lazy block Gram matrix without structure, computed some rows at a time."""
         Phi = feature_rows(self.feature_map, as_points(X))
         Psi = Phi if Z is None else feature_rows(self.feature_map, as_points(Z, "Z"))
-        return FunctionOperator(
-            lambda rows: self._traced(Phi[rows], Psi),
-            lambda columns: self._traced(Phi, Psi[columns]),
-            len(Phi),
-            len(Psi),
-            self.n_outputs,
-        )
-
-    def diag(self, X: ArrayLike) -> Array:
-        """Values K(x_i, x_i), shape (n, p, p)."""
-        Phi = feature_rows(self.feature_map, as_points(X))
-        return diagonal_in_chunks(self._traced, Phi)
+        return FunctionOperator(self._traced, Phi, Psi, self.n_outputs)
 
     def _traced(self, Phi: Array, Psi: Array) -> Array:
         p = self.n_outputs

@@ -9,12 +9,11 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from sklearn.gaussian_process.kernels import Exponentiation, KernelOperator
 from sklearn.gaussian_process.kernels import Kernel as GaussianProcessKernel
 from sklearn.metrics.pairwise import PAIRWISE_KERNEL_FUNCTIONS, pairwise_kernels
 
-from ..linalg import psd_factor
+from ..linalg import Array, psd_factor
 
 __all__ = [
     "ExponentialDot",
@@ -27,8 +26,6 @@ __all__ = [
     "scalar_diagonal",
     "scalar_gram",
 ]
-
-Array = NDArray[np.float64]
 
 # scikit-learn's names whose Gram matrix is psd on every sample ("sigmoid" and "additive_chi2" are not;
 # "poly" depends on its parameters and is decided in `is_guaranteed_psd`).
@@ -97,19 +94,16 @@ class FeatureKernel(MatrixKernel):
     def __init__(self, feature_map: Any = None, metric: Array | None = None) -> None:
         self.feature_map = feature_map
         self.metric = metric
-        if metric is not None:
-            psd_factor(metric, "metric")
+        self.root = None if metric is None else psd_factor(metric, "metric")
 
     def factors(self, X: Array, Z: Array | None) -> tuple[Array, Array]:
         """Thin factors of the Gram matrix, shapes (n, m) and (t, m)."""
         Phi = feature_rows(self.feature_map, X)
         Psi = Phi if Z is None else feature_rows(self.feature_map, Z)
-        if self.metric is None:
+        if self.root is None:
             return Phi, Psi
-        eigenvalues, vectors = np.linalg.eigh(self.metric)
-        root = vectors * np.sqrt(np.clip(eigenvalues, 0.0, None))
-        left = Phi @ root
-        return left, left if Psi is Phi else Psi @ root
+        left = Phi @ self.root
+        return left, left if Psi is Phi else Psi @ self.root
 
     def gram(self, X: Array, Z: Array) -> Array:
         """Gram matrix of shape (n, t)."""
@@ -183,6 +177,5 @@ def scalar_diagonal(kernel: ScalarKernel, X: Array, params: dict[str, Any]) -> A
         return np.ones(len(X))
     if kernel == "linear":
         return np.asarray(np.einsum("ij,ij->i", X, X))
-    starts = range(0, len(X), DIAGONAL_CHUNK)
-    chunks = (X[start : start + DIAGONAL_CHUNK] for start in starts)
+    chunks = (X[start : start + DIAGONAL_CHUNK] for start in range(0, len(X), DIAGONAL_CHUNK))
     return np.concatenate([np.diagonal(scalar_gram(kernel, chunk, None, params)) for chunk in chunks])

@@ -5,9 +5,10 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from ..linalg import (
+    Array,
     BlockOperator,
     KroneckerOperator,
     LowRankKroneckerOperator,
@@ -27,8 +28,6 @@ if TYPE_CHECKING:
     from .kraus import KrausKernel
 
 __all__ = ["SeparableKernel"]
-
-Array = NDArray[np.float64]
 
 
 class SeparableKernel(OperatorValuedKernel):
@@ -61,17 +60,12 @@ class SeparableKernel(OperatorValuedKernel):
         self.T = frozen_array(T, "T", 2)
         if self.T.shape[0] != self.T.shape[1] or not np.allclose(self.T, self.T.T):
             raise ValueError(f"T must be square and symmetric, got shape {self.T.shape}; pass (T + T.T) / 2.")
-        self.kernel = kernel
-        self.params = dict(params)
+        self.n_outputs = len(self.T)
+        self.kernel, self.params = kernel, dict(params)
 
     def __repr__(self) -> str:
         params = "".join(f", {name}={value!r}" for name, value in self.params.items())
         return f"SeparableKernel({self.kernel!r}, T of shape {self.T.shape}{params})"
-
-    @property
-    def n_outputs(self) -> int:
-        """Number p of outputs."""
-        return len(self.T)
 
     @property
     def guaranteed_psd(self) -> bool:
@@ -114,24 +108,20 @@ class SeparableKernel(OperatorValuedKernel):
         """
         from .kraus import KrausKernel
 
-        metric = None
+        root = None
         if feature_map is None and isinstance(self.kernel, FeatureKernel):
-            feature_map, metric = self.kernel.feature_map, self.kernel.metric
+            feature_map, root = self.kernel.feature_map, self.kernel.root
         elif feature_map is None and self.kernel != "linear":
             raise ValueError(
                 f"feature_map is needed: the kernel {self.kernel!r} has no features of its own. Pass a "
                 "fitted transformer that reproduces it, such as sklearn.kernel_approximation.Nystroem."
             )
-        if metric is not None:
-            n_features = len(metric)
-        elif n_features is None:
+        if root is not None:
+            return KrausKernel(separable_kraus(self.T, root.shape[1]) @ root.T, feature_map)
+        if n_features is None:
             if not hasattr(feature_map, "get_feature_names_out"):
                 raise ValueError(
                     "n_features is needed: the feature map does not tell its number of features."
                 )
             n_features = len(feature_map.get_feature_names_out())
-        kraus = separable_kraus(self.T, n_features)
-        if metric is not None:
-            eigenvalues, vectors = np.linalg.eigh(metric)
-            kraus = kraus @ (vectors * np.sqrt(np.clip(eigenvalues, 0.0, None))).T
-        return KrausKernel(kraus, feature_map)
+        return KrausKernel(separable_kraus(self.T, n_features), feature_map)

@@ -6,15 +6,14 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
-from ..linalg import BlockOperator, FunctionOperator, psd_factor
-from .base import OperatorValuedKernel, as_points, diagonal_in_chunks, frozen_array
+from ..linalg import Array, BlockOperator, FunctionOperator, psd_factor
+from .base import OperatorValuedKernel, as_points, frozen_array
 from .scalar import ExponentialDot, ScalarKernel, check_scalar_kernel, is_guaranteed_psd, scalar_gram
 
 __all__ = ["TransformableKernel"]
 
-Array = NDArray[np.float64]
 Map = Callable[[Array], Array] | ArrayLike
 
 
@@ -64,9 +63,9 @@ class TransformableKernel(OperatorValuedKernel):
         check_scalar_kernel(kernel, params)
         if len(maps) == 0:
             raise ValueError("maps must hold one transformation per output, got none.")
-        self.kernel = kernel
+        self.kernel, self.params = kernel, dict(params)
         self.maps = tuple(S if callable(S) else frozen_array(np.atleast_2d(S), "maps", 2) for S in maps)
-        self.params = dict(params)
+        self.n_outputs = len(self.maps)
 
     def __repr__(self) -> str:
         return f"TransformableKernel({self.kernel!r}, {self.n_outputs} maps)"
@@ -102,11 +101,6 @@ class TransformableKernel(OperatorValuedKernel):
         return cls("rbf", list(np.eye(n_outputs)[:, None, :]), gamma=gamma)
 
     @property
-    def n_outputs(self) -> int:
-        """Number p of outputs."""
-        return len(self.maps)
-
-    @property
     def guaranteed_psd(self) -> bool:
         """Whether theory promises a psd Gram matrix: k is known to be psd."""
         return is_guaranteed_psd(self.kernel, self.params)
@@ -124,14 +118,4 @@ class TransformableKernel(OperatorValuedKernel):
         """Lazy block Gram matrix without structure, computed some rows at a time."""
         A = self._transformed(as_points(X))
         B = A if Z is None else self._transformed(as_points(Z, "Z"))
-        return FunctionOperator(
-            lambda rows: self._between(A[rows], B),
-            lambda columns: self._between(A, B[columns]),
-            len(A),
-            len(B),
-            self.n_outputs,
-        )
-
-    def diag(self, X: ArrayLike) -> Array:
-        """Values K(x_i, x_i), shape (n, p, p)."""
-        return diagonal_in_chunks(self._between, self._transformed(as_points(X)))
+        return FunctionOperator(self._between, A, B, self.n_outputs)

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.linalg import eigh, solve_triangular
 from scipy.linalg.lapack import dgejsv, dpstrf
 
-__all__ = ["principal_axes", "rank_tolerance"]
+from .layout import Array
 
-Array = NDArray[np.float64]
+__all__ = ["principal_axes", "rank_tolerance"]
 
 # Eigenvalues below this many rounding errors of the largest cannot be told from zero.
 _MIN_ROUNDING_ERRORS = 64

@@ -16,6 +16,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from .layout import AnyArray
 from .partial import as_bipartite, partial_trace, partial_transpose
 
 __all__ = [
@@ -27,8 +28,6 @@ __all__ = [
     "partial_transpose_eigenvalues",
     "realignment",
 ]
-
-AnyArray = NDArray[Any]
 
 
 class OperatorSchmidt(NamedTuple):

@@ -7,14 +7,12 @@ of shape (r, p, m), or by the psd matrix D = sum_i vec(M_i) vec(M_i)^H of shape 
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
+
+from .layout import AnyArray, kraus_to_stacked, stacked_to_kraus
 
 __all__ = ["choi_from_kraus", "kraus_from_choi", "kraus_from_entangler", "psd_factor", "separable_kraus"]
-
-AnyArray = NDArray[Any]
 
 
 def psd_factor(T: ArrayLike, name: str = "T", tol: float = 1e-12) -> AnyArray:
@@ -29,18 +27,25 @@ def psd_factor(T: ArrayLike, name: str = "T", tol: float = 1e-12) -> AnyArray:
     array = np.asarray(T)
     if array.ndim != 2 or array.shape[0] != array.shape[1]:
         raise ValueError(f"{name} must be a square matrix, got shape {array.shape}.")
-    if not np.allclose(array, array.conj().T, rtol=0.0, atol=1e-8 * np.abs(array).max(initial=0.0)):
-        raise ValueError(f"{name} must be symmetric (Hermitian when complex); pass ({name} + {name}.T) / 2.")
-    eigenvalues, vectors = np.linalg.eigh(array)
-    scale = max(float(np.abs(eigenvalues).max(initial=0.0)), np.finfo(float).tiny)
-    if eigenvalues.size and eigenvalues[0] < -1e-8 * scale:
+    V, kept = _scaled_eigenvectors(array, name, tol)
+    return V[:, kept]
+
+
+def _scaled_eigenvectors(A: AnyArray, name: str, tol: float) -> tuple[AnyArray, AnyArray]:
+    """V (..., p, p) with A = V V^H for Hermitian psd A, by increasing eigenvalue, and which are not zero."""
+    if not np.allclose(A, A.conj().swapaxes(-1, -2), rtol=0.0, atol=1e-8 * np.abs(A).max(initial=0.0)):
         raise ValueError(
-            f"{name} must be positive semidefinite, but has eigenvalue {eigenvalues[0]:.3g}; "
+            f"{name} must be symmetric (Hermitian when complex); pass ({name} + {name}.conj().T) / 2."
+        )
+    eigenvalues, vectors = np.linalg.eigh(A)
+    scale = np.maximum(np.abs(eigenvalues).max(axis=-1, keepdims=True, initial=0.0), np.finfo(float).tiny)
+    if np.any(eigenvalues < -1e-8 * scale):
+        raise ValueError(
+            f"{name} must be positive semidefinite, but has eigenvalue {eigenvalues.min():.3g}; "
             "clip its eigenvalues at zero or use a kernel that may be indefinite (PartialTraceKernel)."
         )
     kept = eigenvalues > tol * scale
-    V: AnyArray = vectors[:, kept] * np.sqrt(eigenvalues[kept])
-    return V
+    return vectors * np.sqrt(np.where(kept, eigenvalues, 0.0))[..., None, :], kept
 
 
 def choi_from_kraus(kraus: ArrayLike) -> AnyArray:
@@ -68,10 +73,8 @@ def choi_from_kraus(kraus: ArrayLike) -> AnyArray:
     array = np.asarray(kraus)
     if array.ndim < 3:
         raise ValueError(f"kraus must have shape (..., r, p, m), got {array.shape}; add a leading axis.")
-    *lead, r, p, m = array.shape
-    Q = np.moveaxis(array, -3, -1).swapaxes(-3, -2).reshape(*lead, m * p, r)
-    D: AnyArray = Q @ Q.conj().swapaxes(-1, -2)
-    return D
+    Q = kraus_to_stacked(array)
+    return np.asarray(Q @ Q.conj().swapaxes(-1, -2))
 
 
 def kraus_from_choi(D: ArrayLike, n_outputs: int, tol: float = 1e-12) -> AnyArray:
@@ -107,22 +110,9 @@ def kraus_from_choi(D: ArrayLike, n_outputs: int, tol: float = 1e-12) -> AnyArra
             f"D has shape {array.shape}, but n_outputs={n_outputs} needs (..., m*p, m*p) "
             "with p = n_outputs dividing its size."
         )
-    if not np.allclose(
-        array, array.conj().swapaxes(-1, -2), rtol=0.0, atol=1e-8 * np.abs(array).max(initial=0.0)
-    ):
-        raise ValueError("D must be Hermitian (symmetric when real); pass (D + D.conj().T) / 2.")
-    eigenvalues, vectors = np.linalg.eigh(array)
-    scale = np.maximum(np.abs(eigenvalues).max(axis=-1, keepdims=True), np.finfo(float).tiny)
-    if np.any(eigenvalues < -1e-8 * scale):
-        raise ValueError(
-            f"D must be positive semidefinite, but has eigenvalue {eigenvalues.min():.3g}: the kernel is not "
-            "completely positive and has no Kraus form."
-        )
-    kept = eigenvalues > tol * scale  # (..., m*p)
+    Q, kept = _scaled_eigenvectors(array, "D", tol)  # (..., m*p, m*p), (..., m*p)
     rank = max(int(kept.sum(axis=-1).max(initial=0)), 1)
-    Q = (vectors * np.sqrt(np.where(kept, eigenvalues, 0.0))[..., None, :])[..., ::-1][..., :rank]
-    Q = Q.reshape(*array.shape[:-2], size // n_outputs, n_outputs, rank)  # (..., m, p, r)
-    return np.moveaxis(Q, -1, -3).swapaxes(-1, -2)
+    return stacked_to_kraus(Q[..., ::-1][..., :rank], n_outputs)
 
 
 def kraus_from_entangler(U: ArrayLike, T: ArrayLike, n_features: int) -> AnyArray:
@@ -160,8 +150,8 @@ def kraus_from_entangler(U: ArrayLike, T: ArrayLike, n_features: int) -> AnyArra
             f"U has shape {U_array.shape}, but T of shape {(p, p)} and n_features={m} need {(p * m, p * m)}."
         )
     U4 = U_array.reshape(p, m, p, m)
-    kraus: AnyArray = np.einsum("okqa,qt->tkoa", U4, V, optimize=True)  # (rank, m, p, m)
-    return kraus.reshape(-1, p, m)
+    kraus = np.einsum("okqa,qt->tkoa", U4, V, optimize=True)  # (rank, m, p, m)
+    return np.reshape(kraus, (-1, p, m))
 
 
 def separable_kraus(T: ArrayLike, n_features: int) -> AnyArray:
@@ -179,5 +169,5 @@ def separable_kraus(T: ArrayLike, n_features: int) -> AnyArray:
     True
     """
     V = psd_factor(T)
-    kraus: AnyArray = np.einsum("pj,ka->jkpa", V, np.eye(n_features))  # (rank, m, p, m)
-    return kraus.reshape(-1, V.shape[0], n_features)
+    kraus = np.einsum("pj,ka->jkpa", V, np.eye(n_features))  # (rank, m, p, m)
+    return np.reshape(kraus, (-1, len(V), n_features))

@@ -4,20 +4,25 @@ Every vector over (feature, output) pairs has row index ``feature * p + output``
 (sample, output) pairs has row index ``sample * p + output``. In NumPy's row-major order both are plain
 reshapes: an array of shape (m, p) or (n, p) flattens into such a vector with ``reshape(-1)``, and a
 block operator that acts on features alone is ``kron(A, eye(p))``.
+
+Also the types of the arrays that obey it: `Array` of real numbers, `AnyArray` of real or complex ones.
 """
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["kraus_to_stacked", "stacked_to_kraus"]
+__all__ = ["AnyArray", "Array", "kraus_to_stacked", "stacked_to_kraus"]
 
 Array = NDArray[np.float64]
+AnyArray = NDArray[Any]
 
 
 def kraus_to_stacked(kraus: Array) -> Array:
-    """Write Kraus operators (r, p, m) as the columns of Q (m * p, r), column i being vec(M_i).
+    """Write Kraus operators (..., r, p, m) as the columns of Q (..., m * p, r), column i being vec(M_i).
 
     Examples
     --------
@@ -26,11 +31,12 @@ def kraus_to_stacked(kraus: Array) -> Array:
     >>> kraus_to_stacked(kraus).ravel()
     array([0., 3., 1., 4., 2., 5.])
     """
-    r, p, m = kraus.shape
-    return kraus.transpose(2, 1, 0).reshape(m * p, r)
+    *lead, r, p, m = kraus.shape
+    return np.moveaxis(kraus, -3, -1).swapaxes(-3, -2).reshape(*lead, m * p, r)  # from (..., m, p, r)
 
 
 def stacked_to_kraus(Q: Array, n_outputs: int) -> Array:
-    """Read the columns of Q (m * p, r) as Kraus operators (r, p, m); inverse of `kraus_to_stacked`."""
-    mp, r = Q.shape
-    return Q.reshape(mp // max(1, n_outputs), n_outputs, r).transpose(2, 1, 0)
+    """Read the columns of Q (..., m * p, r) as Kraus operators (..., r, p, m): `kraus_to_stacked` undone."""
+    *lead, mp, r = Q.shape
+    Q = Q.reshape(*lead, mp // max(1, n_outputs), n_outputs, r)  # (..., m, p, r)
+    return np.moveaxis(Q, -1, -3).swapaxes(-1, -2)

@@ -12,8 +12,9 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.sparse.linalg import LinearOperator
+
+from .layout import AnyArray
 
 __all__ = [
     "BlockOperator",
@@ -23,10 +24,10 @@ __all__ = [
     "SumOperator",
 ]
 
-AnyArray = NDArray[Any]
-
 # Row chunks of unstructured operators hold about this many numbers (32 MB in double precision).
 CHUNK_NUMBERS = 2**22
+# Points to a square piece of a diagonal.
+DIAGONAL_CHUNK = 32
 
 
 class BlockOperator(LinearOperator):
@@ -42,9 +43,7 @@ class BlockOperator(LinearOperator):
     """
 
     def __init__(self, n_rows: int, n_columns: int, n_outputs: int, dtype: Any) -> None:
-        self.n_rows = n_rows
-        self.n_columns = n_columns
-        self.n_outputs = n_outputs
+        self.n_rows, self.n_columns, self.n_outputs = n_rows, n_columns, n_outputs
         super().__init__(np.dtype(dtype), (n_rows * n_outputs, n_columns * n_outputs))
 
     @abstractmethod
@@ -61,38 +60,25 @@ class BlockOperator(LinearOperator):
 
     def diagonal_blocks(self) -> AnyArray:
         """Blocks (i, i), shape (min(n, t), p, p)."""
-        n = min(self.n_rows, self.n_columns)
         parts = []
-        for rows in self._row_chunks():
-            stop = min(rows.stop, n)
-            if rows.start < stop:
-                at = np.arange(rows.start, stop)
-                parts.append(self.block_rows(slice(rows.start, stop))[at - rows.start, at])
+        for rows in self._chunks(min(self.n_rows, self.n_columns)):
+            at = np.arange(rows.start, rows.stop)
+            parts.append(self.block_rows(rows)[at - rows.start, at])
         return np.concatenate(parts)
 
-    def _row_chunks(self) -> Iterator[slice]:
+    def _chunks(self, n_rows: int) -> Iterator[slice]:
         step = max(1, CHUNK_NUMBERS // max(1, self.n_columns * self.n_outputs**2))
-        for start in range(0, self.n_rows, step):
-            yield slice(start, min(start + step, self.n_rows))
+        for start in range(0, n_rows, step):
+            yield slice(start, min(start + step, n_rows))
 
     def _matmat(self, V: AnyArray) -> AnyArray:
         p, c = self.n_outputs, V.shape[1]
         out = np.empty((self.n_rows, p, c), dtype=np.result_type(self.dtype, V.dtype))
-        for rows in self._row_chunks():
+        for rows in self._chunks(self.n_rows):
             blocks = self.block_rows(rows).swapaxes(1, 2)  # (b, p, t, p)
             flat = blocks.reshape(-1, self.n_columns * p) @ V
             out[rows] = flat.reshape(-1, p, c)
         return out.reshape(self.n_rows * p, c)
-
-    def _matvec(self, v: AnyArray) -> AnyArray:
-        return self._matmat(v.reshape(-1, 1))
-
-    def _rmatmat(self, V: AnyArray) -> AnyArray:
-        product: AnyArray = self._adjoint()._matmat(V)
-        return product
-
-    def _rmatvec(self, v: AnyArray) -> AnyArray:
-        return self._rmatmat(v.reshape(-1, 1))
 
     @abstractmethod
     def _adjoint(self) -> BlockOperator: ...
@@ -119,8 +105,7 @@ class DenseOperator(BlockOperator):
         return self._matrix.reshape(self.n_rows, p, self.n_columns, p)[rows].swapaxes(1, 2)
 
     def _matmat(self, V: AnyArray) -> AnyArray:
-        product: AnyArray = self._matrix @ V
-        return product
+        return np.asarray(self._matrix @ V)
 
     def _adjoint(self) -> DenseOperator:
         return DenseOperator(self.blocks().transpose(1, 0, 3, 2).conj())
@@ -131,52 +116,49 @@ class FunctionOperator(BlockOperator):
 
     Parameters
     ----------
-    block_rows : callable
-        ``block_rows(rows)`` for a slice gives the blocks of these rows, shape (len(rows), t, p, p).
-    block_columns : callable
-        The same for columns, shape (n, len(columns), p, p).
-    n_rows, n_columns, n_outputs : int
+    between : callable
+        ``between(A, B)`` gives the blocks of some points A of the rows and B of the columns, shape
+        (len(A), len(B), p, p).
+    rows, columns : arrays of n and of t points
+    n_outputs : int
     dtype : dtype, default=float
 
     Examples
     --------
     >>> import numpy as np
     >>> x = np.arange(3.0)
-    >>> operator = FunctionOperator(
-    ...     lambda rows: np.multiply.outer(x[rows], x)[:, :, None, None],
-    ...     lambda columns: np.multiply.outer(x, x[columns])[:, :, None, None], 3, 3, 1)
+    >>> operator = FunctionOperator(lambda a, b: np.multiply.outer(a, b)[:, :, None, None], x, x, 1)
     >>> operator @ np.ones(3)
     array([0., 3., 6.])
     """
 
     def __init__(
         self,
-        block_rows: Callable[[slice], AnyArray],
-        block_columns: Callable[[slice], AnyArray],
-        n_rows: int,
-        n_columns: int,
+        between: Callable[[AnyArray, AnyArray], AnyArray],
+        rows: AnyArray,
+        columns: AnyArray,
         n_outputs: int,
         dtype: Any = np.float64,
     ) -> None:
-        super().__init__(n_rows, n_columns, n_outputs, dtype)
-        self._rows, self._columns = block_rows, block_columns
+        super().__init__(len(rows), len(columns), n_outputs, dtype)
+        self._between, self._rows, self._columns = between, rows, columns
 
     def block_rows(self, rows: slice) -> AnyArray:
         """Blocks of some rows, shape (len(rows), t, p, p)."""
-        return self._rows(rows)
+        return self._between(self._rows[rows], self._columns)
+
+    def diagonal_blocks(self) -> AnyArray:
+        """Blocks (i, i), shape (min(n, t), p, p), from square pieces along the diagonal."""
+        n = min(self.n_rows, self.n_columns)
+        pieces = [slice(start, min(start + DIAGONAL_CHUNK, n)) for start in range(0, n, DIAGONAL_CHUNK)]
+        squares = (self._between(self._rows[piece], self._columns[piece]) for piece in pieces)
+        return np.concatenate([np.einsum("iiop->iop", square) for square in squares])
 
     def _adjoint(self) -> FunctionOperator:
-        def flipped(function: Callable[[slice], AnyArray]) -> Callable[[slice], AnyArray]:
-            return lambda part: function(part).transpose(1, 0, 3, 2).conj()
+        def flipped(B: AnyArray, A: AnyArray) -> AnyArray:
+            return self._between(A, B).transpose(1, 0, 3, 2).conj()  # (t, n, p, p)
 
-        return FunctionOperator(
-            flipped(self._columns),
-            flipped(self._rows),
-            self.n_columns,
-            self.n_rows,
-            self.n_outputs,
-            self.dtype,
-        )
+        return FunctionOperator(flipped, self._columns, self._rows, self.n_outputs, self.dtype)
 
 
 class SumOperator(BlockOperator):

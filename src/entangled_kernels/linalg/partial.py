@@ -7,14 +7,12 @@ them in the leading axes.
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
+
+from .layout import AnyArray
 
 __all__ = ["as_bipartite", "block_trace", "partial_trace", "partial_transpose"]
-
-AnyArray = NDArray[Any]
 
 
 def as_bipartite(A: ArrayLike, dims: tuple[int, int]) -> AnyArray:
@@ -76,8 +74,7 @@ def partial_trace(A: ArrayLike, dims: tuple[int, int], keep: int = 0) -> AnyArra
     _check_system("keep", keep)
     A4 = as_bipartite(A, dims)
     subscripts = "...ibjb->...ij" if keep == 0 else "...aiaj->...ij"
-    traced: AnyArray = np.einsum(subscripts, A4)  # (..., d_keep, d_keep)
-    return traced
+    return np.asarray(np.einsum(subscripts, A4))  # (..., d_keep, d_keep)
 
 
 def block_trace(A: ArrayLike, dims: tuple[int, int]) -> AnyArray:

@@ -8,8 +8,8 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from .layout import AnyArray
 from .operators import BlockOperator
 
 __all__ = [
@@ -19,8 +19,6 @@ __all__ = [
     "SumOfKroneckersOperator",
     "multiple_of_identity",
 ]
-
-AnyArray = NDArray[Any]
 
 
 def multiple_of_identity(T: AnyArray) -> Any:
@@ -76,15 +74,12 @@ class KroneckerOperator(BlockOperator):
 
     def _mix_outputs(self, V: AnyArray) -> AnyArray:
         """Apply T to the output axis of V (n, p, c)."""
-        mixed: AnyArray
         scale = multiple_of_identity(self.output)
         if scale is not None:
-            mixed = V * scale
-        elif V.shape[2] == 1:  # one matrix product instead of n matrix-vector ones
-            mixed = (V[:, :, 0] @ self.output.T)[:, :, None]
-        else:
-            mixed = self.output @ V
-        return mixed
+            return np.asarray(V * scale)
+        if V.shape[2] == 1:  # one matrix product instead of n matrix-vector ones
+            return np.asarray(V[:, :, 0] @ self.output.T)[:, :, None]
+        return np.asarray(self.output @ V)
 
     def _adjoint(self) -> KroneckerOperator:
         return KroneckerOperator(self.gram.conj().T, self.output.conj().T)
@@ -108,8 +103,7 @@ class LowRankKroneckerOperator(KroneckerOperator):
     @property
     def gram(self) -> AnyArray:  # type: ignore[override]
         """The scalar Gram matrix Phi Psi^H, formed at each call."""
-        gram: AnyArray = self.Phi @ self.Psi.conj().T
-        return gram
+        return np.asarray(self.Phi @ self.Psi.conj().T)
 
     def block_rows(self, rows: slice) -> AnyArray:
         """Blocks of some rows, shape (len(rows), t, p, p)."""
@@ -154,14 +148,12 @@ class SumOfKroneckersOperator(BlockOperator):
 
     def block_rows(self, rows: slice) -> AnyArray:
         """Blocks of some rows, shape (len(rows), t, p, p)."""
-        blocks: AnyArray = np.tensordot(self.Ks[:, rows], self.Ts, axes=(0, 0))
-        return blocks
+        return np.asarray(np.tensordot(self.Ks[:, rows], self.Ts, axes=(0, 0)))
 
     def diagonal_blocks(self) -> AnyArray:
         """Blocks (i, i), shape (min(n, t), p, p)."""
         scalars = np.diagonal(self.Ks, axis1=1, axis2=2)  # (L, min(n, t))
-        blocks: AnyArray = np.tensordot(scalars, self.Ts, axes=(0, 0))
-        return blocks
+        return np.asarray(np.tensordot(scalars, self.Ts, axes=(0, 0)))
 
     def _matmat(self, V: AnyArray) -> AnyArray:
         p, c = self.n_outputs, V.shape[1]

@@ -44,8 +44,6 @@ class AlignmentPathDisplay(Display):
     'step of the solver'
     """
 
-    ax_: Axes
-
     def __init__(
         self, history: ArrayLike, *, maximum: float | None = None, reason: str | None = None
     ) -> None:
@@ -61,8 +59,8 @@ class AlignmentPathDisplay(Display):
         The maximum is known in closed form for models with an intercept, and drawn for those.
         """
         estimator = fitted_estimator(model)
-        reason = estimator.stop_reason_
-        return cls(estimator.alignment_history_, maximum=estimator.largest_alignment_, reason=reason).plot(ax)
+        maximum, reason = estimator.largest_alignment_, estimator.stop_reason_
+        return cls(estimator.alignment_history_, maximum=maximum, reason=reason).plot(ax)
 
     def plot(self, ax: Axes | None = None) -> Self:
         """Draw in axes, those of a new figure by default."""
@@ -96,12 +94,14 @@ class AlignmentPathDisplay(Display):
             )
             top = max(self.history.max(), self.maximum or 0.0)
             bottom = min(self.history.min(), 0.0)
-            ax.set_ylim(bottom, top + 0.15 * (top - bottom or 1.0))
-            ax.set_xlim(left=0 if len(steps) > 1 else None)
+            ax.set(
+                title="Alignment along the path of the solver",
+                xlabel="step of the solver",
+                ylabel="alignment with the targets (0 to 1)",
+                xlim=(0 if len(steps) > 1 else None, None),
+                ylim=(bottom, top + 0.15 * (top - bottom or 1.0)),
+            )
             ax.grid(axis="y")
-            ax.set_title("Alignment along the path of the solver")
-            ax.set_xlabel("step of the solver")
-            ax.set_ylabel("alignment with the targets (0 to 1)")
             integer_ticks(ax)
             if len(steps) == 1:
                 ax.set_xticks([0])

@@ -11,8 +11,8 @@ from numpy.typing import NDArray
 
 from .classes import shortened
 from .display import legend_entry
-from .panels import PanelsDisplay
-from .series import Series, mean_interval, series_of
+from .panels import PanelsDisplay, draw_series
+from .series import Series, in_order, mean_interval, series_of
 from .style import GREY, Look
 
 if TYPE_CHECKING:
@@ -84,8 +84,8 @@ class ComparisonDisplay(PanelsDisplay):
         title: str = "",
         level: float = 0.95,
     ) -> None:
-        self.panels, self.x, self.metric = panels, x, metric
-        self.facet, self.title, self.level = facet, title, level
+        super().__init__(panels, x=x, metric=metric, facet=facet, title=title)
+        self.level = level
 
     @classmethod
     def from_results(
@@ -123,7 +123,7 @@ class ComparisonDisplay(PanelsDisplay):
         return cls(panels, x=x, metric=metric, facet=facet, title=title, level=level).plot(ax)
 
     def _draw_panel(self, ax: Axes, value: Any, curves: list[Series], chosen: dict[str, Look]) -> None:
-        settings = _settings(curves)
+        settings = in_order(place for series in curves for place in (*series.x, *series.paper))
         numeric = all(isinstance(setting, int | float) for setting in settings)
         in_a_row = len(settings) <= SIDE_BY_SIDE or not numeric
         place = {setting: float(row if in_a_row else setting) for row, setting in enumerate(settings)}
@@ -131,7 +131,12 @@ class ComparisonDisplay(PanelsDisplay):
         step = DODGE * gap / max(4, len(curves))
         for rank, series in enumerate(curves):
             shift = step * (rank - (len(curves) - 1) / 2)
-            _draw_series(ax, series, chosen[series.name], place, shift, joined=numeric)
+            places = {setting: place[setting] + shift for setting in settings}
+            look = chosen[series.name]
+            draw_series(ax, series, look, places.__getitem__, line="none")
+            if numeric:
+                x = [places[setting] for setting in series.x]
+                ax.plot(x, series.centre, color=look.color, linestyle=look.line, linewidth=1.0, alpha=0.7)
         if in_a_row:
             ax.set_xticks(range(len(settings)), [shortened(str(setting), 14) for setting in settings])
             ax.set_xlim(-0.5, len(settings) - 0.5)
@@ -181,47 +186,4 @@ class ComparisonDisplay(PanelsDisplay):
             handles = [
                 legend_entry(name, look.color, look.marker, line=look.line) for name, look in chosen.items()
             ]
-        if any(series.paper for series in self.curves):
-            handles.append(legend_entry("open: the paper's figure", GREY, "o", open_marker=True))
-        if any((series.high > series.low).any() for series in self.curves):
-            handles.append(legend_entry(f"{self.level:.0%} interval of the mean", GREY, "|"))
-        return handles
-
-
-def _settings(curves: list[Series]) -> list[Any]:
-    """All settings of a panel, the paper's too, numbers in order."""
-    settings = list(dict.fromkeys(place for series in curves for place in (*series.x, *series.paper)))
-    return sorted(settings) if all(isinstance(place, int | float) for place in settings) else settings
-
-
-def _draw_series(
-    ax: Axes, series: Series, look: Look, place: dict[Any, float], shift: float, *, joined: bool
-) -> None:
-    x = np.array([place[setting] + shift for setting in series.x])
-    line = look.line if joined else "none"
-    if joined:
-        ax.plot(x, series.centre, color=look.color, linestyle=line, linewidth=1.0, alpha=0.7)
-    ax.errorbar(
-        x,
-        series.centre,
-        yerr=np.stack([series.centre - series.low, series.high - series.centre]),
-        color=look.color,
-        marker=look.marker,
-        linestyle="none",
-        markersize=5.5,
-        elinewidth=1.3,
-        zorder=3,
-    )
-    if series.paper:
-        x_paper = [place[setting] + shift for setting in series.paper]
-        ax.plot(
-            x_paper,
-            list(series.paper.values()),
-            linestyle="none",
-            marker=look.marker,
-            markersize=8.5,
-            markerfacecolor="none",
-            markeredgecolor=look.color,
-            markeredgewidth=1.2,
-            zorder=4,
-        )
+        return handles + self._legend_of_marks(f"{self.level:.0%} interval of the mean")

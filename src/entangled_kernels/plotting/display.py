@@ -88,15 +88,16 @@ def legend_entry(
     """A line of a legend that nothing drawn stands for."""
     from matplotlib.lines import Line2D
 
-    face = "none" if open_marker else color
-    looks: dict[str, Any] = {
-        "color": color,
-        "markersize": 11 if marker == "|" else 6,
-        "marker": marker,
-        "linestyle": line,
-        "markerfacecolor": face,
-    }
-    return Line2D([], [], label=label, **looks)
+    return Line2D(
+        [],
+        [],
+        label=label,
+        color=color,
+        marker=marker,
+        markersize=11 if marker == "|" else 6,
+        markerfacecolor="none" if open_marker else color,
+        linestyle=line,
+    )
 
 
 def fitted_estimator(model: Any) -> Any:

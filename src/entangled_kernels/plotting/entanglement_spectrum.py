@@ -54,8 +54,6 @@ class EntanglementSpectrumDisplay(Display):
     array([-0.5, 0.5, 0.5, 0.5])
     """
 
-    axes_: NDArray[np.object_]
-
     def __init__(self, eigenvalues: ArrayLike, schmidt_values: ArrayLike, *, verdict: str = "") -> None:
         self.eigenvalues: NDArray[np.float64] = np.sort(np.asarray(eigenvalues, dtype=np.float64), axis=None)
         self.schmidt_values: NDArray[np.float64] = np.sort(
@@ -81,11 +79,10 @@ class EntanglementSpectrumDisplay(Display):
         """Draw in a figure, a new one by default."""
         with house_style():
             figure = new_figure(7.2, 3.3) if figure is None else figure
-            grid = figure.add_gridspec(1, 2, width_ratios=[1.25, 1])
-            axes = [figure.add_subplot(grid[0, column]) for column in (0, 1)]
-            self._draw_eigenvalues(axes[0])
-            self._draw_schmidt(axes[1])
-        self.axes_, self.figure_ = np.array(axes, dtype=object), whole_figure(figure)
+            self.axes_ = figure.subplots(1, 2, width_ratios=[1.25, 1])
+            self._draw_eigenvalues(self.axes_[0])
+            self._draw_schmidt(self.axes_[1])
+        self.figure_ = whole_figure(figure)
         return self
 
     def _draw_eigenvalues(self, ax: Axes) -> None:
@@ -94,19 +91,22 @@ class EntanglementSpectrumDisplay(Display):
         places = np.arange(1, len(values) + 1)
         negative = values < 0
         size = 5.0 if len(values) <= 40 else 3.0
-        above, below = (places[~negative], values[~negative]), (places[negative], values[negative])
+        positives = f"positive: {(~negative).sum()}"
+        negatives = f"negative: {negative.sum()}, their sum {values[negative].sum():.3g}"
         ax.axhline(0, color=GREY, linewidth=0.8)
-        if len(above[0]):
-            ax.vlines(above[0], 0, above[1], color=BLUE, linewidth=1.2)
-            ax.plot(*above, "o", color=BLUE, markersize=size, label=f"positive: {len(above[0])}")
-        if len(below[0]):
-            label = f"negative: {len(below[0])}, their sum {below[1].sum():.3g}"
-            ax.vlines(below[0], 0, below[1], color=VERMILION, linewidth=1.2)
-            ax.plot(*below, "v", color=VERMILION, markersize=size + 1.0, label=label)
+        for own, color, marker, label in (
+            (~negative, BLUE, "o", positives),
+            (negative, VERMILION, "v", negatives),
+        ):
+            if own.any():
+                ax.vlines(places[own], 0, values[own], color=color, linewidth=1.2)
+                ax.plot(places[own], values[own], marker, color=color, markersize=size, label=label)
         ax.legend(loc="upper left")
-        ax.set_title("Partial transpose" + (f": {self.verdict.lower()}" if self.verdict else ""))
-        ax.set_xlabel("nonzero eigenvalue, in increasing order")
-        ax.set_ylabel("eigenvalue (share of the trace)")
+        ax.set(
+            title="Partial transpose" + (f": {self.verdict.lower()}" if self.verdict else ""),
+            xlabel="nonzero eigenvalue, in increasing order",
+            ylabel="eigenvalue (share of the trace)",
+        )
         ax.margins(x=0.03, y=0.12)
         ax.grid(axis="y")
 
@@ -119,10 +119,12 @@ class EntanglementSpectrumDisplay(Display):
         rest = f", the first {SHOWN} of {len(kept)}" if len(kept) > SHOWN else f" ({len(kept)} in all)"
         note = f"first: nearest separable kernel, {shares[0]:.0%}"
         ax.text(0.98, 0.97, note, transform=ax.transAxes, ha="right", va="top", fontsize=8.5)
-        ax.set_title("Operator-Schmidt values")
-        ax.set_xlabel("value" + rest)
-        ax.set_ylabel(r"share of $\|D\|_F^2$")
+        ax.set(
+            title="Operator-Schmidt values",
+            xlabel="value" + rest,
+            ylabel=r"share of $\|D\|_F^2$",
+            xlim=(0.2, max(len(shown), 4) + 0.8),
+            ylim=(0, min(1.15, 1.25 * shares[0])),
+        )
         integer_ticks(ax)
-        ax.set_xlim(0.2, max(len(shown), 4) + 0.8)
-        ax.set_ylim(0, min(1.15, 1.25 * shares[0]))
         ax.grid(axis="y")

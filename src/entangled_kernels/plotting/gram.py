@@ -10,6 +10,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from ..kernels import KrausKernel
 from ..kernels.scalar import feature_rows
+from ..linalg import Array
 from .classes import class_labels, output_names, shortened
 from .display import Display, fitted_estimator, house_style, new_figure, whole_figure
 from .style import GREY, INK
@@ -21,8 +22,6 @@ if TYPE_CHECKING:
     from ..storage import ExperimentResults
 
 __all__ = ["GramDisplay"]
-
-Array = NDArray[np.float64]
 
 # Up to so many samples have lines between them, blocks up to so many outputs have numbers in their cells
 # and names, of so many letters, at their sides.
@@ -64,8 +63,6 @@ class GramDisplay(Display):
     >>> len(display.axes_)
     4
     """
-
-    axes_: NDArray[np.object_]
 
     def __init__(
         self,
@@ -171,31 +168,25 @@ class GramDisplay(Display):
                 axes.append(figure.add_subplot(grid[row, 1]))
                 self._draw_block(axes[-1], pair, "abcdefghijklmnopqrstuvwxyz"[row % 26], limit)
                 _connect(ax, axes[-1], pair, self.n_outputs)
-        self.axes_ = np.array(axes, dtype=object)
-        self.figure_ = whole_figure(figure)
+        self.axes_, self.figure_ = np.array(axes, dtype=object), whole_figure(figure)
         return self
 
     def _draw_lines(self, ax: Axes) -> None:
         p, n = self.n_outputs, len(self.gram) // self.n_outputs
-        for side in ("top", "right"):
-            ax.spines[side].set_visible(True)
+        ax.spines[["top", "right"]].set_visible(True)
         each = f" ({p} outputs each)" if p > 1 else ""
+        if self.labels is None and n > SEPARATED:
+            ax.set(xticks=[], yticks=[], xlabel=f"{n} samples{each}")
+            return
         if self.labels is None:
             starts = np.arange(n + 1)
             ticks = [str(sample) for sample in range(n)]
             ax.set_xlabel(f"sample{each}")
-            shown = n <= SEPARATED
         else:
             changes = np.flatnonzero(self.labels[1:] != self.labels[:-1]) + 1
             starts = np.concatenate([[0], changes, [n]])
             ticks = [shortened(str(self.labels[start]), LETTERS) for start in starts[:-1]]
             ax.set_xlabel(f"class of the sample{each}")
-            shown = True
-        if not shown:
-            ax.set_xticks([])
-            ax.set_yticks([])
-            ax.set_xlabel(f"{n} samples{each}")
-            return
         for edge in starts[1:-1] * p - 0.5:
             ax.axhline(edge, color=INK, linewidth=0.8)
             ax.axvline(edge, color=INK, linewidth=0.8)
@@ -209,9 +200,7 @@ class GramDisplay(Display):
         p, (i, j) = self.n_outputs, pair
         block = self.gram[i * p : (i + 1) * p, j * p : (j + 1) * p]
         ax.imshow(block, cmap="RdBu_r", vmin=-limit, vmax=limit, interpolation="nearest")
-        for side in ax.spines.values():
-            side.set_visible(True)
-            side.set_color(INK)
+        ax.spines[:].set(visible=True, color=INK)
         ax.tick_params(length=0, labelsize=7.5)
         ax.set_title(f"{letter}  {self._pair_name(pair)}", fontsize=8.5, fontweight="normal")
         if p <= NAMED:
@@ -222,8 +211,7 @@ class GramDisplay(Display):
             ax.set_yticks(range(p), names)
             ax.yaxis.tick_right()
         else:
-            ax.set_xticks([])
-            ax.set_yticks([])
+            ax.set(xticks=[], yticks=[])
         if last:
             ax.set_xlabel("output")
         if p <= NUMBERED:
@@ -283,9 +271,9 @@ def _pairs(zoom: Any, n: int, p: int, labels: NDArray[Any] | None) -> list[tuple
         first, last = _middles(n, labels)
         return list(dict.fromkeys([(first, first), (first, last), (last, last)]))
     pairs = [(int(i), int(j)) for i, j in zoom]
-    for pair in pairs:
-        if not all(0 <= place < n for place in pair):
-            raise ValueError(f"zoom must hold pairs of samples from 0 to {n - 1}, got {pair}")
+    outside = [pair for pair in pairs if not all(0 <= place < n for place in pair)]
+    if outside:
+        raise ValueError(f"zoom must hold pairs of samples from 0 to {n - 1}, got {outside[0]}")
     return pairs
 
 

@@ -2,20 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
-from .display import Display, house_style, new_figure, whole_figure
+from .display import Display, house_style, legend_entry, new_figure, whole_figure
 from .series import METRICS, SETTINGS, Series
-from .style import Look, looks
+from .style import GREY, Look, looks
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-__all__ = ["PanelsDisplay"]
+__all__ = ["PanelsDisplay", "draw_series"]
 
 # Panels in a row.
 COLUMNS = 3
@@ -24,13 +24,11 @@ COLUMNS = 3
 class PanelsDisplay(Display):
     """Base of displays of `Series`, as `series_of` gives them, in one panel for each value of a facet."""
 
-    panels: dict[Any, list[Series]]
-    x: str
-    metric: str
-    facet: str | None
-    title: str
-    axes_: NDArray[np.object_]
-    ax_: Axes
+    def __init__(
+        self, panels: dict[Any, list[Series]], *, x: str, metric: str, facet: str | None, title: str
+    ) -> None:
+        self.panels, self.x, self.metric = panels, x, metric
+        self.facet, self.title = facet, title
 
     @property
     def curves(self) -> list[Series]:
@@ -44,8 +42,8 @@ class PanelsDisplay(Display):
             axes = _make_panels(len(self.panels), ax)
             for panel, (value, curves) in zip(axes, self.panels.items(), strict=True):
                 self._draw_panel(panel, value, curves, chosen)
-                panel.set_title(_panel_title(self.facet, value, self.title))
-                panel.set_xlabel(SETTINGS.get(self.x, self.x))
+                title = _panel_title(self.facet, value, self.title)
+                panel.set(title=title, xlabel=SETTINGS.get(self.x, self.x))
                 panel.grid(axis="y")
             axes[0].set_ylabel(METRICS.get(self.metric, self.metric))
             if ax is None and self.facet is not None and self.title:
@@ -54,12 +52,50 @@ class PanelsDisplay(Display):
         self.axes_, self.ax_, self.figure_ = axes, axes[0], whole_figure(axes[0])
         return self
 
+    def _legend_of_marks(self, interval: str) -> list[Any]:
+        """Entries for the paper's figures, and for intervals, where there are any."""
+        handles = []
+        if any(series.paper for series in self.curves):
+            handles.append(legend_entry("open: the paper's figure", GREY, "o", open_marker=True))
+        if any((series.high > series.low).any() for series in self.curves):
+            handles.append(legend_entry(interval, GREY, "|"))
+        return handles
+
     def _draw_panel(self, ax: Axes, value: Any, curves: list[Series], chosen: dict[str, Look]) -> None:
         raise NotImplementedError
 
     def _finish(self, axes: NDArray[np.object_], chosen: dict[str, Look], *, own: bool) -> list[Any]:
         """Do what concerns all panels, and give the entries of the legend; ``own``: in a figure made here."""
         raise NotImplementedError
+
+
+def draw_series(
+    ax: Axes, series: Series, look: Look, place: Callable[[Any], float], *, line: Any, **more: Any
+) -> None:
+    """Centres with their intervals, and the paper's figures as open marks, where ``place`` puts settings."""
+    ax.errorbar(
+        np.array([place(setting) for setting in series.x]),
+        series.centre,
+        yerr=np.stack([series.centre - series.low, series.high - series.centre]),
+        color=look.color,
+        marker=look.marker,
+        linestyle=line,
+        markersize=5.5,
+        elinewidth=1.2,
+        zorder=3,
+        **more,
+    )
+    if series.paper:
+        ax.plot(
+            [place(setting) for setting in series.paper],
+            list(series.paper.values()),
+            linestyle="none",
+            marker=look.marker,
+            markersize=8,
+            markerfacecolor="none",
+            markeredgecolor=look.color,
+            zorder=4,
+        )
 
 
 def _make_panels(n_panels: int, ax: Axes | Sequence[Axes] | None) -> NDArray[np.object_]:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Self
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from ..linalg import Array
 from .classes import one_per_class, output_names, shortened
 from .display import Display, fitted_estimator, house_style, legend_entry, new_figure, whole_figure
 from .style import BLUE, GREY, PALE
@@ -19,8 +20,6 @@ if TYPE_CHECKING:
     from ..storage import ExperimentResults
 
 __all__ = ["ProjectionDisplay"]
-
-Array = NDArray[np.float64]
 
 TITLE = "Samples projected by the learned kernel, one panel for each task"
 LETTERS = 22
@@ -63,8 +62,6 @@ class ProjectionDisplay(Display):
     >>> [ax.get_title() for ax in display.axes_]
     ['zero', 'one', 'two']
     """
-
-    axes_: NDArray[np.object_]
 
     def __init__(
         self,
@@ -122,10 +119,10 @@ class ProjectionDisplay(Display):
         estimator = fitted_estimator(model)
         if names is None:
             names = getattr(estimator, "target_names_", None)
-        Z_test = None if X_test is None else estimator.project(X_test)
         Z_train = estimator.project(X_train)
-        settings: dict[str, Any] = {"names": names, "coordinates": coordinates, "title": title}
-        return cls(Z_train, y_train, Z_test, y_test, **settings).plot(figure)
+        Z_test = None if X_test is None else estimator.project(X_test)
+        display = cls(Z_train, y_train, Z_test, y_test, names=names, coordinates=coordinates, title=title)
+        return display.plot(figure)
 
     @classmethod
     def from_results(
@@ -146,8 +143,8 @@ class ProjectionDisplay(Display):
         columns = p if p <= 4 else int(np.ceil(np.sqrt(p)))
         rows = -(-p // columns)
         with house_style():
-            if figure is None:
-                figure = new_figure(max(4.0, 2.1 * columns), 2.2 * rows + 0.9)
+            size = max(4.0, 2.1 * columns), 2.2 * rows + 0.9
+            figure = new_figure(*size) if figure is None else figure
             grid = figure.add_gridspec(rows, columns)
             axes = [figure.add_subplot(grid[divmod(task, columns)]) for task in range(p)]
             for task, ax in enumerate(axes):
@@ -159,8 +156,7 @@ class ProjectionDisplay(Display):
             if self.title:
                 figure.suptitle(self.title, fontsize=11, fontweight="bold")
             self._draw_legend(figure)
-        self.axes_ = np.array(axes, dtype=object)
-        self.figure_ = whole_figure(figure)
+        self.axes_, self.figure_ = np.array(axes, dtype=object), whole_figure(figure)
         return self
 
     def _draw_task(self, ax: Axes, task: int) -> None:
@@ -171,8 +167,8 @@ class ProjectionDisplay(Display):
         if self.by_class:
             for own in (False, True):
                 for (Z, values), look in ((test, TEST), (train, TRAIN)):
-                    x, y = Z[values == own].T
-                    ax.scatter(x, y, facecolors=OWN if own else PALE, zorder=2 + own, **look)
+                    color = OWN if own else PALE
+                    ax.scatter(*Z[values == own].T, facecolors=color, zorder=2 + own, **look)
         else:
             both = np.concatenate([train[1], test[1]])
             for (Z, values), look in ((test, TEST), (train, TRAIN)):
@@ -186,9 +182,8 @@ class ProjectionDisplay(Display):
 
     def _draw_legend(self, figure: Figure | SubFigure) -> None:
         entries = []
-        for look, word in ((TRAIN, "training"), (TEST, "test")):
-            if word == "test" and not len(self.Z_test):
-                continue
+        kinds = {"training": TRAIN} | ({"test": TEST} if len(self.Z_test) else {})
+        for word, look in kinds.items():
             if self.by_class:
                 entries.append(legend_entry(f"{word}, the task's own class", OWN, look["marker"]))
                 entries.append(legend_entry(f"{word}, other classes", PALE, look["marker"]))

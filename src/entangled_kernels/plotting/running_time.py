@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from .display import legend_entry
-from .panels import PanelsDisplay
+from ..linalg import Array
+from .panels import PanelsDisplay, draw_series
 from .series import Series, median_range, series_of
-from .style import GREY, Look
+from .style import Look
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -19,8 +19,6 @@ if TYPE_CHECKING:
     from ..storage import ExperimentResults
 
 __all__ = ["RunningTimeDisplay", "fitted_slope"]
-
-Array = NDArray[np.float64]
 
 # Below so many times the least, times between powers of ten are named too.
 NARROW = 100.0
@@ -68,12 +66,11 @@ class RunningTimeDisplay(PanelsDisplay):
         facet: str | None = None,
         title: str = "",
     ) -> None:
-        for series in (series for curves in panels.values() for series in curves):
+        super().__init__(panels, x=x, metric=metric, facet=facet, title=title)
+        for series in self.curves:
             numbers = all(isinstance(setting, int | float) and setting > 0 for setting in series.x)
             if not numbers or not (series.low > 0).all():
                 raise ValueError(f"{x} and {metric} must be positive numbers for logarithmic axes")
-        self.panels, self.x, self.metric = panels, x, metric
-        self.facet, self.title = facet, title
         self.slopes_ = {
             value: {series.name: fitted_slope(series.x, series.centre) for series in curves}
             for value, curves in panels.items()
@@ -111,17 +108,13 @@ class RunningTimeDisplay(PanelsDisplay):
 
     def _draw_panel(self, ax: Axes, value: Any, curves: list[Series], chosen: dict[str, Look]) -> None:
         for series in curves:
-            _draw_series(ax, series, chosen[series.name], self.slopes_[value][series.name], self.x)
+            look, label = chosen[series.name], _label(series.name, self.slopes_[value][series.name], self.x)
+            draw_series(ax, series, look, float, line=look.line, label=label)
         _logarithmic(ax, curves)
 
     def _finish(self, axes: NDArray[np.object_], chosen: dict[str, Look], *, own: bool) -> list[Any]:
         self._draw_legends(axes, own=own)
-        handles = []
-        if any((series.high > series.low).any() for series in self.curves):
-            handles.append(legend_entry("least to largest of the repeats", GREY, "|"))
-        if any(series.paper for series in self.curves):
-            handles.append(legend_entry("open: the paper's figure", GREY, "o", open_marker=True))
-        return handles
+        return self._legend_of_marks("least to largest of the repeats")
 
     def _draw_legends(self, axes: NDArray[np.object_], *, own: bool) -> None:
         """Beside a single panel of our own, else within the panels and above their curves."""
@@ -144,44 +137,21 @@ def fitted_slope(x: Sequence[float], y: Array) -> float:
     """
     if len(x) < 2:
         return float("nan")
-    u = np.log(np.asarray(x, dtype=np.float64))
-    u = u - u.mean()
-    return float(u @ np.log(y) / (u @ u))
+    return float(np.polyfit(np.log(x), np.log(y), 1)[0])
 
 
-def _draw_series(ax: Axes, series: Series, look: Look, slope: float, x: str) -> None:
+def _label(name: str, slope: float, x: str) -> str:
+    """Name of a curve, with the power of x that its times grow with."""
     power = f"{round(slope, 1) + 0.0:.1f}"
     growth = f"$\\propto {x}^{{{power}}}$" if len(x) == 1 else f"power {power}"
-    label = series.name if np.isnan(slope) else f"{series.name}  {growth}"
-    ax.errorbar(
-        series.x,
-        series.centre,
-        yerr=np.stack([series.centre - series.low, series.high - series.centre]),
-        color=look.color,
-        marker=look.marker,
-        linestyle=look.line,
-        markersize=5.5,
-        elinewidth=1.2,
-        label=label,
-    )
-    if series.paper:
-        ax.plot(
-            list(series.paper),
-            list(series.paper.values()),
-            linestyle="none",
-            marker=look.marker,
-            markersize=8,
-            markerfacecolor="none",
-            markeredgecolor=look.color,
-        )
+    return name if np.isnan(slope) else f"{name}  {growth}"
 
 
 def _logarithmic(ax: Axes, curves: list[Series]) -> None:
     """Logarithmic axes, with the sizes themselves as ticks where they are few."""
     from matplotlib.ticker import LogLocator
 
-    ax.set_xscale("log")
-    ax.set_yscale("log")
+    ax.set(xscale="log", yscale="log")
     low, high = ax.get_ylim()
     ax.yaxis.set_major_formatter(lambda value, _: f"{value:g}")
     few = high < NARROW * low

@@ -5,9 +5,10 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 from sklearn.utils.validation import check_is_fitted
 
+from ..linalg import Array
 from .display import Display, fitted_estimator, house_style, integer_ticks, new_figure, whole_figure
 from .style import INK
 
@@ -15,8 +16,6 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 __all__ = ["SelectionDisplay"]
-
-Array = NDArray[np.float64]
 
 # Errors of more than this many times the least are drawn alike.
 CUT = 2.0
@@ -59,8 +58,6 @@ class SelectionDisplay(Display):
     >>> display.ax_.get_ylabel()
     'shrinkage'
     """
-
-    ax_: Axes
 
     def __init__(
         self,
@@ -129,11 +126,10 @@ class SelectionDisplay(Display):
             bar.outline.set_visible(False)
             names = [f"{value:g}" + ("\nkernel ridge" if value == 1.0 else "") for value in self.shrinkages]
             ax.set_yticks(range(len(names)), names)
-            ax.set_ylabel("shrinkage")
-            ax.set_xlabel("alpha (ridge penalty)")
+            title = "Least error over alpha and shrinkage" + (" (☆ chosen)" if self.chosen else "")
+            ax.set(title=title, xlabel="alpha (ridge penalty)", ylabel="shrinkage")
             integer_ticks(ax)
             ax.xaxis.set_major_formatter(lambda value, _: f"$10^{{{value:g}}}$")
-            ax.set_title("Least error over alpha and shrinkage" + (" (☆ chosen)" if self.chosen else ""))
         self.ax_, self.figure_ = ax, whole_figure(ax)
         return self
 

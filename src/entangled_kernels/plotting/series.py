@@ -2,20 +2,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Iterable
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.stats import t
 
+from ..linalg import Array
+
 if TYPE_CHECKING:
-    from ..storage import ExperimentResults
+    from ..storage import ExperimentResults, Record
 
-__all__ = ["METRICS", "SETTINGS", "Series", "Spread", "mean_interval", "median_range", "series_of"]
+__all__ = [
+    "METRICS",
+    "SETTINGS",
+    "Series",
+    "Spread",
+    "in_order",
+    "mean_interval",
+    "median_range",
+    "series_of",
+]
 
-Array = NDArray[np.float64]
 Spread = tuple[float, float, float]
 
 # What axes say of the keys of records.
@@ -38,8 +46,7 @@ SETTINGS = {
 }
 
 
-@dataclass(frozen=True, eq=False)
-class Series:
+class Series(NamedTuple):
     """One curve.
 
     Attributes
@@ -74,30 +81,27 @@ def series_of(
     Records without the metric or the setting are left out. Panels and curves come in the order of their
     first record.
     """
-    groups: dict[Any, dict[str, dict[Any, list[float]]]] = {}
-    for record in results.records:
-        if record.get(metric) is None or record.get(x) is None:
-            continue
-        missing = [key for key in (hue, facet) if key is not None and key not in record]
-        if missing:
-            raise ValueError(f"records have no {missing[0]!r}; they have {sorted(record)}")
-        curves = groups.setdefault(_value(record, facet), {})
-        curve = curves.setdefault(_name(record, hue, metric), {})
-        curve.setdefault(record[x], []).append(float(record[metric]))
-    if not groups:
+    shown = _with_both(results.records, x, metric)
+    if not shown:
         raise ValueError(f"no record has both the metric {metric!r} and the setting {x!r}")
-    paper: dict[Any, dict[str, dict[Any, float]]] = {}
-    for record in results.paper:
-        if record.get(metric) is not None and record.get(x) is not None:
-            curves_of_paper = paper.setdefault(_value(record, facet), {})
-            curve_of_paper = curves_of_paper.setdefault(_name(record, hue, metric), {})
-            curve_of_paper[record[x]] = float(record[metric])
-    return {
-        panel: [
-            _series(name, curve, paper.get(panel, {}).get(name, {}), spread) for name, curve in curves.items()
-        ]
-        for panel, curves in groups.items()
-    }
+    for key in (key for key in (hue, facet) if key is not None):
+        lacking = [record for record in shown if key not in record]
+        if lacking:
+            raise ValueError(f"records have no {key!r}; they have {sorted(lacking[0])}")
+    published = _curves(_with_both(results.paper, x, metric), x, metric, hue, facet)
+    panels: dict[Any, list[Series]] = {}
+    for (panel, name), curve in _curves(shown, x, metric, hue, facet).items():
+        paper = {setting: values[-1] for setting, values in published.get((panel, name), {}).items()}
+        settings = in_order(curve)
+        centre, low, high = np.array([spread(np.asarray(curve[setting])) for setting in settings]).T
+        panels.setdefault(panel, []).append(Series(name, settings, centre, low, high, paper))
+    return panels
+
+
+def in_order(settings: Iterable[Any]) -> list[Any]:
+    """Distinct settings, numbers in increasing order."""
+    distinct = list(dict.fromkeys(settings))
+    return sorted(distinct) if all(isinstance(setting, int | float) for setting in distinct) else distinct
 
 
 def mean_interval(values: Array, level: float = 0.95) -> Spread:
@@ -120,19 +124,17 @@ def median_range(values: Array) -> Spread:
     return float(np.median(values)), float(values.min()), float(values.max())
 
 
-def _value(record: dict[str, Any], key: str | None) -> Any:
-    return None if key is None else record.get(key)
+def _curves(
+    records: list[Record], x: str, metric: str, hue: str | None, facet: str | None
+) -> dict[tuple[Any, str], dict[Any, list[float]]]:
+    """Values of the metric by setting, for every panel and name of a curve."""
+    curves: dict[tuple[Any, str], dict[Any, list[float]]] = {}
+    for record in records:
+        panel = None if facet is None else record.get(facet)
+        name = metric if hue is None else str(record.get(hue))
+        curves.setdefault((panel, name), {}).setdefault(record[x], []).append(float(record[metric]))
+    return curves
 
 
-def _name(record: dict[str, Any], hue: str | None, metric: str) -> str:
-    return metric if hue is None else str(record.get(hue))
-
-
-def _series(
-    name: str, curve: dict[Any, list[float]], paper: dict[Any, float], spread: Callable[[Array], Spread]
-) -> Series:
-    settings = list(curve)
-    if all(isinstance(setting, int | float) for setting in settings):
-        settings.sort()
-    spreads = np.array([spread(np.asarray(curve[setting])) for setting in settings])
-    return Series(name, settings, spreads[:, 0], spreads[:, 1], spreads[:, 2], paper)
+def _with_both(records: list[Record], x: str, metric: str) -> list[Record]:
+    return [record for record in records if record.get(metric) is not None and record.get(x) is not None]

@@ -2,8 +2,7 @@
 
 from .atomic import atomic_write
 from .experiment_results import ExperimentResults, Record
-from .models import ModelFileError, SavedModel, load_model, open_model, save_model
-from .versions import software_versions
+from .models import ModelFileError, SavedModel, load_model, open_model, save_model, software_versions
 
 __all__ = [
     "ExperimentResults",

@@ -10,18 +10,18 @@ from __future__ import annotations
 
 import importlib
 import os
+import platform
 from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import Any
+from importlib.metadata import PackageNotFoundError, version
+from typing import Any, NamedTuple
 from zipfile import ZIP_DEFLATED, ZIP_STORED
 
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
 from .sealed import check_expansion, read_sealed, write_sealed
-from .versions import software_versions
 
-__all__ = ["ModelFileError", "SavedModel", "load_model", "open_model", "save_model"]
+__all__ = ["ModelFileError", "SavedModel", "load_model", "open_model", "save_model", "software_versions"]
 
 FORMAT = 1
 # Where the estimators that can be saved are.
@@ -40,14 +40,15 @@ KNOWN = (
     "sklearn.gaussian_process.kernels",
     "sklearn.model_selection._split",
 )
+# What a model, or a result, may depend on.
+PACKAGES = ("entangled-kernels", "numpy", "scipy", "scikit-learn")
 
 
 class ModelFileError(ValueError):
     """A model file that is damaged, of another kind, too new, or that holds what is not trusted."""
 
 
-@dataclass(frozen=True)
-class SavedModel:
+class SavedModel(NamedTuple):
     """What a model file holds.
 
     Attributes
@@ -148,6 +149,17 @@ def open_model(path: str | os.PathLike[str], *, trusted: Sequence[str] = ()) -> 
         )
     software = {str(name): str(version) for name, version in software.items()}
     return SavedModel(_unpack(path, software, payload, trusted), info, software)
+
+
+def software_versions(*more: str) -> dict[str, str]:
+    """Versions of Python, of the core packages and of those named that are installed."""
+    versions = {"python": platform.python_version()}
+    for package in (*PACKAGES, *more):
+        try:
+            versions[package] = version(package)
+        except PackageNotFoundError:
+            continue
+    return versions
 
 
 def _is_model(model: Any) -> bool:

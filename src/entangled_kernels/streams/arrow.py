@@ -167,7 +167,6 @@ def cut_tables(tables: Iterable[Any], height: int) -> Iterator[Any]:
     held: list[Any] = []
     n_held = 0
     for table in tables:
-        table = table if isinstance(table, pa.Table) else pa.Table.from_batches([table])
         while n_held + table.num_rows >= height:
             head = table.slice(0, height - n_held)
             yield pa.concat_tables([*held, head])
@@ -181,17 +180,14 @@ def cut_tables(tables: Iterable[Any], height: int) -> Iterator[Any]:
 
 def column_kinds(schema: Any, file: str) -> dict[str, str]:
     """What each column holds, number or text or the name of another type."""
-    pa = need_arrow()
+    types = need_arrow().types
+    # A CSV column without any value has no type yet; it is read as numbers, all missing.
+    numbers = (types.is_integer, types.is_floating, types.is_boolean, types.is_decimal, types.is_null)
     kinds = {}
     for field in schema:
-        t = field.type.value_type if pa.types.is_dictionary(field.type) else field.type
-        number = pa.types.is_integer(t) or pa.types.is_floating(t) or pa.types.is_boolean(t)
-        text = pa.types.is_string(t) or pa.types.is_large_string(t)
-        if number or pa.types.is_decimal(t):
-            kinds[field.name] = "number"
-        else:
-            # A CSV column without any value has no type yet; it is read as numbers, all missing.
-            kinds[field.name] = "number" if pa.types.is_null(t) else "text" if text else str(t)
+        t = field.type.value_type if types.is_dictionary(field.type) else field.type
+        text = types.is_string(t) or types.is_large_string(t)
+        kinds[field.name] = "number" if any(holds(t) for holds in numbers) else "text" if text else str(t)
     if len(kinds) < len(schema):
         raise BatchError(f"{file}: names of columns must differ, got {schema.names}")
     return kinds

@@ -70,13 +70,14 @@ class Position:
             source = None if stored["source"] is None else Source(**stored["source"])
             position = cls(stored["done"], stored["n_rows"], source, stored["checksum"], stored["digests"])
             numbers = [position.done, position.n_rows, position.checksum]
-            numbers += [] if source is None else [source.start, source.stop]
+            texts = [*position.digests, *position.digests.values()]
+            if source is not None:
+                numbers += [source.start, source.stop]
+                texts.append(source.file)
             if not all(type(number) is int and number >= 0 for number in numbers):
                 raise TypeError("counts must be whole numbers")
-            if not all(isinstance(text, str) for item in position.digests.items() for text in item):
-                raise TypeError("digests must be text")
-            if source is not None and not isinstance(source.file, str):
-                raise TypeError("names of files must be text")
+            if not all(isinstance(text, str) for text in texts):
+                raise TypeError("names of files and digests must be text")
         except (KeyError, TypeError, AttributeError) as error:
             raise CheckpointError(
                 f"{path} is not a checkpoint of a fit ({type(error).__name__}: {error}); remove it"

@@ -5,8 +5,7 @@ Needs pandas and pyarrow: ``pip install "entangled-kernels[data]"``.
 
 from .cells import require_columns, require_numbers, require_text, text_columns
 from .errors import TableError
-from .kinds import table_kind
-from .read import read_table
+from .read import read_table, table_kind
 from .write import append_table, write_table
 
 __all__ = [

@@ -12,15 +12,16 @@ from zipfile import BadZipFile
 
 import numpy as np
 
+from ..streams import KINDS, file_kind
 from ..streams.arrow import need_arrow, text_options
 from .errors import TableError
-from .kinds import table_kind
 from .phrases import counted
 
-__all__ = ["read_table"]
+__all__ = ["read_table", "table_kind"]
 
 # A file of text up to this size is one block, so that the type of a column is found from all its cells.
 LARGEST_BLOCK = 2**31 - 2
+SPREADSHEETS = (".xlsx", ".xls", ".ods")
 
 
 def read_table(path: str | os.PathLike[str]) -> Any:
@@ -66,6 +67,28 @@ def read_table(path: str | os.PathLike[str]) -> Any:
     if table.num_rows == 0:
         raise TableError(path, "the table has a header but no rows")
     return table.to_pandas(date_as_object=False).reset_index(drop=True)
+
+
+def table_kind(path: str | os.PathLike[str], *, compressed: bool = False) -> str:
+    """One of "csv", "tsv", "parquet", "arrow" and "npz", by the end of the name.
+
+    Parameters
+    ----------
+    path : path
+    compressed : bool, default=False
+        Whether ``.csv.gz`` and ``.tsv.gz`` will do too, as they do for reading.
+
+    Examples
+    --------
+    >>> table_kind("speed.parquet")
+    'parquet'
+    """
+    kind = file_kind(path, compressed=compressed)
+    if kind is None:
+        suffix = Path(path).suffix
+        hint = "; save the sheet as CSV" if compressed and suffix.lower() in SPREADSHEETS else ""
+        raise TableError(path, f"the name must end in one of {', '.join(KINDS)}, got '{suffix}'{hint}")
+    return kind
 
 
 def _read_text(path: Any) -> Any:

@@ -16,7 +16,7 @@ from ..streams import TEXT_KINDS
 from ..streams.arrow import need_arrow
 from .cells import text_columns
 from .errors import TableError
-from .kinds import table_kind
+from .read import table_kind
 
 __all__ = ["append_table", "write_table"]
 

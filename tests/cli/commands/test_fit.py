@@ -13,7 +13,7 @@ import pytest
 from typer.testing import CliRunner
 
 from entangled_kernels import EntangledKernelRidgeCV
-from entangled_kernels.cli import app
+from entangled_kernels.cli.application import app
 from entangled_kernels.cli.batches import in_batches
 from entangled_kernels.storage import load_model, open_model
 from entangled_kernels.tables import write_table
@@ -316,7 +316,7 @@ def test_the_place_is_checked_before_the_work(plant, run, monkeypatch):
     def denied(**_):
         raise PermissionError(errno.EACCES, "Permission denied")
 
-    monkeypatch.setattr("tempfile.mkstemp", denied)
+    monkeypatch.setattr("tempfile.NamedTemporaryFile", denied)
     assert "cannot write into" in run(*FIT, code=5).stderr
 
 

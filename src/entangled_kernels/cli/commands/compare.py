@@ -7,19 +7,16 @@ from typing import Annotated, Any
 
 import typer
 
-from ..clusters import cluster
-from ..columns import split_names
-from ..entanglement import entanglement_of
 from ..errors import check_choice, data_errors
+from ..features import text_encoder
 from ..files import check_folder, check_input, check_output
-from ..fitting import fit_table
+from ..fitting import cluster, fit_table
+from ..model_facts import entanglement_of, output_relations, settings_of
+from ..model_words import settings_in_words, sharing_in_words
 from ..options import Dask, Encode, Force, Inputs, Jobs, Json, OneTable, Protocol, Seed, Targets
-from ..result_tables import finding, show_results, summaries
+from ..results import finding, show_results, summaries
 from ..screen import Screen, say_note
-from ..settings import settings_in_words, settings_of
-from ..shell_command import command_line
-from ..target_relations import output_relations, sharing_in_words
-from ..text_encoding import text_encoder
+from ..shell_command import command_line, split_names
 from ..training_table import TrainingTable, read_rows
 
 __all__ = ["compare"]
@@ -112,19 +109,29 @@ def compare(
     if results is not None:
         for path in found.save(results):
             screen.say(f"Wrote {path}.")
-    options: dict[str, Any] = {"--targets": data.targets, "--inputs": data.inputs if inputs else None}
-    options |= {"--methods": names, "--train-sizes": sizes, "--repeats": repeats, "--features": features}
-    options |= {"--protocol": protocol, "--encode": encode, "--seed": seed, "--report": report}
+    options = {
+        "--targets": data.targets,
+        "--inputs": data.inputs if inputs else None,
+        "--methods": names,
+        "--train-sizes": sizes,
+        "--repeats": repeats,
+        "--features": features,
+        "--protocol": protocol,
+        "--encode": encode,
+        "--seed": seed,
+        "--report": report,
+    }
     if report is not None:
-        from ..pages.comparison_page import write_comparison_page
+        from ..pages.results_pages import write_comparison_page
 
         with data_errors(table):
             whole = look_at_all_rows(screen, data, features, seed, jobs)
         command = command_line("compare", table, options=options)
         write_comparison_page(found, table, data, whole, command, report)
         screen.say(f"Wrote {report}.")
-    summary = {"summary": summaries(found), "records": found.records, "meta": found.meta}
-    screen.result({**summary, "report": report})
+    screen.result(
+        {"summary": summaries(found), "records": found.records, "meta": found.meta, "report": report}
+    )
 
 
 def chosen_methods(methods: str | None) -> list[str]:

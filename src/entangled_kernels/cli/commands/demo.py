@@ -8,11 +8,10 @@ from typing import Annotated
 import typer
 
 from ...storage import ExperimentResults
-from ..experiment_runs import run_experiment
 from ..files import check_folder
 from ..options import Force, Jobs, Json, Seed
-from ..pages.demo_page import write_demo_page
-from ..result_tables import finding, show_results, summaries
+from ..pages.results_pages import write_demo_page
+from ..results import finding, run_experiment, show_results, summaries
 from ..screen import Screen
 from ..shell_command import command_line
 
@@ -40,8 +39,7 @@ def demo(
     check_folder(out, force=force)
     compared = compare_on_digits(screen, seed, jobs)
     compared.save(out)
-    settings = {"seed": seed, "n_jobs": jobs}
-    learned = run_experiment(screen, "digits", out, settings)
+    learned = run_experiment(screen, "digits", out, {"seed": seed, "n_jobs": jobs})
     show_results(screen, compared, ["nmse"])
     show_results(screen, learned, ["accuracy"])
     screen.say(finding(compared))

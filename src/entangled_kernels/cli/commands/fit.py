@@ -15,11 +15,10 @@ from ..features import FEATURES
 from ..files import check_input, check_link, check_output
 from ..fitting import fit_table
 from ..model_facts import describe
+from ..model_words import change_in_words, settings_in_words, show_target_errors
 from ..options import Dask, Encode, Force, Inputs, Jobs, Json, MaxMemory, OneTable, Seed, Targets
 from ..screen import Screen, say_note
-from ..settings import settings_in_words
 from ..shell_command import command_line
-from ..target_errors import change_in_words, show_target_errors
 from ..training_table import open_batches, read_rows
 
 __all__ = ["fit"]
@@ -83,8 +82,9 @@ def fit(
             rows = read_rows(table, targets, inputs, encode=encode, fewest=FEWEST, work="fitting")
         for note in rows.notes:
             say_note(note)
-        where: dict[str, Any] = {"checkpoint": checkpoint, "dask": dask}
-        model = fit_table(screen, rows, features, folds=folds, seed=seed, jobs=jobs, **where)
+        model = fit_table(
+            screen, rows, features, folds=folds, seed=seed, jobs=jobs, checkpoint=checkpoint, dask=dask
+        )
         info = describe(model, rows, folds=folds, seed=seed)
     options = {
         "--targets": rows.targets,

@@ -11,14 +11,19 @@ import typer
 from ...estimators import EntangledKernelRidge, OutputKernelRidge, OutputKernelRidgeCV
 from ...storage import SavedModel
 from ...tables.phrases import counted
-from ..entanglement import entanglement_of, measures_in_words
 from ..files import check_output
+from ..model_facts import correlations_of, entanglement_of, settings_of
+from ..model_words import (
+    change_in_words,
+    measures_in_words,
+    settings_in_words,
+    sharing_in_words,
+    show_target_errors,
+    strongest_pairs,
+)
 from ..options import Force, Json, Model
 from ..saved_models import open_saved_model, targets_of
 from ..screen import Screen
-from ..settings import settings_in_words, settings_of
-from ..target_errors import change_in_words, show_target_errors
-from ..target_relations import sharing_in_words, strongest_pairs
 
 __all__ = ["inspect"]
 
@@ -54,7 +59,7 @@ def find_out(saved: SavedModel, path: Path) -> dict[str, Any]:
     names = targets_of(saved)
     inner = getattr(saved.model, "best_estimator_", saved.model)
     correlations = relations_of(saved, inner)
-    findings: dict[str, Any] = {
+    return {
         "model": str(path),
         "class": type(saved.model).__name__,
         "software": saved.software,
@@ -68,8 +73,8 @@ def find_out(saved: SavedModel, path: Path) -> dict[str, Any]:
         "target_scores": saved.info.get("target_scores", []),
         "sharing": sharing_in_words(inner.get_params(deep=False), correlations, names),
         "relations": [] if correlations is None else correlations.tolist(),
+        **entanglement_of(inner),
     }
-    return findings | entanglement_of(inner)
 
 
 def relations_of(saved: SavedModel, inner: Any) -> Any:
@@ -81,9 +86,7 @@ def relations_of(saved: SavedModel, inner: Any) -> Any:
     if "relations" in saved.info:
         return np.array(saved.info["relations"])
     if isinstance(inner, OutputKernelRidge | OutputKernelRidgeCV):
-        size = np.sqrt(np.diag(inner.output_kernel_))
-        scale = np.where(size > 0.0, size, 1.0)
-        return inner.output_kernel_ / np.outer(scale, scale)
+        return correlations_of(inner.output_kernel_)
     return None
 
 

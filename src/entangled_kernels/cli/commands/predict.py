@@ -24,13 +24,13 @@ from ...tables import (
 )
 from ...tables.phrases import counted
 from ..batches import batch_bytes, in_batches, watch_batches
-from ..columns import split_names
 from ..errors import CommandError, data_errors
+from ..features import known_texts, unknown_texts
 from ..files import check_input, check_output
 from ..options import Force, Json, MaxMemory, Model, OneTable
 from ..saved_models import inputs_of, open_saved_model, targets_of
 from ..screen import Screen, say_note
-from ..text_encoding import known_texts, unknown_texts
+from ..shell_command import split_names
 
 __all__ = ["predict"]
 
@@ -124,15 +124,16 @@ class Predictor:
 
         X = self._checked_inputs(frame, path, rows_before)
         if self.intervals is None:
-            mean = np.asarray(self.model.predict(X)).reshape(len(X), -1)
-            return pd.DataFrame(mean, columns=self.targets, index=X.index)
-        mean, std = (np.asarray(part).reshape(len(X), -1) for part in self.model.predict(X, return_std=True))
-        width = float(norm.ppf(0.5 + self.intervals / 2.0)) * std
-        columns = {}
-        for place, name in enumerate(self.targets):
-            columns[name] = mean[:, place]
-            columns[f"{name}_lower"] = mean[:, place] - width[:, place]
-            columns[f"{name}_upper"] = mean[:, place] + width[:, place]
+            values = {"": self.model.predict(X)}
+        else:
+            mean, std = self.model.predict(X, return_std=True)
+            width = float(norm.ppf(0.5 + self.intervals / 2.0)) * std
+            values = {"": mean, "_lower": mean - width, "_upper": mean + width}
+        columns = {
+            f"{name}{ending}": np.asarray(part).reshape(len(X), -1)[:, place]
+            for place, name in enumerate(self.targets)
+            for ending, part in values.items()
+        }
         return pd.DataFrame(columns, index=X.index)
 
     def beside_kept(self, frame: Any, predictions: Any) -> Any:

@@ -9,11 +9,10 @@ import typer
 
 from ...storage import ExperimentResults
 from ..errors import CODES, CommandError, check_choice
-from ..experiment_runs import run_experiment
 from ..files import check_folder
 from ..options import DataHome, Force, Jobs, Json, Protocol, Seed
-from ..pages.experiment_page import write_experiment_page
-from ..result_tables import show_results, summaries
+from ..pages.results_pages import write_experiment_page
+from ..results import run_experiment, show_results, summaries
 from ..screen import Screen, say_note
 from ..shell_command import command_line
 

@@ -11,10 +11,8 @@ from ...estimators import EntangledKernelRidge, EntangledKernelRidgeCV
 from ...report import Report
 from ...storage import SavedModel
 from ...tables.phrases import counted
-from ..entanglement import measures_in_words, verdict_kind
+from ..model_words import change_in_words, error_rows, measures_in_words, strongest_pairs, verdict_kind
 from ..shell_command import command_line
-from ..target_errors import change_in_words, error_rows
-from ..target_relations import strongest_pairs
 
 __all__ = ["write_model_page"]
 
@@ -85,22 +83,19 @@ def _error_digits(least: float) -> int:
 
 def _add_figures(page: Report, model: Any, *, tested: bool) -> None:
     """Pictures that need no rows: the spectrum of the kernel, the path of its solver, the search."""
-    from matplotlib import pyplot as plt
-
     from ...plotting import AlignmentPathDisplay, EntanglementSpectrumDisplay, SelectionDisplay
-
-    def add(display: Any, caption: str, alt: str) -> None:
-        page.figure(display.figure_, caption=caption, alt=alt)
-        plt.close(display.figure_)
 
     inner = getattr(model, "best_estimator_", model)
     if tested:
         alt = "Eigenvalues of the partial transpose, and operator-Schmidt values, of the learned kernel"
-        add(EntanglementSpectrumDisplay.from_estimator(inner), "How far the kernel is from separable.", alt)
+        figure = EntanglementSpectrumDisplay.from_estimator(inner).figure_
+        page.figure(figure, caption="How far the kernel is from separable.", alt=alt)
     if isinstance(inner, EntangledKernelRidge) and len(inner.alignment_history_) > 1:
         alt = "Alignment of the kernel with the targets after every step of the solver"
-        add(AlignmentPathDisplay.from_estimator(inner), "How the kernel was learned.", alt)
+        figure = AlignmentPathDisplay.from_estimator(inner).figure_
+        page.figure(figure, caption="How the kernel was learned.", alt=alt)
     if isinstance(model, EntangledKernelRidgeCV):
         page.section("How the settings were chosen")
         alt = "Cross-validated error of the candidates over alpha and shrinkage, with the chosen one marked"
-        add(SelectionDisplay.from_estimator(model), "The search: lower is better.", alt)
+        figure = SelectionDisplay.from_estimator(model).figure_
+        page.figure(figure, caption="The search: lower is better.", alt=alt)

@@ -1,12 +1,18 @@
-from entangled_kernels.cli.result_tables import (
+"""Results of experiments: run, saved, shown, and put into words."""
+
+import numpy as np
+
+from entangled_kernels import experiments
+from entangled_kernels.cli.results import (
     finding,
-    metric_digits,
     metrics_of,
     pivot,
+    run_experiment,
     show_results,
     summaries,
 )
 from entangled_kernels.cli.screen import Screen
+from entangled_kernels.experiments import EXPERIMENTS
 from entangled_kernels.storage import ExperimentResults
 
 
@@ -59,5 +65,20 @@ def test_what_machines_get():
     (first, second) = summaries(results())["nmse"]
     assert (first["method"], first["n"], first["count"], first["paper"]) == ("KRR", 10, 2, None)
     assert second["method"] == "EKL"
-    assert metric_digits("nmse", paper=False) == ("nMSE", 3)
-    assert metric_digits("nmse", paper=True) == ("nMSE", 4)
+
+
+def test_what_is_given_is_what_was_saved(folder, monkeypatch):
+    seen = []
+
+    class Fake:
+        @staticmethod
+        def run(setup):
+            setup.progress(1, 2, "n=10")
+            seen.append(setup)
+            return ExperimentResults("fake", "Fake", [{"method": "KRR", "n": 10, "nmse": np.float64(0.5)}])
+
+    monkeypatch.setattr(experiments, "EXPERIMENTS", EXPERIMENTS | {"fake": Fake})
+    results = run_experiment(Screen(), "fake", folder / "out", {"seed": 3, "quick": True})
+    assert (seen[0].seed, seen[0].quick) == (3, True)
+    assert results.records == ExperimentResults.load(folder / "out" / "fake.json").records
+    assert results.records[0]["nmse"] == 0.5

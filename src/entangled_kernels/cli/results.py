@@ -1,25 +1,38 @@
-"""Results of experiments as tables, with the paper's figures beside ours."""
+"""Results of experiments: run and saved, as tables on the screen, and what they say of methods."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Iterable
+from pathlib import Path
 from typing import Any
 
 from ..storage import ExperimentResults
+from .model_words import change_in_words
 from .screen import Screen
-from .target_errors import change_in_words
 
-__all__ = ["SETTINGS", "finding", "metric_digits", "metrics_of", "pivot", "show_results", "summaries"]
+__all__ = [
+    "DIGITS",
+    "METRICS",
+    "PAPER_DIGITS",
+    "SETTINGS",
+    "finding",
+    "metrics_of",
+    "pivot",
+    "run_experiment",
+    "show_results",
+    "summaries",
+]
 
-# What a record may hold, with the name to show and the digits after the point.
+# What a record may hold, with the name to show.
 METRICS = {
-    "nmse": ("nMSE", 3),
-    "ni": ("normalised improvement over kernel ridge (nI)", 3),
-    "accuracy": ("accuracy", 3),
-    "fit_seconds": ("seconds to fit", 3),
+    "nmse": "nMSE",
+    "ni": "normalised improvement over kernel ridge (nI)",
+    "accuracy": "accuracy",
+    "fit_seconds": "seconds to fit",
 }
-PAPER_DIGITS = 4
+# After the point; the paper's figures ask for more.
+DIGITS, PAPER_DIGITS = 3, 4
 SETTINGS = {"task": "task", "rank": "Kraus rank", "p": "outputs p", "n": "training rows n"}
 REFERENCE = "KRR"
 OWN = ("EKL", "ptrEKL", "selected")
@@ -60,19 +73,12 @@ def metrics_of(results: ExperimentResults) -> list[str]:
     return [metric for metric in METRICS if any(record.get(metric) is not None for record in results.records)]
 
 
-def metric_digits(metric: str, *, paper: bool) -> tuple[str, int]:
-    """Name of a metric to show, and digits after the point; the paper's figures ask for more."""
-    name, digits = METRICS[metric]
-    return name, PAPER_DIGITS if paper else digits
-
-
 def show_results(screen: Screen, results: ExperimentResults, metrics: Iterable[str] | None = None) -> None:
     """Print the tables."""
     for metric in metrics or metrics_of(results):
         columns, rows, paper = pivot(results, metric)
-        name, digits = metric_digits(metric, paper=paper)
-        cells = [[_text(cell, digits) for cell in row] for row in rows]
-        screen.table(columns, cells, title=f"{results.title}: {name}")
+        cells = [[_text(cell, PAPER_DIGITS if paper else DIGITS) for cell in row] for row in rows]
+        screen.table(columns, cells, title=f"{results.title}: {METRICS[metric]}")
 
 
 def _text(cell: Any, digits: int) -> Any:
@@ -112,3 +118,24 @@ def _spread_in_words(ratios: dict[str, float]) -> str:
 
 def _mean(cell: Any) -> float:
     return float(cell[0] if isinstance(cell, tuple) else cell)
+
+
+def run_experiment(screen: Screen, name: str, out: Path, settings: dict[str, Any]) -> ExperimentResults:
+    """Run, save, and read again what was saved, from which tables and figures are made.
+
+    Parameters
+    ----------
+    screen : Screen
+    name : str
+        A key of `entangled_kernels.experiments.EXPERIMENTS`.
+    out : path
+        Folder for the results.
+    settings : dict
+        Attributes of `entangled_kernels.experiments.Setup`.
+    """
+    from ..experiments import EXPERIMENTS, Setup
+
+    with screen.progress() as report:
+        setup = Setup(**settings, progress=lambda done, total, what: report(done, total, f"{name} {what}"))
+        results = EXPERIMENTS[name].run(setup)
+    return ExperimentResults.load(results.save(out)[0])

@@ -1,0 +1,192 @@
+"""Pages of results: what a comparison, experiments and the demonstration say."""
+
+from pathlib import Path
+
+import pytest
+from matplotlib.figure import Figure
+
+from entangled_kernels import experiments
+from entangled_kernels.cli.pages.results_pages import (
+    add_experiment,
+    add_results,
+    add_run,
+    write_comparison_page,
+    write_demo_page,
+    write_experiment_page,
+    write_with_command,
+)
+from entangled_kernels.cli.training_table import TrainingTable
+from entangled_kernels.report import Report
+from entangled_kernels.storage import ExperimentResults
+
+
+def make(paper=()):
+    records = [
+        {"method": method, "n": 10, "split": split, "nmse": nmse + 0.1 * split}
+        for method, nmse in (("KRR", 0.5), ("EKL", 0.4))
+        for split in (0, 1)
+    ]
+    return ExperimentResults("r", "Slump", records, paper=list(paper))
+
+
+def test_tables_and_figures():
+    page = Report("T")
+    add_results(page, make(), {"slump-nmse": Figure(), "slump-odd": Figure()})
+    html = page.html()
+    assert "Slump: nMSE" in html
+    assert "Mean ± standard deviation over partitions." in html
+    assert "(paper)" not in html
+    assert "Error over training rows, means with intervals." in html
+    assert "slump-odd." in html
+    assert html.count("★</span>") == 1
+
+
+def test_figures_of_the_paper_are_marked():
+    page = Report("T")
+    add_results(page, make([{"method": "EKL", "n": 10, "nmse": 0.3}]), {"slump-nmse": Figure()})
+    html = page.html()
+    assert "EKL (paper)" in html
+    assert "0.3000" in html
+    assert "quote the published figures" in html
+    assert "open marks are the paper&#x27;s" in html
+
+
+def test_how_results_were_made_and_are_made_again(folder):
+    meta = {"seed": 3, "methods": {"KRR": "kernel ridge"}, "versions": {"numpy": "2.1"}, "verdict": "none"}
+    results = ExperimentResults("r", "Slump", [], meta=meta)
+    page = Report("T")
+    add_run(page, results, table="plant.csv")
+    path = write_with_command(page, "entangled-kernels demo", results, folder / "page.html")
+    html = path.read_text()
+    for words in (
+        "<dt>seed</dt><dd>3</dd>",
+        "plant.csv",
+        "KRR: kernel ridge",
+        "kernels demo",
+        "<dd>2.1</dd>",
+    ):
+        assert words in html
+    assert "<dt>verdict</dt>" not in html
+
+
+RECORDS = [
+    {"method": method, "n": n, "split": split, "nmse": nmse / n, "ni": 0.1, "fit_seconds": 0.01 * n}
+    for method, nmse in (("KRR", 5.0), ("EKL", 4.0))
+    for n in (10, 20)
+    for split in (0, 1)
+]
+
+
+def test_what_the_page_of_a_comparison_says(plant, folder):
+    data = TrainingTable(
+        ["pressure"], ["net\u202eload"], [], plant[["pressure"]], plant[["net load"]], None, []
+    )
+    meta = {"methods": {"KRR": "kernel ridge"}, "versions": {"numpy": "2"}, "seed": 7, "inputs": 1}
+    found = ExperimentResults("comparison", "Methods on plant.csv", RECORDS, meta=meta)
+    whole = {
+        "settings": "A; kernel ridge",
+        "sharing": ["They share."],
+        "entangled": True,
+        "verdict": "Entangled: yes.",
+    }
+    write_comparison_page(
+        found, Path("plant.csv"), data, whole, "entangled-kernels compare", folder / "p.html"
+    )
+    page = (folder / "p.html").read_text()
+    for words in (
+        "1 target from 1 input, 40 rows.",
+        "KRR: kernel ridge",
+        "<dt>inputs</dt><dd>pressure</dd>",
+        r"net\u202eload",
+        '<h2 id="s-results">Results</h2>',
+        "EKL has 20.0% less error",
+        "on all rows of the table chose: A; kernel ridge.",
+        "They share.",
+        "entangled-kernels compare",
+    ):
+        assert words in page
+    assert "\u202e" not in page
+    assert page.count("<img") == 2
+
+
+class Fake:
+    """What a page asks of an experiment."""
+
+    title, about = "An experiment", "About it."
+
+    @staticmethod
+    def figures(results):
+        return {f"{results.name}-nmse": Figure()}
+
+
+@pytest.fixture(autouse=True)
+def _fakes(monkeypatch):
+    monkeypatch.setattr(experiments, "EXPERIMENTS", {"one": Fake, "two": Fake})
+
+
+def made(name, **meta):
+    records = [{"method": method, "n": 10, "nmse": nmse} for method, nmse in (("KRR", 0.5), ("EKL", 0.4))]
+    return ExperimentResults(name, f"Title of {name}", records, meta=meta)
+
+
+def test_one_experiment(folder):
+    write_experiment_page({"one": made("one", seed=3)}, {}, "fair", "entangled-kernels reproduce", folder)
+    page = (folder / "index.html").read_text()
+    for words in ("<title>An experiment</title>", ">Results</h2>", "About it.", "EKL has 20.0% less error"):
+        assert words in page
+    assert "Left out" not in page
+    assert sorted(path.name for path in folder.iterdir()) == ["index.html", "one-nmse.svg"]
+
+
+def test_several_experiments(folder):
+    done = {"one": made("one"), "two": made("two")}
+    write_experiment_page(done, {"three": "no data"}, "fair", "entangled-kernels reproduce all", folder)
+    page = (folder / "index.html").read_text()
+    for words in ("Title of one", "Title of two", "Left out", "three: no data", "run again</title>"):
+        assert words in page
+
+
+def test_a_verdict_takes_the_place_of_the_finding(folder):
+    page = Report("T")
+    add_experiment(page, "H", "one", made("one", verdict="Entangled: PPT fails", entangled=True), folder)
+    html = page.html()
+    assert "<strong>Entangled:</strong> PPT fails" in html
+    assert "Against kernel ridge" not in html
+
+
+class FakeDigits:
+    """What a page asks of an experiment."""
+
+    title, about = "Digits", "About digits."
+
+    @staticmethod
+    def figures(results):
+        return {"digits-kernel": Figure()}
+
+
+def test_what_the_page_of_the_demonstration_says(folder, monkeypatch):
+    monkeypatch.setattr(experiments, "EXPERIMENTS", {"digits": FakeDigits})
+    records = [
+        {"method": method, "n": n, "split": 0, "nmse": nmse}
+        for method, nmse in (("KRR", 0.5), ("EKL", 0.4))
+        for n in (10, 20)
+    ]
+    meta = {"methods": {"KRR": "kernel ridge"}, "versions": {"numpy": "2"}}
+    compared = ExperimentResults("digits-methods", "Four tasks", records, meta=meta)
+    meta = {"verdict": "Entangled: PPT fails", "entangled": True}
+    learned = ExperimentResults(
+        "digits", "The kernel", [{"task": "0", "accuracy": 0.9, "method": "EKL"}], meta=meta
+    )
+    path = write_demo_page(compared, learned, "entangled-kernels demo", folder / "demo")
+    page = path.read_text()
+    assert path == folder / "demo" / "index.html"
+    for words in (
+        "KRR: kernel ridge",
+        "EKL has 20.0% less error",
+        "About digits.",
+        "PPT fails",
+        "How to repeat it",
+    ):
+        assert words in page
+    assert page.count("<img") == 2
+    assert (folder / "demo" / "digits-kernel.svg").exists()
