@@ -88,7 +88,7 @@ def _gather(operator: BlockOperator, measured: NDArray[np.bool_]) -> Array:
     """Matrix of the measured cells, formed some block rows at a time."""
     columns = measured.reshape(-1)
     parts = []
-    for rows in operator._row_chunks():
+    for rows in operator._chunks(operator.n_rows):
         dense = operator.block_rows(rows).swapaxes(1, 2)  # (b, p, n, p)
         dense = dense.reshape(-1, len(columns))[measured[rows].reshape(-1)]
         parts.append(dense[:, columns])

@@ -23,15 +23,10 @@ class _GaussianFieldKernel(OperatorValuedKernel):
             raise ValueError(f"n_outputs must be a whole number of at least 1, got {n_outputs!r}.")
         if not (np.isfinite(gamma) and gamma > 0.0):
             raise ValueError(f"gamma must be a positive number, got {gamma!r}.")
-        self._n_outputs, self.gamma = int(n_outputs), float(gamma)
+        self.n_outputs, self.gamma = int(n_outputs), float(gamma)
 
     def __repr__(self) -> str:
-        return f"{type(self).__name__}({self._n_outputs}, gamma={self.gamma:g})"
-
-    @property
-    def n_outputs(self) -> int:
-        """Number p of outputs."""
-        return self._n_outputs
+        return f"{type(self).__name__}({self.n_outputs}, gamma={self.gamma:g})"
 
     @property
     def guaranteed_psd(self) -> bool:
@@ -53,24 +48,18 @@ class _GaussianFieldKernel(OperatorValuedKernel):
         """Lazy block Gram matrix without structure, computed some rows at a time."""
         A = self._points(X, "X")
         B = A if Z is None else self._points(Z, "Z")
-        return FunctionOperator(
-            lambda rows: self._between(A[rows], B),
-            lambda columns: self._between(A, B[columns]),
-            len(A),
-            len(B),
-            self._n_outputs,
-        )
+        return FunctionOperator(self._between, A, B, self.n_outputs)
 
     def diag(self, X: ArrayLike) -> Array:
         """Values K(x_i, x_i), shape (n, p, p): the same for all points."""
-        origin = np.zeros((1, self._n_outputs))
+        origin = np.zeros((1, self.n_outputs))
         return np.repeat(self._between(origin, origin)[0], len(self._points(X, "X")), axis=0)
 
     def _points(self, X: ArrayLike, name: str) -> Array:
         points = as_points(X, name)
-        if points.shape[1] != self._n_outputs:
+        if points.shape[1] != self.n_outputs:
             raise ValueError(
-                f"{name} must have one column for each of {self._n_outputs} outputs, got {points.shape[1]}; "
+                f"{name} must have one column for each of {self.n_outputs} outputs, got {points.shape[1]}; "
                 f"a vector field has as many outputs as inputs."
             )
         return points
@@ -101,7 +90,7 @@ class CurlFreeKernel(_GaussianFieldKernel):
     """
 
     def _matrices(self, outer: Array, square: Array) -> Array:
-        return np.asarray(np.eye(self._n_outputs) - 2.0 * self.gamma * outer)
+        return np.asarray(np.eye(self.n_outputs) - 2.0 * self.gamma * outer)
 
 
 class DivergenceFreeKernel(_GaussianFieldKernel):
@@ -130,10 +119,10 @@ class DivergenceFreeKernel(_GaussianFieldKernel):
 
     def __init__(self, n_outputs: int, gamma: float = 1.0) -> None:
         super().__init__(n_outputs, gamma)
-        if self._n_outputs < 2:
+        if self.n_outputs < 2:
             raise ValueError("n_outputs must be at least 2: on a line only constants have no divergence.")
 
     def _matrices(self, outer: Array, square: Array) -> Array:
-        p = self._n_outputs
+        p = self.n_outputs
         level = (p - 1.0) - 2.0 * self.gamma * square  # (n, t)
         return np.asarray(level[..., None, None] * np.eye(p) + 2.0 * self.gamma * outer)
