@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from ..estimators import EntangledKernelRidgeCV
+from ..streams import Batch
 from .batches import watch_batches
 from .clusters import cluster, read_on_cluster
 from .features import feature_maps
@@ -40,17 +41,28 @@ def fit_table(
         Of a table in batches.
     dask : str, optional
         Address of the cluster to read the batches on.
+
+    Notes
+    -----
+    Blank cells of targets are counted in the table as its batches are read.
     """
     folds = folds if table.Y is None else min(folds, len(table.Y))
     maps = feature_maps(features, table.text, seed=seed)
     model = EntangledKernelRidgeCV(maps, cv=folds, n_jobs=jobs, random_state=seed)
     if table.reader is not None and dask is not None:
         with screen.working("fitting on the cluster"), cluster(dask):
-            return model.fit(*read_on_cluster(table.reader))
+            X, Y = read_on_cluster(table.reader)
+            table.blanks.count(Y)
+            return model.fit(X, Y)
     with screen.progress() as report:
         if table.reader is not None:
             watch = watch_batches(table.reader, report)
-            return model.fit_batches(table.reader, checkpoint=checkpoint, progress=watch)
+
+            def take(batch: Batch) -> None:
+                table.blanks.count(batch.y)
+                watch(batch)
+
+            return model.fit_batches(table.reader, checkpoint=checkpoint, progress=take)
 
         def count(done: int, total: int) -> None:
             report(done, total, "choosing the settings, splits")

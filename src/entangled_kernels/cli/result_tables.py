@@ -20,7 +20,13 @@ METRICS = {
     "fit_seconds": ("seconds to fit", 3),
 }
 PAPER_DIGITS = 4
-SETTINGS = {"task": "task", "rank": "Kraus rank", "p": "outputs p", "n": "training rows n"}
+SETTINGS = {
+    "task": "task",
+    "rank": "Kraus rank",
+    "p": "outputs p",
+    "n": "training rows n",
+    "known": "targets measured",
+}
 REFERENCE = "KRR"
 OWN = ("EKL", "ptrEKL", "selected")
 

@@ -13,6 +13,7 @@ from ...storage import SavedModel
 from ...tables.phrases import counted
 from ..entanglement import entanglement_of, measures_in_words
 from ..files import check_output
+from ..information import information_in_words, information_of
 from ..options import Force, Json, Model
 from ..saved_models import open_saved_model, targets_of
 from ..screen import Screen
@@ -32,7 +33,8 @@ SHOWN = 12
 def inspect(model: Model, report: ReportOut = None, force: Force = False, json: Json = False) -> None:
     """Tell what a model is and what it found.
 
-    Its settings, which outputs share what, and whether its kernel is proven entangled.
+    Its settings, which outputs share what, which tell what about each other once they are measured, and
+    whether its kernel is proven entangled.
     """
     screen = Screen(as_json=json)
     if report is not None:
@@ -54,6 +56,7 @@ def find_out(saved: SavedModel, path: Path) -> dict[str, Any]:
     names = targets_of(saved)
     inner = getattr(saved.model, "best_estimator_", saved.model)
     correlations = relations_of(saved, inner)
+    information = information_of(saved.model)
     findings: dict[str, Any] = {
         "model": str(path),
         "class": type(saved.model).__name__,
@@ -68,6 +71,8 @@ def find_out(saved: SavedModel, path: Path) -> dict[str, Any]:
         "target_scores": saved.info.get("target_scores", []),
         "sharing": sharing_in_words(inner.get_params(deep=False), correlations, names),
         "relations": [] if correlations is None else correlations.tolist(),
+        "telling": information_in_words(information, names),
+        "information": [] if information is None else information.round(6).tolist(),
     }
     return findings | entanglement_of(inner)
 
@@ -118,6 +123,10 @@ def show(screen: Screen, findings: dict[str, Any]) -> None:
         pairs = strongest_pairs(np.array(findings["relations"]), findings["targets"])
         title = "Correlation of targets in the kernel" + (", strongest pairs" if len(pairs) > SHOWN else "")
         screen.table(["target", "target", "correlation"], pairs[:SHOWN], title=title)
+    screen.say("What tells what, once it is measured:")
+    for sentence in findings["telling"]:
+        screen.say(f"  {sentence}")
+    screen.say()
     screen.say(findings["verdict"])
     if findings["entanglement"]:
         measures = measures_in_words(findings["entanglement"])
