@@ -36,6 +36,17 @@ def test_fit_on_a_cluster(rows, run, address):
     assert "no Dask scheduler answers at tcp://127.0.0.1:9" in elsewhere.stderr
 
 
+def test_blank_targets_on_a_cluster(rows, run, address):
+    rows.loc[::4, "y"] = np.nan
+    for number in range(3):
+        write_table(rows[100 * number : 100 * number + 100], f"rows/{number}.parquet")
+    found = json.loads(run("fit", "rows", *FIT, "--dask", address, "--json").stdout)
+    assert (found["blank_cells"], found["rows"]) == ({"y": 75}, 300)
+    ours = open_model("m.model").model
+    run("fit", "rows", *FIT, "--force")
+    np.testing.assert_allclose(ours.coef_, open_model("m.model").model.coef_, rtol=1e-6)
+
+
 def test_compare_on_a_cluster(rows, run, address):
     write_table(rows, "all.csv")
     options = ("--targets", "y,z", "--inputs", "a,b,c", "--methods", "KRR", "--repeats", "2", "--json")

@@ -33,19 +33,17 @@ class Blanks:
     def count(self, Y: Any) -> None:
         """Count the cells of more rows, a pandas data frame or a Dask one."""
         blank = Y.isna()
-        empty = blank.all(axis=1)
-        found = blank.sum(), empty.sum()
+        # One pass of a Dask table for all three; plain numbers pass through.
+        found = blank.sum(), blank.all(axis=1).sum(), blank.shape[0]
         if hasattr(Y, "dask"):
-            import dask
+            from dask.base import compute
 
-            found, n_rows = dask.compute(found, Y.shape[0])
-        else:
-            n_rows = len(Y)
-        cells, empty_rows = found[0], int(found[1])
+            found = compute(*found)  # type: ignore[no-untyped-call]
+        cells, empty, n_rows = found
         for name, number in cells.items():
-            if number > empty_rows:
-                self.cells[str(name)] = self.cells.get(str(name), 0) + int(number) - empty_rows
-        self.rows, self.empty_rows = self.rows + int(n_rows), self.empty_rows + empty_rows
+            if number > empty:
+                self.cells[str(name)] = self.cells.get(str(name), 0) + int(number - empty)
+        self.rows, self.empty_rows = self.rows + int(n_rows), self.empty_rows + int(empty)
 
     def in_words(self, rows: int) -> list[str]:
         """Sentences for a table of so many rows; none where nothing is blank."""

@@ -94,8 +94,8 @@ class NewRows:
         return Part(frame, X, given)
 
     def beside_kept(self, frame: Any, found: Any, suffix: str = "") -> Any:
-        """The table to write: the columns that are kept, and what was found."""
-        return frame[self.kept].join(found, rsuffix=suffix)
+        """The table to write: the columns that are kept, and what was found, renamed where both have it."""
+        return frame[self.kept].join(found.rename(columns={name: f"{name}{suffix}" for name in self.kept}))
 
 
 def require_calibrated(saved: SavedModel, path: Path, option: str) -> None:

@@ -105,10 +105,9 @@ class InformationDisplay(Display):
             ax.set_facecolor(PALE)
             if len(labels) <= MOST_NUMBERED:
                 _write_numbers(ax, shown)
-            small = {"fontsize": 8.5 if len(labels) <= 25 else 6.5}
-            ax.set_xticks(range(len(labels)), labels, rotation=90, **small)
-            ax.set_yticks(range(len(labels)), labels, **small)
-            ax.tick_params(length=0)
+            ax.set_xticks(range(len(labels)), labels, rotation=90)
+            ax.set_yticks(range(len(labels)), labels)
+            ax.tick_params(length=0, labelsize=8.5 if len(labels) <= 25 else 6.5)
             ax.spines[:].set_visible(False)
             ax.set_ylabel("measuring this ...")
             ax.set_xlabel("... removes so much of the uncertainty of this")

@@ -1,43 +1,64 @@
-from matplotlib.figure import Figure
+import re
 
-from entangled_kernels import experiments
-from entangled_kernels.cli.pages.demo_page import write_demo_page
+import numpy as np
+import pytest
+
+from entangled_kernels.cli.pages.demo_page import measured_in_words, write_demo_page
+from entangled_kernels.experiments.partly_measured import METHODS, OURS
 from entangled_kernels.storage import ExperimentResults
 
-
-class Fake:
-    """What a page asks of an experiment."""
-
-    title, about = "Digits", "About digits."
-
-    @staticmethod
-    def figures(results):
-        return {"digits-kernel": Figure()}
+ERRORS = {OURS: (0.4, 0.3), "ridge": (0.5, 0.2), "PLS": (0.6, 0.5), "extra-trees": (0.45, 0.4)}
+OWN = {"coverage": 0.91, "joint_coverage": 0.88, "width": 1.25, "left": 0.35, "left_suggested": 0.21}
 
 
-def test_what_the_page_says(folder, monkeypatch):
-    monkeypatch.setattr(experiments, "EXPERIMENTS", {"digits": Fake})
+@pytest.fixture
+def results():
     records = [
-        {"method": method, "n": n, "split": 0, "nmse": nmse}
-        for method, nmse in (("KRR", 0.5), ("EKL", 0.4))
-        for n in (10, 20)
+        {"method": method, "known": known, "split": split, "nmse": error + 0.01 * (2 * split - 1)}
+        | {"fits": 1 if known == 0 else 3 * (method != OURS), "fit_seconds": 0.25}
+        | (OWN if method == OURS else {})
+        for method, errors in ERRORS.items()
+        for known, error in enumerate(errors)
+        for split in range(2)
     ]
-    meta = {"methods": {"KRR": "kernel ridge"}, "versions": {"numpy": "2"}}
-    compared = ExperimentResults("digits-methods", "Four tasks", records, meta=meta)
-    meta = {"verdict": "Entangled: PPT fails", "entangled": True}
-    learned = ExperimentResults(
-        "digits", "The kernel", [{"task": "0", "accuracy": 0.9, "method": "EKL"}], meta=meta
-    )
-    path = write_demo_page(compared, learned, "entangled-kernels demo", folder / "demo")
+    information = np.array([[1.0, 0.61, 0.1], [0.61, 1.0, 0.2], [0.1, 0.2, 1.0]])
+    meta = {"methods": METHODS, "targets": ["zinc", "<b>", "tin"], "train_rows": 40, "repeats": 2}
+    meta |= {"coverage": 0.9, "versions": {"numpy": "2"}}
+    arrays = {"information": information, "removed": information / 2}
+    return ExperimentResults("wine", "Wine: three of them", records, meta=meta, arrays=arrays)
+
+
+def test_whoever_is_best_is_named(results):
+    assert measured_in_words(results) == [
+        "Error with 0 to 1 of 3 targets measured: 0.400, 0.300. Measuring 1 takes 25% off the error of the "
+        "rest.",
+        "With 0 measured: 11.1% less error than the best of the other methods, extra-trees (0.450).",
+        "With 1 measured: 50.0% more error than the best of the other methods, ridge (0.200).",
+        "Of the 90% intervals 91% hold the true value; joint ones hold all targets of a row at once in 88% "
+        "of rows.",
+    ]
+    for record in results.records:
+        if record["method"] == "extra-trees":
+            record["nmse"] -= 0.05
+    assert "With 0 measured: the same error as the best" in measured_in_words(results)[1]
+
+
+def test_what_the_page_says(results, folder):
+    path = write_demo_page([results], "entangled-kernels demo", folder / "demo")
     page = path.read_text()
     assert path == folder / "demo" / "index.html"
-    for words in (
-        "KRR: kernel ridge",
-        "EKL has 20.0% less error",
-        "About digits.",
-        "PPT fails",
-        "How to repeat it",
-    ):
-        assert words in page
     assert page.count("<img") == 2
-    assert (folder / "demo" / "digits-kernel.svg").exists()
+    text = re.sub(r"\s+", " ", re.sub(r"<[^>]*>", " ", page))
+    for words in (
+        "ridge: RidgeCV, an alpha for each target",
+        "178 wines",
+        "50.0% more error than the best of the other methods, ridge",
+        "0.300 ± 0.014",
+        "0.910 ± 0.000",
+        "zinc &lt;b&gt; 61 30",
+        "How to repeat it entangled-kernels demo",
+    ):
+        assert words in text
+    # One fit for all sets, or one for none and three for one measured.
+    assert f"{OURS} 1 0.50" in text
+    assert "PLS 4 0.50" in text

@@ -116,6 +116,7 @@ def _add_table(page: Report, results: ExperimentResults) -> None:
         caption=f"{place}: share of the uncertainty removed, the {PAIRS} strongest pairs by the model",
         digits=0,
         row_headers=2,
+        note="Of few rows the model draws what it finds towards zero.",
     )
     _add_plan(page, results, place)
 
@@ -147,7 +148,7 @@ def _add_work(page: Report, results: ExperimentResults, place: str) -> None:
         rows,
         caption=f"{place}: work for all sets of measured targets",
         digits={"fits for one draw": 0, "seconds for one draw": 2},
-        note="Processor time. A fit of EntangledKernelRidgeCV is the dearest, and there is one.",
+        note="Processor time. One fit of EntangledKernelRidgeCV serves all sets.",
     )
 
 
