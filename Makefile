@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 
 .PHONY: help demo test lint format bench clean
 help:
-	@echo "make demo    learn the digits tasks, print the comparison, write demo-report/index.html"
+	@echo "make demo    measure some targets, predict the rest: print the comparison, write demo-report/index.html"
 	@echo "make test    run the tests and print the coverage"
 	@echo "make lint    ruff (lint and format) and mypy"
 	@echo "make format  rewrite the sources in the house format"

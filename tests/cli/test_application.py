@@ -8,7 +8,7 @@ import entangled_kernels
 from entangled_kernels import cli
 from entangled_kernels.cli.application import app
 
-COMMANDS = ["demo", "fit", "predict", "compare", "inspect", "reproduce", "datasets"]
+COMMANDS = ["demo", "fit", "predict", "plan", "compare", "inspect", "reproduce", "datasets"]
 
 
 def test_version(run):

@@ -35,6 +35,17 @@ def test_what_is_asked_for_is_passed_on(rows, seed):
     assert list(model.target_names_) == TARGETS
 
 
+def test_blanks_are_counted_as_batches_are_read(rows, folder):
+    rows.loc[10:19, "y"] = np.nan
+    rows.loc[15, "z"] = np.nan
+    for number in range(3):
+        write_table(rows[100 * number : 100 * number + 100], f"rows/{number}.parquet")
+    reader = read_batches("rows", inputs=INPUTS, targets=TARGETS, batch_rows=40)
+    table = TrainingTable(INPUTS, TARGETS, [], rows[INPUTS], None, reader, [])
+    fit_table(Screen(), table, "linear", folds=3, seed=0, jobs=None)
+    assert (table.blanks.cells, table.blanks.rows, table.blanks.empty_rows) == ({"y": 9}, 300, 1)
+
+
 def test_batches_leave_a_checkpoint(rows, folder):
     reader = read_batches("rows", inputs=INPUTS, targets=TARGETS)
     table = TrainingTable(INPUTS, TARGETS, [], rows[INPUTS], None, reader, [])
@@ -68,6 +79,17 @@ def test_fit_on_a_cluster(rows, run, address):
     np.testing.assert_allclose(ours.coef_, open_model("m.model").model.coef_, rtol=1e-8)
     elsewhere = run("fit", "rows", *FIT, "--force", "--dask", "tcp://127.0.0.1:9", code=2)
     assert "no Dask scheduler answers at tcp://127.0.0.1:9" in elsewhere.stderr
+
+
+def test_blank_targets_on_a_cluster(rows, run, address):
+    rows.loc[::4, "y"] = np.nan
+    for number in range(3):
+        write_table(rows[100 * number : 100 * number + 100], f"rows/{number}.parquet")
+    found = json.loads(run("fit", "rows", *FIT, "--dask", address, "--json").stdout)
+    assert (found["blank_cells"], found["rows"]) == ({"y": 75}, 300)
+    ours = open_model("m.model").model
+    run("fit", "rows", *FIT, "--force")
+    np.testing.assert_allclose(ours.coef_, open_model("m.model").model.coef_, rtol=1e-6)
 
 
 def test_compare_on_a_cluster(rows, run, address):

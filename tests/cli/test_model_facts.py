@@ -77,6 +77,18 @@ def test_targets_that_were_not_kept_apart_are_cross_validated(rows, small):
     assert describe(streamed, batches, folds=5, seed=0)["target_scores"] == []
 
 
+def test_measured_cells_are_counted(rows, small):
+    rows.loc[::3, "y"] = np.nan
+    model, table = fitted(rows, small)
+    table.blanks.count(rows[TARGETS])
+    kept = describe(model, table, folds=5, seed=0)
+    assert (kept["blank_cells"], kept["rows_without_targets"]) == ({"y": 100}, 0)
+    object.__setattr__(model._fit, "cv_target_scores", None)
+    found = describe(model, table, folds=5, seed=0)["target_scores"]
+    for ours, theirs in zip(found, kept["target_scores"], strict=True):
+        assert ours["nmse"] == pytest.approx(theirs["nmse"], rel=0.3)
+
+
 @pytest.mark.filterwarnings("ignore:the smallest of the alphas")
 def test_a_constant_target_has_no_error(rows, small):
     model, table = fitted(rows.assign(y=1.0), small)

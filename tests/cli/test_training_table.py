@@ -31,6 +31,25 @@ def test_rows_in_memory(plant):
         read("plant.csv", ["net load"], ["pressure"])
 
 
+def test_blanks_of_targets_are_taken_where_they_may_be(folder):
+    frame = pd.DataFrame({"a": range(6), "y": [1.0, None, 3.0, 4.0, None, 6.0], "z": 1.5})
+    frame.loc[4, "z"] = np.nan
+    frame.to_csv("t.csv", index=False)
+    settings = {"encode": False, "fewest": 3, "work": "fitting"}
+    table = read_rows(Path("t.csv"), ["y", "z"], None, **settings, blanks=True)
+    assert list(table.X["a"]) == [0, 1, 2, 3, 5]
+    np.testing.assert_array_equal(table.Y["y"], [1.0, np.nan, 3.0, 4.0, 6.0])
+    assert (table.blanks.cells, table.blanks.empty_rows) == ({"y": 1}, 1)
+    with pytest.raises(TableError, match="row 2, column 'y': the cell is empty"):
+        read_rows(Path("t.csv"), ["y", "z"], None, **settings)
+    frame[:2].to_csv("t.csv", index=False)
+    with pytest.raises(TableError, match="fitting needs at least 3 rows, got 2"):
+        read_rows(Path("t.csv"), ["y", "z"], None, **settings, blanks=True)
+    frame.assign(y=np.nan).to_csv("t.csv", index=False)
+    with pytest.raises(TableError, match="target 'y' has no measured cell"):
+        read_rows(Path("t.csv"), ["y", "z"], None, **settings, blanks=True)
+
+
 def test_numbers_that_are_text_elsewhere_stay_text(folder):
     """A column of text whose cells look like numbers here and there is text everywhere."""
     pd.DataFrame({"code": ["7", "x", "8"], "y": [1.0, 2.0, 3.0]}).to_csv("t.csv", index=False)

@@ -30,6 +30,17 @@ def test_cells_that_are_no_numbers(file, content, problem):
         require_numbers(read_table(path), ["a", "b"], path, way_out="; do this")
 
 
+def test_cells_may_be_blank_where_this_is_asked_for(file):
+    path = file("a,b,c\n1,,\nNA,4,\n3,5,\n")
+    numbers = require_numbers(read_table(path), ["a", "b", "c"], path, blanks=True)
+    assert (numbers.dtypes == np.float64).all()
+    np.testing.assert_array_equal(numbers, [[1, np.nan, np.nan], [np.nan, 4, np.nan], [3, 5, np.nan]])
+    for content, problem in (('a\n""\ninf\n', "inf is not finite"), ('a\n""\nx\n', "'x' is no number")):
+        path = file(content)
+        with pytest.raises(TableError, match=f"row 2, column 'a': {problem}"):
+            require_numbers(read_table(path), ["a"], path, blanks=True)
+
+
 def test_numbers_of_all_types():
     from decimal import Decimal
 

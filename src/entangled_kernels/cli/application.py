@@ -18,6 +18,7 @@ from .commands.datasets import datasets
 from .commands.demo import demo
 from .commands.fit import fit
 from .commands.inspect import inspect
+from .commands.plan import plan
 from .commands.predict import predict
 from .commands.reproduce import reproduce
 from .errors import explain
@@ -88,5 +89,5 @@ def common(
     """Take the options that stand before a command."""
 
 
-for command in (demo, fit, predict, compare, inspect, reproduce, datasets):
+for command in (demo, fit, predict, plan, compare, inspect, reproduce, datasets):
     app.command()(command)

@@ -10,7 +10,7 @@ from typing import Any
 from joblib import parallel_config
 
 from ..estimators import EntangledKernelRidgeCV
-from ..streams import BatchReader, file_kind, text_delimiter
+from ..streams import Batch, BatchReader, file_kind, text_delimiter
 from .batches import watch_batches
 from .errors import CommandError
 from .features import feature_maps
@@ -46,17 +46,28 @@ def fit_table(
         Of a table in batches.
     dask : str, optional
         Address of the cluster to read the batches on.
+
+    Notes
+    -----
+    Blank cells of targets are counted in the table as its batches are read.
     """
     folds = folds if table.Y is None else min(folds, len(table.Y))
     maps = feature_maps(features, table.text, seed=seed)
     model = EntangledKernelRidgeCV(maps, cv=folds, n_jobs=jobs, random_state=seed)
     if table.reader is not None and dask is not None:
         with screen.working("fitting on the cluster"), cluster(dask):
-            return model.fit(*read_on_cluster(table.reader))
+            X, Y = read_on_cluster(table.reader)
+            table.blanks.count(Y)
+            return model.fit(X, Y)
     with screen.progress() as report:
         if table.reader is not None:
             watch = watch_batches(table.reader, report)
-            return model.fit_batches(table.reader, checkpoint=checkpoint, progress=watch)
+
+            def take(batch: Batch) -> None:
+                table.blanks.count(batch.y)
+                watch(batch)
+
+            return model.fit_batches(table.reader, checkpoint=checkpoint, progress=take)
         what = "choosing the settings, splits"
         return model.fit(table.X, table.Y, progress=lambda done, total: report(done, total, what))
 

@@ -24,7 +24,9 @@ def describe(model: EntangledKernelRidgeCV, table: TrainingTable, *, folds: int,
     """
     ridge = _place_of_kernel_ridge(model)
     return {
-        "rows": model.n_samples_seen_ if table.Y is None else len(table.Y),
+        "rows": model.n_samples_seen_ - table.blanks.empty_rows if table.Y is None else len(table.Y),
+        "blank_cells": table.blanks.cells,
+        "rows_without_targets": table.blanks.empty_rows,
         "inputs": table.inputs,
         "targets": table.targets,
         "text": table.text,
@@ -86,12 +88,12 @@ def _kernel_ridge(model: EntangledKernelRidgeCV, place: int) -> EntangledKernelR
 
 
 def _held_out_errors(estimator: EntangledKernelRidge, table: TrainingTable, *, folds: int, seed: int) -> Any:
-    """The nMSE of every target with these settings, not finite for a constant one."""
+    """The nMSE of every target over its measured cells with these settings, not finite for a constant one."""
     Y = table.Y.to_numpy()
     splits = KFold(min(folds, len(Y)), shuffle=True, random_state=seed)
     held_out = np.asarray(cross_val_predict(clone(estimator), table.X, Y, cv=splits)).reshape(Y.shape)
     with np.errstate(divide="ignore", invalid="ignore"):
-        return np.mean((Y - held_out) ** 2, axis=0) / Y.var(axis=0)
+        return np.nanmean((Y - held_out) ** 2, axis=0) / np.nanvar(Y, axis=0)
 
 
 def settings_of(model: EntangledKernelRidge) -> dict[str, Any]:

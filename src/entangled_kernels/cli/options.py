@@ -15,6 +15,7 @@ __all__ = [
     "Inputs",
     "Jobs",
     "Json",
+    "Keep",
     "MaxMemory",
     "Model",
     "OneTable",
@@ -67,6 +68,10 @@ MaxMemory = Annotated[
 ]
 Force = Annotated[bool, typer.Option("--force", help="Replace what is there already.")]
 Json = Annotated[bool, typer.Option("--json", help="Print the result as JSON, for machines.")]
+Keep = Annotated[
+    list[str] | None,
+    typer.Option("--keep", metavar="A,B", help="Columns of the table to copy in front, such as an id."),
+]
 Seed = Annotated[int, typer.Option("--seed", min=0, help="For folds and random features.")]
 
 

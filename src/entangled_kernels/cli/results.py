@@ -33,7 +33,13 @@ METRICS = {
 }
 # After the point; the paper's figures ask for more.
 DIGITS, PAPER_DIGITS = 3, 4
-SETTINGS = {"task": "task", "rank": "Kraus rank", "p": "outputs p", "n": "training rows n"}
+SETTINGS = {
+    "task": "task",
+    "rank": "Kraus rank",
+    "p": "outputs p",
+    "n": "training rows n",
+    "known": "targets measured",
+}
 REFERENCE = "KRR"
 OWN = ("EKL", "ptrEKL", "selected")
 

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 from ..streams import BatchReader, read_batches, table_columns
 from ..tables import TableError, read_table, require_columns, require_numbers, require_text, text_columns
 from ..tables.phrases import counted, quoted
 from .batches import batch_bytes
+from .blanks import Blanks
 from .errors import CommandError
 from .shell_command import split_names
 
@@ -21,7 +23,8 @@ WAY_OUT = "; leave the column out, or have its text turned into columns of 0 and
 FIRST_ROWS = 10_000
 
 
-class TrainingTable(NamedTuple):
+@dataclass(frozen=True, eq=False)
+class TrainingTable:
     """Inputs and targets to learn from.
 
     Attributes
@@ -38,6 +41,8 @@ class TrainingTable(NamedTuple):
         Reads the rows in batches, where they are not in memory.
     notes : list of str
         What is worth telling.
+    blanks : Blanks
+        Among the targets; of files that are read in batches counted when they are.
     """
 
     inputs: list[str]
@@ -47,24 +52,44 @@ class TrainingTable(NamedTuple):
     Y: Any
     reader: BatchReader | None
     notes: list[str]
+    blanks: Blanks = field(default_factory=Blanks)
 
 
 def read_rows(
-    path: Path, targets: Sequence[str], inputs: Sequence[str] | None, *, encode: bool, fewest: int, work: str
+    path: Path,
+    targets: Sequence[str],
+    inputs: Sequence[str] | None,
+    *,
+    encode: bool,
+    fewest: int,
+    work: str,
+    blanks: bool = False,
 ) -> TrainingTable:
-    """Read a table into memory and choose its inputs and targets; the work needs so many rows at least."""
+    """Read a table into memory and choose its inputs and targets; the work needs so many rows at least.
+
+    With ``blanks`` cells of targets may be blank; rows without any target are left out.
+    """
     frame = read_table(path)
     target_names, input_names, notes = choose_columns(frame, targets, inputs, path)
-    Y = require_numbers(frame, target_names, path, way_out="; a target must be a number in every row")
+    way_out = "; a target must be a number" + (", or blank" if blanks else " in every row")
+    Y = require_numbers(frame, target_names, path, way_out=way_out, blanks=blanks)
     text = text_columns(frame, input_names) if encode else []
     numbers = [name for name in input_names if name not in text]
     X = frame[input_names].copy()
     X[text] = require_text(frame, text, path)
     X[numbers] = require_numbers(frame, numbers, path, way_out=WAY_OUT)
+    found = Blanks()
+    found.count(Y)
+    if found.empty_rows:
+        measured = Y.notna().any(axis=1)
+        X, Y = X[measured], Y[measured]
+    never = [name for name in target_names if Y[name].isna().all()]
+    if never:
+        raise TableError(path, f"target {quoted(never)} has no measured cell; leave it out of --targets")
     if len(X) < fewest:
         raise TableError(path, f"{work} needs at least {fewest} rows, got {len(X)}")
     notes += _many_texts(X[text]) + _constant(X, "input") + _constant(Y, "target")
-    return TrainingTable(input_names, target_names, text, X, Y, None, notes)
+    return TrainingTable(input_names, target_names, text, X, Y, None, notes, found)
 
 
 def open_batches(

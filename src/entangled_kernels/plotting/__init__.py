@@ -7,6 +7,7 @@ from .alignment_path import AlignmentPathDisplay
 from .comparison import ComparisonDisplay
 from .entanglement_spectrum import EntanglementSpectrumDisplay
 from .gram import GramDisplay
+from .information import InformationDisplay
 from .projection import ProjectionDisplay
 from .running_time import RunningTimeDisplay
 from .selection import SelectionDisplay
@@ -16,6 +17,7 @@ __all__ = [
     "ComparisonDisplay",
     "EntanglementSpectrumDisplay",
     "GramDisplay",
+    "InformationDisplay",
     "ProjectionDisplay",
     "RunningTimeDisplay",
     "SelectionDisplay",

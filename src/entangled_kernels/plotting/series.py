@@ -40,6 +40,7 @@ SETTINGS = {
     "p": "outputs, p",
     "m": "features, m",
     "rank": "Kraus rank, r",
+    "known": "targets measured",
     "task": "task",
     "method": "method",
     "split": "split",

@@ -39,7 +39,13 @@ def text_columns(frame: Any, names: Sequence[str]) -> list[str]:
 
 
 def require_numbers(
-    frame: Any, names: Sequence[str], path: Any, *, way_out: str = "", rows_before: int = 0
+    frame: Any,
+    names: Sequence[str],
+    path: Any,
+    *,
+    way_out: str = "",
+    rows_before: int = 0,
+    blanks: bool = False,
 ) -> Any:
     """The columns as float64; raises on the first cell that is missing or is no finite number.
 
@@ -53,6 +59,8 @@ def require_numbers(
         What to do about text, added to the error.
     rows_before : int, default=0
         Rows of the file that stand before those of the frame.
+    blanks : bool, default=False
+        Whether cells may be missing; they are NaN then.
 
     Returns
     -------
@@ -63,8 +71,9 @@ def require_numbers(
         _require_number_type(frame[name], path, way_out, rows_before)
     numbers = frame[list(names)].astype(np.float64)
     values = numbers.to_numpy()
-    if not np.isfinite(values).all():
-        _raise_first_bad_cell(values, list(names), path, rows_before)
+    bad = np.isinf(values) if blanks else ~np.isfinite(values)
+    if bad.any():
+        _raise_first_bad_cell(values, bad, list(names), path, rows_before)
     return numbers
 
 
@@ -94,8 +103,8 @@ def _require_number_type(column: Any, path: Any, way_out: str, rows_before: int)
     )
 
 
-def _raise_first_bad_cell(values: Any, names: list[str], path: Any, rows_before: int) -> None:
-    bad = np.argwhere(~np.isfinite(values))
+def _raise_first_bad_cell(values: Any, wrong: Any, names: list[str], path: Any, rows_before: int) -> None:
+    bad = np.argwhere(wrong)
     row, column = (int(place) for place in bad[0])
     missing = bool(np.isnan(values[row, column]))
     problem = (

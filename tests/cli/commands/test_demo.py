@@ -1,33 +1,50 @@
 import json
 
+import numpy as np
 import pytest
 
+from entangled_kernels.cli.commands import demo as module
+from entangled_kernels.experiments import partly_measured
 from entangled_kernels.storage import ExperimentResults
 
 
 @pytest.fixture
-def _brief(monkeypatch):
-    monkeypatch.setattr("entangled_kernels.cli.commands.demo.TRAIN_SIZES", (12,))
-    monkeypatch.setattr("entangled_kernels.cli.commands.demo.REPEATS", 2)
-    monkeypatch.setattr("entangled_kernels.cli.commands.demo.METHODS", ("KRR", "ptrEKL"))
+def _brief(monkeypatch, small):
+    """Few trees, a small search, one draw less than two, and some rows to test on."""
+    tables = module.tables()
+    some = {name: (title, X[:90], Y.iloc[:90, :4]) for name, (title, X, Y) in tables.items()}
+    monkeypatch.setattr(module, "tables", lambda: some)
+    monkeypatch.setattr(module, "REPEATS", 2)
+    estimator = partly_measured.EntangledKernelRidgeCV
+    monkeypatch.setattr(partly_measured, "EntangledKernelRidgeCV", lambda **more: estimator(**small, **more))
+
+
+def test_tables():
+    tables = module.tables()
+    shapes = {name: (X.shape, Y.shape[1]) for name, (_, X, Y) in tables.items()}
+    assert shapes == {"breast-cancer": ((569, 20), 10), "wine": ((178, 7), 6)}
+    for _, X, Y in tables.values():
+        assert not set(X.columns) & set(Y.columns)
+        assert np.isfinite(X.to_numpy()).all()
 
 
 @pytest.mark.usefixtures("_brief")
+@pytest.mark.filterwarnings("ignore:the smallest of the alphas")
 def test_demo(run, folder, monkeypatch):
     shown = run("demo").stdout
-    assert "nMSE" in shown
-    assert "Entangled: PPT fails" in shown
+    assert "Breast cancer: ten worst values: nMSE" in shown
+    assert "Of the 90% intervals" in shown
     page = (folder / "demo-report" / "index.html").read_text()
     assert page.count("<img") == 4
-    for words in ("Methods side by side", "How to repeat it", "entangled-kernels demo"):
+    for words in ("Wine: what tells what", "How to repeat it", "entangled-kernels demo"):
         assert words in page
     assert "demo-report is not empty" in run("demo", code=2).stderr
     # The same again for machines, without the work.
-    done = {name: ExperimentResults.load(f"demo-report/{name}.json") for name in ("digits", "digits-methods")}
-    monkeypatch.setattr(
-        "entangled_kernels.cli.commands.demo.compare_on_digits", lambda *_: done["digits-methods"]
-    )
-    monkeypatch.setattr("entangled_kernels.cli.commands.demo.run_experiment", lambda *_: done["digits"])
+    done = {name: ExperimentResults.load(f"demo-report/{name}.json") for name in ("breast-cancer", "wine")}
+    monkeypatch.setattr(module, "run", lambda screen, name, *_: done[name])
     values = json.loads(run("demo", "--force", "--json").stdout)
-    assert values["entangled"] is True
-    assert [entry["n"] for entry in values["summary"]["nmse"]] == [12, 12]
+    assert list(values["summary"]) == ["breast-cancer", "wine"]
+    nmse = values["summary"]["wine"]["nmse"]
+    assert [entry["known"] for entry in nmse if entry["method"] == "ridge"] == [0, 1, 2, 3]
+    shares = [entry["mean"] for entry in values["summary"]["wine"]["coverage"]]
+    assert all(0.0 < share <= 1.0 for share in shares)

@@ -186,10 +186,70 @@ def test_missing_cells_are_named(plant, run):
     assert os.listdir() == ["plant.csv"]
 
 
-def test_missing_target_cells_are_named(plant, run):
-    plant.loc[2, "net load"] = np.nan
+def test_blank_target_cells_are_counted_and_told(plant, run):
+    plant.loc[2, "net load"] = plant.loc[[4, 7], "peak load (kW)"] = np.nan
+    plant.loc[[9, 11], TARGETS.split(",")] = np.nan
     plant.to_csv("plant.csv", index=False)
-    assert "row 3, column 'net load'" in run(*FIT, code=3).stderr
+    shown = run(*FIT, *LINEAR).stdout
+    for words in (
+        "plant.csv: 38 rows, 3 inputs, 2 targets.",
+        "2 rows have no target and are left out.",
+        "3 target cells are blank: 2 of 'peak load (kW)', 1 of 'net load'; each target",
+    ):
+        assert words in shown
+    values = json.loads(run(*FIT, *LINEAR, "--json", "--force").stdout)
+    assert values["rows"] == 38
+    assert values["rows_without_targets"] == 2
+    assert values["blank_cells"] == {"net load": 1, "peak load (kW)": 2}
+    expected = EntangledKernelRidgeCV(**load_model("plant.model").get_params()).fit(
+        plant[NAMES].drop(index=[9, 11]), plant[TARGETS.split(",")].drop(index=[9, 11])
+    )
+    np.testing.assert_allclose(load_model("plant.model").coef_, expected.coef_)
+
+
+def test_nothing_is_said_of_blanks_where_there_are_none(plant, run):
+    assert "blank" not in run(*FIT, *LINEAR).stdout
+
+
+def test_a_target_that_was_never_measured_is_named(plant, run):
+    plant.assign(**{"net load": np.nan}).to_csv("plant.csv", index=False)
+    shown = run(*FIT, *LINEAR, code=3).stderr
+    assert "plant.csv: target 'net load' has no measured cell; leave it out of --targets" in shown
+    assert "column 'net load'" in run(*FIT, *LINEAR, "--checkpoint", "state", code=3).stderr
+
+
+def test_targets_of_text_and_infinite_ones_are_named(plant, run):
+    plant.astype({"net load": object}).assign(**{"net load": "low"}).to_csv("plant.csv", index=False)
+    assert "'low' is no number; a target must be a number, or blank" in run(*FIT, code=3).stderr
+    plant.loc[2, "net load"] = np.inf
+    plant.to_csv("plant.csv", index=False)
+    assert "row 3, column 'net load': inf is not finite" in run(*FIT, code=3).stderr
+
+
+def test_blank_targets_in_batches_are_those_in_memory(rows, run, folder):
+    rng = np.random.default_rng(0)
+    rows.loc[rng.random(300) < 0.3, "y"] = np.nan
+    rows.loc[[5, 150], ["y", "z"]] = np.nan
+    for number in range(3):
+        write_table(rows[100 * number : 100 * number + 100], f"rows/{number}.parquet")
+    write_table(rows, "all.csv")
+    options = ("-t", "y,z", "-i", "a,b,c", *LINEAR, "--json", "--force")
+    once = json.loads(run("fit", "all.csv", *options, "-o", "once.model").stdout)
+    batches = json.loads(run("fit", "rows", *options, "-o", "batches.model").stdout)
+    for key in ("rows", "blank_cells", "rows_without_targets"):
+        assert once[key] == batches[key]
+    assert once["blank_cells"]["y"] == rows["y"].isna().sum() - 2
+    X = rows[list("abc")]
+    found = [load_model(name).predict(X) for name in ("once.model", "batches.model")]
+    # Folds differ, and with them the weights of candidates.
+    assert np.sqrt(np.mean((found[0] - found[1]) ** 2)) < 0.05
+
+
+def test_inputs_must_not_be_blank(plant, run):
+    plant.loc[3, "pressure"] = np.nan
+    plant.loc[3, TARGETS.split(",")] = np.nan
+    plant.to_csv("plant.csv", index=False)
+    assert "row 4, column 'pressure': the cell is empty" in run(*FIT, code=3).stderr
 
 
 def test_text_columns_are_refused_or_encoded(plant, run):

@@ -5,8 +5,9 @@ import numpy as np
 import pytest
 
 from entangled_kernels import EntangledKernelRidge, OperatorValuedKernelRidge, OutputKernelRidge
+from entangled_kernels.cli.information import information_in_words
 from entangled_kernels.kernels import SeparableKernel
-from entangled_kernels.storage import save_model
+from entangled_kernels.storage import load_model, save_model
 
 NAMES = ["inlet temp", "flow, l/s", "pressure"]
 TARGETS = ["net load", "peak load (kW)"]
@@ -27,6 +28,7 @@ def test_people_are_told_what_the_model_is(model, run):
         "Settings: StandardScaler; ",
         "Cross-validated nMSE",
         "Who shares what:",
+        "What tells what, once it is measured:",
     ):
         assert words in shown
 
@@ -38,6 +40,9 @@ def test_machines_are_told_the_same(model, run):
     assert values["entangled"] in (True, False, None)
     assert values["sharing"]
     assert values["report"] is None
+    assert values["telling"] == information_in_words(np.array(values["information"]), TARGETS)
+    information = load_model("plant.model").information_
+    np.testing.assert_allclose(values["information"], information, atol=1e-6)
     reported = json.loads(run("inspect", "plant.model", "--json", "--report", "page.html").stdout)
     assert reported == values | {"report": "page.html"}
 
@@ -66,12 +71,19 @@ def test_models_of_other_classes(plant, run, kind):
     assert {"output": "Separable: one scalar kernel", "given": "Not tested: the kernel was given"}[
         kind
     ] in shown
+    assert "Not known: the model keeps no errors" in shown
 
 
 def test_the_page_has_it_all(model, run, folder):
     run("inspect", "plant.model", "--report", "page.html")
     page = (folder / "page.html").read_text()
-    for words in ("Who shares what", "Entanglement", "How the settings were chosen", "peak load (kW)"):
+    for words in (
+        "Who shares what",
+        "What tells what",
+        "Entanglement",
+        "How the settings were chosen",
+        "peak load (kW)",
+    ):
         assert words in page
     assert "entangled-kernels inspect plant.model --report page.html" in page
     assert "entangled-kernels fit" in page

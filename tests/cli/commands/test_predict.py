@@ -8,14 +8,18 @@ import sys
 import numpy as np
 import pandas as pd
 import pytest
-from scipy.stats import norm
 
 from entangled_kernels import EntangledKernelRidge, OutputKernelRidge
 from entangled_kernels.storage import load_model, save_model
-from entangled_kernels.tables import read_table
+from entangled_kernels.tables import read_table, write_table
 
 NAMES = ["inlet temp", "flow, l/s", "pressure"]
 TARGETS = ["net load", "peak load (kW)"]
+
+
+def ends(predicted):
+    """Lower and upper ends of the intervals."""
+    return [predicted[[f"{name}_{end}" for name in TARGETS]].to_numpy() for end in ("lower", "upper")]
 
 
 @pytest.fixture
@@ -74,14 +78,84 @@ def test_missing_and_text_cells_are_named(plant, model, run):
 def test_intervals_are_those_of_the_model(plant, model, run):
     run("predict", "plant.model", "plant.csv", "--out", "p.csv", "--intervals", 0.9)
     predicted = read_table("p.csv")
-    mean, std = model.predict(plant[NAMES], return_std=True)
     assert list(predicted.columns)[:3] == ["net load", "net load_lower", "net load_upper"]
-    lower = predicted[[f"{name}_lower" for name in TARGETS]].to_numpy()
-    upper = predicted[[f"{name}_upper" for name in TARGETS]].to_numpy()
-    assert np.allclose(upper - mean, norm.ppf(0.95) * std)
-    assert np.allclose(mean - lower, norm.ppf(0.95) * std)
+    lower, upper = ends(predicted)
+    expected = model.predict_interval(plant[NAMES], 0.9)
+    np.testing.assert_array_equal(lower, expected[0])
+    np.testing.assert_array_equal(upper, expected[1])
+    np.testing.assert_array_equal(predicted[TARGETS], model.predict(plant[NAMES]))
     inside = (plant[TARGETS].to_numpy() >= lower) & (plant[TARGETS].to_numpy() <= upper)
     assert inside.mean() > 0.7
+
+
+def test_joint_intervals(plant, model, run):
+    run("predict", "plant.model", "plant.csv", "--out", "p.csv", "--intervals", 0.9, "--joint")
+    expected = model.predict_interval(plant[NAMES], 0.9, joint=True)
+    for found, end in zip(ends(read_table("p.csv")), expected, strict=True):
+        np.testing.assert_array_equal(found, end)
+    result = run("predict", "plant.model", "plant.csv", "--out", "q.csv", "--joint", code=2)
+    assert "--joint needs --intervals, such as --intervals 0.9" in result.stderr
+
+
+def test_measured_targets_are_used(plant, model, run):
+    plant.loc[5:, "net load"] = np.nan
+    plant.loc[:20, "peak load (kW)"] = np.nan
+    plant.to_csv("plant.csv", index=False)
+    options = ("--out", "p.csv", "--measured", "--intervals", 0.8)
+    shown = run("predict", "plant.model", "plant.csv", *options).stdout
+    assert "Measured already, and written as they are: 24 cells." in shown
+    assert "error on its rows" not in shown
+    predicted, given = read_table("p.csv"), plant[TARGETS]
+    known = given.notna().to_numpy()
+    np.testing.assert_array_equal(predicted[TARGETS].to_numpy()[known], given.to_numpy()[known])
+    np.testing.assert_array_equal(predicted[TARGETS], model.predict(plant[NAMES], given=given))
+    for found, end in zip(
+        ends(predicted), model.predict_interval(plant[NAMES], 0.8, given=given), strict=True
+    ):
+        np.testing.assert_array_equal(found, end)
+        np.testing.assert_array_equal(found[known], given.to_numpy()[known])
+    assert not np.allclose(predicted[TARGETS], model.predict(plant[NAMES]))
+
+
+def test_a_table_may_have_some_of_the_targets(plant, model, run):
+    plant.drop(columns="net load").to_csv("plant.csv", index=False)
+    values = json.loads(
+        run("predict", "plant.model", "plant.csv", "--out", "p.csv", "--measured", "--json").stdout
+    )
+    assert (values["measured_cells"], values["nmse"]) == (40, None)
+    expected = model.predict(plant[NAMES], given=plant[TARGETS[1:]])
+    np.testing.assert_array_equal(read_table("p.csv"), expected)
+
+
+def test_measured_needs_a_target_column_of_numbers(plant, model, run):
+    plant[NAMES].to_csv("inputs.csv", index=False)
+    result = run("predict", "plant.model", "inputs.csv", "--out", "p.csv", "--measured", code=3)
+    assert (
+        "inputs.csv: --measured needs a column that is a target of the model, 'net load' and "
+        "'peak load (kW)'; the table has none" in result.stderr
+    )
+    plant.astype({"net load": object}).assign(**{"net load": "low"}).to_csv("plant.csv", index=False)
+    result = run("predict", "plant.model", "plant.csv", "--out", "p.csv", "--measured", code=3)
+    assert "row 1, column 'net load': 'low' is no number" in result.stderr
+    assert not os.path.exists("p.csv")
+
+
+@pytest.mark.parametrize("kind", ["csv", "parquet"])
+def test_measured_targets_in_batches(plant, model, run, folder, kind):
+    plant.loc[::2, "net load"] = np.nan
+    (folder / "parts").mkdir()
+    for number in range(2):
+        write_table(plant[20 * number : 20 * number + 20], f"parts/{number}.{kind}")
+    write_table(plant, "all.parquet")
+    options = ("--measured", "--intervals", 0.8, "--joint", "--keep", "id", "--json")
+    once = json.loads(run("predict", "plant.model", "all.parquet", *options, "--out", "p.parquet").stdout)
+    parts = json.loads(run("predict", "plant.model", "parts", *options, "--out", "q.parquet").stdout)
+    assert once | {"out": None} == parts | {"out": None}
+    pd.testing.assert_frame_equal(read_table("p.parquet"), read_table("q.parquet"))
+    for number in range(2):
+        write_table(plant[NAMES][20 * number : 20 * number + 20], f"parts/{number}.{kind}")
+    result = run("predict", "plant.model", "parts", "--measured", "--out", "r.parquet", code=3)
+    assert "--measured needs a column that is a target" in result.stderr
 
 
 @pytest.mark.parametrize("level", [0, 1, 90])
@@ -182,9 +256,12 @@ def _without_towns(plant, run):
 
 def test_targets_that_are_not_known_everywhere_are_no_error(plant, model, run):
     plant.loc[3, "net load"] = np.nan
-    plant.astype({"peak load (kW)": str}).to_csv("plant.csv", index=False)
+    plant.assign(**{"peak load (kW)": "unknown"}).to_csv("plant.csv", index=False)
     values = json.loads(run("predict", "plant.model", "plant.csv", "--out", "p.csv", "--json").stdout)
-    assert list(values["nmse"]) == ["peak load (kW)"]
+    assert list(values["nmse"]) == ["net load"]
+    true, found = plant["net load"].drop(index=3), read_table("p.csv")["net load"].drop(index=3)
+    assert values["nmse"]["net load"] == pytest.approx(np.mean((true - found) ** 2) / true.var(ddof=0))
+    plant.loc[:, "net load"] = np.nan
     plant.assign(**{"peak load (kW)": "unknown"}).to_csv("plant.csv", index=False)
     assert (
         json.loads(run("predict", "plant.model", "plant.csv", "--out", "q.csv", "--json").stdout)["nmse"]
@@ -202,6 +279,8 @@ def test_models_saved_from_python(plant, run):
     assert list(read_table("q.csv").columns) == ["output0", "output1"]
     result = run("predict", "output.model", "plant.csv", "--out", "r.csv", "--intervals", 0.9, code=2)
     assert "--intervals needs an entangled kernel model, got OutputKernelRidge" in result.stderr
+    result = run("predict", "output.model", "plant.csv", "--out", "r.csv", "--measured", code=2)
+    assert "--measured needs an entangled kernel model, got OutputKernelRidge" in result.stderr
     save_model(EntangledKernelRidge().fit(frame.to_numpy(), plant["net load"].to_numpy()), "nameless.model")
     result = run("predict", "nameless.model", "plant.csv", "--out", "r.csv", code=4)
     assert "does not know the names of its inputs" in result.stderr

@@ -29,6 +29,8 @@ def findings():
         "target_scores": [{"target": "<b>", "nmse": 0.01, "kernel_ridge_nmse": 0.02}],
         "sharing": ["'a' and 'b' move together."],
         "relations": [[1.0, 0.5], [0.5, 1.0]],
+        "telling": ["Measuring 'a' removes 61% of the uncertainty of 'b'."],
+        "information": [[1.0, 0.61], [0.61, 1.0]],
         "entangled": None,
         "verdict": "Not tested: too large.",
         "entanglement": None,
@@ -47,6 +49,8 @@ def test_what_the_page_says(plant, folder, findings):
         "&lt;b&gt;",
         r"in\u001b[2J",
         "0.50",
+        "Measuring &#x27;a&#x27; removes 61%",
+        "Share of the uncertainty of a column",
         "Not tested:",
         "entangled-kernels fit &#x27;my plant.csv&#x27;",
         "my page.html&#x27;",
@@ -59,8 +63,11 @@ def test_what_the_page_says(plant, folder, findings):
 def test_nothing_is_said_of_what_is_not_known(plant, folder, findings):
     model = EntangledKernelRidge().fit(plant[NAMES], plant[["net load"]])
     findings |= {"inputs": [], "targets": ["y"], "rows": None, "target_scores": [], "relations": []}
+    findings |= {"telling": ["Not known."], "information": []}
     write_model_page(SavedModel(model, {}, {}), findings, folder / "page.html")
     page = (folder / "page.html").read_text()
     assert "Predicts 1 target from inputs without names." in page
     assert "not recorded" in page
     assert "How well it predicts" not in page
+    assert "Not known." in page
+    assert "Share of the uncertainty" not in page

@@ -11,7 +11,6 @@ from entangled_kernels.cli.pages.results_pages import (
     add_results,
     add_run,
     write_comparison_page,
-    write_demo_page,
     write_experiment_page,
     write_with_command,
 )
@@ -162,31 +161,3 @@ class FakeDigits:
     @staticmethod
     def figures(results):
         return {"digits-kernel": Figure()}
-
-
-def test_what_the_page_of_the_demonstration_says(folder, monkeypatch):
-    monkeypatch.setattr(experiments, "EXPERIMENTS", {"digits": FakeDigits})
-    records = [
-        {"method": method, "n": n, "split": 0, "nmse": nmse}
-        for method, nmse in (("KRR", 0.5), ("EKL", 0.4))
-        for n in (10, 20)
-    ]
-    meta = {"methods": {"KRR": "kernel ridge"}, "versions": {"numpy": "2"}}
-    compared = ExperimentResults("digits-methods", "Four tasks", records, meta=meta)
-    meta = {"verdict": "Entangled: PPT fails", "entangled": True}
-    learned = ExperimentResults(
-        "digits", "The kernel", [{"task": "0", "accuracy": 0.9, "method": "EKL"}], meta=meta
-    )
-    path = write_demo_page(compared, learned, "entangled-kernels demo", folder / "demo")
-    page = path.read_text()
-    assert path == folder / "demo" / "index.html"
-    for words in (
-        "KRR: kernel ridge",
-        "EKL has 20.0% less error",
-        "About digits.",
-        "PPT fails",
-        "How to repeat it",
-    ):
-        assert words in page
-    assert page.count("<img") == 2
-    assert (folder / "demo" / "digits-kernel.svg").exists()

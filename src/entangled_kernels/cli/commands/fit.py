@@ -10,6 +10,7 @@ import typer
 from ...storage import save_model
 from ...tables.phrases import counted
 from ..batches import in_batches
+from ..blanks import Blanks
 from ..errors import check_choice, data_errors
 from ..features import FEATURES
 from ..files import check_input, check_link, check_output
@@ -66,8 +67,8 @@ def fit(
 ) -> None:
     """Fit a model to a table and save it.
 
-    Features, kernel and ridge penalty are chosen by cross-validation, and shown beside kernel ridge. TABLE
-    may also be a folder or a pattern such as 'rows/*.parquet', of any size.
+    Features, kernel and ridge penalty are chosen by cross-validation, and shown beside kernel ridge. Cells of
+    targets may be blank. TABLE may also be a folder or a pattern such as 'rows/*.parquet', of any size.
     """
     screen = Screen(as_json=json)
     check_choice("--features", features, FEATURES)
@@ -79,7 +80,9 @@ def fit(
             rows = open_batches(table, targets, inputs, encode=encode, max_memory=max_memory)
         else:
             check_input(table)
-            rows = read_rows(table, targets, inputs, encode=encode, fewest=FEWEST, work="fitting")
+            rows = read_rows(
+                table, targets, inputs, encode=encode, fewest=FEWEST, work="fitting", blanks=True
+            )
         for note in rows.notes:
             say_note(note)
         model = fit_table(
@@ -101,14 +104,16 @@ def fit(
     command = command_line("fit", table, options=options)
     info |= {"table": table.name, "features": features, "seed": seed, "command": command}
     save_model(model, out, info=info)
-    show(screen, info, table, out)
+    show(screen, info, table, out, rows.blanks)
     screen.result({"model": str(out), **{name: info[name] for name in info if name != "relations"}})
 
 
-def show(screen: Screen, info: dict[str, Any], table: Path, out: Path) -> None:
+def show(screen: Screen, info: dict[str, Any], table: Path, out: Path, blanks: Blanks) -> None:
     """Tell people what was fitted."""
     sizes = {"row": info["rows"], "input": len(info["inputs"]), "target": len(info["targets"])}
     screen.say(f"{table}: {', '.join(counted(size, thing) for thing, size in sizes.items())}.")
+    for sentence in blanks.in_words(info["rows"] + blanks.empty_rows):
+        screen.say(sentence)
     screen.say(f"Chosen: {settings_in_words(info['chosen'])}.")
     screen.say(
         f"Cross-validated error (nMSE, 0 is perfect, 1 is the mean): {info['nmse']:.4g}; kernel ridge "

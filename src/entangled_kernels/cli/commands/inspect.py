@@ -12,6 +12,7 @@ from ...estimators import EntangledKernelRidge, OutputKernelRidge, OutputKernelR
 from ...storage import SavedModel
 from ...tables.phrases import counted
 from ..files import check_output
+from ..information import information_in_words, information_of
 from ..model_facts import correlations_of, entanglement_of, settings_of
 from ..model_words import (
     change_in_words,
@@ -37,7 +38,8 @@ SHOWN = 12
 def inspect(model: Model, report: ReportOut = None, force: Force = False, json: Json = False) -> None:
     """Tell what a model is and what it found.
 
-    Its settings, which outputs share what, and whether its kernel is proven entangled.
+    Its settings, which outputs share what, which tell what about each other once they are measured, and
+    whether its kernel is proven entangled.
     """
     screen = Screen(as_json=json)
     if report is not None:
@@ -59,6 +61,7 @@ def find_out(saved: SavedModel, path: Path) -> dict[str, Any]:
     names = targets_of(saved)
     inner = getattr(saved.model, "best_estimator_", saved.model)
     correlations = relations_of(saved, inner)
+    information = information_of(saved.model)
     return {
         "model": str(path),
         "class": type(saved.model).__name__,
@@ -73,6 +76,8 @@ def find_out(saved: SavedModel, path: Path) -> dict[str, Any]:
         "target_scores": saved.info.get("target_scores", []),
         "sharing": sharing_in_words(inner.get_params(deep=False), correlations, names),
         "relations": [] if correlations is None else correlations.tolist(),
+        "telling": information_in_words(information, names),
+        "information": [] if information is None else information.round(6).tolist(),
         **entanglement_of(inner),
     }
 
@@ -121,6 +126,10 @@ def show(screen: Screen, findings: dict[str, Any]) -> None:
         pairs = strongest_pairs(np.array(findings["relations"]), findings["targets"])
         title = "Correlation of targets in the kernel" + (", strongest pairs" if len(pairs) > SHOWN else "")
         screen.table(["target", "target", "correlation"], pairs[:SHOWN], title=title)
+    screen.say("What tells what, once it is measured:")
+    for sentence in findings["telling"]:
+        screen.say(f"  {sentence}")
+    screen.say()
     screen.say(findings["verdict"])
     if findings["entanglement"]:
         measures = measures_in_words(findings["entanglement"])

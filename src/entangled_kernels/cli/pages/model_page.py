@@ -44,6 +44,15 @@ def write_model_page(saved: SavedModel, findings: dict[str, Any], path: Path) ->
         pairs = strongest_pairs(np.array(findings["relations"]), findings["targets"])[:LONGEST_TABLE]
         caption = "Correlation of the targets in the learned kernel, the strongest pairs first"
         page.table(["Target", "Target ", "Correlation"], pairs, caption=caption, digits=2, row_headers=2)
+    page.section("What tells what")
+    if findings["information"]:
+        page.text(
+            "When a target of a new row has been measured, its error tells about the errors of the others. "
+            "Uncertainty is variance that the inputs leave; shares were found on rows held out in fitting."
+        )
+    page.points(findings["telling"])
+    if findings["information"] and len(findings["targets"]) > 1:
+        _add_information(page, findings)
     page.section("Entanglement")
     page.verdict(findings["verdict"], verdict_kind(findings["entangled"]))
     if findings["entanglement"]:
@@ -74,6 +83,18 @@ def _add_errors(page: Report, findings: dict[str, Any]) -> None:
     digits = _error_digits(min((error for error in errors if error), default=1.0))
     columns = ["Target", "This model", "Kernel ridge", "Change"]
     page.table(columns, error_rows(findings["target_scores"]), caption=caption, digits=digits)
+
+
+def _add_information(page: Report, findings: dict[str, Any]) -> None:
+    from matplotlib import pyplot as plt
+
+    from ...plotting import InformationDisplay
+
+    display = InformationDisplay(findings["information"], findings["targets"]).plot()
+    caption = "Share of the uncertainty of a column's target that measuring a row's target removes."
+    alt = "Matrix of targets, groups that tell about each other side by side; the list above has the pairs"
+    page.figure(display.figure_, caption=caption, alt=alt)
+    plt.close(display.figure_)
 
 
 def _error_digits(least: float) -> int:

@@ -17,7 +17,6 @@ __all__ = [
     "add_results",
     "add_run",
     "write_comparison_page",
-    "write_demo_page",
     "write_experiment_page",
     "write_with_command",
 ]
@@ -153,23 +152,3 @@ def add_experiment(page: Report, heading: str, name: str, results: ExperimentRes
         page.verdict(str(results.meta["verdict"]), verdict_kind(results.meta.get("entangled")))
     elif finding(results):
         page.verdict(finding(results))
-
-
-def write_demo_page(compared: ExperimentResults, learned: ExperimentResults, command: str, out: Path) -> Path:
-    """The page of the demonstration."""
-    from ...plotting import ComparisonDisplay
-
-    page = Report(
-        "Entangled kernels on digits",
-        lead="Four related tasks, is it a 0, a 1, a 2, a 3, learned together from a few small images.",
-    )
-    page.section("Methods side by side")
-    page.text(
-        "Each method predicts a number for each task, +1 for yes and -1 for no, from the same images. "
-        "The error is nMSE: 0 is perfect, 1 is predicting the mean. Kernel ridge (KRR) is the baseline."
-    )
-    page.points(f"{name}: {words}" for name, words in compared.meta["methods"].items())
-    add_results(page, compared, {"digits-nmse": ComparisonDisplay.from_results(compared).figure_})
-    page.verdict(finding(compared))
-    add_experiment(page, learned.title, "digits", learned, out)
-    return write_with_command(page, command, compared, out / "index.html")

@@ -1,0 +1,184 @@
+"""``plan``: which target of every row to measure next."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+from difflib import get_close_matches
+from pathlib import Path
+from typing import Annotated, Any
+
+import numpy as np
+import typer
+
+from ...tables import table_kind
+from ...tables.phrases import counted, quoted
+from ..batches import in_batches
+from ..errors import CommandError, data_errors
+from ..files import check_output
+from ..new_rows import NewRows, Part, require_calibrated, write_parts
+from ..options import Force, Json, Keep, MaxMemory, Model, OneTable
+from ..saved_models import open_saved_model
+from ..screen import Screen
+from ..shell_command import split_names
+
+__all__ = ["plan"]
+
+Cost = Annotated[
+    list[str] | None,
+    typer.Option("--cost", metavar="A=5,B=1", help="What measuring a target costs; 1 where nothing is said."),
+]
+Out = Annotated[
+    Path | None,
+    typer.Option("--out", "-o", metavar="FILE", help="Table to write, with a plan for every row."),
+]
+Most = Annotated[
+    int | None,
+    typer.Option("--most", metavar="K", min=1, help="Measurements to plan for a row.", show_default="all"),
+]
+
+SHOWN = 5
+
+
+def plan(
+    model: Model,
+    table: OneTable,
+    cost: Cost = None,
+    out: Out = None,
+    most: Most = None,
+    keep: Keep = None,
+    max_memory: MaxMemory = 4096,
+    force: Force = False,
+    json: Json = False,
+) -> None:
+    """Tell what to measure next for every row of a table.
+
+    Targets that the table has count as measured where their cells are not blank. The others come in the
+    order of how much of the uncertainty of all targets each removes for its cost.
+    """
+    screen = Screen(as_json=json)
+    if out is not None:
+        table_kind(out)
+        check_output(out, force=force)
+    saved = open_saved_model(model)
+    require_calibrated(saved, model, "plan")
+    new = NewRows(saved, model, split_names(keep or []), measured=True)
+    planner = Planner(
+        new, read_costs(cost or [], new.targets), min(most or len(new.targets), len(new.targets))
+    )
+    several = in_batches(table, max_memory)
+    with data_errors(table):
+        parts = planner.plans(new.parts(screen, table, max_memory))
+        if out is None:
+            for _ in parts:
+                pass
+        else:
+            write_parts(parts, out, several=several)
+    screen.say(summary_in_words(planner))
+    first = planner.first_steps()
+    if len(first) > 1:
+        rows = [[step["measure"], step["rows"], f"{step['removes']:.0%}"] for step in first[:SHOWN]]
+        screen.table(["measure first", "rows", "removes"], rows)
+    if out is not None:
+        screen.say(f"Wrote {counted(planner.n_rows, 'row')} to {out}.")
+    found = {"rows": planner.n_rows, "complete": planner.n_complete, "first": first}
+    screen.result({"out": out, **found, "columns": planner.columns if out is not None else []})
+
+
+class Planner:
+    """Plans for the rows of tables, and what they have in common.
+
+    Parameters
+    ----------
+    new : NewRows
+    costs : dict
+        By target.
+    most : int
+        Measurements to plan for a row.
+
+    Attributes
+    ----------
+    n_rows, n_complete : int
+        All rows, and those of which every target is measured.
+    columns : list of str
+        Of the tables.
+    """
+
+    def __init__(self, new: NewRows, costs: dict[str, float], most: int) -> None:
+        self.new, self.costs, self.most = new, costs, most
+        self.n_rows = self.n_complete = 0
+        self.columns = list[str]()
+        self._count, self._removed = Counter[str](), Counter[str]()
+
+    def plans(self, parts: Iterator[Part]) -> Iterator[Any]:
+        """Tables with the columns measure_1, reduction_1, measure_2 and so on."""
+        import pandas as pd
+
+        for part in parts:
+            order, reduction = self.new.model.suggest_measurements(part.X, part.given, self.costs)
+            self._note(order[:, 0], reduction[:, 0])
+            columns: dict[str, Any] = {}
+            for step in range(self.most):
+                # Text in every cell, so that all parts of a file have columns of one kind.
+                columns[f"measure_{step + 1}"] = ["" if name is None else name for name in order[:, step]]
+                columns[f"reduction_{step + 1}"] = reduction[:, step]
+            frame = self.new.beside_kept(part.frame, pd.DataFrame(columns, index=part.X.index), " planned")
+            self.columns = list(frame.columns)
+            yield frame
+
+    def first_steps(self) -> list[dict[str, Any]]:
+        """Targets that come first, with the number of rows and the mean share removed; most rows first."""
+        return [
+            {"measure": name, "rows": rows, "removes": self._removed[name] / rows}
+            for name, rows in self._count.most_common()
+        ]
+
+    def _note(self, first: Any, reduction: Any) -> None:
+        self.n_rows += len(first)
+        for name, share in zip(first, reduction, strict=True):
+            if name is None:
+                self.n_complete += 1
+            else:
+                self._count[name] += 1
+                self._removed[name] += share
+
+
+def summary_in_words(planner: Planner) -> str:
+    """What most rows are to have measured first."""
+    first, rows = planner.first_steps(), planner.n_rows
+    if not first:
+        return f"All targets are measured in all {counted(rows, 'row')}; there is nothing to plan."
+    best = first[0]
+    who = f"All {rows:,} rows" if best["rows"] == rows else f"{best['rows']:,} of {counted(rows, 'row')}"
+    who = "The row" if rows == 1 else who
+    sentence = (
+        f"{who}: measure '{best['measure']}' first, which removes {best['removes']:.0%} of the uncertainty "
+        f"that is left in all targets, its own included."
+    )
+    if planner.n_complete:
+        verb = "has" if planner.n_complete == 1 else "have"
+        sentence += f" {counted(planner.n_complete, 'row')} {verb} every target measured already."
+    return sentence
+
+
+def read_costs(values: list[str], targets: list[str]) -> dict[str, float]:
+    """Costs from an option such as 'zinc=5,lead=1'."""
+    costs: dict[str, float] = {}
+    for value in split_names(values):
+        name, sign, number = (part.strip() for part in value.rpartition("="))
+        try:
+            cost = float(number)
+        except ValueError:
+            cost = np.nan
+        if not sign or not 0.0 < cost < np.inf:
+            raise CommandError(
+                f"--cost must be NAME=NUMBER with a positive number, such as zinc=5, got {value!r}"
+            )
+        if name not in targets:
+            near = get_close_matches(name, targets, n=1)
+            hint = f"is it '{near[0]}'?" if near else f"the model has {quoted(targets)}"
+            raise CommandError(f"--cost: '{name}' is no target of the model; {hint}")
+        if name in costs:
+            raise CommandError(f"--cost names '{name}' twice")
+        costs[name] = cost
+    return costs

@@ -1,0 +1,138 @@
+import json
+import shutil
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from entangled_kernels import EntangledKernelRidge, OutputKernelRidge
+from entangled_kernels.cli.commands.plan import read_costs
+from entangled_kernels.cli.errors import CommandError
+from entangled_kernels.storage import load_model, save_model
+from entangled_kernels.tables import read_table, write_table
+
+NAMES = ["inlet temp", "flow, l/s", "pressure"]
+TARGETS = ["net load", "peak load (kW)"]
+
+
+@pytest.fixture
+def model(fitted, folder):
+    shutil.copy(fitted, folder / "plant.model")
+    return load_model("plant.model")
+
+
+def test_the_plan_is_the_models(plant, model, run):
+    plant[[*NAMES, "id"]].to_csv("new.csv", index=False)
+    shown = run("plan", "plant.model", "new.csv", "--out", "plan.csv", "--keep", "id").stdout
+    order, reduction = model.suggest_measurements(plant[NAMES])
+    planned = read_table("plan.csv")
+    assert list(planned.columns) == ["id", "measure_1", "reduction_1", "measure_2", "reduction_2"]
+    np.testing.assert_array_equal(planned[["measure_1", "measure_2"]], order)
+    np.testing.assert_allclose(planned[["reduction_1", "reduction_2"]], reduction)
+    assert f"All 40 rows: measure '{order[0, 0]}' first, which removes {reduction[0, 0]:.0%} of" in shown
+    assert "Wrote 40 rows to plan.csv." in shown
+    assert reduction.sum(axis=1) == pytest.approx(1.0)
+
+
+def test_measured_targets_need_not_be_measured_again(plant, model, run):
+    plant.loc[:9, "net load"] = np.nan
+    plant.loc[5:6, "peak load (kW)"] = np.nan
+    plant.loc[20, "peak load (kW)"] = np.nan
+    plant.to_csv("plant.csv", index=False)
+    values = json.loads(run("plan", "plant.model", "plant.csv", "--out", "plan.parquet", "--json").stdout)
+    planned = read_table("plan.parquet")
+    assert (planned["measure_1"][10:] != "").sum() == 1
+    assert planned["measure_1"][20] == "peak load (kW)"
+    assert planned["reduction_1"][20] == pytest.approx(1.0)
+    assert planned["reduction_1"][21:].isna().all()
+    assert set(planned["measure_1"][:5]) == {"net load"}
+    assert (planned["measure_2"] != "").sum() == 2
+    assert (values["rows"], values["complete"]) == (40, 29)
+    assert sum(step["rows"] for step in values["first"]) == 11
+    assert values["columns"] == list(planned.columns)
+    shown = run("plan", "plant.model", "plant.csv").stdout
+    assert "29 rows have every target measured already." in shown
+    assert "measure first" in shown
+
+
+def test_costs_change_the_order(plant, model, run):
+    plant[NAMES].to_csv("new.csv", index=False)
+    for dear, cheap in (TARGETS, TARGETS[::-1]):
+        values = json.loads(
+            run("plan", "plant.model", "new.csv", "--cost", f"{dear}=1000", "--json", "--most", 1).stdout
+        )
+        assert values["first"] == [
+            {"measure": cheap, "rows": 40, "removes": pytest.approx(values["first"][0]["removes"])}
+        ]
+        assert (values["out"], values["columns"]) == (None, [])
+
+
+def test_only_so_many(plant, model, run):
+    plant[NAMES].to_csv("new.csv", index=False)
+    run("plan", "plant.model", "new.csv", "--out", "plan.csv", "--most", 1)
+    assert list(read_table("plan.csv").columns) == ["measure_1", "reduction_1"]
+    run("plan", "plant.model", "new.csv", "--out", "more.csv", "--most", 9)
+    assert len(read_table("more.csv").columns) == 4
+    assert "--most" in run("plan", "plant.model", "new.csv", "--most", 0, code=2).stderr
+
+
+def test_nothing_left_and_one_row(plant, model, run):
+    shown = run("plan", "plant.model", "plant.csv").stdout
+    assert "All targets are measured in all 40 rows; there is nothing to plan." in shown
+    plant[:1][NAMES].to_csv("one.csv", index=False)
+    assert run("plan", "plant.model", "one.csv").stdout.startswith("The row: measure '")
+
+
+@pytest.mark.parametrize("kind", ["csv", "parquet"])
+def test_batches_are_planned_alike(plant, model, run, folder, kind):
+    """Rows of the first file are complete: columns of text stay text where they are empty."""
+    plant.loc[25:, "net load"] = np.nan
+    (folder / "parts").mkdir()
+    for number in range(2):
+        write_table(plant[20 * number : 20 * number + 20], f"parts/{number}.parquet")
+    write_table(plant, "all.parquet")
+    run("plan", "plant.model", "all.parquet", "--out", f"once.{kind}")
+    run("plan", "plant.model", "parts", "--out", f"parts.{kind}")
+    pd.testing.assert_frame_equal(read_table(f"once.{kind}"), read_table(f"parts.{kind}"))
+
+
+@pytest.mark.parametrize(
+    ("cost", "sentence"),
+    [
+        ("net lod=3", "--cost: 'net lod' is no target of the model; is it 'net load'?"),
+        ("x=3", "--cost: 'x' is no target of the model; the model has 'net load' and 'peak load (kW)'"),
+        ("net load", "--cost must be NAME=NUMBER with a positive number, such as zinc=5, got 'net load'"),
+        ("net load=cheap", "got 'net load=cheap'"),
+        ("net load=0", "got 'net load=0'"),
+        ("net load=inf", "got 'net load=inf'"),
+        ("net load=1,net load=2", "--cost names 'net load' twice"),
+    ],
+)
+def test_costs_that_make_no_sense(plant, model, run, cost, sentence):
+    assert sentence in run("plan", "plant.model", "plant.csv", "--cost", cost, code=2).stderr
+
+
+def test_costs_are_read():
+    assert read_costs(["a=5, b = 0.5", '"x, y=2"'], ["a", "b", "x, y"]) == {"a": 5.0, "b": 0.5, "x, y": 2.0}
+    assert read_costs(["a=b=3"], ["a=b"]) == {"a=b": 3.0}
+    assert read_costs([], ["a"]) == {}
+    with pytest.raises(CommandError, match="got 'nan=nan'"):
+        read_costs(["nan=nan"], ["nan"])
+
+
+def test_files_are_looked_at_first(plant, model, run, folder):
+    (folder / "plan.csv").write_text("precious")
+    assert "exists already" in run("plan", "plant.model", "plant.csv", "--out", "plan.csv", code=2).stderr
+    assert "must end in one of" in run("plan", "plant.model", "plant.csv", "--out", "p.xls", code=3).stderr
+    assert "there is no file x" in run("plan", "x", "plant.csv", code=2).stderr
+    plant.drop(columns="pressure").to_csv("plant.csv", index=False)
+    assert "no column 'pressure'" in run("plan", "plant.model", "plant.csv", code=3).stderr
+
+
+def test_models_from_python(plant, run):
+    save_model(EntangledKernelRidge().fit(plant[NAMES], plant[TARGETS]), "named.model")
+    plant[NAMES].to_csv("new.csv", index=False)
+    assert "All 40 rows: measure '" in run("plan", "named.model", "new.csv").stdout
+    save_model(OutputKernelRidge().fit(plant[NAMES], plant[TARGETS]), "output.model")
+    error = run("plan", "output.model", "new.csv", code=2).stderr
+    assert "plan needs an entangled kernel model, got OutputKernelRidge" in error

@@ -1,0 +1,49 @@
+import dask.dataframe as dd
+import numpy as np
+import pandas as pd
+import pytest
+
+from entangled_kernels.cli.blanks import Blanks
+
+TARGETS = pd.DataFrame({"zinc": [1.0, None, None, 4.0], "lead": [1.0, 2.0, None, None], "tin": 0.5})
+
+
+@pytest.mark.parametrize("parts", [1, 2, 4])
+def test_counts_do_not_depend_on_the_parts(parts):
+    Y = TARGETS.assign(tin=[0.5, 0.5, None, 0.5])
+    blanks = Blanks()
+    for part in np.array_split(np.arange(4), parts):
+        blanks.count(Y.iloc[part])
+    assert blanks == Blanks({"zinc": 1, "lead": 1}, 4, 1)
+
+
+def test_dask_tables_are_counted_alike():
+    here, there = Blanks(), Blanks()
+    here.count(TARGETS)
+    there.count(dd.from_pandas(TARGETS, npartitions=2))
+    assert here == there == Blanks({"zinc": 2, "lead": 2}, 4, 0)
+
+
+def test_nothing_is_said_of_complete_targets():
+    blanks = Blanks()
+    blanks.count(TARGETS[:1])
+    assert blanks.cells == {}
+    assert blanks.in_words(1) == []
+
+
+def test_words():
+    assert Blanks({"zinc": 1}, 4, 1).in_words(4) == [
+        "1 row has no target and is left out.",
+        "1 target cell is blank: 1 of 'zinc'; each target is learned from its own rows.",
+    ]
+    many = Blanks({name: 10 * place for place, name in enumerate("abcdefg", start=1)}, 100, 2)
+    assert many.in_words(100) == [
+        "2 rows have no target and are left out.",
+        "280 target cells are blank: 70 of 'g', 60 of 'f', 50 of 'e', 40 of 'd', 30 of 'c' and 2 more "
+        "targets; each target is learned from its own rows.",
+    ]
+
+
+def test_rows_before_a_checkpoint_are_not_counted():
+    (said,) = Blanks({"zinc": 3}, 50, 0).in_words(200)
+    assert said.startswith("3 target cells of the 50 rows read since the checkpoint are blank: 3 of 'zinc'")

@@ -1,0 +1,82 @@
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from entangled_kernels import EntangledKernelRidge, OutputKernelRidge
+from entangled_kernels.cli.errors import CommandError
+from entangled_kernels.cli.new_rows import NewRows, require_calibrated, write_parts
+from entangled_kernels.cli.screen import Screen
+from entangled_kernels.storage import ModelFileError, SavedModel
+from entangled_kernels.tables import TableError, read_table, write_table
+
+INPUTS, TARGETS = list("abc"), list("yz")
+
+
+@pytest.fixture
+def saved(rows):
+    return SavedModel(EntangledKernelRidge().fit(rows[INPUTS], rows[TARGETS]), {}, {})
+
+
+def read(saved, table, kept=(), *, measured, max_memory=4096):
+    new = NewRows(saved, Path("m.model"), list(kept), measured=measured)
+    return list(new.parts(Screen(), Path(table), max_memory))
+
+
+def test_columns_are_those_of_the_model(rows, saved):
+    rows[["z", "c", "b", "a", "id"]].to_csv("t.csv", index=False)
+    (part,) = read(saved, "t.csv", measured=False)
+    pd.testing.assert_frame_equal(part.X, rows[INPUTS])
+    assert part.given is None
+    (part,) = read(saved, "t.csv", measured=True)
+    pd.testing.assert_frame_equal(part.given, rows[["z"]])
+
+
+def test_batches_hold_the_same_rows(rows, saved):
+    rows.loc[::7, "y"] = np.nan
+    for number in range(3):
+        write_table(rows[100 * number : 100 * number + 100], f"rows/{number}.parquet")
+    parts = read(saved, "rows", ["id"], measured=True)
+    assert len(parts) == 3
+    for field in ("X", "given"):
+        joined = pd.concat([getattr(part, field) for part in parts], ignore_index=True)
+        pd.testing.assert_frame_equal(joined, rows[INPUTS if field == "X" else TARGETS])
+    assert list(parts[0].frame.columns) == ["a", "b", "c", "id", "y", "z"]
+    assert "y" not in read(saved, "rows", measured=False)[0].frame
+
+
+def test_cells_are_named_by_their_rows(rows, saved):
+    write_table(rows[200:].assign(z=np.where(rows["id"][200:] == 203, np.inf, 1.0)), "rows/2.parquet")
+    with pytest.raises(TableError, match=r"2.parquet: row 4, column 'z': inf is not finite"):
+        read(saved, "rows", measured=True)
+    rows.assign(b=np.where(rows["id"] == 3, np.nan, 1.0)).to_csv("t.csv", index=False)
+    with pytest.raises(TableError, match="row 4, column 'b': the cell is empty"):
+        read(saved, "t.csv", measured=True)
+
+
+def test_kept_columns_stand_in_front(rows, saved):
+    new = NewRows(saved, Path("m.model"), ["id", "y"], measured=False)
+    joined = new.beside_kept(rows, rows[["y"]] + 1.0, " predicted")
+    assert list(joined.columns) == ["id", "y", "y predicted"]
+
+
+def test_models_that_do_not_know_their_errors(rows, saved, monkeypatch):
+    require_calibrated(saved, Path("m.model"), "--measured")
+    other = SavedModel(OutputKernelRidge().fit(rows[INPUTS], rows[TARGETS]), {}, {})
+    with pytest.raises(CommandError, match="plan needs an entangled kernel model, got OutputKernelRidge"):
+        require_calibrated(other, Path("m.model"), "plan")
+
+    def fail(self):
+        raise ValueError("no rows were kept to calibrate on")
+
+    monkeypatch.setattr(EntangledKernelRidge, "residual_covariance_", property(fail))
+    with pytest.raises(ModelFileError, match=r"m.model: plan needs errors of unseen rows, and no rows were"):
+        require_calibrated(saved, Path("m.model"), "plan")
+
+
+@pytest.mark.parametrize("several", [True, False])
+def test_parts_are_written_below_each_other(rows, several):
+    parts = [rows[:120], rows[120:]] if several else [rows]
+    assert write_parts(parts, Path("t.parquet"), several=several) == (300, list(rows.columns))
+    pd.testing.assert_frame_equal(read_table("t.parquet"), rows)
