@@ -6,7 +6,7 @@ rows. Half of the targets is a random half, then the other half, so that every t
 given targets that are not it. All methods see the same splits, halves and blanks.
 
 Four tables are read from --data-home, from ENTANGLED_KERNELS_DATA, or from ../shared/data; one that is not
-there is left out and named. The others come with scikit-learn.
+there is left out and named. The others come with scikit-learn. partly_measured_figures.py draws the results.
 """
 
 import argparse
@@ -381,57 +381,6 @@ def speed(quick):
     return predicting, fitting
 
 
-def draw(found, folder):
-    """Figures of coverage and width, and of errors given half of the targets."""
-    import matplotlib as mpl
-
-    mpl.use("Agg")
-    import matplotlib.pyplot as plt
-
-    mpl.rcParams["svg.hashsalt"] = "partly measured"
-    colours = dict(zip(SIZES, ("#56B4E9", "#0072B2", "#D55E00"), strict=True))
-    names = sorted({row["table"] for row in found["coverage"]})
-
-    def points(axis, rows, column, title, line, limits):
-        for place, n in enumerate(SIZES):
-            own = {row["table"]: row[column] for row in rows if row["n"] == n}
-            y = [names.index(name) + 0.2 * (place - 1) for name in own]
-            axis.scatter(np.clip(list(own.values()), *limits), y, s=22, color=colours[n], label=f"n = {n}")
-        axis.axvline(line, color="black", lw=1)
-        axis.set_title(title, fontsize=10)
-        axis.set_xlim(*limits)
-
-    def finish(figure, axes, path):
-        axes[0].set_yticks(range(len(names)), names)
-        axes[0].invert_yaxis()
-        handles, labels = axes[0].get_legend_handles_labels()
-        figure.legend(handles, labels, ncols=3, loc="outside lower center", frameon=False)
-        for axis in axes:
-            axis.grid(axis="y", lw=0.4, color="0.85")
-        figure.savefig(folder / path, metadata={"Date": None})
-        plt.close(figure)
-
-    figure, axes = plt.subplots(1, 4, figsize=(10, 4.4), sharey=True, layout="constrained")
-    for axis, column in zip(axes, COVERAGES, strict=False):
-        points(axis, found["coverage"], column, column.replace(" coverage", ""), COVERAGE, (0.7, 1.01))
-    figure.suptitle("share of test cells (marginal) and rows (joint) inside 90% intervals", fontsize=11)
-    finish(figure, axes, "interval-coverage.svg")
-    figure, axes = plt.subplots(1, 4, figsize=(10, 4.4), sharey=True, layout="constrained")
-    for axis, (column, title) in zip(
-        axes,
-        (
-            ("given / not knowing", "of not knowing"),
-            ("/ prototype", "of conditioning kernel ridge"),
-            ("/ kernel ridge", "of kernel ridge,\nmeasured ones as inputs"),
-            ("/ extra trees", "of extra trees,\nmeasured ones as inputs"),
-        ),
-        strict=True,
-    ):
-        points(axis, found["given"], column, title, 1.0, (0.2, 1.3))
-    figure.suptitle("nMSE given half of the targets, in units", fontsize=11)
-    finish(figure, axes, "given-half.svg")
-
-
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--splits", type=int, default=6, help="at n = 100; 4 and 2 more at n = 20 and 40")
@@ -442,7 +391,6 @@ def main():
     parser.add_argument("--quick", action="store_true", help="one split of n = 20, six draws, fewer rows")
     parser.add_argument("--data-home", default=os.environ.get("ENTANGLED_KERNELS_DATA"))
     parser.add_argument("--name", default="partly_measured", help="name of the file in benchmarks/results")
-    parser.add_argument("--figures", type=Path, default=RESULTS, help="folder for figures")
     parser.add_argument("--jobs", type=int, default=2)
     options = parser.parse_args()
     if options.quick:
@@ -459,7 +407,6 @@ def main():
         found["predicting"], found["fitting"] = speed(options.quick)
     if "records" in found:
         report(found["records"], found)
-        draw(found, options.figures)
     for name, title in (
         ("simulated", "(d) coverage on simulated rows, n = 200"),
         ("predicting", "(e) predict with many patterns of measured targets, time of the processor"),
