@@ -51,7 +51,7 @@ def draw(rows, columns, title, line, limits, path):
         axis.set_xlim(*limits)
         axis.grid(axis="y", lw=0.4, color="0.85")
     axes[0].set_yticks(range(len(names)), names)
-    axes[0].invert_yaxis()
+    axes[0].set_ylim(len(names) - 0.5, -0.5)
     handles, labels = axes[0].get_legend_handles_labels()
     figure.legend(handles, labels, ncols=3, loc="outside lower center", frameon=False)
     figure.suptitle(title, fontsize=11)
