@@ -30,6 +30,7 @@ ESTIMATORS = "entangled_kernels.estimators"
 KNOWN = (
     ESTIMATORS,
     "entangled_kernels.block_solvers",
+    "entangled_kernels.conditioning",
     "entangled_kernels.features",
     "entangled_kernels.kernels",
     "entangled_kernels.learning",
