@@ -38,6 +38,8 @@ from entangled_kernels.datasets import (
 from measure import RESULTS, print_table, write_json
 
 SIZES = (20, 40, 100)
+# Beside those at n = 100, since few rows are quick, and differ more from split to split.
+MORE_SPLITS = {20: 4, 40: 2}
 LARGEST_TEST, SMALLEST_TEST, MOST_TARGETS = 500, 8, 40
 COVERAGE = 0.9
 LEVELS = (0.5, 0.8, 0.9, 0.95)
@@ -400,7 +402,7 @@ def main():
     path = RESULTS / f"{options.name}.json"
     found = json.loads(path.read_text())["tables"] if path.exists() and not options.quick else {}
     if "tables" in options.parts:
-        found["records"] = run_tables(options, home)
+        run_tables(options, home, found)
     if "simulated" in options.parts:
         found["simulated"] = simulated(options.draws)
     if "speed" in options.parts:
@@ -417,23 +419,25 @@ def main():
     write_json(options.name, found)
 
 
-def run_tables(options, home):
-    more = {20: 4, 40: 2}
+def run_tables(options, home, found):
+    more = {} if options.quick else MORE_SPLITS
     tasks = [
         (name, n, split, rows)
         for name, (X, Y) in tables(home).items()
         if not options.tables or name in options.tables
         for n in options.sizes
-        for split in range(options.splits + (0 if options.quick else more.get(n, 0)))
+        for split in range(options.splits + more.get(n, 0))
         if (rows := draw_split(X, Y, n, split)) is not None
     ]
-    start, records = time.perf_counter(), []
+    tasks.sort(key=lambda task: task[2])
+    start, found["records"] = time.perf_counter(), []
     jobs = Parallel(n_jobs=options.jobs, return_as="generator")(delayed(run_split)(*task) for task in tasks)
-    for record in jobs:
-        records.append(record)
-        if len(records) % 20 == 0 or len(records) == len(tasks):
-            print(f"{len(records)} of {len(tasks)} after {time.perf_counter() - start:.0f} s", flush=True)
-    return records
+    for done, record in enumerate(jobs, start=1):
+        found["records"].append(record)
+        # What there is so far is kept, since a whole run takes long.
+        if done % 20 == 0 or done == len(tasks):
+            print(f"{done} of {len(tasks)} after {time.perf_counter() - start:.0f} s", flush=True)
+            write_json(options.name, found)
 
 
 if __name__ == "__main__":
