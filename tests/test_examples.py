@@ -29,3 +29,26 @@ def test_digits_prints_its_table(example, monkeypatch, capsys):
     example("digits")["main"]()
     lines = capsys.readouterr().out.splitlines()
     assert [line.split()[0] for line in lines[1:]] == ["method", "kernel", "entangled", "partial"]
+
+
+def test_partly_measured(example):
+    results, model, order = example("partly_measured")["compare"](n_train=40, n_splits=1)
+    ours, ridge, inside, width = results.T
+    assert sorted(order) == sorted(model.target_names_)
+    assert ours[-1] < 0.7 * ours[0]
+    assert width[-1] < 0.9 * width[0]
+    assert ours[-1] < ridge[-1]
+    assert 0.85 < inside.min()
+    assert inside.max() < 0.99
+
+
+def test_partly_measured_draws_and_ends_in_a_number(example, monkeypatch, capsys, tmp_path):
+    figure = tmp_path / "figure.svg"
+    monkeypatch.setattr(
+        sys, "argv", ["partly_measured.py", "--train", "20", "--splits", "1", "--figure", str(figure)]
+    )
+    example("partly_measured")["main"]()
+    lines = capsys.readouterr().out.splitlines()
+    assert [line.split()[0] for line in lines[2:7]] == ["0", "1", "2", "3", "4"]
+    assert float(lines[-1].split()[5]) < 1.0
+    assert "<svg" in figure.read_text()
