@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.linalg import cholesky, eigh, solve_triangular
+from scipy.linalg import cho_solve, cholesky, eigh, solve_triangular
 
 from .cell_moments import CellMoments
 from .kernel import LearnedKernel
@@ -85,6 +85,7 @@ class CellRidge:
         self.problem, self.kernel = problem, kernel
         self.Q = np.einsum("ok,fkr->ofr", problem.outputs, kernel.Q)  # (p, m', r)
         self.root, self.inverse = _root_and_inverse(kernel)
+        self._factors = dict[tuple[int, float], Array]()
         self.groups = []
         for places, own in cells.groups:
             second = own.centred() if problem.centred else own.uncentred()
@@ -114,8 +115,7 @@ class CellRidge:
             places = group.places
             theta = (E[places] @ z).T
             for alpha, own in _by_alpha(alphas[places]):
-                axes = self._axes(group, alpha)
-                theta[:, own] += axes @ (axes.T @ group.B[:, own])
+                theta[:, own] += self._metric_part(group, alpha, group.B[:, own])
             explained = group.C @ theta
             gained = np.sum(theta * (2.0 * group.B - explained), axis=0)
             coef[:, places], counts[places] = theta, group.n_samples
@@ -136,15 +136,33 @@ class CellRidge:
                 own.append((group.places[some], group, self._axes(group, alpha)))
         return CellPosterior(self.problem, alphas, self.kernel.identity, own, spread)
 
+    def _metric_part(self, group: _Group, alpha: float, B: Array) -> Array:
+        """A (C A + alpha I)^-1 B, the part of the metric in the solution."""
+        if self.root.shape[1] == 0:
+            return np.zeros_like(B)
+        lower = (self._cholesky(group, alpha), True)
+        if self.inverse is not None:
+            return np.asarray(cho_solve(lower, B))
+        return np.asarray(self.root @ cho_solve(lower, self.root.T @ B))
+
     def _axes(self, group: _Group, alpha: float) -> Array:
-        """F (m', a) with F F^T = A (C A + alpha I)^-1, the part of the metric in the solution."""
+        """F (m', a) with F F^T = A (C A + alpha I)^-1."""
         if self.root.shape[1] == 0:
             return self.root
-        if self.inverse is not None:
-            lower = cholesky(group.C + alpha * self.inverse, lower=True)
-            return np.asarray(solve_triangular(lower, np.eye(len(lower)), lower=True).T)
-        lower = cholesky(self.root.T @ group.C @ self.root + alpha * np.eye(self.root.shape[1]), lower=True)
-        return np.asarray(solve_triangular(lower, self.root.T, lower=True).T)
+        lower = self._cholesky(group, alpha)
+        root = np.eye(len(lower)) if self.inverse is not None else self.root.T
+        return np.asarray(solve_triangular(lower, root, lower=True).T)
+
+    def _cholesky(self, group: _Group, alpha: float) -> Array:
+        """Factor of C + alpha A^-1, or of A_h^T C A_h + alpha I where A has no inverse."""
+        key = (int(group.places[0]), alpha)
+        if key not in self._factors:
+            if self.inverse is not None:
+                matrix = group.C + alpha * self.inverse
+            else:
+                matrix = self.root.T @ group.C @ self.root + alpha * np.eye(self.root.shape[1])
+            self._factors[key] = cholesky(matrix, lower=True)
+        return self._factors[key]
 
     def _operators(self, alpha: float) -> tuple[Array, Array]:
         """E (p, m', r) and P (r, r)."""
@@ -152,8 +170,9 @@ class CellRidge:
         for group in self.groups if len(P) else []:
             Q = self.Q[group.places]
             CQ = group.C @ Q  # (targets, m', r)
-            axes = self._axes(group, alpha)
-            E[group.places] -= axes @ (axes.T @ CQ)
+            wide = CQ.transpose(1, 0, 2).reshape(len(group.C), -1)  # (m', targets * r)
+            part = self._metric_part(group, alpha, wide).reshape(len(group.C), *CQ.shape[::2])
+            E[group.places] -= part.transpose(1, 0, 2)
             P += np.einsum("ofr,ofs->rs", CQ, E[group.places], optimize=True) / alpha
         return E, P
 
