@@ -34,13 +34,13 @@ def test_nothing_is_said_of_complete_targets():
 def test_words():
     assert Blanks({"zinc": 1}, 4, 1).in_words(4) == [
         "1 row has no target and is left out.",
-        "1 target cell is blank: 1 of 'zinc'; each target is learned from its own rows.",
+        "1 target cell is blank: 1 of 'zinc'; each target is learned from the rows that have it.",
     ]
     many = Blanks({name: 10 * place for place, name in enumerate("abcdefg", start=1)}, 100, 2)
     assert many.in_words(100) == [
         "2 rows have no target and are left out.",
-        "280 target cells are blank: 70 of 'g', 60 of 'f', 50 of 'e', 40 of 'd', 30 of 'c' and 2 more "
-        "targets; each target is learned from its own rows.",
+        "280 target cells are blank: 70 of 'g', 60 of 'f', 50 of 'e', 40 of 'd', 30 of 'c' and more "
+        "of 2 targets; each target is learned from the rows that have it.",
     ]
 
 

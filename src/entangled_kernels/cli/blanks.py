@@ -55,10 +55,11 @@ class Blanks:
         if self.cells:
             most = sorted(self.cells.items(), key=lambda item: -item[1])
             shown = ", ".join(f"{number:,} of '{name}'" for name, number in most[:SHOWN])
-            more = f" and {len(most) - SHOWN} more targets" if len(most) > SHOWN else ""
+            more = f" and more of {counted(len(most) - SHOWN, 'target')}" if len(most) > SHOWN else ""
             total = counted(sum(self.cells.values()), "target cell")
             verb = "is" if total.startswith("1 ") else "are"
             sentences.append(
-                f"{total}{read} {verb} blank: {shown}{more}; each target is learned from its own rows."
+                f"{total}{read} {verb} blank: {shown}{more}; each target is learned from the rows that have "
+                f"it."
             )
         return sentences

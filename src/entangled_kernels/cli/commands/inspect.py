@@ -126,6 +126,7 @@ def show(screen: Screen, findings: dict[str, Any]) -> None:
         pairs = strongest_pairs(np.array(findings["relations"]), findings["targets"])
         title = "Correlation of targets in the kernel" + (", strongest pairs" if len(pairs) > SHOWN else "")
         screen.table(["target", "target", "correlation"], pairs[:SHOWN], title=title)
+    screen.say()
     screen.say("What tells what, once it is measured:")
     for sentence in findings["telling"]:
         screen.say(f"  {sentence}")
