@@ -220,3 +220,12 @@ def test_the_best_estimator_of_several_maps_has_the_one_that_was_chosen(make_row
     assert isinstance(model.best_estimator_.feature_map, StandardScaler)
     again = clone(model.best_estimator_).fit(X, Y)
     np.testing.assert_allclose(again.predict(X), model.best_estimator_.predict(X), rtol=1e-9)
+
+
+@pytest.mark.filterwarnings("ignore:the (smallest|largest) of the alphas:UserWarning")
+def test_a_map_is_chosen_where_rows_have_no_targets(make_rows):
+    X, Y = make_rows(40, 2, 2)
+    holes = np.vstack([np.full((5, 2), np.nan), Y])
+    model = EntangledKernelRidgeCV([None, StandardScaler()], cv=3, alphas=[0.1, 1.0], random_state=0)
+    found = clone(model).partial_fit(np.vstack([X[:5] + 9.0, X]), holes).solve()
+    assert np.isfinite(found.predict(X)).all()

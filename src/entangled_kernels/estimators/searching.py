@@ -343,10 +343,11 @@ class SearchingMixin(LinearPredictionMixin):
             repeats = max(1, FOLDS_WHEN_SMALL // n_folds) if n_folds < n <= SMALL else 1
             cv = RepeatedKFold(n_splits=n_folds, n_repeats=repeats, random_state=self.random_state)
         splits = list(check_cv(cv).split(table.X, self._targets_like_y(table.Y), table.groups))
-        if table.rows is None or hasattr(cv, "split"):
+        if table.rows is None or (hasattr(cv, "split") and not isinstance(cv, PredefinedSplit)):
             return splits
         # Splits that were given as places are of the whole table, of which some rows are left out.
-        return [(table.places_of(train), table.places_of(test)) for train, test in splits]
+        places = [(table.places_of(train), table.places_of(test)) for train, test in splits]
+        return [(train, test) for train, test in places if len(test) > 0]
 
     def _check_ranks(self, n_features: int, n_outputs: int) -> None:
         for rank in self.ranks:
