@@ -169,6 +169,16 @@ def test_search_in_blocks(make_rows, watched_features, repeats):
     assert blocked.n_splits_ == 3 * repeats
     assert_same_choice(blocked, whole)
     np.testing.assert_allclose(blocked.average_weights_, whole.average_weights_)
+    # Residuals of a sample of the rows are those that all rows have.
+    some, every = blocked._fit.residuals, whole._fit.residuals
+    assert len(some.row) < 9000
+    assert (weight[some.row] > 0.0).all()
+    first = np.argsort(every.row, kind="stable")[np.searchsorted(np.sort(every.row), some.row)]
+    if repeats == 1:
+        np.testing.assert_allclose(some.values, every.values[first], rtol=1e-6, atol=1e-9)
+    np.testing.assert_allclose(
+        np.diag(blocked.residual_covariance_), np.diag(whole.residual_covariance_), rtol=0.3
+    )
 
 
 def test_search_in_blocks_needs_rows_in_every_fold(make_rows):
