@@ -1,6 +1,7 @@
 import numpy as np
 import pytest
 from sklearn.base import clone
+from sklearn.model_selection import PredefinedSplit
 from sklearn.pipeline import FeatureUnion, make_pipeline
 from sklearn.preprocessing import StandardScaler
 
@@ -51,3 +52,16 @@ def test_nothing_is_fitted_without_refit(make_rows):
     assert search.n_splits_ == 18
     for name in ("best_estimator_", "coef_", "intercept_", "average_weights_", "feature_map_", "n_iter_"):
         assert not hasattr(search, name), name
+
+
+@pytest.mark.filterwarnings("ignore:the (smallest|largest) of the alphas:UserWarning")
+def test_splits_given_by_place_leave_out_rows_without_targets(make_rows):
+    X, Y = make_rows(40, 3, 2)
+    fold, kept = np.arange(40) % 4, np.arange(40) >= 9
+    # No row of the last fold is measured.
+    kept &= fold != 3
+    holes = np.where(kept[:, None], Y, np.nan)
+    found = EntangledKernelRidgeCV(None, cv=PredefinedSplit(fold), **GRID).fit(X, holes)
+    own = EntangledKernelRidgeCV(None, cv=PredefinedSplit(fold[kept]), **GRID).fit(X[kept], Y[kept])
+    np.testing.assert_array_equal(found.predict(X), own.predict(X))
+    np.testing.assert_array_equal(found.residual_covariance_, own.residual_covariance_)

@@ -169,6 +169,16 @@ def test_search_in_blocks(make_rows, watched_features, repeats):
     assert blocked.n_splits_ == 3 * repeats
     assert_same_choice(blocked, whole)
     np.testing.assert_allclose(blocked.average_weights_, whole.average_weights_)
+    # Residuals of a sample of the rows are those that all rows have.
+    some, every = blocked._fit.residuals, whole._fit.residuals
+    assert len(some.row) < 9000
+    assert (weight[some.row] > 0.0).all()
+    first = np.argsort(every.row, kind="stable")[np.searchsorted(np.sort(every.row), some.row)]
+    if repeats == 1:
+        np.testing.assert_allclose(some.values, every.values[first], rtol=1e-6, atol=1e-9)
+    np.testing.assert_allclose(
+        np.diag(blocked.residual_covariance_), np.diag(whole.residual_covariance_), rtol=0.3
+    )
 
 
 def test_search_in_blocks_needs_rows_in_every_fold(make_rows):
@@ -220,3 +230,12 @@ def test_the_best_estimator_of_several_maps_has_the_one_that_was_chosen(make_row
     assert isinstance(model.best_estimator_.feature_map, StandardScaler)
     again = clone(model.best_estimator_).fit(X, Y)
     np.testing.assert_allclose(again.predict(X), model.best_estimator_.predict(X), rtol=1e-9)
+
+
+@pytest.mark.filterwarnings("ignore:the (smallest|largest) of the alphas:UserWarning")
+def test_a_map_is_chosen_where_rows_have_no_targets(make_rows):
+    X, Y = make_rows(40, 2, 2)
+    holes = np.vstack([np.full((5, 2), np.nan), Y])
+    model = EntangledKernelRidgeCV([None, StandardScaler()], cv=3, alphas=[0.1, 1.0], random_state=0)
+    found = clone(model).partial_fit(np.vstack([X[:5] + 9.0, X]), holes).solve()
+    assert np.isfinite(found.predict(X)).all()

@@ -103,6 +103,22 @@ def test_one_candidate_is_chosen_by_the_other_splits(make_rows, rule, by_target,
         np.testing.assert_allclose(found.values[np.isin(found.index, split[1])], expected, atol=1e-8)
 
 
+def test_rows_that_not_all_searches_have_are_left_out(make_rows):
+    """Of features that take much memory only a sample of the rows is kept."""
+    X, Y = make_rows(24, 3, 2)
+    splits = list(KFold(3, shuffle=True, random_state=0).split(X))
+    searches = [search_of(own, X, Y, None, splits) for own in (None, StandardScaler())]
+    whole = predict_held_out(searches, decide(searches, "average"), "average", SolverOptions())
+    kept = [fold.rows.index[::-2] for fold in searches[1].folds]
+    folds = [fold.only(index) for fold, index in zip(searches[1].folds, kept, strict=True)]
+    some = [searches[0], replace(searches[1], folds=folds)]
+    found = predict_held_out(some, decide(some, "average"), "average", SolverOptions())
+    assert set(found.index) == set(np.concatenate(kept))
+    places = [int(np.flatnonzero(whole.index == row)[0]) for row in found.index]
+    np.testing.assert_allclose(found.values, whole.values[places], rtol=1e-12)
+    np.testing.assert_allclose(found.relative_variance, whole.relative_variance[places], rtol=1e-12)
+
+
 def test_no_rows_no_predictions(make_rows):
     X, Y = make_rows(24, 4, 2)
     search = search_of(None, X, Y, None, list(KFold(3).split(X)))

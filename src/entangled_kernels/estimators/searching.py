@@ -15,7 +15,7 @@ from sklearn.base import clone
 from sklearn.model_selection import PredefinedSplit, RepeatedKFold, check_cv
 from sklearn.pipeline import FeatureUnion
 from sklearn.preprocessing import FunctionTransformer
-from sklearn.utils import check_random_state
+from sklearn.utils import _safe_indexing, check_random_state
 
 from ..conditioning import Calibration, Residuals, calibrate
 from ..features import (
@@ -59,6 +59,7 @@ from .training import Table, Training
 __all__ = ["SearchingMixin", "SelectedFit"]
 
 Array = NDArray[np.float64]
+Index = NDArray[np.intp]
 
 # With this many rows or fewer, folds are repeated until there are so many, and feature maps fitted in each.
 SMALL, FOLDS_WHEN_SMALL = 500, 20
@@ -148,7 +149,9 @@ class SearchingMixin(LinearPredictionMixin):
                 ]
                 # The parts of the sample are those of the first round.
                 sample = rounds[0][1]
-                return self._search_moments([own for own, _ in rounds], sample, feature_map, fitted, report)
+                places = None if sample is None else table.sampled_places(len(sample.Y))
+                parts = [own for own, _ in rounds]
+                return self._search_moments(parts, sample, feature_map, fitted, report, places)
         Phi = self._training_features(fitted, table.X, Phi)
         self._check_ranks(Phi.shape[1], table.Y.shape[1])
         source, training = self._row_folds(feature_map if in_folds else None, fitted, Phi, table, splits())
@@ -188,8 +191,12 @@ class SearchingMixin(LinearPredictionMixin):
         feature_map: Any,
         fitted: Any,
         report: Callable[[int, int], None] | None,
+        places: Index | None = None,
     ) -> Trial:
-        """Try all candidates with one feature map, on the moments of folds, in one round or several."""
+        """Try all candidates with one feature map, on the moments of folds, in one round or several.
+
+        ``places`` are those of the sample in the table, None where the sample is the table.
+        """
         centred = bool(self.fit_intercept)
         total = sum(rounds[0][1:], rounds[0][0])
         self._check_ranks(total.n_features, total.n_outputs)
@@ -199,7 +206,7 @@ class SearchingMixin(LinearPredictionMixin):
             training = replace(
                 self._training_of_moments(complete, sample), stream=Stream.of_moments(total, sample)
             )
-        source = MomentFolds(rounds, centred=centred, sample=sample)
+        source = MomentFolds(rounds, centred=centred, sample=sample, places=places)
         summary = TableSummary.from_moments(total, found_noise(fitted), centred=centred)
         search = run_search(summary, source, self._search_settings(), report)
         return Trial(feature_map, fitted, search, source.n_splits, training)
@@ -235,8 +242,9 @@ class SearchingMixin(LinearPredictionMixin):
         held_out = predict_held_out(searches, decision, self.selection, options)
         residuals = None if held_out is None else held_out.residuals(table.Y, table.weight)
         if residuals is not None and self.relation != "constant":
-            Phi = map_features(None if table.mapped else best.fitted, table.X)
-            residuals = replace(residuals, features=fit.leading_features(Phi[residuals.row]))
+            rows, place = np.unique(residuals.row, return_inverse=True)
+            Phi = map_features(None if table.mapped else best.fitted, _safe_indexing(table.X, rows))
+            residuals = replace(residuals, features=fit.leading_features(Phi)[place.reshape(-1)])
         used = [trials[place].fitted for place in decision.used()]
         return (
             replace(
@@ -343,10 +351,11 @@ class SearchingMixin(LinearPredictionMixin):
             repeats = max(1, FOLDS_WHEN_SMALL // n_folds) if n_folds < n <= SMALL else 1
             cv = RepeatedKFold(n_splits=n_folds, n_repeats=repeats, random_state=self.random_state)
         splits = list(check_cv(cv).split(table.X, self._targets_like_y(table.Y), table.groups))
-        if table.rows is None or hasattr(cv, "split"):
+        if table.rows is None or (hasattr(cv, "split") and not isinstance(cv, PredefinedSplit)):
             return splits
         # Splits that were given as places are of the whole table, of which some rows are left out.
-        return [(table.places_of(train), table.places_of(test)) for train, test in splits]
+        places = [(table.places_of(train), table.places_of(test)) for train, test in splits]
+        return [(train, test) for train, test in places if len(test) > 0]
 
     def _check_ranks(self, n_features: int, n_outputs: int) -> None:
         for rank in self.ranks:

@@ -69,6 +69,12 @@ class Table:
             Y, weight = np.where(weight > 0.0, Y, np.nan), weight.max(axis=1)
         return Y, sampling_keys(row_keys(self.X, self.Y)), weight
 
+    def sampled_places(self, size: int) -> Index:
+        """Places of the rows of a `RowSample` of this size, in its order."""
+        _, key, weight = self.sampled()
+        counted = np.arange(len(key)) if weight is None else np.flatnonzero(weight > 0.0)
+        return counted[np.argsort(key[counted], kind="stable")[:size]]
+
 
 @dataclass(frozen=True, eq=False)
 class Training:

@@ -186,6 +186,14 @@ class Fold:
         """The fold with other places of its held-out rows."""
         return self if self.rows is None else replace(self, rows=replace(self.rows, index=index))
 
+    def only(self, index: NDArray[np.intp]) -> Fold:
+        """The fold with those of its held-out rows that are at these places."""
+        if self.rows is None or np.array_equal(self.rows.index, index):
+            return self
+        order = np.argsort(self.rows.index, kind="stable")
+        chosen = order[np.searchsorted(self.rows.index, index, sorter=order)]
+        return replace(self, rows=replace(self.rows, index=index, Phi=self.rows.Phi[chosen]))
+
     def for_predictions(self) -> Fold:
         """The fold without what only errors need, which is most of it."""
         none = np.zeros((0, 0))

@@ -146,12 +146,15 @@ class MomentFolds:
     centred : bool
     sample : RowSample or None
         Rows of the parts of the first round, to be predicted one by one. Where targets have blanks, errors
-        are those of these rows.
+        of that round are those of these rows.
+    places : ndarray of shape (s,) or None
+        Of the rows of the sample in the table; None where the sample is the table.
     """
 
     rounds: Sequence[Sequence[Moments | CellMoments]]
     centred: bool = True
     sample: RowSample | None = None
+    places: Index | None = None
 
     @property
     def n_splits(self) -> int:
@@ -187,7 +190,7 @@ class MomentFolds:
         if sample is None:
             return fold
         own = np.flatnonzero(sample.part == part)
-        fold = fold.with_rows(own, sample.Phi[own])
+        fold = fold.with_rows(own if self.places is None else self.places[own], sample.Phi[own])
         if isinstance(train, Moments) and isinstance(test, Moments):
             return fold
         cells = sample.weight[own, None] * np.isfinite(sample.Y[own])

@@ -71,17 +71,25 @@ def predict_held_out(
         if fold.rows is None or len(fold.rows.index) == 0:
             continue
         weights = _weights_without(split, searches, decision, rule)
+        used = [(search, own) for search, own in zip(searches, weights, strict=True) if own.any()]
+        index = _common_rows([fold, *(search.folds[split] for search, _ in used)])
         values = sum(
-            _predict_fold(search, search.folds[split], own, options)
-            for search, own in zip(searches, weights, strict=True)
-            if own.any()
+            _predict_fold(search, search.folds[split].only(index), own, options) for search, own in used
         )
-        spread = _relative_variance(fold, decision.choice, options)
-        found.append((fold.rows.index, values, spread))
+        spread = _relative_variance(fold.only(index), decision.choice, options)
+        found.append((index, values, spread))
     if not found:
         return None
     index, values, spread = (np.concatenate(parts) for parts in zip(*found, strict=True))
     return HeldOutPredictions(index, values, spread)
+
+
+def _common_rows(folds: Sequence[Fold]) -> NDArray[np.intp]:
+    """Places of the held-out rows that all folds of a split have: some have but a sample of them."""
+    first, *others = (np.zeros(0, dtype=np.intp) if fold.rows is None else fold.rows.index for fold in folds)
+    for other in others:
+        first = first if np.array_equal(first, other) else first[np.isin(first, other)]
+    return first
 
 
 def _weights_without(split: int, searches: Sequence[Search], decision: Decision, rule: str) -> list[Array]:
