@@ -125,7 +125,7 @@ def _read_moments(
     if not (whole and isinstance(weight, int | float) and np.isfinite(weight) and weight >= 0.0):
         raise ValueError("counts of rows and features must be whole numbers, and weights finite")
     width = mean.shape[0] if mean.ndim == 1 else -1
-    if scatter.shape != (width, width) or not 0 <= n_features < width or not 0 <= n_samples < 2**63:
+    if scatter.shape != (width, width) or not 0 <= n_features <= width or not 0 <= n_samples < 2**63:
         raise ValueError(f"means of shape {mean.shape} do not fit moments of shape {scatter.shape}")
     return Moments(n_samples, float(weight), n_features, mean, scatter)
 
@@ -134,6 +134,8 @@ def _read_part(groups: Any, pieces: list[Moments]) -> Moments | CellMoments:
     """The moments of a part, of the next pieces, which are taken off the list."""
     rows = pieces.pop(0)
     if groups is None:
+        if rows.n_outputs == 0:
+            raise ValueError("moments must be of at least one target")
         return rows
     places = [np.array(own, dtype=np.intp) for own in groups]
     found = [(own, pieces.pop(0)) for own in places]
