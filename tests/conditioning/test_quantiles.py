@@ -3,7 +3,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from entangled_kernels.conditioning.quantiles import score_quantile, target_quantiles
+from entangled_kernels.conditioning.quantiles import HALF_OWN, score_quantile, target_quantiles
 
 
 @settings(max_examples=50, deadline=None)
@@ -46,3 +46,19 @@ def test_a_target_that_was_not_measured_takes_the_pooled_quantile():
     scores = np.column_stack([np.arange(1.0, 21.0), np.full(20, np.nan)])
     quantiles = target_quantiles(scores, np.ones(20), 20, 0.8)
     np.testing.assert_array_equal(quantiles, [17.0, 17.0])
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.integers(0, 10**6), st.integers(3, 40), st.integers(1, 6), st.sampled_from([0.1, 0.5, 0.7]))
+def test_targets_mix_their_own_scores_with_all(seed, n, p, coverage):
+    """The mass of every score, target by target, as it is defined."""
+    rng = np.random.default_rng(seed)
+    scores, weight = np.round(np.abs(rng.normal(size=(n, p))), 1), rng.uniform(0.5, 2.0, size=n)
+    scores[rng.random((n, p)) < 0.3] = np.nan
+    scores[0] = 1.0
+    share, known = n / (n + HALF_OWN), np.isfinite(scores)
+    mass = known * weight[:, None]
+    for target, found in enumerate(target_quantiles(scores, weight, n, coverage)):
+        mixed = (1.0 - share) * mass / mass.sum()
+        mixed[:, target] += share * mass[:, target] / mass[:, target].sum()
+        assert found == score_quantile(scores[known], mixed[known], n, coverage)

@@ -60,3 +60,14 @@ def test_a_target_without_errors():
     np.testing.assert_array_equal(residuals.standardised(deviation), 0.0)
     np.testing.assert_array_equal(residuals.left_out_scales(np.zeros((5, 2))), 1.0)
     assert Deviation(np.ones(2), 0.0).at(np.ones(3)).shape == (3, 2)
+
+
+def test_targets_without_errors_say_nothing_of_the_power():
+    rng = np.random.default_rng(0)
+    relative = rng.uniform(1.0, 9.0, size=200)
+    values = np.sqrt(relative)[:, None] * rng.normal(size=(200, 2))
+    for n_constant in (0, 1, 20):
+        padded = np.hstack([values, np.zeros((200, n_constant))])
+        found = Residuals(padded, np.ones(200), np.arange(200), relative).deviation()
+        assert found.power == 1.0
+        np.testing.assert_array_equal(found.scale[2:], 0.0)

@@ -2,6 +2,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from scipy.sparse import csr_array
+from sklearn.feature_extraction.text import CountVectorizer
 from sklearn.impute import SimpleImputer
 from sklearn.neighbors import KNeighborsRegressor
 from sklearn.preprocessing import MaxAbsScaler, StandardScaler
@@ -61,3 +62,15 @@ def test_predictions_of_a_regressor_are_cross_fitted_on_training_rows(make_rows)
     expected = EntangledKernelRidge(None, shrinkage=1.0, alpha=1e-3).fit(Phi, Y)
     np.testing.assert_allclose(model.coef_, expected.coef_)
     np.testing.assert_allclose(model.predict(X), expected.predict(fitted.transform(X)))
+
+
+def test_texts_are_rows(rng):
+    """A map may take texts, which are no table."""
+    texts = [f"a{i % 5} b{i % 3} c{i % 7}" for i in range(40)]
+    counts = CountVectorizer(token_pattern=r"\S+")
+    Y = counts.fit_transform(texts).toarray() @ rng.normal(size=(15, 2)) + 0.1 * rng.normal(size=(40, 2))
+    model = EntangledKernelRidge(counts).fit(texts, Y)
+    Phi = counts.transform(texts).toarray().astype(float)
+    np.testing.assert_allclose(model.predict(texts), EntangledKernelRidge().fit(Phi, Y).predict(Phi))
+    lower, upper = model.predict_interval(texts)
+    assert (lower < upper).all()

@@ -50,7 +50,8 @@ def test_nothing_is_fitted_without_refit(make_rows):
     search = EntangledKernelRidgeCV(None, refit=False, cv=3, **GRID).fit(X, Y)
     assert search.best_score_ > 0.0
     assert search.n_splits_ == 18
-    for name in ("best_estimator_", "coef_", "intercept_", "average_weights_", "feature_map_", "n_iter_"):
+    names = ("best_estimator_", "coef_", "intercept_", "average_weights_", "feature_map_", "n_iter_")
+    for name in (*names, "residual_covariance_", "information_"):
         assert not hasattr(search, name), name
 
 

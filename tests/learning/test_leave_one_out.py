@@ -63,14 +63,16 @@ def test_residuals_are_those_of_fits_without_the_row(settings, centred, gain, sh
 
 @pytest.mark.parametrize("settings", SETTINGS)
 @pytest.mark.parametrize("centred", [True, False])
-def test_rows_with_blanks(settings, centred):
+@pytest.mark.parametrize("unit", [[1.0, 1.0, 1.0], [100.0, 1.0, 0.01]])
+def test_rows_with_blanks_and_weights_of_cells(settings, centred, unit):
     Phi, Y, rng = draw(16, 4, 3)
     weight = (rng.random(Y.shape) > 0.35).astype(float)
     weight[:3] = 1.0
+    weight *= unit
     Y = np.where(weight > 0, Y, np.nan)
     problem, cells, _ = reduce_cell_rows(Phi, np.nan_to_num(Y), weight, centred=centred)
     fit = fit_problem(problem, FitSettings(alpha=0.8, gain=1.2, **settings), cells=cells)
-    found = leave_one_out(fit, sample_of(Phi, Y, weight.max(axis=1)))
+    found = leave_one_out(fit, sample_of(Phi, Y, weight))
     expected = refitted(fit, Phi, Y, weight, 0.8, 1.2, centred)
     counted = weight.any(axis=1)
     np.testing.assert_allclose(found.values, expected[counted], rtol=1e-7, atol=1e-8)

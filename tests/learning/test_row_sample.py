@@ -48,3 +48,16 @@ def test_sizes_are_bounded():
     assert sample_size(10) == row_sample.MOST_ROWS
     assert sample_size(2**14) == 256
     assert sample_size(10**7) == row_sample.FEWEST_ROWS
+
+
+def test_cells_keep_their_weights():
+    Phi, Y, keys, weight = draw(6)
+    cells = np.column_stack([weight, 3.0 * weight])
+    cells[0, 1] = cells[1] = 0.0
+    Y[2, 0] = np.nan
+    sample = RowSample.of(Phi, Y, keys, cells)
+    order = np.argsort(keys)
+    expected = np.where(np.isnan(Y), 0.0, cells)[order[order != 1]]
+    np.testing.assert_array_equal(sample.weight, expected)
+    np.testing.assert_array_equal(np.isnan(sample.Y), expected == 0.0)
+    np.testing.assert_array_equal(sample.row_weight, expected.max(axis=1))

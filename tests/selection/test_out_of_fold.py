@@ -101,6 +101,11 @@ def test_one_candidate_is_chosen_by_the_other_splits(make_rows, rule, by_target,
         choice = decide([others], rule).choice
         expected = member_predictions(None, choice.member, choice.gain, choice.alpha, X, Y, None, split, True)
         np.testing.assert_allclose(found.values[np.isin(found.index, split[1])], expected, atol=1e-8)
+        # As that of new rows is, with the alphas of all targets.
+        best, held = decision.choice, split[1]
+        model = EntangledKernelRidge(**best.member.parameters(), gain=best.gain, alpha=best.alpha)
+        spread = model.fit(X[split[0]], Y[split[0]])._fit.relative_variance(X[held])
+        np.testing.assert_allclose(found.relative_variance[np.isin(found.index, held)], spread, rtol=1e-8)
 
 
 def test_rows_that_not_all_searches_have_are_left_out(make_rows):

@@ -46,7 +46,7 @@ def cells(make_rows, rng):
     weight[:2] = 1.0
     keys = rng.integers(0, 2**64, size=25, dtype=np.uint64)
     holes = np.where(weight > 0, Y, np.nan)
-    sample = RowSample.of(X, holes, keys, weight.max(axis=1), np.arange(25) % 3)
+    sample = RowSample.of(X, holes, keys, weight, np.arange(25) % 3)
     return CellMoments.from_arrays(X, Y, weight), sample
 
 

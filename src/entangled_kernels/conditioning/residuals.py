@@ -84,7 +84,7 @@ class Residuals:
         def misfit(power: float) -> float:
             own = variances(power)
             varies = own > 0.0
-            spread = float(mass.sum(axis=1) @ log_relative) * power
+            spread = float(mass[:, varies].sum(axis=1) @ log_relative) * power
             return float(total[varies] @ np.log(own[varies])) + spread
 
         power = min(POWERS, key=misfit)

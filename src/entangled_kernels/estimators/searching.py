@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import clone
+from sklearn.exceptions import NotFittedError
 from sklearn.model_selection import PredefinedSplit, RepeatedKFold, check_cv
 from sklearn.pipeline import FeatureUnion
 from sklearn.preprocessing import FunctionTransformer
@@ -99,7 +100,8 @@ class SelectedFit:
     def calibration(self) -> Calibration:
         """What held-out residuals say of errors; made when first asked for."""
         if self.residuals is None:
-            raise ValueError("no rows were kept to calibrate on")
+            # An AttributeError too, so that hasattr is False.
+            raise NotFittedError("there are no residuals to calibrate on; set refit=True")
         return calibrate(self.residuals, np.random.default_rng(0), self.relation)
 
     def __getstate__(self) -> dict[str, Any]:

@@ -13,6 +13,7 @@ from ..features import map_features
 from ..learning import Moments, Problem, RowSample, reduce_moments, reduce_rows
 from ..learning.cell_moments import CellMoments
 from ..learning.completion import reduce_cell_rows, reduce_cells
+from ..learning.row_sample import least_keys
 from ..parameters import check_range, check_weights
 from ..streams.row_folds import row_keys, sampling_keys
 from ..streams.stream import FIRST_BLOCK, FeatureBlocks, Rows, Stream
@@ -63,17 +64,13 @@ class Table:
         return np.asarray(place[self.rows[place] == index])
 
     def sampled(self) -> tuple[Array, NDArray[np.uint64], Array | None]:
-        """Targets, keys and weights of rows, for a `RowSample`."""
-        Y, weight = self.Y, self.weight
-        if weight is not None and weight.ndim == 2:
-            Y, weight = np.where(weight > 0.0, Y, np.nan), weight.max(axis=1)
-        return Y, sampling_keys(row_keys(self.X, self.Y)), weight
+        """Targets, keys and weights, for a `RowSample`."""
+        return self.Y, sampling_keys(row_keys(self.X, self.Y)), self.weight
 
     def sampled_places(self, size: int) -> Index:
         """Places of the rows of a `RowSample` of this size, in its order."""
         _, key, weight = self.sampled()
-        counted = np.arange(len(key)) if weight is None else np.flatnonzero(weight > 0.0)
-        return counted[np.argsort(key[counted], kind="stable")[:size]]
+        return least_keys(key, weight, size)
 
 
 @dataclass(frozen=True, eq=False)

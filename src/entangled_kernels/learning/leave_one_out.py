@@ -28,10 +28,11 @@ def leave_one_out(fit: Fit, sample: RowSample) -> Residuals:
 
     Notes
     -----
-    For a row of weight w, with C the posterior covariance (p, p) of the function at the row for noise of
-    variance alpha and W the total weight, the row's block of the hat matrix is H = w (C / alpha + I / W), and
-    the residual without the row is (I - H)^-1 times the residual with it. Of targets that were not measured
-    rows and columns of H are left out. A gain moves predictions away from the mean of the other rows.
+    For a row whose cells have weights w, with C the posterior covariance (p, p) of the function at the row
+    for noise of variance alpha and W the total weight of each target, the row's block of the hat matrix is
+    H = (C / alpha + diag(1 / W)) diag(w), and the residual without the row is (I - H)^-1 times the residual
+    with it. Of targets that were not measured rows and columns of H are left out. A gain moves predictions
+    away from the mean of the other rows.
 
     The kernel, and the feature map, have seen the row, so the residuals are somewhat too small;
     `EntangledKernelRidgeCV` learns both again in every fold.
@@ -52,28 +53,29 @@ def leave_one_out(fit: Fit, sample: RowSample) -> Residuals:
     if not np.all(gain == 1.0):
         others = np.zeros_like(mean_y)
         if problem.centred:
-            weight = sample.weight[:, None]
-            others = mean_y - weight * (sample.Y - mean_y) / np.maximum(weights - weight, 1e-300)
+            rest = np.maximum(weights - sample.weight, 1e-300)
+            others = mean_y - sample.weight * (sample.Y - mean_y) / rest
         left = sample.Y - (others + gain * (sample.Y - left - others))
-    leverage = np.minimum((posterior.relative_variance(sample.Phi) - 1.0) * sample.weight, _LARGEST_LEVERAGE)
+    # Leverage and variance are means over targets, so the weight of a row is that of its measured cells.
+    weight = sample.weight.sum(axis=1) / np.count_nonzero(sample.weight, axis=1)
+    leverage = np.minimum((posterior.relative_variance(sample.Phi) - 1.0) * weight, _LARGEST_LEVERAGE)
     # The relative variance as it is without the row.
-    relative = 1.0 + leverage / (1.0 - leverage) / sample.weight
-    return Residuals(left, sample.weight, np.arange(len(left)), relative)
+    relative = 1.0 + leverage / (1.0 - leverage) / weight
+    return Residuals(left, sample.row_weight, np.arange(len(left)), relative)
 
 
 def _without_row(unit: UnitPosterior | CellPosterior, sample: RowSample, errors: Array) -> Array:
     """(I - H)^-1 errors, row by row; NaN where an error is."""
     left = np.full_like(errors, np.nan)
     for rows, shared, spread in unit.chunks(sample.Phi):
-        weight, known = sample.weight[rows, None], np.isfinite(errors[rows])
+        weight, known = sample.weight[rows], np.isfinite(errors[rows])
         own = np.maximum(1.0 - weight * (shared / unit.alpha + unit.mean_share), 1.0 - _LARGEST_LEVERAGE)
         scaled = np.where(known, errors[rows], 0.0) / own
         if spread.shape[2] > 0:
-            # I - H = diag(own) - S S^T with S (t, p, r), of which blanks are left out.
-            S = spread * (known * np.sqrt(weight / unit.alpha))[:, :, None]
-            over = S / own[:, :, None]
-            inner = np.eye(S.shape[2]) - S.transpose(0, 2, 1) @ over
-            along = np.linalg.solve(inner, S.transpose(0, 2, 1) @ scaled[:, :, None])
+            # I - H = diag(own) - spread S^T with S (t, p, r), zero for blanks.
+            S = (spread * (weight / unit.alpha)[:, :, None]).transpose(0, 2, 1)  # (t, r, p)
+            over = spread / own[:, :, None]
+            along = np.linalg.solve(np.eye(S.shape[1]) - S @ over, S @ scaled[:, :, None])
             scaled = scaled + (over @ along)[:, :, 0]
         left[rows] = np.where(known, scaled, np.nan)
     return left

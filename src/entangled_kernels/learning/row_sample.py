@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["MOST_ROWS", "RowSample", "sample_size"]
+__all__ = ["MOST_ROWS", "RowSample", "least_keys", "sample_size"]
 
 Array = NDArray[np.float64]
 Index = NDArray[np.intp]
@@ -19,6 +19,15 @@ MOST_ROWS, MOST_NUMBERS, FEWEST_ROWS = 2048, 2**22, 64
 def sample_size(width: int) -> int:
     """Number of rows of so many numbers that a sample holds."""
     return int(min(MOST_ROWS, max(FEWEST_ROWS, MOST_NUMBERS // max(1, width))))
+
+
+def least_keys(key: NDArray[np.uint64], weight: Array | None, size: int) -> Index:
+    """Places of the rows of positive weight, (n,) or (n, p), that have the least keys."""
+    counted = np.arange(len(key))
+    if weight is not None:
+        counted = np.flatnonzero(weight > 0.0 if weight.ndim == 1 else weight.any(axis=1))
+    # Equal keys are those of equal rows, so it does not matter which of them is kept.
+    return counted[np.argsort(key[counted], kind="stable")[:size]]
 
 
 @dataclass(frozen=True, eq=False)
@@ -34,7 +43,8 @@ class RowSample:
         Features.
     Y : ndarray of shape (s, p)
         Targets, NaN where one was not measured.
-    weight : ndarray of shape (s,)
+    weight : ndarray of shape (s, p)
+        Of the cells, zero where one was not measured.
     part : ndarray of shape (s,)
         Such as the fold of each row.
     key : ndarray of shape (s,) of uint64
@@ -56,20 +66,25 @@ class RowSample:
         weight: Array | None = None,
         part: Index | None = None,
     ) -> RowSample:
-        """Sample of rows; those of no weight are not taken."""
-        weight = np.ones(len(Y)) if weight is None else weight
-        counted = np.flatnonzero(weight > 0.0)
-        size = sample_size(Phi.shape[1] + Y.shape[1])
-        # Equal keys are those of equal rows, so it does not matter which of them is kept.
-        chosen = counted[np.argsort(key[counted], kind="stable")[:size]]
-        part = np.zeros(len(Y), dtype=np.intp) if part is None else part
+        """Sample of rows with weights (n,) or, of their cells, (n, p); those of no weight are not taken."""
+        chosen = least_keys(key, weight, sample_size(Phi.shape[1] + Y.shape[1]))
+        Y = np.array(Y[chosen], dtype=np.float64)
+        cells = np.ones(Y.shape)
+        if weight is not None:
+            cells = np.array(np.broadcast_to(weight[chosen].reshape(len(Y), -1), Y.shape))
+        cells[np.isnan(Y)] = 0.0
         return cls(
             np.asarray(Phi[chosen], dtype=np.float64),
-            np.array(Y[chosen], dtype=np.float64),
-            weight[chosen],
-            part[chosen],
+            np.where(cells > 0.0, Y, np.nan),
+            cells,
+            np.zeros(len(Y), dtype=np.intp) if part is None else part[chosen],
             key[chosen],
         )
+
+    @property
+    def row_weight(self) -> Array:
+        """The largest weight of the cells of each row, (s,)."""
+        return np.asarray(self.weight.max(axis=1))
 
     def merge(self, other: RowSample) -> RowSample:
         """Sample of the rows of both."""

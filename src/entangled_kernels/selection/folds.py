@@ -193,7 +193,7 @@ class MomentFolds:
         fold = fold.with_rows(own if self.places is None else self.places[own], sample.Phi[own])
         if isinstance(train, Moments) and isinstance(test, Moments):
             return fold
-        cells = sample.weight[own, None] * np.isfinite(sample.Y[own])
+        cells = sample.weight[own]
         if isinstance(train, CellMoments):
             # A target without a training cell has no prediction to be judged.
             for places, group in train.groups:

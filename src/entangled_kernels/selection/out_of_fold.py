@@ -140,5 +140,7 @@ def _relative_variance(fold: Fold, choice: Choice, options: SolverOptions) -> Ar
     if fold.rows is None:
         raise ValueError("the fold was made of moments alone, without its held-out rows")
     (_, factor), *_ = member_factors(fold.problem, [choice.member], options)
-    alpha = float(np.median(choice.alpha))
-    return fit_unit_posterior(factor, alpha).relative_variance(fold.rows.Phi)
+    # A mean over targets, as that of new rows is.
+    alphas, counts = np.unique(choice.alpha, return_counts=True)
+    parts = [fit_unit_posterior(factor, float(alpha)).relative_variance(fold.rows.Phi) for alpha in alphas]
+    return np.asarray(counts @ parts / counts.sum()) if len(parts) > 1 else parts[0]

@@ -125,7 +125,7 @@ def _read_moments(
     if not (whole and isinstance(weight, int | float) and np.isfinite(weight) and weight >= 0.0):
         raise ValueError("counts of rows and features must be whole numbers, and weights finite")
     width = mean.shape[0] if mean.ndim == 1 else -1
-    if scatter.shape != (width, width) or not 0 <= n_features < width or not 0 <= n_samples < 2**63:
+    if scatter.shape != (width, width) or not 0 <= n_features <= width or not 0 <= n_samples < 2**63:
         raise ValueError(f"means of shape {mean.shape} do not fit moments of shape {scatter.shape}")
     return Moments(n_samples, float(weight), n_features, mean, scatter)
 
@@ -134,6 +134,8 @@ def _read_part(groups: Any, pieces: list[Moments]) -> Moments | CellMoments:
     """The moments of a part, of the next pieces, which are taken off the list."""
     rows = pieces.pop(0)
     if groups is None:
+        if rows.n_outputs == 0:
+            raise ValueError("moments must be of at least one target")
         return rows
     places = [np.array(own, dtype=np.intp) for own in groups]
     found = [(own, pieces.pop(0)) for own in places]
@@ -159,10 +161,11 @@ def _read_sample(arrays: dict[str, NDArray[np.float64]]) -> RowSample | None:
     if "sample_rest" not in arrays:
         return None
     Phi, Y, rest = (arrays.pop(f"sample_{name}") for name in ("Phi", "Y", "rest"))
-    if Phi.ndim != 2 or Y.ndim != 2 or rest.shape != (len(Phi), 4) or len(Y) != len(Phi):
+    if Phi.ndim != 2 or Y.ndim != 2 or rest.shape != (len(Phi), Y.shape[1] + 3) or len(Y) != len(Phi):
         raise ValueError(f"a sample of shapes {Phi.shape}, {Y.shape} and {rest.shape} does not fit together")
-    weight, part, high, low = rest.T
-    if (rest < 0.0).any() or (rest[:, 1:] != np.floor(rest[:, 1:])).any() or (rest[:, 1:] >= 2.0**32).any():
+    weight, whole = rest[:, :-3], rest[:, -3:]
+    part, high, low = whole.T
+    if (rest < 0.0).any() or (whole != np.floor(whole)).any() or (whole >= 2.0**32).any():
         raise ValueError("weights, parts and keys of a sample must be numbers of their kind")
     key = (high.astype(np.uint64) << np.uint64(32)) | low.astype(np.uint64)
     return RowSample(Phi, Y, np.array(weight), part.astype(np.intp), key)

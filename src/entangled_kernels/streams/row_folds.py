@@ -73,6 +73,8 @@ def _hash_table(table: Any, first: int) -> Hashes:
         columns = [np.asarray(table[name]) for name in table.columns]
     else:
         table = np.asarray(table)
+        # A list of texts is one column.
+        table = table[:, None] if table.ndim == 1 else table
         columns = [table[:, place] for place in range(table.shape[1])]
     total = np.zeros(len(columns[0]) if columns else 0, dtype=np.uint64)
     for place, column in enumerate(columns, start=first):

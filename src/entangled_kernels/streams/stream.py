@@ -169,7 +169,8 @@ class Stream:
             if found.probe is None:
                 found.probe = np.array(Phi[:_PROBE_ROWS], dtype=np.float64)
             if block.key is not None:
-                found._draw(_sample(Phi, block, block.key))
+                key = sampling_keys(block.key)
+                found._draw(RowSample.of(Phi, block.Y, key, block.weight, block.part))
             if block.part is None:
                 found._add(0, blocks.moments(Phi, block))
                 continue
@@ -199,11 +200,3 @@ class Stream:
     def _add(self, part: int, moments: Moments | CellMoments) -> None:
         before = self.parts[part]
         self.parts[part] = moments if before is None else before + moments
-
-
-def _sample(Phi: Any, rows: Rows, key: NDArray[np.uint64]) -> RowSample:
-    """Sample of some rows; cells of no weight are blanks."""
-    Y, weight = rows.Y, rows.weight
-    if weight is not None and weight.ndim == 2:
-        Y, weight = np.where(weight > 0.0, Y, np.nan), weight.max(axis=1)
-    return RowSample.of(Phi, Y, sampling_keys(key), weight, rows.part)
