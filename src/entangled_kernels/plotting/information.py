@@ -55,7 +55,7 @@ class InformationDisplay(Display):
     Examples
     --------
     >>> from entangled_kernels.plotting import InformationDisplay
-    >>> information = [[1.0, 0.1, 0.6], [0.1, 1.0, 0.1], [0.6, 0.1, 1.0]]
+    >>> information = [[1.0, 0.3, 0.6], [0.3, 1.0, 0.1], [0.6, 0.1, 1.0]]
     >>> display = InformationDisplay(information, ["zinc", "tin", "cadmium"]).plot()
     >>> [display.names[place] for place in display.order_]
     ['tin', 'zinc', 'cadmium']
@@ -124,7 +124,7 @@ def arranged(information: Array, most: int = MOST_TARGETS) -> NDArray[np.intp]:
 
     Examples
     --------
-    >>> arranged(np.array([[1.0, 0.1, 0.6], [0.1, 1.0, 0.1], [0.6, 0.1, 1.0]])).tolist()
+    >>> arranged(np.array([[1.0, 0.3, 0.6], [0.3, 1.0, 0.1], [0.6, 0.1, 1.0]])).tolist()
     [1, 0, 2]
     """
     both = (information + information.T) / 2.0
