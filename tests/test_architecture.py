@@ -17,6 +17,7 @@ LONGEST = 450
 # Tests of a whole rather than of one module, and why.
 WHOLES = {
     "estimators/test_bad_input.py": "every estimator meets the same bad tables",
+    "estimators/test_blanks.py": "Blanks, for every estimator and way to fit",
     "estimators/test_streaming_cv.py": "searching and streaming meet in no one module",
     "estimators/test_threads_and_displays.py": "state is held to its promise through all that uses a model",
     "report/test_browser.py": "a browser sees the whole page, style sheet included",

@@ -53,6 +53,19 @@ def test_arrays(rows, feature_map, chunks):
             np.testing.assert_allclose(one.compute(), other, rtol=1e-8)
 
 
+def test_blanks(rows, rng):
+    X, Y, _ = rows
+    holes = np.where(rng.random(Y.shape) < 0.3, np.nan, Y)
+    lazy, targets = da.from_array(X, chunks=(70, 4)), da.from_array(holes, chunks=(70, 2))
+    model, whole = EntangledKernelRidge().fit(lazy, targets), EntangledKernelRidge().fit(X, holes)
+    assert_same_fit(model, whole)
+    np.testing.assert_allclose(model.residual_covariance_, whole.residual_covariance_, rtol=1e-6)
+    given = np.where([True, False], Y, np.nan)
+    np.testing.assert_allclose(model.predict(X, given=given), whole.predict(X, given=given), rtol=1e-6)
+    with pytest.raises(TypeError, match="given needs tables in memory"):
+        model.predict(lazy, given=given)
+
+
 def test_unknown_chunk_sizes(rows):
     X, Y, _ = rows
     lazy, targets = da.from_array(X, chunks=(70, 4)), da.from_array(Y, chunks=(70, 2))

@@ -9,11 +9,12 @@ import pandas as pd
 import pyarrow as pa
 import pytest
 from pyarrow import parquet
+from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
 from sklearn.kernel_approximation import Nystroem, RBFSampler
 from sklearn.preprocessing import StandardScaler
 
-from entangled_kernels import EntangledKernelRidge
+from entangled_kernels import EntangledKernelRidge, EntangledKernelRidgeCV
 from entangled_kernels.learning import Moments
 from entangled_kernels.streams import BatchError, read_batches, waiting
 from entangled_kernels.streams.checkpoints import (
@@ -469,6 +470,27 @@ WRITER = """
     for _ in range(3):
         EntangledKernelRidge().fit_batches(batches, checkpoint=sys.argv[1], checkpoint_every=1)
 """
+
+
+@pytest.mark.parametrize(
+    "model", [EntangledKernelRidge(), EntangledKernelRidgeCV(None, cv=3, shrinkages=(0.5, 1.0))]
+)
+def test_blanks_and_samples_survive_an_interruption(make_rows, tmp_path, rng, model):
+    X, Y = make_rows(90, 3, 2)
+    holes = np.where(rng.random(Y.shape) < 0.3, np.nan, Y)
+    batches = [(X[rows], holes[rows]) for rows in np.array_split(np.arange(90), 9)]
+    whole = clone(model).fit_batches(batches)
+    path = tmp_path / "state"
+
+    def broken():
+        yield from batches[:5]
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        clone(model).fit_batches(broken(), checkpoint=path, checkpoint_every=1)
+    resumed = clone(model).fit_batches(batches, checkpoint=path)
+    np.testing.assert_array_equal(resumed.predict(X), whole.predict(X))
+    np.testing.assert_array_equal(resumed.residual_covariance_, whole.residual_covariance_)
 
 
 def test_two_processes_may_share_a_checkpoint(tmp_path):

@@ -35,7 +35,7 @@ def test_blanks_are_predictions_of_each_targets_own_rows(centred):
 
 @pytest.mark.parametrize("centred", [True, False])
 def test_nothing_is_filled_in_where_nothing_is_blank(centred):
-    Phi, Y, weight = draw(1)
+    Phi, Y, _ = draw(1)
     whole = Moments.from_arrays(Phi, Y)
     found = complete_moments(CellMoments.of_complete(whole), centred=centred)
     np.testing.assert_allclose(found.mean, whole.mean, atol=1e-12)

@@ -4,7 +4,9 @@ import struct
 import numpy as np
 import pytest
 
+from entangled_kernels.learning.cell_moments import CellMoments
 from entangled_kernels.learning.moments import Moments
+from entangled_kernels.learning.row_sample import RowSample
 from entangled_kernels.storage.sealed import read_sealed, write_sealed
 from entangled_kernels.streams.checkpoints import (
     FORMAT,
@@ -34,6 +36,62 @@ def test_the_same_comes_back(tmp_path, parts):
         )
         np.testing.assert_array_equal(one.mean, other.mean)
         np.testing.assert_array_equal(one.scatter, other.scatter)
+
+
+@pytest.fixture
+def cells(make_rows, rng):
+    """Moments of rows with blanks, and a sample of them."""
+    X, Y = make_rows(25, 3, 4)
+    weight = (rng.random((25, 4)) > 0.4).astype(float)
+    weight[:2] = 1.0
+    keys = rng.integers(0, 2**64, size=25, dtype=np.uint64)
+    holes = np.where(weight > 0, Y, np.nan)
+    sample = RowSample.of(X, holes, keys, weight.max(axis=1), np.arange(25) % 3)
+    return CellMoments.from_arrays(X, Y, weight), sample
+
+
+def test_blanks_and_samples_come_back(tmp_path, parts, cells):
+    moments, sample = cells
+    write_checkpoint(tmp_path / "state", Checkpoint([parts[0], moments], {}, {}, sample))
+    again = read_checkpoint(tmp_path / "state")
+    np.testing.assert_array_equal(again.parts[0].scatter, parts[0].scatter)
+    np.testing.assert_array_equal(again.parts[1].rows.scatter, moments.rows.scatter)
+    for (places, one), (expected, other) in zip(again.parts[1].groups, moments.groups, strict=True):
+        np.testing.assert_array_equal(places, expected)
+        np.testing.assert_array_equal(one.scatter, other.scatter)
+    for name in ("Phi", "Y", "weight", "part", "key"):
+        np.testing.assert_array_equal(getattr(again.sample, name), getattr(sample, name))
+        assert getattr(again.sample, name).dtype == getattr(sample, name).dtype
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda header, arrays: header.update(groups=[[[0, 1], [1, 2, 3]]]),
+        lambda header, arrays: header.update(groups=[[[0, 1, 2, 3]]]),
+        lambda header, arrays: header.update(groups=[None]),
+        lambda header, arrays: header.update(groups=[[["a"]]]),
+        lambda header, arrays: header.update(groups=7),
+        lambda header, arrays: header.pop("groups"),
+        lambda header, arrays: arrays.update(sample_Y=arrays["sample_Y"][:3]),
+        lambda header, arrays: arrays.update(sample_rest=arrays["sample_rest"] + 0.5),
+        lambda header, arrays: arrays.update(sample_rest=-arrays["sample_rest"]),
+        lambda header, arrays: arrays.update(sample_Phi=arrays["sample_Phi"] * np.inf),
+        lambda header, arrays: arrays.pop("sample_Y"),
+    ],
+)
+def test_crafted_cells_and_samples_are_refused(tmp_path, cells, change):
+    path = tmp_path / "state"
+    write_checkpoint(path, Checkpoint([cells[0]], {}, {}, cells[1]))
+    header, payload = read_sealed(path, "checkpoint", FORMAT, CheckpointError)
+    with np.load(io.BytesIO(payload)) as stored:
+        arrays = {name: stored[name] for name in stored.files}
+    change(header, arrays)
+    content = io.BytesIO()
+    np.savez(content, **arrays)
+    write_sealed(path, "checkpoint", header, content.getbuffer())
+    with pytest.raises(CheckpointError, match="is not a checkpoint of a fit"):
+        read_checkpoint(path)
 
 
 def test_any_damage_is_noticed(tmp_path, parts):

@@ -29,9 +29,7 @@ def group_patterns(known: Mask) -> Iterator[tuple[Index, Mask]]:
         yield np.arange(n), known[0]
         return
     packed = np.ascontiguousarray(np.packbits(known, axis=1))
-    _, first, group = np.unique(
-        packed.view([("", packed.dtype)] * packed.shape[1]), return_index=True, return_inverse=True
-    )
+    _, group = np.unique(packed.view([("", packed.dtype)] * packed.shape[1]), return_inverse=True)
     order = np.argsort(group.reshape(-1), kind="stable")
     for rows in np.split(order, np.cumsum(np.bincount(group.reshape(-1)))[:-1]):
         yield rows, known[rows[0]]

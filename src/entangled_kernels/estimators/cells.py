@@ -143,7 +143,7 @@ def check_targets(y: Any, names: Names = None, *, blanks: bool = True) -> Array:
             ensure_2d=False,
             dtype=np.float64,
             ensure_min_features=0,
-            ensure_all_finite=False if blanks else True,
+            ensure_all_finite=not blanks,
             input_name="y",
         )
     except (TypeError, ValueError) as error:

@@ -57,9 +57,8 @@ class EntangledKernelRidge(
     Parameters
     ----------
     feature_map : transformer or None, default=None
-        Gives the features phi(x); cloned, and fitted with X, y and, where it takes them, the
-        sample weights. None stands for the linear kernel,
-        phi(x) = x. `sklearn.kernel_approximation.Nystroem` and `RBFSampler` approximate other kernels.
+        Gives the features phi(x); cloned, and fitted with X, y and, where it takes them, the sample weights.
+        None is the linear kernel; `Nystroem` and `RBFSampler` of scikit-learn approximate others.
     solver : {"closed-form", "ascent", "lbfgs"}, default="closed-form"
         How the kernel is learned. ``"closed-form"`` writes down a regularised optimum of the alignment;
         ``"ascent"`` is the published algorithm, steepest ascent on the unit sphere, for which stopping
@@ -131,13 +130,11 @@ class EntangledKernelRidge(
         Estimated variance of each target about the model; see Notes. Found when first asked for.
     rkhs_norm_ : float
         Norm of the fitted function, less its intercept, in the space of the kernel it is predicted with.
-    n_iter_ : int
-    converged_ : bool
-    stop_reason_ : str
-    solver_ : str
+    residual_covariance_, information_ : ndarray of shape (p, p)
+        Of leave-one-out residuals, and what measuring each target says of the others; see `predict`.
+    n_iter_, converged_, stop_reason_, solver_ : int, bool, str and str
     full_rank_ : int
-        Largest Kraus rank that can matter: rank of the features times rank of what they reach in the
-        outputs.
+        Largest Kraus rank that can matter: rank of the features times that of what they reach in the outputs.
     feature_map_ : transformer or None
     n_features_in_ : int
     feature_names_in_ : ndarray of shape (n_features_in_,)
@@ -321,19 +318,14 @@ class EntangledKernelRidge(
     ) -> tuple[Array, Array]:
         if given is not None:
             return self._calibrated_block(X, return_std, return_cov, given)
-        Phi, fit = self._features(X), self._fit
-        mean = fit.linear.predict(Phi)
-        self._check_finite(Phi, mean, fit.linear.coef)
+        Phi, mean = self._features_and_mean(X)
         if return_cov:
-            return mean, fit.posterior.covariance(Phi)
-        return mean, np.sqrt(fit.posterior.variance(Phi)) if return_std else np.empty(0)
+            return mean, self._fit.posterior.covariance(Phi)
+        return mean, np.sqrt(self._fit.posterior.variance(Phi)) if return_std else np.empty(0)
 
-    def _mean_and_relative_variance(self, X: Any) -> tuple[Array, Array]:
-        Phi, fit = self._features(X), self._fit
-        mean = fit.linear.predict(Phi)
-        self._check_finite(Phi, mean, fit.linear.coef)
-        varies = fit.calibration.deviation.power > 0.0
-        return mean, fit.relative_variance(Phi) if varies else np.ones(len(mean))
+    def _relative_variance(self, X: Any, Phi: Any) -> Array:
+        relative: Array = self._fit.relative_variance(Phi)
+        return relative
 
     def _target_variance(self) -> Array:
         problem = self._fit.problem

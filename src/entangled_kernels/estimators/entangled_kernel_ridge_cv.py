@@ -312,19 +312,12 @@ class EntangledKernelRidgeCV(OutOfCoreMixin, SearchingMixin, RegressorMixin, Mul
     ) -> tuple[Array, Array]:
         if given is not None or return_std or return_cov:
             return self._calibrated_block(X, return_std, return_cov, given)
-        return self._mean(X), np.empty(0)
+        return self._features_and_mean(X)[1], np.empty(0)
 
-    def _mean(self, X: Any) -> Array:
-        Phi, linear = self._features(X), self._fit.linear
-        mean: Array = linear.predict(Phi)
-        self._check_finite(Phi, mean, linear.coef)
-        return mean
-
-    def _mean_and_relative_variance(self, X: Any) -> tuple[Array, Array]:
-        mean, best = self._mean(X), self._fit.best_estimator
-        if self._fit.calibration.deviation.power == 0.0:
-            return mean, np.ones(len(mean))
-        return mean, best._fit.relative_variance(best._features(X))
+    def _relative_variance(self, X: Any, Phi: Any) -> Array:
+        best = self._fit.best_estimator
+        relative: Array = best._fit.relative_variance(best._features(X))
+        return relative
 
     def _target_variance(self) -> Array:
         variance: Array = self._fit.best_estimator._target_variance()

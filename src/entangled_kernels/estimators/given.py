@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -31,6 +32,8 @@ def check_given(given: Any, X: Any, n_rows: int, names: list[str], *, named: boo
         Whether the names are those of the training table, not made up.
     """
     columns = target_names(given)
+    if columns is not None and len(set(columns)) < len(columns):
+        raise ValueError(f"given must name each target once, got {list(columns)}")
     given = _like_rows(given, X)
     values = check_targets(given, columns)
     values = values.reshape(len(values), -1)
@@ -39,7 +42,7 @@ def check_given(given: Any, X: Any, n_rows: int, names: list[str], *, named: boo
     if columns is None or (not named and len(columns) == len(names) and not set(columns) & set(names)):
         if values.shape[1] != len(names):
             raise ValueError(
-                f"given must have {len(names)} columns, one for each target and NaN where it is not measured, "
+                f"given must have {len(names)} columns, a target each, NaN where it is not measured, "
                 f"got {values.shape[1]}; a data frame may have some of them, by name"
             )
         return np.array(values)
@@ -49,8 +52,6 @@ def check_given(given: Any, X: Any, n_rows: int, names: list[str], *, named: boo
             f"given must have columns that are targets, {names if len(names) <= 12 else names[:12]}, got "
             f"{', '.join(map(repr, unknown))} as well; leave out what is not a target"
         )
-    if len(set(columns)) < len(columns):
-        raise ValueError(f"given must name each target once, got {list(columns)}")
     found = np.full((n_rows, len(names)), np.nan)
     found[:, [names.index(name) for name in columns]] = values
     return found
@@ -77,8 +78,8 @@ def check_costs(cost: Any, names: list[str]) -> Array:
     """What each measurement costs, (p,), from numbers in the order of the targets or a mapping by name."""
     if cost is None:
         return np.ones(len(names))
-    if hasattr(cost, "keys"):
-        unknown = [str(name) for name in cost.keys() if str(name) not in names]
+    if isinstance(cost, Mapping):
+        unknown = [str(name) for name in cost if str(name) not in names]
         if unknown:
             raise ValueError(f"cost must name targets, {names}, got {', '.join(map(repr, unknown))}")
         cost = [cost.get(name, 1.0) for name in names]

@@ -218,9 +218,21 @@ class LinearPredictionMixin(StreamingMixin):
         """Variance of each target over the training rows."""
         raise NotImplementedError
 
-    def _mean_and_relative_variance(self, X: Any) -> tuple[Array, Array]:
-        """Predictions of some rows, and what their deviations depend on."""
+    def _relative_variance(self, X: Any, Phi: Any) -> Array:
+        """What the deviations of some rows, with these features, depend on, (n,)."""
         raise NotImplementedError
+
+    def _features_and_mean(self, X: Any) -> tuple[Any, Array]:
+        """Features and predictions of some rows."""
+        Phi, linear = self._features(X), self._fit.linear
+        mean: Array = linear.predict(Phi)
+        self._check_finite(Phi, mean, linear.coef)
+        return Phi, mean
+
+    def _mean_and_relative_variance(self, X: Any) -> tuple[Array, Array]:
+        Phi, mean = self._features_and_mean(X)
+        varies = self._fit.calibration.deviation.power > 0.0
+        return mean, self._relative_variance(X, Phi) if varies else np.ones(len(mean))
 
     def _calibrated_block(
         self, X: Any, return_std: bool, return_cov: bool, given: Array | None

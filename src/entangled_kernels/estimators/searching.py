@@ -326,7 +326,11 @@ class SearchingMixin(LinearPredictionMixin):
                 raise ValueError(f"cv must be at most the number of rows, {n}, got {n_folds}")
             repeats = max(1, FOLDS_WHEN_SMALL // n_folds) if n_folds < n <= SMALL else 1
             cv = RepeatedKFold(n_splits=n_folds, n_repeats=repeats, random_state=self.random_state)
-        return list(check_cv(cv).split(table.X, self._targets_like_y(table.Y), table.groups))
+        splits = list(check_cv(cv).split(table.X, self._targets_like_y(table.Y), table.groups))
+        if table.rows is None or hasattr(cv, "split"):
+            return splits
+        # Splits that were given as places are of the whole table, of which some rows are left out.
+        return [(table.places_of(train), table.places_of(test)) for train, test in splits]
 
     def _check_ranks(self, n_features: int, n_outputs: int) -> None:
         for rank in self.ranks:

@@ -30,20 +30,35 @@ PRODUCT_DTYPES = ("float64", "float32")
 
 @dataclass(frozen=True, eq=False)
 class Table:
-    """A table to fit: inputs, targets (n, p) with NaN in blanks, weights of rows or cells, and groups."""
+    """A table to fit: inputs, targets (n, p) with NaN in blanks, weights of rows or cells, and groups.
+
+    ``rows`` are places in the table that it is a part of, None where it is the whole.
+    """
 
     X: Any
     Y: Array
     weight: Array | None = None
     groups: Any = None
+    rows: Index | None = None
 
     def some(self, index: Index) -> Table:
         """Rows at some places."""
         weight = None if self.weight is None else self.weight[index]
         if weight is not None and weight.ndim == 2 and (weight == weight[:, :1]).all():
             weight = weight[:, 0]
+        # What is left may weigh the same everywhere.
+        if weight is not None and weight.ndim == 1 and (weight == 1.0).all():
+            weight = None
         groups = None if self.groups is None else _safe_indexing(self.groups, index)
-        return Table(_safe_indexing(self.X, index), self.Y[index], weight, groups)
+        rows = index if self.rows is None else self.rows[index]
+        return Table(_safe_indexing(self.X, index), self.Y[index], weight, groups, rows)
+
+    def places_of(self, index: Index) -> Index:
+        """Places here of rows of the whole table; those that are not here are left out."""
+        if self.rows is None:
+            return index
+        place = np.minimum(np.searchsorted(self.rows, index), len(self.rows) - 1)
+        return np.asarray(place[self.rows[place] == index])
 
     def sampled(self) -> tuple[Array, NDArray[np.uint64], Array | None]:
         """Targets, keys and weights of rows, for a `RowSample`."""
@@ -90,6 +105,8 @@ class TrainingMixin(FeatureMapMixin, TargetsMixin):
         check_every_target_measured(Y, weight, getattr(self, "target_names_", None))
         table = Table(X, Y, weight, groups)
         blank = np.isnan(Y).all(axis=1)
+        if weight is not None and weight.ndim == 2:
+            blank = ~weight.any(axis=1)
         return table.some(np.flatnonzero(~blank)) if blank.any() else table
 
     def _cells(
@@ -97,7 +114,9 @@ class TrainingMixin(FeatureMapMixin, TargetsMixin):
     ) -> tuple[Array, Array | None]:
         """Targets (n, p) with NaN in blanks, and weights of rows (n,) or of cells (n, p), checked."""
         Y = targets.reshape(len(targets), -1)
-        check_range("y", Y[np.isfinite(Y)], **({"smallest": 0.0} if all_zero else {}))
+        measured = Y[np.isfinite(Y)]
+        if measured.size:
+            check_range("y", measured, **({"smallest": 0.0} if all_zero else {}))
         if np.isnan(Y).any() or (sample_weight is not None and np.asarray(sample_weight).ndim == 2):
             return check_cells(Y, sample_weight, getattr(self, "target_names_", None))
         return Y, check_weights(sample_weight, len(Y), all_zero=all_zero)

@@ -37,8 +37,17 @@ class _Group:
 
 @dataclass(frozen=True, eq=False)
 class CellSolution:
-    """Coefficients (m', p), and for every target its part of the squared norm of the function, its squared
-    residuals summed over measured cells, and the number of these, (p,) each.
+    """The solution, and what is known of every target.
+
+    Attributes
+    ----------
+    coef : ndarray of shape (m', p)
+    squared_norms : ndarray of shape (p,)
+        Parts of the squared norm of the function.
+    squared_residuals : ndarray of shape (p,)
+        Weighted sums over measured cells.
+    counts : ndarray of shape (p,)
+        Numbers of measured cells.
     """
 
     coef: Array

@@ -39,7 +39,7 @@ class HeldOutPredictions:
     relative_variance: Array
 
     def residuals(self, Y: Array, weight: Array | None = None) -> Residuals:
-        """Residuals of targets (n, p), of which some may be NaN, with weights of rows (n,) or cells (n, p)."""
+        """Residuals of targets (n, p), NaN where blank, with weights of rows (n,) or of cells (n, p)."""
         Y = Y[self.index]
         row_weight = np.ones(len(Y)) if weight is None else weight[self.index]
         if row_weight.ndim == 2:

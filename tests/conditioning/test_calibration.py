@@ -1,0 +1,105 @@
+import pickle
+from functools import cache
+
+import numpy as np
+import pytest
+
+from entangled_kernels.conditioning import Residuals, calibrate
+from entangled_kernels.conditioning import calibration as module
+
+from reference import cells as dense
+
+R = np.array([[1.0, 0.8, 0.3], [0.8, 1.0, 0.0], [0.3, 0.0, 1.0]])
+SCALE = np.array([1.0, 10.0, 0.1])
+
+
+def draw(n, seed=0):
+    rng = np.random.default_rng(seed)
+    relative = rng.uniform(1.0, 6.0, size=n)
+    values = rng.multivariate_normal(np.zeros(3), R, size=n) * SCALE * np.sqrt(relative)[:, None]
+    return Residuals(values, np.ones(n), np.arange(n), relative)
+
+
+@pytest.fixture(scope="module")
+def calibration():
+    return calibrate(draw(400), np.random.default_rng(0))
+
+
+def test_what_residuals_show(calibration):
+    assert calibration.deviation.power == 1.0
+    assert calibration.shrinkage <= 0.1
+    np.testing.assert_allclose(calibration.correlation.dense(), R, atol=0.12)
+    mean_square = np.mean(draw(400).values ** 2, axis=0)
+    np.testing.assert_allclose(np.diag(calibration.mean_covariance()), mean_square, rtol=0.1)
+
+
+def test_conditioning_in_the_units_of_the_targets(calibration):
+    rng = np.random.default_rng(1)
+    mean, relative = rng.normal(size=(6, 3)) * SCALE, rng.uniform(1.0, 6.0, size=6)
+    given = np.where(rng.random((6, 3)) < 0.5, mean + SCALE, np.nan)
+    found = calibration.condition(mean, given, relative, with_covariance=True)
+    for i in range(6):
+        std = calibration.deviation.scale * np.sqrt(relative[i])
+        whole = np.outer(std, std) * calibration.correlation.dense()
+        expected, covariance = dense.condition(whole, given[i] - mean[i])
+        known = np.isfinite(given[i])
+        np.testing.assert_allclose(found.mean[i], mean[i] + expected)
+        np.testing.assert_array_equal(found.mean[i, known], given[i, known])
+        np.testing.assert_allclose(found.covariance[i], covariance, atol=1e-9 * std.max() ** 2)
+        np.testing.assert_allclose(found.variance[i], np.diag(covariance), atol=1e-9 * std.max() ** 2)
+
+
+@cache
+def calibrated(seed):
+    return calibrate(draw(60, seed), np.random.default_rng(0))
+
+
+@pytest.mark.parametrize("joint", [False, True])
+@pytest.mark.parametrize("coverage", [0.5, 0.9])
+@pytest.mark.parametrize("pattern", [[False] * 3, [True, False, False], [False, True, True]])
+def test_intervals_cover(joint, coverage, pattern):
+    """Of fresh residuals, whatever is known, on average over calibrations with few rows."""
+    known, covered = np.array(pattern), []
+    for seed in range(40):
+        calibration, new = calibrated(seed), draw(200, 1000 + seed)
+        given = np.where(known, new.values, np.nan)
+        found = calibration.condition(np.zeros((200, 3)), given, new.relative_variance)
+        widths = calibration.half_widths(coverage, np.isfinite(given), np.sqrt(found.variance), joint=joint)
+        inside = (np.abs(new.values - found.mean) <= widths)[:, ~known]
+        covered.append(inside.all(axis=1).mean() if joint else inside.mean())
+        assert not widths[:, known].any()
+    assert abs(np.mean(covered) - coverage) < 0.03
+
+
+def test_everything_known_has_no_width(calibration):
+    widths = calibration.half_widths(0.9, np.ones((2, 3), dtype=bool), np.zeros((2, 3)), joint=True)
+    assert not widths.any()
+
+
+def test_residuals_with_blanks():
+    residuals = draw(200)
+    values = np.where(np.random.default_rng(0).random((200, 3)) < 0.4, np.nan, residuals.values)
+    holes = Residuals(values, residuals.weight, residuals.row, residuals.relative_variance)
+    calibration = calibrate(holes, np.random.default_rng(0))
+    np.testing.assert_allclose(calibration.correlation.dense(), R, atol=0.25)
+    new = draw(2000, 5)
+    std = calibration.deviation.at(new.relative_variance)
+    none = np.zeros((2000, 3), dtype=bool)
+    widths = calibration.half_widths(0.9, none, std, joint=False)
+    assert abs(np.mean(np.abs(new.values) <= widths) - 0.9) < 0.03
+
+
+def test_many_targets_have_an_operator_for_a_covariance(monkeypatch, calibration):
+    whole = calibration.mean_covariance()
+    monkeypatch.setattr(module, "MOST_DENSE", 2)
+    operator = calibration.mean_covariance()
+    np.testing.assert_allclose(operator @ np.eye(3), whole)
+    np.testing.assert_allclose(operator.T @ np.ones(3), whole.sum(axis=0))
+
+
+def test_what_can_be_found_again_is_not_saved(calibration):
+    known = np.array([[True, False, False]])
+    before = calibration.half_widths(0.9, known, np.ones((1, 3)), joint=False)
+    saved = pickle.loads(pickle.dumps(calibration))
+    assert not any(name.startswith("_") for name in vars(saved))
+    np.testing.assert_array_equal(saved.half_widths(0.9, known, np.ones((1, 3)), joint=False), before)

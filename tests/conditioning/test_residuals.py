@@ -1,0 +1,62 @@
+import numpy as np
+import pytest
+
+from entangled_kernels.conditioning import Deviation, Residuals
+
+
+def draw(n=300, p=2, power=1.0, seed=0):
+    rng = np.random.default_rng(seed)
+    relative = rng.uniform(1.0, 8.0, size=n)
+    values = rng.normal(size=(n, p)) * [1.0, 5.0][:p] * relative[:, None] ** (power / 2)
+    return Residuals(values, np.ones(n), np.arange(n), relative)
+
+
+@pytest.mark.parametrize("power", [0.0, 1.0])
+def test_deviations_follow_the_input_where_residuals_do(power):
+    residuals = draw(power=power)
+    deviation = residuals.deviation()
+    assert deviation.power == power
+    np.testing.assert_allclose(deviation.scale, [1.0, 5.0], rtol=0.15)
+    Z = residuals.standardised(deviation)
+    np.testing.assert_allclose(np.mean(Z**2, axis=0), 1.0, rtol=1e-9)
+    at = deviation.at(np.array([1.0, 4.0]))
+    np.testing.assert_allclose(at[1] / at[0], 2.0**power)
+
+
+def test_blanks_and_weights_count_as_they_are():
+    residuals = draw(60)
+    values = residuals.values.copy()
+    values[::3, 0] = np.nan
+    holes = Residuals(values, residuals.weight, residuals.row, residuals.relative_variance)
+    assert np.isfinite(holes.deviation().scale).all()
+    kept = np.arange(60) % 3 > 0
+    single = Residuals(values[kept][:, :1], np.ones(40), np.arange(40), residuals.relative_variance[kept])
+    power = holes.deviation().power
+    factor = residuals.relative_variance[kept] ** power
+    expected = np.sqrt(np.mean(values[kept, 0] ** 2 / factor))
+    np.testing.assert_allclose(holes.deviation().scale[0], expected)
+    assert single.n_rows == 40
+    # Two copies of half the weight are one row.
+    twice = [np.repeat(part, 2, axis=0) for part in (values, residuals.row, residuals.relative_variance)]
+    double = Residuals(twice[0], np.full(120, 0.5), twice[1], twice[2])
+    np.testing.assert_allclose(double.deviation().scale, holes.deviation().scale)
+    assert double.n_rows == 60
+
+
+def test_scales_leave_a_row_out():
+    residuals = draw(10)
+    Z = residuals.values.copy()
+    Z[4, 1] = np.nan
+    found = residuals.left_out_scales(Z)
+    for i in range(10):
+        others = np.arange(10) != i
+        np.testing.assert_allclose(found[i], np.sqrt(np.nanmean(Z[others] ** 2, axis=0)))
+
+
+def test_a_target_without_errors():
+    residuals = Residuals(np.zeros((5, 2)), np.ones(5), np.arange(5), np.full(5, 2.0))
+    deviation = residuals.deviation()
+    np.testing.assert_array_equal(deviation.scale, 0.0)
+    np.testing.assert_array_equal(residuals.standardised(deviation), 0.0)
+    np.testing.assert_array_equal(residuals.left_out_scales(np.zeros((5, 2))), 1.0)
+    assert Deviation(np.ones(2), 0.0).at(np.ones(3)).shape == (3, 2)

@@ -1,0 +1,236 @@
+"""Targets that were not measured, and weights of cells: the same for every estimator and way to fit."""
+
+import warnings
+
+import numpy as np
+import pandas as pd
+import pytest
+from sklearn.base import clone
+from sklearn.kernel_approximation import Nystroem
+from sklearn.model_selection import KFold
+from sklearn.preprocessing import StandardScaler
+
+from entangled_kernels import EntangledKernelRidge, EntangledKernelRidgeCV, EvidenceFeatures, GaussianFeatures
+from entangled_kernels.learning.completion import FILL_ALPHA
+
+from reference import cells as dense
+from reference.dense import closed_form, learned_matrix, rescale
+
+SMALL = {"shrinkages": (0.5, 1.0), "alignment_mixes": (0.5,), "target_alphas": (0.1,), "random_state": 0}
+ESTIMATORS = {
+    "plain": EntangledKernelRidge(alpha=0.5),
+    "ascent": EntangledKernelRidge(solver="ascent", rank=3, max_iter=10),
+    "partial trace": EntangledKernelRidge(StandardScaler(), prediction="partial_trace"),
+    "no intercept": EntangledKernelRidge(fit_intercept=False),
+    "search": EntangledKernelRidgeCV(None, **SMALL),
+    "search with maps": EntangledKernelRidgeCV(
+        [StandardScaler(), GaussianFeatures(random_state=0)], cv=3, **SMALL
+    ),
+}
+
+
+@pytest.fixture
+def holes(make_rows, rng):
+    X, Y = make_rows(40, 4, 3)
+    blank = rng.random(Y.shape) < 0.35
+    blank[:3] = blank[blank.all(axis=1)] = False
+    return X, Y, np.where(blank, np.nan, Y)
+
+
+@pytest.mark.parametrize("name", ESTIMATORS)
+def test_a_row_without_targets_changes_nothing(holes, name):
+    X, _, Y = holes
+    extra = np.vstack([X[:5], np.full((1, 4), 1e3), X[5:], np.zeros((1, 4))])
+    more = np.vstack([Y[:5], np.full((1, 3), np.nan), Y[5:], np.full((1, 3), np.nan)])
+    left, right = clone(ESTIMATORS[name]).fit(X, Y), clone(ESTIMATORS[name]).fit(extra, more)
+    np.testing.assert_array_equal(left.predict(X), right.predict(X))
+
+
+@pytest.mark.parametrize("name", ESTIMATORS)
+def test_one_target_with_blanks_is_rows_dropped(holes, name):
+    X, _, Y = holes
+    kept = np.isfinite(Y[:, 0])
+    left, right = clone(ESTIMATORS[name]), clone(ESTIMATORS[name])
+    if name == "ascent":
+        left.rank = right.rank = 1
+    left.fit(X, Y[:, 0]), right.fit(X[kept], Y[kept, 0])
+    np.testing.assert_array_equal(left.predict(X), right.predict(X))
+
+
+@pytest.mark.parametrize("name", ESTIMATORS)
+def test_equal_weights_of_cells_are_weights_of_rows(holes, rng, name):
+    X, Y, _ = holes
+    weight = rng.uniform(0.5, 2.0, size=40)
+    left = clone(ESTIMATORS[name]).fit(X, Y, weight)
+    right = clone(ESTIMATORS[name]).fit(X, Y, np.repeat(weight[:, None], 3, axis=1))
+    np.testing.assert_array_equal(left.predict(X), right.predict(X))
+    right = clone(ESTIMATORS[name]).fit(X, Y, np.ones_like(Y))
+    np.testing.assert_array_equal(clone(ESTIMATORS[name]).fit(X, Y).predict(X), right.predict(X))
+
+
+@pytest.mark.parametrize("name", ESTIMATORS)
+def test_a_cell_of_no_weight_is_a_blank(holes, name):
+    X, Y, spoilt = holes
+    weight = np.isfinite(spoilt).astype(float)
+    left = clone(ESTIMATORS[name]).fit(X, spoilt)
+    right = clone(ESTIMATORS[name]).fit(X, np.where(weight > 0, Y, 1e6), weight)
+    np.testing.assert_allclose(left.predict(X), right.predict(X), rtol=1e-10, atol=1e-10)
+
+
+@pytest.mark.parametrize("name", ["plain", "ascent", "partial trace", "no intercept"])
+@pytest.mark.parametrize("weighted", [False, True])
+def test_blanks_in_batches_are_blanks_at_once(holes, rng, name, weighted):
+    X, _, Y = holes
+    weight = rng.uniform(0.5, 2.0, size=Y.shape) if weighted else None
+    model = clone(ESTIMATORS[name]).set_params(feature_map=None)
+    whole = clone(model).fit(X, Y, weight)
+    for rows in np.array_split(np.arange(40), 7):
+        model.partial_fit(X[rows], Y[rows], None if weight is None else weight[rows])
+    assert model.n_samples_seen_ == 40
+    np.testing.assert_allclose(model.predict(X), whole.predict(X), atol=1e-8)
+    np.testing.assert_allclose(model.residual_covariance_, whole.residual_covariance_, rtol=1e-6)
+
+
+@pytest.mark.parametrize("cuts", [(7,), (1, 2, 30), (13, 14)])
+def test_a_search_in_batches_does_not_depend_on_them(holes, cuts):
+    X, _, Y = holes
+    model, whole = (EntangledKernelRidgeCV(None, cv=3, **SMALL) for _ in range(2))
+    for rows in np.split(np.arange(40), cuts):
+        model.partial_fit(X[rows], Y[rows])
+    whole.partial_fit(X, Y)
+    np.testing.assert_allclose(model.predict(X), whole.predict(X), atol=1e-8)
+    np.testing.assert_allclose(model.residual_covariance_, whole.residual_covariance_, rtol=1e-6)
+
+
+@pytest.mark.parametrize("centred", [True, False])
+@pytest.mark.parametrize("prediction", ["entangled", "partial_trace"])
+@pytest.mark.parametrize("shrinkage", [0.3, 1.0])
+def test_the_definition_written_out(holes, centred, prediction, shrinkage):
+    """Kernel of the closed form on filled targets, ridge over measured cells."""
+    X, _, spoilt = holes
+    weight = np.isfinite(spoilt).astype(float)
+    model = EntangledKernelRidge(
+        alignment_mix=0.5,
+        shrinkage=shrinkage,
+        target_alpha=0.2,
+        alpha=0.7,
+        prediction=prediction,
+        fit_intercept=centred,
+    ).fit(X, spoilt)
+    filled = dense.filled_targets(X, np.nan_to_num(spoilt), weight, FILL_ALPHA, fit_intercept=centred)
+    D = closed_form(X, filled, 0.5, 0.2, shrinkage, fit_intercept=centred)
+    A = X - X.mean(axis=0) if centred else X
+    D = rescale(D, A.T @ A, 3)
+    np.testing.assert_allclose(learned_matrix(model.kraus_, model.metric_), D, atol=1e-8)
+    if prediction == "partial_trace":
+        D = np.kron(np.einsum("fogo->fg", D.reshape(4, 3, 4, 3)) / 3, np.eye(3))
+    coef, intercept, _ = dense.observed_ridge(X, np.nan_to_num(spoilt), weight, D, 0.7, centred)
+    np.testing.assert_allclose(model.coef_, coef, atol=1e-8)
+    np.testing.assert_allclose(model.intercept_, intercept, atol=1e-8)
+
+
+def test_kernel_ridge_takes_each_target_from_its_own_rows(holes):
+    X, _, Y = holes
+    features = Nystroem(n_components=15, random_state=0).fit(X)
+    model = EntangledKernelRidge(features, shrinkage=1.0, alpha=0.3).fit(X, Y)
+    model.feature_map_ = features
+    for o in range(3):
+        kept = np.isfinite(Y[:, o])
+        fitted = EntangledKernelRidge(None, shrinkage=1.0, alpha=0.3).fit(
+            features.transform(X)[kept], Y[kept, o]
+        )
+        np.testing.assert_allclose(model.predict(X)[:, o], fitted.predict(features.transform(X)), atol=1e-7)
+
+
+def test_frames_with_blanks(holes):
+    X, _, Y = holes
+    names = ["zinc", "lead", "tin"]
+    table = pd.DataFrame(Y, columns=names).convert_dtypes()
+    model = (
+        EntangledKernelRidge().set_output(predict="pandas").fit(pd.DataFrame(X, columns=list("abcd")), table)
+    )
+    np.testing.assert_allclose(
+        model.predict(pd.DataFrame(X, columns=list("abcd"))), EntangledKernelRidge().fit(X, Y).predict(X)
+    )
+
+
+@pytest.mark.parametrize("model", [EntangledKernelRidge(), EntangledKernelRidgeCV(None, cv=3, **SMALL)])
+def test_what_is_refused(holes, model):
+    X, _, Y = holes
+    never = pd.DataFrame(np.where([True, False, True], Y, np.nan), columns=["zinc", "lead", "tin"])
+    with pytest.raises(ValueError, match=r"only blanks .* in column 'lead'"):
+        clone(model).fit(X, never)
+    with pytest.raises(ValueError, match=r"only blanks .* in column 'lead'"):
+        clone(model).partial_fit(X, never).solve()
+    with pytest.raises(ValueError, match=r"blanks \(NaN\) only"):
+        clone(model).fit(X, np.full_like(Y, np.nan))
+    for weight, message in ((-np.ones_like(Y), "not negative"), (np.ones((40, 2)), r"got shape \(40, 2\)")):
+        with pytest.raises(ValueError, match=message):
+            clone(model).fit(X, Y, weight)
+
+
+def test_score_counts_measured_cells(holes):
+    X, Y, spoilt = holes
+    model = EntangledKernelRidge().fit(X, spoilt)
+    assert model.score(X, Y) == pytest.approx(clone(model).fit(X, spoilt).score(X, Y))
+    errors = (spoilt - model.predict(X)) ** 2
+    spread = (spoilt - np.nanmean(spoilt, axis=0)) ** 2
+    expected = np.mean(1.0 - np.nansum(errors, axis=0) / np.nansum(spread, axis=0))
+    assert model.score(X, spoilt) == pytest.approx(expected)
+
+
+def test_splits_that_a_user_gives(holes):
+    """They are of the rows that have a target."""
+    X, _, Y = holes
+    splits = list(KFold(4).split(X))
+    left = EntangledKernelRidgeCV(None, cv=splits, **SMALL).fit(X, Y)
+    right = EntangledKernelRidgeCV(None, cv=KFold(4), **SMALL).fit(X, Y)
+    np.testing.assert_array_equal(left.predict(X), right.predict(X))
+    # Places are those of the table as it was given.
+    more, targets = np.vstack([np.zeros((2, 4)), X]), np.vstack([np.full((2, 3), np.nan), Y])
+    shifted = [(np.append(train + 2, 0), np.append(test + 2, 1)) for train, test in splits]
+    again = EntangledKernelRidgeCV(None, cv=shifted, **SMALL).fit(more, targets)
+    np.testing.assert_array_equal(again.predict(X), left.predict(X))
+
+
+def test_evidence_counts_measured_cells(holes):
+    X, _, Y = holes
+    kept = np.isfinite(Y[:, 0])
+    same = np.where(kept[:, None], np.repeat(Y[:, :1], 2, axis=1), np.nan)
+    left = EvidenceFeatures(random_state=0).fit(X, same)
+    right = EvidenceFeatures(random_state=0).fit(X[kept], Y[kept][:, :1])
+    assert left.kernel_ == right.kernel_
+    assert left.noise_ == right.noise_
+
+
+def test_blanks_are_worth_less_than_measurements_and_more_than_nothing():
+    """Half of the cells blank: better than each target from its own rows alone, worse than complete data."""
+    ratios, complete = [], []
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", UserWarning)
+        for seed in range(6):
+            rng = np.random.default_rng(seed)
+            X = rng.normal(size=(260, 4))
+            R = 0.9 + 0.1 * np.eye(4)
+            Y = X @ rng.normal(size=(4, 4)) + rng.multivariate_normal(np.zeros(4), R, size=260)
+            train, test = np.arange(40), np.arange(40, 260)
+            holes = np.where(rng.random((40, 4)) < 0.5, np.nan, Y[train])
+            own = [EntangledKernelRidgeCV(None, **SMALL) for _ in range(4)]
+            alone = np.column_stack(
+                [
+                    model.fit(X[train][np.isfinite(y)], y[np.isfinite(y)]).predict(X[test])
+                    for model, y in zip(own, holes.T, strict=True)
+                ]
+            )
+            errors = [
+                np.mean((values - Y[test]) ** 2)
+                for values in (
+                    EntangledKernelRidgeCV(None, **SMALL).fit(X[train], holes).predict(X[test]),
+                    alone,
+                    EntangledKernelRidgeCV(None, **SMALL).fit(X[train], Y[train]).predict(X[test]),
+                )
+            ]
+            ratios.append(errors[0] / errors[1])
+            complete.append(errors[2] / errors[0])
+    assert np.mean(ratios) < 0.97
+    assert np.mean(complete) < 1.0
