@@ -244,9 +244,9 @@ class SearchingMixin(LinearPredictionMixin):
         held_out = predict_held_out(searches, decision, self.selection, options)
         residuals = None if held_out is None else held_out.residuals(table.Y, table.weight)
         if residuals is not None and self.relation != "constant":
-            rows, place = np.unique(residuals.row, return_inverse=True)
+            rows, copy = np.unique(residuals.row, return_inverse=True)
             Phi = map_features(None if table.mapped else best.fitted, _safe_indexing(table.X, rows))
-            residuals = replace(residuals, features=fit.leading_features(Phi)[place.reshape(-1)])
+            residuals = replace(residuals, features=fit.leading_features(Phi)[copy.reshape(-1)])
         used = [trials[place].fitted for place in decision.used()]
         return (
             replace(
