@@ -7,10 +7,18 @@ import pandas as pd
 import pytest
 from sklearn.base import clone
 from sklearn.kernel_approximation import Nystroem
+from sklearn.metrics import r2_score
 from sklearn.model_selection import KFold
 from sklearn.preprocessing import StandardScaler
 
-from entangled_kernels import EntangledKernelRidge, EntangledKernelRidgeCV, EvidenceFeatures, GaussianFeatures
+from entangled_kernels import (
+    EntangledKernelRidge,
+    EntangledKernelRidgeCV,
+    EvidenceFeatures,
+    GaussianFeatures,
+    OutputKernelRidge,
+    OutputKernelRidgeCV,
+)
 from entangled_kernels.learning.completion import FILL_ALPHA
 
 from reference import cells as dense
@@ -26,7 +34,13 @@ ESTIMATORS = {
     "search with maps": EntangledKernelRidgeCV(
         [StandardScaler(), GaussianFeatures(random_state=0)], cv=3, **SMALL
     ),
+    "output kernel": OutputKernelRidge("rbf", alpha=0.3),
+    "output kernel in a ball": OutputKernelRidge(penalty="trace", constraint=True, fit_intercept=False),
+    "output kernel of rank one": OutputKernelRidge("rbf", rank=1),
+    "output kernel search": OutputKernelRidgeCV("rbf", cv=3),
 }
+# Kernels that are learned, without a stream.
+LEARNERS = [name for name in ESTIMATORS if name.startswith("output")]
 
 
 @pytest.fixture
@@ -169,10 +183,29 @@ def test_what_is_refused(holes, model):
             clone(model).fit(X, Y, weight)
 
 
-def test_score_counts_measured_cells(holes):
+@pytest.mark.parametrize("name", LEARNERS)
+def test_what_learners_refuse(holes, name):
+    X, _, Y = holes
+    model = ESTIMATORS[name]
+    never = pd.DataFrame(np.where([True, False, True], Y, np.nan), columns=["zinc", "lead", "tin"])
+    with pytest.raises(ValueError, match=r"only blanks .* in column 'lead'"):
+        clone(model).fit(X, never)
+    with pytest.raises(ValueError, match=r"blanks \(NaN\) only"):
+        clone(model).fit(X, np.full_like(Y, np.nan))
+    with pytest.raises(ValueError, match=r"contains infinity .* in column 1"):
+        clone(model).fit(X, np.where([True, False, True], Y, np.inf))
+    with pytest.raises(ValueError, match="sample_weight must be positive for at least one measured cell"):
+        clone(model).fit(X, Y, np.zeros_like(Y))
+    for weight, message in ((-np.ones_like(Y), "not negative"), (np.ones((40, 2)), r"got shape \(40, 2\)")):
+        with pytest.raises(ValueError, match=message):
+            clone(model).fit(X, Y, weight)
+
+
+@pytest.mark.parametrize("name", ["plain", *LEARNERS])
+def test_score_counts_measured_cells(holes, name):
     X, Y, spoilt = holes
-    model = EntangledKernelRidge().fit(X, spoilt)
-    assert model.score(X, Y) == pytest.approx(clone(model).fit(X, spoilt).score(X, Y))
+    model = clone(ESTIMATORS[name]).fit(X, spoilt)
+    assert model.score(X, Y) == pytest.approx(r2_score(Y, model.predict(X)))
     errors = (spoilt - model.predict(X)) ** 2
     spread = (spoilt - np.nanmean(spoilt, axis=0)) ** 2
     expected = np.mean(1.0 - np.nansum(errors, axis=0) / np.nansum(spread, axis=0))

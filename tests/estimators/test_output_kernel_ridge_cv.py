@@ -283,3 +283,59 @@ class TestOutputKernelRidgeCV:
         named = OutputKernelRidgeCV().set_output(predict="pandas").fit(X, frame)
         assert list(named.predict(X).columns) == ["u", "v", "w"]
         assert nmse_of(model, X, Y) == pytest.approx(nmse_of(named.set_output(predict="default"), X, Y))
+
+
+class TestBlanks:
+    """What all estimators promise of blanks is in test_blanks.py."""
+
+    @pytest.fixture
+    def holes(self, rows, rng):
+        X, Y = rows
+        weights = (rng.random(Y.shape) < 0.7) * rng.uniform(0.5, 2.0, size=Y.shape)
+        weights[weights.max(axis=1) == 0.0] = 1.0
+        return X, Y, weights
+
+    def test_held_out_errors_are_of_measured_cells(self, holes):
+        X, Y, weights = holes
+        splits = list(KFold(3).split(X))
+        model = OutputKernelRidgeCV("rbf", alphas=[1.0, 0.1, 1e-3], cv=splits, tol=1e-5).fit(X, Y, weights)
+        mean = np.average(Y, axis=0, weights=weights)
+        variance = np.average((Y - mean) ** 2, axis=0, weights=weights)
+        for a, alpha in enumerate(model.alphas_):
+            for s, (train, test) in enumerate(splits):
+                fit = OutputKernelRidge("rbf", alpha=alpha, tol=1e-5).fit(X[train], Y[train], weights[train])
+                errors = (Y[test] - fit.predict(X[test])) ** 2
+                expected = -np.mean(np.average(errors, axis=0, weights=weights[test]) / variance)
+                assert model.cv_results_[f"split{s}_test_score"][a] == pytest.approx(expected, rel=1e-4)
+
+    def test_splits_that_a_user_gives_are_of_the_whole_table(self, holes):
+        X, Y, weights = holes
+        splits = list(KFold(3).split(X))
+        more, targets = np.vstack([np.zeros((2, 4)), X]), np.vstack([np.zeros((2, 3)), Y])
+        cells = np.vstack([np.zeros((2, 3)), weights])
+        shifted = [(np.append(train + 2, 0), np.append(test + 2, 1)) for train, test in splits]
+        left = OutputKernelRidgeCV(cv=splits).fit(X, Y, weights)
+        right = OutputKernelRidgeCV(cv=shifted).fit(more, targets, cells)
+        np.testing.assert_array_equal(left.predict(X), right.predict(X))
+        grouped = OutputKernelRidgeCV(cv=GroupKFold(3)).fit(
+            more, targets, cells, groups=np.r_[7, 7, np.arange(24) % 4]
+        )
+        alone = OutputKernelRidgeCV(cv=GroupKFold(3)).fit(X, Y, weights, groups=np.arange(24) % 4)
+        np.testing.assert_array_equal(grouped.predict(X), alone.predict(X))
+
+    def test_other_scores_count_measured_cells_where_they_can(self, holes):
+        X, Y, weights = holes
+        spoilt = np.where(weights > 0.0, Y, np.nan)
+        model = OutputKernelRidgeCV(alphas=[1.0], cv=3, scoring=lambda model, X, y: model.score(X, y)).fit(
+            X, Y, weights
+        )
+        train, test = next(KFold(3).split(X))
+        fit = OutputKernelRidge(alpha=1.0).fit(X[train], Y[train], weights[train])
+        assert model.cv_results_["split0_test_score"][0] == pytest.approx(fit.score(X[test], spoilt[test]))
+
+    def test_a_target_that_a_fold_never_sees_is_named(self, rows):
+        X, Y = rows
+        Y = pd.DataFrame(Y, columns=["zinc", "lead", "tin"])
+        Y.loc[1:, "lead"] = np.nan
+        with pytest.raises(ValueError, match="only blanks of 'lead' in those of one"):
+            OutputKernelRidgeCV(cv=3).fit(X, Y)

@@ -12,7 +12,13 @@ from sklearn.utils import check_array
 
 from .frames import target_names
 
-__all__ = ["check_cells", "check_every_target_measured", "check_targets", "score_cells"]
+__all__ = [
+    "check_cells",
+    "check_every_target_measured",
+    "check_targets",
+    "measured_rows",
+    "score_cells",
+]
 
 Array = NDArray[np.float64]
 Names = Sequence[str] | NDArray[np.object_] | None
@@ -92,6 +98,38 @@ def check_every_target_measured(Y: Array, weights: Array | None, names: Names = 
             f"y must have a measured cell in every column, got only blanks (NaN or weight zero) in "
             f"{_columns(never, names)}; leave it out, or measure it at least once"
         )
+
+
+def measured_rows(
+    Y: Array, weights: Array | None, names: Names = None
+) -> tuple[NDArray[np.bool_], Array, Array | None]:
+    """Which rows have a measured target, and their targets and weights; every target must be in one.
+
+    Parameters
+    ----------
+    Y, weights
+        As `check_cells` returns them.
+    names : sequence of str, optional
+        Names of the targets, for errors.
+
+    Returns
+    -------
+    measured : ndarray of bool of shape (n,)
+    Y, weights
+        Of these rows, in the simplest form: what is left may be complete.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> Y, weights = check_cells([[1.0, 2.0], [np.nan, np.nan]])
+    >>> measured_rows(Y, weights)
+    (array([ True, False]), array([[1., 2.]]), None)
+    """
+    check_every_target_measured(Y, weights, names)
+    if weights is None:
+        return np.ones(len(Y), dtype=bool), Y, None
+    measured = np.asarray(weights.reshape(len(Y), -1).any(axis=1))
+    return measured, *check_cells(Y[measured], weights[measured])
 
 
 def score_cells(y: Any, prediction: Any, sample_weight: Any = None) -> float:

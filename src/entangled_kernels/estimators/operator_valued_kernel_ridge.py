@@ -17,7 +17,7 @@ from ..block_solvers import SOLVERS, ObservedRidge, factorize_observed, lowest_e
 from ..kernels import OperatorValuedKernel, SeparableKernel
 from ..linalg import BlockOperator
 from ..parameters import check_choice, check_flag, check_integer, check_positive
-from .cells import check_cells, check_every_target_measured, score_cells
+from .cells import check_cells, measured_rows
 from .targets import TargetsMixin
 
 __all__ = ["OperatorValuedKernelRidge"]
@@ -153,14 +153,9 @@ class OperatorValuedKernelRidge(TargetsMixin, MultiOutputMixin, RegressorMixin, 
         Y, weights = check_cells(targets, sample_weight, names)
         points = np.asarray(validate_data(self, X, dtype=np.float64))
         check_consistent_length(points, Y)
-        check_every_target_measured(Y, weights, names)
+        self._measured_rows, Y, weights = measured_rows(Y, weights, names)
         self.kernel_ = self._resolve_kernel(Y.shape[1])
-        measured = np.ones(len(Y), dtype=bool)
-        if weights is not None:
-            measured = np.asarray(weights.reshape(len(Y), -1).any(axis=1))
-            points = points[measured]
-            Y, weights = check_cells(Y[measured], weights[measured])  # what is left may be complete
-        self._measured_rows = measured
+        points = points[self._measured_rows]
         self.X_fit_, self._Y, self._weights = points, Y, weights
         operator = self.kernel_(points)
         self.indefinite_ = self._check_definite(operator)
@@ -289,23 +284,6 @@ class OperatorValuedKernelRidge(TargetsMixin, MultiOutputMixin, RegressorMixin, 
             variance[rows] -= ridge.variance_reduction(cross, self.alpha)
         self._warn_unless_solved()
         return np.asarray(np.sqrt(np.clip(variance, 0.0, None)))
-
-    def score(self, X: Any, y: Any, sample_weight: ArrayLike | None = None) -> float:
-        """R^2 of each target over its measured cells, averaged over targets.
-
-        Parameters
-        ----------
-        X : array-like or data frame of shape (t, d)
-        y : array-like or data frame of shape (t, p) or (t,)
-            NaN is a blank. A target with fewer than two measured cells has no R^2, and is left out.
-        sample_weight : number or array-like of shape (t,) or (t, p), optional
-
-        Returns
-        -------
-        float
-            `sklearn.metrics.r2_score` where nothing is blank.
-        """
-        return score_cells(y, self.predict(X), sample_weight)
 
     def alpha_path(self, alphas: Sequence[float] | Array) -> Array:
         """Dual coefficients for other penalties, from the factorisation that `fit` made.

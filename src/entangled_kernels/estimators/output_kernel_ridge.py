@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator, MultiOutputMixin, RegressorMixin
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.metrics.pairwise import PAIRWISE_KERNEL_FUNCTIONS, pairwise_kernels
-from sklearn.utils import Tags, check_consistent_length
+from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from ..output_kernel import (
@@ -19,7 +19,7 @@ from ..output_kernel import (
     OutputPenalty,
     fixed_output_kernel,
     learn_output_kernel,
-    reduce_problem,
+    reduce_cells,
 )
 from ..parameters import (
     check_choice,
@@ -27,7 +27,6 @@ from ..parameters import (
     check_integer,
     check_positive,
     check_real,
-    check_weights,
 )
 from .targets import TargetsMixin
 
@@ -70,6 +69,8 @@ class OutputKernelModel(TargetsMixin, MultiOutputMixin, RegressorMixin, BaseEsti
         """
         check_is_fitted(self)
         rows = self._rows(X, reset=False)
+        if self.kernel == "precomputed":
+            rows = rows[:, self._measured_rows]
         return self._finish(self._gram(rows, self.X_fit_) @ self._coef + self.intercept_, X)
 
     def _rows(self, X: Any, *, reset: bool) -> Any:
@@ -86,23 +87,24 @@ class OutputKernelModel(TargetsMixin, MultiOutputMixin, RegressorMixin, BaseEsti
         return np.asarray(K, dtype=np.float64)
 
     def _take_rows(self, X: Any, y: Any, sample_weight: ArrayLike | None) -> tuple[Any, Array, Array | None]:
-        """Checked rows, targets (n, p) and weights."""
+        """Checked rows with a measured target, their targets (n, p), and weights of rows or cells."""
         self._check_parameters()
-        targets = self._take_targets(y)
+        targets = self._take_targets(y, blanks=True)
         rows = self._rows(X, reset=True)
-        check_consistent_length(rows, targets)
+        measured, Y, weights = self._measured(rows, targets, sample_weight)
         if self.kernel == "precomputed" and rows.shape[0] != rows.shape[1]:
             raise ValueError(
                 f"X must be a square matrix with kernel='precomputed', got shape {rows.shape}; pass "
                 f"the kernel between all training rows"
             )
-        targets = targets.reshape(len(targets), -1)
-        if self.rank is not None and self.rank > targets.shape[1]:
+        if self.rank is not None and self.rank > Y.shape[1]:
             raise ValueError(
-                f"rank must be at most the number of targets, {targets.shape[1]}, got {self.rank}; use "
+                f"rank must be at most the number of targets, {Y.shape[1]}, got {self.rank}; use "
                 f"rank=None for the full rank with the Frobenius penalty"
             )
-        return rows, targets, check_weights(sample_weight, len(targets))
+        self._measured_rows = measured
+        kept = np.ix_(measured, measured) if self.kernel == "precomputed" else measured
+        return rows[kept], Y, weights
 
     def _check_parameters(self) -> None:
         if not callable(self.kernel):
@@ -257,15 +259,16 @@ class OutputKernelRidge(OutputKernelModel):
     output_kernel_ : ndarray of shape (p, p)
         The learned L, positive semi-definite.
     dual_coef_ : ndarray of shape (n_samples, p), or (n_samples,) when y was one-dimensional
-        C, with predictions K C L + intercept.
+        C of the rows of ``X_fit_``, with predictions K C L + intercept; next to zero in blanks.
     intercept_ : ndarray of shape (p,)
         Zero without an intercept.
     X_fit_ : {ndarray, sparse matrix} of shape (n_samples, n_features)
-        Training rows, or the kernel between them when it is precomputed.
+        Training rows with a measured target, or the kernel between them when it is precomputed.
     duality_gap_ : float
-        The objective is at most this much above its minimum (over all ranks).
+        The objective is at most this much above its minimum (over all ranks); with blanks as well.
     objective_history_ : ndarray
-        Objective at the start and after every update of L, or round of updates; it never rises.
+        Objective at the start and after every update of L, or round of updates; with blanks, over measured
+        cells, after every complete problem. It never rises.
     n_iter_ : int
     converged_ : bool
     stop_reason_ : str
@@ -288,7 +291,10 @@ class OutputKernelRidge(OutputKernelModel):
 
     where K C L + alpha C = Y gives C, and what is left is convex in L. A sample weight w_i multiplies the
     squared errors of row i, so it counts as that many copies of the row, and the equation reads w_i (K C L
-    - Y)_i + alpha C_i = 0. With l_1, ..., l_p the eigenvalues of L the penalties are
+    - Y)_i + alpha C_i = 0. With weights w_io of cells, zero in blanks, the squared errors are sum
+    w_io (y_io - f_o(x_i))^2 over measured cells: complete problems, with the blanks filled in ever better,
+    are solved until the duality gap over measured cells is at most tol^2 times the objective (with a rank,
+    until blanks agree with what is fitted there). With l_1, ..., l_p the eigenvalues of L the penalties are
 
     - ``"frobenius"``: ||L||^2 / 2, and L = C^T K C / 2;
     - ``"schatten"``: sum l^q / 2, the Frobenius norm at q = 2 and the trace at q = 1;
@@ -300,7 +306,8 @@ class OutputKernelRidge(OutputKernelModel):
 
     `entangled_kernels.output_kernel.learn_output_kernel` and ``learn_penalised`` have the derivations.
 
-    Time n^3 once for the eigenvalues of K, then n p^2 + p^3 for an update of L, of which there are few;
+    Time n^3 once for the eigenvalues of K, then n p^2 + p^3 for an update of L, of which there are few; with
+    blanks n^2 p more for every complete problem, of which there are the more the smaller alpha is;
     n p a row to predict, beside the kernel.
 
     References
@@ -378,9 +385,11 @@ class OutputKernelRidge(OutputKernelModel):
         X : array-like, sparse matrix or data frame of shape (n_samples, n_features)
             With ``kernel="precomputed"``, the kernel between all rows, (n_samples, n_samples).
         y : array-like or data frame of shape (n_samples, n_outputs) or (n_samples,)
-            The targets, Y in the formulas.
-        sample_weight : array-like of shape (n_samples,) or float, optional
-            Non-negative weights of the squared errors; they count as that many copies of the row.
+            The targets, Y in the formulas. NaN is a blank, a cell that was not measured; rows of blanks are
+            left out, and every target has to be measured in some row.
+        sample_weight : array-like of shape (n_samples,) or (n_samples, n_outputs) or float, optional
+            Non-negative weights of the squared errors; they count as that many copies of the row or cell, and
+            zero makes a blank.
 
         Returns
         -------
@@ -390,7 +399,7 @@ class OutputKernelRidge(OutputKernelModel):
         penalty = self._penalty(self.penalty)
         rows, Y, weight = self._take_rows(X, y, sample_weight)
         given = None if self.output_kernel is None else check_output_kernel(self.output_kernel, Y.shape[1])
-        problem = reduce_problem(self._gram(rows, rows), Y, weight, centred=self.fit_intercept)
+        problem = reduce_cells(self._gram(rows, rows), Y, weight, centred=self.fit_intercept)
         if given is None:
             result = learn_output_kernel(
                 problem,
@@ -401,7 +410,9 @@ class OutputKernelRidge(OutputKernelModel):
                 tol=self.tol,
             )
         else:
-            result = fixed_output_kernel(problem, float(self.alpha), given)
+            result = fixed_output_kernel(
+                problem, float(self.alpha), given, max_iter=self.max_iter, tol=self.tol
+            )
         self._warn_unless_converged(result)
         self._store(rows, result)
         return self

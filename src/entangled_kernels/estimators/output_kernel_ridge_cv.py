@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from numbers import Integral
 from typing import Any, Self
 
@@ -15,13 +15,14 @@ from sklearn.model_selection import check_cv
 from sklearn.utils.parallel import Parallel, delayed
 
 from ..output_kernel import (
+    MeasuredProblem,
     OutputKernelProblem,
     OutputKernelResult,
     OutputPenalty,
     alpha_unit,
     learn_output_kernel,
     output_kernel_path,
-    reduce_problem,
+    reduce_cells,
 )
 from ..parameters import check_grid
 from .output_kernel_ridge import OutputKernelModel, OutputKernelRidge
@@ -59,12 +60,12 @@ class OutputKernelRidgeCV(OutputKernelModel):
     rank : int or None, default=None
         Largest rank of the output kernel, as in `OutputKernelRidge`.
     cv : int, splitter, iterable of splits or None, default=5
-        Folds, as scikit-learn takes them.
+        Folds, as scikit-learn takes them, of the rows with a measured target.
     scoring : str or callable, default="nmse"
         ``"nmse"`` is minus the squared error on held-out rows over the variance of the target in all rows,
         averaged over the targets: 0 is best, about -1 is the mean. It is defined for folds of one row, and
-        for targets that are constant in a fold. Otherwise a scorer, as scikit-learn takes them; it is given
-        no weights.
+        for targets that are constant in a fold; a target without held-out cells in a fold is left out there.
+        Otherwise a scorer, as scikit-learn takes them; it is given no weights, and NaN in blanks.
     max_iter : int, default=1000
     tol : float, default=1e-3
         As in `OutputKernelRidge`.
@@ -177,8 +178,9 @@ stop_reason_
         X : array-like, sparse matrix or data frame of shape (n_samples, n_features)
             With ``kernel="precomputed"``, the kernel between all rows, (n_samples, n_samples).
         y : array-like or data frame of shape (n_samples, n_outputs) or (n_samples,)
-        sample_weight : array-like of shape (n_samples,) or float, optional
-            Non-negative weights of the squared errors, in training and in ``"nmse"``.
+            NaN is a blank, as in `OutputKernelRidge`; held-out errors are of measured cells.
+        sample_weight : array-like of shape (n_samples,) or (n_samples, n_outputs) or float, optional
+            Non-negative weights of the squared errors, in training and in ``"nmse"``; zero makes a blank.
         groups : array-like of shape (n_samples,), optional
             For splitters that keep groups together.
 
@@ -190,9 +192,9 @@ stop_reason_
         names = [self.penalty] if isinstance(self.penalty, str) else check_grid("penalty", self.penalty)
         penalties = [self._penalty(name) for name in names]
         rows, Y, weight = self._take_rows(X, y, sample_weight)
-        splits = self._splits(rows, Y, groups)
+        splits = self._splits(rows, Y, weight, groups)
         K = self._gram(rows, rows)
-        problem = reduce_problem(K, Y, weight, centred=self.fit_intercept)
+        problem = reduce_cells(K, Y, weight, centred=self.fit_intercept)
         grids = [self._grid(problem, penalty) if given is None else given for penalty in penalties]
         # One penalty for every candidate.
         candidates = [penalty for penalty, grid in zip(penalties, grids, strict=True) for _ in grid]
@@ -210,22 +212,51 @@ stop_reason_
         self._store(rows, result)
         return self
 
-    def _grid(self, problem: OutputKernelProblem, penalty: OutputPenalty) -> Array:
+    def _grid(self, problem: OutputKernelProblem | MeasuredProblem, penalty: OutputPenalty) -> Array:
         grid = FINE_GRID if penalty.name in ("trace", "elastic") else GRID
         if penalty.is_ball:
             grid = WIDE_GRID
-        return np.asarray(grid * alpha_unit(problem, rank=self.rank, penalty=penalty))
+        complete = problem.complete if isinstance(problem, MeasuredProblem) else problem
+        return np.asarray(grid * alpha_unit(complete, rank=self.rank, penalty=penalty))
 
     def _settings(self) -> dict[str, Any]:
         return {"rank": self.rank, "max_iter": self.max_iter, "tol": self.tol}
 
-    def _splits(self, rows: Any, Y: Array, groups: ArrayLike | None) -> list[tuple[Indices, Indices]]:
+    def _splits(
+        self, rows: Any, Y: Array, weight: Array | None, groups: ArrayLike | None
+    ) -> list[tuple[Indices, Indices]]:
+        """Splits of the rows that have a measured target."""
         if isinstance(self.cv, Integral) and len(Y) < int(self.cv):
             raise ValueError(
                 f"cv={self.cv} needs at least {self.cv} rows, got n_samples={len(Y)}; use a smaller cv, or "
                 f"OutputKernelRidge with an alpha of your choice"
             )
-        return list(check_cv(self.cv, Y, classifier=False).split(rows, Y, groups))
+        measured = self._measured_rows
+        if groups is not None:
+            groups = np.asarray(groups)
+            groups = groups[measured] if len(groups) == len(measured) else groups
+        splits = list(check_cv(self.cv, Y, classifier=False).split(rows, Y, groups))
+        if isinstance(self.cv, Iterable):
+            # Splits that a user lists are of the table as it was given.
+            places = np.cumsum(measured) - 1
+            splits = [tuple(places[part][measured[part]] for part in split) for split in splits]
+        for train, test in splits:
+            self._check_split(weight, train, test)
+        return splits
+
+    def _check_split(self, weight: Array | None, train: Indices, test: Indices) -> None:
+        """Raise unless a split has held-out rows, and every target in its training rows."""
+        if not len(test) or (weight is not None and not weight[test].any()):
+            raise ValueError("sample_weight is zero on all held-out rows of a fold; use other folds")
+        if weight is None or weight.ndim == 1:
+            return
+        never = np.flatnonzero(~(weight[train] > 0.0).any(axis=0))
+        if len(never):
+            name = self._output_names(weight.shape[1])[never[0]]
+            raise ValueError(
+                f"y must have a measured cell of every target in the training rows of every fold, got only "
+                f"blanks of {name!r} in those of one; use more folds, or folds that spread its cells"
+            )
 
     def _cross_validate(
         self,
@@ -244,7 +275,7 @@ stop_reason_
 
         def fold(train: Indices, test: Indices) -> list[float]:
             w = None if weight is None else weight[train]
-            problem = reduce_problem(K[np.ix_(train, train)], Y[train], w, centred=self.fit_intercept)
+            problem = reduce_cells(K[np.ix_(train, train)], Y[train], w, centred=self.fit_intercept)
             path = output_kernel_path(problem, decreasing, penalty=penalty, **self._settings())
             return [score(alpha, result, train, test) for alpha, result in zip(decreasing, path, strict=True)]
 
@@ -257,22 +288,26 @@ stop_reason_
         self, K: Array, rows: Any, Y: Array, weight: Array | None, penalty: OutputPenalty
     ) -> Callable[[float, OutputKernelResult, Indices, Indices], float]:
         """Score of a result from training rows on test rows."""
-        w = np.ones(len(Y)) if weight is None else weight
         if isinstance(self.scoring, str) and self.scoring == "nmse":
-            mean = np.average(Y, axis=0, weights=w)
-            variance = np.average((Y - mean) ** 2, axis=0, weights=w)
+            w = np.ones(len(Y)) if weight is None else weight
+            cells = np.broadcast_to(w.reshape(len(Y), -1), Y.shape)  # (n, p)
+            known = np.where(cells > 0.0, Y, 0.0)
+            mean = np.average(known, axis=0, weights=cells)
+            variance = np.average((known - mean) ** 2, axis=0, weights=cells)
             # The variance of a constant target is rounding.
             variance[variance <= (4 * np.finfo(np.float64).eps * mean) ** 2] = 1.0
 
             def nmse(alpha: float, result: OutputKernelResult, train: Indices, test: Indices) -> float:
-                if not w[test].any():
-                    raise ValueError("sample_weight is zero on all held-out rows of a fold; use other folds")
                 prediction = K[np.ix_(test, train)] @ (result.C @ result.L) + result.intercept
-                error = np.average((Y[test] - prediction) ** 2, axis=0, weights=w[test])
-                return -float(np.mean(error / variance))
+                held = cells[test].any(axis=0)  # targets that are measured in held-out rows
+                squares = (known[test] - prediction)[:, held] ** 2
+                error = np.average(squares, axis=0, weights=cells[test][:, held])
+                return -float(np.mean(error / variance[held]))
 
             return nmse
         scorer = check_scoring(self, self.scoring)
+        if weight is not None and weight.ndim == 2:
+            Y = np.where(weight > 0.0, Y, np.nan)
 
         def scored(alpha: float, result: OutputKernelResult, train: Indices, test: Indices) -> float:
             model = self._fold_model(alpha, penalty.name, result, rows, train)
@@ -289,6 +324,7 @@ stop_reason_
             alpha=alpha, penalty=penalty, **{name: getattr(self, name) for name in names}
         )
         model._one_dimensional = self._one_dimensional
+        model._measured_rows = np.ones(len(train), dtype=bool)
         model._store(rows[np.ix_(train, train)] if self.kernel == "precomputed" else rows[train], result)
         model.n_features_in_ = model.X_fit_.shape[1]
         return model

@@ -5,10 +5,11 @@ from __future__ import annotations
 from typing import Any, Self
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
+from sklearn.utils import check_consistent_length
 
 from ..parameters import check_choice
-from .cells import check_targets
+from .cells import check_cells, check_every_target_measured, check_targets, measured_rows, score_cells
 from .frames import CONTAINERS, target_names, to_container
 
 __all__ = ["TargetsMixin"]
@@ -18,6 +19,23 @@ Array = NDArray[np.float64]
 
 class TargetsMixin:
     """Targets in one or two dimensions, as arrays or frames, and predictions in the same form."""
+
+    def score(self, X: Any, y: Any, sample_weight: ArrayLike | None = None) -> float:
+        """R^2 of each target over its measured cells, averaged over targets.
+
+        Parameters
+        ----------
+        X : array-like or data frame of shape (t, d)
+        y : array-like or data frame of shape (t, p) or (t,)
+            NaN is a blank. A target with fewer than two measured cells has no R^2, and is left out.
+        sample_weight : number or array-like of shape (t,) or (t, p), optional
+
+        Returns
+        -------
+        float
+            `sklearn.metrics.r2_score` where nothing is blank.
+        """
+        return score_cells(y, self.predict(X), sample_weight)  # type: ignore[attr-defined]
 
     def set_output(self, *, predict: str | None = None) -> Self:
         """Choose the container that `predict` returns.
@@ -54,6 +72,19 @@ class TargetsMixin:
         elif hasattr(self, "target_names_"):
             del self.target_names_
         return np.asarray(targets)
+
+    def _measured(
+        self, rows: Any, targets: Array, sample_weight: Any
+    ) -> tuple[NDArray[np.bool_], Array, Array | None]:
+        """Which rows are not blank, and their targets (n, p) and weights, (n,), (n, p) or None."""
+        names = getattr(self, "target_names_", None)
+        Y, weights = check_cells(targets, sample_weight, names)
+        check_consistent_length(rows, Y)
+        if weights is not None and weights.ndim == 1 and not np.isnan(Y).any():
+            # Complete rows of weight zero are kept: no row is blank, and none counts that did not before.
+            check_every_target_measured(Y, weights, names)
+            return np.ones(len(Y), dtype=bool), Y, weights
+        return measured_rows(Y, weights, names)
 
     def _targets_like_y(self, Y: Array) -> Array:
         """Targets (n, p) in as many dimensions as y had."""

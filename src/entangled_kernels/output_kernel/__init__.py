@@ -1,6 +1,7 @@
 """Output kernel learning: a separable kernel k(x, z) L whose output part L is learned with the fit."""
 
 from .learn import learn_output_kernel, output_kernel_path
+from .measured_cells import MeasuredProblem, reduce_cells
 from .penalised import fixed_output_kernel, learn_penalised
 from .penalties import PENALTIES, OutputPenalty, graph_output_kernel
 from .problem import OutputKernelProblem, alpha_unit, reduce_problem, solve_sylvester
@@ -8,6 +9,7 @@ from .result import OutputKernelResult
 
 __all__ = [
     "PENALTIES",
+    "MeasuredProblem",
     "OutputKernelProblem",
     "OutputKernelResult",
     "OutputPenalty",
@@ -17,6 +19,7 @@ __all__ = [
     "learn_output_kernel",
     "learn_penalised",
     "output_kernel_path",
+    "reduce_cells",
     "reduce_problem",
     "solve_sylvester",
 ]

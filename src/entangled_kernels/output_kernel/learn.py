@@ -11,6 +11,7 @@ from ..convex import Point as CertifiedPoint
 from ..convex import Schatten, certify
 from ..convex.kronecker import KroneckerGram
 from ..convex.penalties import compose
+from .measured_cells import MeasuredProblem, learn_measured
 from .penalised import learn_penalised
 from .penalties import OutputPenalty
 from .problem import OutputKernelProblem
@@ -26,7 +27,7 @@ FROBENIUS = OutputPenalty()
 
 
 def learn_output_kernel(
-    problem: OutputKernelProblem,
+    problem: OutputKernelProblem | MeasuredProblem,
     alpha: float,
     *,
     rank: int | None = None,
@@ -46,8 +47,8 @@ def learn_output_kernel(
 
     Parameters
     ----------
-    problem : OutputKernelProblem
-        From `reduce_problem`.
+    problem : OutputKernelProblem or MeasuredProblem
+        From `reduce_problem`, or `reduce_cells` where targets have blanks.
     alpha : float
         Positive.
     rank : int, optional
@@ -132,6 +133,20 @@ def learn_output_kernel(
            [-1.,  1.,  0.],
            [ 0.,  0.,  0.]])
     """
+    if isinstance(problem, MeasuredProblem):
+
+        def solve(complete: OutputKernelProblem, L: ArrayLike | None, tol: float) -> OutputKernelResult:
+            return learn_output_kernel(
+                complete,
+                alpha,
+                rank=rank,
+                penalty=penalty,
+                start=start if L is None else L,
+                max_iter=max_iter,
+                tol=tol,
+            )
+
+        return learn_measured(problem, alpha, solve, rank=rank, penalty=penalty, max_iter=max_iter, tol=tol)
     if rank is None and not penalty.is_plain:
         return learn_penalised(problem, alpha, penalty, start=start, max_iter=max_iter, tol=tol)
     k = problem.targets.shape[1]
@@ -149,7 +164,7 @@ def learn_output_kernel(
 
 
 def output_kernel_path(
-    problem: OutputKernelProblem,
+    problem: OutputKernelProblem | MeasuredProblem,
     alphas: Sequence[float],
     *,
     rank: int | None = None,
@@ -161,7 +176,7 @@ def output_kernel_path(
 
     Parameters
     ----------
-    problem : OutputKernelProblem
+    problem : OutputKernelProblem or MeasuredProblem
     alphas : sequence of float
         Positive; best in decreasing order, since the first starts cold and large alphas take few steps.
     rank, penalty, max_iter, tol

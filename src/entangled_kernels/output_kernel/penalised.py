@@ -8,6 +8,7 @@ from numpy.typing import ArrayLike, NDArray
 from ..convex import Elastic, Penalty, Schatten, Solution, solve_convex
 from ..convex.kronecker import KroneckerGram
 from ..convex.penalties import SpectralPenalty, compose
+from .measured_cells import MeasuredProblem, learn_measured
 from .penalties import OutputPenalty
 from .problem import OutputKernelProblem, alpha_unit, solve_sylvester
 from .result import OutputKernelResult
@@ -22,9 +23,30 @@ FLOOR = 1e-2
 WARM_FLOOR = 1e-6
 
 
-def fixed_output_kernel(problem: OutputKernelProblem, alpha: float, L: ArrayLike) -> OutputKernelResult:
-    """Ridge regression with the kernel k(x, z) L for a given psd L (p, p)."""
-    return _given(problem, np.array(L, dtype=np.float64), alpha, "fixed")
+def fixed_output_kernel(
+    problem: OutputKernelProblem | MeasuredProblem,
+    alpha: float,
+    L: ArrayLike,
+    *,
+    max_iter: int = 1000,
+    tol: float = 1e-3,
+) -> OutputKernelResult:
+    """Ridge regression with the kernel k(x, z) L for a given psd L (p, p).
+
+    Where targets have blanks it takes steps, no more than ``max_iter``, until the duality gap is at most
+    tol^2 times the objective; complete targets have a closed form.
+    """
+    L = np.array(L, dtype=np.float64)
+    if isinstance(problem, MeasuredProblem):
+        return learn_measured(
+            problem,
+            alpha,
+            lambda complete, *_: _given(complete, L, alpha, "fixed"),
+            fixed=L,
+            max_iter=max_iter,
+            tol=tol,
+        )
+    return _given(problem, L, alpha, "fixed")
 
 
 def learn_penalised(

@@ -11,7 +11,14 @@ from scipy.linalg import eigh
 from ..linalg import rank_tolerance
 from .penalties import OutputPenalty
 
-__all__ = ["OutputKernelProblem", "alpha_unit", "reduce_problem", "solve_sylvester", "typical_level"]
+__all__ = [
+    "OutputKernelProblem",
+    "alpha_unit",
+    "reduce_problem",
+    "retarget",
+    "solve_sylvester",
+    "typical_level",
+]
 
 Array = NDArray[np.float64]
 
@@ -104,19 +111,35 @@ def reduce_problem(
                 "K or Y has values whose squares overflow; scale inputs and targets before fitting"
             )
     w = np.ones(n) if weight is None else np.asarray(weight, dtype=np.float64)
-    rounding, mean_k, mean_y = 0.0, np.zeros(n), np.zeros(Y.shape[1])
+    rounding, mean_k = 0.0, np.zeros(n)
     if centred:
         share = w / w.sum()
         rounding = 8 * n * EPS * float(np.abs(K).max()) * float(w.max())
-        mean_k, mean_y = share @ K, share @ Y
+        mean_k = share @ K
         K += share @ mean_k - mean_k[:, None] - mean_k
+    root = np.sqrt(w)
+    K *= root[:, None] * root
+    values, vectors = _positive_eigenpairs(K, rounding)
+    return _with_targets(values, vectors, w, mean_k, Y, centred)
+
+
+def retarget(problem: OutputKernelProblem, Y: ArrayLike, *, centred: bool) -> OutputKernelProblem:
+    """The problem with other targets (n, p) for the same Gram matrix and weights, in time n p q."""
+    Y = np.array(Y, dtype=np.float64)
+    return _with_targets(problem.values, problem.vectors, problem.root_weight**2, problem.mean_k, Y, centred)
+
+
+def _with_targets(
+    values: Array, vectors: Array, w: Array, mean_k: Array, Y: Array, centred: bool
+) -> OutputKernelProblem:
+    """Centre, weigh and reduce the targets, which are written over."""
+    root, mean_y = np.sqrt(w), np.zeros(Y.shape[1])
+    if centred:
+        mean_y = (w / w.sum()) @ Y
         Y -= mean_y
         # What is left of a constant target is rounding, and no structure to learn.
         Y[:, np.abs(Y).max(axis=0) <= 4 * EPS * np.abs(mean_y)] = 0.0
-    root = np.sqrt(w)
-    K *= root[:, None] * root
     Y *= root[:, None]
-    values, vectors = _positive_eigenpairs(K, rounding)
     inside = vectors.T @ Y  # (q, p)
     # NumPy's decomposition, unlike that of older SciPy, takes the empty matrix that K = 0 leaves.
     left, size, right = np.linalg.svd(inside, full_matrices=False)

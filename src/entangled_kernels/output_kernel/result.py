@@ -31,7 +31,8 @@ class OutputKernelResult:
         the problem non-convex, above the minimum over all ranks.
     witness : ndarray of shape (n, p)
         Coefficients that prove the gap, for the centred and weighted K and Y of the problem: their dual
-        value, <Y, C> - alpha |C|^2 / 2 - P*(C^T K C / 2), is the objective less the gap.
+        value, <Y, C> - alpha |C|^2 / 2 - P*(C^T K C / 2), is the objective less the gap. Where targets have
+        blanks, those of the complete problem with the blanks filled in; `fill_blanks` proves the gap.
     converged : bool
         Whether the tolerance was met.
     reason : str
@@ -39,7 +40,8 @@ class OutputKernelResult:
         fall no further in double precision, ``"zero"`` when K says nothing about Y, so that there is nothing
         to learn, or ``"fixed"`` when L was given.
     n_iter : int
-        Number of updates of L, or of evaluations of the objective or its dual.
+        Number of updates of L, or of evaluations of the objective or its dual; where targets have blanks, of
+        complete problems solved.
     history : ndarray
         Objective at the start and after every update, or after every round of updates; it never rises.
     """
