@@ -64,6 +64,8 @@ def test_blanks(rows, rng):
     np.testing.assert_allclose(model.predict(X, given=given), whole.predict(X, given=given), rtol=1e-6)
     with pytest.raises(TypeError, match="given needs tables in memory"):
         model.predict(lazy, given=given)
+    with pytest.raises(TypeError, match="predict_interval needs tables in memory"):
+        model.predict_interval(lazy)
 
 
 def test_unknown_chunk_sizes(rows):

@@ -124,6 +124,14 @@ def test_rows_that_not_all_searches_have_are_left_out(make_rows):
     np.testing.assert_allclose(found.relative_variance, whole.relative_variance[places], rtol=1e-12)
 
 
+def test_of_many_rows_some_are_predicted(make_rows, monkeypatch):
+    monkeypatch.setattr("entangled_kernels.selection.out_of_fold.sample_size", lambda width: 12)
+    X, Y = make_rows(40, 3, 2)
+    search = search_of(None, X, Y, None, list(KFold(4).split(X)))
+    found = predict_held_out([search], decide([search], "average"), "average", SolverOptions())
+    np.testing.assert_array_equal(np.bincount(found.index // 10), [3, 3, 3, 3])
+
+
 def test_no_rows_no_predictions(make_rows):
     X, Y = make_rows(24, 4, 2)
     search = search_of(None, X, Y, None, list(KFold(3).split(X)))

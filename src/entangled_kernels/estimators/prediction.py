@@ -73,6 +73,10 @@ class LinearPredictionMixin(StreamingMixin):
         as residuals of rows that the model has not seen show (`residual_covariance_`), so that the error of
         a measured target says something of the others. Rows with the same targets measured are solved
         together. Rows taken in by `partial_fit` are solved for first.
+
+        Deviations of `EntangledKernelRidgeCV`, and all that are conditioned, are those that such residuals
+        show. Without ``given`` those of `EntangledKernelRidge` are of the Gaussian-process view: the
+        posterior of the model plus `noise_variance_`, and with an intercept its variance, noise over n.
         """
         if return_std and return_cov:
             raise ValueError("return_std and return_cov cannot both be true; the covariance holds both")
@@ -129,6 +133,10 @@ class LinearPredictionMixin(StreamingMixin):
         as far as the model does not change much with one row more. It is not a worst-case guarantee such as
         that of the jackknife+, which would need all models of the folds to predict.
         """
+        if is_dask(X, given):
+            raise TypeError(
+                "predict_interval needs tables in memory; take the partitions of a Dask table apart"
+            )
         check_share("coverage", coverage)
         check_flag("joint", joint)
         self._ensure_model()

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from ..conditioning import Residuals
 from ..learning.posterior import fit_unit_posterior
+from ..learning.row_sample import sample_size
 from ..learning.solvers import SolverOptions
 from .decision import Decision, decide
 from .errors import member_factors
@@ -63,9 +64,12 @@ def predict_held_out(
     draws of the bootstrap in which the split hardly counts, and a single candidate is chosen by the other
     splits. With repeated folds other splits have held out the same rows, so a little of the choice remains.
 
-    Time is that of the candidates with weight, once for every split.
+    Of many rows, no more are predicted than a `RowSample` holds, for every time that all are held out. Time
+    is that of the candidates with weight, once for every split.
     """
     best = searches[decision.place]
+    folds_of_a_round = max(1.0, len(best.folds) / best.n_repeats)
+    most = int(sample_size(len(best.output_weights)) / folds_of_a_round)
     found = []
     for split, fold in enumerate(best.folds):
         if fold.rows is None or len(fold.rows.index) == 0:
@@ -73,6 +77,7 @@ def predict_held_out(
         weights = _weights_without(split, searches, decision, rule)
         used = [(search, own) for search, own in zip(searches, weights, strict=True) if own.any()]
         index = _common_rows([fold, *(search.folds[split] for search, _ in used)])
+        index = _spaced(index, max(1, most))
         values = sum(
             _predict_fold(search, search.folds[split].only(index), own, options) for search, own in used
         )
@@ -82,6 +87,13 @@ def predict_held_out(
         return None
     index, values, spread = (np.concatenate(parts) for parts in zip(*found, strict=True))
     return HeldOutPredictions(index, values, spread)
+
+
+def _spaced(index: NDArray[np.intp], most: int) -> NDArray[np.intp]:
+    """No more than so many places, evenly spaced."""
+    if len(index) <= most:
+        return index
+    return np.asarray(index[np.linspace(0, len(index) - 1, most).astype(np.intp)])
 
 
 def _common_rows(folds: Sequence[Fold]) -> NDArray[np.intp]:
