@@ -135,7 +135,7 @@ class LinearPredictionMixin(StreamingMixin):
         """
         if is_dask(X, given):
             raise TypeError(
-                "predict_interval needs tables in memory; take the partitions of a Dask table apart"
+                "predict_interval needs tables in memory; take the partitions of a table apart"
             )
         check_share("coverage", coverage)
         check_flag("joint", joint)
