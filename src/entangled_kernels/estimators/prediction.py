@@ -134,9 +134,7 @@ class LinearPredictionMixin(StreamingMixin):
         that of the jackknife+, which would need all models of the folds to predict.
         """
         if is_dask(X, given):
-            raise TypeError(
-                "predict_interval needs tables in memory; take the partitions of a table apart"
-            )
+            raise TypeError("predict_interval needs tables in memory; take the partitions of a table apart")
         check_share("coverage", coverage)
         check_flag("joint", joint)
         self._ensure_model()
