@@ -68,7 +68,7 @@ def main():
     mpl.use("Agg")
     found = json.loads((RESULTS / f"{options.name}.json").read_text())["tables"]
     title = "share of new observations inside 90% intervals"
-    draw(found["coverage"], COVERAGES, title, 0.9, (0.7, 1.0), options.out / "interval-coverage.png")
+    draw(found["coverage"], COVERAGES, title, 0.9, (0.65, 1.0), options.out / "interval-coverage.png")
     title = "nMSE given half of the targets, as a share of that of"
     draw(found["given"], RATIOS, title, 1.0, (0.2, 1.4), options.out / "given-half.png")
 
