@@ -7,7 +7,12 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 from sklearn.metrics import r2_score
 
-from entangled_kernels.estimators.cells import check_cells, check_every_target_measured, score_cells
+from entangled_kernels.estimators.cells import (
+    check_cells,
+    check_every_target_measured,
+    measured_rows,
+    score_cells,
+)
 
 NAN = np.nan
 Y = np.array([[1.0, 2.0], [3.0, 4.0], [5.0, 6.0]])
@@ -154,3 +159,15 @@ def test_score_counts_measured_cells_only(rng):
     assert score_cells(truth, guess) == pytest.approx(r2_score(truth[:, 1], guess[:, 1]))
     with pytest.raises(ValueError, match="at least two measured cells"):
         score_cells(truth[:, 0], guess[:, 0])
+
+
+def test_rows_without_a_measured_target_are_left_out():
+    Y, weights = check_cells([[1.0, np.nan], [np.nan, np.nan], [2.0, 3.0]])
+    measured, kept, left = measured_rows(Y, weights)
+    np.testing.assert_array_equal(measured, [True, False, True])
+    np.testing.assert_array_equal(kept, [[1.0, np.nan], [2.0, 3.0]])
+    np.testing.assert_array_equal(left, [[1.0, 0.0], [1.0, 1.0]])
+    measured, kept, left = measured_rows(np.ones((3, 2)), np.array([2.0, 0.0, 1.0]))
+    np.testing.assert_array_equal(left, [2.0, 1.0])
+    with pytest.raises(ValueError, match=r"only blanks .* in column 'lead'"):
+        measured_rows(np.ones((2, 2)), np.array([[1.0, 0.0], [1.0, 0.0]]), ["zinc", "lead"])

@@ -22,3 +22,12 @@ def test_names_made_up_where_there_are_none(make_rows):
     assert list(model.predict(X).columns) == ["output0", "output1"]
     named = model.fit(X, pd.DataFrame(Y, columns=["load", "speed"]))
     assert list(named.predict(X).columns) == ["load", "speed"]
+
+
+def test_complete_rows_of_weight_zero_are_kept_and_blank_ones_are_not(make_rows):
+    X, Y = make_rows(20, 3, 2)
+    weight = np.ones(20)
+    weight[4] = 0.0
+    assert np.shares_memory(OutputKernelRidge().fit(X, Y, weight).X_fit_, X)
+    Y[4] = np.nan
+    assert len(OutputKernelRidge().fit(X, Y).X_fit_) == 19

@@ -7,7 +7,7 @@ from entangled_kernels.output_kernel import (
     reduce_problem,
     solve_sylvester,
 )
-from entangled_kernels.output_kernel.problem import typical_level
+from entangled_kernels.output_kernel.problem import retarget, typical_level
 from output_kernel.problems import ALPHAS, make_problem
 
 from reference import output_kernel as reference
@@ -132,3 +132,17 @@ def test_alpha_unit_by_definition(rng):
 def test_typical_level_balances_its_penalty():
     assert typical_level(8.0, 2.0) == pytest.approx(2.0)
     assert typical_level(9.0, 1.0) == pytest.approx(3.0)
+
+
+@pytest.mark.parametrize("centred", [True, False])
+def test_other_targets_for_the_same_gram_matrix(rng, centred):
+    K, Y = make_problem(rng, 9, 3)
+    weight = rng.uniform(0.5, 2.0, size=9)
+    other = rng.normal(size=(9, 3)) + 4.0
+    left = retarget(reduce_problem(K, Y, weight, centred=centred), other, centred=centred)
+    right = reduce_problem(K, other, weight, centred=centred)
+    for name in ("values", "vectors", "mean_k"):
+        np.testing.assert_array_equal(getattr(left, name), getattr(right, name))
+    for name in ("Y", "rest", "mean_y", "root_weight"):
+        np.testing.assert_allclose(getattr(left, name), getattr(right, name), atol=1e-12)
+    np.testing.assert_allclose(left.targets @ left.outputs.T, right.targets @ right.outputs.T, atol=1e-12)

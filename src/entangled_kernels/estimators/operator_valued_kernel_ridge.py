@@ -155,7 +155,8 @@ class OperatorValuedKernelRidge(TargetsMixin, MultiOutputMixin, RegressorMixin, 
         check_consistent_length(points, Y)
         self._measured_rows, Y, weights = measured_rows(Y, weights, names)
         self.kernel_ = self._resolve_kernel(Y.shape[1])
-        points = points[self._measured_rows]
+        if not self._measured_rows.all():
+            points = points[self._measured_rows]
         self.X_fit_, self._Y, self._weights = points, Y, weights
         operator = self.kernel_(points)
         self.indefinite_ = self._check_definite(operator)

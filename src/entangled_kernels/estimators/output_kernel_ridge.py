@@ -103,8 +103,10 @@ class OutputKernelModel(TargetsMixin, MultiOutputMixin, RegressorMixin, BaseEsti
                 f"rank=None for the full rank with the Frobenius penalty"
             )
         self._measured_rows = measured
-        kept = np.ix_(measured, measured) if self.kernel == "precomputed" else measured
-        return rows[kept], Y, weights
+        # A copy would change the last bits: scikit-learn takes distances between an array and itself apart.
+        if not measured.all():
+            rows = rows[np.ix_(measured, measured) if self.kernel == "precomputed" else measured]
+        return rows, Y, weights
 
     def _check_parameters(self) -> None:
         if not callable(self.kernel):
