@@ -3,7 +3,7 @@ import pandas as pd
 import polars as pl
 from scipy.sparse import csr_array
 
-from entangled_kernels.streams.row_folds import row_folds
+from entangled_kernels.streams.row_folds import row_folds, sampling_keys
 
 
 def test_a_row_has_its_fold_wherever_it_is(rng):
@@ -66,3 +66,25 @@ def test_text():
     assert set(folds) == {0, 1, 2}
     other = table.assign(kind="other")
     assert (row_folds(other, Y, 3) != folds).any()
+
+
+def test_keys_of_a_sample_depend_on_the_row_alone(rng):
+    X, Y = rng.normal(size=(5000, 3)).astype(np.float32), rng.integers(0, 2, size=(5000, 2)).astype(float)
+    Y[::7, 1] = np.nan
+    keys = sampling_keys(X, Y)
+    order = rng.permutation(5000)
+    np.testing.assert_array_equal(sampling_keys(X[order], Y[order]), keys[order])
+    np.testing.assert_array_equal(sampling_keys(X.astype(float), -0.0 + Y), keys)
+    # The least keys are an even draw, of rows, of folds and of targets.
+    drawn = np.argsort(keys)[:1000]
+    assert abs(np.mean(Y[drawn, 0]) - np.mean(Y[:, 0])) < 0.05
+    assert abs(np.mean(X[drawn, 0])) < 0.15
+    folds = np.bincount(row_folds(X, Y, 4)[drawn])
+    assert folds.min() > 180
+
+
+def test_keys_of_other_tables(rng):
+    frame = pd.DataFrame({"a": rng.normal(size=50), "b": list("uvwxy") * 10})
+    keys = sampling_keys(frame, np.ones((50, 1)))
+    assert len(np.unique(keys)) == 50
+    assert len(np.unique(sampling_keys(["one", "two", "one"], np.ones((3, 1))))) == 2

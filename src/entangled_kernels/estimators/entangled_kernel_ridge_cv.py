@@ -27,7 +27,7 @@ from ..parameters import (
     check_rank,
 )
 from ..selection import SCORINGS
-from ..streams.row_folds import folds_of_keys, row_keys
+from ..streams.row_folds import row_folds
 from ..streams.stream import Rows
 from .dask_tables import is_dask
 from .entangled_kernel_ridge import INITS, PREDICTIONS, RELATIONS
@@ -303,8 +303,7 @@ class EntangledKernelRidgeCV(OutOfCoreMixin, SearchingMixin, RegressorMixin, Mul
         return int(self.cv)
 
     def _parts_of(self, rows: Rows) -> NDArray[np.intp]:
-        keys = row_keys(rows.X, rows.Y) if rows.key is None else rows.key
-        return folds_of_keys(keys, self._n_parts())
+        return row_folds(rows.X, rows.Y, self._n_parts())
 
     def _ensure_model(self) -> None:
         self._ensure_solved()

@@ -15,7 +15,7 @@ from ..learning.cell_moments import CellMoments
 from ..learning.completion import reduce_cell_rows, reduce_cells
 from ..learning.row_sample import least_keys
 from ..parameters import check_range, check_weights
-from ..streams.row_folds import row_keys, sampling_keys
+from ..streams.row_folds import sampling_keys
 from ..streams.stream import FIRST_BLOCK, FeatureBlocks, Rows, Stream
 from .cells import check_cells, check_every_target_measured
 from .feature_maps import FeatureMapMixin
@@ -65,7 +65,7 @@ class Table:
 
     def sampled(self) -> tuple[Array, NDArray[np.uint64], Array | None]:
         """Targets, keys and weights, for a `RowSample`."""
-        return self.Y, sampling_keys(row_keys(self.X, self.Y)), self.weight
+        return self.Y, sampling_keys(self.X, self.Y), self.weight
 
     def sampled_places(self, size: int) -> Index:
         """Places of the rows of a `RowSample` of this size, in its order."""
@@ -217,4 +217,4 @@ class TrainingMixin(FeatureMapMixin, TargetsMixin):
         Y, weight = self._cells(targets, sample_weight, all_zero=True)
         if getattr(getattr(X, "dtype", None), "kind", "") == "f" and isinstance(X, np.ndarray) and X.size:
             check_range("X", np.nan_to_num(X, nan=0.0), smallest=0.0)
-        return Rows(X, Y, weight, key=row_keys(X, Y))
+        return Rows(X, Y, weight, key=sampling_keys(X, Y))

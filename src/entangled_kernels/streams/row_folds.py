@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import csr_array, issparse
 
-__all__ = ["folds_of_keys", "row_folds", "row_keys", "sampling_keys"]
+__all__ = ["row_folds", "sampling_keys"]
 
 Hashes = NDArray[np.uint64]
 
@@ -44,22 +44,28 @@ def row_folds(X: Any, Y: NDArray[Any], n_folds: int) -> NDArray[np.intp]:
     >>> bool((row_folds(X[::-1], Y, 3) == row_folds(X, Y, 3)[::-1]).all())
     True
     """
-    return folds_of_keys(row_keys(X, Y), n_folds)
+    total = _hash_table(Y, 0) + _hash_table(X, Y.shape[1])
+    return (_mix(total) % np.uint64(n_folds)).astype(np.intp)
 
 
-def folds_of_keys(keys: Hashes, n_folds: int) -> NDArray[np.intp]:
-    """Fold of every row with one of these keys."""
-    return (_mix(keys) % np.uint64(n_folds)).astype(np.intp)
+def sampling_keys(X: Any, Y: NDArray[Any]) -> Hashes:
+    """Keys of rows, by which they are drawn into a sample, independent of their folds.
+
+    Arrays of numbers take one product of their bits with odd numbers for each row, mixed once, which is a
+    tenth of the time of `row_folds`; other tables take the hashes that it rests on.
+    """
+    plain = isinstance(X, np.ndarray) and X.ndim == 2 and X.dtype.kind in "biuf"
+    inputs = _multiplied(X, Y.shape[1]) if plain else _hash_table(X, Y.shape[1])
+    return _mix(_multiplied(np.where(np.isnan(Y), np.nan, Y), 0) + inputs + _GOLDEN)
 
 
-def row_keys(X: Any, Y: NDArray[Any]) -> Hashes:
-    """A hash of the values of every row, on which `row_folds` rests."""
-    return _hash_table(Y, 0) + _hash_table(X, Y.shape[1])
-
-
-def sampling_keys(keys: Hashes) -> Hashes:
-    """Keys by which rows are drawn into a sample, independent of their folds."""
-    return _mix(keys + _GOLDEN)
+def _multiplied(table: NDArray[Any], first: int) -> Hashes:
+    """Sum over columns of the bits of the values times an odd number for each column."""
+    # Zero has two signs.
+    bits: Hashes = (np.ascontiguousarray(table, dtype=np.float64) + 0.0).view(np.uint64)
+    bits ^= bits >> np.uint64(29)
+    places = np.arange(first + 1, first + 1 + table.shape[1], dtype=np.uint64)
+    return np.asarray(np.einsum("nd,d->n", bits, _mix(places * _GOLDEN) | np.uint64(1)))
 
 
 def _hash_table(table: Any, first: int) -> Hashes:

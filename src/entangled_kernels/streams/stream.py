@@ -16,7 +16,6 @@ from ..learning.cell_moments import CellMoments
 from ..learning.moments import Moments
 from ..learning.row_sample import RowSample
 from ..parameters import check_range
-from .row_folds import sampling_keys
 
 __all__ = ["FIRST_BLOCK", "FeatureBlocks", "Rows", "Stream"]
 
@@ -169,8 +168,7 @@ class Stream:
             if found.probe is None:
                 found.probe = np.array(Phi[:_PROBE_ROWS], dtype=np.float64)
             if block.key is not None:
-                key = sampling_keys(block.key)
-                found._draw(RowSample.of(Phi, block.Y, key, block.weight, block.part))
+                found._draw(RowSample.of(Phi, block.Y, block.key, block.weight, block.part))
             if block.part is None:
                 found._add(0, blocks.moments(Phi, block))
                 continue
