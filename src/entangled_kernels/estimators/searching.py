@@ -7,7 +7,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import cached_property
 from numbers import Integral
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -34,6 +34,8 @@ from ..learning.filling import fill_rows
 from ..parameters import check_feature_map, check_integer, check_rank_fits
 from ..selection import (
     BlankFolds,
+    HeldOutPredictions,
+    HeldOutScore,
     Member,
     MomentFolds,
     RefittedFolds,
@@ -45,9 +47,9 @@ from ..selection import (
     decide,
     grid_members,
     group_partitions,
-    predict_held_out,
     refit,
     run_search,
+    settle,
 )
 from ..streams import row_folds
 from ..streams.stream import Rows, Stream
@@ -95,6 +97,7 @@ class SelectedFit:
     linear: LinearModel | None = None
     residuals: Residuals | None = None
     relation: str = "constant"
+    scores: tuple[HeldOutScore, HeldOutScore] | None = None
 
     @cached_property
     def calibration(self) -> Calibration:
@@ -219,7 +222,11 @@ class SearchingMixin(LinearPredictionMixin):
         Folds held out rows of the table, by their places.
         """
         searches = [trial.search for trial in trials]
-        decision = decide(searches, self.selection)
+        options, held_out = self._solver_options(), None
+        if trials[0].training is None:
+            decision = decide(searches, self.selection)
+        else:
+            decision, held_out = settle(searches, self.selection, table.Y, table.weight, options)
         choice, best = decision.choice, trials[decision.place]
         self._warn_of_ends(choice.alpha, best.search.grid.alphas)
         place = {"feature_map": decision.place} if len(trials) > 1 else {}
@@ -235,13 +242,12 @@ class SearchingMixin(LinearPredictionMixin):
         if best.training is None:
             return selected, None
         estimator = self._estimator(best.feature_map).set_params(**choice.parameters())
-        settings, options = estimator._settings(), self._solver_options()
+        settings = estimator._settings()
         problems = [training.problem for training in trainings]
         fit, linear = refit(searches, decision, problems, settings, options)
         warn_if_stalled(fit)
         fit = replace(fit, sample=best.training.sample, relation=self.relation)
         estimator._adopt(self, best.fitted, fit, best.training.stream)
-        held_out = predict_held_out(searches, decision, self.selection, options)
         residuals = None if held_out is None else held_out.residuals(table.Y, table.weight)
         if residuals is not None and self.relation != "constant":
             rows, copy = np.unique(residuals.row, return_inverse=True)
@@ -256,9 +262,20 @@ class SearchingMixin(LinearPredictionMixin):
                 average_weights=decision.flat_weights(),
                 residuals=residuals,
                 relation=self.relation,
+                scores=None if residuals is None else self._scores(residuals, searches, table, options),
             ),
             used[0] if len(used) == 1 else _side_by_side(used),
         )
+
+    def _scores(
+        self, residuals: Residuals, searches: list[Search], table: Table, options: SolverOptions
+    ) -> tuple[HeldOutScore, HeldOutScore]:
+        """Errors on held-out rows of the model that is kept, and of what would be kept of kernel ridge."""
+        plain = [search.kernel_ridge() for search in searches]
+        held_out = settle(plain, self.selection, table.Y, table.weight, options)[1]
+        both = residuals, cast(HeldOutPredictions, held_out).residuals(table.Y, table.weight)
+        own, ridge = (HeldOutScore.of(one, searches[0].output_weights) for one in both)
+        return own, ridge
 
     def _given_map(self) -> Any:
         """The feature map, where there is but one."""

@@ -15,6 +15,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from ..parameters import (
     check_choice,
+    check_flag,
     check_integer,
     check_numeric_columns,
     check_positive,
@@ -22,7 +23,7 @@ from ..parameters import (
 )
 from .evidence import tune_kernel
 from .nystroem import inverse_root, some_rows
-from .training_rows import mean_and_scale, standardised_targets, training_rows
+from .training_rows import mean_and_deviation, mean_and_scale, standardised_targets, training_rows
 
 __all__ = ["EvidenceFeatures", "GaussianFeatures", "KernelFeatures", "median_distance"]
 
@@ -56,8 +57,12 @@ class KernelFeatures(TransformerMixin, BaseEstimator):
         """Features of rows, (n, number of features); their inner products approximate the kernel."""
         check_is_fitted(self)
         X = validate_data(self, X, reset=False, dtype=np.float64)
-        Z = (X - self.mean_) / self.scale_
+        Z = (self._columns(X) - self.mean_) / self.scale_
         return np.asarray(self.kernel_(Z, self.components_) @ self._whitener)
+
+    def _columns(self, X: Array) -> Array:
+        """What is standardised: the columns themselves."""
+        return X
 
 
 class GaussianFeatures(KernelFeatures):
@@ -154,6 +159,10 @@ class EvidenceFeatures(KernelFeatures):
         Rows that the features are built on. With as many as there are training rows they are exact.
     max_rows : int, default=300
         Rows, drawn at random, that the marginal likelihood is taken of; the time grows with their cube.
+    warp : bool, default=False
+        Compress the tails of every column first, as arcsinh((x - mean) / deviation), the mean absolute
+        deviation. It is linear about the mean and a logarithm far from it, of either sign, so that a few
+        large values of a skewed column do not set its scale.
     random_state : int, RandomState or None, default=None
 
     Attributes
@@ -166,6 +175,9 @@ class EvidenceFeatures(KernelFeatures):
     components_ : ndarray of shape (number of components, d)
         The rows, standardised.
     mean_, scale_ : ndarray of shape (d,)
+        Of the columns, compressed where ``warp`` says so.
+    centre_, spread_ : ndarray of shape (d,)
+        Mean and mean absolute deviation of the columns as given; only there with ``warp``.
     n_features_in_, feature_names_in_
 
     Examples
@@ -187,12 +199,14 @@ class EvidenceFeatures(KernelFeatures):
         noise: float = 0.1,
         n_components: int = 300,
         max_rows: int = 300,
+        warp: bool = False,
         random_state: Any = None,
     ) -> None:
         self.kernel = kernel
         self.noise = noise
         self.n_components = n_components
         self.max_rows = max_rows
+        self.warp = warp
         self.random_state = random_state
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
@@ -208,7 +222,11 @@ class EvidenceFeatures(KernelFeatures):
         check_positive("noise", self.noise)
         check_integer("n_components", self.n_components, low=1)
         check_integer("max_rows", self.max_rows, low=2)
+        check_flag("warp", self.warp)
         X, Y, weight = training_rows(self, X, y, sample_weight)
+        if self.warp:
+            self.centre_, self.spread_ = mean_and_deviation(X, weight)
+        X = self._columns(X)
         Z = self._standardise(X, weight)
         rng = check_random_state(self.random_state)
         rows = some_rows(len(Z), int(self.max_rows), rng)
@@ -220,6 +238,9 @@ class EvidenceFeatures(KernelFeatures):
         self.noise_, self.log_marginal_likelihood_ = found.noise, found.log_likelihood
         self._carry(X, found.kernel, rng)
         return self
+
+    def _columns(self, X: Array) -> Array:
+        return np.arcsinh((X - self.centre_) / self.spread_) if self.warp else X
 
     def warm_start(self) -> EvidenceFeatures:
         """New features, not fitted, whose search starts from what was found here."""

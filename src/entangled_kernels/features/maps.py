@@ -15,7 +15,8 @@ from sklearn.utils.validation import check_is_fitted, has_fit_parameter
 
 from ..parameters import check_numeric_columns
 from .column_widths import ColumnWidthFeatures
-from .kernel_features import EvidenceFeatures, GaussianFeatures
+from .forest_features import ForestFeatures
+from .kernel_features import EvidenceFeatures
 
 __all__ = [
     "default_feature_maps",
@@ -40,7 +41,10 @@ def default_feature_maps(random_state: Any = None) -> list[Any]:
     return [
         StandardScaler(),
         EvidenceFeatures(random_state=random_state),
-        GaussianFeatures(random_state=random_state),
+        EvidenceFeatures(warp=True, random_state=random_state),
+        ColumnWidthFeatures(random_state=random_state),
+        ForestFeatures(random_state=random_state),
+        ForestFeatures(min_samples_leaf=4, random_state=random_state),
     ]
 
 

@@ -1,15 +1,17 @@
 """Choosing settings by cross-validation, from the moments of folds.
 
-Candidates -> folds -> errors on each fold -> a search over all -> a decision, with weights of the candidates
-in an average -> what was decided, fitted on all rows.
+Candidates -> folds -> errors on each fold -> a search over all, for every feature map -> a decision, with
+weights of the candidates in an average of each search -> shares of the searches, by their errors on held-out
+rows -> what was decided, fitted on all rows.
 """
 
 from .blank_folds import BlankFolds
 from .candidates import PATH_STEPS, Member, grid_members
-from .decision import Decision, average_candidates, average_weights, decide, refit
+from .decision import Decision, average_candidates, decide, refit
 from .folds import MomentFolds, RefittedFolds, RowFolds, Split, group_partitions
-from .out_of_fold import HeldOutPredictions, predict_held_out
+from .out_of_fold import HeldOutPredictions, HeldOutScore, SearchPredictions, predict_held_out
 from .search import SCORINGS, Choice, Search, SearchSettings, TableSummary, run_search
+from .stacking import settle
 
 __all__ = [
     "PATH_STEPS",
@@ -18,20 +20,22 @@ __all__ = [
     "Choice",
     "Decision",
     "HeldOutPredictions",
+    "HeldOutScore",
     "Member",
     "MomentFolds",
     "RefittedFolds",
     "RowFolds",
     "Search",
+    "SearchPredictions",
     "SearchSettings",
     "Split",
     "TableSummary",
     "average_candidates",
-    "average_weights",
     "decide",
     "grid_members",
     "group_partitions",
     "predict_held_out",
     "refit",
     "run_search",
+    "settle",
 ]

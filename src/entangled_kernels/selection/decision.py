@@ -16,31 +16,31 @@ from ..learning.solvers import SolverOptions
 from .search import Choice, Search
 from .weights import bootstrap_winners, draws_without
 
-__all__ = ["Ballot", "Decision", "average_candidates", "average_weights", "decide", "refit", "vote"]
+__all__ = ["Ballot", "Decision", "average_candidates", "decide", "refit", "vote"]
 
 Array = NDArray[np.float64]
 
 
 @dataclass(frozen=True, eq=False)
 class Ballot:
-    """Winners of all draws of the bootstrap, for every target that weighs candidates apart.
+    """Winners of all draws of the bootstrap among the candidates of a search.
 
     Attributes
     ----------
     winners : ndarray of shape (draws, 1 or p)
-        Places among the candidates of all searches.
-    shapes : list of tuple
-        Members, gains and alphas of every search.
+        Places among the candidates, for every target that weighs them apart.
+    shape : tuple
+        Members, gains and alphas of the search.
     n_splits, n_repeats : int and float
     """
 
     winners: NDArray[np.intp]
-    shapes: list[tuple[int, int, int]]
+    shape: tuple[int, int, int]
     n_splits: int
     n_repeats: float
 
-    def weights(self, without: int | None = None) -> list[Array]:
-        """Weights of the candidates of every search, (members, gains, alphas, 1 or p).
+    def weights(self, without: int | None = None) -> Array:
+        """Weights of the candidates, (members, gains, alphas, 1 or p).
 
         Those ``without`` a split come from the draws in which it hardly counts, so that the rows that it
         holds out have little part in them.
@@ -48,10 +48,9 @@ class Ballot:
         winners = self.winners
         if without is not None:
             winners = winners[draws_without(without, self.n_splits, self.n_repeats)]
-        sizes = [int(np.prod(shape)) for shape in self.shapes]
-        columns = [np.bincount(own, minlength=sum(sizes)) / len(winners) for own in winners.T]
-        parts = np.split(np.stack(columns, axis=1), np.cumsum(sizes)[:-1])
-        return [part.reshape(*shape, -1) for shape, part in zip(self.shapes, parts, strict=True)]
+        size = int(np.prod(self.shape))
+        columns = [np.bincount(own, minlength=size) / len(winners) for own in winners.T]
+        return np.stack(columns, axis=1).reshape(*self.shape, -1)
 
 
 @dataclass(frozen=True, eq=False)
@@ -69,8 +68,10 @@ class Decision:
     table : dict of ndarray
         Parameters and errors of all candidates of all feature maps, column by column.
     target_scores : ndarray of shape (candidates, p) or None
-    ballot : Ballot or None
-        What gives the candidates their weights in an average; None without one.
+    ballots : list of Ballot or None
+        What gives the candidates of every search their weights in its average; None without averages.
+    shares : ndarray of shape (searches, 1 or p)
+        Of the averages of the searches in the average of all.
     """
 
     choice: Choice
@@ -78,18 +79,21 @@ class Decision:
     index: int | None
     table: dict[str, NDArray[Any]]
     target_scores: Array | None
-    ballot: Ballot | None
+    ballots: list[Ballot] | None
+    shares: Array
 
     @cached_property
     def weights(self) -> list[Array] | None:
         """Of the candidates of every search in the average, (members, gains, alphas, 1 or p)."""
-        return None if self.ballot is None else self.ballot.weights()
+        if self.ballots is None:
+            return None
+        return [ballot.weights() * share for ballot, share in zip(self.ballots, self.shares, strict=True)]
 
     def used(self) -> list[int]:
         """Places of the feature maps that are needed to predict."""
-        if self.weights is None:
+        if self.ballots is None:
             return [self.place]
-        return [place for place, own in enumerate(self.weights) if own.any() or place == self.place]
+        return [place for place, own in enumerate(self.shares) if own.any() or place == self.place]
 
     def flat_weights(self) -> Array | None:
         """Weights in the order of the table, (candidates, p), or (candidates,) where targets weigh alike."""
@@ -100,7 +104,7 @@ class Decision:
 
 
 def decide(searches: Sequence[Search], rule: str) -> Decision:
-    """Choose a candidate, and weigh all of them where the rule is "average"."""
+    """Choose a candidate, and weigh those of every search where the rule is "average", all searches alike."""
     choices = [search.choose(rule) for search in searches]
     place = int(np.argmin([choice.error for choice in choices]))
     choice = choices[place]
@@ -116,7 +120,8 @@ def decide(searches: Sequence[Search], rule: str) -> Decision:
         index=None if choice.place is None else earlier + choice.place,
         table={name: np.concatenate([table[name] for table in tables]) for name in tables[0]},
         target_scores=None if scores is None else np.concatenate(scores),
-        ballot=vote(searches) if rule == "average" else None,
+        ballots=[vote(search) for search in searches] if rule == "average" else None,
+        shares=np.full((len(searches), 1), 1.0 / len(searches)),
     )
 
 
@@ -147,24 +152,12 @@ def refit(
     return fit, average_candidates(searches, decision.weights, used, options)
 
 
-def vote(searches: Sequence[Search]) -> Ballot:
-    """Let random weights of the splits choose among the candidates of all searches, of the same splits."""
-    orders, sorted_votes, first = [], [], 0
-    for search in searches:
-        order, votes = search.grid.preference(), search.votes()
-        sorted_votes.append(votes.reshape(len(votes), len(order), -1)[:, order])
-        orders.append(first + order)
-        first += len(order)
-    places, joined = np.concatenate(orders), np.concatenate(sorted_votes, axis=1)
-    n_repeats = searches[0].n_repeats
-    winners = [places[bootstrap_winners(errors, n_repeats)] for errors in np.moveaxis(joined, 2, 0)]
-    shapes = [search.grid.shape for search in searches]
-    return Ballot(np.stack(winners, axis=1), shapes, len(joined), n_repeats)
-
-
-def average_weights(searches: Sequence[Search]) -> list[Array]:
-    """Weights of the candidates of all searches in one average, (members, gains, alphas, 1 or p) each."""
-    return vote(searches).weights()
+def vote(search: Search) -> Ballot:
+    """Let random weights of the splits choose among the candidates of a search."""
+    order, votes = search.grid.preference(), search.votes()
+    ordered = votes.reshape(len(votes), len(order), -1)[:, order]
+    winners = [order[bootstrap_winners(errors, search.n_repeats)] for errors in np.moveaxis(ordered, 2, 0)]
+    return Ballot(np.stack(winners, axis=1), search.grid.shape, len(votes), search.n_repeats)
 
 
 def average_candidates(
@@ -179,7 +172,7 @@ def average_candidates(
     ----------
     searches : list of Search
     weights : list of ndarray
-        As `average_weights` gives them.
+        As a `Decision` has them.
     problems : dict of Problem
         Of all rows, by the place of the search; a search without any weight needs none.
     options : SolverOptions

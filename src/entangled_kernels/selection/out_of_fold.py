@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -17,7 +17,7 @@ from .errors import member_factors
 from .fold import Fold
 from .search import Choice, Search
 
-__all__ = ["HeldOutPredictions", "predict_held_out"]
+__all__ = ["HeldOutPredictions", "HeldOutScore", "SearchPredictions", "measured_rows", "predict_held_out"]
 
 Array = NDArray[np.float64]
 
@@ -41,24 +41,89 @@ class HeldOutPredictions:
 
     def residuals(self, Y: Array, weight: Array | None = None) -> Residuals:
         """Residuals of targets (n, p), NaN where blank, with weights of rows (n,) or of cells (n, p)."""
-        Y = Y[self.index]
-        row_weight = np.ones(len(Y)) if weight is None else weight[self.index]
-        if row_weight.ndim == 2:
-            Y, row_weight = np.where(row_weight > 0.0, Y, np.nan), row_weight.max(axis=1)
-        copies = np.bincount(self.index)[self.index]
+        Y, row_weight = measured_rows(self.index, Y, weight)
         counted = row_weight > 0.0
         return Residuals(
             (Y - self.values)[counted],
-            (row_weight / copies)[counted],
+            row_weight[counted],
             self.index[counted],
             self.relative_variance[counted],
         )
 
 
+def measured_rows(index: NDArray[np.intp], Y: Array, weight: Array | None) -> tuple[Array, Array]:
+    """Targets (N, p) at these places, NaN where blank, and weights (N,), which copies of a row share."""
+    Y = Y[index]
+    row_weight = np.ones(len(Y)) if weight is None else weight[index]
+    if row_weight.ndim == 2:
+        Y, row_weight = np.where(row_weight > 0.0, Y, np.nan), row_weight.max(axis=1)
+    return Y, row_weight / np.bincount(index)[index]
+
+
+@dataclass(frozen=True, eq=False)
+class HeldOutScore:
+    """Errors of a model on held-out rows.
+
+    Attributes
+    ----------
+    score : float
+        Mean over targets in the unit of the scoring.
+    targets : ndarray of shape (p,)
+        Of every target, NaN for one that is constant.
+    rmse : ndarray of shape (p,)
+        Root of the mean squared error, in the target's own unit.
+    """
+
+    score: float
+    targets: Array
+    rmse: Array
+
+    @classmethod
+    def of(cls, residuals: Residuals, output_weights: Array) -> HeldOutScore:
+        """Of residuals, with the weights of the squared errors of the targets in the score."""
+        known = ~np.isnan(residuals.values)
+        weight = np.where(known, residuals.weight[:, None], 0.0)
+        squares = np.where(known, residuals.values, 0.0) ** 2
+        mean = np.sum(weight * squares, axis=0) / np.maximum(weight.sum(axis=0), np.finfo(float).tiny)
+        relative = mean * output_weights * np.count_nonzero(output_weights)
+        targets = np.where(output_weights > 0.0, relative, np.nan)
+        return cls(float(mean @ output_weights), targets, np.sqrt(mean))
+
+
+@dataclass(frozen=True, eq=False)
+class SearchPredictions:
+    """Predictions of held-out rows by what is kept of each of several searches.
+
+    Attributes
+    ----------
+    index : ndarray of shape (N,)
+        Places of the rows in the table.
+    split : ndarray of shape (N,)
+        The split that held out the row.
+    values : ndarray of shape (K, N, p)
+        Zero for a search of which nothing is kept.
+    relative_variance : ndarray of shape (N,)
+        As in `HeldOutPredictions`.
+    """
+
+    index: NDArray[np.intp]
+    split: NDArray[np.intp]
+    values: Array
+    relative_variance: Array
+
+    def combined(self, shares: Callable[[NDArray[np.intp]], Array]) -> HeldOutPredictions:
+        """Predictions of the sum of all, with shares (K, 1 or p) that are found without the given rows."""
+        total = np.empty(self.values.shape[1:])
+        for split in np.unique(self.split):
+            rows = self.split == split
+            total[rows] = np.einsum("kno,ko->no", self.values[:, rows], shares(self.index[rows]))
+        return HeldOutPredictions(self.index, total, self.relative_variance)
+
+
 def predict_held_out(
     searches: Sequence[Search], decision: Decision, rule: str, options: SolverOptions
-) -> HeldOutPredictions | None:
-    """Predict the held-out rows of every split as the decided model would; None without any such rows.
+) -> SearchPredictions | None:
+    """Predict the held-out rows of every split with what is kept of each search; None without such rows.
 
     What a split's own rows had a say in is decided anew without it: the weights of an average come from the
     draws of the bootstrap in which the split hardly counts, and a single candidate is chosen by the other
@@ -75,18 +140,23 @@ def predict_held_out(
         if fold.rows is None or len(fold.rows.index) == 0:
             continue
         weights = _weights_without(split, searches, decision, rule)
-        used = [(search, own) for search, own in zip(searches, weights, strict=True) if own.any()]
-        index = _common_rows([fold, *(search.folds[split] for search, _ in used)])
-        index = _spaced(index, max(1, most))
-        values = sum(
-            _predict_fold(search, search.folds[split].only(index), own, options) for search, own in used
-        )
+        used = [search.folds[split] for search, own in zip(searches, weights, strict=True) if own.any()]
+        index = _spaced(_common_rows([fold, *used]), max(1, most))
+        values = np.zeros((len(searches), len(index), len(best.output_weights)))
+        for place, (search, own) in enumerate(zip(searches, weights, strict=True)):
+            if own.any():
+                values[place] = _predict_fold(search, search.folds[split].only(index), own, options)
         spread = _relative_variance(fold.only(index), decision.choice, options)
-        found.append((index, values, spread))
+        found.append((index, np.full(len(index), split), values, spread))
     if not found:
         return None
-    index, values, spread = (np.concatenate(parts) for parts in zip(*found, strict=True))
-    return HeldOutPredictions(index, values, spread)
+    indices, splits, parts, spreads = zip(*found, strict=True)
+    return SearchPredictions(
+        np.concatenate(indices),
+        np.concatenate(splits),
+        np.concatenate(parts, axis=1),
+        np.concatenate(spreads),
+    )
 
 
 def _spaced(index: NDArray[np.intp], most: int) -> NDArray[np.intp]:
@@ -106,8 +176,8 @@ def _common_rows(folds: Sequence[Fold]) -> NDArray[np.intp]:
 
 def _weights_without(split: int, searches: Sequence[Search], decision: Decision, rule: str) -> list[Array]:
     """Weights of all candidates that rest on the other splits, (members, gains, alphas, 1 or p) each."""
-    if decision.ballot is not None:
-        return decision.ballot.weights(without=split)
+    if decision.ballots is not None:
+        return [ballot.weights(without=split) for ballot in decision.ballots]
     others = [
         replace(search, target_errors=np.delete(search.target_errors, split, axis=0)) for search in searches
     ]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
@@ -275,6 +275,13 @@ class Search:
     def n_candidates(self) -> int:
         """Number of members times gains times alphas."""
         return int(np.prod(self.grid.shape))
+
+    def kernel_ridge(self) -> Search:
+        """The search with those candidates alone that are plain kernel ridge."""
+        members = [place for place, member in enumerate(self.grid.members) if member.shrinkage == 1.0]
+        gains = np.flatnonzero(self.grid.gains == 1.0)
+        grid = Grid([self.grid.members[place] for place in members], np.ones(1), self.grid.alphas)
+        return replace(self, grid=grid, target_errors=self.target_errors[:, members][:, :, gains])
 
     def choose(self, rule: str) -> Choice:
         """The candidate to keep.

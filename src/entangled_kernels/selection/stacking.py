@@ -1,0 +1,147 @@
+"""Shares of several models in an average, by their errors on held-out rows."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.linalg import cholesky
+from scipy.optimize import nnls
+
+from ..learning.solvers import SolverOptions
+from .decision import Decision, decide
+from .out_of_fold import HeldOutPredictions, measured_rows, predict_held_out
+from .search import SHARED, Search
+
+__all__ = ["HeldOutErrors", "settle", "simplex_shares"]
+
+Array = NDArray[np.float64]
+
+# How strongly shares are drawn towards equal ones: this over the number of rows.
+PULL = 9.0
+# Of the mean error of the models, added to the form so that models that are alike do not make it singular.
+_ROUNDING = 1e-10
+
+
+def settle(
+    searches: Sequence[Search], rule: str, Y: Array, weight: Array | None, options: SolverOptions
+) -> tuple[Decision, HeldOutPredictions | None]:
+    """Decide what is kept of searches, one for each feature map, and predict held-out rows with it.
+
+    An average of several searches is one of their averages, with shares by their errors on held-out rows.
+
+    Parameters
+    ----------
+    searches : list of Search
+    rule : {"average", "best", "one_se"}
+    Y : ndarray of shape (n, p)
+        Targets of the table, NaN where blank.
+    weight : ndarray of shape (n,) or (n, p), or None
+    options : SolverOptions
+
+    Notes
+    -----
+    Held-out rows are predicted with shares that are found without them, in whatever split.
+    """
+    decision = decide(searches, rule)
+    apart = predict_held_out(searches, decision, rule, options)
+    if apart is None:
+        return decision, None
+    if decision.ballots is None:
+        return decision, apart.combined(lambda _: np.ones((len(searches), 1)))
+    if len(searches) == 1:
+        return decision, apart.combined(lambda _: decision.shares)
+    first = searches[0]
+    shared = np.inf if not first.by_target else 0.0 if first.alpha_per_target else SHARED
+    targets, row_weight = measured_rows(apart.index, Y, weight)
+    errors = HeldOutErrors(
+        values=targets - apart.values,
+        weight=row_weight,
+        row=apart.index,
+        output_weights=first.output_weights,
+        shared=shared,
+    )
+    return replace(decision, shares=errors.shares()), apart.combined(errors.shares)
+
+
+@dataclass(frozen=True, eq=False)
+class HeldOutErrors:
+    """Errors of several models on the same held-out rows.
+
+    Attributes
+    ----------
+    values : ndarray of shape (K, N, p)
+        Targets less their predictions, NaN where a target was not measured.
+    weight : ndarray of shape (N,)
+        Those of the copies of a row add up to the weight of the row.
+    row : ndarray of shape (N,)
+        Which row an error is of; repeated folds give several of one row.
+    output_weights : ndarray of shape (p,)
+        Of the squared errors of the targets in the score.
+    shared : float
+        How much the error of all targets counts beside a target's own; infinite where targets do not weigh
+        models apart.
+    """
+
+    values: Array
+    weight: Array
+    row: NDArray[np.intp]
+    output_weights: Array
+    shared: float
+
+    def shares(self, without: NDArray[np.intp] | None = None) -> Array:
+        """Shares of the models, (K, p), or (K, 1) where targets share them; each column adds up to one.
+
+        Parameters
+        ----------
+        without : ndarray of int, optional
+            Rows that are to have no say.
+        """
+        used = np.ones(len(self.row), dtype=bool) if without is None else ~np.isin(self.row, without)
+        G = self._products(used)  # (p, K, K)
+        pull = PULL / max(1, len(np.unique(self.row[used])))
+        mean = np.tensordot(self.output_weights, G, axes=1)
+        if np.isinf(self.shared):
+            return simplex_shares(mean, pull)[:, None]
+        scale = self.output_weights * np.count_nonzero(self.output_weights)
+        forms = scale[:, None, None] * G + self.shared * mean
+        return np.stack([simplex_shares(form, pull) for form in forms], axis=1)
+
+    def _products(self, used: NDArray[np.bool_]) -> Array:
+        """Mean products of the errors of every two models, (p, K, K)."""
+        values = self.values[:, used].transpose(2, 0, 1)  # (p, K, N)
+        known = ~np.isnan(values[:, 0])
+        weight = np.where(known, self.weight[used], 0.0)  # (p, N)
+        filled = np.where(known[:, None], values, 0.0)
+        total = np.maximum(weight.sum(axis=1), np.finfo(float).tiny)
+        products = (filled * weight[:, None]) @ filled.transpose(0, 2, 1)
+        return np.asarray(products / total[:, None, None])
+
+
+def simplex_shares(form: Array, pull: float) -> Array:
+    """Shares w >= 0 that add up to one with the least w^T G w + pull * tr(G) / K * |w - 1/K|^2.
+
+    Parameters
+    ----------
+    form : ndarray of shape (K, K)
+        G, psd.
+    pull : float
+
+    Notes
+    -----
+    On the simplex w - 1/K = (I - 1 1^T / K) w, so the pull is a quadratic form too, and what is minimised is
+    homogeneous. The direction of the least w^T H w + s (1^T w - 1)^2 over w >= 0 then is that of the least
+    w^T H w on the simplex for every s > 0: along a direction u that adds up to one the least value is
+    s u^T H u / (u^T H u + s), which grows with u^T H u. That is a problem of non-negative least squares.
+    """
+    K = len(form)
+    mean = float(np.trace(form)) / K
+    if not mean > 0.0:
+        return np.full(K, 1.0 / K)
+    centre = np.eye(K) - 1.0 / K
+    H = form / mean + pull * centre + _ROUNDING * np.eye(K)
+    stacked = np.vstack([cholesky(H), np.ones((1, K))])
+    shares, _ = nnls(stacked, np.append(np.zeros(K), 1.0))
+    return np.asarray(shares / shares.sum())
