@@ -14,7 +14,7 @@ from ..learning.fit import Fit, FitSettings, LinearModel, fit_problem
 from ..learning.problem import Problem
 from ..learning.solvers import SolverOptions
 from .search import Choice, Search
-from .weights import bootstrap_winners, draws_without
+from .weights import DRAWS, bootstrap_winners, draws_without
 
 __all__ = ["Ballot", "Decision", "average_candidates", "decide", "refit", "vote"]
 
@@ -27,6 +27,8 @@ class Ballot:
 
     Attributes
     ----------
+    search : int
+        Place of the search.
     winners : ndarray of shape (draws, 1 or p)
         Places among the candidates, for every target that weighs them apart.
     shape : tuple
@@ -34,6 +36,7 @@ class Ballot:
     n_splits, n_repeats : int and float
     """
 
+    search: int
     winners: NDArray[np.intp]
     shape: tuple[int, int, int]
     n_splits: int
@@ -69,9 +72,10 @@ class Decision:
         Parameters and errors of all candidates of all feature maps, column by column.
     target_scores : ndarray of shape (candidates, p) or None
     ballots : list of Ballot or None
-        What gives the candidates of every search their weights in its average; None without averages.
-    shares : ndarray of shape (searches, 1 or p)
-        Of the averages of the searches in the average of all.
+        What gives the candidates their weights in averages, one of every search and one more of a search
+        that knows its process; None without averages.
+    shares : ndarray of shape (ballots, 1 or p)
+        Of these averages in the average of all.
     """
 
     choice: Choice
@@ -87,13 +91,16 @@ class Decision:
         """Of the candidates of every search in the average, (members, gains, alphas, 1 or p)."""
         if self.ballots is None:
             return None
-        return [ballot.weights() * share for ballot, share in zip(self.ballots, self.shares, strict=True)]
+        weights: dict[int, Array] = {}
+        for ballot, share in zip(self.ballots, self.shares, strict=True):
+            weights[ballot.search] = weights.get(ballot.search, 0.0) + ballot.weights() * share
+        return [weights[place] for place in sorted(weights)]
 
     def used(self) -> list[int]:
         """Places of the feature maps that are needed to predict."""
-        if self.ballots is None:
+        if self.weights is None:
             return [self.place]
-        return [place for place, own in enumerate(self.shares) if own.any() or place == self.place]
+        return [place for place, own in enumerate(self.weights) if own.any() or place == self.place]
 
     def flat_weights(self) -> Array | None:
         """Weights in the order of the table, (candidates, p), or (candidates,) where targets weigh alike."""
@@ -114,14 +121,17 @@ def decide(searches: Sequence[Search], rule: str) -> Decision:
     ]
     scores = [search.target_scores() for search in searches] if searches[0].by_target else None
     earlier = sum(search.n_candidates for search in searches[:place])
+    ballots = [vote(search, number) for number, search in enumerate(searches)]
+    processes = [elect(search, number) for number, search in enumerate(searches) if search.process is not None]
+    shares = np.repeat([1.0 / len(searches), 0.0], [len(ballots), len(processes)])
     return Decision(
         choice=choice,
         place=place,
         index=None if choice.place is None else earlier + choice.place,
         table={name: np.concatenate([table[name] for table in tables]) for name in tables[0]},
         target_scores=None if scores is None else np.concatenate(scores),
-        ballots=[vote(search) for search in searches] if rule == "average" else None,
-        shares=np.full((len(searches), 1), 1.0 / len(searches)),
+        ballots=[*ballots, *processes] if rule == "average" else None,
+        shares=shares[:, None],
     )
 
 
@@ -152,12 +162,18 @@ def refit(
     return fit, average_candidates(searches, decision.weights, used, options)
 
 
-def vote(search: Search) -> Ballot:
+def elect(search: Search, place: int) -> Ballot:
+    """All weight for the process of a search, whatever the errors are."""
+    winners = np.full((DRAWS, 1), search.process, dtype=np.intp)
+    return Ballot(place, winners, search.grid.shape, len(search.errors), search.n_repeats)
+
+
+def vote(search: Search, place: int) -> Ballot:
     """Let random weights of the splits choose among the candidates of a search."""
     order, votes = search.grid.preference(), search.votes()
     ordered = votes.reshape(len(votes), len(order), -1)[:, order]
     winners = [order[bootstrap_winners(errors, search.n_repeats)] for errors in np.moveaxis(ordered, 2, 0)]
-    return Ballot(np.stack(winners, axis=1), search.grid.shape, len(votes), search.n_repeats)
+    return Ballot(place, np.stack(winners, axis=1), search.grid.shape, len(votes), search.n_repeats)
 
 
 def average_candidates(

@@ -17,7 +17,7 @@ from .errors import member_factors
 from .fold import Fold
 from .search import Choice, Search
 
-__all__ = ["HeldOutPredictions", "HeldOutScore", "SearchPredictions", "measured_rows", "predict_held_out"]
+__all__ = ["HeldOutPredictions", "HeldOutScore", "ModelPredictions", "measured_rows", "predict_held_out"]
 
 Array = NDArray[np.float64]
 
@@ -91,8 +91,8 @@ class HeldOutScore:
 
 
 @dataclass(frozen=True, eq=False)
-class SearchPredictions:
-    """Predictions of held-out rows by what is kept of each of several searches.
+class ModelPredictions:
+    """Predictions of held-out rows by several models.
 
     Attributes
     ----------
@@ -101,7 +101,7 @@ class SearchPredictions:
     split : ndarray of shape (N,)
         The split that held out the row.
     values : ndarray of shape (K, N, p)
-        Zero for a search of which nothing is kept.
+        Of the average of every ballot, or of the one candidate that is kept.
     relative_variance : ndarray of shape (N,)
         As in `HeldOutPredictions`.
     """
@@ -122,8 +122,8 @@ class SearchPredictions:
 
 def predict_held_out(
     searches: Sequence[Search], decision: Decision, rule: str, options: SolverOptions
-) -> SearchPredictions | None:
-    """Predict the held-out rows of every split with what is kept of each search; None without such rows.
+) -> ModelPredictions | None:
+    """Predict the held-out rows of every split with the average of each ballot; None without such rows.
 
     What a split's own rows had a say in is decided anew without it: the weights of an average come from the
     draws of the bootstrap in which the split hardly counts, and a single candidate is chosen by the other
@@ -139,19 +139,17 @@ def predict_held_out(
     for split, fold in enumerate(best.folds):
         if fold.rows is None or len(fold.rows.index) == 0:
             continue
-        weights = _weights_without(split, searches, decision, rule)
-        used = [search.folds[split] for search, own in zip(searches, weights, strict=True) if own.any()]
-        index = _spaced(_common_rows([fold, *used]), max(1, most))
-        values = np.zeros((len(searches), len(index), len(best.output_weights)))
-        for place, (search, own) in enumerate(zip(searches, weights, strict=True)):
-            if own.any():
-                values[place] = _predict_fold(search, search.folds[split].only(index), own, options)
+        kept = _kept_without(split, searches, decision, rule)
+        index = _spaced(_common_rows([fold, *(search.folds[split] for search, _ in kept)]), max(1, most))
+        values = [
+            _predict_fold(search, search.folds[split].only(index), own, options) for search, own in kept
+        ]
         spread = _relative_variance(fold.only(index), decision.choice, options)
-        found.append((index, np.full(len(index), split), values, spread))
+        found.append((index, np.full(len(index), split), np.stack(values), spread))
     if not found:
         return None
     indices, splits, parts, spreads = zip(*found, strict=True)
-    return SearchPredictions(
+    return ModelPredictions(
         np.concatenate(indices),
         np.concatenate(splits),
         np.concatenate(parts, axis=1),
@@ -174,18 +172,22 @@ def _common_rows(folds: Sequence[Fold]) -> NDArray[np.intp]:
     return first
 
 
-def _weights_without(split: int, searches: Sequence[Search], decision: Decision, rule: str) -> list[Array]:
-    """Weights of all candidates that rest on the other splits, (members, gains, alphas, 1 or p) each."""
+def _kept_without(
+    split: int, searches: Sequence[Search], decision: Decision, rule: str
+) -> list[tuple[Search, Array]]:
+    """Searches with weights of their candidates, (members, gains, alphas, 1 or p), from the other splits.
+
+    There is a pair for every ballot, or one for a single candidate.
+    """
     if decision.ballots is not None:
-        return [ballot.weights(without=split) for ballot in decision.ballots]
+        return [(searches[own.search], own.weights(without=split)) for own in decision.ballots]
     others = [
         replace(search, target_errors=np.delete(search.target_errors, split, axis=0)) for search in searches
     ]
     if len(others[0].target_errors) > 0:
         decision = decide(others, rule)
-    weights = [np.zeros((*search.grid.shape, 1)) for search in searches]
-    weights[decision.place] = _one_hot(searches[decision.place], decision.choice)
-    return weights
+    best = searches[decision.place]
+    return [(best, _one_hot(best, decision.choice))]
 
 
 def _one_hot(search: Search, choice: Choice) -> Array:

@@ -190,6 +190,7 @@ def run_search(
         output_weights=output_weights,
         n_repeats=source.n_repeats,
         alpha_per_target=settings.alpha_per_target,
+        noise=table.noise,
     )
 
 
@@ -252,6 +253,8 @@ class Search:
         How often a row was held out.
     alpha_per_target : bool
         Whether targets choose apart.
+    noise : float or None
+        Variance of the noise that the feature map has found.
     """
 
     grid: Grid
@@ -260,6 +263,7 @@ class Search:
     output_weights: Array
     n_repeats: float
     alpha_per_target: bool = False
+    noise: float | None = None
 
     @property
     def by_target(self) -> bool:
@@ -282,6 +286,15 @@ class Search:
         gains = np.flatnonzero(self.grid.gains == 1.0)
         grid = Grid([self.grid.members[place] for place in members], np.ones(1), self.grid.alphas)
         return replace(self, grid=grid, target_errors=self.target_errors[:, members][:, :, gains])
+
+    @property
+    def process(self) -> int | None:
+        """Place of kernel ridge with the noise for its alpha, the Gaussian process that the map was tuned as."""
+        members = [place for place, member in enumerate(self.grid.members) if member.shrinkage == 1.0]
+        gains, alphas = np.flatnonzero(self.grid.gains == 1.0), np.flatnonzero(self.grid.alphas == self.noise)
+        if len(alphas) == 0:
+            return None
+        return int(np.ravel_multi_index((members[0], gains[0], alphas[0]), self.grid.shape))
 
     def choose(self, rule: str) -> Choice:
         """The candidate to keep.

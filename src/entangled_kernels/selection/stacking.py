@@ -30,7 +30,9 @@ def settle(
 ) -> tuple[Decision, HeldOutPredictions | None]:
     """Decide what is kept of searches, one for each feature map, and predict held-out rows with it.
 
-    An average of several searches is one of their averages, with shares by their errors on held-out rows.
+    An average is one of averages: of the candidates of every search, by their held-out errors, and of the
+    Gaussian process of every map that was tuned by evidence. Their shares follow from their errors on
+    held-out rows.
 
     Parameters
     ----------
@@ -49,10 +51,8 @@ def settle(
     apart = predict_held_out(searches, decision, rule, options)
     if apart is None:
         return decision, None
-    if decision.ballots is None:
-        return decision, apart.combined(lambda _: np.ones((len(searches), 1)))
-    if len(searches) == 1:
-        return decision, apart.combined(lambda _: decision.shares)
+    if len(apart.values) == 1:
+        return decision, apart.combined(lambda _: np.ones((1, 1)))
     first = searches[0]
     shared = np.inf if not first.by_target else 0.0 if first.alpha_per_target else SHARED
     targets, row_weight = measured_rows(apart.index, Y, weight)
