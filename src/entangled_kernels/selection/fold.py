@@ -125,21 +125,22 @@ class Fold:
         return _squares(self.VN, linear, quadratic, gains)
 
     def spectral_error(self, form: Spectral, gains: Array = UNIT_GAIN) -> Array:
-        """What `error` gives, for all alphas of one kernel at the cost of a few of them.
+        """What `error` gives, for all alphas of one kernel at the cost of a few, (..., g, a) for stacked forms.
 
         With G = back, s and t the gains of the axes, b and x what they multiply, and S = G^T C G, the
         quadratic term is s^T (S * b N b^T) s + 2 s^T (S * b N x^T) t + t^T (S * x N x^T) t, where * goes
         entry by entry.
         """
         G, s, t, b, x = form
-        S, BN = G.T @ self.C @ G, G.T @ self.BN
-        linear, quadratic = np.zeros(len(s)), np.zeros(len(s))
-        parts = [(s, b), (t, x)] if t.any() else [(s, b)]
-        for axes, rows in parts:
-            linear = linear + axes @ np.einsum("fk,fk->f", rows, BN)
-            for other, columns in parts:
-                quadratic = quadratic + np.einsum("af,af->a", axes @ (S * (rows @ self.N @ columns.T)), other)
-        return _squares(self.VN, linear, quadratic, gains)
+        S, BN = self._between(G), _from_left(G, self.BN)
+        linear = s @ np.einsum("...fk,...fk->...f", b, BN)[..., None]
+        bN = b @ self.N
+        quadratic = _form(s, S * (bN @ b.swapaxes(-1, -2)), s)
+        if t.size:
+            linear = linear + t @ np.einsum("...fk,...fk->...f", x, BN)[..., None]
+            quadratic = quadratic + 2.0 * _form(s, S * (bN @ x.swapaxes(-1, -2)), t)
+            quadratic = quadratic + _form(t, S * (x @ self.N @ x.swapaxes(-1, -2)), t)
+        return np.moveaxis(_squares(self.VN, linear[..., 0], quadratic, gains), 0, -2)
 
     def target_errors(self, coef: Array, gains: Array = UNIT_GAIN) -> Array:
         """Squared error of each target summed over held-out rows, (g, a, p) for coefficients (a, m', k)."""
@@ -153,21 +154,17 @@ class Fold:
         return _squares(V, linear, quadratic, gains)
 
     def spectral_target_errors(self, form: Spectral, gains: Array = UNIT_GAIN) -> Array:
-        """What `target_errors` gives, without the coefficients of every alpha.
+        """What `target_errors` gives, without the coefficients of every alpha; (..., g, a, p) if stacked.
 
         With C = H^T H, whose H has no more rows than are held out, and the names of `spectral_error`, the
-        quadratic term of a target is the squared length of (H G s) b + (H G t) x.
+        quadratic term of a target is the squared length of H G (s * b + t * x).
         """
-        G, s, t, b, x = form
         V, B, R = self._targets
-        Z, BG = self._root @ G, G.T @ B
-        parts = [(s, b @ R.T), (t, x @ R.T)] if t.any() else [(s, b @ R.T)]
+        BG = _from_left(form.back, B)
+        values, parts = spectral_values(self._root, form, R)  # (..., h, a, p)
         linear = sum(axes @ (rows * BG) for axes, rows in parts)
-        # All alphas in one product.
-        tall, deep = (len(s) * len(Z), Z.shape[1]), (len(s), len(Z), len(V))
-        values = sum((Z * axes[:, None, :]).reshape(tall) @ rows for axes, rows in parts)
-        quadratic = np.einsum("aho,aho->ao", *2 * [np.reshape(values, deep)])
-        return _squares(V, np.asarray(linear), quadratic, gains)
+        quadratic = np.einsum("...hao,...hao->...ao", values, values)
+        return np.moveaxis(_squares(V, np.asarray(linear), quadratic, gains), 0, -3)
 
     @property
     def basis(self) -> Array:
@@ -219,6 +216,13 @@ class Fold:
             V = np.einsum("ok,ok->o", self.outputs @ V, self.outputs)
         return V, B @ self.outputs.T, self.outputs @ R
 
+    def _between(self, G: Array) -> Array:
+        """G^T C G, where a vector G is a diagonal matrix."""
+        if G.ndim == 1:
+            return self.C * G * G[:, None]
+        Z = self._root @ G
+        return Z.swapaxes(-1, -2) @ Z
+
     @cached_property
     def _root(self) -> Array:
         """H, (h, m'), with H^T H = C."""
@@ -231,6 +235,30 @@ class Fold:
         # No decision on a rank: an error must not miss what is more than its rounding.
         keep = values > np.finfo(float).eps * values[-1]
         return np.asarray(np.sqrt(values[keep])[:, None] * vectors[:, keep].T * unit)
+
+
+def spectral_values(H: Array, form: Spectral, basis: Array) -> tuple[Array, list[tuple[Array, Array]]]:
+    """Values H coef (..., h, a, p) of all alphas, for rows H (h, m') and targets with a basis (p, k).
+
+    Beside them the gains of the axes (..., a, f), and what they multiply (..., f, p), once or twice.
+    """
+    G, s, t, b, x = form
+    parts = [(s, b @ basis.T), (t, x @ basis.T)] if t.size else [(s, b @ basis.T)]
+    scaled = sum(axes.swapaxes(-1, -2)[..., None] * rows[..., None, :] for axes, rows in parts)
+    scaled = np.asarray(scaled)  # (..., f, a, p)
+    # All alphas in one product.
+    values = (H * G if G.ndim == 1 else H @ G) @ scaled.reshape(*scaled.shape[:-2], -1)
+    return values.reshape(*values.shape[:-1], *scaled.shape[-2:]), parts
+
+
+def _from_left(G: Array, B: Array) -> Array:
+    """G^T B, where a vector G is a diagonal matrix."""
+    return G[:, None] * B if G.ndim == 1 else G.swapaxes(-1, -2) @ B
+
+
+def _form(left: Array, form: Array, right: Array) -> Array:
+    """left_a^T form right_a for every alpha a, (..., a)."""
+    return np.asarray(np.einsum("...af,...af->...a", left @ form, right))
 
 
 def _squares(total: float | Array, linear: Array, quadratic: Array, gains: Array) -> Array:
