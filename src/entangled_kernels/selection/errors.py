@@ -94,7 +94,7 @@ def _in_two(problem: Problem, members: Iterable[Member]) -> tuple[list[Member], 
     """Members that can be stacked, and others."""
     members = list(members)
     stacked = [member for member in members if can_be_stacked(problem, member)]
-    return stacked, [member for member in members if member not in set(stacked)]
+    return stacked, [member for member in members if not can_be_stacked(problem, member)]
 
 
 def member_paths(

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.linalg import eigh
 
 from ..learning.compression import CompressedRows
 from ..learning.moments import Moments
@@ -35,11 +35,14 @@ class HeldOutRows:
         Their features, in the coordinates of the moments.
     mean_y : ndarray of shape (p,)
         Mean of the targets of the training rows; zero without an intercept.
+    weight : ndarray of shape (t,) or None
+        Their weights, where they are all that the fold holds out.
     """
 
     index: NDArray[np.intp]
     Phi: Array
     mean_y: Array
+    weight: Array | None = None
 
 
 @dataclass(frozen=True, eq=False)
@@ -156,15 +159,20 @@ class Fold:
     def spectral_target_errors(self, form: Spectral, gains: Array = UNIT_GAIN) -> Array:
         """What `target_errors` gives, without the coefficients of every alpha; (..., g, a, p) if stacked.
 
-        With C = H^T H, whose H has no more rows than are held out, and the names of `spectral_error`, the
+        With C = H^T H, whose H are the rows that are held out, and the names of `spectral_error`, the
         quadratic term of a target is the squared length of H G (s * b + t * x).
         """
         V, B, R = self._targets
+        parts = spectral_parts(form, R)
+        scaled = scaled_parts(parts)  # (..., f, a * p)
         BG = _from_left(form.back, B)
-        values, parts = spectral_values(self._root, form, R)  # (..., h, a, p)
-        linear = sum(axes @ (rows * BG) for axes, rows in parts)
-        quadratic = np.einsum("...hao,...hao->...ao", values, values)
-        return np.moveaxis(_squares(V, np.asarray(linear), quadratic, gains), 0, -3)
+        linear = np.asarray(sum(axes @ (rows * BG) for axes, rows in parts))  # (..., a, p)
+        if self._root is None:
+            squares = np.einsum("...fc,...fc->...c", scaled, self._between(form.back) @ scaled)
+        else:
+            values = _times(self._root, form.back) @ scaled  # (..., h, a * p)
+            squares = np.einsum("...hc,...hc->...c", values, values)
+        return np.moveaxis(_squares(V, linear, squares.reshape(linear.shape), gains), 0, -3)
 
     @property
     def basis(self) -> Array:
@@ -172,12 +180,22 @@ class Fold:
         R = self.problem.outputs
         return R if self.outputs is None else self.outputs @ R
 
-    def with_rows(self, index: NDArray[np.intp], Phi: Array, first_y: Array | None = None) -> Fold:
-        """The fold with its held-out rows; ``first_y`` is what targets were taken relative to."""
+    def with_rows(
+        self,
+        index: NDArray[np.intp],
+        Phi: Array,
+        first_y: Array | None = None,
+        weight: Array | None = None,
+    ) -> Fold:
+        """The fold with its held-out rows; ``first_y`` is what targets were taken relative to.
+
+        ``weight`` is given where they are all of them.
+        """
         mean_y = self.problem.mean_y
         if self.outputs is not None:
             mean_y = mean_y @ self.outputs.T
-        return replace(self, rows=HeldOutRows(index, Phi, mean_y if first_y is None else mean_y + first_y))
+        mean_y = mean_y if first_y is None else mean_y + first_y
+        return replace(self, rows=HeldOutRows(index, Phi, mean_y, weight))
 
     def at(self, index: NDArray[np.intp]) -> Fold:
         """The fold with other places of its held-out rows."""
@@ -189,7 +207,7 @@ class Fold:
             return self
         order = np.argsort(self.rows.index, kind="stable")
         chosen = order[np.searchsorted(self.rows.index, index, sorter=order)]
-        return replace(self, rows=replace(self.rows, index=index, Phi=self.rows.Phi[chosen]))
+        return replace(self, rows=replace(self.rows, index=index, Phi=self.rows.Phi[chosen], weight=None))
 
     def for_predictions(self) -> Fold:
         """The fold without what only errors need, which is most of it."""
@@ -216,39 +234,40 @@ class Fold:
             V = np.einsum("ok,ok->o", self.outputs @ V, self.outputs)
         return V, B @ self.outputs.T, self.outputs @ R
 
+    @cached_property
+    def _root(self) -> Array | None:
+        """H (h, m') with H^T H = C: the held-out rows themselves, where all are there and they are few."""
+        rows = self.rows
+        if rows is None or rows.weight is None or len(rows.index) >= len(self.problem.scale):
+            return None
+        reduced = (rows.Phi - self.problem.mean_phi) @ self.problem.features
+        return np.asarray(np.sqrt(rows.weight)[:, None] * reduced)
+
     def _between(self, G: Array) -> Array:
         """G^T C G, where a vector G is a diagonal matrix."""
         if G.ndim == 1:
             return self.C * G * G[:, None]
+        if self._root is None:
+            return _from_left(G, self.C @ G)
         Z = self._root @ G
         return Z.swapaxes(-1, -2) @ Z
 
-    @cached_property
-    def _root(self) -> Array:
-        """H, (h, m'), with H^T H = C."""
-        if self.C.size == 0:
-            return np.zeros((0, 0))
-        # Every axis in its own unit, so that short ones are not lost beside long ones.
-        unit = np.sqrt(np.maximum(np.diag(self.C), 0.0))
-        unit[unit == 0.0] = 1.0
-        values, vectors = eigh(self.C / unit / unit[:, None])
-        # No decision on a rank: an error must not miss what is more than its rounding.
-        keep = values > np.finfo(float).eps * values[-1]
-        return np.asarray(np.sqrt(values[keep])[:, None] * vectors[:, keep].T * unit)
+
+def spectral_parts(form: Spectral, basis: Array) -> list[tuple[Array, Array]]:
+    """Gains of the axes (..., a, f), and what they multiply (..., f, p) in targets with a basis (p, k)."""
+    parts = [(form.gains, form.targets @ basis.T)]
+    return [*parts, (form.operator_gains, form.operator @ basis.T)] if form.operator.size else parts
 
 
-def spectral_values(H: Array, form: Spectral, basis: Array) -> tuple[Array, list[tuple[Array, Array]]]:
-    """Values H coef (..., h, a, p) of all alphas, for rows H (h, m') and targets with a basis (p, k).
+def scaled_parts(parts: Sequence[tuple[Array, Array]]) -> Array:
+    """Sum of the parts for all alphas, (..., f, a * p), to be multiplied in one product."""
+    total = np.asarray(sum(axes.swapaxes(-1, -2)[..., None] * rows[..., None, :] for axes, rows in parts))
+    return total.reshape(*total.shape[:-2], -1)
 
-    Beside them the gains of the axes (..., a, f), and what they multiply (..., f, p), once or twice.
-    """
-    G, s, t, b, x = form
-    parts = [(s, b @ basis.T), (t, x @ basis.T)] if t.size else [(s, b @ basis.T)]
-    scaled = sum(axes.swapaxes(-1, -2)[..., None] * rows[..., None, :] for axes, rows in parts)
-    scaled = np.asarray(scaled)  # (..., f, a, p)
-    # All alphas in one product.
-    values = (H * G if G.ndim == 1 else H @ G) @ scaled.reshape(*scaled.shape[:-2], -1)
-    return values.reshape(*values.shape[:-1], *scaled.shape[-2:]), parts
+
+def _times(H: Array, G: Array) -> Array:
+    """H G, where a vector G is a diagonal matrix."""
+    return H * G if G.ndim == 1 else H @ G
 
 
 def _from_left(G: Array, B: Array) -> Array:

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..learning.ridge import Spectral
-from .fold import UNIT_GAIN, Fold, spectral_values
+from .fold import UNIT_GAIN, Fold, scaled_parts, spectral_parts
 
 __all__ = ["ObservedFold"]
 
@@ -67,8 +67,9 @@ class ObservedFold(Fold):
 
     def spectral_target_errors(self, form: Spectral, gains: Array = UNIT_GAIN) -> Array:
         """What `target_errors` gives, for the coefficients of a `Spectral`."""
-        values, _ = spectral_values(self._reduced, form, self.basis)
-        return self._errors(values, gains)
+        scaled = scaled_parts(spectral_parts(form, self.basis))
+        values = (self._reduced * form.back if form.back.ndim == 1 else self._reduced @ form.back) @ scaled
+        return self._errors(values.reshape(*values.shape[:-1], -1, len(self.basis)), gains)
 
     @cached_property
     def _reduced(self) -> Array:

@@ -18,6 +18,8 @@ Index = NDArray[np.intp]
 
 # Members are taken together in stacks of about this many numbers, which stay near the processor.
 _STACK_NUMBERS = 2**18
+# Where axes differ more than this in their second moments, rounding of long ones would swamp short ones.
+_GRADED = 1e4
 # With so many times more axes than outputs, and more axes than this, alphas one by one cost less.
 _MANY_AXES, _FEW_AXES = 8, 128
 
@@ -58,7 +60,7 @@ def stacked_forms(
         for start in range(0, len(places), step):
             own = places[start : start + step]
             turn, levels = kernels.axes(own)
-            back = 1.0 / root if turn is None else turn / root[:, None]
+            back = 1.0 / root if turn is None else kernels.back(own, turn, levels)
             turned = b if turn is None else turn.transpose(0, 2, 1) @ b
             delta = 1.0 / (levels[:, None, :] + alphas[:, None])  # (members, alphas, m')
             gains = levels[:, None, :] * delta
@@ -138,6 +140,22 @@ class _Kernels:
             values, turn[both] = np.linalg.eigh(A)
             levels[both] = np.maximum(values, 0.0)
         return turn, levels
+
+    def back(self, places: Index, turn: Array, levels: Array) -> Array:
+        """Directions in the coordinates of the problem, turn / sqrt(scale), (members, m', m').
+
+        With A the whitened metric, A turn = turn * levels. What joins an axis of large level to a short one
+        is rounding in ``turn``, which its length would blow up; there it is taken from the left side.
+        """
+        root = np.sqrt(self.scale)
+        back = turn / root[:, None]
+        if self.scale.max() <= _GRADED * self.scale.min():
+            return back
+        fits = self.fits[self.fit[places]]
+        metric = self.metric[places, None, None] / root[:, None] * fits
+        other = self.plain[places, None, None] * root[:, None] * turn + metric @ (fits.transpose(0, 2, 1) @ turn)
+        short = self.scale[:, None] * self.plain[places, None, None] < levels[:, None, :]
+        return np.divide(other, levels[:, None, :], out=back, where=short)
 
     def _singular_vectors(self, fit: int) -> tuple[Array, Array]:
         if fit not in self._singular:
