@@ -23,7 +23,9 @@ _ROUNDING = 1e-13
 class Spectral(NamedTuple):
     """Coefficients of many alphas that differ in two gains for each axis of the features.
 
-    Those of alpha a are ``back @ (gains[a][:, None] * targets + operator_gains[a][:, None] * operator)``.
+    Those of alpha a are ``back @ (gains[a][:, None] * targets + operator_gains[a][:, None] * operator)``. A
+    vector ``back`` is the diagonal of a matrix, and without an operator there are no gains of it. Forms of
+    several kernels may be stacked along first axes.
     """
 
     back: Array
@@ -106,10 +108,10 @@ class KernelRidgeFactor:
         m, k, r = self.X.shape
         if self._eigen is not None or self.Lw.shape[1] > 0 or r > 1:
             return None
-        back = np.diag(1.0 / self.root) if self.U is None else self.U / self.root[:, None]
+        back = 1.0 / self.root if self.U is None else self.U / self.root[:, None]
         gains = self.levels / (self.levels + alphas[:, None])
         if r == 0:
-            return Spectral(back, gains, np.zeros_like(gains), self.b, np.zeros((m, k)))
+            return Spectral(back, gains, gains[:, :0], self.b, self.b[:0])
         along = self._along_operators(alphas)  # (a, 1)
         return Spectral(
             back, gains, along * alphas[:, None] / (self.levels + alphas[:, None]), self.b, self.X[..., 0]

@@ -16,8 +16,9 @@ from ..learning.solvers import Progress, SolverOptions, solve
 from ..threads import SMALL_MATRIX, one_thread
 from .candidates import Grid, Member
 from .fold import Fold
+from .stacked_members import can_be_stacked, stacked_forms
 
-__all__ = ["candidate_errors", "member_factors", "member_paths"]
+__all__ = ["candidate_errors", "member_factors", "member_paths", "weighted_coefficients"]
 
 Array = NDArray[np.float64]
 
@@ -41,15 +42,59 @@ def candidate_errors(fold: Fold, grid: Grid, options: SolverOptions, *, by_targe
         if by_target:
             of_form, of_coef = fold.spectral_target_errors, fold.target_errors
         errors: dict[Member, Array] = {}
-        for member, factor in member_factors(fold.problem, grid.members, options):
-            form = _shared_form(factor, grid.alphas)
-            if form is None:
-                error = of_coef(factor.coefficients(grid.alphas), grid.gains)
+        stacked, others = _in_two(fold.problem, grid.members)
+        for places, form in stacked_forms(fold.problem, stacked, grid.alphas):
+            errors |= zip((stacked[place] for place in places), of_form(form, grid.gains), strict=True)
+        for member, factor in member_factors(fold.problem, others, options):
+            one = _shared_form(factor, grid.alphas)
+            if one is None:
+                errors[member] = of_coef(factor.coefficients(grid.alphas), grid.gains)
             else:
-                error = of_form(form, grid.gains)
-            errors[member] = error / fold.weight
-        stacked = np.stack([errors[member] for member in grid.members])
-        return stacked if by_target else stacked[..., None]
+                errors[member] = of_form(one, grid.gains)
+        found = np.stack([errors[member] for member in grid.members]) / fold.weight
+        return found if by_target else found[..., None]
+
+
+def weighted_coefficients(
+    problem: Problem,
+    basis: Array,
+    grid: Grid,
+    weights: Array,
+    options: SolverOptions,
+) -> Array:
+    """Weighted sum of the coefficients of all candidates, (m', p) of targets with a basis (p, k).
+
+    ``weights`` is (members, gains, alphas, 1), or (members, gains, alphas, p) where targets have weights of
+    their own. Members without any weight cost nothing.
+    """
+    scaled = np.einsum("g,mgao->mao", grid.gains, weights)  # (members, alphas, 1 or p)
+    used = {member: own for member, own in zip(grid.members, scaled, strict=True) if own.any()}
+    alphas = np.flatnonzero(scaled.any(axis=(0, 2)))
+    stacked, others = _in_two(problem, used)
+    apart = scaled.shape[2] > 1
+    total = np.zeros((len(problem.scale), len(basis) if apart else basis.shape[1]))
+    for places, form in stacked_forms(problem, stacked, grid.alphas[alphas]):
+        own = np.stack([used[stacked[place]][alphas] for place in places])  # (members, alphas, 1 or p)
+        parts = [(form.gains, form.targets), (form.operator_gains, form.operator)]
+        for axes, rows in parts if form.operator.size else parts[:1]:
+            # (members, m', k or p)
+            turned = (axes.swapaxes(1, 2) @ own) * (rows @ basis.T if apart else rows)
+            G = form.back
+            total += G[:, None] * turned.sum(axis=0) if G.ndim == 1 else np.tensordot(G, turned, ([0, 2], [0, 1]))
+    for member, factor in member_factors(problem, others, options):
+        own = used[member]
+        places = np.flatnonzero(own.any(axis=1))
+        for weight, coef in zip(own[places], factor.coefficients(grid.alphas[places]), strict=True):
+            targets = np.flatnonzero(weight) if apart else slice(None)
+            total[:, targets] += weight[targets] * (coef @ basis[targets].T) if apart else weight * coef
+    return total if apart else total @ basis.T
+
+
+def _in_two(problem: Problem, members: Iterable[Member]) -> tuple[list[Member], list[Member]]:
+    """Members that can be stacked, and others."""
+    members = list(members)
+    stacked = [member for member in members if can_be_stacked(problem, member)]
+    return stacked, [member for member in members if not can_be_stacked(problem, member)]
 
 
 def member_paths(

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.linalg import eigh
 
 from ..learning.compression import CompressedRows
 from ..learning.moments import Moments
@@ -35,11 +35,14 @@ class HeldOutRows:
         Their features, in the coordinates of the moments.
     mean_y : ndarray of shape (p,)
         Mean of the targets of the training rows; zero without an intercept.
+    weight : ndarray of shape (t,) or None
+        Their weights, where they are all that the fold holds out.
     """
 
     index: NDArray[np.intp]
     Phi: Array
     mean_y: Array
+    weight: Array | None = None
 
 
 @dataclass(frozen=True, eq=False)
@@ -125,21 +128,22 @@ class Fold:
         return _squares(self.VN, linear, quadratic, gains)
 
     def spectral_error(self, form: Spectral, gains: Array = UNIT_GAIN) -> Array:
-        """What `error` gives, for all alphas of one kernel at the cost of a few of them.
+        """What `error` gives, for all alphas of one kernel at the cost of a few, (..., g, a) for stacked forms.
 
         With G = back, s and t the gains of the axes, b and x what they multiply, and S = G^T C G, the
         quadratic term is s^T (S * b N b^T) s + 2 s^T (S * b N x^T) t + t^T (S * x N x^T) t, where * goes
         entry by entry.
         """
         G, s, t, b, x = form
-        S, BN = G.T @ self.C @ G, G.T @ self.BN
-        linear, quadratic = np.zeros(len(s)), np.zeros(len(s))
-        parts = [(s, b), (t, x)] if t.any() else [(s, b)]
-        for axes, rows in parts:
-            linear = linear + axes @ np.einsum("fk,fk->f", rows, BN)
-            for other, columns in parts:
-                quadratic = quadratic + np.einsum("af,af->a", axes @ (S * (rows @ self.N @ columns.T)), other)
-        return _squares(self.VN, linear, quadratic, gains)
+        S, BN = self._between(G), _from_left(G, self.BN)
+        linear = s @ np.einsum("...fk,...fk->...f", b, BN)[..., None]
+        bN = b @ self.N
+        quadratic = _form(s, S * (bN @ b.swapaxes(-1, -2)), s)
+        if t.size:
+            linear = linear + t @ np.einsum("...fk,...fk->...f", x, BN)[..., None]
+            quadratic = quadratic + 2.0 * _form(s, S * (bN @ x.swapaxes(-1, -2)), t)
+            quadratic = quadratic + _form(t, S * (x @ self.N @ x.swapaxes(-1, -2)), t)
+        return np.moveaxis(_squares(self.VN, linear[..., 0], quadratic, gains), 0, -2)
 
     def target_errors(self, coef: Array, gains: Array = UNIT_GAIN) -> Array:
         """Squared error of each target summed over held-out rows, (g, a, p) for coefficients (a, m', k)."""
@@ -153,21 +157,22 @@ class Fold:
         return _squares(V, linear, quadratic, gains)
 
     def spectral_target_errors(self, form: Spectral, gains: Array = UNIT_GAIN) -> Array:
-        """What `target_errors` gives, without the coefficients of every alpha.
+        """What `target_errors` gives, without the coefficients of every alpha; (..., g, a, p) if stacked.
 
-        With C = H^T H, whose H has no more rows than are held out, and the names of `spectral_error`, the
-        quadratic term of a target is the squared length of (H G s) b + (H G t) x.
+        With C = H^T H, whose H are the rows that are held out, and the names of `spectral_error`, the
+        quadratic term of a target is the squared length of H G (s * b + t * x).
         """
-        G, s, t, b, x = form
         V, B, R = self._targets
-        Z, BG = self._root @ G, G.T @ B
-        parts = [(s, b @ R.T), (t, x @ R.T)] if t.any() else [(s, b @ R.T)]
-        linear = sum(axes @ (rows * BG) for axes, rows in parts)
-        # All alphas in one product.
-        tall, deep = (len(s) * len(Z), Z.shape[1]), (len(s), len(Z), len(V))
-        values = sum((Z * axes[:, None, :]).reshape(tall) @ rows for axes, rows in parts)
-        quadratic = np.einsum("aho,aho->ao", *2 * [np.reshape(values, deep)])
-        return _squares(V, np.asarray(linear), quadratic, gains)
+        parts = spectral_parts(form, R)
+        scaled = scaled_parts(parts)  # (..., f, a * p)
+        BG = _from_left(form.back, B)
+        linear = np.asarray(sum(axes @ (rows * BG) for axes, rows in parts))  # (..., a, p)
+        if self._root is None:
+            squares = np.einsum("...fc,...fc->...c", scaled, self._between(form.back) @ scaled)
+        else:
+            values = _times(self._root, form.back) @ scaled  # (..., h, a * p)
+            squares = np.einsum("...hc,...hc->...c", values, values)
+        return np.moveaxis(_squares(V, linear, squares.reshape(linear.shape), gains), 0, -3)
 
     @property
     def basis(self) -> Array:
@@ -175,12 +180,22 @@ class Fold:
         R = self.problem.outputs
         return R if self.outputs is None else self.outputs @ R
 
-    def with_rows(self, index: NDArray[np.intp], Phi: Array, first_y: Array | None = None) -> Fold:
-        """The fold with its held-out rows; ``first_y`` is what targets were taken relative to."""
+    def with_rows(
+        self,
+        index: NDArray[np.intp],
+        Phi: Array,
+        first_y: Array | None = None,
+        weight: Array | None = None,
+    ) -> Fold:
+        """The fold with its held-out rows; ``first_y`` is what targets were taken relative to.
+
+        ``weight`` is given where they are all of them.
+        """
         mean_y = self.problem.mean_y
         if self.outputs is not None:
             mean_y = mean_y @ self.outputs.T
-        return replace(self, rows=HeldOutRows(index, Phi, mean_y if first_y is None else mean_y + first_y))
+        mean_y = mean_y if first_y is None else mean_y + first_y
+        return replace(self, rows=HeldOutRows(index, Phi, mean_y, weight))
 
     def at(self, index: NDArray[np.intp]) -> Fold:
         """The fold with other places of its held-out rows."""
@@ -192,7 +207,7 @@ class Fold:
             return self
         order = np.argsort(self.rows.index, kind="stable")
         chosen = order[np.searchsorted(self.rows.index, index, sorter=order)]
-        return replace(self, rows=replace(self.rows, index=index, Phi=self.rows.Phi[chosen]))
+        return replace(self, rows=replace(self.rows, index=index, Phi=self.rows.Phi[chosen], weight=None))
 
     def for_predictions(self) -> Fold:
         """The fold without what only errors need, which is most of it."""
@@ -220,17 +235,49 @@ class Fold:
         return V, B @ self.outputs.T, self.outputs @ R
 
     @cached_property
-    def _root(self) -> Array:
-        """H, (h, m'), with H^T H = C."""
-        if self.C.size == 0:
-            return np.zeros((0, 0))
-        # Every axis in its own unit, so that short ones are not lost beside long ones.
-        unit = np.sqrt(np.maximum(np.diag(self.C), 0.0))
-        unit[unit == 0.0] = 1.0
-        values, vectors = eigh(self.C / unit / unit[:, None])
-        # No decision on a rank: an error must not miss what is more than its rounding.
-        keep = values > np.finfo(float).eps * values[-1]
-        return np.asarray(np.sqrt(values[keep])[:, None] * vectors[:, keep].T * unit)
+    def _root(self) -> Array | None:
+        """H (h, m') with H^T H = C: the held-out rows themselves, where all are there and they are few."""
+        rows = self.rows
+        if rows is None or rows.weight is None or len(rows.index) >= len(self.problem.scale):
+            return None
+        reduced = (rows.Phi - self.problem.mean_phi) @ self.problem.features
+        return np.asarray(np.sqrt(rows.weight)[:, None] * reduced)
+
+    def _between(self, G: Array) -> Array:
+        """G^T C G, where a vector G is a diagonal matrix."""
+        if G.ndim == 1:
+            return self.C * G * G[:, None]
+        if self._root is None:
+            return _from_left(G, self.C @ G)
+        Z = self._root @ G
+        return Z.swapaxes(-1, -2) @ Z
+
+
+def spectral_parts(form: Spectral, basis: Array) -> list[tuple[Array, Array]]:
+    """Gains of the axes (..., a, f), and what they multiply (..., f, p) in targets with a basis (p, k)."""
+    parts = [(form.gains, form.targets @ basis.T)]
+    return [*parts, (form.operator_gains, form.operator @ basis.T)] if form.operator.size else parts
+
+
+def scaled_parts(parts: Sequence[tuple[Array, Array]]) -> Array:
+    """Sum of the parts for all alphas, (..., f, a * p), to be multiplied in one product."""
+    total = np.asarray(sum(axes.swapaxes(-1, -2)[..., None] * rows[..., None, :] for axes, rows in parts))
+    return total.reshape(*total.shape[:-2], -1)
+
+
+def _times(H: Array, G: Array) -> Array:
+    """H G, where a vector G is a diagonal matrix."""
+    return H * G if G.ndim == 1 else H @ G
+
+
+def _from_left(G: Array, B: Array) -> Array:
+    """G^T B, where a vector G is a diagonal matrix."""
+    return G[:, None] * B if G.ndim == 1 else G.swapaxes(-1, -2) @ B
+
+
+def _form(left: Array, form: Array, right: Array) -> Array:
+    """left_a^T form right_a for every alpha a, (..., a)."""
+    return np.asarray(np.einsum("...af,...af->...a", left @ form, right))
 
 
 def _squares(total: float | Array, linear: Array, quadratic: Array, gains: Array) -> Array:

@@ -99,7 +99,12 @@ class RowFolds:
             form = np.diag(output_weights) if R is None else R.T @ (output_weights[:, None] * R)
             for train, test, (_, index) in self._group_moments(group, compressed):
                 fold = Fold.from_moments(train, test, form, centred=self.centred, rows=compressed)
-                yield fold.with_rows(index, compressed.Phi[index], compressed.first_y)
+                yield fold.with_rows(
+                    index, compressed.Phi[index], compressed.first_y, self._row_weight(index)
+                )
+
+    def _row_weight(self, index: Index) -> Array:
+        return np.ones(len(index)) if self.weight is None else self.weight[index]
 
     def _rotated(self, rows: CompressedRows) -> CompressedRows:
         return rotate_to_axes(rows, self.weight, centred=self.centred)
@@ -115,7 +120,9 @@ class RowFolds:
             own = replace(rows, norms=subspace.norms(train_index)) if self.norms else rows
             fold = Fold.from_moments(train, test, form, centred=self.centred, rows=own)
             squares = subspace.squares(test_index, rows.first_y + train.mean_y @ R.T)
-            fold = fold.with_rows(test_index, rows.Phi[test_index], rows.first_y)
+            fold = fold.with_rows(
+                test_index, rows.Phi[test_index], rows.first_y, self._row_weight(test_index)
+            )
             yield replace(fold, V=squares, VN=float(output_weights @ squares))
 
     def _group_moments(

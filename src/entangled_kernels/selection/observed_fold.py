@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..learning.ridge import Spectral
-from .fold import UNIT_GAIN, Fold
+from .fold import UNIT_GAIN, Fold, scaled_parts, spectral_parts
 
 __all__ = ["ObservedFold"]
 
@@ -67,13 +67,9 @@ class ObservedFold(Fold):
 
     def spectral_target_errors(self, form: Spectral, gains: Array = UNIT_GAIN) -> Array:
         """What `target_errors` gives, for the coefficients of a `Spectral`."""
-        G, s, t, b, x = form
-        Z, basis = self._reduced @ G, self.basis.T
-        parts = [(s, b @ basis), (t, x @ basis)] if t.any() else [(s, b @ basis)]
-        shape = (len(Z), len(s), -1)
-        tall = (len(Z) * len(s), -1)
-        values = sum(((Z[:, None] * axes).reshape(tall) @ rows).reshape(shape) for axes, rows in parts)
-        return self._errors(np.asarray(values), gains)
+        scaled = scaled_parts(spectral_parts(form, self.basis))
+        values = (self._reduced * form.back if form.back.ndim == 1 else self._reduced @ form.back) @ scaled
+        return self._errors(values.reshape(*values.shape[:-1], -1, len(self.basis)), gains)
 
     @cached_property
     def _reduced(self) -> Array:
@@ -83,11 +79,11 @@ class ObservedFold(Fold):
         return np.asarray((self.rows.Phi - self.problem.mean_phi) @ self.problem.features)
 
     def _errors(self, values: Array, gains: Array) -> Array:
-        """Errors (g, a, p) of values (t, a, p)."""
+        """Errors (..., g, a, p) of values (..., t, a, p)."""
         W, Y = self.cell_weight, self.targets
         total, mass = np.sum(W * Y**2, axis=0), W.sum(axis=0)
-        linear = np.einsum("to,tao->ao", W * Y, values)
-        quadratic = np.einsum("to,tao,tao->ao", W, values, values)
+        linear = np.einsum("to,...tao->...ao", W * Y, values)[..., None, :, :]
+        quadratic = np.einsum("to,...tao,...tao->...ao", W, values, values)[..., None, :, :]
         g = gains[:, None, None]
         squares = np.maximum(total - 2.0 * g * linear + g**2 * quadratic, 0.0)
         share = np.where(mass > 0.0, self.weight / np.where(mass > 0.0, mass, 1.0), np.nan)

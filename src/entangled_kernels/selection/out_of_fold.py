@@ -13,7 +13,7 @@ from ..learning.posterior import fit_unit_posterior
 from ..learning.row_sample import sample_size
 from ..learning.solvers import SolverOptions
 from .decision import Decision, decide
-from .errors import member_factors
+from .errors import member_factors, weighted_coefficients
 from .fold import Fold
 from .search import Choice, Search
 
@@ -207,16 +207,7 @@ def _places(values: Array, wanted: Array) -> NDArray[np.intp]:
 
 def _predict_fold(search: Search, fold: Fold, weights: Array, options: SolverOptions) -> Array:
     """Weighted sum of the predictions of all candidates of a search, (t, p)."""
-    scaled = np.einsum("g,mgao->mao", search.grid.gains, weights)  # (members, alphas, 1 or p)
-    used = {member: own for member, own in zip(search.grid.members, scaled, strict=True) if own.any()}
-    basis = fold.basis
-    total = np.zeros((len(fold.problem.scale), len(basis)))
-    for member, factor in member_factors(fold.problem, used, options):
-        own = used[member]
-        alphas = np.flatnonzero(own.any(axis=1))
-        for weight, coef in zip(own[alphas], factor.coefficients(search.grid.alphas[alphas]), strict=True):
-            targets = slice(None) if len(weight) == 1 else np.flatnonzero(weight)
-            total[:, targets] += (weight if len(weight) == 1 else weight[targets]) * (coef @ basis[targets].T)
+    total = weighted_coefficients(fold.problem, fold.basis, search.grid, weights, options)
     return fold.predictions(total, weights.sum(axis=(0, 1, 2)))
 
 

@@ -16,7 +16,7 @@ from ..learning.moments import Moments
 from ..learning.problem import Problem
 from ..learning.solvers import SolverOptions
 from .candidates import Grid, Member, default_alphas
-from .errors import candidate_errors, member_paths
+from .errors import candidate_errors, weighted_coefficients
 from .fold import Fold
 from .folds import MomentFolds, RowFolds
 from .weights import choose, one_standard_error
@@ -340,21 +340,8 @@ class Search:
         ``weights`` is (members, gains, alphas, 1), or (members, gains, alphas, p) where targets have weights
         of their own.
         """
-        scaled = np.einsum("g,mgao->mao", self.grid.gains, weights)
-        members = self.grid.members
-        used = {member: own for member, own in zip(members, scaled, strict=True) if own.any()}
-        paths = member_paths(problem, used, self.grid.alphas, options)
-        if scaled.shape[2] == 1:
-            total = np.zeros_like(problem.targets)
-            for member, path in paths:
-                total += np.tensordot(used[member][:, 0], path, axes=1)
-            return problem.expand_coef(total)
-        total = np.zeros((len(problem.scale), problem.n_outputs))
-        for member, path in paths:
-            for own, coef in zip(used[member], path, strict=True):
-                places = np.flatnonzero(own)
-                total[:, places] += own[places] * (coef @ problem.outputs[places].T)
-        return total.T @ problem.features.T
+        coef = weighted_coefficients(problem, problem.outputs, self.grid, weights, options)
+        return coef.T @ problem.features.T
 
     def table(self) -> dict[str, NDArray[Any]]:
         """Parameters and errors of all candidates, column by column."""
