@@ -123,7 +123,8 @@ def test_other_maps_have_found_nothing():
     assert warm_start(scaler, scaler) is scaler
 
 
-def test_three_maps_by_default():
+def test_the_automatic_maps():
     kinds = [type(one) for one in default_feature_maps(3)]
-    assert kinds == [StandardScaler, EvidenceFeatures, GaussianFeatures]
-    assert [one.random_state for one in default_feature_maps(3)[1:]] == [3, 3]
+    tuned = [EvidenceFeatures, EvidenceFeatures, ColumnWidthFeatures]
+    assert kinds == [StandardScaler, *tuned, ForestFeatures, ForestFeatures]
+    assert [one.random_state for one in default_feature_maps(3)[1:]] == [3] * 5

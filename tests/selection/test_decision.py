@@ -1,8 +1,10 @@
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
 from entangled_kernels.learning import FitSettings, SolverOptions, fit_problem, reduce_rows
-from entangled_kernels.selection import Member, Search, average_candidates, average_weights, decide, refit
+from entangled_kernels.selection import Member, Search, average_candidates, decide, refit
 from entangled_kernels.selection.candidates import Grid
 from entangled_kernels.selection.errors import member_paths
 
@@ -28,12 +30,26 @@ def rows(make_rows):
 @pytest.mark.parametrize("p", [1, 3])
 def test_weights_of_searches_add_up_to_one(rng, p):
     searches = [search_of(rng.uniform(0.9, 1.0, size=(6, 3, 2, 3, p))) for _ in range(2)]
-    weights = average_weights(searches)
+    weights = decide(searches, "average").weights
     assert all(own.shape == (3, 2, 3, p) for own in weights)
     np.testing.assert_allclose(sum(own.sum(axis=(0, 1, 2)) for own in weights), np.ones(p))
-    # A search that is far better takes all.
-    worse = search_of(searches[0].target_errors + 10.0)
-    assert not average_weights([searches[0], worse])[1].any()
+
+
+def test_a_search_that_knows_its_noise_has_a_ballot_for_its_process(rng):
+    errors = rng.uniform(0.9, 1.0, size=(6, 3, 2, 3, 1))
+    searches = [search_of(errors), search_of(errors, noise=1.0), search_of(errors, noise=0.5)]
+    decision = decide(searches, "average")
+    assert [ballot.search for ballot in decision.ballots] == [0, 1, 2, 1]
+    # Kernel ridge is the first member, one the first gain, and the noise the second alpha.
+    expected = np.zeros((3, 2, 3, 1))
+    expected[0, 0, 1] = 1.0
+    for without in (None, 3):
+        np.testing.assert_array_equal(decision.ballots[3].weights(without), expected)
+    # It counts for nothing until shares are known.
+    np.testing.assert_array_equal(decision.shares[:, 0], [1 / 3, 1 / 3, 1 / 3, 0.0])
+    shared = replace(decision, shares=np.array([[0.5], [0.0], [0.0], [0.5]]))
+    assert shared.used() == sorted({0, 1, decision.place})
+    np.testing.assert_array_equal(shared.weights[1], 0.5 * expected)
 
 
 @pytest.mark.parametrize("by_target", [True, False])
@@ -70,7 +86,7 @@ def test_the_best_of_all_feature_maps_is_chosen(rng):
     assert decision.index == decision.table["mean_test_score"].argmin()
     assert decision.table["param_feature_map"][decision.index] == 1
     assert decision.target_scores.shape == (3 * 18, 2)
-    average = decide(searches, "average")
+    average = replace(decide(searches, "average"), shares=np.array([[0.0], [1.0], [0.0]]))
     assert average.used() == [1]
     assert average.flat_weights().shape == (3 * 18, 2)
     assert not average.flat_weights()[:18].any()

@@ -6,10 +6,12 @@ from sklearn.model_selection import KFold
 from sklearn.preprocessing import StandardScaler
 
 from entangled_kernels import EntangledKernelRidge, EntangledKernelRidgeCV
+from entangled_kernels.conditioning import Residuals
 from entangled_kernels.features import GaussianFeatures
 from entangled_kernels.learning import SolverOptions
 from entangled_kernels.selection import (
     HeldOutPredictions,
+    HeldOutScore,
     RefittedFolds,
     RowFolds,
     SearchSettings,
@@ -60,28 +62,16 @@ def test_averages_are_those_of_candidates_fitted_in_each_fold(make_rows, rng, ce
     found = predict_held_out(searches, decision, "average", SolverOptions())
     assert sorted(found.index) == list(range(len(Y)))
     for number, split in enumerate(splits):
-        expected = np.zeros((len(split[1]), shape[2]))
-        for search, feature_map, weights in zip(
-            searches, maps, decision.ballot.weights(without=number), strict=True
-        ):
+        rows = found.split == number
+        np.testing.assert_array_equal(found.index[rows], split[1])
+        for place, ballot in enumerate(decision.ballots):
+            weights, grid = ballot.weights(without=number), searches[place].grid
+            expected = np.zeros((len(split[1]), shape[2]))
             for m, g, a in np.argwhere(weights.any(axis=3)):
-                own = member_predictions(
-                    feature_map,
-                    search.grid.members[m],
-                    search.grid.gains[g],
-                    search.grid.alphas[a],
-                    X,
-                    Y,
-                    weight,
-                    split,
-                    centred,
-                )
+                settings = grid.members[m], grid.gains[g], grid.alphas[a]
+                own = member_predictions(maps[place], *settings, X, Y, weight, split, centred)
                 expected += weights[m, g, a] * own
-        rows = np.isin(found.index, split[1])
-        order = np.argsort(found.index[rows])
-        np.testing.assert_allclose(
-            found.values[rows][order], expected[np.argsort(split[1])], atol=1e-7 * np.abs(Y).max()
-        )
+            np.testing.assert_allclose(found.values[place, rows], expected, atol=1e-7 * np.abs(Y).max())
     assert (found.relative_variance > 1.0).all()
 
 
@@ -100,7 +90,7 @@ def test_one_candidate_is_chosen_by_the_other_splits(make_rows, rule, by_target,
         others = replace(search, target_errors=np.delete(search.target_errors, number, axis=0))
         choice = decide([others], rule).choice
         expected = member_predictions(None, choice.member, choice.gain, choice.alpha, X, Y, None, split, True)
-        np.testing.assert_allclose(found.values[np.isin(found.index, split[1])], expected, atol=1e-8)
+        np.testing.assert_allclose(found.values[0, np.isin(found.index, split[1])], expected, atol=1e-8)
         # As that of new rows is, with the alphas of all targets.
         best, held = decision.choice, split[1]
         model = EntangledKernelRidge(**best.member.parameters(), gain=best.gain, alpha=best.alpha)
@@ -120,7 +110,7 @@ def test_rows_that_not_all_searches_have_are_left_out(make_rows):
     found = predict_held_out(some, decide(some, "average"), "average", SolverOptions())
     assert set(found.index) == set(np.concatenate(kept))
     places = [int(np.flatnonzero(whole.index == row)[0]) for row in found.index]
-    np.testing.assert_allclose(found.values, whole.values[places], rtol=1e-12)
+    np.testing.assert_allclose(found.values, whole.values[:, places], rtol=1e-12)
     np.testing.assert_allclose(found.relative_variance, whole.relative_variance[places], rtol=1e-12)
 
 
@@ -163,3 +153,12 @@ def test_errors_of_the_model_that_is_kept_are_honest(make_rows):
         fresh = np.mean((Y[40:] - model.predict(X[40:])) ** 2)
         ratios.append(np.mean(model._fit.residuals.values**2) / fresh)
     assert 0.85 < np.exp(np.mean(np.log(ratios))) < 1.25
+
+
+def test_scores_are_means_of_squares_over_measured_cells():
+    values = np.array([[1.0, np.nan], [3.0, 4.0], [5.0, 6.0]])
+    residuals = Residuals(values, np.array([2.0, 1.0, 1.0]), np.arange(3), np.ones(3))
+    found = HeldOutScore.of(residuals, np.array([0.5, 0.0]))
+    np.testing.assert_allclose(found.rmse**2, [36.0 / 4.0, 52.0 / 2.0])
+    np.testing.assert_allclose(found.targets, [0.5 * 9.0, np.nan])
+    assert found.score == pytest.approx(4.5)

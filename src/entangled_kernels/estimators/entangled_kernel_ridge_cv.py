@@ -15,6 +15,7 @@ from sklearn.exceptions import NotFittedError
 from sklearn.model_selection import KFold
 from sklearn.utils import indexable
 
+from ..kernels import KrausKernel
 from ..learning import SOLVERS, LinearModel, Moments, RowSample
 from ..learning.cell_moments import CellMoments
 from ..parameters import (
@@ -30,7 +31,7 @@ from ..selection import SCORINGS
 from ..streams.row_folds import row_folds
 from ..streams.stream import Rows
 from .dask_tables import is_dask
-from .entangled_kernel_ridge import INITS, PREDICTIONS, RELATIONS
+from .entangled_kernel_ridge import INITS, PREDICTIONS, RELATIONS, EntangledKernelRidge
 from .out_of_core import OutOfCoreMixin
 from .prediction import solved_attribute
 from .searching import SearchingMixin, SelectedFit, Trial
@@ -54,8 +55,9 @@ class EntangledKernelRidgeCV(OutOfCoreMixin, SearchingMixin, RegressorMixin, Mul
     ----------
     feature_map : "auto", transformer, None, or list of the last two, default="auto"
         Features phi(x), as in `EntangledKernelRidge`. Those of a list are candidates. ``"auto"`` tries the
-        standardised columns, `EvidenceFeatures`, of a Gaussian plus linear kernel tuned by marginal
-        likelihood, and `GaussianFeatures`, of a Gaussian kernel as wide as the median distance.
+        standardised columns; `EvidenceFeatures`, of a Gaussian plus linear kernel tuned by marginal
+        likelihood, of the columns and of columns with compressed tails; `ColumnWidthFeatures`, with a width
+        for every column; and `ForestFeatures` with leaves of one and of four rows.
     alphas : array-like or None, default=None
         Ridge penalties to try. None takes 34 values over eleven decades about the scale of the features, and
         the noise that a feature map has found, its ``noise_``.
@@ -74,9 +76,11 @@ class EntangledKernelRidgeCV(OutOfCoreMixin, SearchingMixin, RegressorMixin, Mul
     scoring : {"nmse", "mse"}, default="nmse"
         Mean over outputs of the squared error, divided by the variance of the output or not. Lower is better.
     selection : {"average", "best", "one_se"}, default="average"
-        ``"average"``: the mean of candidates, each weighted by how often it is the best when the splits get
-        random weights (`entangled_kernels.selection.weights.bootstrap_weights`); for a target, best by its
-        own error and twice that of all, where there are no more than 64 targets and no more than rows. An
+        ``"average"``: for every feature map the mean of candidates, each weighted by how often it is the best
+        when the splits get random weights (`entangled_kernels.selection.weights.bootstrap_weights`); these
+        means, and kernel ridge with the noise that a map has found for its alpha, get shares by their errors
+        on held-out rows (`entangled_kernels.selection.stacking`). For a target best is what is so by its own
+        error and twice that of all, where there are no more than 64 targets and no more than rows. An
         average of coefficients is a coefficient matrix, so predicting costs what the features cost.
         ``"best"``: the candidate with the least error. ``"one_se"``: the one with the largest shrinkage, the
         least gain and the largest alpha within a standard error.
@@ -107,6 +111,14 @@ class EntangledKernelRidgeCV(OutOfCoreMixin, SearchingMixin, RegressorMixin, Mul
         Its parameters, the feature map's place among those tried with them when there are several.
     best_score_ : float
         Its cross-validated error; lower is better. It is the least of many, so somewhat too good.
+    cv_score_ : float
+        Held-out error of the model that is kept, an average or not; lower is better. Each fold's rows are
+        predicted with weights and shares that rest on the others.
+    cv_target_score_, cv_rmse_ : ndarray of shape (p,)
+        That error of every target, NaN for a constant one, and its root mean squared error in its own unit.
+    kernel_ridge_score_, kernel_ridge_target_score_ : float and ndarray of shape (p,)
+        The same errors on the same folds of what would be kept with plain kernel ridge alone, of the same
+        feature maps.
     best_index_ : int
         Its place in ``cv_results_``; there is none with ``alpha_per_target``.
     cv_results_ : dict of ndarray
@@ -121,6 +133,9 @@ class EntangledKernelRidgeCV(OutOfCoreMixin, SearchingMixin, RegressorMixin, Mul
         With ``selection="average"``, in the order of ``cv_results_``; the same for all targets where they
         weigh candidates together.
     n_splits_ : int
+    entangled_estimator_ : EntangledKernelRidge
+        The best entangled candidate, fitted on all rows: the best estimator, unless that is kernel ridge or
+        predicts with the partial trace. ``kernel_``, ``kraus_``, `project` and `transform` are those of it.
     feature_map_ : transformer or None
         Of ``coef_``; a `FeatureUnion` where candidates with several maps are averaged.
     n_iter_, n_features_in_, feature_names_in_, target_names_ : as in `EntangledKernelRidge`
@@ -205,6 +220,17 @@ class EntangledKernelRidgeCV(OutOfCoreMixin, SearchingMixin, RegressorMixin, Mul
     cv_results_ = solved_attribute("cv_results_", "cv_results", "All candidates and their errors.")
     cv_target_scores_ = solved_attribute("cv_target_scores_", "cv_target_scores", "Errors by target.")
     average_weights_ = solved_attribute("average_weights_", "average_weights", "Weights of the candidates.")
+    cv_score_ = solved_attribute("cv_score_", "score.score", "Held-out error of the model that is kept.")
+    cv_target_score_ = solved_attribute("cv_target_score_", "score.targets", "The same of every target.")
+    cv_rmse_ = solved_attribute(
+        "cv_rmse_", "score.rmse", "Its root mean squared error, in units of the targets."
+    )
+    kernel_ridge_score_ = solved_attribute(
+        "kernel_ridge_score_", "kernel_ridge.score", "What cv_score_ would be with kernel ridge alone."
+    )
+    kernel_ridge_target_score_ = solved_attribute(
+        "kernel_ridge_target_score_", "kernel_ridge.targets", "The same of every target."
+    )
     n_splits_ = solved_attribute("n_splits_", "n_splits", "Number of splits.")
 
     @property
@@ -222,6 +248,38 @@ class EntangledKernelRidgeCV(OutOfCoreMixin, SearchingMixin, RegressorMixin, Mul
         """Steps of the solver of the best estimator."""
         n_iter: int = self.best_estimator_.n_iter_
         return n_iter
+
+    @property
+    def entangled_estimator_(self) -> EntangledKernelRidge:
+        """The best entangled candidate."""
+        found: EntangledKernelRidge | None = self._solved_fit("entangled_estimator_").entangled
+        if found is None:
+            raise AttributeError(
+                f"{type(self).__name__!r} object has no attribute 'entangled_estimator_': no candidate was "
+                f"entangled, or refit was False; put a value below 1 among the shrinkages"
+            )
+        return found
+
+    @property
+    def kernel_(self) -> KrausKernel:
+        """The kernel of the best entangled candidate."""
+        return self.entangled_estimator_.kernel_
+
+    @property
+    def kraus_(self) -> Array:
+        """Its Kraus operators, (r, p, m)."""
+        return self.entangled_estimator_.kraus_
+
+    def project(self, X: Any) -> Array:
+        """Rows as that candidate sees them, (n, p, r); see `EntangledKernelRidge.project`."""
+        self._ensure_model()
+        return self.entangled_estimator_.project(X)
+
+    def transform(self, X: Any) -> Array:
+        """`project` with outputs and coordinates in one axis, (n, p * r), the coordinates running fastest."""
+        self._ensure_model()
+        features: Array = self.entangled_estimator_.transform(X)
+        return features
 
     def _solved_linear(self, name: str) -> LinearModel:
         linear: LinearModel | None = self._solved_fit(name).linear

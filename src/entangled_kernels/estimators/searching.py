@@ -27,14 +27,13 @@ from ..features import (
     needs_targets,
     warm_start,
 )
-from ..learning import SOLVERS, LinearModel, Moments, RowSample, SolverOptions
+from ..learning import SOLVERS, LinearModel, Moments, RowSample, SolverOptions, fit_problem
 from ..learning.cell_moments import CellMoments
 from ..learning.completion import complete_moments
 from ..learning.filling import fill_rows
 from ..parameters import check_feature_map, check_integer, check_rank_fits
 from ..selection import (
     BlankFolds,
-    HeldOutPredictions,
     HeldOutScore,
     Member,
     MomentFolds,
@@ -97,7 +96,9 @@ class SelectedFit:
     linear: LinearModel | None = None
     residuals: Residuals | None = None
     relation: str = "constant"
-    scores: tuple[HeldOutScore, HeldOutScore] | None = None
+    score: HeldOutScore | None = None
+    kernel_ridge: HeldOutScore | None = None
+    entangled: EntangledKernelRidge | None = None
 
     @cached_property
     def calibration(self) -> Calibration:
@@ -253,6 +254,7 @@ class SearchingMixin(LinearPredictionMixin):
             rows, copy = np.unique(residuals.row, return_inverse=True)
             Phi = map_features(None if table.mapped else best.fitted, _safe_indexing(table.X, rows))
             residuals = replace(residuals, features=fit.leading_features(Phi)[copy.reshape(-1)])
+        own, ridge = self._scores(residuals, searches, table, options)
         used = [trials[place].fitted for place in decision.used()]
         return (
             replace(
@@ -262,20 +264,37 @@ class SearchingMixin(LinearPredictionMixin):
                 average_weights=decision.flat_weights(),
                 residuals=residuals,
                 relation=self.relation,
-                scores=None if residuals is None else self._scores(residuals, searches, table, options),
+                score=own,
+                kernel_ridge=ridge,
+                entangled=estimator if choice.member.entangled else self._best_entangled(trials),
             ),
             used[0] if len(used) == 1 else _side_by_side(used),
         )
 
     def _scores(
-        self, residuals: Residuals, searches: list[Search], table: Table, options: SolverOptions
-    ) -> tuple[HeldOutScore, HeldOutScore]:
+        self, residuals: Residuals | None, searches: list[Search], table: Table, options: SolverOptions
+    ) -> tuple[HeldOutScore | None, HeldOutScore | None]:
         """Errors on held-out rows of the model that is kept, and of what would be kept of kernel ridge."""
-        plain = [search.kernel_ridge() for search in searches]
+        plain = [search.restricted(lambda member: member.shrinkage == 1.0) for search in searches]
         held_out = settle(plain, self.selection, table.Y, table.weight, options)[1]
-        both = residuals, cast(HeldOutPredictions, held_out).residuals(table.Y, table.weight)
+        if residuals is None or held_out is None:
+            return None, None
+        both = residuals, held_out.residuals(table.Y, table.weight)
         own, ridge = (HeldOutScore.of(one, searches[0].output_weights) for one in both)
         return own, ridge
+
+    def _best_entangled(self, trials: list[Trial]) -> EntangledKernelRidge | None:
+        """The best entangled candidate, fitted on all rows; None where there is none."""
+        if not any(member.entangled for member in trials[0].search.grid.members):
+            return None
+        learned = [trial.search.restricted(lambda member: member.entangled) for trial in trials]
+        choices = [search.choose(self.selection) for search in learned]
+        place = int(np.argmin([choice.error for choice in choices]))
+        trial, training = trials[place], cast(Training, trials[place].training)
+        estimator = self._estimator(trial.feature_map).set_params(**choices[place].parameters())
+        fit = replace(fit_problem(training.problem, estimator._settings()), sample=training.sample)
+        adopted: EntangledKernelRidge = estimator._adopt(self, trial.fitted, fit, None)
+        return adopted
 
     def _given_map(self) -> Any:
         """The feature map, where there is but one."""

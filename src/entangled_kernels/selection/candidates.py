@@ -38,6 +38,11 @@ class Member:
     prediction: str
     n_steps: int | None = None
 
+    @property
+    def entangled(self) -> bool:
+        """Whether it predicts with a learned kernel that ties outputs together."""
+        return self.shrinkage < 1.0 and self.prediction == "entangled"
+
     def parameters(self) -> dict[str, Any]:
         """Parameters of `EntangledKernelRidge` that make it this member."""
         names = ("solver", "alignment_mix", "shrinkage", "target_alpha", "rank", "prediction")

@@ -122,7 +122,9 @@ def decide(searches: Sequence[Search], rule: str) -> Decision:
     scores = [search.target_scores() for search in searches] if searches[0].by_target else None
     earlier = sum(search.n_candidates for search in searches[:place])
     ballots = [vote(search, number) for number, search in enumerate(searches)]
-    processes = [elect(search, number) for number, search in enumerate(searches) if search.process is not None]
+    processes = [
+        elect(search, number) for number, search in enumerate(searches) if search.process is not None
+    ]
     shares = np.repeat([1.0 / len(searches), 0.0], [len(ballots), len(processes)])
     return Decision(
         choice=choice,

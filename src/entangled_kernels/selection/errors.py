@@ -80,7 +80,9 @@ def weighted_coefficients(
             # (members, m', k or p)
             turned = (axes.swapaxes(1, 2) @ own) * (rows @ basis.T if apart else rows)
             G = form.back
-            total += G[:, None] * turned.sum(axis=0) if G.ndim == 1 else np.tensordot(G, turned, ([0, 2], [0, 1]))
+            total += (
+                G[:, None] * turned.sum(axis=0) if G.ndim == 1 else np.tensordot(G, turned, ([0, 2], [0, 1]))
+            )
     for member, factor in member_factors(problem, others, options):
         own = used[member]
         places = np.flatnonzero(own.any(axis=1))

@@ -280,19 +280,21 @@ class Search:
         """Number of members times gains times alphas."""
         return int(np.prod(self.grid.shape))
 
-    def kernel_ridge(self) -> Search:
-        """The search with those candidates alone that are plain kernel ridge."""
-        members = [place for place, member in enumerate(self.grid.members) if member.shrinkage == 1.0]
-        gains = np.flatnonzero(self.grid.gains == 1.0)
-        grid = Grid([self.grid.members[place] for place in members], np.ones(1), self.grid.alphas)
+    def restricted(self, wanted: Callable[[Member], bool]) -> Search:
+        """The search with those members alone that are wanted; of kernel ridge alone, without its gains."""
+        members = [place for place, member in enumerate(self.grid.members) if wanted(member)]
+        chosen = [self.grid.members[place] for place in members]
+        plain = all(member.shrinkage == 1.0 for member in chosen)
+        gains = np.flatnonzero((self.grid.gains == 1.0) | (not plain))
+        grid = Grid(chosen, self.grid.gains[gains], self.grid.alphas)
         return replace(self, grid=grid, target_errors=self.target_errors[:, members][:, :, gains])
 
     @property
     def process(self) -> int | None:
-        """Place of kernel ridge with the noise for its alpha, the Gaussian process that the map was tuned as."""
+        """Place of kernel ridge with the noise for its alpha, the process that the map was tuned as."""
         members = [place for place, member in enumerate(self.grid.members) if member.shrinkage == 1.0]
         gains, alphas = np.flatnonzero(self.grid.gains == 1.0), np.flatnonzero(self.grid.alphas == self.noise)
-        if len(alphas) == 0:
+        if len(members) == 0 or len(alphas) == 0:
             return None
         return int(np.ravel_multi_index((members[0], gains[0], alphas[0]), self.grid.shape))
 

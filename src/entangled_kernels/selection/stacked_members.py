@@ -153,7 +153,9 @@ class _Kernels:
             return back
         fits = self.fits[self.fit[places]]
         metric = self.metric[places, None, None] / root[:, None] * fits
-        other = self.plain[places, None, None] * root[:, None] * turn + metric @ (fits.transpose(0, 2, 1) @ turn)
+        other = self.plain[places, None, None] * root[:, None] * turn + metric @ (
+            fits.transpose(0, 2, 1) @ turn
+        )
         short = self.scale[:, None] * self.plain[places, None, None] < levels[:, None, :]
         return np.divide(other, levels[:, None, :], out=back, where=short)
 

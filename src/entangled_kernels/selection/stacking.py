@@ -20,8 +20,8 @@ __all__ = ["HeldOutErrors", "settle", "simplex_shares"]
 Array = NDArray[np.float64]
 
 # How strongly shares are drawn towards equal ones: this over the number of rows.
-PULL = 9.0
-# Of the mean error of the models, added to the form so that models that are alike do not make it singular.
+PULL = 15.0
+# Of the least error of the models, added to the form so that models that are alike do not make it singular.
 _ROUNDING = 1e-10
 
 
@@ -121,7 +121,10 @@ class HeldOutErrors:
 
 
 def simplex_shares(form: Array, pull: float) -> Array:
-    """Shares w >= 0 that add up to one with the least w^T G w + pull * tr(G) / K * |w - 1/K|^2.
+    """Shares w >= 0 that add up to one with the least w^T G w + pull * g |w - 1/K|^2.
+
+    G has the mean products of the errors of every two models, and g is the least of its diagonal, the error of
+    the best model: beside models that are far worse it is left alone.
 
     Parameters
     ----------
@@ -137,11 +140,11 @@ def simplex_shares(form: Array, pull: float) -> Array:
     s u^T H u / (u^T H u + s), which grows with u^T H u. That is a problem of non-negative least squares.
     """
     K = len(form)
-    mean = float(np.trace(form)) / K
-    if not mean > 0.0:
-        return np.full(K, 1.0 / K)
+    least = float(np.diag(form).min())
+    if not least > 0.0:
+        return np.asarray(np.diag(form) == least) / np.count_nonzero(np.diag(form) == least)
     centre = np.eye(K) - 1.0 / K
-    H = form / mean + pull * centre + _ROUNDING * np.eye(K)
+    H = form / least + pull * centre + _ROUNDING * np.eye(K)
     stacked = np.vstack([cholesky(H), np.ones((1, K))])
     shares, _ = nnls(stacked, np.append(np.zeros(K), 1.0))
     return np.asarray(shares / shares.sum())

@@ -1,0 +1,157 @@
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from scipy.optimize import minimize
+from sklearn.model_selection import KFold, RepeatedKFold
+from sklearn.preprocessing import StandardScaler
+
+from entangled_kernels import EntangledKernelRidgeCV, EvidenceFeatures, GaussianFeatures
+from entangled_kernels.learning import SolverOptions
+from entangled_kernels.selection import (
+    RefittedFolds,
+    RowFolds,
+    SearchSettings,
+    TableSummary,
+    grid_members,
+    run_search,
+    settle,
+)
+from entangled_kernels.selection.stacking import PULL, HeldOutErrors, simplex_shares
+
+MEMBERS = grid_members("closed-form", (None,), (0.1,), (0.5,), (0.5, 1.0), ("entangled",), max_iter=10)
+
+
+@given(st.integers(1, 6), st.integers(0, 10**6), st.sampled_from([0.0, 0.1, 1.0]))
+def test_shares_are_the_least_of_the_pulled_form_on_the_simplex(K, seed, pull):
+    A = np.random.default_rng(seed).normal(size=(8, K))
+    G = A.T @ A
+
+    def loss(w):
+        return w @ G @ w + pull * np.diag(G).min() * np.sum((w - 1.0 / K) ** 2)
+
+    found = simplex_shares(G, pull)
+    assert found.min() >= 0.0
+    assert found.sum() == pytest.approx(1.0)
+    whole = {"type": "eq", "fun": lambda w: w.sum() - 1.0}
+    start = np.full(K, 1.0 / K)
+    slow = minimize(loss, start, bounds=[(0, 1)] * K, constraints=[whole], options={"ftol": 1e-12})
+    assert loss(found) <= slow.fun * (1.0 + 1e-6) + 1e-12
+
+
+def test_models_that_are_alike_share_evenly_and_perfect_ones_take_all():
+    np.testing.assert_allclose(simplex_shares(np.ones((3, 3)), 0.1), 1.0 / 3.0)
+    np.testing.assert_array_equal(simplex_shares(np.diag([0.0, 1.0, 0.0]), 0.1), [0.5, 0.0, 0.5])
+
+
+def errors_of(rng, K, n, p, shared, copies=2):
+    values = rng.normal(size=(K, n * copies, p)) * np.linspace(1.0, 2.0, K)[:, None, None]
+    row = np.tile(np.arange(n), copies)
+    return HeldOutErrors(values, rng.uniform(0.5, 1.0, size=n * copies), row, np.full(p, 1.0 / p), shared)
+
+
+@pytest.mark.parametrize("shared", [0.0, 2.0, np.inf])
+def test_rows_without_a_say_have_none(rng, shared):
+    errors = errors_of(rng, 3, 12, 2, shared)
+    without = np.array([1, 5])
+    kept = ~np.isin(errors.row, without)
+    fewer = HeldOutErrors(
+        errors.values[:, kept], errors.weight[kept], errors.row[kept], errors.output_weights, shared
+    )
+    np.testing.assert_allclose(errors.shares(without), fewer.shares(), rtol=1e-9)
+    changed = errors.values.copy()
+    changed[:, ~kept] *= 100.0
+    loud = HeldOutErrors(changed, errors.weight, errors.row, errors.output_weights, shared)
+    np.testing.assert_allclose(loud.shares(without), fewer.shares(), rtol=1e-9)
+    assert not np.allclose(loud.shares(), fewer.shares())
+
+
+def test_blank_cells_have_no_say(rng):
+    errors = errors_of(rng, 3, 10, 2, 0.0, copies=1)
+    values = errors.values.copy()
+    values[:, 3:, 1] = np.nan
+    blank = HeldOutErrors(values, errors.weight, errors.row, errors.output_weights, 0.0)
+    own = HeldOutErrors(values[:, :3, 1:], errors.weight[:3], errors.row[:3], np.ones(1), 0.0)
+    # The pull goes with the number of rows.
+    forms = own._products(np.ones(3, dtype=bool))
+    np.testing.assert_allclose(blank.shares()[:, 1], simplex_shares(forms[0], PULL / 10), rtol=1e-9)
+    np.testing.assert_allclose(blank.shares()[:, 0], errors.shares()[:, 0], rtol=1e-9)
+
+
+def test_targets_lean_on_the_error_of_all(rng):
+    """With nothing shared a target follows its own best model, with all shared targets agree."""
+    values = 0.01 * rng.normal(size=(2, 400, 2))
+    values[0, :, 0] += 1.0
+    values[1, :, 1] += 1.0
+    parts = {"weight": np.ones(400), "row": np.arange(400), "output_weights": np.full(2, 0.5)}
+    apart = HeldOutErrors(values, **parts, shared=0.0).shares()
+    assert apart[1, 0] > 0.95
+    assert apart[0, 1] > 0.95
+    together = HeldOutErrors(values, **parts, shared=np.inf).shares()
+    np.testing.assert_allclose(together[:, 0], 0.5, atol=0.02)
+
+
+def searches_of(X, Y, maps, splits, **options):
+    found = []
+    for feature_map, noise in maps:
+        table = TableSummary.from_rows(X, Y, None, noise, centred=True)
+        settings = SearchSettings(MEMBERS, np.ones(1), None, SolverOptions(), **options)
+        source = RowFolds(X, Y, None, splits)
+        if feature_map is not None:
+            source = RefittedFolds(X, Y, None, splits, feature_map=feature_map)
+        found.append(run_search(table, source, settings))
+    return found
+
+
+def test_an_average_of_all_rows_is_no_worse_than_its_members_on_held_out_rows(make_rows):
+    """But for the pull, which goes with the number of rows."""
+    X, Y = make_rows(60, 4, 3)
+    splits = list(RepeatedKFold(n_splits=5, n_repeats=2, random_state=0).split(X))
+    searches = searches_of(
+        X, Y, [(None, 0.1), (GaussianFeatures(), None), (GaussianFeatures(0.2), None)], splits
+    )
+    decision, held_out = settle(searches, "average", Y, None, SolverOptions())
+    assert decision.shares.shape == (4, 3)
+    np.testing.assert_allclose(decision.shares.sum(axis=0), 1.0)
+    error = np.mean((held_out.values - Y[held_out.index]) ** 2)
+    for search in searches:
+        alone = settle([search], "average", Y, None, SolverOptions())[1]
+        assert error <= 1.01 * np.mean((alone.values - Y[alone.index]) ** 2)
+
+
+def test_held_out_rows_are_predicted_with_shares_found_without_them(make_rows):
+    X, Y = make_rows(20, 3, 2)
+    splits = list(KFold(4).split(X))
+    searches = searches_of(X, Y, [(None, None), (StandardScaler(), 0.3)], splits)
+    whole = settle(searches, "average", Y, None, SolverOptions())[1]
+    other = Y.copy()
+    other[splits[0][1]] += 1.0
+    shifted = settle(searches, "average", other, None, SolverOptions())[1]
+    same = np.isin(whole.index, splits[0][1])
+    np.testing.assert_array_equal(whole.values[same], shifted.values[same])
+    assert not np.array_equal(whole.values[~same], shifted.values[~same])
+
+
+@pytest.mark.parametrize("rule", ["best", "one_se"])
+def test_one_candidate_needs_no_shares(make_rows, rule):
+    X, Y = make_rows(20, 3, 2)
+    searches = searches_of(
+        X, Y, [(None, None), (StandardScaler(), 0.3)], list(KFold(4).split(X)), averaging=False
+    )
+    decision, held_out = settle(searches, rule, Y, None, SolverOptions())
+    assert decision.weights is None
+    assert held_out.values.shape == Y.shape
+
+
+def test_the_process_by_evidence_is_within_an_average(make_rows):
+    X, Y = make_rows(24, 3, 2)
+    model = EntangledKernelRidgeCV(EvidenceFeatures(random_state=0), random_state=0).fit(X, Y)
+    noise = model.feature_map_.noise_
+    results = model.cv_results_
+    process = (
+        (results["param_shrinkage"] == 1.0)
+        & (results["param_gain"] == 1.0)
+        & (results["param_alpha"] == noise)
+    )
+    assert process.sum() == 1
+    assert (model.average_weights_[process] > 0.0).all()
