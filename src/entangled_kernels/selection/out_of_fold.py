@@ -12,6 +12,7 @@ from ..conditioning import Residuals
 from ..learning.posterior import fit_unit_posterior
 from ..learning.row_sample import sample_size
 from ..learning.solvers import SolverOptions
+from ..threads import SMALL_MATRIX, one_thread
 from .decision import Decision, decide
 from .errors import member_factors, weighted_coefficients
 from .fold import Fold
@@ -78,10 +79,11 @@ def predict_held_out(
         used = [(search, own) for search, own in zip(searches, weights, strict=True) if own.any()]
         index = _common_rows([fold, *(search.folds[split] for search, _ in used)])
         index = _spaced(index, max(1, most))
-        values = sum(
-            _predict_fold(search, search.folds[split].only(index), own, options) for search, own in used
-        )
-        spread = _relative_variance(fold.only(index), decision.choice, options)
+        with one_thread(max(fold.problem.targets.shape) <= SMALL_MATRIX):
+            values = sum(
+                _predict_fold(search, search.folds[split].only(index), own, options) for search, own in used
+            )
+            spread = _relative_variance(fold.only(index), decision.choice, options)
         found.append((index, values, spread))
     if not found:
         return None

@@ -15,6 +15,7 @@ from ..learning.cell_moments import CellMoments
 from ..learning.moments import Moments
 from ..learning.problem import Problem
 from ..learning.solvers import SolverOptions
+from ..threads import SMALL_MATRIX, one_thread
 from .candidates import Grid, Member, default_alphas
 from .errors import candidate_errors, weighted_coefficients
 from .fold import Fold
@@ -320,7 +321,8 @@ class Search:
         ``weights`` is (members, gains, alphas, 1), or (members, gains, alphas, p) where targets have weights
         of their own.
         """
-        coef = weighted_coefficients(problem, problem.outputs, self.grid, weights, options)
+        with one_thread(max(problem.targets.shape) <= SMALL_MATRIX):
+            coef = weighted_coefficients(problem, problem.outputs, self.grid, weights, options)
         return coef.T @ problem.features.T
 
     def table(self) -> dict[str, NDArray[Any]]:

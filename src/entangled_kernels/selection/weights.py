@@ -21,6 +21,8 @@ TIE = 1e-4
 # The same, where rounding alone must not decide.
 ROUNDING = 1e-9
 DRAWS = 500
+# Draws whose winners rule out other candidates before all draws are counted.
+RIVALS = 24
 
 
 def choose(errors: Array, allowance: float | None = None) -> int:
@@ -71,11 +73,23 @@ def bootstrap_weights(errors: Array, n_repeats: float = 1.0) -> Array:
 def bootstrap_winners(errors: Array, n_repeats: float = 1.0) -> NDArray[np.intp]:
     """The best candidate of every draw of `bootstrap_weights`, (draws,)."""
     draws = split_draws(len(errors), n_repeats)
-    # A candidate that does no better on any split than the one with the least mean error cannot win.
-    least = errors[:, [errors.mean(axis=0).argmin()]]
-    able = np.flatnonzero((errors <= (1.0 + ROUNDING) * least).any(axis=0))
+    able = _able_to_win(errors, draws[:RIVALS])
     means = draws @ errors[:, able]
     return np.asarray(able[np.argmax(means <= (1.0 + ROUNDING) * means.min(axis=1, keepdims=True), axis=1)])
+
+
+def _able_to_win(errors: Array, draws: Array) -> NDArray[np.intp]:
+    """Places of candidates that do better on some split than each of a few good ones; no other can win.
+
+    The good ones are the one with the least mean error, then the best of every draw among those left.
+    """
+    able, left = np.arange(errors.shape[1]), errors
+    for weights in [np.full(len(errors), 1.0 / len(errors)), *draws]:
+        best = left[:, [np.argmin(weights @ left)]]
+        keep = (left <= (1.0 + ROUNDING) * best).any(axis=0)
+        if not keep.all():
+            able, left = able[keep], left[:, keep]
+    return able
 
 
 def split_draws(n_splits: int, n_repeats: float) -> Array:
