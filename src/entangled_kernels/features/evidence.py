@@ -10,8 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.linalg.lapack import dpotrf, dpotri
 from scipy.optimize import minimize
+from scipy.spatial.distance import cdist
 from sklearn.gaussian_process.kernels import RBF, ConstantKernel, DotProduct, Product, Sum
-from sklearn.metrics.pairwise import euclidean_distances
 
 from ..threads import SMALL_MATRIX, one_thread
 
@@ -84,7 +84,7 @@ def tune_kernel(
             solved = inverse @ group.S
             inner = inverse - solved @ inverse
             part = log_determinant + np.trace(solved) + group.extra * theta[-1]
-            along = [np.vdot(inner, slope[some][:, some]) for slope in dK]
+            along = [np.vdot(inner, own[some][:, some]) for own in dK]
             noise_part = np.diag(inner) @ (level / w[some]) + group.extra
             value += group.share / whole * float(part)
             slope += group.share / whole * np.append(along, noise_part)
@@ -115,7 +115,8 @@ def _matrices(kernel: Any, X: Array) -> Callable[[Array], tuple[Array, Sequence[
             return K, list(np.moveaxis(slopes, 2, 0))
 
         return general
-    squares, linear = euclidean_distances(X, squared=True), X @ X.T
+    # Rows alike are at a distance of zero exactly, as widths that are next to nothing need.
+    squares, linear = cdist(X, X, "sqeuclidean"), X @ X.T
 
     def written(theta: Array) -> tuple[Array, Sequence[Array]]:
         c1, width, c2 = np.exp(theta)

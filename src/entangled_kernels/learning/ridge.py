@@ -105,7 +105,7 @@ class KernelRidgeFactor:
 
     def spectral(self, alphas: Array) -> Spectral | None:
         """The coefficients of all alphas in the form of `Spectral`, where there is one."""
-        m, k, r = self.X.shape
+        r = self.X.shape[2]
         if self._eigen is not None or self.Lw.shape[1] > 0 or r > 1:
             return None
         back = 1.0 / self.root if self.U is None else self.U / self.root[:, None]

@@ -42,7 +42,7 @@ def candidate_errors(fold: Fold, grid: Grid, options: SolverOptions, *, by_targe
         if by_target:
             of_form, of_coef = fold.spectral_target_errors, fold.target_errors
         errors: dict[Member, Array] = {}
-        stacked, others = in_two(fold.problem, grid.members)
+        stacked, others = in_two(fold.problem, grid.members, len(grid.alphas))
         for places, form in stacked_forms(fold.problem, stacked, grid.alphas):
             errors |= zip((stacked[place] for place in places), of_form(form, grid.gains), strict=True)
         for member, factor in member_factors(fold.problem, others, options):
@@ -69,8 +69,9 @@ def weighted_coefficients(
     """
     scaled = np.einsum("g,mgao->mao", grid.gains, weights)  # (members, alphas, 1 or p)
     used = {member: own for member, own in zip(grid.members, scaled, strict=True) if own.any()}
-    alphas = np.flatnonzero(scaled.any(axis=(0, 2)))
-    stacked, others = in_two(problem, used)
+    weighed = scaled.any(axis=2)  # (members, alphas)
+    alphas = np.flatnonzero(weighed.any(axis=0))
+    stacked, others = in_two(problem, used, int(weighed.sum(axis=1).max()))
     apart = scaled.shape[2] > 1
     total = np.zeros((len(problem.scale), len(basis) if apart else basis.shape[1]))
     for places, form in stacked_forms(problem, stacked, grid.alphas[alphas]):

@@ -20,17 +20,18 @@ Index = NDArray[np.intp]
 _STACK_NUMBERS = 2**18
 # Where axes differ more than this in their second moments, rounding of long ones would swamp short ones.
 _GRADED = 1e4
-# With so many times more axes than outputs, and more axes than this, alphas one by one cost less.
-_MANY_AXES, _FEW_AXES = 8, 128
+# Up to so many axes of the features a decomposition costs no more than what is done about it.
+_FEW_AXES = 128
 
 
-def in_two(problem: Problem, members: Iterable[Member]) -> tuple[list[Member], list[Member]]:
+def in_two(problem: Problem, members: Iterable[Member], n_alphas: int) -> tuple[list[Member], list[Member]]:
     """Members that `stacked_forms` takes, and others.
 
-    It takes those whose kernel is known in closed form, and is worth a decomposition of all its axes.
+    It takes those whose kernel is known in closed form, and worth a decomposition of all its axes, m'^3,
+    where `KernelRidgeFactor` takes m' k^2 for each of the alphas.
     """
     m, k = problem.targets.shape
-    learned, few = bool(problem.targets.any()), m <= max(_FEW_AXES, _MANY_AXES * k)
+    learned, few = bool(problem.targets.any()), m <= max(_FEW_AXES, np.sqrt(n_alphas) * k)
     stacked, others = list[Member](), list[Member]()
     for member in members:
         closed = learned and member.solver == "closed-form" and member.rank is None
@@ -158,7 +159,9 @@ class _Kernels:
             return back
         fits = self.fits[self.fit[places]]
         metric = self.metric[places, None, None] / root[:, None] * fits
-        other = self.plain[places, None, None] * root[:, None] * turn + metric @ (fits.transpose(0, 2, 1) @ turn)
+        other = self.plain[places, None, None] * root[:, None] * turn + metric @ (
+            fits.transpose(0, 2, 1) @ turn
+        )
         short = self.scale[:, None] * self.plain[places, None, None] < levels[:, None, :]
         return np.divide(other, levels[:, None, :], out=back, where=short)
 
