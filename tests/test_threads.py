@@ -21,3 +21,14 @@ def test_other_work_keeps_what_it_has():
         assert blas_threads() == before
     with one_thread(True), one_thread(False):
         assert set(blas_threads()) == {1}
+
+
+def test_the_last_of_overlapping_contexts_lifts_the_limit():
+    before = blas_threads()
+    first, second = one_thread(True), one_thread(True)
+    first.__enter__()
+    second.__enter__()
+    first.__exit__(None, None, None)
+    assert set(blas_threads()) == {1}
+    second.__exit__(None, None, None)
+    assert blas_threads() == before

@@ -9,6 +9,7 @@ from sklearn.preprocessing import FunctionTransformer, OneHotEncoder, StandardSc
 from entangled_kernels.features import (
     ColumnWidthFeatures,
     EvidenceFeatures,
+    ForestFeatures,
     GaussianFeatures,
     RegressorFeatures,
     default_feature_maps,

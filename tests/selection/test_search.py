@@ -12,6 +12,7 @@ from entangled_kernels.selection import (
     TableSummary,
     run_search,
 )
+from entangled_kernels.selection import search as module
 from entangled_kernels.selection.candidates import Grid
 
 MEMBERS = [
@@ -121,3 +122,47 @@ def test_a_table_of_all_candidates(rng):
     assert len(table["mean_test_score"]) == search_of(errors).n_candidates == 18
     np.testing.assert_allclose(table["split2_test_score"], errors[2].mean(axis=-1).ravel())
     np.testing.assert_allclose(table["mean_test_score"], errors.mean(axis=(0, 4)).ravel())
+
+
+@pytest.fixture
+def wide(make_rows, rng):
+    """More axes than searches try all members on."""
+    Phi, _ = make_rows(240, 140, 1)
+    Y = Phi[:, :4] @ rng.normal(size=(4, 3)) + 0.5 * rng.normal(size=(240, 3))
+    table = TableSummary.from_rows(Phi, Y, None, centred=True)
+    return table, RowFolds(Phi, Y, None, list(KFold(4).split(Phi)))
+
+
+def test_members_far_from_the_best_are_dropped_after_the_first_split(wide, monkeypatch):
+    whole = settings(alphas=None)
+    one, two = (run_search(*wide, settings(alphas=None, n_jobs=n)) for n in (1, 2))
+    np.testing.assert_array_equal(one.target_errors, two.target_errors)
+    with monkeypatch.context() as patch:
+        patch.setattr(module, "RACED", 1000)
+        every = run_search(*wide, whole)
+    tried = np.isfinite(one.target_errors).all(axis=(0, 2, 3, 4))
+    assert tried[0]
+    assert not tried.all()
+    np.testing.assert_array_equal(one.target_errors[0], every.target_errors[0])
+    np.testing.assert_array_equal(one.target_errors[:, tried], every.target_errors[:, tried])
+    assert np.isinf(one.target_errors[1:, ~tried]).all()
+    least = every.errors[0].min(axis=(1, 2))
+    assert least[~tried].min() > (1 + module.MARGIN) * least.min()
+    table = one.table()
+    np.testing.assert_array_equal(np.isinf(table["mean_test_score"]), np.repeat(~tried, 2 * 34))
+    assert one.choose("best").error == every.choose("best").error
+
+
+def test_what_was_dropped_is_never_chosen(rng):
+    """Not even where a constant target has no weight, or a split counts for everything."""
+    errors = rng.uniform(0.5, 1.0, size=(4, 3, 2, 3, 2))
+    errors[0, 1], errors[1:, 1] = 0.01, np.inf
+    for apart in (False, True):
+        search = Search(
+            Grid(MEMBERS, GAINS, ALPHAS), [], errors, np.array([1.0, 0.0]), 1.0, alpha_per_target=apart
+        )
+        for rule in ("best", "one_se"):
+            assert search.choose(rule).member is not MEMBERS[1]
+        assert not np.isnan(search.errors).any()
+        assert not np.isnan(search.votes()).any()
+    assert not np.isnan(search.table()["std_test_score"]).any()

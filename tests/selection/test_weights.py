@@ -61,3 +61,9 @@ def test_candidates_that_cannot_win_change_nothing(rng):
     # Without leaving any out.
     draws = np.random.default_rng(0).gamma(1.0, size=(500, 20)) @ errors
     np.testing.assert_allclose(alone, np.bincount(draws.argmin(axis=1), minlength=30) / 500)
+
+
+def test_an_infinite_error_rules_a_candidate_out(rng):
+    errors = rng.uniform(1.0, 2.0, size=(6, 5))
+    dropped = np.insert(errors, 2, np.append(0.1, np.full(5, np.inf)), axis=1)
+    np.testing.assert_array_equal(bootstrap_weights(dropped), np.insert(bootstrap_weights(errors), 2, 0.0))

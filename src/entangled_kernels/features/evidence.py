@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.linalg import LinAlgError, cho_solve, cholesky
+from scipy.linalg.lapack import dpotrf, dpotri
 from scipy.optimize import minimize
+from scipy.spatial.distance import cdist
+from sklearn.gaussian_process.kernels import RBF, ConstantKernel, DotProduct, Product, Sum
 
 from ..threads import SMALL_MATRIX, one_thread
 
@@ -64,25 +66,25 @@ def tune_kernel(
     w = np.ones(n) if weight is None else weight
     groups = list(_measured_groups(Y, w))
     whole = sum(group.share for group in groups)
+    matrices = _matrices(kernel, X)
 
     def loss(theta: Array) -> tuple[float, Array]:
         level = float(np.exp(theta[-1]))
-        A, dK = kernel.clone_with_theta(theta[:-1])(X, eval_gradient=True)
+        A, dK = matrices(theta[:-1])
         A[np.diag_indices(n)] += level / w
         value, slope = 0.0, np.zeros_like(theta)
         for group in groups:
             some = group.rows if len(group.rows) < n else slice(None)
-            own = A[some][:, some]
-            try:
-                factor = (cholesky(own, lower=True), True)
-            except LinAlgError:
+            factor, failed = dpotrf(A[some][:, some], lower=1, clean=1)
+            if failed:
                 return np.inf, np.zeros_like(theta)
-            inverse = cho_solve(factor, np.eye(len(own)))
+            log_determinant = 2.0 * np.log(np.diag(factor)).sum()
+            lower = dpotri(factor, lower=1)[0]
+            inverse = lower + np.tril(lower, -1).T
             solved = inverse @ group.S
             inner = inverse - solved @ inverse
-            log_determinant = 2.0 * np.log(np.diag(factor[0])).sum()
             part = log_determinant + np.trace(solved) + group.extra * theta[-1]
-            along = np.tensordot(inner, dK[some][:, some], axes=2)
+            along = [np.vdot(inner, own[some][:, some]) for own in dK]
             noise_part = np.diag(inner) @ (level / w[some]) + group.extra
             value += group.share / whole * float(part)
             slope += group.share / whole * np.append(along, noise_part)
@@ -98,6 +100,48 @@ def tune_kernel(
     measured = sum(group.share * len(group.rows) for group in groups) / whole
     likelihood = -loss(theta)[0] - 0.5 * measured * np.log(2.0 * np.pi)
     return Evidence(kernel.clone_with_theta(theta[:-1]), float(np.exp(theta[-1])), likelihood)
+
+
+def _matrices(kernel: Any, X: Array) -> Callable[[Array], tuple[Array, Sequence[Array]]]:
+    """The matrix of a kernel and its slopes, each (n, n), as functions of the kernel's parameters theta.
+
+    That of `EvidenceFeatures`, c1 RBF + c2 linear with theta the logs of c1, the width and c2, is written
+    down: in small tables scikit-learn's own takes far longer to read its parameters than to compute.
+    """
+    if not _is_gaussian_and_linear(kernel):
+
+        def general(theta: Array) -> tuple[Array, Sequence[Array]]:
+            K, slopes = kernel.clone_with_theta(theta)(X, eval_gradient=True)
+            return K, list(np.moveaxis(slopes, 2, 0))
+
+        return general
+    # Rows alike are at a distance of zero exactly, as widths that are next to nothing need.
+    squares, linear = cdist(X, X, "sqeuclidean"), X @ X.T
+
+    def written(theta: Array) -> tuple[Array, Sequence[Array]]:
+        c1, width, c2 = np.exp(theta)
+        apart = squares / width**2
+        K1, K2 = c1 * np.exp(-0.5 * apart), c2 * linear
+        return K1 + K2, [K1, K1 * apart, K2]
+
+    return written
+
+
+def _is_gaussian_and_linear(kernel: Any) -> bool:
+    parts = [kernel.k1, kernel.k2] if isinstance(kernel, Sum) else []
+    if len(parts) != 2 or not all(
+        isinstance(part, Product) and isinstance(part.k1, ConstantKernel) for part in parts
+    ):
+        return False
+    gaussian, linear = parts[0].k2, parts[1].k2
+    return (
+        type(gaussian) is RBF
+        and np.ndim(gaussian.length_scale) == 0
+        and type(linear) is DotProduct
+        and linear.sigma_0 == 0.0
+        and linear.hyperparameter_sigma_0.fixed
+        and len(kernel.theta) == 3
+    )
 
 
 class _Group(NamedTuple):

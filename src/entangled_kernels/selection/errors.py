@@ -16,7 +16,7 @@ from ..learning.solvers import Progress, SolverOptions, solve
 from ..threads import SMALL_MATRIX, one_thread
 from .candidates import Grid, Member
 from .fold import Fold
-from .stacked_members import can_be_stacked, stacked_forms
+from .stacked_members import in_two, stacked_forms
 
 __all__ = ["candidate_errors", "member_factors", "member_paths", "weighted_coefficients"]
 
@@ -42,7 +42,7 @@ def candidate_errors(fold: Fold, grid: Grid, options: SolverOptions, *, by_targe
         if by_target:
             of_form, of_coef = fold.spectral_target_errors, fold.target_errors
         errors: dict[Member, Array] = {}
-        stacked, others = _in_two(fold.problem, grid.members)
+        stacked, others = in_two(fold.problem, grid.members, len(grid.alphas))
         for places, form in stacked_forms(fold.problem, stacked, grid.alphas):
             errors |= zip((stacked[place] for place in places), of_form(form, grid.gains), strict=True)
         for member, factor in member_factors(fold.problem, others, options):
@@ -69,8 +69,9 @@ def weighted_coefficients(
     """
     scaled = np.einsum("g,mgao->mao", grid.gains, weights)  # (members, alphas, 1 or p)
     used = {member: own for member, own in zip(grid.members, scaled, strict=True) if own.any()}
-    alphas = np.flatnonzero(scaled.any(axis=(0, 2)))
-    stacked, others = _in_two(problem, used)
+    weighed = scaled.any(axis=2)  # (members, alphas)
+    alphas = np.flatnonzero(weighed.any(axis=0))
+    stacked, others = in_two(problem, used, int(weighed.sum(axis=1).max()))
     apart = scaled.shape[2] > 1
     total = np.zeros((len(problem.scale), len(basis) if apart else basis.shape[1]))
     for places, form in stacked_forms(problem, stacked, grid.alphas[alphas]):
@@ -79,10 +80,10 @@ def weighted_coefficients(
         for axes, rows in parts if form.operator.size else parts[:1]:
             # (members, m', k or p)
             turned = (axes.swapaxes(1, 2) @ own) * (rows @ basis.T if apart else rows)
-            G = form.back
-            total += (
-                G[:, None] * turned.sum(axis=0) if G.ndim == 1 else np.tensordot(G, turned, ([0, 2], [0, 1]))
-            )
+            if form.back.ndim == 1:
+                total += form.back[:, None] * turned.sum(axis=0)
+            else:
+                total += np.tensordot(form.back, turned, ([0, 2], [0, 1]))
     for member, factor in member_factors(problem, others, options):
         own = used[member]
         places = np.flatnonzero(own.any(axis=1))
@@ -90,13 +91,6 @@ def weighted_coefficients(
             targets = np.flatnonzero(weight) if apart else slice(None)
             total[:, targets] += weight[targets] * (coef @ basis[targets].T) if apart else weight * coef
     return total if apart else total @ basis.T
-
-
-def _in_two(problem: Problem, members: Iterable[Member]) -> tuple[list[Member], list[Member]]:
-    """Members that can be stacked, and others."""
-    members = list(members)
-    stacked = [member for member in members if can_be_stacked(problem, member)]
-    return stacked, [member for member in members if not can_be_stacked(problem, member)]
 
 
 def member_paths(

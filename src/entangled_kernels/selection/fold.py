@@ -128,7 +128,7 @@ class Fold:
         return _squares(self.VN, linear, quadratic, gains)
 
     def spectral_error(self, form: Spectral, gains: Array = UNIT_GAIN) -> Array:
-        """What `error` gives, for all alphas of one kernel at the cost of a few, (..., g, a) for stacked forms.
+        """What `error` gives, for all alphas at the cost of a few; (..., g, a) for stacked forms.
 
         With G = back, s and t the gains of the axes, b and x what they multiply, and S = G^T C G, the
         quadratic term is s^T (S * b N b^T) s + 2 s^T (S * b N x^T) t + t^T (S * x N x^T) t, where * goes

@@ -12,6 +12,7 @@ from ..conditioning import Residuals
 from ..learning.posterior import fit_unit_posterior
 from ..learning.row_sample import sample_size
 from ..learning.solvers import SolverOptions
+from ..threads import SMALL_MATRIX, one_thread
 from .decision import Decision, decide
 from .errors import member_factors, weighted_coefficients
 from .fold import Fold
@@ -141,10 +142,11 @@ def predict_held_out(
             continue
         kept = _kept_without(split, searches, decision, rule)
         index = _spaced(_common_rows([fold, *(search.folds[split] for search, _ in kept)]), max(1, most))
-        values = [
-            _predict_fold(search, search.folds[split].only(index), own, options) for search, own in kept
-        ]
-        spread = _relative_variance(fold.only(index), decision.choice, options)
+        with one_thread(max(fold.problem.targets.shape) <= SMALL_MATRIX):
+            values = [
+                _predict_fold(search, search.folds[split].only(index), own, options) for search, own in kept
+            ]
+            spread = _relative_variance(fold.only(index), decision.choice, options)
         found.append((index, np.full(len(index), split), np.stack(values), spread))
     if not found:
         return None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -15,6 +16,7 @@ from ..learning.cell_moments import CellMoments
 from ..learning.moments import Moments
 from ..learning.problem import Problem
 from ..learning.solvers import SolverOptions
+from ..threads import SMALL_MATRIX, one_thread
 from .candidates import Grid, Member, default_alphas
 from .errors import candidate_errors, weighted_coefficients
 from .fold import Fold
@@ -31,6 +33,7 @@ __all__ = [
 ]
 
 Array = NDArray[np.float64]
+Index = NDArray[np.intp]
 
 SCORINGS = ("nmse", "mse")
 
@@ -40,6 +43,11 @@ SHARED = 2.0
 HANDICAP = 0.05
 # More targets than this, or than rows, weigh candidates together.
 MOST_VOTERS = 64
+# With more axes of the features than this, only members whose error on the first split is above the least by
+# no more than this share of it are tried on the other splits.
+RACED, MARGIN = 128, 0.02
+# Seconds that are not worth a worker.
+_MOMENT = 0.5
 _ROWS_AT_ONCE = 256
 
 
@@ -175,14 +183,28 @@ def run_search(
     alphas = default_alphas(table.mean_square, table.noise) if settings.alphas is None else settings.alphas
     grid = Grid(settings.members, settings.gains, alphas)
     output_weights, by_target = settings.score_weights(table), settings.by_target(table)
+    pending = iter(source.folds(output_weights))
+    start = time.perf_counter()
+    error, fold = _try_candidates(next(pending), grid, settings.options, by_target)
+    seconds = time.perf_counter() - start
+    errors, folds = [error], [fold]
+    if report is not None:
+        report(1, source.n_splits)
+    kept = _still_in_the_race(error, fold.problem, grid, output_weights)
+    raced = replace(grid, members=[grid.members[place] for place in kept])
+    # Workers that start for less than a moment of work would take longer than they save.
+    short = seconds * (source.n_splits - 1) * len(kept) / len(grid.members) < _MOMENT
+    parallel = Parallel(n_jobs=1 if short else settings.n_jobs, prefer="threads", return_as="generator")
     job = delayed(_try_candidates)
-    jobs = (job(fold, grid, settings.options, by_target) for fold in source.folds(output_weights))
-    errors, folds = [], []
-    for error, fold in Parallel(n_jobs=settings.n_jobs, return_as="generator")(jobs):
-        errors.append(error)
-        folds.append(fold)
-        if report is not None:
-            report(len(errors), source.n_splits)
+    jobs = (job(fold, raced, settings.options, by_target) for fold in pending)
+    with one_thread(max(fold.problem.targets.shape) <= SMALL_MATRIX):
+        for own, fold in parallel(jobs):
+            error = np.full_like(errors[0], np.inf)
+            error[kept] = own
+            errors.append(error)
+            folds.append(fold)
+            if report is not None:
+                report(len(errors), source.n_splits)
     return Search(
         grid=grid,
         folds=folds,
@@ -192,6 +214,26 @@ def run_search(
         alpha_per_target=settings.alpha_per_target,
         noise=table.noise,
     )
+
+
+def _still_in_the_race(errors: Array, problem: Problem, grid: Grid, output_weights: Array) -> Index:
+    """Places of the members that go on to further splits, from errors (members, ..., 1 or p) on the first.
+
+    Where decompositions are small, all. Else those whose best candidate is near the best of all, or near the
+    best for a target by the votes of `Search.votes`; and always kernel ridge.
+    """
+    if len(problem.scale) <= RACED:
+        return np.arange(len(grid.members))
+    errors = np.where(np.isnan(errors), 0.0, errors)
+    votes = errors
+    if errors.shape[-1] > 1:
+        relative = errors * output_weights
+        together = relative.sum(axis=-1, keepdims=True)
+        votes = relative * np.count_nonzero(output_weights) + SHARED * together
+    least = votes.min(axis=(1, 2))  # (members, 1 or p)
+    near = (least <= (1.0 + MARGIN) * least.min(axis=0)).any(axis=1)
+    plain = np.array([member.shrinkage == 1.0 for member in grid.members])
+    return np.flatnonzero(near | plain)
 
 
 def _without_gaps(errors: Array) -> Array:
@@ -246,7 +288,8 @@ class Search:
     folds : list of Fold
         Able to predict their held-out rows, where these were there.
     target_errors : ndarray of shape (splits, members, gains, alphas, p or 1)
-        Of every target, or weighted means over targets.
+        Of every target, or weighted means over targets. Infinite for members that were dropped after the
+        first split.
     output_weights : ndarray of shape (p,)
         Weights of the targets in the mean.
     n_repeats : float
@@ -273,7 +316,7 @@ class Search:
     @cached_property
     def errors(self) -> Array:
         """Weighted means over targets, (splits, members, gains, alphas)."""
-        return self.target_errors @ self.output_weights if self.by_target else self.target_errors[..., 0]
+        return self._weighted(self.target_errors) if self.by_target else self.target_errors[..., 0]
 
     @property
     def n_candidates(self) -> int:
@@ -320,7 +363,7 @@ class Search:
 
     def _choose_by_target(self, rule: str) -> Choice:
         """The member that is best when every target has its own gain and alpha, with these."""
-        least = self.target_errors.mean(axis=0).min(axis=(1, 2)) @ self.output_weights  # (members,)
+        least = self._weighted(self.target_errors.mean(axis=0).min(axis=(1, 2)))  # (members,)
         member, gain, alpha = np.unravel_index(self.grid.preference(), self.grid.shape)
         preferred = np.array(list(dict.fromkeys(member)))
         best = int(preferred[choose(least[None, preferred])])
@@ -342,14 +385,18 @@ class Search:
         ``weights`` is (members, gains, alphas, 1), or (members, gains, alphas, p) where targets have weights
         of their own.
         """
-        coef = weighted_coefficients(problem, problem.outputs, self.grid, weights, options)
+        with one_thread(max(problem.targets.shape) <= SMALL_MATRIX):
+            coef = weighted_coefficients(problem, problem.outputs, self.grid, weights, options)
         return coef.T @ problem.features.T
 
     def table(self) -> dict[str, NDArray[Any]]:
         """Parameters and errors of all candidates, column by column."""
         errors = self.errors.reshape(len(self.errors), -1)
         columns = self.grid.columns() | {f"split{i}_test_score": own for i, own in enumerate(errors)}
-        return columns | {"mean_test_score": errors.mean(axis=0), "std_test_score": errors.std(axis=0)}
+        mean = errors.mean(axis=0)
+        deviation = np.full_like(mean, np.inf)
+        deviation[np.isfinite(mean)] = errors[:, np.isfinite(mean)].std(axis=0)
+        return columns | {"mean_test_score": mean, "std_test_score": deviation}
 
     def votes(self) -> Array:
         """Errors (splits, members, gains, alphas, 1 or p) by which candidates are weighed.
@@ -369,7 +416,19 @@ class Search:
 
     def _relative(self) -> Array:
         """Errors of all targets in units in which their mean is the score."""
-        return self.target_errors * (self.output_weights * np.count_nonzero(self.output_weights))
+        counted = np.where(self.output_weights > 0.0, self.target_errors, 0.0)
+        return counted * (self.output_weights * np.count_nonzero(self.output_weights))
+
+    def _weighted(self, errors: Array) -> Array:
+        """Weighted means over targets of errors (..., p)."""
+        if np.isfinite(errors[..., 0]).all():
+            return errors @ self.output_weights
+        # Also where a target counts for nothing, what was not tried stays infinite.
+        return np.where(
+            np.isinf(errors).any(axis=-1),
+            np.inf,
+            np.where(np.isinf(errors), 0.0, errors) @ self.output_weights,
+        )
 
 
 def _choose(errors: Array, rule: str) -> int:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
 import numpy as np
 from numpy.typing import NDArray
@@ -11,7 +11,7 @@ from ..learning.problem import Problem
 from ..learning.ridge import Spectral
 from .candidates import Member
 
-__all__ = ["can_be_stacked", "stacked_forms"]
+__all__ = ["in_two", "stacked_forms"]
 
 Array = NDArray[np.float64]
 Index = NDArray[np.intp]
@@ -20,19 +20,25 @@ Index = NDArray[np.intp]
 _STACK_NUMBERS = 2**18
 # Where axes differ more than this in their second moments, rounding of long ones would swamp short ones.
 _GRADED = 1e4
-# With so many times more axes than outputs, and more axes than this, alphas one by one cost less.
-_MANY_AXES, _FEW_AXES = 8, 128
+# Up to so many axes of the features a decomposition costs no more than what is done about it.
+_FEW_AXES = 128
 
 
-def can_be_stacked(problem: Problem, member: Member) -> bool:
-    """Whether the kernel of a member is known in closed form, and worth a decomposition of all its axes."""
-    if member.shrinkage == 1.0:
-        return True
+def in_two(problem: Problem, members: Iterable[Member], n_alphas: int) -> tuple[list[Member], list[Member]]:
+    """Members that `stacked_forms` takes, and others.
+
+    It takes those whose kernel is known in closed form, and worth a decomposition of all its axes, m'^3,
+    where `KernelRidgeFactor` takes m' k^2 for each of the alphas.
+    """
     m, k = problem.targets.shape
-    if member.solver != "closed-form" or member.rank is not None or not problem.targets.any():
-        return False
-    operator_alone = member.alignment_mix == 1.0 and member.prediction == "entangled"
-    return operator_alone or m <= max(_FEW_AXES, _MANY_AXES * k)
+    learned, few = bool(problem.targets.any()), m <= max(_FEW_AXES, np.sqrt(n_alphas) * k)
+    stacked, others = list[Member](), list[Member]()
+    for member in members:
+        closed = learned and member.solver == "closed-form" and member.rank is None
+        operator_alone = member.alignment_mix == 1.0 and member.prediction == "entangled"
+        taken = member.shrinkage == 1.0 or (closed and (few or operator_alone))
+        (stacked if taken else others).append(member)
+    return stacked, others
 
 
 def stacked_forms(

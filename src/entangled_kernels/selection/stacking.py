@@ -123,8 +123,8 @@ class HeldOutErrors:
 def simplex_shares(form: Array, pull: float) -> Array:
     """Shares w >= 0 that add up to one with the least w^T G w + pull * g |w - 1/K|^2.
 
-    G has the mean products of the errors of every two models, and g is the least of its diagonal, the error of
-    the best model: beside models that are far worse it is left alone.
+    G has the mean products of the errors of every two models, and g, the least of its diagonal, is the error
+    of the best model: beside models that are far worse it is left alone.
 
     Parameters
     ----------
