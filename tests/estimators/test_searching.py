@@ -66,3 +66,32 @@ def test_splits_given_by_place_leave_out_rows_without_targets(make_rows):
     own = EntangledKernelRidgeCV(None, cv=PredefinedSplit(fold[kept]), **GRID).fit(X[kept], Y[kept])
     np.testing.assert_array_equal(found.predict(X), own.predict(X))
     np.testing.assert_array_equal(found.residual_covariance_, own.residual_covariance_)
+
+
+def test_a_search_projects_with_its_best_entangled_candidate(make_rows):
+    X, Y = make_rows(24, 3, 2)
+    model = EntangledKernelRidgeCV(StandardScaler(), random_state=0).fit(X, Y)
+    results = model.cv_results_
+    entangled = (results["param_shrinkage"] < 1.0) & (results["param_prediction"] == "entangled")
+    best = np.flatnonzero(entangled)[results["mean_test_score"][entangled].argmin()]
+    found = model.entangled_estimator_
+    assert found.prediction == "entangled"
+    assert found.shrinkage < 1.0
+    # Of candidates that are as good to four digits, the simplest is taken.
+    own = [results[f"param_{name}"] == getattr(found, name) for name in ("alpha", "gain", "shrinkage")]
+    assert (
+        results["mean_test_score"][np.all(own, axis=0) & entangled].min()
+        <= 1.001 * results["mean_test_score"][best]
+    )
+    np.testing.assert_array_equal(model.kraus_, found.kraus_)
+    np.testing.assert_array_equal(model.project(X), found.project(X))
+    np.testing.assert_array_equal(model.kernel_.kraus, found.kraus_)
+
+
+def test_a_search_without_an_entangled_candidate_says_so(make_rows):
+    X, Y = make_rows(24, 3, 2)
+    model = EntangledKernelRidgeCV(StandardScaler(), shrinkages=(1.0,)).fit(X, Y)
+    with pytest.raises(AttributeError, match="no candidate was entangled"):
+        _ = model.kernel_
+    with pytest.raises(AttributeError, match="no candidate was entangled"):
+        model.project(X)

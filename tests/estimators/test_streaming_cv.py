@@ -90,12 +90,13 @@ def test_a_feature_map_is_chosen_on_the_first_rows(make_rows, rng, monkeypatch):
     X, Y = make_rows(120, 2, 1)
     Y = Y + 3.0 * np.sin(3.0 * X[:, :1]) + rng.normal(size=(120, 1))
     monkeypatch.setattr(waiting, "FEATURE_SAMPLE", 60)
-    model = EntangledKernelRidgeCV(random_state=0, cv=3, **GRID)
+    grid = GRID | {"alphas": np.logspace(-6, 3, 10)}
+    model = EntangledKernelRidgeCV(random_state=0, cv=3, **grid)
     for rows in np.array_split(np.arange(120), 9):
         model.partial_fit(X[rows], Y[rows])
-    sample = in_memory(EntangledKernelRidgeCV(random_state=0, cv=3, **GRID), X[:60], Y[:60])
+    sample = in_memory(EntangledKernelRidgeCV(random_state=0, cv=3, **grid), X[:60], Y[:60])
     assert type(model.solve().feature_map_) is type(sample.best_estimator_.feature_map_)
-    given = EntangledKernelRidgeCV(FrozenEstimator(model.feature_map_), random_state=0, cv=3, **GRID)
+    given = EntangledKernelRidgeCV(FrozenEstimator(model.feature_map_), random_state=0, cv=3, **grid)
     # A frozen map has no noise_ of its own, and the grid is given.
     assert_same_choice(model, in_memory(given, X, Y))
 

@@ -135,7 +135,8 @@ class EntangledKernelRidgeCV(OutOfCoreMixin, SearchingMixin, RegressorMixin, Mul
     n_splits_ : int
     entangled_estimator_ : EntangledKernelRidge
         The best entangled candidate, fitted on all rows: the best estimator, unless that is kernel ridge or
-        predicts with the partial trace. ``kernel_``, ``kraus_``, `project` and `transform` are those of it.
+        predicts with the partial trace. ``kernel_``, ``kraus_`` and `project` are those of
+        it, and it has `transform`.
     feature_map_ : transformer or None
         Of ``coef_``; a `FeatureUnion` where candidates with several maps are averaged.
     n_iter_, n_features_in_, feature_names_in_, target_names_ : as in `EntangledKernelRidge`
@@ -274,12 +275,6 @@ class EntangledKernelRidgeCV(OutOfCoreMixin, SearchingMixin, RegressorMixin, Mul
         """Rows as that candidate sees them, (n, p, r); see `EntangledKernelRidge.project`."""
         self._ensure_model()
         return self.entangled_estimator_.project(X)
-
-    def transform(self, X: Any) -> Array:
-        """`project` with outputs and coordinates in one axis, (n, p * r), the coordinates running fastest."""
-        self._ensure_model()
-        features: Array = self.entangled_estimator_.transform(X)
-        return features
 
     def _solved_linear(self, name: str) -> LinearModel:
         linear: LinearModel | None = self._solved_fit(name).linear

@@ -23,6 +23,7 @@ from ..features import (
     default_feature_maps,
     fit_feature_map,
     found_noise,
+    interpolates,
     map_features,
     needs_targets,
     warm_start,
@@ -229,7 +230,7 @@ class SearchingMixin(LinearPredictionMixin):
         else:
             decision, held_out = settle(searches, self.selection, table.Y, table.weight, options)
         choice, best = decision.choice, trials[decision.place]
-        self._warn_of_ends(choice.alpha, best.search.grid.alphas)
+        self._warn_of_ends(choice.alpha, best)
         place = {"feature_map": decision.place} if len(trials) > 1 else {}
         selected = SelectedFit(
             cv_results=decision.table,
@@ -399,8 +400,12 @@ class SearchingMixin(LinearPredictionMixin):
         for rank in self.ranks:
             check_rank_fits(rank, n_features, n_outputs)
 
-    def _warn_of_ends(self, chosen: float | Array, alphas: Array) -> None:
+    def _warn_of_ends(self, chosen: float | Array, trial: Trial) -> None:
+        alphas = trial.search.grid.alphas
         for end, name in ((alphas.min(), "smallest"), (alphas.max(), "largest")):
+            # Of a forest the smallest ridge is the forest itself, and that of the default grid is next to none.
+            if name == "smallest" and (self.alphas is None or interpolates(trial.feature_map)):
+                continue
             if len(alphas) > 1 and np.any(chosen == end):
                 warnings.warn(
                     f"the {name} of the alphas was chosen, {end:.3g}; a wider grid may do better",

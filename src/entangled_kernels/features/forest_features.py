@@ -96,6 +96,8 @@ class ForestFeatures(TransformerMixin, BaseEstimator):
 
     # Targets may be NaN where they were not measured.
     takes_blanks = True
+    # With a vanishing ridge the model is the forest.
+    interpolates = True
 
     def __init__(
         self,

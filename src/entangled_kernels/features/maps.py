@@ -23,6 +23,7 @@ __all__ = [
     "fit_and_map",
     "fit_feature_map",
     "found_noise",
+    "interpolates",
     "is_cross_fitted",
     "is_fitted",
     "map_features",
@@ -95,6 +96,11 @@ def is_cross_fitted(feature_map: Any) -> bool:
 def takes_blanks(feature_map: Any) -> bool:
     """Whether a transformer, or the last step of a pipeline, says that its targets may be NaN."""
     return bool(getattr(_last_step(feature_map), "takes_blanks", False))
+
+
+def interpolates(feature_map: Any) -> bool:
+    """Whether ridge on a transformer, or on the last step of a pipeline, may have any small alpha."""
+    return bool(getattr(_last_step(feature_map), "interpolates", False))
 
 
 def is_fitted(feature_map: Any) -> bool:

@@ -262,7 +262,7 @@ def spectral_parts(form: Spectral, basis: Array) -> list[tuple[Array, Array]]:
 def scaled_parts(parts: Sequence[tuple[Array, Array]]) -> Array:
     """Sum of the parts for all alphas, (..., f, a * p), to be multiplied in one product."""
     total = np.asarray(sum(axes.swapaxes(-1, -2)[..., None] * rows[..., None, :] for axes, rows in parts))
-    return total.reshape(*total.shape[:-2], -1)
+    return total.reshape(*total.shape[:-2], total.shape[-2] * total.shape[-1])
 
 
 def _times(H: Array, G: Array) -> Array:

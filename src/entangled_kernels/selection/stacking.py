@@ -19,8 +19,8 @@ __all__ = ["HeldOutErrors", "settle", "simplex_shares"]
 
 Array = NDArray[np.float64]
 
-# How strongly shares are drawn towards equal ones: this over the number of rows.
-PULL = 15.0
+# How strongly shares are drawn towards equal ones: this over the total weight of the rows.
+PULL = 9.0
 # Of the least error of the models, added to the form so that models that are alike do not make it singular.
 _ROUNDING = 1e-10
 
@@ -101,7 +101,7 @@ class HeldOutErrors:
         """
         used = np.ones(len(self.row), dtype=bool) if without is None else ~np.isin(self.row, without)
         G = self._products(used)  # (p, K, K)
-        pull = PULL / max(1, len(np.unique(self.row[used])))
+        pull = PULL / max(1.0, float(self.weight[used].sum()))
         mean = np.tensordot(self.output_weights, G, axes=1)
         if np.isinf(self.shared):
             return simplex_shares(mean, pull)[:, None]
@@ -134,6 +134,8 @@ def simplex_shares(form: Array, pull: float) -> Array:
 
     Notes
     -----
+    The error of the average is at most 1 + pull (1 - 1/K) times that of the best model.
+
     On the simplex w - 1/K = (I - 1 1^T / K) w, so the pull is a quadratic form too, and what is minimised is
     homogeneous. The direction of the least w^T H w + s (1^T w - 1)^2 over w >= 0 then is that of the least
     w^T H w on the simplex for every s > 0: along a direction u that adds up to one the least value is
