@@ -96,7 +96,8 @@ class EntangledKernelRidgeCV(OutOfCoreMixin, SearchingMixin, RegressorMixin, Mul
     fit_intercept : bool, default=True
     init, max_iter, tol, relation : as in `EntangledKernelRidge`
     n_jobs : int or None, default=None
-        Folds worked on at the same time. Results do not depend on it.
+        Folds worked on at the same time, in threads that start where that saves time. Results do not depend
+        on it.
     random_state : int, RandomState or None, default=None
         For shuffling and random starts.
     max_memory, product_dtype : as in `EntangledKernelRidge`
@@ -123,7 +124,8 @@ class EntangledKernelRidgeCV(OutOfCoreMixin, SearchingMixin, RegressorMixin, Mul
         Its place in ``cv_results_``; there is none with ``alpha_per_target``.
     cv_results_ : dict of ndarray
         One entry per candidate: ``param_*``, ``mean_test_score``, ``std_test_score`` and
-        ``split{i}_test_score``; ready for `pandas.DataFrame`.
+        ``split{i}_test_score``; ready for `pandas.DataFrame`. With more than 128 axes of the features, kernels
+        far from the best on the first split are not tried on the others, where their errors are infinite.
     cv_target_scores_ : ndarray of shape (number of candidates, p)
         Errors of every target in the order of ``cv_results_``, NaN for a constant one; only there where
         targets weigh candidates apart, or have their own alphas.

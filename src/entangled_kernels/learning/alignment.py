@@ -263,12 +263,13 @@ class Alignment:
         ``features`` is any matrix (m, m'), ``outputs`` (k, k') has orthonormal columns; ``whitened`` says
         that features^T C features is the identity, which then costs nothing to apply.
         """
-        C = features.T @ (features if self.C is None else self.C @ features)
+        C = None if whitened else features.T @ (features if self.C is None else self.C @ features)
+        B = features.T @ self.B @ outputs
         return Alignment(
             self.mix,
-            C=None if whitened else C,
-            B=features.T @ self.B @ outputs,
-            q=features.T @ self.q @ outputs,
+            C=C,
+            B=B,
+            q=B if self.q is self.B else features.T @ self.q @ outputs,
             g=None if self.g is None else features.T @ self.g,
             ones=self.ones @ outputs,
             norms=self.norms,

@@ -7,7 +7,7 @@ from numbers import Integral
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.linalg import qr, svd
+from scipy.linalg import eigvalsh, qr, svd
 
 from ..linalg import principal_axes, rank_tolerance, stacked_to_kraus
 from .alignment import Alignment
@@ -18,6 +18,9 @@ from .moments import Moments
 __all__ = ["Problem", "reduce_moments", "reduce_rows"]
 
 Array = NDArray[np.float64]
+
+# Of squared singular values: a share of the largest that is far above the rounding of squares.
+_CLEARLY_POSITIVE = 1e-8
 
 
 @dataclass(frozen=True, eq=False)
@@ -240,9 +243,15 @@ def _row_space(rows: Array, unit: Array, *, compressed: bool) -> Array:
     scaled = scaled[length > 0.0] / length[length > 0.0, None]
     if scaled.size == 0:
         return np.zeros((p, 0))
-    _, values, directions = svd(scaled, full_matrices=False)
-    rank = int(np.sum(values > rank_tolerance(max(rows.shape)) * values[0]))
-    if rank == p and not compressed:
+    wide = len(scaled) < p
+    values = eigvalsh(scaled @ scaled.T if wide else scaled.T @ scaled)
+    if values[0] > _CLEARLY_POSITIVE * values[-1]:
+        # Squares tell no small values from rounding, but that there is none.
+        directions = scaled if wide else np.eye(p)
+    else:
+        _, values, directions = svd(scaled, full_matrices=False)
+        directions = directions[values > rank_tolerance(max(rows.shape)) * values[0]]
+    if len(directions) == p and not compressed:
         return np.eye(p)
-    basis = qr((directions[:rank] * unit).T, mode="economic")[0]
+    basis = qr((directions * unit).T, mode="economic")[0]
     return np.asarray(basis @ svd(rows @ basis, full_matrices=False)[2].T)

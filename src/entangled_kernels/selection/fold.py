@@ -98,20 +98,23 @@ class Fold:
         centred: bool,
         rows: CompressedRows | None = None,
     ) -> Fold:
-        """Fold of training and held-out moments; ``weights`` is in the coordinates of the moments."""
+        """Fold of training and held-out moments; ``weights`` is in the coordinates of the moments.
+
+        It is a matrix (p', p'), or the diagonal of one, (p',).
+        """
         problem = reduce_moments(train, centred=centred, rows=rows)
         F, R = problem.features, problem.outputs
         gap_phi, gap_y = test.mean_phi - problem.mean_phi, test.mean_y - problem.mean_y
         C = test.C + np.outer(test.weight * gap_phi, gap_phi)
         B = test.B + np.outer(test.weight * gap_phi, gap_y)
         V = test.V + np.outer(test.weight * gap_y, gap_y)
-        B = F.T @ B
+        B, weighted = F.T @ B, weights[:, None] * R if weights.ndim == 1 else weights @ R
         return cls(
             problem=problem,
             C=F.T @ C @ F,
-            BN=B @ weights @ R,
-            N=R.T @ weights @ R,
-            VN=float(np.vdot(weights, V)),
+            BN=B @ weighted,
+            N=R.T @ weighted,
+            VN=float(np.vdot(weights, np.diag(V) if weights.ndim == 1 else V)),
             weight=test.weight,
             B=B,
             V=V,

@@ -96,7 +96,7 @@ class RowFolds:
             if compressed is None:
                 compressed = self._rotated(compress_rows(self.Phi, self.Y, centred=self.centred))
             R = compressed.outputs
-            form = np.diag(output_weights) if R is None else R.T @ (output_weights[:, None] * R)
+            form = output_weights if R is None else R.T @ (output_weights[:, None] * R)
             for train, test, (_, index) in self._group_moments(group, compressed):
                 fold = Fold.from_moments(train, test, form, centred=self.centred, rows=compressed)
                 yield fold.with_rows(
@@ -193,7 +193,7 @@ class MomentFolds:
             complete_moments(own, centred=self.centred) if isinstance(own, CellMoments) else own
             for own in (train, test)
         )
-        fold = Fold.from_moments(whole_train, whole_test, np.diag(output_weights), centred=self.centred)
+        fold = Fold.from_moments(whole_train, whole_test, output_weights, centred=self.centred)
         if sample is None:
             return fold
         own = np.flatnonzero(sample.part == part)

@@ -69,7 +69,8 @@ class ObservedFold(Fold):
         """What `target_errors` gives, for the coefficients of a `Spectral`."""
         scaled = scaled_parts(spectral_parts(form, self.basis))
         values = (self._reduced * form.back if form.back.ndim == 1 else self._reduced @ form.back) @ scaled
-        return self._errors(values.reshape(*values.shape[:-1], -1, len(self.basis)), gains)
+        n_alphas = form.gains.shape[-2]
+        return self._errors(values.reshape(*values.shape[:-1], n_alphas, len(self.basis)), gains)
 
     @cached_property
     def _reduced(self) -> Array:

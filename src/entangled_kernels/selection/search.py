@@ -403,11 +403,13 @@ class Search:
 
         Where targets do not choose apart, each one weighs its own error and `SHARED` times that of all.
         """
-        errors = self.target_errors
-        if self.by_target and not self.alpha_per_target:
-            errors = self._relative() + SHARED * self.errors[..., None]
-        handicap = np.where(self.grid.gains == 1.0, 1.0, 1.0 + HANDICAP)
-        return errors * handicap[:, None, None]
+        handicap = np.where(self.grid.gains == 1.0, 1.0, 1.0 + HANDICAP)[:, None, None]
+        if not self.by_target or self.alpha_per_target:
+            return self.target_errors * handicap
+        errors = self._relative()
+        errors += SHARED * self.errors[..., None]
+        errors *= handicap
+        return errors
 
     def target_scores(self) -> Array:
         """Mean over splits of the error of every candidate and target, (candidates, p); NaN for constants."""
@@ -416,8 +418,9 @@ class Search:
 
     def _relative(self) -> Array:
         """Errors of all targets in units in which their mean is the score."""
-        counted = np.where(self.output_weights > 0.0, self.target_errors, 0.0)
-        return counted * (self.output_weights * np.count_nonzero(self.output_weights))
+        counts = self.output_weights > 0.0
+        counted = self.target_errors if counts.all() else np.where(counts, self.target_errors, 0.0)
+        return counted * (self.output_weights * np.count_nonzero(counts))
 
     def _weighted(self, errors: Array) -> Array:
         """Weighted means over targets of errors (..., p)."""
