@@ -263,7 +263,9 @@ def _weigh(
     penalty = Schatten(norm, 1.0)
     if n > MANY:
         some = np.arange(0, n, n // FEW)
-        few = WeightedGram(np.ascontiguousarray(kernels[:, some][:, :, some]), targets[some], alpha, levels)
+        # Eigenvalues grow with the rows, and a ridge with them means the same.
+        ridge = alpha * len(some) / n
+        few = WeightedGram(np.ascontiguousarray(kernels[:, some][:, :, some]), targets[some], ridge, levels)
         first = solve_convex(few, penalty, start, max_iter=max_iter, tol=1e-3).point.L
         start = np.maximum(first, 1e-4 * first.max())
         start *= penalty.level_scale(start[:, :, 0])
