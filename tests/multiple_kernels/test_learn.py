@@ -137,6 +137,20 @@ def test_the_published_alternation_reaches_no_lower_objective(norm, rng):
     assert value - result.value <= gap + 1e-9 * value
 
 
+def test_blocks_in_turn_reach_no_lower_objective(rng):
+    """The published alternation of weights and a shared output kernel, from the same start."""
+    for alpha in (0.03, 0.3, 3.0):
+        K, Y = make_kernels(rng, 20, 4, 5)
+        ours = learn_shared(problem_of(K, Y), alpha)
+        before = np.inf
+        for steps in (1, 10, 200):
+            value = reference.shared_value(K, Y, alpha, *reference.shared_alternation(K, Y, alpha, steps))
+            assert value >= ours.value * (1 - 1e-6)
+            assert value <= before * (1 + 1e-9)
+            before = value
+        assert value <= ours.value * 1.01
+
+
 def test_a_first_look_at_some_rows_changes_nothing(rng, monkeypatch):
     K, Y = make_kernels(rng, 60, 2, 4)
     plain = learn_weights(problem_of(K, Y), 0.3, tol=1e-5)
