@@ -165,9 +165,11 @@ def learn_shared(
 
     Parameters are those of `learn_weights`.
 
-    Notes ----- The objective is convex in d and in L, each with the other held fixed, and not in both.
-    L-BFGS works on b and B with d = b^2 / |b^2|_r and L = p B B^T / |B|^2. The gap is the sum of the gaps
-    of both blocks: zero where neither can be bettered alone. Time n^3 for an evaluation, which takes an
+    Notes
+    -----
+    The objective is convex in d and in L, each with the other held fixed, and not in both. L-BFGS works
+    on b and B with d = b^2 / |b^2|_r and L = p B B^T / |B|^2. The gap is the sum of the gaps of both
+    blocks: zero where neither can be bettered alone. Time n^3 for an evaluation, which takes an
     eigendecomposition.
 
     References

@@ -91,10 +91,12 @@ def reduce_kernels(
         Whether every Gram matrix is divided by the mean of its diagonal (after centring), so that weights can
         be compared.
 
-    Notes ----- Weights and the intercept are dealt with as in
-    `entangled_kernels.output_kernel.reduce_problem`. Where all kernels are products of features, of fewer
-    columns in all than there are rows, a QR decomposition of the features side by side gives coordinates in
-    which all Gram matrices are small. Time m n^2 for Gram matrices, n d^2 for d features in all.
+    Notes
+    -----
+    Weights and the intercept are dealt with as in `entangled_kernels.output_kernel.reduce_problem`. Where
+    all kernels are products of features, of fewer columns in all than there are rows, a QR decomposition
+    of the features side by side gives coordinates in which all Gram matrices are small. Time m n^2 for
+    Gram matrices, n d^2 for d features in all.
     """
     Y = np.array(Y, dtype=np.float64)
     n = len(Y)
