@@ -12,6 +12,7 @@ from .estimators import (
     OperatorValuedKernelRidge,
     OutputKernelRidge,
     OutputKernelRidgeCV,
+    StandardizedRegressor,
 )
 from .features import (
     ColumnWidthFeatures,
@@ -40,6 +41,7 @@ __all__ = [
     "OutputKernelRidge",
     "OutputKernelRidgeCV",
     "RegressorFeatures",
+    "StandardizedRegressor",
     "__version__",
 ]
 

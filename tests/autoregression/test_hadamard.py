@@ -6,7 +6,7 @@ from entangled_kernels.autoregression.hadamard import hadamard_gram, pivoted_fea
 from entangled_kernels.output_kernel import OutputPenalty
 
 from reference import convex
-from reference.autoregression import differences
+from reference.autoregression import differences, proximal_alternation
 from reference.autoregression import hadamard_gram as dense_gram
 
 
@@ -98,3 +98,26 @@ def test_pivoted_features(rng):
     assert features.shape[1] < 60
     np.testing.assert_array_equal(pivoted_features(points, 0.0), np.ones((60, 1)))
     assert pivoted_features(np.zeros((5, 1)), 1.0).shape == (5, 1)
+
+
+def test_the_published_alternation_reaches_no_lower_objective(case):
+    """Gradient steps on B with coefficients solved for: from above to the minimum, and not below."""
+    windows, Y, _ = case
+    y = Y - Y.mean(axis=0)
+    n, p = Y.shape
+    ones = dense_gram(windows, np.ones((p, p)), 0.1, 0.3).reshape(n, p, n, p)
+
+    def solve(B):
+        G = (ones * B[:, None, :]).reshape(n * p, n * p)
+        return convex.ridge(G, y.reshape(-1), 0.4)[0].reshape(n, p)
+
+    def squares(C):
+        return np.einsum("ti,tilj,lj->ij", C, ones, C)
+
+    penalty = OutputPenalty("frobenius", True)
+    _, ours = learn_hadamard(windows, Y, 0.4, gamma=0.1, output_gamma=0.3, penalty=penalty)
+    B, values, _ = proximal_alternation(solve, squares, y, np.sqrt(p), 60)
+    assert (np.diff(values) <= 0.0).all()
+    assert values[-1] >= ours.point.value * (1 - 1e-6)
+    assert values[-1] <= ours.point.value * (1 + 1e-3)
+    assert np.linalg.norm(B) <= np.sqrt(p) * (1 + 1e-9)

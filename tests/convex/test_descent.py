@@ -18,6 +18,19 @@ def test_a_quadratic_of_any_unit(rng):
         assert evaluations == len(calls)
 
 
+def test_the_first_trial_is_newtons_step_where_the_hessian_is_the_identity(rng):
+    goal, seen = 1e-3 * rng.normal(size=(3, 2)), []
+
+    def bowl(X):
+        seen.append(X)
+        return 1.0 + 0.5 * np.vdot(X - goal, X - goal), X - goal
+
+    X, evaluations = minimise(bowl, np.zeros((3, 2)), 5, whitened=True)
+    np.testing.assert_allclose(seen[1], goal)
+    np.testing.assert_allclose(X, goal)
+    assert evaluations == len(seen)
+
+
 def test_steps_are_bounded(rng):
     def valley(X):
         value = 100 * (X[1] - X[0] ** 2) ** 2 + (1 - X[0]) ** 2

@@ -13,6 +13,14 @@ def make_kernels(rng, n, p, m, linear=False):
     return K, Y
 
 
+def draw_sizes(rng, largest):
+    """Rows and outputs from 3 to 60, with a block Gram matrix of no more rows than the largest."""
+    while True:
+        n, p = rng.integers(3, 61, size=2)
+        if n * p <= largest:
+            return n, p
+
+
 def random_stack(rng, m, p):
     B = rng.normal(size=(m, p, p))
     return B @ B.transpose(0, 2, 1) / p

@@ -182,3 +182,25 @@ def test_many_outputs_few_rows(rng):
         result = learn_penalised(reduce_problem(K, Y), 0.5, OutputPenalty(name, constraint=True))
         assert result.converged
         assert np.abs(K @ result.C @ result.L + 0.5 * result.C - Y).max() < 1e-8
+
+
+@pytest.mark.parametrize("k", [1, 2, 3])
+def test_dual_coordinate_ascent_reaches_no_lower_objective(k, rng):
+    """The published solver of the entrywise penalty ends where ours does, from the other side too."""
+    K, Y = make_problem(rng, 15, 4)
+    exponent = 2 * k / (2 * k - 1)
+    penalty, settings = OutputPenalty("entrywise", exponent=exponent), {"exponent": exponent}
+    problem = reduce_problem(K, Y)
+    alpha = 0.3 * alpha_unit(problem, penalty=penalty)
+    ours = learn_penalised(problem, alpha, penalty, tol=1e-5, max_iter=5000)
+    value, excess = np.inf, []
+    C = None
+    for _ in range(3):
+        C, L = reference.coordinate_ascent(K, Y, alpha, k, 10, rng, start=C)
+        value = reference.output_kernel_objective(K, Y, L, alpha, "entrywise", **settings)
+        excess.append(value / ours.value - 1)
+        assert value >= ours.value * (1 - 1e-9)
+        bound = reference.output_kernel_bound(K, Y, C, alpha, "entrywise", **settings)
+        assert bound <= ours.value * (1 + 1e-9)
+    assert excess[-1] <= 1e-4
+    assert excess[-1] <= excess[0]

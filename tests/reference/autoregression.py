@@ -42,3 +42,39 @@ def differences(predict, windows, step=1e-5):
             shift[j, k] = step
             J[:, :, j, k] = (predict(windows + shift) - predict(windows - shift)) / (2 * step)
     return J
+
+
+def proximal_alternation(solve, squares, Y, radius, steps, start=None):
+    """Coefficients and B in turn, as Lim et al. 2015, without sparsity: B psd, of a norm up to the radius.
+
+    Coefficients are solved for exactly, where the published loop takes proximal steps. B takes a gradient
+    step, whose length is halved until the objective falls, and is projected. Gives B, values, evaluations.
+
+    Parameters
+    ----------
+    solve, squares : callable
+        From B to C (n, p), and from C to S (p, p), <B, S> = c^T G_B c.
+    """
+
+    def value_at(B):
+        C = solve(B)
+        return 0.5 * np.sum(C * Y), C
+
+    B = np.eye(Y.shape[1]) if start is None else start
+    value, C = value_at(B)
+    values, evaluations, length = [value], 1, 1.0
+    for _ in range(steps):
+        S = squares(C)
+        length *= 4.0
+        for _ in range(60):
+            levels, V = np.linalg.eigh(B + length * S / 2)
+            new = (V * np.maximum(levels, 0.0)) @ V.T
+            new *= min(1.0, radius / np.linalg.norm(new))
+            other, candidate = value_at(new)
+            evaluations += 1
+            if other < value:
+                B, value, C = new, other, candidate
+                break
+            length /= 2.0
+        values.append(value)
+    return B, values, evaluations

@@ -2,6 +2,8 @@
 
 import numpy as np
 
+from reference.convex import separable_ridge
+
 
 def gram(kernels, output_kernels):
     return sum(np.kron(K, T) for K, T in zip(kernels, output_kernels, strict=True))
@@ -42,3 +44,28 @@ def alternation(kernels, Y, alpha, norm, steps):
         size = np.sqrt([max(d_j**2 * np.sum(C * (K @ C)), 0.0) for d_j, K in zip(d, kernels, strict=True)])
         d = size ** (2 / (norm + 1)) / np.sum(size ** (2 * norm / (norm + 1))) ** (1 / norm)
     return d
+
+
+def shared_value(kernels, Y, alpha, d, L):
+    """y^T (sum_j d_j K_j kron L + alpha I)^-1 y / 2."""
+    return separable_ridge(np.einsum("m,mnl->nl", d, kernels), L, Y, alpha)[1]
+
+
+def shared_alternation(kernels, Y, alpha, steps, start=None):
+    """Blocks in turn, as Sindhwani et al. 2013: C, then L; C again, then weights.
+
+    For functions that are fixed the best L of trace p is along (L C^T K C L)^(1/2), and the best weights are
+    along the norms of f_j. Gives d and L.
+    """
+    m, p = len(kernels), Y.shape[1]
+    d, L = (np.full(m, 1 / m), np.eye(p)) if start is None else start
+    for _ in range(steps):
+        K = np.einsum("m,mnl->nl", d, kernels)
+        A = separable_ridge(K, L, Y, alpha)[0].reshape(Y.shape) @ L
+        squares, V = np.linalg.eigh(A.T @ K @ A + 1e-8 * np.eye(p))
+        levels = np.sqrt(np.maximum(squares, 0.0))
+        L = (V * (p * levels / levels.sum())) @ V.T
+        C = separable_ridge(K, L, Y, alpha)[0].reshape(Y.shape)
+        size = d * np.sqrt([max(np.sum((C @ L) * (k @ C)), 0.0) for k in kernels])
+        d = size / size.sum()
+    return d, L

@@ -50,3 +50,30 @@ def group_lasso(U, sizes, y, penalty, steps):
             size = np.linalg.norm(g[part])
             g[part] *= max(1 - step * penalty / size, 0.0) if size > 0 else 0.0
     return g
+
+
+def gap(kernels, Y, alpha, eta, output_kernels, weights, sparse):
+    """Objective of the convex problem and its duality gap, from the Gram matrix of n p rows.
+
+    Frobenius: output kernel learning on the summed kernel with ridge (eta alpha^2)^(1/3). Sparse: weights
+    with penalty sum(d) / 2 and ridge sqrt(alpha eta), whose conjugate is infinite beyond s = 1: there what
+    kernels can reach of c is shrunk.
+    """
+    rho = np.sqrt(alpha * eta) if sparse else np.cbrt(eta * alpha**2)
+    G = sum(np.kron(K, T) for K, T in zip(kernels, output_kernels, strict=True))
+    c = np.linalg.solve(G + rho * np.eye(len(G)), Y.reshape(-1))
+    C, data = c.reshape(Y.shape), 0.5 * Y.reshape(-1) @ c
+    if not sparse:
+        L, S = output_kernels[0], C.T @ kernels.sum(axis=0) @ C
+        value = data + 0.5 * np.sum(L**2)
+        return value, value - (np.sum(C * Y) - 0.5 * rho * np.sum(C**2) - np.sum(S**2) / 8)
+    largest = max(np.sum(C * (K @ C)) for K in kernels)
+    values, U = np.linalg.eigh(kernels.sum(axis=0))
+    U = U[:, values > 1e-10 * values[-1]]
+    inside = U @ (U.T @ C)
+    t = 1.0
+    if largest > 1.0:
+        t = min(1.0 / np.sqrt(largest), np.sum(inside * Y) / (rho * np.sum(inside**2)))
+    C = C - (1.0 - t) * inside
+    value = data + 0.5 * np.sum(weights)
+    return value, value - (np.sum(C * Y) - 0.5 * rho * np.sum(C**2))

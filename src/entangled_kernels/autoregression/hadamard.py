@@ -37,9 +37,11 @@ class HadamardGram:
     alpha : float
     constant : float
 
-    Notes ----- Entry ((t, i), (l, j)) is B_ij K_tl h(x_ti, x_lj): it takes n^2 p r + n p^2 r to apply,
-    without a matrix of n p rows. The preconditioner has the mean of h over rows in the place of h, so that
-    it is separable.
+    Notes
+    -----
+    Entry ((t, i), (l, j)) is B_ij K_tl h(x_ti, x_lj): it takes n^2 p r + n p^2 r to apply, without a
+    matrix of n p rows. The preconditioner has the mean of h over rows in the place of h, so that it is
+    separable.
     """
 
     K: Array
@@ -188,9 +190,10 @@ def learn_hadamard(
     tol : float, default=1e-3
         The duality gap is at most tol^2 times the objective.
 
-    Notes ----- The objective y^T (G_B + alpha I)^-1 y / 2 + P(B) is convex, and B psd is enough for a
-    kernel, since a Hadamard product of psd matrices is psd. Time n^2 p r for an evaluation, with r
-    features.
+    Notes
+    -----
+    The objective y^T (G_B + alpha I)^-1 y / 2 + P(B) is convex, and B psd is enough for a kernel, since a
+    Hadamard product of psd matrices is psd. Time n^2 p r for an evaluation, with r features.
     """
     mean = targets.mean(axis=0)
     gram = hadamard_gram(windows, targets - mean, alpha, gamma, output_gamma)

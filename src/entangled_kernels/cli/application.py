@@ -17,6 +17,7 @@ from .commands.compare import compare
 from .commands.datasets import datasets
 from .commands.demo import demo
 from .commands.fit import fit
+from .commands.forecast import forecast
 from .commands.inspect import inspect
 from .commands.plan import plan
 from .commands.predict import predict
@@ -89,5 +90,5 @@ def common(
     """Take the options that stand before a command."""
 
 
-for command in (demo, fit, predict, plan, compare, inspect, reproduce, datasets):
+for command in (demo, fit, predict, plan, forecast, compare, inspect, reproduce, datasets):
     app.command()(command)

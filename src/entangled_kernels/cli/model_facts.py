@@ -9,11 +9,26 @@ from sklearn.base import clone
 from sklearn.compose import ColumnTransformer
 from sklearn.model_selection import KFold, cross_val_predict
 
-from ..estimators import EntangledKernelRidge, EntangledKernelRidgeCV, OutputKernelRidge, OutputKernelRidgeCV
+from ..estimators import (
+    EntangledKernelRidge,
+    EntangledKernelRidgeCV,
+    MultipleKernelRidge,
+    MultiViewKernelRidge,
+    OperatorKernelVAR,
+    OutputKernelRidge,
+    OutputKernelRidgeCV,
+)
 from ..linalg import Array
 from .training_table import TrainingTable
 
-__all__ = ["correlations_of", "describe", "entanglement_of", "output_relations", "settings_of"]
+__all__ = [
+    "correlations_of",
+    "describe",
+    "entanglement_of",
+    "map_in_words",
+    "output_relations",
+    "settings_of",
+]
 
 
 def describe(model: EntangledKernelRidgeCV, table: TrainingTable, *, folds: int, seed: int) -> dict[str, Any]:
@@ -100,13 +115,13 @@ def settings_of(model: EntangledKernelRidge) -> dict[str, Any]:
     """Feature map and parameters of a fitted model that say what it is, as plain values."""
     names = ("shrinkage", "alignment_mix", "target_alpha", "prediction")
     return {
-        "features": _map_in_words(model.feature_map_),
+        "features": map_in_words(model.feature_map_),
         **{n: getattr(model, n) for n in names},
         **{n: np.asarray(getattr(model, n)).tolist() for n in ("alpha", "gain")},
     }
 
 
-def _map_in_words(feature_map: Any) -> str:
+def map_in_words(feature_map: Any) -> str:
     """A feature map by the names of its steps."""
     if feature_map is None:
         return "inputs as they are"
@@ -132,8 +147,13 @@ def entanglement_of(model: Any) -> dict[str, Any]:
     if isinstance(model, OutputKernelRidge | OutputKernelRidgeCV):
         verdict = "Separable: one scalar kernel times one learned output matrix."
         return facts | {"entangled": False, "verdict": verdict}
+    if isinstance(model, MultipleKernelRidge | MultiViewKernelRidge):
+        verdict = "Separable: a sum of scalar kernels, each times an output matrix."
+        return facts | {"entangled": False, "verdict": verdict}
     if not isinstance(model, EntangledKernelRidge):
-        return facts | {"verdict": "Not tested: the kernel was given, not learned."}
+        learned = isinstance(model, OperatorKernelVAR)
+        why = "the test is for kernels of features" if learned else "the kernel was given, not learned"
+        return facts | {"verdict": f"Not tested: {why}."}
     if (size := model.coef_.size) > LARGEST:
         verdict = f"Not tested: features times targets are {size}, and the test is for up to {LARGEST}."
         return facts | {"verdict": verdict}

@@ -28,6 +28,8 @@ PAIRS = 5
 
 def settings_in_words(settings: dict[str, Any]) -> str:
     """The settings in one line."""
+    if "shrinkage" not in settings:
+        return ", ".join(_setting_in_words(name, value) for name, value in settings.items())
     penalty = _range_in_words("alpha", settings["alpha"])
     if np.any(np.asarray(settings["gain"]) != 1.0):
         penalty += f", {_range_in_words('gain', settings['gain'])}"
@@ -38,6 +40,12 @@ def settings_in_words(settings: dict[str, Any]) -> str:
         f"{settings['features']}; {kind} with shrinkage {settings['shrinkage']:g}, alignment mix "
         f"{settings['alignment_mix']:g}, target alpha {settings['target_alpha']:g}; {penalty}"
     )
+
+
+def _setting_in_words(name: str, value: Any) -> str:
+    if name == "features":
+        return str(value)
+    return f"{name.replace('_', ' ')} {value:.3g}" if isinstance(value, float) else f"{name} {value}"
 
 
 def _range_in_words(name: str, value: Any) -> str:

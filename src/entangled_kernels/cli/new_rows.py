@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from ..estimators import EntangledKernelRidge, EntangledKernelRidgeCV
+from ..estimators import EntangledKernelRidge, EntangledKernelRidgeCV, MultiViewKernelRidge
 from ..storage import ModelFileError, SavedModel
 from ..streams import read_batches, table_columns
 from ..tables import (
@@ -21,7 +21,7 @@ from .batches import batch_bytes, in_batches, watch_batches
 from .errors import CommandError
 from .features import known_texts, unknown_texts
 from .files import check_input
-from .saved_models import inputs_of, targets_of
+from .saved_models import inputs_of, learner_of, require_rows, targets_of
 from .screen import Screen, say_note
 
 __all__ = ["NewRows", "Part", "require_calibrated", "write_parts"]
@@ -50,9 +50,12 @@ class NewRows:
     """
 
     def __init__(self, saved: SavedModel, path: Path, kept: list[str], *, measured: bool) -> None:
+        require_rows(saved, path)
         self.model, self.kept, self.measured = saved.model, kept, measured
         self.inputs, self.targets = inputs_of(saved, path), targets_of(saved)
         self.texts = known_texts(getattr(self.model, "feature_map_", None))
+        # Of views that a row lacks all cells are blank.
+        self.blank_inputs = isinstance(learner_of(saved.model), MultiViewKernelRidge)
         self.told: set[str] = set()
 
     def parts(self, screen: Screen, table: Path, max_memory: float) -> Iterator[Part]:
@@ -83,7 +86,7 @@ class NewRows:
         require_columns(frame, [*self.inputs, *self.kept], path)
         numbers = [name for name in self.inputs if name not in self.texts]
         X = frame[self.inputs].copy()
-        X[numbers] = require_numbers(frame, numbers, path, rows_before=rows_before)
+        X[numbers] = require_numbers(frame, numbers, path, rows_before=rows_before, blanks=self.blank_inputs)
         X[list(self.texts)] = require_text(frame, list(self.texts), path, rows_before=rows_before)
         for sentence in unknown_texts(X, self.texts):
             if sentence not in self.told:

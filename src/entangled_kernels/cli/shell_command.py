@@ -11,8 +11,15 @@ from typing import Any
 __all__ = ["command_line", "split_names"]
 
 
-def command_line(command: str, *arguments: Any, options: Mapping[str, Any]) -> str:
+def command_line(
+    command: str,
+    *arguments: Any,
+    options: Mapping[str, Any],
+    repeated: Mapping[str, Sequence[str]] | None = None,
+) -> str:
     """A command of this program, quoted for a shell; options that are None or False are left out.
+
+    Values of an option that is ``repeated`` stand behind it one by one, as they are.
 
     Examples
     --------
@@ -28,6 +35,8 @@ def command_line(command: str, *arguments: Any, options: Mapping[str, Any]) -> s
             words.append(name)
         elif value is not None and value is not False:
             words += [name, _joined(value) if isinstance(value, list | tuple) else str(value)]
+    for name, values in (repeated or {}).items():
+        words += [word for value in values for word in (name, value)]
     return shlex.join(words)
 
 

@@ -16,7 +16,7 @@ from .blanks import Blanks
 from .errors import CommandError
 from .shell_command import split_names
 
-__all__ = ["TrainingTable", "choose_columns", "open_batches", "read_rows"]
+__all__ = ["TrainingTable", "choose_columns", "expand_names", "open_batches", "read_rows"]
 
 WAY_OUT = "; leave the column out, or have its text turned into columns of 0 and 1 with --encode"
 # Of files that are read in batches, rows that show what the inputs are like.
@@ -64,10 +64,12 @@ def read_rows(
     fewest: int,
     work: str,
     blanks: bool = False,
+    blank_inputs: bool = False,
 ) -> TrainingTable:
     """Read a table into memory and choose its inputs and targets; the work needs so many rows at least.
 
-    With ``blanks`` cells of targets may be blank; rows without any target are left out.
+    With ``blanks`` cells of targets may be blank; rows without any target are left out. With ``blank_inputs``
+    cells of inputs may be blank too.
     """
     frame = read_table(path)
     target_names, input_names, notes = choose_columns(frame, targets, inputs, path)
@@ -77,7 +79,7 @@ def read_rows(
     numbers = [name for name in input_names if name not in text]
     X = frame[input_names].copy()
     X[text] = require_text(frame, text, path)
-    X[numbers] = require_numbers(frame, numbers, path, way_out=WAY_OUT)
+    X[numbers] = require_numbers(frame, numbers, path, way_out=WAY_OUT, blanks=blank_inputs)
     found = Blanks()
     found.count(Y)
     if found.empty_rows:
@@ -130,7 +132,7 @@ def choose_columns(
 ) -> tuple[list[str], list[str], list[str]]:
     """Names of targets and inputs, and notes; all other columns are inputs when none are named."""
     have, notes = [str(name) for name in frame.columns], list[str]()
-    target_names = _expand(targets, have, "--targets")
+    target_names = expand_names(targets, have, "--targets")
     if not target_names:
         raise CommandError("--targets must name at least one column")
     if inputs is None:
@@ -139,7 +141,7 @@ def choose_columns(
             input_names.remove("")
             notes.append("the column without a name is taken for row numbers and left out")
     else:
-        input_names = _expand(inputs, have, "--inputs")
+        input_names = expand_names(inputs, have, "--inputs")
     try:
         require_columns(frame, [*target_names, *input_names], path)
     except TableError as error:
@@ -152,7 +154,7 @@ def choose_columns(
     return target_names, input_names, notes
 
 
-def _expand(values: Sequence[str], have: Sequence[str], option: str) -> list[str]:
+def expand_names(values: Sequence[str], have: Sequence[str], option: str) -> list[str]:
     """Names of an option; what is no name may be a pattern such as 'torque *'."""
     names = [name for value in values for name in ([value] if value in have else split_names([value]))]
     chosen: list[str] = []

@@ -62,7 +62,10 @@ class Gram(Protocol):
         """A change of variables in which G_L + alpha I is near the identity."""
 
     def curvature(self, L: Array, C: Array) -> Array:
-        """Diagonal of the Hessian of y^T (G_L + alpha I)^-1 y / 2, (m, k, k), in the eigenbases of L."""
+        """Diagonal of the Hessian of y^T (G_L + alpha I)^-1 y / 2, (m, k, k), in the eigenbases of L.
+
+        Of matrices of size one, k = 1, the whole Hessian (m, m).
+        """
 
 
 @dataclass(frozen=True, eq=False)

@@ -20,6 +20,8 @@ def minimise(
     start: Array,
     steps: int,
     enough: Callable[[], bool] = lambda: False,
+    *,
+    whitened: bool = False,
 ) -> tuple[Array, int]:
     """The best point that a number of L-BFGS steps finds, and how often the function was evaluated.
 
@@ -31,21 +33,30 @@ def minimise(
     steps : int
     enough : callable, optional
         Asked after every step whether the last point evaluated will do.
+    whitened : bool, default=False
+        Whether the Hessian is near the identity.
 
     Notes
     -----
-    The value at the start is the unit, since L-BFGS-B has absolute safeguards.
+    The value at the start is the unit, since L-BFGS-B has absolute safeguards. Its first trial is a step of
+    length one, whatever the slope; where the Hessian is near the identity, the length of the slope at the
+    start is made the unit of the array, and this trial is Newton's step.
     """
-    unit = abs(value_and_slope(start)[0]) or 1.0
+    first, first_slope = value_and_slope(start)
+    unit = abs(first) or 1.0
+    size = (float(np.linalg.norm(first_slope)) or 1.0) if whitened else 1.0
+    begin = start.ravel() / size
 
     def flat(x: Array) -> tuple[float, Array]:
-        value, slope = value_and_slope(x.reshape(start.shape))
-        return value / unit, slope.ravel() / unit
+        # The search begins where the units were found.
+        known = np.array_equal(x, begin)
+        value, slope = (first, first_slope) if known else value_and_slope(size * x.reshape(start.shape))
+        return value / unit, slope.ravel() * (size / unit)
 
     def stop(_: Array) -> None:
         if enough():
             raise StopIteration
 
     options = {"maxiter": steps, "maxfun": 2 * steps + 20, "maxcor": MEMORY, "ftol": 0.0, "gtol": 0.0}
-    found = minimize(flat, start.ravel(), jac=True, method="L-BFGS-B", callback=stop, options=options)
-    return np.asarray(found.x).reshape(start.shape), int(found.nfev) + 1
+    found = minimize(flat, begin, jac=True, method="L-BFGS-B", callback=stop, options=options)
+    return size * np.asarray(found.x).reshape(start.shape), int(found.nfev)

@@ -33,6 +33,6 @@ def dual_round(gram: Gram, penalty: Penalty, point: Point, steps: int, tol: floa
         value = 0.5 * gram.alpha * float(np.vdot(C, C)) - float(np.vdot(C, gram.targets)) + conjugate
         return value, change.adjoint(gram.alpha * C - gram.targets + gram.apply(L, C))
 
-    X, evaluations = minimise(value_and_slope, change.inverse(point.C), steps)
+    X, evaluations = minimise(value_and_slope, change.inverse(point.C), steps, whitened=True)
     C = change.forward(X)
     return Step(penalty.argmax(gram.squares(C)), C, evaluations)

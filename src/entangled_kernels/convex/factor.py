@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from .certificate import Gram, Point, Step, duality_gap
+from .certificate import Gram, Point, Preconditioner, Step, duality_gap
 from .descent import minimise
 from .penalties import SpectralPenalty, compose
 
@@ -30,20 +30,25 @@ def factor_round(gram: Gram, penalty: SpectralPenalty, point: Point, steps: int,
     nothing of the gradient along L. A full factor has no minima but the one of the convex problem.
 
     In the eigenbasis of the point's L, where B is diag(sqrt(levels)), the second derivative with respect to
-    B_ij is near 2 (curvature_ij levels_j + P'_i - S_ii / 2): B is scaled by its inverse root.
+    B_ij is near 2 (curvature_ij levels_j + P'_i - S_ii / 2): B is scaled by its inverse root. Of matrices of
+    size one, b with L = b^2, the whole Hessian 4 b b^T curvature + 2 diag(P' - S / 2) is at hand, and few
+    steps are left to L-BFGS.
     """
     levels, V = np.linalg.eigh(point.L)  # (m, k), (m, k, k)
     levels = np.maximum(levels, FLOOR * levels.max())
     slope, scale = _slope(penalty, levels, point.S, V)
-    diagonal = 2.0 * gram.curvature(point.L, point.C) * levels[:, None, :]
     rotated = np.einsum("mki,mkl,mli->mi", V, point.S, V)  # diagonal of V^T S V, (m, k)
     rest = np.maximum(slope - 0.5 * rotated, 0.0) + DAMPING * slope
-    unit = 1.0 / np.sqrt(scale * (diagonal + 2.0 * rest[:, :, None]))  # (m, k, k)
+    curvature = gram.curvature(point.L, point.C)
+    if curvature.ndim == 2:
+        change = _whole_change(curvature, levels[:, 0], rest[:, 0], scale, ball=penalty.radius is not None)
+    else:
+        change = _change(curvature, levels, rest, scale)
 
     within = False
 
     def value_and_slope(X: Array) -> tuple[float, Array]:
-        left, sizes, right = np.linalg.svd(X * unit)
+        left, sizes, right = np.linalg.svd(change.forward(X))
         W = V @ left
         free = sizes**2
         scale = penalty.level_scale(free)
@@ -57,14 +62,43 @@ def factor_round(gram: Gram, penalty: SpectralPenalty, point: Point, steps: int,
         slope, _ = _slope(penalty, scale * free, S, W)
         inner = -W.transpose(0, 2, 1) @ S @ W  # (m, k, k), in the basis W
         inner[:, np.arange(len(slope[0])), np.arange(len(slope[0]))] += 2.0 * slope
-        return value, scale * (left @ ((inner * sizes[:, None, :]) @ right)) * unit
+        return value, change.adjoint(scale * (left @ ((inner * sizes[:, None, :]) @ right)))
 
     start = np.zeros_like(point.L)
     index = np.arange(levels.shape[1])
     start[:, index, index] = np.sqrt(levels)
-    X, evaluations = minimise(value_and_slope, start / unit, steps, lambda: within)
-    left, sizes, _ = np.linalg.svd(X * unit)
+    X, evaluations = minimise(value_and_slope, change.inverse(start), steps, lambda: within, whitened=True)
+    left, sizes, _ = np.linalg.svd(change.forward(X))
     return Step(compose(penalty.level_scale(sizes**2) * sizes**2, V @ left), None, evaluations)
+
+
+def _change(curvature: Array, levels: Array, rest: Array, scale: float) -> Preconditioner:
+    """B = X times the inverse roots of its second derivatives, entry by entry."""
+    unit = 1.0 / np.sqrt(2.0 * scale * (curvature * levels[:, None, :] + rest[:, :, None]))  # (m, k, k)
+    return Preconditioner(lambda X: X * unit, lambda B: B / unit, lambda B: B * unit)
+
+
+def _whole_change(
+    curvature: Array, levels: Array, rest: Array, scale: float, *, ball: bool
+) -> Preconditioner:
+    """b = R X with R R^T the inverse of the Hessian; of a ball, in which the size of b is free, across b."""
+    b = np.sqrt(levels)
+    hessian = scale * (4.0 * b[:, None] * curvature * b + 2.0 * np.diag(rest))  # (m, m)
+    if ball:
+        across = np.eye(len(b)) - np.outer(b, b) / levels.sum()
+        size = float(np.trace(hessian)) / len(b)
+        hessian = across @ hessian @ across + size * np.outer(b, b) / levels.sum()
+    values, U = np.linalg.eigh(hessian)
+    roots = np.sqrt(np.maximum(values, FLOOR * values[-1]))
+
+    def shaped(vector: Array) -> Array:
+        return np.asarray(vector)[:, None, None]
+
+    return Preconditioner(
+        lambda X: shaped(U @ (X[:, 0, 0] / roots)),
+        lambda B: shaped(roots * (U.T @ B[:, 0, 0])),
+        lambda B: shaped((U.T @ B[:, 0, 0]) / roots),
+    )
 
 
 def _slope(penalty: SpectralPenalty, levels: Array, S: Array, V: Array) -> tuple[Array, float]:

@@ -46,6 +46,6 @@ def model_round(
         value = float(np.vdot(residual, residual)) / (2 * gram.alpha) + 0.5 * float(np.sum(squares / chosen))
         return value, (((G @ W) / chosen) @ W.T - root * residual / gram.alpha) * unit
 
-    X, evaluations = minimise(value_and_slope, root * (point.C @ V) * levels / unit, steps)
+    X, evaluations = minimise(value_and_slope, root * (point.C @ V) * levels / unit, steps, whitened=True)
     _, chosen, W = best(X * unit)
     return Step(compose(chosen[None], (V @ W)[None]), None, evaluations)

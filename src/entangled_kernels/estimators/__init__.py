@@ -10,6 +10,7 @@ from .operator_kernel_var_cv import OperatorKernelVARCV
 from .operator_valued_kernel_ridge import OperatorValuedKernelRidge
 from .output_kernel_ridge import OutputKernelRidge
 from .output_kernel_ridge_cv import OutputKernelRidgeCV
+from .standardized_regressor import StandardizedRegressor
 
 __all__ = [
     "EntangledKernelRidge",
@@ -23,4 +24,5 @@ __all__ = [
     "OperatorValuedKernelRidge",
     "OutputKernelRidge",
     "OutputKernelRidgeCV",
+    "StandardizedRegressor",
 ]

@@ -175,9 +175,11 @@ class MultiViewKernelRidge(TargetsMixin, MultiOutputMixin, RegressorMixin, _Mult
     stop_reason_ : str
     n_features_in_, feature_names_in_, target_names_
 
-    Notes ----- The objective of multi-view metric learning (Huusari, Kadri and Capponi 2018), at its global
-    minimum: output kernel learning on the sum of the views' kernels, or if ``sparse`` multiple kernel
-    learning. A view k_v that a row lacks has k_v = 0 between that row and all others.
+    Notes
+    -----
+    The objective of multi-view metric learning (Huusari, Kadri and Capponi 2018), at its global minimum:
+    output kernel learning on the sum of the views' kernels, or if ``sparse`` multiple kernel learning. A
+    view k_v that a row lacks has k_v = 0 between that row and all others.
 
     Time m n^2 for the kernels, then n^3 for an eigendecomposition; if ``sparse``, for every evaluation.
 

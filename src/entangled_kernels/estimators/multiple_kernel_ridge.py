@@ -241,9 +241,11 @@ class MultipleKernelRidge(TargetsMixin, MultiOutputMixin, RegressorMixin, BaseEs
         ndarray of shape (m, p)
             Summed over kernels, R^2. A kernel that hurts has a negative share.
 
-        Notes ----- With f_j the contributions less their means, f their sum and y less its mean, the share
-        is sum f_j (2 y - f) / sum y^2: these sum to 1 - sum (y - f)^2 / sum y^2. Where the mean of the
-        prediction is off, what that costs is split evenly.
+        Notes
+        -----
+        With f_j the contributions less their means, f their sum and y less its mean, the share is sum f_j
+        (2 y - f) / sum y^2: these sum to 1 - sum (y - f)^2 / sum y^2. Where the mean of the prediction is
+        off, what that costs is split evenly.
         """
         parts = self._contributions(X)  # (m, n, p)
         Y = np.asarray(y, dtype=np.float64).reshape(parts.shape[1], -1)

@@ -73,9 +73,10 @@ class OperatorKernelVAR(BaseEstimator):
     stop_reason_ : str
     n_features_in_, feature_names_in_
 
-    Notes ----- The rows of X are steps in time, one apart. They are standardised, so that influences can be
-    compared. With ``gamma=0`` the Jacobian of ``"hadamard"`` is diagonal and says nothing about the
-    network.
+    Notes
+    -----
+    The rows of X are steps in time, one apart. They are standardised, so that influences can be compared.
+    With ``gamma=0`` the Jacobian of ``"hadamard"`` is diagonal and says nothing about the network.
 
     Time n^2 p r for an evaluation with ``"hadamard"``, r about 20 features of the kernel between variables;
     p n^3 for ``"additive"``.

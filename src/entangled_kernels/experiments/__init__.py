@@ -4,13 +4,14 @@ from typing import Final
 
 from .compare import compare_methods
 from .digits import DIGITS
+from .learners import LEARNERS
 from .methods import METHODS
 from .real_tables import REAL_TABLES
 from .running_times import RUNNING_TIMES
 from .setup import PROTOCOLS, Experiment, Setup
 from .simulated import SIMULATED
 
-__all__ = ["EXPERIMENTS", "METHODS", "PROTOCOLS", "Experiment", "Setup", "compare_methods"]
+__all__ = ["EXPERIMENTS", "LEARNERS", "METHODS", "PROTOCOLS", "Experiment", "Setup", "compare_methods"]
 
 EXPERIMENTS: Final[dict[str, Experiment]] = {
     experiment.name: experiment for experiment in (DIGITS, SIMULATED, *REAL_TABLES, RUNNING_TIMES)

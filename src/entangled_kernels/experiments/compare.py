@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -11,6 +11,7 @@ from sklearn.utils import check_array, check_consistent_length
 
 from ..linalg import Array
 from ..storage import ExperimentResults
+from .learners import LEARNERS
 from .methods import METHODS, PAPER_METHODS, Plan
 from .protocol import Case, Rows, partitions, run_cases
 from .setup import Figures, Progress, Setup
@@ -30,6 +31,7 @@ def compare_methods(
     seed: int = 0,
     n_jobs: int | None = None,
     progress: Progress | None = None,
+    groups: Mapping[str, Sequence[int]] | None = None,
     name: str = "comparison",
     title: str = "Comparison of methods",
 ) -> ExperimentResults:
@@ -40,7 +42,7 @@ def compare_methods(
     X : array-like or data frame of shape (n_rows, n_inputs)
     Y : array-like or data frame of shape (n_rows, n_outputs) or (n_rows,)
     methods : sequence of str
-        Keys of `METHODS`.
+        Keys of `METHODS` or `LEARNERS`.
     train_sizes : sequence of int, default=(20, 40)
         Numbers of training rows; the others are tested on.
     repeats : int, default=10
@@ -54,6 +56,8 @@ def compare_methods(
         Processes; results do not depend on it.
     progress : callable, optional
         Told how many parts are done, of how many, and what is being done.
+    groups : dict of list of int, optional
+        Columns of X by group, for methods with several kernels; every column is one without.
     name, title : str
         Of the results.
 
@@ -74,7 +78,7 @@ def compare_methods(
     [('KRR', 2), ('ptrEKL', 2)]
     """
     setup = Setup(protocol=protocol, seed=seed, n_jobs=n_jobs, progress=progress)
-    plan = Plan(protocol, _check_methods(methods))
+    plan = Plan(protocol, _check_methods(methods), groups=groups)
     inputs = check_array(X, dtype=np.float64, input_name="X")
     targets = check_array(Y, dtype=np.float64, ensure_2d=False, input_name="Y").reshape(len(inputs), -1)
     check_consistent_length(inputs, targets)
@@ -145,7 +149,8 @@ def varied_figures(display: Any, results: ExperimentResults, titles: dict[str, s
 
 
 def _check_methods(methods: Sequence[str]) -> tuple[str, ...]:
-    unknown = [method for method in methods if method not in METHODS]
+    known = METHODS | LEARNERS
+    unknown = [method for method in methods if method not in known]
     if unknown or not methods:
-        raise ValueError(f"methods must be some of {', '.join(METHODS)}, got {list(methods)!r}")
+        raise ValueError(f"methods must be some of {', '.join(known)}, got {list(methods)!r}")
     return tuple(dict.fromkeys(methods))

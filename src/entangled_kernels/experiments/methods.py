@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from time import process_time
 from typing import Any, NamedTuple
@@ -14,6 +14,7 @@ from sklearn.model_selection import GridSearchCV
 from ..estimators import EntangledKernelRidgeCV, OutputKernelRidgeCV
 from ..linalg import Array
 from ..selection import Split
+from .learners import LEARNERS, build_learner
 from .published import LAMBDAS, Ascent, fit_published
 
 __all__ = ["METHODS", "PAPER_METHODS", "RANDOM_START", "Fitted", "Plan", "fit_methods"]
@@ -49,21 +50,25 @@ class Plan:
     ----------
     protocol : {"fair", "paper"}
     methods : sequence of str
-        Keys of `METHODS`. With the paper's protocol EKL and ptrEKL come with the variants of `RANDOM_START`.
+        Keys of `METHODS` or `LEARNERS`. With the paper's protocol EKL and ptrEKL come with the variants of
+        `RANDOM_START`.
     rank : float or None
         Share of the full Kraus rank that EKL and ptrEKL may use.
     ascent : Ascent
         Of the paper's protocol.
+    groups : dict of list of int, optional
+        Columns by group of inputs, for learners with several kernels; every column is one without.
     """
 
     protocol: str = "fair"
     methods: tuple[str, ...] = PAPER_METHODS
     rank: float | None = None
     ascent: Ascent = field(default_factory=Ascent)
+    groups: Mapping[str, Sequence[int]] | None = None
 
     def labels(self) -> dict[str, str]:
         """Methods by the names in the records, and what they are."""
-        own = {name: METHODS[name] for name in self.methods}
+        own = {name: (METHODS | LEARNERS)[name] for name in self.methods}
         if self.protocol == "paper":
             own |= {
                 label: text
@@ -89,9 +94,13 @@ def fit_methods(
     for method in plan.methods:
         if plan.protocol == "paper" and method in PREDICTIONS:
             continue
-        inputs = method in ("selected", "extra-trees")
+        several = method in LEARNERS and not method.startswith("OKL")
+        inputs = several or method in ("selected", "extra-trees")
         start = process_time()
-        model = _estimator(plan, method, Phi, folds, seed).fit(X if inputs else Phi, Y)
+        # Features that are the inputs themselves stand for linear kernels of groups.
+        kernel = "linear" if Phi is X else "rbf"
+        model = _estimator(plan, method, X if inputs else Phi, kernel, folds, seed)
+        model.fit(X if inputs else Phi, Y)
         yield Fitted(method, model.predict, inputs, process_time() - start)
     if plan.protocol == "paper":
         yield from _fit_published(plan, Phi, Y, folds, seed)
@@ -116,8 +125,10 @@ def _fit_published(plan: Plan, Phi: Array, Y: Array, folds: Sequence[Split], see
             yield Fitted(names[prediction] + suffix, model.predict, False, seconds)
 
 
-def _estimator(plan: Plan, method: str, Phi: Array, folds: Sequence[Split], seed: int) -> Any:
+def _estimator(plan: Plan, method: str, Phi: Array, kernel: str, folds: Sequence[Split], seed: int) -> Any:
     fair = plan.protocol == "fair"
+    if method in LEARNERS:
+        return build_learner(method, Phi, kernel, plan.groups, folds, seed, fit_intercept=fair)
     if method == "OKL":
         return OutputKernelRidgeCV("linear", cv=folds, fit_intercept=fair)
     if method == "PLS":

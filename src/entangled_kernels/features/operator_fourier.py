@@ -51,16 +51,20 @@ class OperatorFourierFeatures(TransformerMixin, BaseEstimator):
         Features with the same number share their weight.
     n_features_in_, feature_names_in_
 
-    Notes ----- For a kernel that is the mean of cos(<w, x - z>) B(w) B(w)^T over Gaussian w of variance 2
-    gamma, draws of w give features cos(<w, x>) and sin(<w, x>), times B(w): a root of T (decomposable), w
-    (curl-free), |w| times an orthonormal basis of the complement of w (divergence-free). Of a transformable
-    kernel the features are those of S_l x, one set of weights serving all outputs.
+    Notes
+    -----
+    For a kernel that is the mean of cos(<w, x - z>) B(w) B(w)^T over Gaussian w of variance 2 gamma,
+    draws of w give features cos(<w, x>) and sin(<w, x>), times B(w): a root of T (decomposable), w
+    (curl-free), |w| times an orthonormal basis of the complement of w (divergence-free). Of a
+    transformable kernel the features are those of S_l x, one set of weights serving all outputs.
 
     So a model is f(x) = phi(x) W with W = blocks w: linear in scalar features (n, m), which `transform`
     gives, and its ridge regression needs their moments alone; see `solve`. Time n m d to transform.
 
-    References ---------- R. Brault, M. Heinonen and F. d'Alche-Buc, "Random Fourier features for
-    operator-valued kernels", ACML 2016.
+    References
+    ----------
+    R. Brault, M. Heinonen and F. d'Alche-Buc, "Random Fourier features for operator-valued kernels", ACML
+    2016.
 
     H. Q. Minh, "Operator-valued Bochner theorem, Fourier feature maps for operator-valued kernels, and
     vector-valued learning", 2016.
@@ -154,9 +158,11 @@ class OperatorFourierFeatures(TransformerMixin, BaseEstimator):
         W : ndarray of shape (m, p)
             The model is phi(x) W.
 
-        Notes ----- With w the weights and (g, i) the i-th of group g, the normal equations have the matrix
-        sum over a in g and b in h of C_ab (B_a^T B_b)_ij. Time (groups r)^3 / 3; where all blocks are the
-        same, m^3 + p^3.
+        Notes
+        -----
+        With w the weights and (g, i) the i-th of group g, the normal equations have the matrix sum over a
+        in g and b in h of C_ab (B_a^T B_b)_ij. Time (groups r)^3 / 3; where all blocks are the same, m^3
+        + p^3.
         """
         check_is_fitted(self)
         blocks = self.blocks_

@@ -165,9 +165,11 @@ def learn_shared(
 
     Parameters are those of `learn_weights`.
 
-    Notes ----- The objective is convex in d and in L, each with the other held fixed, and not in both.
-    L-BFGS works on b and B with d = b^2 / |b^2|_r and L = p B B^T / |B|^2. The gap is the sum of the gaps
-    of both blocks: zero where neither can be bettered alone. Time n^3 for an evaluation, which takes an
+    Notes
+    -----
+    The objective is convex in d and in L, each with the other held fixed, and not in both. L-BFGS works
+    on b and B with d = b^2 / |b^2|_r and L = p B B^T / |B|^2. The gap is the sum of the gaps of both
+    blocks: zero where neither can be bettered alone. Time n^3 for an evaluation, which takes an
     eigendecomposition.
 
     References
@@ -263,7 +265,9 @@ def _weigh(
     penalty = Schatten(norm, 1.0)
     if n > MANY:
         some = np.arange(0, n, n // FEW)
-        few = WeightedGram(np.ascontiguousarray(kernels[:, some][:, :, some]), targets[some], alpha, levels)
+        # Eigenvalues grow with the rows, and a ridge with them means the same.
+        ridge = alpha * len(some) / n
+        few = WeightedGram(np.ascontiguousarray(kernels[:, some][:, :, some]), targets[some], ridge, levels)
         first = solve_convex(few, penalty, start, max_iter=max_iter, tol=1e-3).point.L
         start = np.maximum(first, 1e-4 * first.max())
         start *= penalty.level_scale(start[:, :, 0])

@@ -42,9 +42,11 @@ def learn_multiview(
     max_iter : int, default=1000
     tol : float, default=1e-3
 
-    Notes ----- *Frobenius.* For given g the best metric is A = (alpha g g^T / (2 eta))^(1/3). Putting it in
-    leaves ||Y - U g||^2 plus a multiple of the sum of the singular values of g to the power 4/3, and the
-    same comes of output kernel learning with the kernel sum_v k_v and ridge (eta alpha^2)^(1/3), with L = A
+    Notes
+    -----
+    *Frobenius.* For given g the best metric is A = (alpha g g^T / (2 eta))^(1/3). Putting it in leaves
+    ||Y - U g||^2 plus a multiple of the sum of the singular values of g to the power 4/3, and the same
+    comes of output kernel learning with the kernel sum_v k_v and ridge (eta alpha^2)^(1/3), with L = A
     alpha^-1 (eta alpha^2)^(1/3) on the range of g. With one target it is ridge regression on all features
     side by side, the ridge being alpha (2 eta / (alpha |g|^2))^(1/3): views are not weighed.
 

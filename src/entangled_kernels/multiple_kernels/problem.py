@@ -15,6 +15,8 @@ __all__ = ["KernelPart", "KernelsProblem", "reduce_kernels"]
 Array = NDArray[np.float64]
 
 EPS = float(np.finfo(np.float64).eps)
+# Rows of a Gram matrix that are worked on at once.
+BLOCK = 64
 
 
 class KernelPart(NamedTuple):
@@ -89,10 +91,12 @@ def reduce_kernels(
         Whether every Gram matrix is divided by the mean of its diagonal (after centring), so that weights can
         be compared.
 
-    Notes ----- Weights and the intercept are dealt with as in
-    `entangled_kernels.output_kernel.reduce_problem`. Where all kernels are products of features, of fewer
-    columns in all than there are rows, a QR decomposition of the features side by side gives coordinates in
-    which all Gram matrices are small. Time m n^2 for Gram matrices, n d^2 for d features in all.
+    Notes
+    -----
+    Weights and the intercept are dealt with as in `entangled_kernels.output_kernel.reduce_problem`. Where
+    all kernels are products of features, of fewer columns in all than there are rows, a QR decomposition
+    of the features side by side gives coordinates in which all Gram matrices are small. Time m n^2 for
+    Gram matrices, n d^2 for d features in all.
     """
     Y = np.array(Y, dtype=np.float64)
     n = len(Y)
@@ -117,17 +121,17 @@ def reduce_kernels(
         features = list(np.split(R, ends[:-1], axis=1))
     r = n if vectors is None else vectors.shape[1]
     kernels = np.empty((m, r, r))
+    scales = np.ones(m)
     for j, (part, Phi) in enumerate(zip(parts, features, strict=True)):
         if Phi is not None:
-            np.matmul(Phi, Phi.T, out=kernels[j])
-        else:
-            mean_k[j] = _write_gram(part.matrix, share, None if weight is None else root, centred, kernels[j])
-    scales = np.ones(m)
-    if normalized:
-        traces = np.trace(kernels, axis1=1, axis2=2) / float(w.sum())
-        scales = np.where(traces > 0.0, traces, 1.0)
-        for K, scale in zip(kernels, scales, strict=True):
-            K /= scale
+            scales[j] = _scale(float(np.vdot(Phi, Phi)), w, normalized)
+            np.matmul(Phi / scales[j], Phi.T, out=kernels[j])
+            continue
+        K = part.matrix
+        mean_k[j] = share @ K if centred else np.zeros(n)
+        shift = mean_k[j] - share @ mean_k[j]
+        scales[j] = _scale(float(w @ (K.diagonal() - mean_k[j] - shift)), w, normalized)
+        _write_gram(K, mean_k[j], shift, None if weight is None else root, scales[j], kernels[j])
     targets = Y if vectors is None else vectors.T @ Y
     return KernelsProblem(kernels, targets, vectors, Y, root, mean_y, mean_k, scales)
 
@@ -141,16 +145,23 @@ def _features(Phi: Array, share: Array, root: Array, centred: bool) -> tuple[Arr
     return (Phi - centre) * root[:, None], Phi @ centre
 
 
-def _write_gram(K: Array, share: Array, root: Array | None, centred: bool, out: Array) -> Array:
-    """Write the centred and weighted Gram matrix, and give the mean of its rows as they were.
+def _scale(trace: float, w: Array, normalized: bool) -> float:
+    """What a Gram matrix of this trace is divided by."""
+    mean = trace / float(w.sum())
+    return mean if normalized and mean > 0.0 else 1.0
 
-    In place, since the passes over many large matrices are what takes the time.
+
+def _write_gram(K: Array, mean: Array, shift: Array, root: Array | None, scale: float, out: Array) -> None:
+    """Write (K - mean 1^T - 1 shift^T) / scale, weighted by roots from both sides.
+
+    By blocks of rows that stay in the cache, since passes over many large matrices are what takes the time.
     """
-    mean = share @ K if centred else np.zeros(len(K))
-    np.subtract(K, mean[:, None], out=out)
-    if centred:
-        out -= mean - share @ mean
-    if root is not None:
-        out *= root[:, None]
-        out *= root
-    return np.asarray(mean)
+    for first in range(0, len(K), BLOCK):
+        rows = slice(first, first + BLOCK)
+        block = out[rows]
+        np.subtract(K[rows], mean[rows, None], out=block)
+        block -= shift
+        if root is not None:
+            block *= root[rows, None]
+            block *= root
+        block *= 1.0 / scale

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -30,8 +31,11 @@ class WeightedGram:
         Eigenvalues of the kernel between outputs.
     constant : float
 
-    Notes ----- Time n^3 / 3 for a Cholesky factor where all levels are alike, about ten times that for an
-    eigendecomposition where they are not, and m n^2 + n^2 p for the squares.
+    Notes
+    -----
+    Time n^3 / 3 for a Cholesky factor where all levels are alike, about ten times that for an
+    eigendecomposition where they are not, and m n^2 + n^2 p for the squares. The last weights that were
+    solved for are kept with what came of them, since a certificate asks for those that a search ended with.
     """
 
     kernels: Array
@@ -40,6 +44,7 @@ class WeightedGram:
     levels: Array
     constant: float = 0.0
     _alike: bool = field(init=False)
+    _last: dict[str, Any] = field(init=False, default_factory=dict)
 
     def __post_init__(self) -> None:
         alike = bool(np.ptp(self.levels) <= 1e-14 * np.abs(self.levels).max(initial=0.0))
@@ -52,22 +57,34 @@ class WeightedGram:
 
     def apply(self, L: Array, C: Array) -> Array:
         """sum_j d_j K_j C diag(levels)."""
-        return self.combine(L) @ (C * self.levels)
+        return np.asarray(self.combine(L) @ (C * self.levels))
 
     def squares(self, C: Array) -> Array:
         """s_j = tr(C^T K_j C diag(levels)), as <K_j, C diag(levels) C^T>: one pass over the Gram matrices."""
+        if C is self._last.get("C") and "S" in self._last:
+            return np.asarray(self._last["S"])
         m, n, _ = self.kernels.shape
         outer = C @ (C * self.levels).T  # (n, n)
-        return np.asarray(self.kernels.reshape(m, n * n) @ outer.reshape(n * n))[:, None, None]
+        S = np.asarray(self.kernels.reshape(m, n * n) @ outer.reshape(n * n))[:, None, None]
+        if C is self._last.get("C"):
+            self._last["S"] = S
+        return S
 
     def solve(self, L: Array) -> tuple[Array, float]:
         """Coefficients of the ridge system; nothing is left."""
+        if np.array_equal(L, self._last.get("L", ())):
+            return self._last["C"], 0.0
         K = self.combine(L)
         if self._alike:
-            return np.asarray(cho_solve(self._factor(K), self.targets, check_finite=False)), 0.0
+            factor = self._factor(K)
+            C = np.asarray(cho_solve(factor, self.targets, check_finite=False))
+            self._keep(L=L.copy(), C=C, factor=factor)
+            return C, 0.0
         values, U = eigh(K, check_finite=False)
         inside = (U.T @ self.targets) / (np.outer(np.maximum(values, 0.0), self.levels) + self.alpha)
-        return np.asarray(U @ inside), 0.0
+        C = np.asarray(U @ inside)
+        self._keep(L=L.copy(), C=C)
+        return C, 0.0
 
     def preconditioner(self, L: Array) -> Preconditioner:
         """Coefficients in the eigenbasis of sum_j d_j K_j, over the roots of the eigenvalues."""
@@ -80,24 +97,29 @@ class WeightedGram:
         )
 
     def curvature(self, L: Array, C: Array) -> Array:
-        """Second derivatives by weight: tr(F^T (G + alpha I)^-1 F) with F = K_j C diag(levels)."""
+        """Hessian by weights, (m, m): tr(F_j^T (G + alpha I)^-1 F_l) with F_j = K_j C diag(levels)."""
         F = self.images(C * self.levels)  # (m, n, p)
         m, n, p = F.shape
         columns = F.transpose(1, 0, 2).reshape(n, m * p)  # (n, m p)
-        K = self.combine(L)
         if self._alike:
-            lower = np.tril(self._factor(K)[0])
+            self.solve(L)
+            lower = np.tril(self._last["factor"][0])
             half = solve_triangular(lower, columns, lower=True, check_finite=False)
         else:
-            values, U = eigh(K)
+            values, U = eigh(self.combine(L))
             scale = 1.0 / np.sqrt(np.outer(np.maximum(values, 0.0), self.levels) + self.alpha)  # (n, p)
             half = (U.T @ columns) * np.tile(scale, m)
-        return np.asarray(np.sum(half.reshape(n, m, p) ** 2, axis=(0, 2)))[:, None, None]
+        parts = half.reshape(n, m, p).transpose(1, 0, 2).reshape(m, n * p)  # (m, n p)
+        return np.asarray(parts @ parts.T)
 
     def combine(self, L: Array) -> Array:
         """sum_j d_j K_j, (n, n)."""
         m, n, _ = self.kernels.shape
         return np.asarray(L.reshape(m) @ self.kernels.reshape(m, n * n)).reshape(n, n)  # (n n,) -> (n, n)
+
+    def _keep(self, **found: Any) -> None:
+        self._last.clear()
+        self._last.update(found)
 
     def _factor(self, K: Array) -> tuple[Array, bool]:
         system = K * self.levels[0]

@@ -5,6 +5,8 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from entangled_kernels.cli.commands.compare import chosen_methods
+from entangled_kernels.experiments import LEARNERS, METHODS
 from entangled_kernels.storage import ExperimentResults
 
 INPUTS = 'inlet temp,"flow, l/s",pressure'
@@ -48,6 +50,18 @@ def test_results_may_be_kept(plant, run):
     assert "not empty" in run(*COMPARE, *SMALL, "--results", "kept", code=2).stderr
 
 
+def test_learners_are_compared_by_name_and_listed(plant, run):
+    values = json.loads(run(*COMPARE, "-m", "KRR,okl-trace,mkl-diagonal", "-n", 12, "-r", 1, "--json").stdout)
+    assert [record["method"] for record in values["records"]] == ["KRR", "OKL-trace", "MKL-diagonal"]
+    shown = run("compare", "--help").stdout
+    assert all(name in "".join(shown.split()) for name in (*METHODS, *LEARNERS))
+
+
+def test_all_methods_are_all():
+    assert chosen_methods("all") == [*METHODS, *LEARNERS]
+    assert chosen_methods(None) == list(METHODS)
+
+
 def test_sizes_are_chosen_when_none_are_named(plant, run):
     values = json.loads(run(*COMPARE, "-m", "KRR", "-r", 1, "--json").stdout)
     assert [entry["n"] for entry in values["summary"]["nmse"]] == [10, 20]
@@ -56,7 +70,10 @@ def test_sizes_are_chosen_when_none_are_named(plant, run):
 @pytest.mark.parametrize(
     ("options", "sentence"),
     [
-        (("--methods", "KRR,SVM"), "must be one of krr, okl, ekl"),
+        (
+            ("--methods", "KRR,SVM"),
+            "must be one of krr, okl, ekl, ptrekl, selected, pls, extra-trees, okl-schatten",
+        ),
         (("--train-sizes", "ten"), "must be whole numbers separated by commas, got 'ten'"),
         (("--features", "cubic"), "must be one of linear, rbf, fourier, got 'cubic'"),
         (("--protocol", "unfair"), "must be one of fair, paper, got 'unfair'"),

@@ -30,6 +30,8 @@ def findings():
         "sharing": ["'a' and 'b' move together."],
         "relations": [[1.0, 0.5], [0.5, 1.0]],
         "telling": ["Measuring 'a' removes 61% of the uncertainty of 'b'."],
+        "weights": [],
+        "influence": None,
         "information": [[1.0, 0.61], [0.61, 1.0]],
         "entangled": None,
         "verdict": "Not tested: too large.",
@@ -71,3 +73,12 @@ def test_nothing_is_said_of_what_is_not_known(plant, folder, findings):
     assert "How well it predicts" not in page
     assert "Not known." in page
     assert "Share of the uncertainty" not in page
+
+
+def test_weights_and_influences_are_tables(plant, folder, findings):
+    model = EntangledKernelRidge().fit(plant[NAMES], plant[TARGETS])
+    findings |= {"weights": [("colour", 0.75)], "influence": np.array([[0.125, 0.5], [0.0, 0.25]])}
+    write_model_page(SavedModel(model, {}, {}), findings, folder / "page.html")
+    page = (folder / "page.html").read_text()
+    for words in ("Weight of every kernel", "colour", "0.750", "Influence on the next step", "0.125"):
+        assert words in page

@@ -28,7 +28,12 @@ FEWEST = 8
 Methods = Annotated[
     str | None,
     typer.Option(
-        "--methods", "-m", metavar="A,B", help="Methods to compare; all by default: KRR, OKL, EKL, ..."
+        "--methods",
+        "-m",
+        metavar="A,B",
+        help="Methods to compare. By default KRR, OKL, EKL, ptrEKL, selected, PLS, extra-trees; 'all' adds "
+        "OKL-schatten, OKL-trace, OKL-elastic, OKL-cluster, OKL-entrywise, MKL, MKL-diagonal, MKL-shared, "
+        "MKL-own, MVML, MVML-sparse and ORFF.",
     ),
 ]
 Sizes = Annotated[
@@ -136,10 +141,12 @@ def compare(
 
 def chosen_methods(methods: str | None) -> list[str]:
     """Methods by name."""
-    from ...experiments import METHODS
+    from ...experiments import LEARNERS, METHODS
 
+    every = [*METHODS, *LEARNERS]
     names = list(METHODS) if methods is None else split_names([methods])
-    by_lower = {name.lower(): name for name in METHODS}
+    names = every if [name.lower() for name in names] == ["all"] else names
+    by_lower = {name.lower(): name for name in every}
     for name in names:
         check_choice("--methods", name.lower(), by_lower)
     return list(dict.fromkeys(by_lower[name.lower()] for name in names))

@@ -11,16 +11,17 @@ from ...storage import save_model
 from ...tables.phrases import counted
 from ..batches import in_batches
 from ..blanks import Blanks
-from ..errors import check_choice, data_errors
+from ..errors import CommandError, check_choice, data_errors
 from ..features import FEATURES
 from ..files import check_input, check_link, check_output
 from ..fitting import fit_table
+from ..methods import METHODS, choose_method
 from ..model_facts import describe
 from ..model_words import change_in_words, settings_in_words, show_target_errors
 from ..options import Dask, Encode, Force, Inputs, Jobs, Json, MaxMemory, OneTable, Seed, Targets
 from ..screen import Screen, say_note
 from ..shell_command import command_line
-from ..training_table import open_batches, read_rows
+from ..training_table import TrainingTable, open_batches, read_rows
 
 __all__ = ["fit"]
 
@@ -31,6 +32,27 @@ Features = Annotated[
         "-f",
         metavar="|".join(FEATURES),
         help="Features of the inputs that the kernel works on.",
+    ),
+]
+Method = Annotated[
+    str,
+    typer.Option(
+        "--method",
+        "-m",
+        metavar="|".join(METHODS),
+        help="Learner to fit; all but entangled need the table in memory.",
+    ),
+]
+Settings = Annotated[
+    list[str] | None,
+    typer.Option("--set", metavar="NAME=VALUE", help="Settings of the method, such as penalty=trace."),
+]
+Groups = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--group",
+        metavar="NAME=A,B",
+        help="Inputs that belong together, for multiple-kernels and multi-view; once for every group.",
     ),
 ]
 Out = Annotated[
@@ -55,6 +77,9 @@ def fit(
     out: Out,
     inputs: Inputs = None,
     features: Features = "auto",
+    method: Method = "entangled",
+    settings: Settings = None,
+    group: Groups = None,
     encode: Encode = False,
     folds: Folds = 5,
     seed: Seed = 0,
@@ -67,32 +92,53 @@ def fit(
 ) -> None:
     """Fit a model to a table and save it.
 
-    Features, kernel and ridge penalty are chosen by cross-validation, and shown beside kernel ridge. Cells of
-    targets may be blank. TABLE may also be a folder or a pattern such as 'rows/*.parquet', of any size.
+    Features, kernel and ridge penalty are chosen by cross-validation, and shown beside kernel ridge; --method
+    names another learner. Cells of targets may be blank. TABLE may also be a folder or a pattern such as
+    'rows/*.parquet', of any size.
     """
     screen = Screen(as_json=json)
     check_choice("--features", features, FEATURES)
+    choice = choose_method(method, settings, group)
     check_output(out, force=force)
     if checkpoint is not None:
         check_link(checkpoint)
     with data_errors(table):
         if in_batches(table, max_memory) or checkpoint is not None or dask is not None:
+            if method != "entangled":
+                raise CommandError(
+                    f"--method {method} needs one table in memory; only entangled reads batches"
+                )
             rows = open_batches(table, targets, inputs, encode=encode, max_memory=max_memory)
+        elif method == "var":
+            rows = read_time_steps(table, targets, inputs)
         else:
             check_input(table)
             rows = read_rows(
-                table, targets, inputs, encode=encode, fewest=FEWEST, work="fitting", blanks=True
+                table,
+                targets,
+                inputs,
+                encode=encode,
+                fewest=FEWEST,
+                work="fitting",
+                blanks=True,
+                blank_inputs=method == "multi-view",
             )
         for note in rows.notes:
             say_note(note)
-        model = fit_table(
-            screen, rows, features, folds=folds, seed=seed, jobs=jobs, checkpoint=checkpoint, dask=dask
-        )
-        info = describe(model, rows, folds=folds, seed=seed)
+        if method == "entangled":
+            model: Any = fit_table(
+                screen, rows, features, folds=folds, seed=seed, jobs=jobs, checkpoint=checkpoint, dask=dask
+            )
+            info = describe(model, rows, folds=folds, seed=seed)
+        else:
+            from ..learners import fit_learner
+
+            model, info = fit_learner(screen, rows, choice, features, folds=folds, seed=seed, jobs=jobs)
     options = {
         "--targets": rows.targets,
         "--inputs": rows.inputs if inputs else None,
         "--features": features,
+        "--method": None if method == "entangled" else method,
         "--encode": encode,
         "--folds": folds,
         "--seed": seed,
@@ -101,8 +147,10 @@ def fit(
         "--dask": dask,
         "--max-memory": None if max_memory == MAX_MEMORY else f"{max_memory:g}",
     }
-    command = command_line("fit", table, options=options)
-    info |= {"table": table.name, "features": features, "seed": seed, "command": command}
+    command = command_line(
+        "fit", table, options=options, repeated={"--set": settings or [], "--group": group or []}
+    )
+    info |= {"table": table.name, "method": method, "features": features, "seed": seed, "command": command}
     save_model(model, out, info=info)
     show(screen, info, table, out, rows.blanks)
     screen.result({"model": str(out), **{name: info[name] for name in info if name != "relations"}})
@@ -115,10 +163,9 @@ def show(screen: Screen, info: dict[str, Any], table: Path, out: Path, blanks: B
     for sentence in blanks.in_words(info["rows"] + blanks.empty_rows):
         screen.say(sentence)
     screen.say(f"Chosen: {settings_in_words(info['chosen'])}.")
-    screen.say(
-        f"Cross-validated error (nMSE, 0 is perfect, 1 is the mean): {info['nmse']:.4g}; kernel ridge "
-        f"{info['kernel_ridge_nmse']:.4g} ({change_in_words(info['nmse'], info['kernel_ridge_nmse'])})."
-    )
+    error, plain = info["nmse"], info["kernel_ridge_nmse"]
+    beside = "" if plain is None else f"; kernel ridge {plain:.4g} ({change_in_words(error, plain)})"
+    screen.say(f"Cross-validated error (nMSE, 0 is perfect, 1 is the mean): {error:.4g}{beside}.")
     if info["candidates"] >= 1.5:
         screen.say(
             f"Predictions average about {info['candidates']:.0f} candidates, weighed by how often each is "
@@ -127,5 +174,19 @@ def show(screen: Screen, info: dict[str, Any], table: Path, out: Path, blanks: B
     if info["nmse"] >= 1.0:
         screen.say("That is no better than predicting the mean: the inputs tell little about the targets.")
     show_target_errors(screen, info["target_scores"])
+    if info["method"] == "var":
+        forecast = command_line("forecast", table, options={"--model": out, "--out": "STEPS.csv"})
+        screen.say(f"Saved to {out}. To predict: {forecast}")
+        return
     predict = command_line("predict", out, "TABLE", options={"--out": "PREDICTIONS.csv"})
     screen.say(f"Saved to {out}. To predict: {predict}")
+
+
+def read_time_steps(table: Path, targets: list[str], inputs: list[str] | None) -> TrainingTable:
+    """The table of an autoregression, whose inputs are the targets of the steps before."""
+    from ..series import read_series
+
+    if inputs is not None:
+        raise CommandError("--method var predicts the targets from their own past; leave --inputs out")
+    check_input(table)
+    return read_series(table, targets, "--targets")

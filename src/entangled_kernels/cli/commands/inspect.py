@@ -8,11 +8,18 @@ from typing import Annotated, Any
 import numpy as np
 import typer
 
-from ...estimators import EntangledKernelRidge, OutputKernelRidge, OutputKernelRidgeCV
+from ...estimators import (
+    EntangledKernelRidge,
+    MultipleKernelRidge,
+    MultiViewKernelRidge,
+    OutputKernelRidge,
+    OutputKernelRidgeCV,
+)
 from ...storage import SavedModel
 from ...tables.phrases import counted
 from ..files import check_output
 from ..information import information_in_words, information_of
+from ..learner_words import kernel_weights, learner_in_words, show_weights
 from ..model_facts import correlations_of, entanglement_of, settings_of
 from ..model_words import (
     change_in_words,
@@ -23,8 +30,9 @@ from ..model_words import (
     strongest_pairs,
 )
 from ..options import Force, Json, Model
-from ..saved_models import open_saved_model, targets_of
+from ..saved_models import learner_of, open_saved_model, targets_of
 from ..screen import Screen
+from ..series import show_network
 
 __all__ = ["inspect"]
 
@@ -47,7 +55,7 @@ def inspect(model: Model, report: ReportOut = None, force: Force = False, json: 
     saved = open_saved_model(model)
     with screen.working("looking at the kernel"):
         findings = find_out(saved, model)
-    show(screen, findings)
+    show(screen, findings, learner_of(saved.model))
     if report is not None:
         from ..pages.model_page import write_model_page
 
@@ -59,22 +67,27 @@ def inspect(model: Model, report: ReportOut = None, force: Force = False, json: 
 def find_out(saved: SavedModel, path: Path) -> dict[str, Any]:
     """Everything there is to tell, as plain values."""
     names = targets_of(saved)
-    inner = getattr(saved.model, "best_estimator_", saved.model)
+    inner = learner_of(saved.model)
     correlations = relations_of(saved, inner)
     information = information_of(saved.model)
     return {
         "model": str(path),
-        "class": type(saved.model).__name__,
+        "class": type(
+            saved.model if inner is not getattr(saved.model, "regressor_", None) else inner
+        ).__name__,
         "software": saved.software,
         "inputs": [str(name) for name in getattr(saved.model, "feature_names_in_", [])],
         "targets": names,
         "rows": saved.info.get("rows"),
         "table": saved.info.get("table"),
-        "settings": _settings_in_words(inner),
+        "settings": _settings_in_words(saved, inner),
         "nmse": saved.info.get("nmse"),
         "kernel_ridge_nmse": saved.info.get("kernel_ridge_nmse"),
         "target_scores": saved.info.get("target_scores", []),
-        "sharing": sharing_in_words(inner.get_params(deep=False), correlations, names),
+        "sharing": learner_in_words(inner, names)
+        or sharing_in_words(inner.get_params(deep=False), correlations, names),
+        "weights": kernel_weights(inner),
+        "influence": getattr(inner, "granger_", None),
         "relations": [] if correlations is None else correlations.tolist(),
         "telling": information_in_words(information, names),
         "information": [] if information is None else information.round(6).tolist(),
@@ -90,19 +103,23 @@ def relations_of(saved: SavedModel, inner: Any) -> Any:
         return None
     if "relations" in saved.info:
         return np.array(saved.info["relations"])
-    if isinstance(inner, OutputKernelRidge | OutputKernelRidgeCV):
+    if isinstance(inner, OutputKernelRidge | OutputKernelRidgeCV | MultiViewKernelRidge):
         return correlations_of(inner.output_kernel_)
+    if isinstance(inner, MultipleKernelRidge) and learner_in_words(inner, []) is None:
+        return correlations_of(inner.output_kernels_.sum(axis=0))
     return None
 
 
-def _settings_in_words(inner: Any) -> str:
+def _settings_in_words(saved: SavedModel, inner: Any) -> str:
     """What was chosen or set."""
+    if saved.info.get("method", "entangled") != "entangled":
+        return settings_in_words(saved.info["chosen"])
     if isinstance(inner, EntangledKernelRidge):
         return settings_in_words(settings_of(inner))
     return " ".join(repr(inner).split())
 
 
-def show(screen: Screen, findings: dict[str, Any]) -> None:
+def show(screen: Screen, findings: dict[str, Any], learner: Any) -> None:
     """Tell people."""
     made = findings["software"].get("entangled-kernels", "")
     screen.say(f"{findings['model']}: {findings['class']}, saved by entangled-kernels {made}.")
@@ -113,10 +130,12 @@ def show(screen: Screen, findings: dict[str, Any]) -> None:
     screen.say(f"Settings: {findings['settings']}.")
     if findings["nmse"] is not None:
         plain = findings["kernel_ridge_nmse"]
-        screen.say(
-            f"Cross-validated nMSE {findings['nmse']:.4g}, kernel ridge {plain:.4g} "
-            f"({change_in_words(findings['nmse'], plain)})."
+        beside = (
+            ""
+            if plain is None
+            else f", kernel ridge {plain:.4g} ({change_in_words(findings['nmse'], plain)})"
         )
+        screen.say(f"Cross-validated nMSE {findings['nmse']:.4g}{beside}.")
         show_target_errors(screen, findings["target_scores"])
     screen.say()
     screen.say("Who shares what:")
@@ -126,6 +145,9 @@ def show(screen: Screen, findings: dict[str, Any]) -> None:
         pairs = strongest_pairs(np.array(findings["relations"]), findings["targets"])
         title = "Correlation of targets in the kernel" + (", strongest pairs" if len(pairs) > SHOWN else "")
         screen.table(["target", "target", "correlation"], pairs[:SHOWN], title=title)
+    show_weights(screen, learner)
+    if findings["influence"] is not None:
+        show_network(screen, findings["influence"], findings["targets"])
     screen.say()
     screen.say("What tells what, once it is measured:")
     for sentence in findings["telling"]:

@@ -12,6 +12,7 @@ from ...report import Report
 from ...storage import SavedModel
 from ...tables.phrases import counted
 from ..model_words import change_in_words, error_rows, measures_in_words, strongest_pairs, verdict_kind
+from ..series import network_frame
 from ..shell_command import command_line
 
 __all__ = ["write_model_page"]
@@ -44,6 +45,12 @@ def write_model_page(saved: SavedModel, findings: dict[str, Any], path: Path) ->
         pairs = strongest_pairs(np.array(findings["relations"]), findings["targets"])[:LONGEST_TABLE]
         caption = "Correlation of the targets in the learned kernel, the strongest pairs first"
         page.table(["Target", "Target ", "Correlation"], pairs, caption=caption, digits=2, row_headers=2)
+    if findings["weights"]:
+        page.table(["Kernel", "Weight"], findings["weights"], caption="Weight of every kernel", digits=3)
+    if findings["influence"] is not None:
+        rows = network_frame(findings["influence"], findings["targets"]).to_numpy(dtype=object).tolist()
+        caption = "Influence on the next step: of the column's variable on the row's"
+        page.table(["On", *findings["targets"]], rows, caption=caption, digits=3)
     page.section("What tells what")
     if findings["information"]:
         page.text(
