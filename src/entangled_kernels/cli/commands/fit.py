@@ -11,15 +11,33 @@ from ...storage import save_model
 from ...tables.phrases import counted
 from ..batches import in_batches
 from ..blanks import Blanks
-from ..errors import check_choice, data_errors
+from ..errors import CommandError, check_choice, data_errors
 from ..features import FEATURES
-from ..files import check_input, check_link, check_output
+from ..files import check_apart, check_input, check_link, check_output, files_of
 from ..fitting import fit_table
 from ..model_facts import describe
 from ..model_words import change_in_words, settings_in_words, show_target_errors
-from ..options import Dask, Encode, Force, Inputs, Jobs, Json, MaxMemory, OneTable, Seed, Targets
+from ..options import (
+    Dask,
+    Decimal,
+    Delimiter,
+    Encode,
+    Encoding,
+    Exclude,
+    Force,
+    Inputs,
+    Jobs,
+    Json,
+    MaxMemory,
+    Missing,
+    OneTable,
+    Seed,
+    Targets,
+)
 from ..screen import Screen, say_note
 from ..shell_command import command_line
+from ..standard_streams import STREAM, local_table
+from ..table_options import read_table_options
 from ..training_table import open_batches, read_rows
 
 __all__ = ["fit"]
@@ -54,8 +72,13 @@ def fit(
     targets: Targets,
     out: Out,
     inputs: Inputs = None,
+    exclude: Exclude = None,
     features: Features = "auto",
     encode: Encode = False,
+    missing: Missing = None,
+    delimiter: Delimiter = None,
+    decimal: Decimal = None,
+    encoding: Encoding = None,
     folds: Folds = 5,
     seed: Seed = 0,
     jobs: Jobs = None,
@@ -72,16 +95,31 @@ def fit(
     """
     screen = Screen(as_json=json)
     check_choice("--features", features, FEATURES)
-    check_output(out, force=force)
+    reading = read_table_options(
+        delimiter=delimiter, decimal=decimal, encoding=encoding, missing=missing, exclude=exclude
+    )
+    check_output(out, force=force, inputs=files_of(table))
     if checkpoint is not None:
         check_link(checkpoint)
-    with data_errors(table):
-        if in_batches(table, max_memory) or checkpoint is not None or dask is not None:
-            rows = open_batches(table, targets, inputs, encode=encode, max_memory=max_memory)
+        check_apart(checkpoint, [out, *files_of(table)])
+    if table == STREAM and (checkpoint is not None or dask is not None):
+        raise CommandError("--checkpoint and --dask need a table that can be read again; name a file")
+    with local_table(table) as source, data_errors(source):
+        if in_batches(source, max_memory) or checkpoint is not None or dask is not None:
+            rows = open_batches(
+                source, targets, inputs, encode=encode, max_memory=max_memory, options=reading
+            )
         else:
-            check_input(table)
+            check_input(source)
             rows = read_rows(
-                table, targets, inputs, encode=encode, fewest=FEWEST, work="fitting", blanks=True
+                source,
+                targets,
+                inputs,
+                encode=encode,
+                fewest=FEWEST,
+                work="fitting",
+                blanks=True,
+                options=reading,
             )
         for note in rows.notes:
             say_note(note)
@@ -91,9 +129,13 @@ def fit(
         info = describe(model, rows, folds=folds, seed=seed)
     options = {
         "--targets": rows.targets,
-        "--inputs": rows.inputs if inputs else None,
+        "--inputs": rows.inputs if inputs or exclude else None,
         "--features": features,
         "--encode": encode,
+        "--missing": missing,
+        "--delimiter": delimiter,
+        "--decimal": decimal,
+        "--encoding": encoding,
         "--folds": folds,
         "--seed": seed,
         "--out": out,
@@ -102,9 +144,9 @@ def fit(
         "--max-memory": None if max_memory == MAX_MEMORY else f"{max_memory:g}",
     }
     command = command_line("fit", table, options=options)
-    info |= {"table": table.name, "features": features, "seed": seed, "command": command}
+    info |= {"table": source.name, "features": features, "seed": seed, "command": command}
     save_model(model, out, info=info)
-    show(screen, info, table, out, rows.blanks)
+    show(screen, info, Path(source.name) if table == STREAM else table, out, rows.blanks)
     screen.result({"model": str(out), **{name: info[name] for name in info if name != "relations"}})
 
 
