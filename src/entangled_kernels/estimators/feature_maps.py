@@ -11,7 +11,11 @@ from sklearn.utils import Tags, check_array, get_tags
 from sklearn.utils.validation import validate_data
 
 from ..features import fit_and_map, fit_feature_map, is_cross_fitted, map_features
-from ..parameters import check_numeric_columns
+from ..parameters import (
+    check_numeric_columns,
+    naming_columns,
+    validate_rows,
+)
 
 __all__ = ["FeatureMapMixin", "takes_missing"]
 
@@ -54,7 +58,7 @@ class FeatureMapMixin:
         """Features (n, m) of the rows that the map was fitted on; ``Phi`` where they are known already."""
         if feature_map is None:
             check_numeric_columns(X)
-            return validate_data(self, X, dtype=[np.float64, np.float32], ensure_min_samples=2)
+            return validate_rows(self, X, dtype=[np.float64, np.float32], ensure_min_samples=2)
         return map_features(feature_map, X, ensure_min_samples=2) if Phi is None else Phi
 
     def _check_batch(self, X: Any, *, reset: bool) -> Any:
@@ -62,18 +66,19 @@ class FeatureMapMixin:
         feature_map = self._given_map()
         if feature_map is None:
             check_numeric_columns(X)
-            return validate_data(self, X, reset=reset, dtype=[np.float64, np.float32])
+            return validate_rows(self, X, reset=reset, dtype=[np.float64, np.float32])
         check_rows(X)
         validate_data(self, X, reset=reset, skip_check_array=True)
         maps = feature_map if isinstance(feature_map, list) else [feature_map]
         finite = "allow-nan" if all(map(takes_missing, maps)) else True
-        check_array(X, accept_sparse=True, dtype=None, ensure_all_finite=finite, input_name="X")
+        with naming_columns(X):
+            check_array(X, accept_sparse=True, dtype=None, ensure_all_finite=finite, input_name="X")
         return X
 
     def _features(self, X: Any) -> Any:
         """Features of new rows; finiteness is left to `_check_finite`, which looks at what came of them."""
         if self.feature_map_ is None:
-            return validate_data(
+            return validate_rows(
                 self, X, reset=False, dtype=[np.float64, np.float32], ensure_all_finite=False
             )
         check_rows(X)
