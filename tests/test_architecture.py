@@ -25,6 +25,7 @@ WHOLES = {
     "test_architecture.py": "the package",
     "test_docs.py": "the pages",
     "test_examples.py": "the examples",
+    "test_packaging.py": "what is published",
     "test_journeys.py": "the journeys of docs/architecture.md",
 }
 
