@@ -1,4 +1,4 @@
-"""What is published: versions that agree, metadata that is there, actions that are pinned, an sdist that is whole."""
+"""What is published: versions that agree, actions that are pinned, an sdist that is whole."""
 
 import re
 import tomllib
@@ -24,7 +24,7 @@ def minimum(requirement):
 
 
 def padded(version):
-    return (version.split(".") + ["0", "0"])[:3]
+    return [*version.split("."), "0", "0"][:3]
 
 
 def test_versions_agree():
