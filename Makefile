@@ -3,13 +3,17 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 
-.PHONY: help demo test lint format bench clean
+# What of the unpacked sdist's tests `make dist` runs against the wheel; the whole is DIST_TESTS=tests.
+DIST_TESTS ?= tests/test_architecture.py tests/test_packaging.py tests/linalg tests/learning tests/cli/test_real_files.py
+
+.PHONY: help demo test lint format bench dist clean
 help:
 	@echo "make demo    measure some targets, predict the rest: print the comparison, write demo-report/index.html"
 	@echo "make test    run the tests and print the coverage"
 	@echo "make lint    ruff (lint and format) and mypy"
 	@echo "make format  rewrite the sources in the house format"
 	@echo "make bench   run the benchmarks (about ten minutes), tables and JSON in benchmarks/results"
+	@echo "make dist    build sdist and wheel, and test the wheel with the tests of the unpacked sdist"
 	@echo "make clean   remove .venv and everything that was made"
 
 $(BIN)/python:
@@ -21,6 +25,10 @@ $(VENV)/.cli: pyproject.toml | $(BIN)/python
 
 $(VENV)/.dev: pyproject.toml | $(BIN)/python
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable ".[dev]"
+	@touch $@
+
+$(VENV)/.dist: pyproject.toml | $(BIN)/python
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check "build>=1.2"
 	@touch $@
 
 $(VENV)/.bench: pyproject.toml | $(BIN)/python
@@ -50,7 +58,16 @@ bench: $(VENV)/.bench
 	$(BIN)/python benchmarks/selection.py
 	$(BIN)/python benchmarks/scale.py --quick
 
+dist: $(VENV)/.dist
+	rm -rf dist $(VENV)-dist
+	$(BIN)/python -m build
+	mkdir dist/unpacked
+	tar -xzf dist/*.tar.gz -C dist/unpacked --strip-components=1
+	$(PYTHON) -m venv $(VENV)-dist
+	$(VENV)-dist/bin/python -m pip install --quiet --disable-pip-version-check "$$(echo dist/*.whl)[dev]"
+	cd dist/unpacked && ../../$(VENV)-dist/bin/python -m pytest -p no:cacheprovider $(DIST_TESTS)
+
 clean:
-	rm -rf $(VENV) build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis .coverage benchmarks/results \
+	rm -rf $(VENV) $(VENV)-dist build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis .coverage benchmarks/results \
 		demo-report
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +

@@ -16,6 +16,7 @@ MODULES = sorted(path for path in ROOT.rglob("*.py") if path.name not in ("__ini
 LONGEST = 450
 # Tests of a whole rather than of one module, and why.
 WHOLES = {
+    "cli/test_real_files.py": "the executable, on files as people have them",
     "estimators/test_bad_input.py": "every estimator meets the same bad tables",
     "estimators/test_blanks.py": "Blanks, for every estimator and way to fit",
     "estimators/test_streaming_cv.py": "searching and streaming meet in no one module",
@@ -24,6 +25,7 @@ WHOLES = {
     "test_architecture.py": "the package",
     "test_docs.py": "the pages",
     "test_examples.py": "the examples",
+    "test_packaging.py": "what is published",
     "test_journeys.py": "the journeys of docs/architecture.md",
 }
 
@@ -126,12 +128,25 @@ def test_import_needs_only_the_core():
     code = (
         "import sys, sklearn.kernel_approximation, sklearn.model_selection\n"
         "before = set(sys.modules)\n"
-        "import entangled_kernels\n"
+        "from entangled_kernels import *\n"
         "optional = {'matplotlib', 'typer', 'rich', 'pyarrow', 'dask', 'pymanopt', 'polars', 'skops'}\n"
         "print(sorted(optional & (set(sys.modules) - before)))"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "[]"
+
+
+def test_names_are_found_when_they_are_asked_for():
+    """Importing the package imports nothing of it; its names and rooms are there all the same."""
+    code = (
+        "import sys, entangled_kernels\n"
+        "assert 'numpy' not in sys.modules\n"
+        "assert not set(entangled_kernels.__all__) - set(dir(entangled_kernels))\n"
+        "assert entangled_kernels.kernels.__name__ == 'entangled_kernels.kernels'\n"
+        "assert entangled_kernels.GaussianFeatures is entangled_kernels.features.GaussianFeatures\n"
+        "assert not hasattr(entangled_kernels, 'nothing') and not hasattr(entangled_kernels, '_nothing')"
+    )
+    subprocess.run([sys.executable, "-c", code], check=True)
 
 
 def test_version_is_the_installed_one():

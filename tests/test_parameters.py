@@ -1,3 +1,5 @@
+import re
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -15,6 +17,7 @@ from entangled_kernels.parameters import (
     check_rank,
     check_rank_fits,
     check_weights,
+    naming_columns,
 )
 
 
@@ -98,3 +101,20 @@ def test_columns_of_text_are_named():
         check_numeric_columns(frame)
     check_numeric_columns(frame[["size"]])
     check_numeric_columns(frame.to_numpy())
+
+
+def test_columns_are_named_only_where_an_error_is_about_them():
+    table = pd.DataFrame({"a": [1.0, np.nan], "b": ["x", "y"], "c": [1, 2]})
+    objects = pd.DataFrame({"a": [1.0, None], "b": [1, 2]}).astype(object)
+    cases = [
+        ("Input X contains NaN.\nLong advice.", table, "Input X contains NaN in column 'a'; fill it"),
+        ("Input X contains NaN.", objects, "Input X contains NaN in column 'a'; fill it"),
+        ("could not convert string to float: 'x'", table, "X must hold numbers, got text in column 'b'"),
+        ("n_components is too large", table, "n_components is too large"),
+        ("X has NaN in 'a'", table, "X has NaN in 'a'"),
+        ("Input X contains NaN.", table.to_numpy(), "Input X contains NaN."),
+        ("Input X contains NaN.", pd.DataFrame(np.full((2, 7), np.nan)), "columns 0, 1, 2, 3, 4 and 2 more"),
+    ]
+    for message, rows, expected in cases:
+        with pytest.raises(ValueError, match=re.escape(expected)), naming_columns(rows):
+            raise ValueError(message)

@@ -5,12 +5,14 @@ Feature maps and estimators share them.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from numbers import Integral, Real
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
+from sklearn.utils.validation import validate_data
 
 __all__ = [
     "check_choice",
@@ -27,6 +29,8 @@ __all__ = [
     "check_real",
     "check_share",
     "check_weights",
+    "naming_columns",
+    "validate_rows",
 ]
 
 LARGEST, SMALLEST = 1e70, 1e-70
@@ -170,13 +174,79 @@ def check_numeric_columns(X: Any) -> None:
         return
     # Only columns of objects or of a text type can hold it; numbers are not looked at one by one.
     kinds = {name: np.asarray(X[name][:1]).dtype.kind for name in X.columns}
-    text = [
-        name
-        for name, kind in kinds.items()
-        if kind in "OUST" and any(isinstance(value, str) for value in X[name])
-    ]
+    text = [name for name, kind in kinds.items() if kind in "OUST" and _holds_text(X[name])]
     if text:
         raise ValueError(
-            f"X must hold numbers, got text in {', '.join(map(repr, text))}; leave these columns out, or "
+            f"X must hold numbers, got text in {_listed(text)}; leave these columns out, or "
             f"encode them with a ColumnTransformer as feature_map"
         )
+
+
+def validate_rows(estimator: Any, X: Any, **checks: Any) -> Any:
+    """scikit-learn's `validate_data`, whose errors name the columns of a data frame."""
+    with naming_columns(X):
+        return validate_data(estimator, X, **checks)
+
+
+@contextmanager
+def naming_columns(X: Any) -> Iterator[None]:
+    """Name the columns of a data frame that an error is about: text, dates, missing values or infinity.
+
+    They are looked for once there is an error, so that good tables cost nothing.
+    """
+    try:
+        yield
+    except (TypeError, ValueError) as error:
+        sentence = _with_columns(str(error), X) if hasattr(X, "columns") else None
+        if sentence is None:
+            raise
+        raise ValueError(sentence) from error
+
+
+def _with_columns(message: str, X: Any) -> str | None:
+    """The message with the names of the columns that it is about; None where none of them are found."""
+    columns = {name: np.asarray(X[name]) for name in X.columns}
+    if "NaN" in message:
+        found = [name for name, values in columns.items() if any(_is_missing(values))]
+        way_out = "fill it, for example with a SimpleImputer before the feature map, or leave the rows out"
+        what = message.partition(" contains ")[0] + " contains NaN"
+    elif "infinity" in message:
+        found = [
+            name for name, values in columns.items() if values.dtype.kind == "f" and np.isinf(values).any()
+        ]
+        what, way_out = message.rstrip("."), "X must hold finite numbers"
+    else:
+        dates = [name for name, values in columns.items() if values.dtype.kind in "Mm"]
+        found = dates or [name for name, values in columns.items() if _holds_text(values)]
+        what = f"X must hold numbers, got {'dates or times' if dates else 'text'}"
+        way_out = (
+            "leave them out, or turn them into numbers, such as days since the first"
+            if dates
+            else "leave these columns out, or encode them with a ColumnTransformer as feature_map"
+        )
+        about_kinds = ("string", "DType", "dtype", "convert")
+        found = found if any(word in message for word in about_kinds) else []
+    if not found or any(repr(name) in message for name in found):
+        return None
+    return f"{what} in {'column ' if len(found) == 1 else 'columns '}{_listed(found)}; {way_out}"
+
+
+def _holds_text(values: Any) -> bool:
+    return any(isinstance(value, str) for value in values)
+
+
+def _is_missing(values: NDArray[Any]) -> Iterator[bool]:
+    """Whether each value is missing, also where a column holds objects."""
+    if values.dtype.kind == "f":
+        return iter(np.isnan(values).tolist())
+    if values.dtype.kind != "O":
+        return iter([])
+    return (
+        value is None or type(value).__name__ == "NAType" or (isinstance(value, float) and value != value)
+        for value in values
+    )
+
+
+def _listed(names: list[Any]) -> str:
+    shown = ", ".join(repr(name) for name in names[:5])
+    return shown if len(names) <= 5 else f"{shown} and {len(names) - 5} more"

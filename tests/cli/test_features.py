@@ -9,7 +9,14 @@ from sklearn.pipeline import FeatureUnion, make_pipeline
 from sklearn.preprocessing import OneHotEncoder, StandardScaler
 
 from entangled_kernels import EntangledKernelRidge
-from entangled_kernels.cli.features import FEATURES, feature_maps, known_texts, text_encoder, unknown_texts
+from entangled_kernels.cli.features import (
+    FEATURES,
+    feature_maps,
+    fills_blanks,
+    known_texts,
+    text_encoder,
+    unknown_texts,
+)
 from entangled_kernels.features import GaussianFeatures, default_feature_maps
 from entangled_kernels.storage import save_model
 from entangled_kernels.tables import read_table
@@ -39,6 +46,13 @@ def test_text_is_encoded_before_each_map(name):
 
 
 ROWS = pd.DataFrame({"town": ["Ulm", "Aix", "Ulm"], "x": [1.0, 2.0, 3.0], "sort": ["a", "b", "c"]})
+
+
+@pytest.mark.parametrize("text", [[], ["town"]])
+@pytest.mark.parametrize("name", FEATURES)
+def test_maps_that_fill_blanks_know_it(name, text):
+    assert all(fills_blanks(one) for one in feature_maps(name, text, seed=0, fill=True))
+    assert not any(fills_blanks(one) for one in feature_maps(name, text, seed=0))
 
 
 def test_every_text_has_a_column_and_others_none():

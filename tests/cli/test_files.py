@@ -1,10 +1,11 @@
 import errno
 import os
+from pathlib import Path
 
 import pytest
 
 from entangled_kernels.cli.errors import CODES, CommandError
-from entangled_kernels.cli.files import check_folder, check_input, check_output
+from entangled_kernels.cli.files import check_apart, check_folder, check_input, check_output, files_of
 
 
 def test_files_to_read(folder):
@@ -27,6 +28,23 @@ def test_files_to_write(folder):
         check_output(folder, force=True)
     with pytest.raises(CommandError, match="m is a file, a folder was expected"):
         check_output(folder / "m" / "n", force=False)
+
+
+def test_what_is_read_is_never_replaced(folder):
+    (folder / "rows").mkdir()
+    for name in ("rows/a.csv", "rows/b.csv", "t.csv"):
+        (folder / name).write_text("a\n1\n")
+    os.link("t.csv", "u.csv")
+    os.symlink("t.csv", "v.csv")
+    assert files_of(Path("t.csv")) == [Path("t.csv")]
+    assert files_of(Path("rows")) == files_of(Path("rows/*.csv")) == [Path("rows/a.csv"), Path("rows/b.csv")]
+    assert files_of(Path("-")) == files_of(Path("nothing.csv")) == []
+    for name in ("t.csv", "./rows/../t.csv", "u.csv", "v.csv"):
+        with pytest.raises(CommandError, match="is read by this command, and would be lost"):
+            check_output(Path(name), force=True, inputs=[Path("rows/a.csv"), Path("t.csv")])
+    with pytest.raises(CommandError, match="is read by this command"):
+        check_apart(Path("rows/b.csv"), files_of(Path("rows")))
+    check_output(Path("rows/c.csv"), force=False, inputs=files_of(Path("rows")))
 
 
 def test_folders_to_write_into(folder):
@@ -106,3 +124,24 @@ def test_no_command_writes_through_a_dangling_link(plant, run, folder, tmp_path_
     error = run(*arguments, *force, code=2).stderr
     assert "is a link to" in error
     assert list(elsewhere.iterdir()) == []
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ("fit", "plant.csv", "-t", "pressure", "-o", "plant.csv"),
+        ("fit", "*.csv", "-t", "pressure", "-o", "plant.csv"),
+        ("fit", "plant.csv", "-t", "pressure", "-o", "m", "--checkpoint", "plant.csv"),
+        ("predict", "plant.model", "plant.csv", "--out", "plant.csv"),
+        ("predict", "plant.csv", "t.csv", "--out", "plant.csv"),
+        ("plan", "plant.model", "plant.csv", "--out", "plant.csv"),
+        ("inspect", "plant.csv", "--report", "plant.csv"),
+        ("compare", "plant.csv", "-t", "pressure", "--report", "plant.csv"),
+        ("compare", "comparison.csv", "-t", "pressure", "--results", "."),
+    ],
+)
+def test_no_command_replaces_what_it_reads(plant, run, folder, arguments):
+    before = (folder / "plant.csv").read_bytes()
+    (folder / "comparison.csv").write_bytes(before)
+    assert "is read by this command, and would be lost" in run(*arguments, "--force", code=2).stderr
+    assert (folder / "plant.csv").read_bytes() == (folder / "comparison.csv").read_bytes() == before

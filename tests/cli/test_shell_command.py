@@ -27,6 +27,7 @@ def test_any_name_comes_back_from_a_shell(name):
 
 def test_a_dash_begins_no_file():
     assert command_line("inspect", "-m.model", options={}) == "entangled-kernels inspect ./-m.model"
+    assert command_line("fit", "-", options={}) == "entangled-kernels fit -"
 
 
 def test_names_with_commas():

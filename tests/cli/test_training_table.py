@@ -5,6 +5,7 @@ import pandas as pd
 import pytest
 
 from entangled_kernels.cli.errors import CommandError
+from entangled_kernels.cli.table_options import TableOptions
 from entangled_kernels.cli.training_table import choose_columns, open_batches, read_rows
 from entangled_kernels.storage import load_model, open_model
 from entangled_kernels.tables import TableError, read_table, write_table
@@ -167,3 +168,73 @@ def test_signs_of_patterns_in_names():
 def test_wrong_names(targets, inputs, sentence):
     with pytest.raises(CommandError, match=sentence):
         choose_columns(FRAME, targets, inputs, "t.csv")
+
+
+@pytest.mark.parametrize("text", [False, True])
+def test_blank_inputs_are_dropped_or_left_to_be_filled(folder, text):
+    frame = pd.DataFrame({"a": [1.0, None, 3.0, 4.0, 5.0], "b": list("xyzxy"), "c": 1.5, "y": range(5)})
+    frame.loc[3, "b"] = None
+    frame = frame if text else frame.drop(columns="b")
+    frame.to_csv("t.csv", index=False)
+    settings = {"encode": text, "fewest": 3, "work": "fitting"}
+    inputs = ["a", "b"] if text else ["a", "c"]
+    dropped = read_rows(Path("t.csv"), ["y"], inputs, **settings, options=TableOptions(missing="drop"))
+    assert list(dropped.Y["y"]) == ([0, 2, 4] if text else [0, 2, 3, 4])
+    assert dropped.X.notna().all(axis=None)
+    assert not dropped.fill
+    left = "2 rows of 5 have" if text else "1 row of 5 has"
+    assert dropped.notes[0].startswith(f"{left} a blank input and")
+    filled = read_rows(Path("t.csv"), ["y"], inputs, **settings, options=TableOptions(missing="median"))
+    assert filled.fill
+    assert np.isnan(filled.X["a"][1])
+    assert "blank cell" in filled.notes[0]
+    if text:
+        assert filled.X["b"][3] == ""
+    with pytest.raises(TableError, match=r"column '[ab]': the cell is empty; fill it, or leave out the row"):
+        read_rows(Path("t.csv"), ["y"], inputs, **settings)
+    frame.assign(a=np.nan).to_csv("t.csv", index=False)
+    with pytest.raises(TableError, match="input 'a' has no value in any row; leave it out with --exclude"):
+        read_rows(Path("t.csv"), ["y"], ["a", "c"], **settings, options=TableOptions(missing="median"))
+
+
+def test_blank_inputs_in_batches_are_those_of_a_whole_table(rows, run):
+    rows.loc[::7, "a"] = np.nan
+    rows.to_csv("all.csv", index=False, sep=";", decimal=",", encoding="utf-16")
+    Path("parts").mkdir()
+    for number in range(3):
+        part = rows[100 * number : 100 * number + 100]
+        part.to_csv(f"parts/{number}.csv", index=False, sep=";", decimal=",", encoding="utf-16")
+    for missing in ("drop", "median"):
+        for table in ("all.csv", "parts"):
+            run("fit", table, *FIT[:-1], f"{table}.model", "--missing", missing, "--force")
+        one, other = (load_model(f"{table}.model") for table in ("all.csv", "parts"))
+        expected = rows[["a", "b", "c"]].dropna() if missing == "drop" else rows[["a", "b", "c"]]
+        one_scale, other_scale = (
+            getattr(model.feature_map_, "steps", [("", model.feature_map_)])[-1][1].mean_
+            for model in (one, other)
+        )
+        np.testing.assert_allclose(one_scale, other_scale, rtol=1e-12)
+        filled = expected.fillna(expected.median())
+        np.testing.assert_allclose(other_scale, filled.mean(), rtol=1e-12)
+        predict = ("--out", "p.csv", "--force", *(["--missing", "drop"] if missing == "drop" else []))
+        shown = run("predict", "parts.model", "parts", *predict)
+        assert ("43 rows of 300 have a blank input and are left out" in shown.stderr) == (missing == "drop")
+        np.testing.assert_allclose(read_table("p.csv"), other.predict(expected), rtol=1e-9)
+
+
+def test_excluded_columns_are_no_inputs(run):
+    _, inputs, _ = choose_columns(FRAME, ["net load"], None, "t.csv", ["id", "t [C]"])
+    assert inputs == ["flow, l/s"]
+    assert choose_columns(FRAME, ["net load"], ["id", "flow*"], "t.csv", ["flow*"])[1] == ["id"]
+    with pytest.raises(CommandError, match="there is no column 'idd'"):
+        choose_columns(FRAME, ["net load"], None, "t.csv", ["idd"])
+    twice = pd.DataFrame(columns=["a", "b", "a", "y"])
+    assert choose_columns(twice, ["y"], None, "t.csv", ["a"])[1] == ["b"]
+    with pytest.raises(CommandError, match="2 columns have the name 'a'"):
+        choose_columns(twice, ["y"], None, "t.csv")
+    pd.DataFrame([[1.0, 2.0, 3.0, 4.0]] * 5, columns=list("abay")).to_csv("t.csv", index=False)
+    assert open_batches(
+        Path("t.csv"), ["y"], None, encode=False, max_memory=100, options=TableOptions(exclude=("a",))
+    ).inputs == ["b"]
+    with pytest.raises(CommandError, match="several columns have the name 'a'; rename or exclude them"):
+        open_batches(Path("t.csv"), ["y"], ["a"], encode=False, max_memory=100)

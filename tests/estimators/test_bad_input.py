@@ -3,13 +3,23 @@
 import itertools
 
 import numpy as np
+import pandas as pd
 import pytest
+from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
 from sklearn.impute import SimpleImputer
 from sklearn.kernel_approximation import Nystroem
-from sklearn.preprocessing import FunctionTransformer, OneHotEncoder
+from sklearn.preprocessing import FunctionTransformer, OneHotEncoder, StandardScaler
 
-from entangled_kernels import EntangledKernelRidge
+from entangled_kernels import (
+    EntangledKernelRidge,
+    EntangledKernelRidgeCV,
+    GaussianFeatures,
+    MultipleKernelRidge,
+    OperatorFourierRidge,
+    OperatorValuedKernelRidge,
+    OutputKernelRidge,
+)
 from entangled_kernels.estimators import notices
 from entangled_kernels.learning.solvers import SOLVERS
 
@@ -266,3 +276,48 @@ def test_feature_map_may_mend_missing_values(rows):
     X, Y = rows
     X[0, 0] = np.nan
     assert np.isfinite(EntangledKernelRidge(SimpleImputer()).fit(X, Y).predict(X)).all()
+
+
+ESTIMATORS = [
+    EntangledKernelRidge(),
+    EntangledKernelRidge(StandardScaler()),
+    EntangledKernelRidgeCV(cv=2),
+    EntangledKernelRidge(GaussianFeatures()),
+    OutputKernelRidge(),
+    MultipleKernelRidge(),
+    OperatorFourierRidge(),
+    OperatorValuedKernelRidge(),
+]
+
+
+@pytest.mark.parametrize("model", ESTIMATORS, ids=lambda model: repr(model)[:40])
+@pytest.mark.parametrize(
+    ("cell", "sentence"),
+    [
+        ("oops", r"X must hold numbers, got text in .*'net load'"),
+        (np.nan, r"contains NaN in column 'net load'; fill it"),
+        (np.inf, r"contains infinity .* in column 'net load'"),
+        (pd.Timestamp("2024-03-12"), r"got dates or times in column 'net load'; leave them out"),
+    ],
+)
+def test_columns_of_data_frames_are_named(rows, model, cell, sentence):
+    frame, Y = pd.DataFrame(rows[0], columns=["a", "net load", "c", "d"]), rows[1]
+    bad = frame.astype({"net load": object}) if isinstance(cell, str) else frame.copy()
+    if isinstance(cell, pd.Timestamp):
+        bad["net load"] = cell
+    else:
+        bad.loc[3, "net load"] = cell
+    with pytest.raises(ValueError, match=sentence):
+        clone(model).fit(bad, Y)
+    fitted = clone(model).fit(frame, Y)
+    with pytest.raises(ValueError, match=sentence):
+        fitted.predict(bad)
+
+
+@pytest.mark.parametrize("model", [MultipleKernelRidge(), OperatorFourierRidge()])
+def test_columns_of_targets_are_named(rows, model):
+    Y = pd.DataFrame(rows[1], columns=["x", "y", "z"])
+    for cell, what in ((np.nan, "NaN"), (np.inf, "infinity")):
+        Y.loc[2, "z"] = cell
+        with pytest.raises(ValueError, match=f"y contains {what}.* in column 'z'; y must hold finite"):
+            model.fit(rows[0], Y)

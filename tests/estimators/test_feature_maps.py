@@ -2,13 +2,17 @@ import numpy as np
 import pandas as pd
 import pytest
 from scipy.sparse import csr_array
+from sklearn.compose import ColumnTransformer
 from sklearn.feature_extraction.text import CountVectorizer
 from sklearn.impute import SimpleImputer
+from sklearn.kernel_approximation import Nystroem
 from sklearn.neighbors import KNeighborsRegressor
+from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import MaxAbsScaler, StandardScaler
 from sklearn.utils import get_tags
 
 from entangled_kernels import EntangledKernelRidge, RegressorFeatures
+from entangled_kernels.estimators.feature_maps import takes_missing
 from entangled_kernels.features import fit_and_map
 
 
@@ -40,6 +44,13 @@ def test_a_batch_may_have_missing_values_where_the_map_takes_them(make_rows):
     with pytest.raises(ValueError, match="NaN"):
         EntangledKernelRidge().partial_fit(X, Y)
     assert np.isfinite(EntangledKernelRidge(SimpleImputer()).partial_fit(X, Y).predict(X)).all()
+
+
+@pytest.mark.parametrize("remainder", ["drop", "passthrough", SimpleImputer(), MaxAbsScaler()])
+def test_of_maps_in_parts_all_must_take_missing_values(remainder):
+    parts = ColumnTransformer([("a", StandardScaler(), [0])], remainder=remainder)
+    assert takes_missing(make_pipeline(parts, Nystroem())) == (remainder != "passthrough")
+    assert not takes_missing(ColumnTransformer([("a", Nystroem(), [0])], remainder=remainder))
 
 
 def test_sparse_rows_need_a_map(make_rows):

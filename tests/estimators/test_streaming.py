@@ -1,4 +1,5 @@
 import contextlib
+import itertools
 import pickle
 import warnings
 
@@ -470,3 +471,69 @@ def test_merging_what_was_fitted_in_memory_says_why_not(make_rows):
     model = EntangledKernelRidgeCV(None, random_state=0).fit(X, Y)
     with pytest.raises(ValueError, match="this estimator was fitted in memory and kept no moments to merge"):
         model.merge(model)
+
+
+FADING = [
+    EntangledKernelRidge(alpha=0.5),
+    EntangledKernelRidge(StandardScaler()),
+    EntangledKernelRidgeCV(StandardScaler(), cv=3, alphas=np.logspace(-5, 3, 9), random_state=0),
+]
+
+
+@pytest.mark.parametrize("model", FADING, ids=["columns", "scaled", "search"])
+@pytest.mark.parametrize("blanks", [False, True])
+@pytest.mark.parametrize("cuts", [[1, 2, 40], [90], [30, 30, 60]])
+def test_forgetting_is_refitting_with_fading_weights(make_rows, model, blanks, cuts):
+    X, Y = make_rows(120, 4, 3)
+    own = np.random.default_rng(1).uniform(0.5, 2.0, size=120)
+    if blanks:
+        Y[::4, 1] = np.nan
+    forget = 0.97
+    # The feature map sees the rows with the weights they have when it is fitted, so it is given.
+    if model.feature_map is not None:
+        model = clone(model).set_params(feature_map=FrozenEstimator(StandardScaler().fit(X)))
+    streamed, whole = clone(model), clone(model)
+    edges = [0, *cuts, 120]
+    for start, stop in itertools.pairwise(edges):
+        streamed.partial_fit(X[start:stop], Y[start:stop], own[start:stop], forget=forget)
+    streamed.solve()
+    whole.partial_fit(X, Y, own * forget ** np.arange(119, -1, -1.0)).solve()
+    for one, other in (
+        (streamed.coef_, whole.coef_),
+        (streamed.intercept_, whole.intercept_),
+        (streamed.predict(X), whole.predict(X)),
+    ):
+        assert np.abs(one - other).max() <= 1e-9 * np.abs(other).max()
+    assert streamed.n_samples_seen_ == 120
+
+
+def test_forgetting_equals_fit_with_weights_and_old_rows_stop_to_matter(make_rows):
+    X, Y = make_rows(200, 3, 2)
+    weights = 0.95 ** np.arange(199, -1, -1.0)
+    model = EntangledKernelRidge(alpha=0.1)
+    for start in range(0, 200, 7):
+        model.partial_fit(X[start : start + 7], Y[start : start + 7], forget=0.95)
+    fitted = EntangledKernelRidge(alpha=0.1).fit(X, Y, weights)
+    np.testing.assert_allclose(model.solve().coef_, fitted.coef_, rtol=1e-9)
+    drifted = EntangledKernelRidge(alpha=0.1).partial_fit(X, Y).partial_fit(X, -Y, forget=0.8)
+    turned = EntangledKernelRidge(alpha=0.1).partial_fit(X, -Y, forget=0.8)
+    np.testing.assert_allclose(drifted.predict(X), turned.predict(X), rtol=1e-6)
+
+
+@pytest.mark.parametrize("forget", [0.0, 1.5, -1.0, np.nan, "much"])
+def test_forget_is_a_share(make_rows, forget):
+    X, Y = make_rows(10, 3, 2)
+    with pytest.raises((TypeError, ValueError), match="forget must be a number above 0 and at most 1, got"):
+        EntangledKernelRidge().partial_fit(X, Y, forget=forget)
+
+
+def test_a_refused_batch_makes_nothing_fade(make_rows):
+    X, Y = make_rows(60, 3, 2)
+    for feature_map in (None, StandardScaler()):
+        model = EntangledKernelRidge(feature_map).partial_fit(X, Y)
+        with pytest.raises(ValueError, match="infinity"):
+            model.partial_fit(X, np.full_like(Y, np.inf), forget=0.5)
+        with pytest.raises(ValueError, match="sample_weight must be"):
+            model.partial_fit(X, Y, "heavy", forget=0.5)
+        same = EntangledKernelRidge(feature_map).partial_fit(X, Y)
+        np.testing.assert_array_equal(model.solve().coef_, same.solve().coef_)

@@ -88,3 +88,14 @@ def test_too_many_groups_are_refused(monkeypatch):
         CellMoments.from_arrays(*draw(0))
     with pytest.raises(TypeError):
         Moments.from_arrays(*draw(0)[:2]) + "moments"
+
+
+def test_scaled_weights(make_rows):
+    Phi, Y = make_rows(30, 3, 3)
+    weight = np.random.default_rng(0).integers(0, 3, size=Y.shape).astype(float)
+    scaled = CellMoments.from_arrays(Phi, Y, weight).scaled(0.3)
+    weighted = CellMoments.from_arrays(Phi, Y, 0.3 * weight)
+    assert scaled.rows.allclose(weighted.rows)
+    for (places, own), (others, other) in zip(scaled.groups, weighted.groups, strict=True):
+        assert list(places) == list(others)
+        assert own.allclose(other)

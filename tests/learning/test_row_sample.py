@@ -61,3 +61,11 @@ def test_cells_keep_their_weights():
     np.testing.assert_array_equal(sample.weight, expected)
     np.testing.assert_array_equal(np.isnan(sample.Y), expected == 0.0)
     np.testing.assert_array_equal(sample.row_weight, expected.max(axis=1))
+
+
+def test_rows_that_hardly_weigh_are_dropped():
+    Phi, Y, key = np.arange(6.0)[:, None], np.ones((6, 1)), np.arange(6, dtype=np.uint64)
+    sample = RowSample.of(Phi, Y, key, np.array([1.0, 1e-4, 0.5, 1e-2, 0.0, 2.0]))
+    faded = sample.scaled(0.5)
+    assert list(faded.Phi[:, 0]) == [0.0, 2.0, 3.0, 5.0]
+    np.testing.assert_array_equal(faded.weight[:, 0], [0.5, 0.25, 0.005, 1.0])

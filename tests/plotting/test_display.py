@@ -5,8 +5,11 @@ import matplotlib as mpl
 import pytest
 from matplotlib.figure import Figure
 from sklearn.exceptions import NotFittedError
+from sklearn.model_selection import GridSearchCV
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
 
-from entangled_kernels import EntangledKernelRidge
+from entangled_kernels import EntangledKernelRidge, OutputKernelRidge
 from entangled_kernels.plotting import (
     AlignmentPathDisplay,
     ComparisonDisplay,
@@ -96,3 +99,17 @@ def test_a_search_is_asked_for_its_best_estimator(search, digits):
 def test_models_must_be_fitted(display):
     with pytest.raises(NotFittedError):
         display.from_estimator(EntangledKernelRidge())
+
+
+def test_models_that_cannot_be_drawn_are_named(make_rows):
+    X, Y = make_rows(20, 3, 2)
+    search = GridSearchCV(EntangledKernelRidge(), {"alpha": [1.0]}, cv=2, refit=False).fit(X, Y)
+    with pytest.raises(ValueError, match="model is a search without a fitted model to draw; fit it"):
+        GramDisplay.from_estimator(search, X)
+    with pytest.raises(TypeError, match=r"model must be an EntangledKernelRidge, .* got OutputKernelRidge"):
+        GramDisplay.from_estimator(OutputKernelRidge().fit(X, Y), X)
+    pipeline = make_pipeline(StandardScaler(), EntangledKernelRidge()).fit(X, Y)
+    with pytest.raises(TypeError, match=r"got Pipeline; give its last step, model\[-1\]"):
+        GramDisplay.from_estimator(pipeline, X)
+    with pytest.raises(TypeError, match="model must be a fitted EntangledKernelRidgeCV, got Pipeline"):
+        SelectionDisplay.from_estimator(pipeline)

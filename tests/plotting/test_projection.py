@@ -1,8 +1,9 @@
 import numpy as np
 import pytest
 from matplotlib.colors import to_rgba
+from sklearn.model_selection import GridSearchCV
 
-from entangled_kernels import EntangledKernelRidge
+from entangled_kernels import EntangledKernelRidge, EntangledKernelRidgeCV
 from entangled_kernels.plotting import ProjectionDisplay
 from entangled_kernels.plotting.style import BLUE
 from entangled_kernels.storage import ExperimentResults
@@ -97,3 +98,14 @@ def test_errors_name_the_argument(arguments, message):
 def test_coordinates_must_exist():
     with pytest.raises(ValueError, match="coordinates must be two of 0 to 1, got"):
         ProjectionDisplay(Z, [0, 1, 0, 1], coordinates=(0, 2))
+
+
+def test_a_search_says_which_candidate_it_chose(make_rows):
+    X, Y = make_rows(30, 4, 3)
+    settings = {"cv": 2, "alphas": [1.0], "target_alphas": (0.1,), "gains": (1.0,), "random_state": 0}
+    plain = EntangledKernelRidgeCV(None, shrinkages=(1.0,), **settings).fit(X, Y)
+    message = r"the candidate that the search chose \(.*shrinkage=1.0.*\) has 0 coordinates .* rank=2"
+    with pytest.raises(ValueError, match=message):
+        ProjectionDisplay.from_estimator(plain, X, Y)
+    search = GridSearchCV(EntangledKernelRidge(rank=2), {"alpha": [1.0]}, cv=2).fit(X, Y)
+    assert len(ProjectionDisplay.from_estimator(search, X, Y).axes_) == 3

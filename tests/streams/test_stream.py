@@ -104,3 +104,21 @@ def test_a_lock_is_not_pickled(rows):
     assert again.lock is not stream.lock
     with again.lock:
         assert_same(again, rows)
+
+
+def test_forgetting_scales_all_that_is_kept(make_rows):
+    X, Y = make_rows(12, 3, 2)
+    blocks = FeatureBlocks(None, 2**20, "float64")
+    key = np.arange(12, dtype=np.uint64)
+    faded, weighted = (Stream(2, [None]) for _ in range(2))
+    faded.take(Rows(X[:8], Y[:8], key=key[:8]), blocks)
+    faded.take(Rows(X[8:], Y[8:], key=key[8:]), blocks, 0.5)
+    weighted.take(Rows(X, Y, np.repeat([0.5, 1.0], [8, 4]), key=key), blocks)
+    assert faded.parts[0].allclose(weighted.parts[0])
+    np.testing.assert_array_equal(faded.sample.weight, weighted.sample.weight)
+    waits = Stream(2, [None])
+    waits.wait(Rows(X[:3], Y[:3]))
+    waits.wait(Rows(X[3:5], Y[3:5], np.full((2, 2), 2.0)))
+    waits.forget(0.5)
+    np.testing.assert_array_equal(waits.waiting[0].weight, [0.5] * 3)
+    np.testing.assert_array_equal(waits.waiting[1].weight, np.ones((2, 2)))

@@ -19,8 +19,13 @@ from entangled_kernels.tables import (
         ("a,b\n1,2\nNA,4\n", "row 2, column 'a': the cell is empty"),
         ("a,b\n1,2\n3,inf\n", "row 2, column 'b': inf is not finite"),
         ("a,b\n1,2\n3,x\n", "row 2, column 'b': 'x' is no number; do this"),
-        ('a,b\n1,2\n3,"4,5"\n', "row 2, column 'b': '4,5' is no number; write decimals with a point"),
-        ("a,b\n1,2021-01-01\n3,2022-01-01\n", "column 'b': dates and times are no numbers; do this"),
+        (
+            'a,b\n1,2\n3,"4,5"\n',
+            "row 2, column 'b': '4,5' is no number; if its comma is a decimal sign, read",
+        ),
+        ("a,b\n1,2\n3,12.03.2024\n", "'12.03.2024' is no number, it looks like a date or a time; exclude it"),
+        ("a,b\n1,2\n3,9:15\n", "'9:15' is no number, it looks like a date or a time; exclude it"),
+        ("a,b\n1,2021-01-01\n3,2022-01-01\n", "column 'b': dates and times are no numbers; exclude it"),
         ("a,b\n1,\n3,\n", "row 1, column 'b': the cell is empty"),
     ],
 )

@@ -1,3 +1,5 @@
+import gzip
+import io
 import os
 from datetime import date
 
@@ -7,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from entangled_kernels.tables import TableError, append_table, read_table, write_table
+from entangled_kernels.tables import TableError, append_table, read_table, text_appender, write_table
 
 KINDS = ["csv", "tsv", "parquet", "pq", "arrow", "feather", "npz"]
 
@@ -115,3 +117,22 @@ def test_other_kinds_keep_text_as_it_is(tmp_path, kind):
 def test_the_quote_is_read_as_it_stands(tmp_path):
     write_table(pd.DataFrame({"-a": ["=1+1"]}), tmp_path / "t.csv")
     assert read_table(tmp_path / "t.csv").to_dict("list") == {"'-a": ["'=1+1"]}
+
+
+@pytest.mark.parametrize("kind", ["csv", "tsv"])
+def test_compressed_text_is_the_same_text(tmp_path, kind):
+    frame = pd.DataFrame({"a": [0.1, 1 / 3], "b": ["=1", "größe"]})
+    write_table(frame, tmp_path / f"t.{kind}")
+    for name in ("t", "u"):
+        write_table(frame, tmp_path / f"{name}.{kind}.gz")
+    packed = (tmp_path / f"t.{kind}.gz").read_bytes()
+    assert gzip.decompress(packed) == (tmp_path / f"t.{kind}").read_bytes()
+    assert packed == (tmp_path / f"u.{kind}.gz").read_bytes()
+
+
+def test_text_goes_to_any_stream(tmp_path):
+    frame, stream = pd.DataFrame({"a": [0.5, 1.5]}), io.StringIO()
+    append = text_appender(stream)
+    append(frame)
+    append(frame)
+    assert stream.getvalue() == "a\n0.5\n1.5\n0.5\n1.5\n"

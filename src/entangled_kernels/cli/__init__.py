@@ -5,16 +5,19 @@ from __future__ import annotations
 import sys
 from io import TextIOWrapper
 
+from .process import exit_at_interrupt
+
 __all__ = ["main"]
 
 
 def main() -> None:
     """Run the command with the arguments of this process."""
-    try:
-        from .application import app
-    except ModuleNotFoundError as error:
-        install = 'pip install "entangled-kernels[cli]"'
-        sys.exit(f"entangled-kernels: the command needs {error.name}, which is not installed: {install}")
+    with exit_at_interrupt():
+        try:
+            from .application import app
+        except ModuleNotFoundError as error:
+            install = 'pip install "entangled-kernels[cli]"'
+            sys.exit(f"entangled-kernels: the command needs {error.name}, which is not installed: {install}")
     for stream in (sys.stdout, sys.stderr):
         # A terminal that lacks a sign gets a question mark, not an error.
         if isinstance(stream, TextIOWrapper):

@@ -4,66 +4,173 @@ from __future__ import annotations
 
 import errno
 import sys
-import traceback
 import warnings
-from importlib.metadata import version
-from typing import Annotated, Any
+from collections.abc import Iterator, MutableMapping
+from contextlib import contextmanager
+from importlib import import_module
+from typing import Annotated, Any, NoReturn
 
 import typer
 from typer.core import TyperGroup
 
-from ..report.visible import visible
-from .commands.compare import compare
-from .commands.datasets import datasets
-from .commands.demo import demo
-from .commands.fit import fit
-from .commands.forecast import forecast
-from .commands.inspect import inspect
-from .commands.plan import plan
-from .commands.predict import predict
-from .commands.reproduce import reproduce
-from .errors import explain
-from .screen import say_error, say_note
+from .process import exit_at_interrupt, flush_output, hush
 
-__all__ = ["app"]
+__all__ = ["COMMANDS", "app"]
 
-# What typer raises for wrong options; it shows these itself.
-USAGE_ERROR: Any = typer.BadParameter.__mro__[2]
+# Modules of commands/, each with a function of its name, and the first sentence of its help. They need
+# scikit-learn, which the help does not, and are imported when they are run.
+COMMANDS = {
+    "demo": "Measure some targets and predict the others, with a page.",
+    "fit": "Fit a model to a table and save it.",
+    "predict": "Predict the targets for every row of a table.",
+    "plan": "Tell what to measure next for every row of a table.",
+    "forecast": "Continue a table of time steps.",
+    "compare": "Compare methods on a table.",
+    "inspect": "Tell what a model is and what it found.",
+    "reproduce": "Run an experiment of the paper again.",
+    "datasets": "List the tables of the paper, or write a sample table.",
+}
+# What typer raises for wrong options, and the class of all that it shows itself.
+USAGE_ERROR: Any = typer.BadParameter.__mro__[1]
+SHOWN_ERROR: Any = typer.BadParameter.__mro__[2]
 
 EPILOG = (
     "Exit codes: 0 done, 1 unexpected error, 2 wrong usage or no such file, 3 a table that cannot be used, "
-    "4 a model file that cannot be used, 5 a file that cannot be written, 6 data or a package missing."
+    "4 a model file that cannot be used, 5 a file that cannot be written, 6 data or a package missing, "
+    "130 interrupted."
 )
+
+
+class _Modules(MutableMapping[str, Any]):
+    """Commands by name, each imported when it is asked for."""
+
+    def __init__(self) -> None:
+        self.imported: dict[str, Any] = {}
+
+    def __getitem__(self, name: str) -> Any:
+        if name not in self.imported:
+            if name not in COMMANDS:
+                raise KeyError(name)
+            with exit_at_interrupt():
+                function = getattr(import_module(f"..commands.{name}", __name__), name)
+            alone = typer.Typer(add_completion=False, rich_markup_mode=None, pretty_exceptions_enable=False)
+            alone.command(name)(function)
+            self.imported[name] = typer.main.get_command(alone)
+        return self.imported[name]
+
+    def __setitem__(self, name: str, command: Any) -> None:
+        self.imported[name] = command
+
+    def __delitem__(self, name: str) -> None:
+        del self.imported[name]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(COMMANDS)
+
+    def __len__(self) -> int:
+        return len(COMMANDS)
 
 
 class Commands(TyperGroup):
     """Runs a command, shows warnings as notes, and errors as one sentence with an exit code."""
 
+    def __init__(self, **settings: Any) -> None:
+        super().__init__(**settings)
+        self.commands = _Modules()
+
+    def list_commands(self, ctx: Any) -> list[str]:
+        """Names in the order of the help."""
+        return list(COMMANDS)
+
+    def format_commands(self, ctx: Any, formatter: Any) -> None:
+        """Write names and sentences, without importing the commands."""
+        with formatter.section("Commands"):
+            formatter.write_dl(list(COMMANDS.items()))
+
+    def main(self, *args: Any, **settings: Any) -> NoReturn:
+        """Run the command and end the process with its exit code."""
+        settings["standalone_mode"] = False
+        try:
+            code = super().main(*args, **settings)
+        except SHOWN_ERROR as error:
+            _show(error)
+            code = error.exit_code
+        flush_output()
+        sys.exit(code or 0)
+
+    def make_context(self, *args: Any, **extra: Any) -> Any:
+        """Read the options that stand before a command."""
+        with _closed_pipes():
+            return super().make_context(*args, **extra)
+
     def invoke(self, ctx: Any) -> Any:
         """Run the command."""
-        with warnings.catch_warnings():
+        with warnings.catch_warnings(), _closed_pipes():
             warnings.simplefilter("ignore")
             warnings.simplefilter("always", UserWarning)
-            warnings.showwarning = lambda message, *_, **__: say_note(str(message))
+            warnings.showwarning = _show_warning
             try:
                 return super().invoke(ctx)
-            except (typer.Exit, typer.Abort):
-                raise
-            except USAGE_ERROR as error:
-                error.message = visible(error.message)
+            except (typer.Exit, typer.Abort, SHOWN_ERROR):
                 raise
             except (Exception, KeyboardInterrupt) as error:
                 if getattr(error, "errno", None) == errno.EPIPE:
                     raise
-                if ctx.params["debug"]:
-                    print(visible(traceback.format_exc(), keep="\n"), file=sys.stderr)
-                code, sentence = explain(error)
-                say_error(sentence)
-                raise typer.Exit(code) from error
+                raise typer.Exit(_explain(error, ctx.params["debug"])) from error
+
+
+@contextmanager
+def _closed_pipes() -> Iterator[None]:
+    """Nobody reads any more: that ends the command, and is no error."""
+    try:
+        yield
+    except OSError as error:
+        if error.errno != errno.EPIPE:
+            raise
+        hush()
+        raise typer.Exit(0) from error
+
+
+def _explain(error: BaseException, debug: bool) -> int:
+    from .errors import explain
+    from .screen import say_error
+
+    if debug:
+        import traceback
+
+        from ..report.visible import visible
+
+        print(visible(traceback.format_exc(), keep="\n"), file=sys.stderr)
+    code, sentence = explain(error)
+    say_error(sentence)
+    return code
+
+
+def _show(error: Any) -> None:
+    """A line of usage, and the error in the words of typer."""
+    from ..report.visible import visible
+    from .screen import say_error
+
+    if type(error).__name__ == "NoArgsIsHelpError":
+        error.show()
+        return
+    hint = ""
+    if isinstance(error, USAGE_ERROR) and error.ctx is not None:
+        print(visible(" ".join(error.ctx.get_usage().split())), file=sys.stderr)
+        hint = f" (see {error.ctx.command_path} --help)"
+    say_error(f"{error.format_message().rstrip('.')}{hint}")
+
+
+def _show_warning(message: Any, *_: Any, **__: Any) -> None:
+    from .screen import say_note
+
+    say_note(str(message))
 
 
 def _show_version(asked: bool) -> None:
     if asked:
+        from importlib.metadata import version
+
         print(f"entangled-kernels {version('entangled-kernels')}")
         raise typer.Exit
 
@@ -88,7 +195,3 @@ def common(
     debug: Annotated[bool, typer.Option("--debug", help="Show where an error came from.")] = False,
 ) -> None:
     """Take the options that stand before a command."""
-
-
-for command in (demo, fit, predict, plan, forecast, compare, inspect, reproduce, datasets):
-    app.command()(command)

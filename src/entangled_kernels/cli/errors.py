@@ -10,6 +10,7 @@ from typing import Any
 from ..storage import ModelFileError
 from ..streams import BatchError
 from ..tables import TableError
+from .process import INTERRUPTED, INTERRUPTED_IN_WORDS
 
 __all__ = ["CODES", "CommandError", "check_choice", "data_errors", "explain"]
 
@@ -21,7 +22,7 @@ CODES = {
     "model": 4,
     "write": 5,
     "missing": 6,
-    "interrupted": 130,
+    "interrupted": INTERRUPTED,
 }
 # Errors that are sentences already.
 SENTENCES: dict[type[BaseException], str] = {
@@ -69,7 +70,7 @@ def explain(error: BaseException) -> tuple[int, str]:
     if isinstance(error, MemoryError):
         return CODES["unexpected"], "not enough memory; use fewer rows or columns"
     if isinstance(error, KeyboardInterrupt):
-        return CODES["interrupted"], "interrupted; files that were not finished were left as they were"
+        return CODES["interrupted"], INTERRUPTED_IN_WORDS
     details = "(run with --debug before the command for details)"
     return CODES["unexpected"], f"unexpected {type(error).__name__}: {error} {details}"
 

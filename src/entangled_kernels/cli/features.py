@@ -6,18 +6,19 @@ from collections.abc import Sequence
 from typing import Any
 
 from sklearn.compose import ColumnTransformer
+from sklearn.impute import SimpleImputer
 from sklearn.pipeline import FeatureUnion, Pipeline, make_pipeline
 from sklearn.preprocessing import OneHotEncoder, StandardScaler
 
 from ..features import GaussianFeatures, default_feature_maps
 from ..tables.phrases import quoted
 
-__all__ = ["FEATURES", "feature_maps", "known_texts", "text_encoder", "unknown_texts"]
+__all__ = ["FEATURES", "feature_maps", "fills_blanks", "known_texts", "text_encoder", "unknown_texts"]
 
 FEATURES = ("auto", "linear", "rbf", "fourier")
 
 
-def feature_maps(name: str, text: Sequence[str], *, seed: int) -> list[Any]:
+def feature_maps(name: str, text: Sequence[str], *, seed: int, fill: bool = False) -> list[Any]:
     """The maps that a name stands for, for `EntangledKernelRidgeCV` to choose from.
 
     Parameters
@@ -28,6 +29,8 @@ def feature_maps(name: str, text: Sequence[str], *, seed: int) -> list[Any]:
     text : sequence of str
         Inputs that hold text, which are encoded before each map.
     seed : int
+    fill : bool, default=False
+        Whether blank numbers are filled with the median of their column before each map.
     """
     if name == "auto":
         maps = default_feature_maps(seed)
@@ -36,11 +39,29 @@ def feature_maps(name: str, text: Sequence[str], *, seed: int) -> list[Any]:
     else:
         approximation = {"rbf": "nystroem", "fourier": "fourier"}[name]
         maps = [GaussianFeatures(approximation=approximation, random_state=seed)]
-    return [make_pipeline(text_encoder(text), one) for one in maps] if text else maps
+    if text:
+        return [make_pipeline(text_encoder(text, fill=fill), one) for one in maps]
+    return [make_pipeline(median_filler(), one) for one in maps] if fill else maps
 
 
-def text_encoder(columns: Sequence[str]) -> ColumnTransformer:
+def median_filler() -> SimpleImputer:
+    """The step, not fitted: medians in the place of blanks."""
+    return SimpleImputer(strategy="median", keep_empty_features=True)
+
+
+def fills_blanks(feature_map: Any) -> bool:
+    """Whether a feature map begins by filling blanks."""
+    if isinstance(feature_map, Pipeline):
+        return fills_blanks(feature_map.steps[0][1])
+    if isinstance(feature_map, ColumnTransformer):
+        return fills_blanks(feature_map.remainder)
+    return isinstance(feature_map, SimpleImputer)
+
+
+def text_encoder(columns: Sequence[str], *, fill: bool = False) -> ColumnTransformer:
     """The step, not fitted: each text of these columns gets a column; a text not met in fitting gets none.
+
+    With ``fill`` blank numbers are filled with the median of their column.
 
     Examples
     --------
@@ -51,7 +72,8 @@ def text_encoder(columns: Sequence[str]) -> ColumnTransformer:
     [[1.0, 0.0, 1.5], [0.0, 0.0, 2.5]]
     """
     one_hot = OneHotEncoder(handle_unknown="ignore", sparse_output=False)
-    return ColumnTransformer([("text", one_hot, list(columns))], remainder="passthrough")
+    remainder = median_filler() if fill else "passthrough"
+    return ColumnTransformer([("text", one_hot, list(columns))], remainder=remainder)
 
 
 def known_texts(feature_map: Any) -> dict[str, set[str]]:

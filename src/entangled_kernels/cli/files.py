@@ -4,11 +4,15 @@ from __future__ import annotations
 
 import os
 import tempfile
+from collections.abc import Iterable
 from pathlib import Path
 
+from ..streams import BatchError
+from ..streams.reader import find_files
 from .errors import CommandError
+from .standard_streams import STREAM
 
-__all__ = ["check_folder", "check_input", "check_link", "check_output"]
+__all__ = ["check_apart", "check_folder", "check_input", "check_link", "check_output", "files_of"]
 
 
 def check_input(path: Path) -> None:
@@ -19,9 +23,34 @@ def check_input(path: Path) -> None:
         raise CommandError(f"there is no file {path}")
 
 
-def check_output(path: Path, *, force: bool) -> None:
-    """Raise when a file cannot be written there, or would replace another without being told to."""
+def files_of(table: Path) -> list[Path]:
+    """Files that a table is read from: itself, or those of a folder or a pattern."""
+    if table == STREAM:
+        return []
+    if table.is_file():
+        return [table]
+    try:
+        return [Path(file) for file in find_files(table)]
+    except BatchError:
+        return []
+
+
+def check_apart(path: Path, inputs: Iterable[Path]) -> None:
+    """Raise when a file to write is one that is read."""
+    for other in inputs:
+        if os.path.realpath(path) == os.path.realpath(other) or (
+            path.exists() and other.exists() and os.path.samefile(path, other)
+        ):
+            raise CommandError(f"{path} is read by this command, and would be lost; write to another file")
+
+
+def check_output(path: Path, *, force: bool, inputs: Iterable[Path] = ()) -> None:
+    """Raise when a file cannot be written there, or would replace another without being told to.
+
+    What is read is never replaced.
+    """
     check_link(path)
+    check_apart(path, inputs)
     if path.is_dir():
         raise CommandError(f"{path} is a folder, name a file")
     if path.exists() and not force:

@@ -10,7 +10,7 @@ from typing import Any
 from joblib import parallel_config
 
 from ..estimators import EntangledKernelRidgeCV
-from ..streams import Batch, BatchReader, file_kind, text_delimiter
+from ..streams import Batch, BatchReader, file_kind
 from .batches import watch_batches
 from .errors import CommandError
 from .features import feature_maps
@@ -52,7 +52,7 @@ def fit_table(
     Blank cells of targets are counted in the table as its batches are read.
     """
     folds = folds if table.Y is None else min(folds, len(table.Y))
-    maps = feature_maps(features, table.text, seed=seed)
+    maps = feature_maps(features, table.text, seed=seed, fill=table.fill)
     model = EntangledKernelRidgeCV(maps, cv=folds, n_jobs=jobs, random_state=seed)
     if table.reader is not None and dask is not None:
         with screen.working("fitting on the cluster"), cluster(dask):
@@ -98,9 +98,19 @@ def read_on_cluster(reader: BatchReader) -> tuple[Any, Any]:
     kinds = {file_kind(file, compressed=False) for file in files}
     if kinds == {"csv"}:
         types = {name: str if reader.kinds[name] == "text" else float for name in columns}
-        rows = dd.read_csv(files, sep=text_delimiter(files[0]), usecols=columns, dtype=types)
+        text = reader.text_format.of(files[0])
+        rows = dd.read_csv(
+            files,
+            sep=text.delimiter,
+            decimal=text.decimal,
+            encoding=text.encoding,
+            usecols=columns,
+            dtype=types,
+        )
     elif kinds == {"parquet"}:
         rows = dd.read_parquet(files, columns=columns)
     else:
         raise CommandError("--dask reads Parquet files or CSV files, all of one kind")
+    if reader.drop_blank_inputs:
+        rows = rows.dropna(subset=list(reader.inputs))
     return rows[list(reader.inputs)], rows[list(reader.targets)]

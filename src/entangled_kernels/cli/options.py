@@ -10,13 +10,18 @@ import typer
 __all__ = [
     "Dask",
     "DataHome",
+    "Decimal",
+    "Delimiter",
     "Encode",
+    "Encoding",
+    "Exclude",
     "Force",
     "Inputs",
     "Jobs",
     "Json",
     "Keep",
     "MaxMemory",
+    "Missing",
     "Model",
     "OneTable",
     "Protocol",
@@ -25,7 +30,12 @@ __all__ = [
 ]
 
 OneTable = Annotated[
-    Path, typer.Argument(metavar="TABLE", help="CSV, TSV, Parquet, Arrow or NPZ file.", show_default=False)
+    Path,
+    typer.Argument(
+        metavar="TABLE",
+        help="CSV, TSV, Parquet, Arrow or NPZ file; - for stdin.",
+        show_default=False,
+    ),
 ]
 Model = Annotated[
     Path, typer.Argument(metavar="MODEL", help="Model file that fit wrote.", show_default=False)
@@ -44,6 +54,33 @@ Targets = Annotated[
 Inputs = Annotated[
     list[str] | None,
     typer.Option("--inputs", "-i", metavar="C,D", help="Columns to predict from; all others by default."),
+]
+Exclude = Annotated[
+    list[str] | None,
+    typer.Option("--exclude", "-x", metavar="E,F", help="Columns that are no inputs, such as a date."),
+]
+Missing = Annotated[
+    str | None,
+    typer.Option(
+        "--missing",
+        metavar="error|drop|median",
+        help="Blank inputs: an error, the row left out, or the median of the column.",
+        show_default="error",
+    ),
+]
+Delimiter = Annotated[
+    str | None,
+    typer.Option(
+        "--delimiter", metavar="SIGN", help="Between the cells of CSV; , ; or tab is found by itself."
+    ),
+]
+Decimal = Annotated[
+    str | None,
+    typer.Option("--decimal", metavar="SIGN", help="Of numbers in CSV, . or , (found by itself where sure)."),
+]
+Encoding = Annotated[
+    str | None,
+    typer.Option("--encoding", metavar="NAME", help="Of CSV, such as cp1252.", show_default="UTF-8"),
 ]
 Encode = Annotated[bool, typer.Option("--encode", help="Turn text among the inputs into columns of 0 and 1.")]
 Protocol = Annotated[

@@ -22,6 +22,7 @@ from rich.progress import (
 from rich.table import Table
 
 from ..report.visible import visible
+from .process import hush
 
 __all__ = ["Screen", "say_error", "say_note"]
 
@@ -44,22 +45,29 @@ def _say_aside(kind: str, sentence: str) -> None:
 
 
 class Screen:
-    """Where a command speaks; with ``as_json`` only `result` reaches stdout."""
+    """Where a command speaks; with ``as_json`` only `result` reaches stdout, with ``aside`` nothing does."""
 
-    def __init__(self, *, as_json: bool = False) -> None:
-        self.as_json = as_json
+    def __init__(self, *, as_json: bool = False, aside: bool = False) -> None:
+        self.as_json, self.aside = as_json, aside
 
     def say(self, sentence: str = "") -> None:
         """A line on stdout for people."""
         if not self.as_json:
-            print(visible(sentence))
+            self._print(visible(sentence))
+
+    def _print(self, text: str) -> None:
+        """Print a line; that nobody reads it any more does not end the work."""
+        try:
+            print(text, file=sys.stderr if self.aside else sys.stdout)
+        except BrokenPipeError:
+            hush()
 
     def table(self, columns: Sequence[str], rows: Sequence[Sequence[Any]], *, title: str = "") -> None:
         """A table on stdout for people; text to the left, numbers to the right."""
         if self.as_json:
             return
         if title:
-            print(f"\n{visible(title)}")
+            self._print(f"\n{visible(title)}")
         made = Table(box=box.SIMPLE_HEAD, pad_edge=False)
         for place, name in enumerate(columns):
             numbers = all(not isinstance(row[place], str) for row in rows)
@@ -67,15 +75,17 @@ class Screen:
         for row in rows:
             made.add_row(*(visible(_cell(value)) for value in row))
         # Cells are shown as they are, never read as markup.
-        console = Console(markup=False, highlight=False)
+        console = Console(markup=False, highlight=False, stderr=self.aside)
         console.width = console.width if console.is_terminal else WIDE
-        console.print(made)
+        with console.capture() as text:
+            console.print(made)
+        self._print(text.get().removesuffix("\n"))
 
     def result(self, values: dict[str, Any]) -> None:
         """The whole result on stdout for machines."""
         if self.as_json:
             text = json.dumps(_plain(values), indent=1, ensure_ascii=False, allow_nan=False)
-            print(visible(text, keep="\n"))
+            self._print(visible(text, keep="\n"))
 
     @contextmanager
     def working(self, what: str) -> Iterator[None]:

@@ -28,8 +28,8 @@ def command_line(
     entangled-kernels fit 'my table.csv' --targets 'a,"b, c"' --encode
     """
     words = ["entangled-kernels", command]
-    # A name that begins with a dash would be taken for an option.
-    words += [f"./{one}" if str(one).startswith("-") else str(one) for one in arguments]
+    # A name that begins with a dash would be taken for an option; a dash alone is standard input.
+    words += [f"./{one}" if str(one).startswith("-") and str(one) != "-" else str(one) for one in arguments]
     for name, value in options.items():
         if value is True:
             words.append(name)

@@ -9,16 +9,27 @@ from pathlib import Path
 from typing import Any
 
 from ..streams import BatchReader, read_batches, table_columns
+from ..streams.arrow import SEVERAL
 from ..tables import TableError, read_table, require_columns, require_numbers, require_text, text_columns
 from ..tables.phrases import counted, quoted
 from .batches import batch_bytes
 from .blanks import Blanks
 from .errors import CommandError
 from .shell_command import split_names
+from .table_options import TableOptions
 
-__all__ = ["TrainingTable", "choose_columns", "expand_names", "open_batches", "read_rows"]
+__all__ = [
+    "TrainingTable",
+    "choose_columns",
+    "expand_names",
+    "left_out_in_words",
+    "open_batches",
+    "read_rows",
+]
 
-WAY_OUT = "; leave the column out, or have its text turned into columns of 0 and 1 with --encode"
+WAY_OUT = (
+    "; leave the column out with --exclude, or have its text turned into columns of 0 and 1 with --encode"
+)
 # Of files that are read in batches, rows that show what the inputs are like.
 FIRST_ROWS = 10_000
 
@@ -43,6 +54,8 @@ class TrainingTable:
         What is worth telling.
     blanks : Blanks
         Among the targets; of files that are read in batches counted when they are.
+    fill : bool
+        Whether blank inputs are to be filled.
     """
 
     inputs: list[str]
@@ -53,6 +66,7 @@ class TrainingTable:
     reader: BatchReader | None
     notes: list[str]
     blanks: Blanks = field(default_factory=Blanks)
+    fill: bool = False
 
 
 def read_rows(
@@ -65,21 +79,33 @@ def read_rows(
     work: str,
     blanks: bool = False,
     blank_inputs: bool = False,
+    options: TableOptions | None = None,
 ) -> TrainingTable:
     """Read a table into memory and choose its inputs and targets; the work needs so many rows at least.
 
     With ``blanks`` cells of targets may be blank; rows without any target are left out. With ``blank_inputs``
     cells of inputs may be blank too.
     """
-    frame = read_table(path)
-    target_names, input_names, notes = choose_columns(frame, targets, inputs, path)
+    options = options or TableOptions()
+    frame = read_table(path, options.text_format)
+    target_names, input_names, notes = choose_columns(frame, targets, inputs, path, options.exclude)
     way_out = "; a target must be a number" + (", or blank" if blanks else " in every row")
     Y = require_numbers(frame, target_names, path, way_out=way_out, blanks=blanks)
     text = text_columns(frame, input_names) if encode else []
     numbers = [name for name in input_names if name not in text]
     X = frame[input_names].copy()
-    X[text] = require_text(frame, text, path)
-    X[numbers] = require_numbers(frame, numbers, path, way_out=WAY_OUT, blanks=blank_inputs)
+    may_be_blank = options.missing in ("drop", "median")
+    X[text] = require_text(frame, text, path, blanks=may_be_blank)
+    X[numbers] = require_numbers(frame, numbers, path, way_out=WAY_OUT, blanks=may_be_blank or blank_inputs)
+    blank = frame[input_names].isna()
+    if options.missing == "drop" and blank.to_numpy().any():
+        whole = ~blank.any(axis=1)
+        notes.append(left_out_in_words(int((~whole).sum()), len(frame)))
+        X, Y = X[whole], Y[whole]
+    elif may_be_blank and blank.to_numpy().any():
+        names = [name for name in input_names if blank[name].any()]
+        cells = counted(int(blank.to_numpy().sum()), "blank cell")
+        notes.append(f"{cells} of inputs filled, with medians where they hold numbers: {quoted(names)}")
     found = Blanks()
     found.count(Y)
     if found.empty_rows:
@@ -88,24 +114,45 @@ def read_rows(
     never = [name for name in target_names if Y[name].isna().all()]
     if never:
         raise TableError(path, f"target {quoted(never)} has no measured cell; leave it out of --targets")
+    empty = [name for name in numbers if X[name].isna().all()]
+    if empty and len(X):
+        raise TableError(path, f"input {quoted(empty)} has no value in any row; leave it out with --exclude")
     if len(X) < fewest:
         raise TableError(path, f"{work} needs at least {fewest} rows, got {len(X)}")
     notes += _many_texts(X[text]) + _constant(X, "input") + _constant(Y, "target")
-    return TrainingTable(input_names, target_names, text, X, Y, None, notes, found)
+    fill = options.missing == "median"
+    return TrainingTable(input_names, target_names, text, X, Y, None, notes, found, fill)
+
+
+def left_out_in_words(n_left: int, n_rows: int) -> str:
+    """A sentence about rows that lack an input."""
+    verb = "has a blank input and is" if n_left == 1 else "have a blank input and are"
+    return f"{counted(n_left, 'row')} of {n_rows:,} {verb} left out"
 
 
 def open_batches(
-    path: Path, targets: Sequence[str], inputs: Sequence[str] | None, *, encode: bool, max_memory: float
+    path: Path,
+    targets: Sequence[str],
+    inputs: Sequence[str] | None,
+    *,
+    encode: bool,
+    max_memory: float,
+    options: TableOptions | None = None,
 ) -> TrainingTable:
     """Choose inputs and targets of files by the first of them, and look at the first rows."""
     import pandas as pd
 
-    kinds = table_columns(path)
-    target_names, wanted, notes = choose_columns(pd.DataFrame(columns=list(kinds)), targets, inputs, path)
+    options = options or TableOptions()
+    kinds = table_columns(path, options.text_format)
+    names = pd.DataFrame(columns=list(kinds))
+    target_names, wanted, notes = choose_columns(names, targets, inputs, path, options.exclude)
+    twice = [name for name in [*target_names, *wanted] if kinds[name] == SEVERAL]
+    if twice:
+        raise CommandError(f"{path}: several columns have the name '{twice[0]}'; rename or exclude them")
     text = [name for name in wanted if encode and kinds[name] == "text"]
     other = [name for name in wanted if name not in text and kinds[name] != "number"]
     if other and inputs is not None:
-        way_out = WAY_OUT if kinds[other[0]] == "text" else "; leave the column out"
+        way_out = WAY_OUT if kinds[other[0]] == "text" else "; leave the column out with --exclude"
         raise CommandError(
             f"{path}: column '{other[0]}' holds {kinds[other[0]]}, not numbers{way_out}", "data"
         )
@@ -114,7 +161,14 @@ def open_batches(
         wanted = [name for name in wanted if name not in other]
     if not wanted:
         raise CommandError(f"{path}: no columns are left for inputs", "data")
-    reader = read_batches(path, inputs=wanted, targets=target_names, max_memory=batch_bytes(max_memory))
+    reader = read_batches(
+        path,
+        inputs=wanted,
+        targets=target_names,
+        max_memory=batch_bytes(max_memory),
+        text_format=options.text_format,
+        drop_blank_inputs=options.missing == "drop",
+    )
     frames, n_rows = [], 0
     for batch in reader:
         frames.append(batch.X)
@@ -124,13 +178,18 @@ def open_batches(
     if n_rows == 0:
         raise CommandError(f"{path} holds no rows", "data")
     first = pd.concat(frames, ignore_index=True)[:FIRST_ROWS]
-    return TrainingTable(wanted, target_names, text, first, None, reader, notes)
+    fill = options.missing == "median"
+    return TrainingTable(wanted, target_names, text, first, None, reader, notes, fill=fill)
 
 
 def choose_columns(
-    frame: Any, targets: Sequence[str], inputs: Sequence[str] | None, path: Any
+    frame: Any,
+    targets: Sequence[str],
+    inputs: Sequence[str] | None,
+    path: Any,
+    exclude: Sequence[str] = (),
 ) -> tuple[list[str], list[str], list[str]]:
-    """Names of targets and inputs, and notes; all other columns are inputs when none are named."""
+    """Names of targets and inputs, and notes; all columns that are left are inputs when none are named."""
     have, notes = [str(name) for name in frame.columns], list[str]()
     target_names = expand_names(targets, have, "--targets")
     if not target_names:
@@ -142,7 +201,10 @@ def choose_columns(
             notes.append("the column without a name is taken for row numbers and left out")
     else:
         input_names = expand_names(inputs, have, "--inputs")
+    left_out = expand_names(exclude, have, "--exclude")
+    input_names = [name for name in input_names if name not in left_out]
     try:
+        require_columns(frame.loc[:, ~frame.columns.duplicated()], left_out, path)
         require_columns(frame, [*target_names, *input_names], path)
     except TableError as error:
         raise CommandError(str(error)) from error

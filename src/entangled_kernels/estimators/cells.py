@@ -181,7 +181,7 @@ def check_targets(y: Any, names: Names = None, *, blanks: bool = True) -> Array:
             ensure_2d=False,
             dtype=np.float64,
             ensure_min_features=0,
-            ensure_all_finite=not blanks,
+            ensure_all_finite=False,
             input_name="y",
         )
     except (TypeError, ValueError) as error:
@@ -193,13 +193,17 @@ def check_targets(y: Any, names: Names = None, *, blanks: bool = True) -> Array:
         ) from error
     if Y.ndim == 2 and Y.shape[1] == 0:
         raise ValueError(f"y must have at least one column, got shape {Y.shape}")
+    # The first words are scikit-learn's, which its checks look for.
+    need = "y must hold finite numbers" + (", or NaN where nothing was measured" if blanks else "")
     infinite = np.flatnonzero(np.isinf(Y.reshape(len(Y), -1)).any(axis=0))
     if len(infinite):
-        # The first words are scikit-learn's, which its checks look for.
         raise ValueError(
             f"Input y contains infinity or a value too large for dtype('float64') in "
-            f"{_columns(infinite, names)}; y must hold finite numbers, or NaN where nothing was measured"
+            f"{_columns(infinite, names)}; {need}"
         )
+    missing = np.flatnonzero(np.isnan(Y.reshape(len(Y), -1)).any(axis=0))
+    if len(missing) and not blanks:
+        raise ValueError(f"Input y contains NaN in {_columns(missing, names)}; {need}")
     return np.asarray(Y)
 
 

@@ -23,6 +23,7 @@ from ..parameters import (
     check_positive,
     check_rank,
     check_rank_fits,
+    naming_columns,
 )
 from ..streams.stream import Stream
 from .dask_tables import is_dask
@@ -353,7 +354,8 @@ class EntangledKernelRidge(
                 "and set rank"
             )
         Phi = self._features(X)
-        self._check_finite(Phi, Phi, self._fit.linear.coef)
+        with naming_columns(X):
+            self._check_finite(Phi, Phi, self._fit.linear.coef)
         projected: Array = self._fit.project(Phi)
         return projected
 

@@ -6,13 +6,18 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
+from sklearn.compose import ColumnTransformer
 from sklearn.utils import Tags, check_array, get_tags
 from sklearn.utils.validation import validate_data
 
 from ..features import fit_and_map, fit_feature_map, is_cross_fitted, map_features
-from ..parameters import check_numeric_columns
+from ..parameters import (
+    check_numeric_columns,
+    naming_columns,
+    validate_rows,
+)
 
-__all__ = ["FeatureMapMixin"]
+__all__ = ["FeatureMapMixin", "takes_missing"]
 
 Array = NDArray[np.float64]
 
@@ -53,7 +58,7 @@ class FeatureMapMixin:
         """Features (n, m) of the rows that the map was fitted on; ``Phi`` where they are known already."""
         if feature_map is None:
             check_numeric_columns(X)
-            return validate_data(self, X, dtype=[np.float64, np.float32], ensure_min_samples=2)
+            return validate_rows(self, X, dtype=[np.float64, np.float32], ensure_min_samples=2)
         return map_features(feature_map, X, ensure_min_samples=2) if Phi is None else Phi
 
     def _check_batch(self, X: Any, *, reset: bool) -> Any:
@@ -61,18 +66,19 @@ class FeatureMapMixin:
         feature_map = self._given_map()
         if feature_map is None:
             check_numeric_columns(X)
-            return validate_data(self, X, reset=reset, dtype=[np.float64, np.float32])
+            return validate_rows(self, X, reset=reset, dtype=[np.float64, np.float32])
         check_rows(X)
         validate_data(self, X, reset=reset, skip_check_array=True)
-        lenient = hasattr(feature_map, "transform") and get_tags(feature_map).input_tags.allow_nan
-        finite = "allow-nan" if lenient else True
-        check_array(X, accept_sparse=True, dtype=None, ensure_all_finite=finite, input_name="X")
+        maps = feature_map if isinstance(feature_map, list) else [feature_map]
+        finite = "allow-nan" if all(map(takes_missing, maps)) else True
+        with naming_columns(X):
+            check_array(X, accept_sparse=True, dtype=None, ensure_all_finite=finite, input_name="X")
         return X
 
     def _features(self, X: Any) -> Any:
         """Features of new rows; finiteness is left to `_check_finite`, which looks at what came of them."""
         if self.feature_map_ is None:
-            return validate_data(
+            return validate_rows(
                 self, X, reset=False, dtype=[np.float64, np.float32], ensure_all_finite=False
             )
         check_rows(X)
@@ -90,6 +96,25 @@ class FeatureMapMixin:
         name = "X" if self.feature_map_ is None else "features"
         with np.errstate(invalid="ignore", over="ignore"):
             check_array(Phi, dtype=[np.float64, np.float32], input_name=name)
+
+
+def takes_missing(feature_map: Any) -> bool:
+    """Whether a transformer takes rows with missing values; of a pipeline the first step tells.
+
+    Examples
+    --------
+    >>> from sklearn.impute import SimpleImputer
+    >>> from sklearn.kernel_approximation import Nystroem
+    >>> from sklearn.pipeline import make_pipeline
+    >>> takes_missing(make_pipeline(SimpleImputer(), Nystroem())), takes_missing(Nystroem())
+    (True, False)
+    """
+    if getattr(feature_map, "steps", None):
+        return takes_missing(feature_map.steps[0][1])
+    if isinstance(feature_map, ColumnTransformer):
+        parts = [part for _, part, _ in feature_map.transformers] + [feature_map.remainder]
+        return all(part == "drop" or takes_missing(part) for part in parts)
+    return hasattr(feature_map, "transform") and bool(get_tags(feature_map).input_tags.allow_nan)
 
 
 def check_rows(X: Any) -> None:

@@ -12,10 +12,17 @@ from sklearn.base import BaseEstimator, ClassifierMixin, MultiOutputMixin, Regre
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_array, check_consistent_length
 from sklearn.utils.multiclass import check_classification_targets
-from sklearn.utils.validation import check_is_fitted, column_or_1d, validate_data
+from sklearn.utils.validation import check_is_fitted, column_or_1d
 
 from ..multiple_kernels import embed_view, learn_multiview, reduce_kernels, view_coefficients
-from ..parameters import check_flag, check_integer, check_numeric_columns, check_positive, check_weights
+from ..parameters import (
+    check_flag,
+    check_integer,
+    check_numeric_columns,
+    check_positive,
+    check_weights,
+    validate_rows,
+)
 from .kernel_parts import ColumnKernel, resolve_kernels
 from .targets import TargetsMixin
 
@@ -57,7 +64,7 @@ class _MultiViewModel(BaseEstimator):
 
     def _take_rows(self, X: Any) -> Array:
         check_numeric_columns(X)
-        return np.asarray(validate_data(self, X, dtype=np.float64, ensure_all_finite="allow-nan"))
+        return np.asarray(validate_rows(self, X, dtype=np.float64, ensure_all_finite="allow-nan"))
 
     def _learn(self, rows: Array, Y: Array, weight: Array | None) -> None:
         """Learn from rows and targets (n, p), and store."""
@@ -109,7 +116,7 @@ class _MultiViewModel(BaseEstimator):
         """Predictions (n, p); a missing view adds nothing."""
         check_is_fitted(self)
         rows = np.asarray(
-            validate_data(self, X, reset=False, dtype=np.float64, ensure_all_finite="allow-nan")
+            validate_rows(self, X, reset=False, dtype=np.float64, ensure_all_finite="allow-nan")
         )
         values = np.tile(self.intercept_, (len(rows), 1))
         for name, kernel, columns, coef, offset in zip(

@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator, MultiOutputMixin, RegressorMixin
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_consistent_length
-from sklearn.utils.validation import check_is_fitted, validate_data
+from sklearn.utils.validation import check_is_fitted
 
 from ..multiple_kernels import (
     KernelsProblem,
@@ -30,6 +30,7 @@ from ..parameters import (
     check_positive,
     check_real,
     check_weights,
+    validate_rows,
 )
 from .kernel_parts import ColumnKernel, resolve_kernels
 from .output_kernel_ridge import check_output_kernel
@@ -180,7 +181,7 @@ class MultipleKernelRidge(TargetsMixin, MultiOutputMixin, RegressorMixin, BaseEs
         self._check_parameters()
         targets = self._take_targets(y)
         check_numeric_columns(X)
-        rows = np.asarray(validate_data(self, X, dtype=np.float64))
+        rows = np.asarray(validate_rows(self, X, dtype=np.float64))
         check_consistent_length(rows, targets)
         Y, weight = targets.reshape(len(targets), -1), check_weights(sample_weight, len(targets))
         given = resolve_kernels(self.kernels, rows.shape[1], getattr(self, "feature_names_in_", None))
@@ -259,7 +260,7 @@ class MultipleKernelRidge(TargetsMixin, MultiOutputMixin, RegressorMixin, BaseEs
 
     def _contributions(self, X: Any) -> Array:
         check_is_fitted(self)
-        rows = np.asarray(validate_data(self, X, reset=False, dtype=np.float64))
+        rows = np.asarray(validate_rows(self, X, reset=False, dtype=np.float64))
         return np.stack(
             [
                 (part.features(rows) if part.is_features else part.gram(rows, self.X_fit_)) @ coef

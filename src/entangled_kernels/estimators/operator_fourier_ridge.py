@@ -8,11 +8,17 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator, MultiOutputMixin, RegressorMixin, clone
 from sklearn.utils import check_consistent_length
-from sklearn.utils.validation import check_is_fitted, validate_data
+from sklearn.utils.validation import check_is_fitted
 
 from ..features import OperatorFourierFeatures
 from ..learning import Moments
-from ..parameters import check_flag, check_numeric_columns, check_positive, check_weights
+from ..parameters import (
+    check_flag,
+    check_numeric_columns,
+    check_positive,
+    check_weights,
+    validate_rows,
+)
 from .targets import TargetsMixin
 
 __all__ = ["OperatorFourierRidge"]
@@ -105,7 +111,7 @@ class OperatorFourierRidge(TargetsMixin, MultiOutputMixin, RegressorMixin, BaseE
         ndarray of shape (n, p), or (n,) when y was one-dimensional
         """
         check_is_fitted(self)
-        rows = validate_data(self, X, reset=False, dtype=np.float64)
+        rows = validate_rows(self, X, reset=False, dtype=np.float64)
         return self._finish(self.features_.transform(rows) @ self.coef_.T + self.intercept_, X)
 
     def _take(self, X: Any, y: Any, sample_weight: ArrayLike | None, *, reset: bool) -> Self:
@@ -113,7 +119,7 @@ class OperatorFourierRidge(TargetsMixin, MultiOutputMixin, RegressorMixin, BaseE
         check_flag("fit_intercept", self.fit_intercept)
         targets = self._take_targets(y, reset=reset)
         check_numeric_columns(X)
-        rows = validate_data(self, X, reset=reset, dtype=np.float64)
+        rows = validate_rows(self, X, reset=reset, dtype=np.float64)
         check_consistent_length(rows, targets)
         Y, weight = targets.reshape(len(targets), -1), check_weights(sample_weight, len(targets))
         if reset:

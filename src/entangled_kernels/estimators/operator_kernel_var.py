@@ -9,11 +9,18 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import BaseEstimator
 from sklearn.exceptions import ConvergenceWarning
-from sklearn.utils.validation import check_is_fitted, validate_data
+from sklearn.utils.validation import check_is_fitted
 
 from ..autoregression import AdditiveModel, HadamardModel, lag_windows, learn_additive, learn_hadamard
 from ..output_kernel import OutputPenalty
-from ..parameters import check_choice, check_integer, check_numeric_columns, check_positive, check_real
+from ..parameters import (
+    check_choice,
+    check_integer,
+    check_numeric_columns,
+    check_positive,
+    check_real,
+    validate_rows,
+)
 
 __all__ = ["OperatorKernelVAR"]
 
@@ -217,7 +224,7 @@ class OperatorKernelVAR(BaseEstimator):
 
     def _take_series(self, X: Any) -> Array:
         check_numeric_columns(X)
-        series = np.asarray(validate_data(self, X, dtype=np.float64, ensure_min_samples=2))
+        series = np.asarray(validate_rows(self, X, dtype=np.float64, ensure_min_samples=2))
         if len(series) < self.lags + 2:
             raise ValueError(
                 f"X must have at least lags + 2 = {self.lags + 2} steps, got n_samples = {len(series)}; use "
@@ -226,7 +233,7 @@ class OperatorKernelVAR(BaseEstimator):
         return series
 
     def _series_of(self, X: Any, least: int) -> Array:
-        series = np.asarray(validate_data(self, X, reset=False, dtype=np.float64))
+        series = np.asarray(validate_rows(self, X, reset=False, dtype=np.float64))
         if len(series) < least:
             raise ValueError(f"X must have at least {least} steps with lags={self.lags}, got {len(series)}")
         return series

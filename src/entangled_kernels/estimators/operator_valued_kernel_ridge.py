@@ -11,12 +11,18 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator, MultiOutputMixin, RegressorMixin
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_consistent_length
-from sklearn.utils.validation import check_is_fitted, validate_data
+from sklearn.utils.validation import check_is_fitted
 
 from ..block_solvers import SOLVERS, ObservedRidge, factorize_observed, lowest_eigenvalue
 from ..kernels import OperatorValuedKernel, SeparableKernel
 from ..linalg import BlockOperator
-from ..parameters import check_choice, check_flag, check_integer, check_positive
+from ..parameters import (
+    check_choice,
+    check_flag,
+    check_integer,
+    check_positive,
+    validate_rows,
+)
 from .cells import check_cells, measured_rows
 from .targets import TargetsMixin
 
@@ -151,7 +157,7 @@ class OperatorValuedKernelRidge(TargetsMixin, MultiOutputMixin, RegressorMixin, 
         targets = self._take_targets(y, blanks=True)
         names = getattr(self, "target_names_", None)
         Y, weights = check_cells(targets, sample_weight, names)
-        points = np.asarray(validate_data(self, X, dtype=np.float64))
+        points = np.asarray(validate_rows(self, X, dtype=np.float64))
         check_consistent_length(points, Y)
         self._measured_rows, Y, weights = measured_rows(Y, weights, names)
         self.kernel_ = self._resolve_kernel(Y.shape[1])
@@ -263,7 +269,7 @@ class OperatorValuedKernelRidge(TargetsMixin, MultiOutputMixin, RegressorMixin, 
             Only with ``return_std=True``.
         """
         check_is_fitted(self)
-        points = np.asarray(validate_data(self, X, reset=False, dtype=np.float64))
+        points = np.asarray(validate_rows(self, X, reset=False, dtype=np.float64))
         mean = self.kernel_(points, self.X_fit_) @ self.dual_coef_.reshape(-1)
         mean = mean.reshape(len(points), self.kernel_.n_outputs)
         if self.intercept_.any():

@@ -11,7 +11,7 @@ from sklearn.base import BaseEstimator, MultiOutputMixin, RegressorMixin
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.metrics.pairwise import PAIRWISE_KERNEL_FUNCTIONS, pairwise_kernels
 from sklearn.utils import Tags
-from sklearn.utils.validation import check_is_fitted, validate_data
+from sklearn.utils.validation import check_is_fitted
 
 from ..output_kernel import (
     PENALTIES,
@@ -27,6 +27,7 @@ from ..parameters import (
     check_integer,
     check_positive,
     check_real,
+    validate_rows,
 )
 from .targets import TargetsMixin
 
@@ -75,7 +76,7 @@ class OutputKernelModel(TargetsMixin, MultiOutputMixin, RegressorMixin, BaseEsti
 
     def _rows(self, X: Any, *, reset: bool) -> Any:
         sparse = ("csr", "csc") if self.kernel != "precomputed" else False
-        return validate_data(self, X, reset=reset, accept_sparse=sparse, dtype=[np.float64, np.float32])
+        return validate_rows(self, X, reset=reset, accept_sparse=sparse, dtype=[np.float64, np.float32])
 
     def _gram(self, X: Any, Z: Any) -> Array:
         """Input kernel between rows; new rows and training rows, or training rows and themselves."""

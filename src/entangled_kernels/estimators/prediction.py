@@ -12,7 +12,11 @@ from sklearn.utils import _safe_indexing
 from sklearn.utils.validation import _num_samples
 
 from ..conditioning import Calibration, group_patterns, information, plan_measurements
-from ..parameters import check_flag, check_share
+from ..parameters import (
+    check_flag,
+    check_share,
+    naming_columns,
+)
 from ..streams.stream import FIRST_BLOCK
 from .cells import score_cells
 from .dask_tables import is_dask, predict_dask
@@ -232,7 +236,8 @@ class LinearPredictionMixin(StreamingMixin):
         """Features and predictions of some rows."""
         Phi, linear = self._features(X), self._fit.linear
         mean: Array = linear.predict(Phi)
-        self._check_finite(Phi, mean, linear.coef)
+        with naming_columns(X):
+            self._check_finite(Phi, mean, linear.coef)
         return Phi, mean
 
     def _relation_features(self, X: Any, Phi: Any) -> Array:

@@ -18,6 +18,7 @@ from sklearn.utils.validation import _num_samples, validate_data
 from ..features import is_fitted
 from ..learning import Moments, RowSample
 from ..learning.cell_moments import CellMoments
+from ..parameters import check_real
 from ..streams.stream import Rows, Stream
 from ..streams.waiting import settle, wait_for_map
 from .cells import check_every_target_measured
@@ -42,7 +43,7 @@ class StreamingMixin(TrainingMixin):
     _stream: Stream | None = None
     _fit: Any = None
 
-    def partial_fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
+    def partial_fit(self, X: Any, y: Any, sample_weight: Any = None, *, forget: float = 1.0) -> Self:
         """Take in some more rows; the model is solved when it is next used, or by `solve`.
 
         Any split of the rows into batches gives the model of all rows at once, up to rounding.
@@ -55,6 +56,10 @@ class StreamingMixin(TrainingMixin):
             NaN where a target was not measured.
         sample_weight : array-like of shape (n_samples,) or (n_samples, n_outputs), or float, optional
             Of rows, or of cells.
+        forget : float, default=1.0
+            Factor, above 0 and at most 1, on the weights of all earlier rows for every row that comes: the
+            row before the last k rows of the stream weighs ``forget ** k``. With 0.999 the last 1,000 rows
+            hold 63% of the weight.
 
         Returns
         -------
@@ -62,6 +67,11 @@ class StreamingMixin(TrainingMixin):
 
         Notes
         -----
+        With ``forget`` the model is that of all rows at once with weights ``forget ** (n - 1 - i)``, however
+        they are cut into batches: moments are sums, and a sum is forgotten by a factor. Rows whose weight has
+        fallen below a thousandth no longer calibrate deviations and intervals. Weights of the past fade, the
+        feature map does not change; a drift to inputs that it has not met needs a new fit.
+
         A feature map that is fitted already is used as it is. Otherwise it is fitted on the first 10,000
         rows, which are held in memory until then, or on those that there are when the model is first used;
         it does not change afterwards.
@@ -75,10 +85,15 @@ class StreamingMixin(TrainingMixin):
         Time n (m + p)^2, memory (m + p)^2, for m features and p targets, whatever the number of rows.
         """
         self._check_parameters()
-        self._take_batch(X, y, sample_weight)
+        need = "a number above 0 and at most 1"
+        if not 0.0 < check_real("forget", forget, need) <= 1.0:
+            raise ValueError(f"forget must be {need}, got {forget!r}")
+        self._take_batch(X, y, sample_weight, forget=float(forget))
         return self
 
-    def _take_batch(self, X: Any, y: Any, sample_weight: Any, where: str | None = None) -> None:
+    def _take_batch(
+        self, X: Any, y: Any, sample_weight: Any, where: str | None = None, forget: float = 1.0
+    ) -> None:
         """Take in a batch, whole or not at all; ``where`` is what errors that come later call it."""
         with _unchanged_on_error(self):
             stream = self._stream_so_far()
@@ -87,15 +102,33 @@ class StreamingMixin(TrainingMixin):
                 if stream is not None and hasattr(X, "shape"):
                     validate_data(self, X, reset=False, skip_check_array=True)
                 return
+            n = _num_samples(X)
+            if forget < 1.0:
+                sample_weight = _faded(sample_weight, forget ** np.arange(n - 1, -1, -1.0))
             rows = self._check_batch_rows(X, y, sample_weight, stream)._replace(where=where)
             if stream is None:
                 stream = self._start(rows)
             with stream.lock:
                 if hasattr(self, "feature_map_"):
-                    stream.take(rows, self._feature_blocks(self.feature_map_))
-                elif wait_for_map(stream, rows):
-                    self._settle(newest_on_trial=True)
+                    stream.take(rows, self._feature_blocks(self.feature_map_), forget**n)
+                else:
+                    self._wait(stream, rows, forget**n)
             self._fit = None
+
+    def _wait(self, stream: Stream, rows: Rows, forget: float) -> None:
+        """Keep rows for the feature map that will be fitted on them, and fit it once they are enough."""
+        before = list(stream.waiting)
+        if forget < 1.0:
+            stream.forget(forget)
+        faded = list(stream.waiting)
+        try:
+            if wait_for_map(stream, rows):
+                self._settle(newest_on_trial=True)
+        except BaseException:
+            # Those of the rows before that are still there get back the weights they had.
+            own = {id(after): rows for after, rows in zip(faded, before, strict=True)}
+            stream.waiting = [own.get(id(rows), rows) for rows in stream.waiting]
+            raise
 
     def merge(self, other: Self) -> Self:
         """Take in all rows that another estimator has seen.
@@ -298,6 +331,17 @@ class StreamingMixin(TrainingMixin):
                 "estimators to merge must have the same fitted feature_map; fit the map first and give it to "
                 "both"
             )
+
+
+def _faded(sample_weight: Any, factors: Array) -> Any:
+    """Weights of rows, or of cells, times a factor for each row; the checks refuse what are no weights."""
+    if sample_weight is None:
+        return factors
+    try:
+        weight = np.asarray(sample_weight, dtype=np.float64)
+        return weight * (factors[:, None] if weight.ndim == 2 else factors)
+    except (TypeError, ValueError):
+        return sample_weight
 
 
 @contextmanager

@@ -13,7 +13,7 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.utils import check_array, get_tags
 from sklearn.utils.validation import check_is_fitted, has_fit_parameter
 
-from ..parameters import check_numeric_columns
+from ..parameters import check_numeric_columns, naming_columns
 from .column_widths import ColumnWidthFeatures
 from .forest_features import ForestFeatures
 from .kernel_features import EvidenceFeatures
@@ -58,7 +58,8 @@ def fit_feature_map(feature_map: Any, X: Any, targets: ArrayLike, sample_weight:
     if feature_map is None:
         return None
     fitted = clone(feature_map)
-    return fitted.fit(X, _targets_for(fitted, targets), **_weights(fitted, sample_weight))
+    with naming_columns(X):
+        return fitted.fit(X, _targets_for(fitted, targets), **_weights(fitted, sample_weight))
 
 
 def fit_and_map(
@@ -73,8 +74,9 @@ def fit_and_map(
         fitted = fit_feature_map(feature_map, X, targets, sample_weight)
         return fitted, map_features(fitted, X, **checks)
     fitted = clone(feature_map)
-    Phi = fitted.fit_transform(X, _targets_for(fitted, targets), **_weights(fitted, sample_weight))
-    return fitted, _as_features(Phi, checks)
+    with naming_columns(X):
+        Phi = fitted.fit_transform(X, _targets_for(fitted, targets), **_weights(fitted, sample_weight))
+        return fitted, _as_features(Phi, checks)
 
 
 def map_features(feature_map: Any, X: Any, **checks: Any) -> Any:
@@ -82,10 +84,11 @@ def map_features(feature_map: Any, X: Any, **checks: Any) -> Any:
 
     With None the columns of X are the features.
     """
-    if feature_map is None:
-        check_numeric_columns(X)
-        return check_array(X, dtype=[np.float64, np.float32], input_name="X", **checks)
-    return _as_features(feature_map.transform(X), checks)
+    with naming_columns(X):
+        if feature_map is None:
+            check_numeric_columns(X)
+            return check_array(X, dtype=[np.float64, np.float32], input_name="X", **checks)
+        return _as_features(feature_map.transform(X), checks)
 
 
 def is_cross_fitted(feature_map: Any) -> bool:

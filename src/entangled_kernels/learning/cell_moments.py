@@ -119,6 +119,12 @@ class CellMoments:
         groups.sort(key=lambda pair: int(pair[0][0]))
         return CellMoments(self.rows + other.rows, groups)
 
+    def scaled(self, factor: float) -> CellMoments:
+        """Moments of the same rows with all weights multiplied by ``factor``."""
+        return CellMoments(
+            self.rows.scaled(factor), [(places, own.scaled(factor)) for places, own in self.groups]
+        )
+
     def rotated(self, basis: Array, offset: Array | float = 0.0) -> CellMoments:
         """Moments of the features basis^T phi + offset, for a basis (m, m')."""
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -139,6 +139,19 @@ class Moments:
         _mirror_upper(sums)
         scatter = np.ascontiguousarray(sums.T[:-1, :-1])
         return cls(n, weight, m, np.concatenate([shift_phi, shift_y]) + offset, scatter)
+
+    def scaled(self, factor: float) -> Moments:
+        """Moments of the same rows with all weights multiplied by ``factor``.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from entangled_kernels.learning import Moments
+        >>> Phi, Y = np.arange(6.0).reshape(3, 2), np.arange(3.0)[:, None]
+        >>> Moments.from_arrays(Phi, Y).scaled(0.5).allclose(Moments.from_arrays(Phi, Y, [0.5, 0.5, 0.5]))
+        True
+        """
+        return replace(self, weight=factor * self.weight, scatter=factor * self.scatter)
 
     def __radd__(self, other: object) -> Moments:
         return self + other

@@ -14,6 +14,8 @@ Index = NDArray[np.intp]
 
 # Rows and numbers that a sample may have; very wide rows are kept in a small number all the same.
 MOST_ROWS, MOST_NUMBERS, FEWEST_ROWS = 2048, 2**22, 64
+# A row that weighs less than this share of the heaviest one is forgotten.
+FORGOTTEN = 1e-3
 
 
 def sample_size(width: int) -> int:
@@ -85,6 +87,16 @@ class RowSample:
     def row_weight(self) -> Array:
         """The largest weight of the cells of each row, (s,)."""
         return np.asarray(self.weight.max(axis=1))
+
+    def scaled(self, factor: float) -> RowSample:
+        """The sample with all weights multiplied by ``factor``; rows that hardly weigh any more are dropped.
+
+        They would keep the places of rows to come, which tell more.
+        """
+        kept = self.row_weight >= FORGOTTEN * self.row_weight.max(initial=0.0)
+        return RowSample(
+            self.Phi[kept], self.Y[kept], factor * self.weight[kept], self.part[kept], self.key[kept]
+        )
 
     def merge(self, other: RowSample) -> RowSample:
         """Sample of the rows of both."""

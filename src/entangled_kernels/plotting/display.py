@@ -101,8 +101,17 @@ def legend_entry(
 
 
 def fitted_estimator(model: Any) -> Any:
-    """The estimator itself, solved, or the one that a search over settings has chosen."""
+    """The entangled estimator itself, solved, or the one that a search over settings has chosen."""
     check_is_fitted(model)
     if hasattr(model, "solve"):
         model.solve()
-    return getattr(model, "best_estimator_", model)
+    if getattr(model, "refit", True) is False:
+        raise ValueError("model is a search without a fitted model to draw; fit it with refit=True")
+    estimator = getattr(model, "best_estimator_", model)
+    if not hasattr(estimator, "kernel_"):
+        last = "; give its last step, model[-1], and transformed rows" if hasattr(model, "steps") else ""
+        raise TypeError(
+            f"model must be an EntangledKernelRidge, or a search over its settings, got "
+            f"{type(estimator).__name__}{last}"
+        )
+    return estimator

@@ -119,7 +119,7 @@ class ProjectionDisplay(Display):
         estimator = fitted_estimator(model)
         if names is None:
             names = getattr(estimator, "target_names_", None)
-        Z_train = estimator.project(X_train)
+        Z_train = _project(model, estimator, X_train, max(coordinates) + 1)
         Z_test = None if X_test is None else estimator.project(X_test)
         display = cls(Z_train, y_train, Z_test, y_test, names=names, coordinates=coordinates, title=title)
         return display.plot(figure)
@@ -192,6 +192,19 @@ class ProjectionDisplay(Display):
         if len(entries) > 1:
             columns = len(entries) if len(self.names) > 3 else 2
             figure.legend(handles=entries, loc="outside lower center", ncols=columns)
+
+
+def _project(model: Any, estimator: Any, X: Any, needed: int) -> Array:
+    """Projections (n, p, r) of some rows; where a search chose too few coordinates, say what it chose."""
+    there = estimator._fit.n_operators
+    if estimator is not model and there < needed:
+        chosen = ", ".join(f"{name}={value!r}" for name, value in model.best_params_.items())
+        raise ValueError(
+            f"the candidate that the search chose ({chosen}) has {there} coordinates to project on, "
+            f"{needed} are drawn; draw an EntangledKernelRidge with rank={needed} and shrinkage below 1"
+        )
+    projected: Array = estimator.project(X)
+    return projected
 
 
 def _projections(name: str, Z: ArrayLike) -> Array:

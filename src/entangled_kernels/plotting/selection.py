@@ -9,7 +9,7 @@ from numpy.typing import ArrayLike
 from sklearn.utils.validation import check_is_fitted
 
 from ..linalg import Array
-from .display import Display, fitted_estimator, house_style, integer_ticks, new_figure, whole_figure
+from .display import Display, house_style, integer_ticks, new_figure, whole_figure
 from .style import INK
 
 if TYPE_CHECKING:
@@ -82,8 +82,11 @@ class SelectionDisplay(Display):
     @classmethod
     def from_estimator(cls, model: Any, *, ax: Axes | None = None) -> Self:
         """Draw the search of a fitted `EntangledKernelRidgeCV`, for the feature map that it chose."""
-        fitted_estimator(model)
-        check_is_fitted(model, "cv_results_")
+        check_is_fitted(model)
+        if hasattr(model, "solve"):
+            model.solve()
+        if "param_shrinkage" not in getattr(model, "cv_results_", {}):
+            raise TypeError(f"model must be a fitted EntangledKernelRidgeCV, got {type(model).__name__}")
         results, best = model.cv_results_, model.best_params_
         errors = np.asarray(results["mean_test_score"], dtype=np.float64)
         keep = np.ones(len(errors), dtype=bool)

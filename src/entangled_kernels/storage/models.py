@@ -40,6 +40,8 @@ KNOWN = (
     "sklearn.gaussian_process.kernels",
     "sklearn.model_selection._split",
 )
+# A kind of numbers, which imputers of scikit-learn keep; skops makes it from an empty array.
+KNOWN_TYPES = ("numpy.dtype",)
 # What a model, or a result, may depend on.
 PACKAGES = ("entangled-kernels", "numpy", "scipy", "scikit-learn")
 
@@ -221,6 +223,8 @@ def _types(skops: Any, payload: bytes, trusted: Sequence[str]) -> tuple[list[str
 def _is_known(name: str) -> bool:
     """Whether a full name is that of a class that models are made of; functions never are."""
     module, _, attribute = name.rpartition(".")
+    if name in KNOWN_TYPES:
+        return True
     if not any(module == own or module.startswith(f"{own}.") for own in KNOWN):
         return False
     try:

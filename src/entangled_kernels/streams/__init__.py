@@ -2,10 +2,11 @@
 
 from .batch import Batch, BatchError, Source, as_batch
 from .checkpoints import Checkpoint, CheckpointError, read_checkpoint, write_checkpoint
-from .file_kinds import KINDS, TEXT_KINDS, file_kind, text_delimiter
+from .file_kinds import KINDS, TEXT_KINDS, file_kind
 from .reader import BatchReader, read_batches, table_columns
 from .row_folds import row_folds
 from .stream import FeatureBlocks, Rows, Stream
+from .text_format import TextFormat
 
 __all__ = [
     "KINDS",
@@ -19,12 +20,12 @@ __all__ = [
     "Rows",
     "Source",
     "Stream",
+    "TextFormat",
     "as_batch",
     "file_kind",
     "read_batches",
     "read_checkpoint",
     "row_folds",
     "table_columns",
-    "text_delimiter",
     "write_checkpoint",
 ]

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import codecs
 import re
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 from .batch import BatchError
-from .file_kinds import TEXT_KINDS, file_kind, text_delimiter
+from .file_kinds import TEXT_KINDS, file_kind
+from .text_format import TextFormat
 
 __all__ = [
+    "SEVERAL",
     "bytes_per_row",
     "column_kinds",
     "cut_tables",
@@ -18,6 +21,10 @@ __all__ = [
     "text_options",
     "unreadable",
 ]
+
+
+# What is said to be held by a name that several columns have.
+SEVERAL = "several columns"
 
 
 def need_arrow() -> Any:
@@ -30,12 +37,14 @@ def need_arrow() -> Any:
     return pa
 
 
-def open_table(path: str, text: Sequence[str] = ()) -> _ParquetFile | _ArrowFile | _TextFile:
+def open_table(
+    path: str, text: Sequence[str] = (), text_format: TextFormat | None = None
+) -> _ParquetFile | _ArrowFile | _TextFile:
     """A file ready to be read; ``text`` names the columns of a text file that are not numbers."""
     kind = file_kind(path)
     try:
         if kind in TEXT_KINDS:
-            return _TextFile(path, text)
+            return _TextFile(path, text, text_format or TextFormat())
         return _ParquetFile(path) if kind == "parquet" else _ArrowFile(path)
     except (need_arrow().ArrowException, OSError) as error:
         raise unreadable(path, 0, error) from error
@@ -48,24 +57,34 @@ def unreadable(path: str, row: int, error: Exception) -> BatchError:
     return BatchError(f"{path}, from row {row + 1} on: cannot be read: {said}")
 
 
-def text_options(path: str, **more: Any) -> dict[str, Any]:
-    """How text is parsed and converted, whether it is read at once or in pieces.
+def text_options(path: str, text_format: TextFormat, **more: Any) -> dict[str, Any]:
+    """How text is read, parsed and converted, at once or in pieces.
 
     Parameters
     ----------
     path : str
-    **more : options of `pyarrow.csv.ParseOptions` and `pyarrow.csv.ConvertOptions`
-        ``invalid_row_handler``, ``column_types`` and ``include_columns``.
+    text_format : TextFormat
+    **more : options of pyarrow's `ReadOptions`, `ParseOptions` and `ConvertOptions`
+        ``block_size``, ``invalid_row_handler``, ``column_types`` and ``include_columns``.
     """
     from pyarrow import csv
 
-    handler = more.pop("invalid_row_handler", None)
+    found = text_format.of(path)
+    handler, block_size = more.pop("invalid_row_handler", None), more.pop("block_size", None)
     return {
-        "parse_options": csv.ParseOptions(
-            delimiter=text_delimiter(path), newlines_in_values=True, invalid_row_handler=handler
+        "read_options": csv.ReadOptions(
+            use_threads=False, block_size=block_size, encoding="utf8" if _is_utf8(found) else found.encoding
         ),
-        "convert_options": csv.ConvertOptions(strings_can_be_null=True, **more),
+        "parse_options": csv.ParseOptions(
+            delimiter=found.delimiter, newlines_in_values=True, invalid_row_handler=handler
+        ),
+        "convert_options": csv.ConvertOptions(strings_can_be_null=True, decimal_point=found.decimal, **more),
     }
+
+
+def _is_utf8(text_format: TextFormat) -> bool:
+    """Whether pyarrow needs no codec; it knows one spelling only, and the mark at the beginning itself."""
+    return codecs.lookup(str(text_format.encoding)).name in ("utf-8", "utf-8-sig", "ascii")
 
 
 class _ParquetFile:
@@ -113,8 +132,8 @@ class _TextFile:
 
     n_rows = None
 
-    def __init__(self, path: str, text: Sequence[str]) -> None:
-        self.path, self.text = path, text
+    def __init__(self, path: str, text: Sequence[str], text_format: TextFormat) -> None:
+        self.path, self.text, self.text_format = path, text, text_format
         with self._reader() as reader:
             self.in_file = reader.schema
         names = [name.strip() for name in self.in_file.names]
@@ -136,9 +155,7 @@ class _TextFile:
     def _reader(self, **options: Any) -> Any:
         from pyarrow import csv
 
-        return csv.open_csv(
-            self.path, csv.ReadOptions(use_threads=False), **text_options(self.path, **options)
-        )
+        return csv.open_csv(self.path, **text_options(self.path, self.text_format, **options))
 
 
 def bytes_per_row(path: str) -> float:
@@ -178,8 +195,8 @@ def cut_tables(tables: Iterable[Any], height: int) -> Iterator[Any]:
         yield pa.concat_tables(held)
 
 
-def column_kinds(schema: Any, file: str) -> dict[str, str]:
-    """What each column holds, number or text or the name of another type."""
+def column_kinds(schema: Any) -> dict[str, str]:
+    """What each column holds, number or text or the name of another type, or that several have its name."""
     types = need_arrow().types
     # A CSV column without any value has no type yet; it is read as numbers, all missing.
     numbers = (types.is_integer, types.is_floating, types.is_boolean, types.is_decimal, types.is_null)
@@ -188,6 +205,6 @@ def column_kinds(schema: Any, file: str) -> dict[str, str]:
         t = field.type.value_type if types.is_dictionary(field.type) else field.type
         text = types.is_string(t) or types.is_large_string(t)
         kinds[field.name] = "number" if any(holds(t) for holds in numbers) else "text" if text else str(t)
-    if len(kinds) < len(schema):
-        raise BatchError(f"{file}: names of columns must differ, got {schema.names}")
+        if schema.names.count(field.name) > 1:
+            kinds[field.name] = SEVERAL
     return kinds

@@ -4,16 +4,17 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from glob import glob
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from .arrow import bytes_per_row, column_kinds, cut_tables, need_arrow, open_table, unreadable
+from .arrow import SEVERAL, bytes_per_row, column_kinds, cut_tables, need_arrow, open_table, unreadable
 from .batch import Batch, BatchError, Source
 from .file_kinds import KINDS, file_kind
+from .text_format import TextFormat
 
 __all__ = ["BatchReader", "find_files", "read_batches", "table_columns"]
 
@@ -33,6 +34,8 @@ def read_batches(
     weight: str | None = None,
     batch_rows: int | None = None,
     max_memory: float = 2**28,
+    text_format: TextFormat | None = None,
+    drop_blank_inputs: bool = False,
 ) -> BatchReader:
     r"""Read Parquet, Arrow, CSV or TSV files in batches of rows.
 
@@ -50,6 +53,10 @@ def read_batches(
         Rows in a batch. A batch never spans two files, so the last one of a file may be shorter.
     max_memory : float, default=2**28
         Bytes that one batch may take while it is made; ``batch_rows`` follows from it when it is not given.
+    text_format : TextFormat, optional
+        How CSV and TSV files are written, where they do not show it themselves.
+    drop_blank_inputs : bool, default=False
+        Whether rows with a missing input are left out of their batch.
 
     Returns
     -------
@@ -80,7 +87,8 @@ def read_batches(
     """
     need_arrow()
     files = find_files(path)
-    kinds = column_kinds(open_table(files[0]).schema, files[0])
+    text_format = text_format or TextFormat()
+    kinds = column_kinds(open_table(files[0], text_format=text_format).schema)
     targets = [targets] if isinstance(targets, str) else list(targets)
     taken = {*targets, *([] if weight is None else [weight])}
     inputs = [name for name in kinds if name not in taken] if inputs is None else list(inputs)
@@ -101,14 +109,20 @@ def read_batches(
         weight,
         int(batch_rows),
         {name: kinds[name] for name in wanted},
+        text_format,
+        drop_blank_inputs,
     )
 
 
-def table_columns(path: str | os.PathLike[str] | Sequence[str | os.PathLike[str]]) -> dict[str, str]:
-    """Columns of the first file by name, and what they hold: ``"number"``, ``"text"`` or another type."""
+def table_columns(
+    path: str | os.PathLike[str] | Sequence[str | os.PathLike[str]], text_format: TextFormat | None = None
+) -> dict[str, str]:
+    """Columns of the first file by name, and what they hold: ``"number"``, ``"text"`` or another type.
+
+    It is ``"several columns"`` where more than one have the name.
+    """
     need_arrow()
-    file = find_files(path)[0]
-    return column_kinds(open_table(file).schema, file)
+    return column_kinds(open_table(find_files(path)[0], text_format=text_format).schema)
 
 
 @dataclass(frozen=True)
@@ -123,6 +137,8 @@ class BatchReader:
     batch_rows : int
     kinds : dict of str
         ``"number"`` or ``"text"`` for each column that is read.
+    text_format : TextFormat
+    drop_blank_inputs : bool
     """
 
     files: tuple[str, ...]
@@ -131,6 +147,8 @@ class BatchReader:
     weight: str | None
     batch_rows: int
     kinds: dict[str, str]
+    text_format: TextFormat = field(default_factory=TextFormat)
+    drop_blank_inputs: bool = False
 
     def __iter__(self) -> Iterator[Batch]:
         return self.after(None)
@@ -170,7 +188,8 @@ class BatchReader:
     def bytes_until(self, source: Source) -> int:
         """About how many bytes of the files have been read with the batch that came from ``source``."""
         place = self.files.index(source.file)
-        size, n_rows = os.path.getsize(source.file), open_table(source.file).n_rows
+        size = os.path.getsize(source.file)
+        n_rows = open_table(source.file, text_format=self.text_format).n_rows
         share = 1.0 if not n_rows else source.stop / n_rows
         if n_rows is None:
             share = min(1.0, source.stop * bytes_per_row(source.file) / max(1, size))
@@ -179,14 +198,15 @@ class BatchReader:
     @property
     def n_rows(self) -> int | None:
         """Number of rows of all files, or None where only reading would tell (CSV)."""
-        counts = [open_table(file).n_rows for file in self.files]
+        counts = [open_table(file, text_format=self.text_format).n_rows for file in self.files]
         return None if None in counts else sum(count for count in counts if count is not None)
 
     def _batches_of(self, file: str, row: int) -> Iterator[Batch]:
         try:
-            opened = open_table(file, text=[name for name, kind in self.kinds.items() if kind == "text"])
+            text = [name for name, kind in self.kinds.items() if kind == "text"]
+            opened = open_table(file, text, self.text_format)
             where = f"{file}, from row {row + 1} on"
-            kinds = column_kinds(opened.schema, where)
+            kinds = column_kinds(opened.schema)
             _check_columns(list(self.kinds), kinds, where)
             for name, kind in self.kinds.items():
                 if kinds[name] != kind:
@@ -202,6 +222,9 @@ class BatchReader:
         X = self._frame(table, self.inputs)
         y = self._frame(table, self.targets) if self.targets else None
         weight = None if self.weight is None else self._numbers(table, (self.weight,))[:, 0]
+        if self.drop_blank_inputs:
+            whole = X.notna().all(axis=1).to_numpy()
+            X, y, weight = (None if own is None else own[whole] for own in (X, y, weight))
         return Batch(X, y, weight, source)
 
     def _frame(self, table: Any, names: Sequence[str]) -> Any:
@@ -231,6 +254,9 @@ def _check_columns(wanted: Sequence[str], kinds: dict[str, str], file: str) -> N
     missing = [name for name in wanted if name not in kinds]
     if missing:
         raise BatchError(f"{file}: has no column {', '.join(map(repr, missing))}; it has {list(kinds)}")
+    twice = [name for name in wanted if kinds[name] == SEVERAL]
+    if twice:
+        raise BatchError(f"{file}: several columns have the name {twice[0]!r}; rename or exclude them")
     other = [name for name in wanted if kinds[name] not in ("number", "text")]
     if other:
         raise BatchError(

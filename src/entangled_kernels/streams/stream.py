@@ -157,8 +157,20 @@ class Stream:
         self.waiting.append(rows.copied())
         self.n_rows += len(rows.Y)
 
-    def take(self, rows: Rows, blocks: FeatureBlocks) -> None:
-        """Add the moments of rows, all or none of them; rows of no weight only count."""
+    def forget(self, factor: float) -> None:
+        """Multiply the weights of all rows seen by ``factor``."""
+        self.parts = [None if part is None else part.scaled(factor) for part in self.parts]
+        self.waiting = [
+            rows._replace(weight=factor * (np.ones(len(rows.Y)) if rows.weight is None else rows.weight))
+            for rows in self.waiting
+        ]
+        self.sample = None if self.sample is None else self.sample.scaled(factor)
+
+    def take(self, rows: Rows, blocks: FeatureBlocks, forget: float = 1.0) -> None:
+        """Add the moments of rows, all or none of them; rows of no weight only count.
+
+        The weights of all rows before them are multiplied by ``forget``.
+        """
         n_rows = len(rows.Y)
         if rows.weight is not None and not rows.weight.all():
             counted = rows.weight if rows.weight.ndim == 1 else rows.weight.any(axis=1)
@@ -178,6 +190,8 @@ class Stream:
                 some = block._replace(X=block.Y).some(own)
                 found._add(int(part), blocks.moments(Phi[own], some))
         found.n_rows = n_rows
+        if forget != 1.0:
+            self.forget(forget)
         self.merge(found)
 
     def merge(self, other: Stream) -> None:

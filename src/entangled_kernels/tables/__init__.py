@@ -6,7 +6,7 @@ Needs pandas and pyarrow: ``pip install "entangled-kernels[data]"``.
 from .cells import require_columns, require_numbers, require_text, text_columns
 from .errors import TableError
 from .read import read_table, table_kind
-from .write import append_table, write_table
+from .write import append_table, text_appender, write_table
 
 __all__ = [
     "TableError",
@@ -16,6 +16,7 @@ __all__ = [
     "require_numbers",
     "require_text",
     "table_kind",
+    "text_appender",
     "text_columns",
     "write_table",
 ]

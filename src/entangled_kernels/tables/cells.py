@@ -15,11 +15,22 @@ from .phrases import counted, quoted
 __all__ = ["require_columns", "require_numbers", "require_text", "text_columns"]
 
 DECIMAL_COMMA = re.compile(r"\s*[+-]?\d+,\d+\s*")
+DATE = re.compile(r"\s*\d{1,4}[-./]\d{1,2}[-./]\d{1,4}(?:[T ].*)?\s*|\s*\d{1,2}:\d{2}(?::\d{2})?.*")
+EMPTY = "the cell is empty; fill it, or leave out the row (--missing drop) or the column (--exclude)"
+EXCLUDE_DATES = "exclude it (--exclude), or turn it into numbers, such as days since the first"
 
 
 def require_columns(frame: Any, names: Sequence[str], path: Any) -> None:
-    """Raise unless the table has all these columns; the error names those missing and what is near them."""
+    """Raise unless the table has all these columns once; the error names what is near a missing one."""
     have = [str(name) for name in frame.columns]
+    twice = [name for name in names if have.count(name) > 1]
+    if twice:
+        places = [str(place + 1) for place, name in enumerate(have) if name == twice[0]]
+        raise TableError(
+            path,
+            f"{len(places)} columns have the name '{twice[0]}' (columns {' and '.join(places)}); rename or "
+            f"exclude them",
+        )
     missing = [name for name in names if name not in have]
     if not missing:
         return
@@ -77,15 +88,20 @@ def require_numbers(
     return numbers
 
 
-def require_text(frame: Any, names: Sequence[str], path: Any, *, rows_before: int = 0) -> Any:
-    """The columns as text; raises on the first cell that is empty. Parameters as in `require_numbers`."""
+def require_text(
+    frame: Any, names: Sequence[str], path: Any, *, rows_before: int = 0, blanks: bool = False
+) -> Any:
+    """The columns as text; raises on the first cell that is empty. Parameters as in `require_numbers`.
+
+    With ``blanks`` such a cell is the empty text.
+    """
     require_columns(frame, names, path)
     for name in names:
         missing = np.flatnonzero(frame[name].isna().to_numpy())
-        if missing.size:
-            problem = "the cell is empty; fill it, or leave out the row or the column"
-            raise TableError(path, problem, row=rows_before + int(missing[0]) + 1, column=name)
-    return frame[list(names)].astype(str)
+        if missing.size and not blanks:
+            raise TableError(path, EMPTY, row=rows_before + int(missing[0]) + 1, column=name)
+    texts = frame[list(names)]
+    return texts.astype(str).where(texts.notna(), "") if blanks else texts.astype(str)
 
 
 def _require_number_type(column: Any, path: Any, way_out: str, rows_before: int) -> None:
@@ -93,11 +109,15 @@ def _require_number_type(column: Any, path: Any, way_out: str, rows_before: int)
     if kind == "number":
         return
     if kind == "time":
-        raise TableError(path, "dates and times are no numbers" + way_out, column=column.name)
+        raise TableError(path, f"dates and times are no numbers; {EXCLUDE_DATES}", column=column.name)
     for place, cell in enumerate(column, start=rows_before + 1):
         if isinstance(cell, str) and not _is_number(cell):
-            comma = "; write decimals with a point" if DECIMAL_COMMA.fullmatch(cell) else way_out
-            raise TableError(path, f"'{cell}' is no number{comma}", row=place, column=column.name)
+            hint = way_out
+            if DECIMAL_COMMA.fullmatch(cell):
+                hint = "; if its comma is a decimal sign, read the file with decimal ',' (--decimal ,)"
+            elif DATE.fullmatch(cell):
+                hint = f", it looks like a date or a time; {EXCLUDE_DATES}"
+            raise TableError(path, f"'{cell}' is no number{hint}", row=place, column=column.name)
     raise TableError(
         path, f"the column holds no plain numbers ({column.dtype})" + way_out, column=column.name
     )
@@ -107,11 +127,7 @@ def _raise_first_bad_cell(values: Any, wrong: Any, names: list[str], path: Any, 
     bad = np.argwhere(wrong)
     row, column = (int(place) for place in bad[0])
     missing = bool(np.isnan(values[row, column]))
-    problem = (
-        "the cell is empty; fill it, or leave out the row or the column"
-        if missing
-        else f"{values[row, column]} is not finite"
-    )
+    problem = EMPTY if missing else f"{values[row, column]} is not finite"
     if len(bad) > 1:
         problem += f" (one of {len(bad)} such cells, in {counted(len(set(bad[:, 0].tolist())), 'row')})"
     raise TableError(path, problem, row=rows_before + row + 1, column=names[column])

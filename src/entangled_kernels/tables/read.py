@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -12,7 +11,7 @@ from zipfile import BadZipFile
 
 import numpy as np
 
-from ..streams import KINDS, file_kind
+from ..streams import KINDS, TEXT_KINDS, TextFormat, file_kind
 from ..streams.arrow import need_arrow, text_options
 from .errors import TableError
 from .phrases import counted
@@ -21,10 +20,11 @@ __all__ = ["read_table", "table_kind"]
 
 # A file of text up to this size is one block, so that the type of a column is found from all its cells.
 LARGEST_BLOCK = 2**31 - 2
+NAME_IT = "; name its encoding (--encoding), such as cp1252 or latin-1, or save it again as CSV in UTF-8"
 SPREADSHEETS = (".xlsx", ".xls", ".ods")
 
 
-def read_table(path: str | os.PathLike[str]) -> Any:
+def read_table(path: str | os.PathLike[str], text_format: TextFormat | None = None) -> Any:
     r"""Read a table.
 
     Parameters
@@ -34,15 +34,18 @@ def read_table(path: str | os.PathLike[str]) -> Any:
         ``.arrow``, ``.feather``, ``.npz``; text may be compressed (``.csv.gz``). In an NPZ file every array
         of one dimension is a column, and one of two dimensions is the columns ``NAME_0``, ``NAME_1`` and so
         on.
+    text_format : TextFormat, optional
+        How CSV and TSV files are written, where they do not show it themselves.
 
     Returns
     -------
     frame : pandas.DataFrame
+        Several columns may have one name; `require_columns` raises where one of them is needed.
 
     Raises
     ------
     TableError
-        When the file is not such a table, has no rows, or names a column twice.
+        When the file is not such a table, or has no rows.
     OSError
         When there is no such file, or it cannot be read.
 
@@ -59,39 +62,39 @@ def read_table(path: str | os.PathLike[str]) -> Any:
     1     0.9       5.1
     """
     need_arrow()
-    kind = table_kind(path, compressed=True)
+    kind = table_kind(path)
     if Path(path).stat().st_size == 0:
         raise TableError(path, "the file is empty")
-    table = READERS[kind](path)
-    _check_names(path, table.column_names)
+    table = _read_text(path, text_format or TextFormat()) if kind in TEXT_KINDS else READERS[kind](path)
+    if not table.column_names:
+        raise TableError(path, "the table has no columns")
     if table.num_rows == 0:
         raise TableError(path, "the table has a header but no rows")
+    names = table.column_names
+    if len(set(names)) < len(names):
+        # A data frame can be made only of columns whose names differ.
+        table = table.replace_schema_metadata(None).rename_columns([str(i) for i in range(len(names))])
+        return table.to_pandas(date_as_object=False).set_axis(names, axis=1)
     return table.to_pandas(date_as_object=False).reset_index(drop=True)
 
 
-def table_kind(path: str | os.PathLike[str], *, compressed: bool = False) -> str:
+def table_kind(path: str | os.PathLike[str]) -> str:
     """One of "csv", "tsv", "parquet", "arrow" and "npz", by the end of the name.
-
-    Parameters
-    ----------
-    path : path
-    compressed : bool, default=False
-        Whether ``.csv.gz`` and ``.tsv.gz`` will do too, as they do for reading.
 
     Examples
     --------
-    >>> table_kind("speed.parquet")
-    'parquet'
+    >>> table_kind("speed.parquet"), table_kind("speed.csv.gz")
+    ('parquet', 'csv')
     """
-    kind = file_kind(path, compressed=compressed)
+    kind = file_kind(path)
     if kind is None:
         suffix = Path(path).suffix
-        hint = "; save the sheet as CSV" if compressed and suffix.lower() in SPREADSHEETS else ""
+        hint = "; use CSV in the place of a sheet" if suffix.lower() in SPREADSHEETS else ""
         raise TableError(path, f"the name must end in one of {', '.join(KINDS)}, got '{suffix}'{hint}")
     return kind
 
 
-def _read_text(path: Any) -> Any:
+def _read_text(path: Any, text_format: TextFormat) -> Any:
     """Text as an Arrow table; the types of columns are found from all their cells."""
     import pyarrow as pa
     from pyarrow import csv
@@ -103,18 +106,25 @@ def _read_text(path: Any) -> Any:
         return "skip"
 
     name = os.fspath(path)
+    text_format = text_format.of(name)
+    encoding = str(text_format.encoding).upper()
     content = pa.input_stream(name, compression="detect")
     if name.lower().endswith(".gz"):
         content = pa.BufferReader(content.read())
     try:
         table = csv.read_csv(
             content,
-            csv.ReadOptions(use_threads=False, block_size=min(content.size() + 1, LARGEST_BLOCK)),
-            **text_options(name, invalid_row_handler=note_and_skip),
+            **text_options(
+                name,
+                text_format,
+                # A byte of another encoding takes up to three in UTF-8.
+                block_size=min((1 if encoding == "UTF-8" else 3) * content.size() + 1, LARGEST_BLOCK),
+                invalid_row_handler=note_and_skip,
+            ),
         )
         names = [name.strip() for name in table.column_names]
     except UnicodeDecodeError as error:
-        raise TableError(path, "the file is not text in UTF-8; save it again as CSV in UTF-8") from error
+        raise TableError(path, f"the file is not text in {encoding}{NAME_IT}") from error
     except pa.ArrowInvalid as error:
         if "Empty CSV file" in str(error):
             raise TableError(path, "the file holds no line that could be a header with rows below") from error
@@ -125,8 +135,7 @@ def _read_text(path: Any) -> Any:
         raise TableError(path, problem, row=None if row.number is None else row.number - 1)
     for column in table.schema:
         if pa.types.is_binary(column.type):
-            problem = "text that is not UTF-8; save the file again as CSV in UTF-8"
-            raise TableError(path, problem, column=column.name)
+            raise TableError(path, f"text that is not in {encoding}{NAME_IT}", column=column.name)
     # Commas at the ends of lines make columns of neither a name nor a cell.
     empty = [not name and 0 < table.num_rows == table.column(i).null_count for i, name in enumerate(names)]
     return table.rename_columns(names).select([i for i in range(len(names)) if not empty[i]])
@@ -193,22 +202,11 @@ def _plain(column: Any) -> Any:
     return np.ascontiguousarray(column, dtype=column.dtype.newbyteorder("="))
 
 
-def _check_names(path: Any, names: Sequence[str]) -> None:
-    twice = [name for name, count in Counter(names).items() if count > 1]
-    if twice:
-        places = [str(place + 1) for place, name in enumerate(names) if name == twice[0]]
-        raise TableError(path, f"two columns have the name '{twice[0]}' (columns {' and '.join(places)})")
-    if not names:
-        raise TableError(path, "the table has no columns")
-
-
 def _one_line(error: Exception) -> str:
     return " ".join(str(error).split())[:200].rstrip(".")
 
 
 READERS = {
-    "csv": _read_text,
-    "tsv": _read_text,
     "parquet": _read_parquet,
     "arrow": _read_arrow,
     "npz": _read_npz,

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import csv
+import gzip
+import io
 import os
 import zipfile
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
-from typing import Any
+from typing import IO, Any
 
 import numpy as np
 
@@ -18,7 +20,7 @@ from .cells import text_columns
 from .errors import TableError
 from .read import table_kind
 
-__all__ = ["append_table", "write_table"]
+__all__ = ["append_table", "text_appender", "write_table"]
 
 # Spreadsheets take text that begins so for a formula.
 FORMULA_SIGNS = ("=", "+", "-", "@", "\t", "\r")
@@ -59,21 +61,37 @@ def append_table(path: str | os.PathLike[str]) -> Iterator[Callable[[Any], None]
     if kind == "npz":
         raise TableError(path, "an NPZ file cannot be written piece by piece; name a .parquet or .csv file")
     if kind in TEXT_KINDS:
-        with atomic_write(path) as file:
-            yield _append_text(file, "\t" if kind == "tsv" else ",")
+        with atomic_write(path, "wb") as file, _packed(path, file) as content:
+            yield text_appender(content, "\t" if kind == "tsv" else ",")
     else:
         with atomic_write(path, "wb") as file, ExitStack() as stack:
             yield _append_arrow(file, kind, stack)
 
 
-def _append_text(file: Any, separator: str) -> Callable[[Any], None]:
+@contextmanager
+def _packed(path: Any, file: Any) -> Iterator[IO[str]]:
+    """Text to write into a file of bytes, compressed where its name says so, always to the same bytes."""
+    with ExitStack() as stack:
+        if os.fspath(path).lower().endswith(".gz"):
+            file = stack.enter_context(gzip.GzipFile("", "wb", fileobj=file, mtime=0))
+        text = io.TextIOWrapper(file, encoding="utf-8", newline="")
+        yield text
+        text.detach()
+
+
+def text_appender(file: IO[str], separator: str = ",") -> Callable[[Any], None]:
+    """A function that appends a pandas data frame to an open file or pipe of text, as `write_table` does."""
+    first = True
+
     def append(frame: Any) -> None:
-        frame, first = _without_formulas(frame), file.tell() == 0
+        nonlocal first
+        frame = _without_formulas(frame)
         text = [frame[name] for name in text_columns(frame, frame.columns)]
         # The csv module does not see that a carriage return ends a line for others.
         returns = any("\r" in str(cell) for cells in (frame.columns, *text) for cell in cells)
         quoting = csv.QUOTE_NONNUMERIC if returns else csv.QUOTE_MINIMAL
         frame.to_csv(file, index=False, header=first, sep=separator, lineterminator="\n", quoting=quoting)
+        first = False
 
     return append
 

@@ -1,5 +1,7 @@
 import json
 
+from entangled_kernels.tables import read_table
+
 
 def test_tables_that_are_not_there(run, folder):
     result = run("datasets", "--data-home", folder)
@@ -18,3 +20,17 @@ def test_damaged_tables_are_told(run, folder):
     values = json.loads(run("datasets", "--data-home", folder, "--json").stdout)["datasets"]
     assert values[2]["state"] == "damaged"
     assert "SHA256" in values[2]["problem"]
+
+
+def test_a_sample_table(run, folder):
+    shown = run("datasets", "--export", "try/wine.csv.gz").stdout
+    assert "Wrote 138 wines to try/wine.csv.gz." in shown
+    rows, new = read_table("try/wine.csv.gz"), read_table("try/wine-new.csv.gz")
+    assert (rows.shape, new.shape) == ((138, 13), (40, 13))
+    blank = ["nonflavanoid_phenols", "proanthocyanins", "proline"]
+    assert [name for name in new if new[name].isna().any()] == [name for name in new if name in blank]
+    assert rows.notna().all(axis=None)
+    assert "exists already" in run("datasets", "--export", "try/wine.csv.gz", code=2).stderr
+    values = json.loads(run("datasets", "--export", "wine.parquet", "--json").stdout)
+    assert values["tables"] == ["wine.parquet", "wine-new.parquet"]
+    assert set(values["targets"]) > set(values["measured"])

@@ -257,7 +257,8 @@ def test_text_columns_are_refused_or_encoded(plant, run):
     plant.drop(columns="id").to_csv("plant.csv", index=False)
     arguments = ("fit", "plant.csv", "-t", TARGETS, "-o", "plant.model", *LINEAR)
     assert (
-        "row 1, column 'town': 'Ulm' is no number; leave the column out, or" in run(*arguments, code=3).stderr
+        "row 1, column 'town': 'Ulm' is no number; leave the column out with --exclude, or"
+        in run(*arguments, code=3).stderr
     )
     shown = run(*arguments, "--encode").stdout
     assert "Chosen: OneHotEncoder + StandardScaler; " in shown

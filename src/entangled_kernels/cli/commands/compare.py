@@ -9,14 +9,32 @@ import typer
 
 from ..errors import check_choice, data_errors
 from ..features import text_encoder
-from ..files import check_folder, check_input, check_output
+from ..files import check_apart, check_folder, check_input, check_output, files_of
 from ..fitting import cluster, fit_table
 from ..model_facts import entanglement_of, output_relations, settings_of
 from ..model_words import settings_in_words, sharing_in_words
-from ..options import Dask, Encode, Force, Inputs, Jobs, Json, OneTable, Protocol, Seed, Targets
+from ..options import (
+    Dask,
+    Decimal,
+    Delimiter,
+    Encode,
+    Encoding,
+    Exclude,
+    Force,
+    Inputs,
+    Jobs,
+    Json,
+    Missing,
+    OneTable,
+    Protocol,
+    Seed,
+    Targets,
+)
 from ..results import finding, show_results, summaries
 from ..screen import Screen, say_note
 from ..shell_command import command_line, split_names
+from ..standard_streams import local_table
+from ..table_options import read_table_options
 from ..training_table import TrainingTable, read_rows
 
 __all__ = ["compare"]
@@ -62,12 +80,17 @@ def compare(
     targets: Targets,
     report: ReportOut = None,
     inputs: Inputs = None,
+    exclude: Exclude = None,
     methods: Methods = None,
     train_sizes: Sizes = None,
     repeats: Repeats = 10,
     features: Features = "linear",
     protocol: Protocol = "fair",
     encode: Encode = False,
+    missing: Missing = None,
+    delimiter: Delimiter = None,
+    decimal: Decimal = None,
+    encoding: Encoding = None,
     results: ResultsOut = None,
     seed: Seed = 0,
     jobs: Jobs = None,
@@ -86,18 +109,26 @@ def compare(
     check_choice("--protocol", protocol, PROTOCOLS)
     names = chosen_methods(methods)
     sizes = chosen_sizes(train_sizes)
-    check_input(table)
+    reading = read_table_options(
+        delimiter=delimiter, decimal=decimal, encoding=encoding, missing=missing, exclude=exclude
+    )
     if report is not None:
-        check_output(report, force=force)
+        check_output(report, force=force, inputs=files_of(table))
     if results is not None:
         check_folder(results, force=force)
-    data = read_rows(table, targets, inputs, encode=encode, fewest=FEWEST, work="comparing")
+        for kind in ("csv", "json", "npz"):
+            check_apart(results / f"comparison.{kind}", files_of(table))
+    with local_table(table) as source:
+        check_input(source)
+        data = read_rows(
+            source, targets, inputs, encode=encode, fewest=FEWEST, work="comparing", options=reading
+        )
     for note in data.notes:
         say_note(note)
     sizes = sizes or default_sizes(len(data.Y))
     with cluster(dask), screen.progress() as progress, data_errors(table):
         found = compare_methods(
-            text_encoder(data.text).fit_transform(data.X),
+            text_encoder(data.text, fill=data.fill).fit_transform(data.X),
             data.Y,
             methods=names,
             train_sizes=sizes,
@@ -107,7 +138,7 @@ def compare(
             seed=seed,
             n_jobs=-1 if dask is not None and jobs is None else jobs,
             progress=progress,
-            title=f"Methods on {table.name}",
+            title=f"Methods on {source.name}",
         )
     show_results(screen, found)
     screen.say(finding(found))
@@ -116,13 +147,17 @@ def compare(
             screen.say(f"Wrote {path}.")
     options = {
         "--targets": data.targets,
-        "--inputs": data.inputs if inputs else None,
+        "--inputs": data.inputs if inputs or exclude else None,
         "--methods": names,
         "--train-sizes": sizes,
         "--repeats": repeats,
         "--features": features,
         "--protocol": protocol,
         "--encode": encode,
+        "--missing": missing,
+        "--delimiter": delimiter,
+        "--decimal": decimal,
+        "--encoding": encoding,
         "--seed": seed,
         "--report": report,
     }

@@ -13,14 +13,32 @@ from ..batches import in_batches
 from ..blanks import Blanks
 from ..errors import CommandError, check_choice, data_errors
 from ..features import FEATURES
-from ..files import check_input, check_link, check_output
+from ..files import check_apart, check_input, check_link, check_output, files_of
 from ..fitting import fit_table
 from ..methods import METHODS, choose_method
 from ..model_facts import describe
 from ..model_words import change_in_words, settings_in_words, show_target_errors
-from ..options import Dask, Encode, Force, Inputs, Jobs, Json, MaxMemory, OneTable, Seed, Targets
+from ..options import (
+    Dask,
+    Decimal,
+    Delimiter,
+    Encode,
+    Encoding,
+    Exclude,
+    Force,
+    Inputs,
+    Jobs,
+    Json,
+    MaxMemory,
+    Missing,
+    OneTable,
+    Seed,
+    Targets,
+)
 from ..screen import Screen, say_note
 from ..shell_command import command_line
+from ..standard_streams import STREAM, local_table
+from ..table_options import read_table_options
 from ..training_table import TrainingTable, open_batches, read_rows
 
 __all__ = ["fit"]
@@ -76,11 +94,16 @@ def fit(
     targets: Targets,
     out: Out,
     inputs: Inputs = None,
+    exclude: Exclude = None,
     features: Features = "auto",
     method: Method = "entangled",
     settings: Settings = None,
     group: Groups = None,
     encode: Encode = False,
+    missing: Missing = None,
+    delimiter: Delimiter = None,
+    decimal: Decimal = None,
+    encoding: Encoding = None,
     folds: Folds = 5,
     seed: Seed = 0,
     jobs: Jobs = None,
@@ -99,22 +122,30 @@ def fit(
     screen = Screen(as_json=json)
     check_choice("--features", features, FEATURES)
     choice = choose_method(method, settings, group)
-    check_output(out, force=force)
+    reading = read_table_options(
+        delimiter=delimiter, decimal=decimal, encoding=encoding, missing=missing, exclude=exclude
+    )
+    check_output(out, force=force, inputs=files_of(table))
     if checkpoint is not None:
         check_link(checkpoint)
-    with data_errors(table):
-        if in_batches(table, max_memory) or checkpoint is not None or dask is not None:
+        check_apart(checkpoint, [out, *files_of(table)])
+    if table == STREAM and (checkpoint is not None or dask is not None):
+        raise CommandError("--checkpoint and --dask need a table that can be read again; name a file")
+    with local_table(table) as source, data_errors(source):
+        if in_batches(source, max_memory) or checkpoint is not None or dask is not None:
             if method != "entangled":
                 raise CommandError(
                     f"--method {method} needs one table in memory; only entangled reads batches"
                 )
-            rows = open_batches(table, targets, inputs, encode=encode, max_memory=max_memory)
+            rows = open_batches(
+                source, targets, inputs, encode=encode, max_memory=max_memory, options=reading
+            )
         elif method == "var":
-            rows = read_time_steps(table, targets, inputs)
+            rows = read_time_steps(source, targets, inputs)
         else:
-            check_input(table)
+            check_input(source)
             rows = read_rows(
-                table,
+                source,
                 targets,
                 inputs,
                 encode=encode,
@@ -122,6 +153,7 @@ def fit(
                 work="fitting",
                 blanks=True,
                 blank_inputs=method == "multi-view",
+                options=reading,
             )
         for note in rows.notes:
             say_note(note)
@@ -136,10 +168,14 @@ def fit(
             model, info = fit_learner(screen, rows, choice, features, folds=folds, seed=seed, jobs=jobs)
     options = {
         "--targets": rows.targets,
-        "--inputs": rows.inputs if inputs else None,
+        "--inputs": rows.inputs if inputs or exclude else None,
         "--features": features,
         "--method": None if method == "entangled" else method,
         "--encode": encode,
+        "--missing": missing,
+        "--delimiter": delimiter,
+        "--decimal": decimal,
+        "--encoding": encoding,
         "--folds": folds,
         "--seed": seed,
         "--out": out,
@@ -150,9 +186,9 @@ def fit(
     command = command_line(
         "fit", table, options=options, repeated={"--set": settings or [], "--group": group or []}
     )
-    info |= {"table": table.name, "method": method, "features": features, "seed": seed, "command": command}
+    info |= {"table": source.name, "method": method, "features": features, "seed": seed, "command": command}
     save_model(model, out, info=info)
-    show(screen, info, table, out, rows.blanks)
+    show(screen, info, Path(source.name) if table == STREAM else table, out, rows.blanks)
     screen.result({"model": str(out), **{name: info[name] for name in info if name != "relations"}})
 
 

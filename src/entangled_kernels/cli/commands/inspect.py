@@ -51,7 +51,7 @@ def inspect(model: Model, report: ReportOut = None, force: Force = False, json: 
     """
     screen = Screen(as_json=json)
     if report is not None:
-        check_output(report, force=force)
+        check_output(report, force=force, inputs=[model])
     saved = open_saved_model(model)
     with screen.working("looking at the kernel"):
         findings = find_out(saved, model)

@@ -15,12 +15,25 @@ from ...tables import table_kind
 from ...tables.phrases import counted, quoted
 from ..batches import in_batches
 from ..errors import CommandError, data_errors
-from ..files import check_output
+from ..files import check_output, files_of
 from ..new_rows import NewRows, Part, require_calibrated, write_parts
-from ..options import Force, Json, Keep, MaxMemory, Model, OneTable
+from ..options import (
+    Decimal,
+    Delimiter,
+    Encoding,
+    Force,
+    Json,
+    Keep,
+    MaxMemory,
+    Missing,
+    Model,
+    OneTable,
+)
 from ..saved_models import open_saved_model
 from ..screen import Screen
 from ..shell_command import split_names
+from ..standard_streams import STREAM, check_streams, local_table, place_of
+from ..table_options import read_table_options
 
 __all__ = ["plan"]
 
@@ -30,7 +43,7 @@ Cost = Annotated[
 ]
 Out = Annotated[
     Path | None,
-    typer.Option("--out", "-o", metavar="FILE", help="Table to write, with a plan for every row."),
+    typer.Option("--out", "-o", metavar="FILE", help="Table with a plan for every row; - for stdout."),
 ]
 Most = Annotated[
     int | None,
@@ -47,6 +60,10 @@ def plan(
     out: Out = None,
     most: Most = None,
     keep: Keep = None,
+    missing: Missing = None,
+    delimiter: Delimiter = None,
+    decimal: Decimal = None,
+    encoding: Encoding = None,
     max_memory: MaxMemory = 4096,
     force: Force = False,
     json: Json = False,
@@ -56,31 +73,33 @@ def plan(
     Targets that the table has count as measured where their cells are not blank. The others come in the
     order of how much of the uncertainty of all targets each removes for its cost.
     """
-    screen = Screen(as_json=json)
-    if out is not None:
+    screen = Screen(as_json=json, aside=out == STREAM)
+    check_streams(out, json=json)
+    options = read_table_options(delimiter=delimiter, decimal=decimal, encoding=encoding, missing=missing)
+    if out is not None and out != STREAM:
         table_kind(out)
-        check_output(out, force=force)
+        check_output(out, force=force, inputs=[model, *files_of(table)])
     saved = open_saved_model(model)
     require_calibrated(saved, model, "plan")
-    new = NewRows(saved, model, split_names(keep or []), measured=True)
+    new = NewRows(saved, model, split_names(keep or []), measured=True, options=options)
     planner = Planner(
         new, read_costs(cost or [], new.targets), min(most or len(new.targets), len(new.targets))
     )
-    several = in_batches(table, max_memory)
-    with data_errors(table):
-        parts = planner.plans(new.parts(screen, table, max_memory))
+    with local_table(table) as source, data_errors(source):
+        parts = planner.plans(new.parts(screen, source, max_memory))
         if out is None:
             for _ in parts:
                 pass
         else:
-            write_parts(parts, out, several=several)
+            write_parts(parts, out, several=in_batches(source, max_memory))
+    new.tell_left_out()
     screen.say(summary_in_words(planner))
     first = planner.first_steps()
     if len(first) > 1:
         rows = [[step["measure"], step["rows"], f"{step['removes']:.0%}"] for step in first[:SHOWN]]
         screen.table(["measure first", "rows", "removes"], rows)
     if out is not None:
-        screen.say(f"Wrote {counted(planner.n_rows, 'row')} to {out}.")
+        screen.say(f"Wrote {counted(planner.n_rows, 'row')} to {place_of(out)}.")
     found = {"rows": planner.n_rows, "complete": planner.n_complete, "first": first}
     screen.result({"out": out, **found, "columns": planner.columns if out is not None else []})
 

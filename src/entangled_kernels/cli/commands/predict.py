@@ -13,19 +13,39 @@ from ...tables import TableError, require_numbers, table_kind
 from ...tables.phrases import counted, quoted
 from ..batches import in_batches
 from ..errors import CommandError, data_errors
-from ..files import check_output
+from ..files import check_output, files_of
 from ..new_rows import NewRows, Part, require_calibrated, write_parts
-from ..options import Force, Json, Keep, MaxMemory, Model, OneTable
+from ..options import (
+    Decimal,
+    Delimiter,
+    Encoding,
+    Force,
+    Json,
+    Keep,
+    MaxMemory,
+    Missing,
+    Model,
+    OneTable,
+)
 from ..saved_models import open_saved_model
 from ..screen import Screen
 from ..shell_command import split_names
+from ..standard_streams import STREAM, check_streams, local_table, place_of
+from ..table_options import read_table_options
 
 __all__ = ["predict"]
+
+# Of a prediction beside a kept column of the same name.
+SUFFIX = " predicted"
 
 Out = Annotated[
     Path,
     typer.Option(
-        "--out", "-o", metavar="FILE", help="Table to write; its name tells the kind.", show_default=False
+        "--out",
+        "-o",
+        metavar="FILE",
+        help="Table to write; its name tells the kind; - for stdout.",
+        show_default=False,
     ),
 ]
 Measured = Annotated[
@@ -59,6 +79,10 @@ def predict(
     intervals: Intervals = None,
     joint: Joint = False,
     keep: Keep = None,
+    missing: Missing = None,
+    delimiter: Delimiter = None,
+    decimal: Decimal = None,
+    encoding: Encoding = None,
     max_memory: MaxMemory = 4096,
     force: Force = False,
     json: Json = False,
@@ -68,23 +92,27 @@ def predict(
     Columns are found by name, whatever their order; columns that the model does not know are ignored. TABLE
     may also be a folder or a pattern such as 'rows/*.parquet', of any size.
     """
-    screen = Screen(as_json=json)
+    screen = Screen(as_json=json, aside=out == STREAM)
     if intervals is not None and not 0.0 < intervals < 1.0:
         raise typer.BadParameter(f"must be between 0 and 1, got {intervals:g}", param_hint="--intervals")
     if joint and intervals is None:
         raise CommandError("--joint needs --intervals, such as --intervals 0.9")
-    table_kind(out)
-    check_output(out, force=force)
+    check_streams(out, json=json)
+    options = read_table_options(delimiter=delimiter, decimal=decimal, encoding=encoding, missing=missing)
+    if out != STREAM:
+        table_kind(out)
+        check_output(out, force=force, inputs=[model, *files_of(table)])
     saved = open_saved_model(model)
     for option in ["--measured"] * measured + ["--intervals"] * (intervals is not None):
         require_calibrated(saved, model, option)
-    new = NewRows(saved, model, split_names(keep or []), measured=measured)
+    new = NewRows(saved, model, split_names(keep or []), measured=measured, options=options)
     predictor = Predictor(new, intervals, joint=joint)
-    several = in_batches(table, max_memory)
-    with data_errors(table):
-        parts = predictor.predictions(new.parts(screen, table, max_memory), table, known_too=not several)
+    with local_table(table) as source, data_errors(source):
+        several = in_batches(source, max_memory)
+        parts = predictor.predictions(new.parts(screen, source, max_memory), source, known_too=not several)
         rows, columns = write_parts(parts, out, several=several)
-    screen.say(f"Wrote {counted(rows, 'row')} of {counted(len(new.targets), 'target')} to {out}.")
+    new.tell_left_out()
+    screen.say(f"Wrote {counted(rows, 'row')} of {counted(len(new.targets), 'target')} to {place_of(out)}.")
     if measured:
         screen.say(f"Measured already, and written as they are: {counted(predictor.n_given, 'cell')}.")
     if predictor.errors:
@@ -111,11 +139,16 @@ class Predictor:
         Cells that were measured already.
     errors : dict
         The nMSE of targets that were known, but not given to the model.
+    columns : list of str
+        Of the predictions.
     """
 
     def __init__(self, new: NewRows, intervals: float | None, *, joint: bool) -> None:
         self.new, self.intervals, self.joint = new, intervals, joint
         self.n_given, self.errors = 0, dict[str, float]()
+        ends = ("",) if intervals is None else ("", "_lower", "_upper")
+        self.columns = [f"{name}{end}" for name in new.targets for end in ends]
+        new.names_beside_kept(self.columns, SUFFIX)
 
     def predictions(self, parts: Iterator[Part], table: Path, *, known_too: bool) -> Iterator[Any]:
         """Tables to write; with ``known_too`` the errors of targets that the table holds are found."""
@@ -131,7 +164,7 @@ class Predictor:
                 self.n_given += int(part.given.notna().to_numpy().sum())
             elif known_too:
                 self.errors = known_errors(part.frame, found, self.new.targets, table)
-            yield self.new.beside_kept(part.frame, found, " predicted")
+            yield self.new.beside_kept(part.frame, found, SUFFIX)
 
     def predict(self, part: Part) -> Any:
         """Predictions, with lower and upper ends on request, as a data frame."""
@@ -141,15 +174,11 @@ class Predictor:
         given = {} if part.given is None else {"given": part.given}
         mean = np.asarray(model.predict(X, **given)).reshape(len(X), -1)
         if self.intervals is None:
-            return pd.DataFrame(mean, columns=self.new.targets, index=X.index)
+            return pd.DataFrame(mean, columns=self.columns, index=X.index)
         ends = model.predict_interval(X, self.intervals, joint=self.joint, **given)
         lower, upper = (np.asarray(end).reshape(len(X), -1) for end in ends)
-        columns = {}
-        for place, name in enumerate(self.new.targets):
-            columns[name] = mean[:, place]
-            columns[f"{name}_lower"] = lower[:, place]
-            columns[f"{name}_upper"] = upper[:, place]
-        return pd.DataFrame(columns, index=X.index)
+        values = np.stack([mean, lower, upper], axis=2).reshape(len(X), -1)  # (n, 3 p)
+        return pd.DataFrame(values, columns=self.columns, index=X.index)
 
 
 def known_errors(frame: Any, predictions: Any, targets: list[str], table: Path) -> dict[str, float]:

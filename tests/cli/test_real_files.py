@@ -1,0 +1,145 @@
+"""The executable on files as people have them: other encodings, blanks, dates, pipes and interrupts."""
+
+import os
+import re
+import shlex
+import shutil
+import subprocess
+import sys
+import sysconfig
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from entangled_kernels.storage import open_model
+from entangled_kernels.streams import TextFormat
+from entangled_kernels.tables import read_table
+
+README = (Path(__file__).parents[2] / "README.md").read_text(encoding="utf-8")
+EXECUTABLE = shutil.which("entangled-kernels", path=sysconfig.get_path("scripts"))
+FIT = ("--targets", "Fe,Cu_lower,Cu", "--features", "linear", "--out", "m.model")
+# Interrupts the process when it begins to import scikit-learn, which takes most of its first second.
+INTERRUPT = """
+import os, signal, sys
+class Interrupt:
+    def find_spec(self, name, path=None, target=None):
+        if name == "sklearn":
+            os.kill(os.getpid(), signal.SIGINT)
+sys.meta_path.insert(0, Interrupt())
+"""
+
+
+def execute(*arguments, stdin=None, **settings):
+    """Exit code, stdout and stderr of the executable."""
+    settings = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE} | settings
+    done = subprocess.run([EXECUTABLE, *map(str, arguments)], input=stdin, **settings)
+    assert b"Traceback" not in done.stderr
+    return done.returncode, (done.stdout or b"").decode(), done.stderr.decode()
+
+
+def execute_unread(*arguments):
+    """Exit code and stderr of the executable, with nobody to read its stdout."""
+    read, write = os.pipe()
+    os.close(read)
+    code, _, errors = execute(*arguments, stdout=write)
+    os.close(write)
+    return code, errors
+
+
+@pytest.fixture
+def laboratory(folder):
+    """A table from a German spreadsheet: decimal commas, an umlaut, a date, a name twice, and blanks."""
+    rng = np.random.default_rng(0)
+    lines = ["Datum;Größe (µm);Temp;Fe;Cu_lower;Cu;x;x"]
+    for place, (size, heat) in enumerate(rng.normal(size=(30, 2))):
+        numbers = [size, heat, size + 0.1 * heat, heat - size, size]
+        cells = [f"{number:.4f}".replace(".", ",") for number in numbers]
+        if place in (3, 7):
+            cells[1] = ""
+        lines.append(";".join(["12.03.2024", *cells, "1", "2"]))
+    content = "\r\n".join(lines).encode("cp1252")
+    Path("labor.csv").write_bytes(content)
+    return content
+
+
+def test_from_a_pipe_to_a_model_to_a_pipe(laboratory):
+    reading = ("--encoding", "cp1252", "--exclude", "Datum,x", "--missing", "median")
+    code, shown, notes = execute("fit", "-", *FIT, *reading, stdin=laboratory)
+    assert code == 0, notes
+    assert shown.startswith("stdin.csv: 30 rows, 2 inputs, 3 targets.")
+    assert "note: 2 blank cells of inputs filled, with medians where they hold numbers: 'Temp'" in notes
+    saved = open_model("m.model")
+    assert saved.info["inputs"] == ["Größe (µm)", "Temp"]
+    assert shlex.split(saved.info["command"])[2] == "-"
+    rows = read_table("labor.csv", TextFormat(encoding="cp1252"))
+    expected = saved.model.predict(rows[saved.info["inputs"]])
+
+    code, shown, notes = execute("predict", "m.model", "-", *reading[:2], "-o", "-", stdin=laboratory)
+    assert code == 0, notes
+    names, *cells = shown.splitlines()
+    assert names == "Fe,Cu_lower,Cu"
+    np.testing.assert_allclose(
+        np.array([line.split(",") for line in cells], dtype=float), expected, rtol=1e-9
+    )
+    assert "Wrote 30 rows of 3 targets to standard output." in notes
+    predict = ("predict", "m.model", "labor.csv", *reading[:2], "--out")
+    assert execute_unread(*predict, "-") == (0, "")
+
+    # With the intervals of Cu there would be two columns of one name.
+    code, _, error = execute(*predict, "p.csv", "--intervals", "0.9")
+    assert code == 2
+    assert error.startswith("error: two columns of the output would have the name 'Cu_lower'; rename")
+    assert not Path("p.csv").exists()
+
+
+def test_rows_are_dropped_and_what_is_read_is_never_replaced(laboratory):
+    reading = ("--encoding", "cp1252", "--exclude", "Datum,x", "--missing", "drop")
+    code, shown, notes = execute("fit", "labor.csv", *FIT, *reading)
+    assert code == 0, notes
+    assert shown.startswith("labor.csv: 28 rows, 2 inputs")
+    assert "note: 2 rows of 30 have a blank input and are left out" in notes
+    code, _, error = execute("fit", "labor.csv", *FIT[:-1], "labor.csv", "--force")
+    assert (code, error) == (
+        2,
+        "error: labor.csv is read by this command, and would be lost; write to another file\n",
+    )
+    assert Path("labor.csv").read_bytes() == laboratory
+
+
+def test_help_and_wrong_usage_are_quick_and_a_closed_pipe_is_no_error(folder):
+    """Nothing that takes long is imported to show the help."""
+    code = (
+        "import sys; from entangled_kernels.cli import main; sys.argv[1:] = ['--help']\n"
+        "try:\n    main()\nfinally:\n"
+        "    print({'numpy', 'sklearn', 'rich', 'pandas'} & set(sys.modules), file=sys.stderr)"
+    )
+    shown = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert shown.stdout.startswith("Usage: entangled-kernels")
+    assert shown.stderr == "set()\n"
+    assert execute_unread("--help") == (0, "")
+    code, _, error = execute("fit", "t.csv")
+    usage, sentence = error.splitlines()
+    assert code == 2
+    assert usage.startswith("Usage: entangled-kernels fit [OPTIONS]")
+    assert sentence == "error: Missing option '--targets' / '-t' (see entangled-kernels fit --help)"
+    # The work is done, whoever reads about it.
+    assert execute_unread("datasets", "--export", "wine.csv.gz") == (0, "")
+    assert len(read_table("wine.csv.gz")) == 138
+
+
+@pytest.mark.skipif(os.name == "nt", reason="Windows has no such signal to send to oneself")
+def test_an_interrupt_while_modules_are_imported(folder):
+    (folder / "sitecustomize.py").write_text(INTERRUPT)
+    paths = os.pathsep.join([str(folder), os.environ.get("PYTHONPATH", "")]).rstrip(os.pathsep)
+    code, shown, error = execute("fit", "t.csv", *FIT, env=os.environ | {"PYTHONPATH": paths})
+    assert (code, shown) == (130, "")
+    assert error == "error: interrupted; files that were not finished were left as they were\n"
+
+
+def test_the_commands_of_the_readme_run_as_they_stand(run):
+    block = README.split("## Without writing Python")[1].split("```sh\n")[1].split("```")[0]
+    commands = re.findall(r"^entangled-kernels (.*)$", block, re.MULTILINE)
+    assert len(commands) > 6
+    for command in commands:
+        run(*shlex.split(command, comments=True))
