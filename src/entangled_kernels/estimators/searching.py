@@ -403,7 +403,7 @@ class SearchingMixin(LinearPredictionMixin):
     def _warn_of_ends(self, chosen: float | Array, trial: Trial) -> None:
         alphas = trial.search.grid.alphas
         for end, name in ((alphas.min(), "smallest"), (alphas.max(), "largest")):
-            # Of a forest the smallest ridge is the forest itself, and that of the default grid is almost none.
+            # Of a forest the smallest ridge is the forest itself; that of the default grid is hardly any.
             if name == "smallest" and (self.alphas is None or interpolates(trial.feature_map)):
                 continue
             if len(alphas) > 1 and np.any(chosen == end):
