@@ -9,9 +9,10 @@ from .real_tables import REAL_TABLES
 from .running_times import RUNNING_TIMES
 from .setup import PROTOCOLS, Experiment, Setup
 from .simulated import SIMULATED
+from .variants import VARIANTS
 
 __all__ = ["EXPERIMENTS", "METHODS", "PROTOCOLS", "Experiment", "Setup", "compare_methods"]
 
 EXPERIMENTS: Final[dict[str, Experiment]] = {
-    experiment.name: experiment for experiment in (DIGITS, SIMULATED, *REAL_TABLES, RUNNING_TIMES)
+    experiment.name: experiment for experiment in (*REAL_TABLES, SIMULATED, DIGITS, RUNNING_TIMES, VARIANTS)
 }

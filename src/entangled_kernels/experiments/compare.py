@@ -10,12 +10,12 @@ import numpy as np
 from sklearn.utils import check_array, check_consistent_length
 
 from ..linalg import Array
-from ..storage import ExperimentResults
+from ..storage import ExperimentResults, Record
 from .methods import METHODS, PAPER_METHODS, Plan
 from .protocol import Case, Rows, partitions, run_cases
 from .setup import Figures, Progress, Setup
 
-__all__ = ["compare_methods", "error_figures", "table_cases", "time_figures", "varied_figures"]
+__all__ = ["class_figures", "compare_methods", "error_figures", "table_cases", "time_figures", "varied_figures"]
 
 
 def compare_methods(
@@ -113,16 +113,48 @@ def table_cases(
 
 
 def error_figures(results: ExperimentResults) -> Figures:
-    """Errors and improvements over kernel ridge, a panel for each rank where several were tried."""
+    """Errors and improvements over kernel ridge."""
     from ..plotting import ComparisonDisplay
 
-    facet = "rank" if "rank" in results.records[0] else None
     return {
-        f"{results.name}-{metric}": ComparisonDisplay.from_results(
-            results, metric=metric, facet=facet
-        ).figure_
+        f"{results.name}-{metric}": ComparisonDisplay.from_results(results, metric=metric).figure_
         for metric in ("nmse", "ni")
     }
+
+
+def class_figures(results: ExperimentResults) -> Figures:
+    """Errors of every class over training rows and over rank; with lambda 1 too where it was tried."""
+    from ..plotting import ComparisonDisplay
+
+    full = [record for record in results.records if record["rank"] == "100%"]
+    size = next((record["n"] for record in results.records if record["rank"] != "100%"), None)
+    kinds = {
+        "nmse": ([r for r in full if "," not in r["method"]], "n", ""),
+        "lambda": (_without_suffix(full, ", lambda 1"), "n", ", lambda 1"),
+        "rank": (
+            [r for r in results.records if r["n"] == size and r["method"] in ("EKL", "ptrEKL")],
+            "rank",
+            f", n = {size}",
+        ),
+    }
+    drawn = {}
+    for kind, (records, x, words) in kinds.items():
+        if records:
+            own = replace(results, records=records)
+            display = ComparisonDisplay.from_results(
+                own, x=x, facet="task", title=f"{results.title}{words}"
+            )
+            drawn[f"{results.name}-{kind}"] = display.figure_
+    return drawn
+
+
+def _without_suffix(records: list[Record], suffix: str) -> list[Record]:
+    """Records of methods of that suffix, under the names of the methods, as the paper's figures have them."""
+    return [
+        record | {"method": record["method"].removesuffix(suffix)}
+        for record in records
+        if record["method"].endswith(suffix)
+    ]
 
 
 def time_figures(results: ExperimentResults) -> Figures:
