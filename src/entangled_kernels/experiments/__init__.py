@@ -4,6 +4,7 @@ from typing import Final
 
 from .compare import compare_methods
 from .digits import DIGITS
+from .illustrations import KERNELS
 from .methods import METHODS
 from .real_tables import REAL_TABLES
 from .running_times import RUNNING_TIMES
@@ -14,5 +15,13 @@ from .variants import VARIANTS
 __all__ = ["EXPERIMENTS", "METHODS", "PROTOCOLS", "Experiment", "Setup", "compare_methods"]
 
 EXPERIMENTS: Final[dict[str, Experiment]] = {
-    experiment.name: experiment for experiment in (*REAL_TABLES, SIMULATED, DIGITS, RUNNING_TIMES, VARIANTS)
+    experiment.name: experiment
+    for experiment in (
+        *REAL_TABLES,
+        SIMULATED,
+        DIGITS,
+        RUNNING_TIMES,
+        KERNELS,
+        VARIANTS,
+    )
 }

@@ -15,7 +15,14 @@ from .methods import METHODS, PAPER_METHODS, Plan
 from .protocol import Case, Rows, partitions, run_cases
 from .setup import Figures, Progress, Setup
 
-__all__ = ["class_figures", "compare_methods", "error_figures", "table_cases", "time_figures", "varied_figures"]
+__all__ = [
+    "class_figures",
+    "compare_methods",
+    "error_figures",
+    "table_cases",
+    "time_figures",
+    "varied_figures",
+]
 
 
 def compare_methods(
@@ -141,9 +148,7 @@ def class_figures(results: ExperimentResults) -> Figures:
     for kind, (records, x, words) in kinds.items():
         if records:
             own = replace(results, records=records)
-            display = ComparisonDisplay.from_results(
-                own, x=x, facet="task", title=f"{results.title}{words}"
-            )
+            display = ComparisonDisplay.from_results(own, x=x, facet="task", title=f"{results.title}{words}")
             drawn[f"{results.name}-{kind}"] = display.figure_
     return drawn
 
@@ -167,12 +172,14 @@ def time_figures(results: ExperimentResults) -> Figures:
     }
 
 
-def varied_figures(display: Any, results: ExperimentResults, titles: dict[str, str]) -> Figures:
+def varied_figures(
+    display: Any, results: ExperimentResults, titles: dict[str, str], **options: Any
+) -> Figures:
     """A figure over each of the settings that were varied one at a time, under its title."""
     drawn = {}
     for x, title in titles.items():
         own = replace(results, records=[r for r in results.records if r["task"] == f"over {x}"])
-        drawn[f"{results.name}-{x}"] = display.from_results(own, x=x, title=title).figure_
+        drawn[f"{results.name}-{x}"] = display.from_results(own, x=x, title=title, **options).figure_
     return drawn
 
 

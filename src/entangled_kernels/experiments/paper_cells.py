@@ -49,9 +49,7 @@ class Cell(NamedTuple):
         return ("EKL", "ptrEKL") if self.method == SHARED else (self.method,)
 
 
-def _cells(
-    sizes: tuple[int, ...], rows: dict[str, tuple[float, ...]], count: int, digits: int
-) -> list[Cell]:
+def _cells(sizes: tuple[int, ...], rows: dict[str, tuple[float, ...]], count: int, digits: int) -> list[Cell]:
     """Cells of a table whose rows are mean, deviation and improvement for one size after the other."""
     return [
         Cell(method, {"n": n}, *figures[3 * i : 3 * i + 3], count, digits)
@@ -119,7 +117,9 @@ CELLS: dict[str, list[Cell]] = {
     "concrete": _cells((12, 20, 40), CONCRETE, 10, 3),
     "uwave": [
         *_uwave_cells([{"rank": "100%", "n": n} for n in (20, 30, 40)], UWAVE, "over n"),
-        *_uwave_cells([{"rank": share, "n": 30} for share in ("100%", "60%", "20%")], UWAVE_RANKS, "over rank"),
+        *_uwave_cells(
+            [{"rank": share, "n": 30} for share in ("100%", "60%", "20%")], UWAVE_RANKS, "over rank"
+        ),
     ],
 }
 
