@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -301,14 +300,3 @@ def _other_claims() -> list[Claim]:
 
 
 CLAIMS = _claims()
-
-
-def summary_of(runs: Mapping[str, Mapping[str, ExperimentResults]]) -> list[tuple[Claim, dict[str, Finding]]]:
-    """Claims of the summary with the findings of every protocol that was run, by protocol and experiment."""
-    found = []
-    for claim in CLAIMS:
-        own = {protocol: judge_claim(claim, done.get(claim.experiment)) for protocol, done in runs.items()}
-        kept = {protocol: finding for protocol, finding in own.items() if finding is not None}
-        if claim.summary and kept:
-            found.append((claim, kept))
-    return found

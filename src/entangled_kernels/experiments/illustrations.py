@@ -157,11 +157,12 @@ KERNELS = Experiment(
     title="Classes of kernels, and one in each",
     about=(
         "A separable kernel is one matrix K of inputs and one matrix T of outputs. Others have blocks that "
-        "change with the inputs. The classes contain one another: separable, sum of separable, partial trace; "
-        "transformable and entangled kernels are partial traces too. A kernel was computed in each class that "
-        "is in none of the smaller ones, and the library's tests say why."
+        "change with the inputs. Separable kernels are sums of separable ones, and these are partial traces, "
+        "as transformable and entangled kernels are. A kernel was computed in each class that is in none "
+        "of the smaller ones, and the library's tests say why."
     ),
     run=run,
     figures=figures,
     tables=tables,
+    one_protocol=True,
 )

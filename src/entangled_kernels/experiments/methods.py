@@ -33,8 +33,8 @@ METHODS = {
     "extra-trees": "200 extremely randomised trees",
 }
 # With the paper's protocol EKL and ptrEKL are the published algorithm to the letter, and these its safe form:
-# they start at the plain kernel, select where to stop, and keep a share of it, without which a first step that
-# suits the folds may be far too long for all rows.
+# they start at the plain kernel, select where to stop, and keep a share of it, without which a first step
+# that suits the folds may be far too long for all rows.
 EARLY = {
     "EKL, early": "EKL from the plain kernel, stopped early, a share of the plain kernel kept",
     "ptrEKL, early": "ptrEKL from the plain kernel, stopped early, a share of the plain kernel kept",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import Any, NamedTuple
 
 from ..storage import Record
@@ -49,7 +49,9 @@ class Cell(NamedTuple):
         return ("EKL", "ptrEKL") if self.method == SHARED else (self.method,)
 
 
-def _cells(sizes: tuple[int, ...], rows: dict[str, tuple[float, ...]], count: int, digits: int) -> list[Cell]:
+def _cells(
+    sizes: tuple[int, ...], rows: Mapping[str, tuple[float, ...]], count: int, digits: int
+) -> list[Cell]:
     """Cells of a table whose rows are mean, deviation and improvement for one size after the other."""
     return [
         Cell(method, {"n": n}, *figures[3 * i : 3 * i + 3], count, digits)
@@ -59,7 +61,7 @@ def _cells(sizes: tuple[int, ...], rows: dict[str, tuple[float, ...]], count: in
 
 
 def _uwave_cells(
-    settings: Iterable[Record], rows: dict[tuple[int, str], tuple[float, ...]], table: str
+    settings: Iterable[Record], rows: Mapping[tuple[int, str], tuple[float, ...]], table: str
 ) -> list[Cell]:
     """Cells of a table of uWave whose rows are mean and deviation for one setting after the other."""
     return [

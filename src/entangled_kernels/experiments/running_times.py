@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from time import process_time
 from typing import Any
 
@@ -84,7 +85,7 @@ def random_kernels(n: int, p: int, rng: np.random.Generator) -> dict[str, Callab
         "separable": separable,
     }
     for name, maker in {"entangled": entangled, "partial trace": partial_trace}.items():
-        makers |= {f"{name} {label}": lambda f=maker, s=share: f(s) for label, share in SHARES.items()}
+        makers |= {f"{name} {label}": partial(maker, share) for label, share in SHARES.items()}
     return makers
 
 
@@ -127,7 +128,7 @@ def _measure(train: BlockOperator, test: BlockOperator, rng: np.random.Generator
 
 
 def _median_seconds(work: Callable[[], Any]) -> float:
-    """Median of five timings, each of as many runs as take long enough to be measured; the first is not kept."""
+    """Median of five timings, each of as many runs as take long enough to be measured."""
     repeats = max(1, int(SHORTEST / max(_seconds(work, 1), 1e-6)))
     return float(np.median([_seconds(work, repeats) for _ in range(N_TIMINGS)]))
 
@@ -196,4 +197,5 @@ RUNNING_TIMES = Experiment(
     run=run,
     figures=figures,
     tables=tables,
+    one_protocol=True,
 )

@@ -97,6 +97,8 @@ class Experiment(NamedTuple):
         ``figures(results) -> dict`` of matplotlib figures by name, drawn from the results alone.
     tables : callable
         ``tables(results) -> list`` of `PageTable`, made from the results alone.
+    one_protocol : bool
+        Whether it is the same whatever the protocol.
     """
 
     name: str
@@ -105,3 +107,4 @@ class Experiment(NamedTuple):
     run: Callable[[Setup], ExperimentResults]
     figures: Callable[[ExperimentResults], Figures]
     tables: Callable[[ExperimentResults], list[PageTable]] = no_tables
+    one_protocol: bool = False

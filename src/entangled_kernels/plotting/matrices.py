@@ -65,7 +65,7 @@ class MatricesDisplay(Display):
                         ax.axhline(edge - 0.5, color=INK, linewidth=0.6)
                         ax.axvline(edge - 0.5, color=INK, linewidth=0.6)
                 ax.set(xticks=[], yticks=[], title=name)
-                ax.set_xlabel("×".join(map(str, matrix.shape)))
+                ax.set_xlabel(f"{matrix.shape[0]} by {matrix.shape[1]}")
                 ax.spines[:].set(visible=True, color=INK)
             if self.title:
                 figure.suptitle(self.title, fontsize=10.0, fontweight="bold")
