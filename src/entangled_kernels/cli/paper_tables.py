@@ -58,7 +58,7 @@ def cell_tables(results: ExperimentResults) -> Iterator[PaperTable]:
                 ]
                 for one in own
             ]
-            count = own[0].cell.count
+            count = own[0].cell.partitions
             yield PaperTable(
                 [
                     *(SETTINGS[key] for key in keys),

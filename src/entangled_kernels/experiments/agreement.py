@@ -75,7 +75,7 @@ def _judge_cell(
             method,
             cell.nmse,
             cell.deviation,
-            judge(_array(errors), cell.nmse, cell.count, rng, deviation=cell.deviation, unit=unit),
+            judge(_array(errors), cell.nmse, cell.partitions, rng, deviation=cell.deviation, unit=unit),
         )
         if not method.startswith(REFERENCE):
             base = REFERENCE + (", lambda 1" if method.endswith(", lambda 1") else "")
@@ -83,11 +83,11 @@ def _judge_cell(
             paired = np.array([errors[split] - plain[split] for split in errors if split in plain])
             if len(paired):
                 paper = cell.nmse - reference
-                verdict = judge(paired, paper, cell.count, rng, unit=2.0 * unit)
+                verdict = judge(paired, paper, cell.partitions, rng, unit=2.0 * unit)
                 yield CellVerdict(cell, "difference", method, paper, None, verdict)
         improvements = values_by_split(results, method, cell.keys, "ni")
         if cell.ni is not None and improvements:
-            verdict = judge(_array(improvements), cell.ni, cell.count, rng, unit=unit)
+            verdict = judge(_array(improvements), cell.ni, cell.partitions, rng, unit=unit)
             yield CellVerdict(cell, "ni", method, cell.ni, None, verdict)
 
 

@@ -226,7 +226,7 @@ def _simulated_claims() -> list[Claim]:
         {"rank": "100%"},
     )
     best = Claim(
-        "simulated, n = 20, p = 100: ptrEKL below EKL and OKL",
+        "simulated, n = 20, p = 100: ptrEKL below EKL",
         "simulated",
         -1,
         ("ptrEKL",),

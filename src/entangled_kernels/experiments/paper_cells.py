@@ -26,8 +26,8 @@ class Cell(NamedTuple):
         Mean and standard deviation over partitions.
     ni : float or None
         Normalised improvement over kernel ridge, where the table has it.
-    count : int
-        Partitions.
+    partitions : int
+        That the mean is over.
     digits : int
         Digits after the point of the mean; the improvement has as many.
     table : str
@@ -39,7 +39,7 @@ class Cell(NamedTuple):
     nmse: float
     deviation: float
     ni: float | None
-    count: int
+    partitions: int
     digits: int
     table: str = "over n"
 
@@ -50,25 +50,28 @@ class Cell(NamedTuple):
 
 
 def _cells(
-    sizes: tuple[int, ...], rows: Mapping[str, tuple[float, ...]], count: int, digits: int
+    sizes: tuple[int, ...], rows: Mapping[str, tuple[float, ...]], partitions: int, digits: int
 ) -> list[Cell]:
     """Cells of a table whose rows are mean, deviation and improvement for one size after the other."""
-    return [
-        Cell(method, {"n": n}, *figures[3 * i : 3 * i + 3], count, digits)
-        for method, figures in rows.items()
-        for i, n in enumerate(sizes)
-    ]
+    found = []
+    for method, figures in rows.items():
+        for i, n in enumerate(sizes):
+            nmse, deviation, ni = figures[3 * i : 3 * i + 3]
+            found.append(Cell(method, {"n": n}, nmse, deviation, ni, partitions, digits))
+    return found
 
 
 def _uwave_cells(
     settings: Iterable[Record], rows: Mapping[tuple[int, str], tuple[float, ...]], table: str
 ) -> list[Cell]:
     """Cells of a table of uWave whose rows are mean and deviation for one setting after the other."""
-    return [
-        Cell(method, {"task": f"class {number}", **keys}, *figures[2 * i : 2 * i + 2], None, 3, 3, table)
-        for (number, method), figures in rows.items()
-        for i, keys in enumerate(settings)
-    ]
+    found = []
+    for (number, method), figures in rows.items():
+        for i, keys in enumerate(settings):
+            nmse, deviation = figures[2 * i : 2 * i + 2]
+            own = {"task": f"class {number}", **keys}
+            found.append(Cell(method, own, nmse, deviation, None, 3, 3, table))
+    return found
 
 
 # fmt: off

@@ -85,24 +85,24 @@ def reproduce(
     command = command_line("reproduce", name, options=options)
     runs: dict[str, dict[str, ExperimentResults]] = {}
     missing: dict[str, str] = {}
-    for each, own in _parts(name, protocol):
-        folder = out / own if protocol == "both" else out
-        try:
-            results = run_experiment(screen, each, folder, settings | {"protocol": own}, resume=resume)
-        except FileNotFoundError as error:
-            if name != "all":
-                raise CommandError(f"the data of {each} are missing: {error}", "missing") from error
-            if each not in missing:
-                say_note(f"{each} is left out, its data are missing: {error}")
-            missing[each] = str(error)
-            continue
-        runs.setdefault(own, {})[each] = results
-        tables = list(cell_tables(results))
-        show_cells(screen, tables)
-        rest = [metric for metric in metrics_of(results) if not tables or metric not in ("nmse", "ni")]
-        show_results(screen, results, rest)
-        # After each, so that what is done can be looked at while the rest runs.
-        write_experiment_page(runs, missing, command, out)
+    try:
+        for each, own in _parts(name, protocol):
+            folder = out / own if protocol == "both" else out
+            try:
+                results = run_experiment(screen, each, folder, settings | {"protocol": own}, resume=resume)
+            except FileNotFoundError as error:
+                if name != "all":
+                    raise CommandError(f"the data of {each} are missing: {error}", "missing") from error
+                if each not in missing:
+                    say_note(f"{each} is left out, its data are missing: {error}")
+                missing[each] = str(error)
+                continue
+            runs.setdefault(own, {})[each] = results
+            _show(screen, results)
+    finally:
+        # Also of what is done when somebody interrupts.
+        if runs:
+            write_experiment_page(runs, missing, command, out)
     claims = claims_table(runs)
     if claims is not None:
         show_cells(screen, [claims])
@@ -120,6 +120,14 @@ def reproduce(
     )
     if missing:
         raise typer.Exit(CODES["missing"])
+
+
+def _show(screen: Screen, results: ExperimentResults) -> None:
+    """Cells beside the paper's where there are any, and tables of what these do not hold."""
+    tables = list(cell_tables(results))
+    show_cells(screen, tables)
+    rest = [metric for metric in metrics_of(results) if not tables or metric not in ("nmse", "ni")]
+    show_results(screen, results, rest)
 
 
 def _parts(name: str, protocol: str) -> list[tuple[str, str]]:
