@@ -21,6 +21,7 @@ __all__ = [
 ]
 
 Runs = Mapping[str, Mapping[str, ExperimentResults]]
+MINUS = "\N{MINUS SIGN}"
 TITLES = {"over n": "", "over rank": ", over Kraus rank"}
 
 
@@ -135,7 +136,7 @@ def _effects(finding: Any, percent: bool) -> str:
     """Effects of all methods in a few words."""
     digits, unit = (1, "%") if percent else (3, "")
     words = {
-        method: f"{effect.mean:+.{digits}f} ± {effect.error:.{digits}f}{unit}"
+        method: f"{effect.mean:+.{digits}f} ± {effect.error:.{digits}f}{unit}".replace("-", MINUS)
         for method, effect in finding.effects.items()
     }
     if len(words) == 1:
@@ -161,7 +162,7 @@ def claims_of(runs: Runs) -> list[dict[str, Any]]:
             if finding is not None
         }
         if own:
-            listed.append({"claim": claim.text, "paper": claim.published(), **own})
+            listed.append({"claim": claim.text, "published": claim.published(), "runs": own})
     return listed
 
 

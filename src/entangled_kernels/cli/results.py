@@ -187,7 +187,9 @@ def run_experiment(
     path = out / f"{name}.json"
     if resume and path.exists():
         kept = ExperimentResults.load(path)
-        if all(kept.meta.get(key) == settings[key] for key in ("quick", "seed") if key in settings):
+        if all(
+            kept.meta.get(key) == settings[key] for key in ("protocol", "quick", "seed") if key in settings
+        ):
             return kept
 
     with screen.progress() as report:

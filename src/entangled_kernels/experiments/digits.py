@@ -186,7 +186,8 @@ DIGITS = Experiment(
         "Which of the digits 0 to 3 is it? A kernel of two Kraus operators is learned from 25 images of each "
         "digit, with linear features, and tested on 25 others of each. Its block Gram matrix is drawn, "
         "images are projected to the plane of each task, and the partial transpose tells whether it is "
-        "entangled. Other ranks, kernel ridge and the answer no to everything stand beside it; alpha is 1 for all."
+        "entangled. Other ranks, kernel ridge and the answer no to everything stand beside it; alpha is 1 "
+        "for all."
     ),
     run=run,
     figures=figures,

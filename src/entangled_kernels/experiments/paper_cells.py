@@ -56,7 +56,7 @@ def _cells(
     found = []
     for method, figures in rows.items():
         for i, n in enumerate(sizes):
-            nmse, deviation, ni = figures[3 * i : 3 * i + 3]
+            nmse, deviation, ni = map(float, figures[3 * i : 3 * i + 3])
             found.append(Cell(method, {"n": n}, nmse, deviation, ni, partitions, digits))
     return found
 
