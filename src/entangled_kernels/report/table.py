@@ -52,7 +52,7 @@ class Table:
     def html(self, name: str, caption: str, note: str = "") -> str:
         """The table as HTML; ``name`` is what the region is called, such as "Table 1"."""
         rows = [self._row(number, row) for number, row in enumerate(self.rows)]
-        if any(self._best_places(number, row) for number, row in enumerate(self.rows)):
+        if any(self._best_places(row, number) for number, row in enumerate(self.rows)):
             word = "least" if self.best == "min" else "largest"
             sure = "" if self.sure is None else ", by more than the standard error of the difference"
             note = f"★ {word} of the row{sure}. {note}".strip()
@@ -73,7 +73,7 @@ class Table:
 
     def _row(self, number: int, row: list[Any]) -> str:
         texts = [format_cell(value, digits) for value, digits in zip(row, self.digits, strict=True)]
-        best = self._best_places(number, row)
+        best = self._best_places(row, number)
         cells = []
         for place, text in enumerate(texts):
             wrapped = ["long"] * (len(text) > LONG)
@@ -86,7 +86,7 @@ class Table:
                 cells.append(f"<td{self._class(place, *wrapped)}>{escape(text)}</td>")
         return f"<tr>{''.join(cells)}</tr>"
 
-    def _best_places(self, number: int, row: list[Any]) -> set[int]:
+    def _best_places(self, row: list[Any], number: int = 0) -> set[int]:
         """Places of the least or largest number as printed; none where fewer than two compete, or unsure."""
         if self.best is None:
             return set()
