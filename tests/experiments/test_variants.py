@@ -3,7 +3,16 @@
 import numpy as np
 import pytest
 
-from entangled_kernels.experiments.variants import ALL, RULES, Variant, learned_kernels, variant_problem
+from entangled_kernels.experiments import EXPERIMENTS
+from entangled_kernels.experiments.variants import (
+    ALL,
+    CHOSEN_GAMMA,
+    PLACES,
+    RULES,
+    Variant,
+    learned_kernels,
+    variant_problem,
+)
 from entangled_kernels.learning import LearnedKernel
 
 
@@ -61,11 +70,15 @@ def test_kernels_of_a_path(make_rows):
 def test_runs_and_is_kept(run_and_draw):
     results, figures = run_and_draw("variants", "paper")
     assert figures == []
+    tables = EXPERIMENTS["variants"].tables(results)
+    assert [table.caption.split(":")[0] for table in tables] == list(PLACES)
+    assert all(len(row) == 7 for table in tables for row in table.rows)
     assert {record["method"] for record in results.records} == {
         f"{method}, {rule}" for method in ("EKL", "ptrEKL") for rule in RULES
     }
-    names = {record["variant"].rsplit(" ", 1)[0] for record in results.records}
-    assert len(names) >= len(ALL)
+    steps = {name: {min(step, 5) for step in variant.steps} for name, variant in ALL.items()}
+    expected = {name.format(step) for name, own in steps.items() for step in own}
+    assert {record["variant"] for record in results.records} == expected | {CHOSEN_GAMMA.format(5)}
     by_rule = {}
     for record in results.records:
         method, rule = record["method"].split(", ", 1)

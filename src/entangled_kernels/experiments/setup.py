@@ -69,13 +69,17 @@ class Setup:
 
 
 class PageTable(NamedTuple):
-    """A table of an experiment beside those of its records; rows begin with what they are about."""
+    """A table of an experiment; rows begin with what they are about.
+
+    It stands beside the tables of the records, or in the place of those of the metrics that it ``replaces``.
+    """
 
     columns: Sequence[str]
     rows: Sequence[Sequence[Any]]
     caption: str
     note: str = ""
     digits: int = 3
+    replaces: tuple[str, ...] = ()
 
 
 def no_tables(results: ExperimentResults) -> list[PageTable]:

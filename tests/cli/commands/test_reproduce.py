@@ -96,8 +96,8 @@ def test_all_leaves_out_what_is_missing(small, run, folder):
 def test_wrong_names(run):
     result = run("reproduce", "nothing", "--out", "out", code=2)
     assert (
-        "must be one of sarcos, weather, concrete, uwave, simulated, digits, running-times, kernels, variants, "
-        "all" in result.stderr
+        "must be one of sarcos, weather, concrete, uwave, simulated, digits, running-times, kernels, "
+        "variants, all" in result.stderr
     )
     assert "must be one of" in run("reproduce", "digits", "--out", "out", "--protocol", "x", code=2).stderr
 

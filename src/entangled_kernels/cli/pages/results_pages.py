@@ -192,11 +192,13 @@ def add_experiment(page: Report, heading: str, name: str, results: ExperimentRes
         _add_table(page, table)
     if agreement_in_words(results):
         page.verdict(agreement_in_words(results))
-    for made in experiment.tables(results):
+    tables = experiment.tables(results)
+    for made in tables:
         page.table(made.columns, made.rows, caption=made.caption, digits=made.digits, note=made.note)
     figures = experiment.figures(results)
     # Errors of the paper's tables are in the tables of cells already.
-    add_results(page, results, figures, without=("nmse", "ni") if cells else ())
+    without = {metric for made in tables for metric in made.replaces} | ({"nmse", "ni"} if cells else set())
+    add_results(page, results, figures, without=without)
     for stem, figure in figures.items():
         with atomic_write(out / f"{stem}.svg", "wb") as file:
             figure.savefig(file, format="svg", bbox_inches="tight")
