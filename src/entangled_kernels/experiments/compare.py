@@ -147,7 +147,10 @@ def class_figures(results: ExperimentResults) -> Figures:
     drawn = {}
     for kind, (records, x, words) in kinds.items():
         if records:
-            own = replace(results, records=records)
+            # The paper's figures at other sizes and ranks would be marked too.
+            same = ("n", size) if x == "rank" else ("rank", "100%")
+            paper = [record for record in results.paper if record[same[0]] == same[1]]
+            own = replace(results, records=records, paper=paper)
             display = ComparisonDisplay.from_results(own, x=x, facet="task", title=f"{results.title}{words}")
             drawn[f"{results.name}-{kind}"] = display.figure_
     return drawn

@@ -203,7 +203,7 @@ def _measure(place: Place) -> list[Record]:
 
 
 def _measure_variant(variant: Variant, place: Place) -> dict[tuple[int, str], Scores]:
-    """By step and method, and by rule of choosing lambda: what the rule goes by, and nMSE on the test rows."""
+    """By step, method and rule of choosing lambda: what the rule goes by, and nMSE on the test rows."""
     X, Y, X_test, Y_test = place.rows
     if variant.unit_columns:
         inputs, targets = (np.where(one.std(axis=0) > 0.0, one.std(axis=0), 1.0) for one in (X, Y))
