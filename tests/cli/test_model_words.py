@@ -5,6 +5,7 @@ import pytest
 
 from entangled_kernels.cli.model_words import (
     change_in_words,
+    error_columns,
     error_rows,
     measures_in_words,
     settings_in_words,
@@ -47,6 +48,9 @@ def test_changes(error, reference, words):
 def test_the_table_of_errors(capsys):
     scores = [{"target": "y", "nmse": 0.4, "kernel_ridge_nmse": 0.5}]
     assert error_rows(scores) == [["y", 0.4, 0.5, "20.0% less error"]]
+    full = [scores[0] | {"r2": 0.6, "rmse": 12.0}]
+    assert error_rows(full) == [["y", 0.4, 0.6, 12.0, 0.5, "20.0% less error"]]
+    assert [len(error_columns(own)) for own in (scores, full)] == [4, 6]
     show_target_errors(Screen(), scores)
     assert "20.0% less error" in capsys.readouterr().out
     show_target_errors(Screen(), [])

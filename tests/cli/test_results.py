@@ -10,6 +10,7 @@ from entangled_kernels.cli.results import (
     run_experiment,
     show_results,
     summaries,
+    sure_leads,
 )
 from entangled_kernels.cli.screen import Screen
 from entangled_kernels.experiments import EXPERIMENTS
@@ -82,3 +83,18 @@ def test_what_is_given_is_what_was_saved(folder, monkeypatch):
     assert (seen[0].seed, seen[0].quick) == (3, True)
     assert results.records == ExperimentResults.load(folder / "out" / "fake.json").records
     assert results.records[0]["nmse"] == 0.5
+
+
+def test_leads_are_sure_beyond_the_standard_error_of_the_paired_difference():
+    def leads(first, second, metric="nmse"):
+        records = [
+            {"method": method, "n": 10, "split": split, metric: value}
+            for method, values in (("KRR", first), ("EKL", second))
+            for split, value in enumerate(values)
+        ]
+        return sure_leads(ExperimentResults("r", "R", records), metric)
+
+    assert leads([0.5, 0.9, 0.7], [0.49, 0.88, 0.69]) == {(0, "EKL")}
+    assert leads([0.5, 0.9, 0.7], [0.6, 0.75, 0.7]) == set()
+    assert leads([0.5], [0.4]) == set()
+    assert leads([0.5, 0.6], [0.4, 0.5], "accuracy") == {(0, "KRR")}

@@ -6,7 +6,14 @@ import matplotlib as mpl
 import pytest
 
 from entangled_kernels.datasets import make_bilinear
-from entangled_kernels.experiments import EXPERIMENTS, Setup, real_tables, running_times, simulated
+from entangled_kernels.experiments import (
+    EXPERIMENTS,
+    Setup,
+    real_tables,
+    running_times,
+    simulated,
+    variants,
+)
 from entangled_kernels.storage import ExperimentResults
 
 
@@ -19,15 +26,20 @@ def small(monkeypatch):
         return make_bilinear(24, 4, 3, random_state=0, return_X_y=True)
 
     for name, table in list(real_tables.TABLES.items()):
-        monkeypatch.setitem(real_tables.TABLES, name, replace(table, fetch=fetch, train_sizes=(6, 8)))
+        ranks = {label: (share, (8,)) for label, (share, _) in table.ranks.items()}
+        own = replace(table, fetch=fetch, train_sizes=(6, 8), ranks=ranks)
+        monkeypatch.setitem(real_tables.TABLES, name, own)
+    for task, (_, _, n_splits) in list(variants.PLACES.items()):
+        monkeypatch.setitem(variants.PLACES, task, (fetch, 6, n_splits))
     monkeypatch.setattr(simulated, "N", 6)
     monkeypatch.setattr(simulated, "P", 4)
     monkeypatch.setattr(simulated, "OVER_N", (6, 8))
     monkeypatch.setattr(simulated, "OVER_P", (2, 4))
-    monkeypatch.setattr(running_times, "N", 12)
+    monkeypatch.setattr(running_times, "N", 4)
     monkeypatch.setattr(running_times, "P", 2)
-    monkeypatch.setattr(running_times, "OVER_N", (10, 20))
+    monkeypatch.setattr(running_times, "OVER_N", (4, 8))
     monkeypatch.setattr(running_times, "OVER_P", (2, 3))
+    monkeypatch.setattr(running_times, "N_TIMINGS", 1)
 
 
 @pytest.fixture

@@ -6,8 +6,9 @@ from sklearn.datasets import load_linnerud
 from sklearn.preprocessing import StandardScaler
 
 from entangled_kernels.experiments import METHODS, Setup, compare_methods
-from entangled_kernels.experiments.compare import table_cases
+from entangled_kernels.experiments.compare import class_figures, table_cases
 from entangled_kernels.experiments.methods import Plan
+from entangled_kernels.storage import ExperimentResults
 
 TIMES = ("fit_seconds", "predict_seconds")
 
@@ -86,3 +87,21 @@ def test_cases_cut_a_table_into_training_and_test_rows(make_rows):
         both = np.vstack([case.rows.X, case.rows.X_test])
         np.testing.assert_array_equal(np.sort(both, axis=0), np.sort(X, axis=0))
     assert len({case.seed for case in cases}) == len(cases)
+
+
+def test_figures_of_classes_mark_the_papers_figures_of_their_own_settings():
+    paper = [
+        {"method": "EKL", "task": "class 1", "rank": rank, "n": n, "nmse": nmse}
+        for rank, n, nmse in (("100%", 20, 0.1), ("100%", 30, 0.2), ("100%", 40, 0.3), ("20%", 30, 0.4))
+    ]
+    records = [record | {"split": 0, "nmse": 0.5} for record in paper]
+    results = ExperimentResults("uwave", "uWave", records, paper)
+    figures = class_figures(results)
+    assert list(figures) == ["uwave-nmse", "uwave-rank"]
+
+    def marked(figure):
+        lines = [line for line in figure.axes[0].get_lines() if line.get_markerfacecolor() == "none"]
+        return sorted(float(value) for line in lines for value in np.atleast_1d(line.get_ydata()))
+
+    assert marked(figures["uwave-nmse"]) == [0.1, 0.2, 0.3]
+    assert marked(figures["uwave-rank"]) == [0.2, 0.4]

@@ -6,22 +6,23 @@ from sklearn.datasets import load_linnerud
 from sklearn.linear_model import Ridge
 
 from entangled_kernels.experiments import METHODS, PROTOCOLS, compare_methods
-from entangled_kernels.experiments.methods import PAPER_METHODS, RANDOM_START, Plan, fit_methods
+from entangled_kernels.experiments.methods import EARLY, FIXED, PAPER_METHODS, Plan, fit_methods
 from entangled_kernels.experiments.protocol import folds_of, nmse, partitions
 from entangled_kernels.experiments.published import LAMBDAS, Ascent
 
 
-def test_the_papers_protocol_adds_the_random_start():
-    assert set(Plan("fair").labels()) == set(PAPER_METHODS)
-    assert set(Plan("paper").labels()) == {*PAPER_METHODS, *RANDOM_START}
-    assert set(Plan("paper", ("KRR", "ptrEKL")).labels()) == {"KRR", "ptrEKL", "ptrEKL, random start"}
+def test_the_papers_protocol_adds_variants():
+    assert set(Plan("fair", fixed=True).labels()) == set(PAPER_METHODS)
+    assert set(Plan("paper").labels()) == {*PAPER_METHODS, *EARLY}
+    assert set(Plan("paper", fixed=True, early=False).labels()) == {*PAPER_METHODS, *FIXED}
+    assert set(Plan("paper", ("KRR", "ptrEKL")).labels()) == {"KRR", "ptrEKL", "ptrEKL, early"}
     assert set(PAPER_METHODS) < set(METHODS)
 
 
 @pytest.mark.parametrize("protocol", PROTOCOLS)
 def test_every_method_of_a_plan_is_fitted_and_predicts(make_rows, protocol):
     X, Y = make_rows(16, 3, 2)
-    plan = Plan(protocol, tuple(METHODS), ascent=Ascent(n_steps=3))
+    plan = Plan(protocol, tuple(METHODS), ascent=Ascent(n_steps=3), fixed=True)
     fitted = list(fit_methods(plan, X, X, Y, folds_of(16, 0), 0))
     assert {one.label for one in fitted} == set(plan.labels())
     assert {one.label for one in fitted if one.takes_inputs} == {"selected", "extra-trees"}
@@ -58,3 +59,11 @@ def test_kernel_ridge_of_the_paper_is_ridge_selected_on_the_folds():
 
     best = Ridge(alpha=min(LAMBDAS, key=held_out), fit_intercept=False).fit(X_train, Y_train)
     assert results.records[0]["nmse"] == pytest.approx(nmse(Y[test], best.predict(X[test])), rel=1e-6)
+
+
+def test_lambda_one_is_ridge_of_one(make_rows):
+    X, Y = make_rows(16, 3, 2)
+    plan = Plan("paper", ("KRR",), fixed=True)
+    fitted = {one.label: one for one in fit_methods(plan, X, X, Y, folds_of(16, 0), 0)}
+    expected = Ridge(alpha=1.0, fit_intercept=False).fit(X, Y).predict(X)
+    np.testing.assert_allclose(fitted["KRR, lambda 1"].predict(X), expected, rtol=1e-8)

@@ -35,7 +35,8 @@ def dense_fit(X, Y, mix, step, shrinkage, prediction, alpha):
 def test_chooses_and_predicts_as_brute_force_does(make_rows, prediction):
     X, Y = make_rows(14, 3, 2)
     folds = folds_of(14, 0)
-    model = fit_published(X, Y, folds, ASCENT, (prediction,))[prediction]
+    models = fit_published(X, Y, folds, ASCENT, (prediction,), fixed=1.0)
+    model, fixed = models[prediction, "chosen"], models[prediction, "fixed"]
     variance = np.var(Y, axis=0)
 
     def held_out(mix, step, shrinkage, alpha):
@@ -51,6 +52,8 @@ def test_chooses_and_predicts_as_brute_force_does(make_rows, prediction):
     assert own <= min(held_out(*candidate) for candidate in grid) * (1 + 1e-6)
     predict = dense_fit(X, Y, *chosen, prediction, model.alpha)
     np.testing.assert_allclose(model.predict(X[:5]), predict(X[:5]), rtol=1e-5, atol=1e-7)
+    predict = dense_fit(X, Y, *chosen, prediction, 1.0)
+    np.testing.assert_allclose(fixed.predict(X[:5]), predict(X[:5]), rtol=1e-5, atol=1e-7)
 
 
 def test_rank_and_start(make_rows):
@@ -60,10 +63,11 @@ def test_rank_and_start(make_rows):
     first = fit_published(X, Y, folds, ascent, seed=1)
     again = fit_published(X, Y, folds, ascent, seed=1)
     other = fit_published(X, Y, folds, ascent, seed=2)
-    assert set(first) == {"entangled", "partial_trace"}
-    np.testing.assert_array_equal(first["entangled"].coef, again["entangled"].coef)
-    assert not np.allclose(first["entangled"].coef, other["entangled"].coef)
-    assert first["entangled"].candidate.n_steps == 3
+    key = ("entangled", "chosen")
+    assert set(first) == {key, ("partial_trace", "chosen")}
+    np.testing.assert_array_equal(first[key].coef, again[key].coef)
+    assert not np.allclose(first[key].coef, other[key].coef)
+    assert first[key].candidate.n_steps == 3
 
 
 def test_steps_that_are_candidates():

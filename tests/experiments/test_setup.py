@@ -8,13 +8,15 @@ from entangled_kernels.experiments import EXPERIMENTS, PROTOCOLS, Setup
 
 def test_experiments_have_names_and_descriptions():
     assert list(EXPERIMENTS) == [
-        "digits",
-        "simulated",
         "sarcos",
         "weather",
         "concrete",
         "uwave",
+        "simulated",
+        "digits",
         "running-times",
+        "kernels",
+        "variants",
     ]
     for name, experiment in EXPERIMENTS.items():
         assert experiment.name == name

@@ -14,7 +14,7 @@ def test_runs_is_kept_and_is_drawn(run_and_draw, protocol):
     varied = [{key: record[key] for key in ("task", "n", "p", "rank")} for record in results.records]
     assert all(keys in varied for keys in simulated.settings())
     assert all(keys in simulated.settings() for keys in varied)
-    assert len(simulated.settings()) == 7
+    assert len(simulated.settings()) == 9
 
 
 def test_draws_differ_between_splits():

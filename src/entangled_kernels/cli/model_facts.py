@@ -5,9 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from sklearn.base import clone
 from sklearn.compose import ColumnTransformer
-from sklearn.model_selection import KFold, cross_val_predict
 
 from ..estimators import (
     EntangledKernelRidge,
@@ -31,13 +29,12 @@ __all__ = [
 ]
 
 
-def describe(model: EntangledKernelRidgeCV, table: TrainingTable, *, folds: int, seed: int) -> dict[str, Any]:
+def describe(model: EntangledKernelRidgeCV, table: TrainingTable) -> dict[str, Any]:
     """Facts about a model fitted to a table, as plain values.
 
-    Of a table that was read in batches, relations between targets are those of the first rows, and there are
-    no errors of single targets where the search has not kept them apart.
+    Errors are those of the model that is kept, on held-out rows. Of a table that was read in batches, relations
+    between targets are those of the first rows.
     """
-    ridge = _place_of_kernel_ridge(model)
     return {
         "rows": model.n_samples_seen_ - table.blanks.empty_rows if table.Y is None else len(table.Y),
         "blank_cells": table.blanks.cells,
@@ -47,18 +44,11 @@ def describe(model: EntangledKernelRidgeCV, table: TrainingTable, *, folds: int,
         "text": table.text,
         "chosen": settings_of(model.best_estimator_),
         "candidates": _effective_candidates(model),
-        "nmse": float(model.best_score_),
-        "kernel_ridge_nmse": float(model.cv_results_["mean_test_score"][ridge]),
-        "target_scores": _target_scores(model, ridge, table, folds=folds, seed=seed),
+        "nmse": float(model.cv_score_),
+        "kernel_ridge_nmse": float(model.kernel_ridge_score_),
+        "target_scores": _target_scores(model, table.targets),
         "relations": output_relations(model.best_estimator_, table.X).round(6).tolist(),
     }
-
-
-def _place_of_kernel_ridge(model: EntangledKernelRidgeCV) -> int:
-    """Place of the best candidate that is kernel ridge."""
-    results = model.cv_results_
-    plain = np.flatnonzero((results["param_shrinkage"] == 1.0) & (results["param_gain"] == 1.0))
-    return int(plain[np.argmin(results["mean_test_score"][plain])])
 
 
 def _effective_candidates(model: EntangledKernelRidgeCV) -> float:
@@ -67,48 +57,23 @@ def _effective_candidates(model: EntangledKernelRidgeCV) -> float:
     return float(1.0 / np.mean(np.sum(model.average_weights_**2, axis=0)))
 
 
-def _target_scores(
-    model: EntangledKernelRidgeCV, ridge: int, table: TrainingTable, *, folds: int, seed: int
-) -> list[dict[str, Any]]:
-    """Held-out nMSE of every target beside kernel ridge's, None for one that is constant."""
-    kept = getattr(model, "cv_target_scores_", None)
-    if kept is not None:
-        pair = kept[[model.best_index_, ridge]]
-    elif table.Y is not None:
-        both = (model.best_estimator_, _kernel_ridge(model, ridge))
-        pair = np.array([_held_out_errors(one, table, folds=folds, seed=seed) for one in both])
-    else:
-        return []
+def _target_scores(model: EntangledKernelRidgeCV, targets: list[str]) -> list[dict[str, Any]]:
+    """Held-out errors of every target beside kernel ridge's; no nMSE and R2 of one that is constant."""
+    columns = model.cv_target_score_, model.kernel_ridge_target_score_, model.cv_rmse_
     return [
-        {"target": name, "nmse": _finite(own), "kernel_ridge_nmse": _finite(plain)}
-        for name, own, plain in zip(table.targets, *pair, strict=True)
+        {
+            "target": name,
+            "nmse": _finite(own),
+            "kernel_ridge_nmse": _finite(plain),
+            "r2": _finite(1.0 - own),
+            "rmse": float(rmse),
+        }
+        for name, own, plain, rmse in zip(targets, *columns, strict=True)
     ]
 
 
 def _finite(error: float) -> float | None:
     return float(error) if np.isfinite(error) else None
-
-
-def _kernel_ridge(model: EntangledKernelRidgeCV, place: int) -> EntangledKernelRidge:
-    """The candidate at this place, which is kernel ridge, not fitted."""
-    results = model.cv_results_
-    ridge: EntangledKernelRidge = clone(model.best_estimator_)
-    return ridge.set_params(  # type: ignore[no-any-return]
-        feature_map=model.feature_map[int(results["param_feature_map"][place])],
-        shrinkage=1.0,
-        prediction="entangled",
-        gain=1.0,
-        alpha=float(results["param_alpha"][place]),
-    )
-
-
-def _held_out_errors(estimator: EntangledKernelRidge, table: TrainingTable, *, folds: int, seed: int) -> Any:
-    """The nMSE of every target over its measured cells with these settings, not finite for a constant one."""
-    Y = table.Y.to_numpy()
-    splits = KFold(min(folds, len(Y)), shuffle=True, random_state=seed)
-    held_out = np.asarray(cross_val_predict(clone(estimator), table.X, Y, cv=splits)).reshape(Y.shape)
-    with np.errstate(divide="ignore", invalid="ignore"):
-        return np.nanmean((Y - held_out) ** 2, axis=0) / np.nanvar(Y, axis=0)
 
 
 def settings_of(model: EntangledKernelRidge) -> dict[str, Any]:

@@ -12,6 +12,7 @@ from .screen import Screen
 
 __all__ = [
     "change_in_words",
+    "error_columns",
     "error_rows",
     "measures_in_words",
     "settings_in_words",
@@ -131,14 +132,26 @@ def change_in_words(error: float | None, reference: float | None) -> str:
     return f"{abs(change):.1f}% {'less' if change > 0 else 'more'} error"
 
 
+def error_columns(scores: list[dict[str, Any]]) -> list[str]:
+    """Names of the columns of `error_rows`."""
+    units = ["R2", "RMSE"] if scores and "rmse" in scores[0] else []
+    return ["target", "nMSE", *units, "nMSE of kernel ridge", "change"]
+
+
 def error_rows(scores: list[dict[str, Any]]) -> list[list[Any]]:
-    """Rows of a table: target, error, error of kernel ridge, change."""
-    pairs = [(row["target"], row["nmse"], row["kernel_ridge_nmse"]) for row in scores]
-    return [[target, own, ridge, change_in_words(own, ridge)] for target, own, ridge in pairs]
+    """Rows of a table: target, error, in other units where known, error of kernel ridge, change."""
+    rows = []
+    for row in scores:
+        own, ridge = row["nmse"], row["kernel_ridge_nmse"]
+        units = [row["r2"], row["rmse"]] if "rmse" in row else []
+        rows.append([row["target"], own, *units, ridge, change_in_words(own, ridge)])
+    return rows
 
 
 def show_target_errors(screen: Screen, scores: list[dict[str, Any]]) -> None:
     """Print the table, if there is anything to show."""
     if scores:
-        title = "Held-out error of each target with the settings chosen"
-        screen.table(["target", "nMSE", "kernel ridge", "change"], error_rows(scores), title=title)
+        title = "Held-out errors of the model, target by target; RMSE in the unit of the target"
+        if "rmse" not in scores[0]:
+            title = "Held-out error of each target with the settings chosen"
+        screen.table(error_columns(scores), error_rows(scores), title=title)

@@ -7,6 +7,8 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from ..storage import ExperimentResults
 from .model_words import change_in_words
 from .screen import Screen
@@ -22,6 +24,7 @@ __all__ = [
     "run_experiment",
     "show_results",
     "summaries",
+    "sure_leads",
 ]
 
 # What a record may hold, with the name to show.
@@ -29,12 +32,18 @@ METRICS = {
     "nmse": "nMSE",
     "ni": "normalised improvement over kernel ridge (nI)",
     "accuracy": "accuracy",
+    "balanced_accuracy": "accuracy, both sides of a task weighing alike",
+    "separation": "share on the right side of a line in the plane of the task",
     "fit_seconds": "seconds to fit",
+    "predict_seconds": "seconds to predict",
 }
+# Times of predicting are told where they were asked for, beside times of nothing else.
+TIMES_ALONE = "predict_seconds"
 # After the point; the paper's figures ask for more.
 DIGITS, PAPER_DIGITS = 3, 4
 SETTINGS = {
     "task": "task",
+    "variant": "variant",
     "rank": "Kraus rank",
     "p": "outputs p",
     "n": "training rows n",
@@ -75,8 +84,38 @@ def summaries(results: ExperimentResults) -> dict[str, list[dict[str, Any]]]:
 
 
 def metrics_of(results: ExperimentResults) -> list[str]:
-    """Metrics that the records have."""
-    return [metric for metric in METRICS if any(record.get(metric) is not None for record in results.records)]
+    """Metrics that the records have; seconds to predict only where there are no errors to show."""
+    found = [
+        metric for metric in METRICS if any(record.get(metric) is not None for record in results.records)
+    ]
+    return [metric for metric in found if metric != TIMES_ALONE or "nmse" not in found]
+
+
+def sure_leads(results: ExperimentResults, metric: str) -> set[tuple[int, str]]:
+    """Rows of `pivot` and methods whose lead over every other exceeds the standard error of the difference.
+
+    Differences are paired by partition; of a single partition nothing is sure.
+    """
+    keys = [key for key in SETTINGS if any(key in record for record in results.records)]
+    settings: dict[tuple[Any, ...], dict[str, dict[Any, float]]] = {}
+    for record in results.records:
+        if record.get(metric) is not None:
+            own = settings.setdefault(tuple(record.get(key) for key in keys), {})
+            own.setdefault(record["method"], {})[record.get("split")] = float(record[metric])
+    sign = -1.0 if metric == "nmse" else 1.0
+    found = set()
+    for row, methods in enumerate(settings.values()):
+        first = max(methods, key=lambda name: sign * float(np.mean(list(methods[name].values()))))
+        if all(_leads(methods[first], other, sign) for name, other in methods.items() if name != first):
+            found.add((row, first))
+    return found
+
+
+def _leads(first: dict[Any, float], other: dict[Any, float], sign: float) -> bool:
+    leads = sign * np.array([first[split] - other[split] for split in first if split in other])
+    if len(leads) < 2:
+        return False
+    return bool(leads.mean() > leads.std(ddof=1) / np.sqrt(len(leads)))
 
 
 def show_results(screen: Screen, results: ExperimentResults, metrics: Iterable[str] | None = None) -> None:
@@ -126,7 +165,9 @@ def _mean(cell: Any) -> float:
     return float(cell[0] if isinstance(cell, tuple) else cell)
 
 
-def run_experiment(screen: Screen, name: str, out: Path, settings: dict[str, Any]) -> ExperimentResults:
+def run_experiment(
+    screen: Screen, name: str, out: Path, settings: dict[str, Any], *, resume: bool = False
+) -> ExperimentResults:
     """Run, save, and read again what was saved, from which tables and figures are made.
 
     Parameters
@@ -138,8 +179,18 @@ def run_experiment(screen: Screen, name: str, out: Path, settings: dict[str, Any
         Folder for the results.
     settings : dict
         Attributes of `entangled_kernels.experiments.Setup`.
+    resume : bool
+        Take results of the same settings that are there already.
     """
     from ..experiments import EXPERIMENTS, Setup
+
+    path = out / f"{name}.json"
+    if resume and path.exists():
+        kept = ExperimentResults.load(path)
+        if all(
+            kept.meta.get(key) == settings[key] for key in ("protocol", "quick", "seed") if key in settings
+        ):
+            return kept
 
     with screen.progress() as report:
         setup = Setup(**settings, progress=lambda done, total, what: report(done, total, f"{name} {what}"))

@@ -10,13 +10,20 @@ import numpy as np
 from sklearn.utils import check_array, check_consistent_length
 
 from ..linalg import Array
-from ..storage import ExperimentResults
+from ..storage import ExperimentResults, Record
 from .learners import LEARNERS
 from .methods import METHODS, PAPER_METHODS, Plan
 from .protocol import Case, Rows, partitions, run_cases
 from .setup import Figures, Progress, Setup
 
-__all__ = ["compare_methods", "error_figures", "table_cases", "time_figures", "varied_figures"]
+__all__ = [
+    "class_figures",
+    "compare_methods",
+    "error_figures",
+    "table_cases",
+    "time_figures",
+    "varied_figures",
+]
 
 
 def compare_methods(
@@ -117,16 +124,49 @@ def table_cases(
 
 
 def error_figures(results: ExperimentResults) -> Figures:
-    """Errors and improvements over kernel ridge, a panel for each rank where several were tried."""
+    """Errors and improvements over kernel ridge."""
     from ..plotting import ComparisonDisplay
 
-    facet = "rank" if "rank" in results.records[0] else None
     return {
-        f"{results.name}-{metric}": ComparisonDisplay.from_results(
-            results, metric=metric, facet=facet
-        ).figure_
+        f"{results.name}-{metric}": ComparisonDisplay.from_results(results, metric=metric).figure_
         for metric in ("nmse", "ni")
     }
+
+
+def class_figures(results: ExperimentResults) -> Figures:
+    """Errors of every class over training rows and over rank; with lambda 1 too where it was tried."""
+    from ..plotting import ComparisonDisplay
+
+    full = [record for record in results.records if record["rank"] == "100%"]
+    size = next((record["n"] for record in results.records if record["rank"] != "100%"), None)
+    kinds = {
+        "nmse": ([r for r in full if "," not in r["method"]], "n", ""),
+        "lambda": (_without_suffix(full, ", lambda 1"), "n", ", lambda 1"),
+        "rank": (
+            [r for r in results.records if r["n"] == size and r["method"] in ("EKL", "ptrEKL")],
+            "rank",
+            f", n = {size}",
+        ),
+    }
+    drawn = {}
+    for kind, (records, x, words) in kinds.items():
+        if records:
+            # The paper's figures at other sizes and ranks would be marked too.
+            same = ("n", size) if x == "rank" else ("rank", "100%")
+            paper = [record for record in results.paper if record[same[0]] == same[1]]
+            own = replace(results, records=records, paper=paper)
+            display = ComparisonDisplay.from_results(own, x=x, facet="task", title=f"{results.title}{words}")
+            drawn[f"{results.name}-{kind}"] = display.figure_
+    return drawn
+
+
+def _without_suffix(records: list[Record], suffix: str) -> list[Record]:
+    """Records of methods of that suffix, under the names of the methods, as the paper's figures have them."""
+    return [
+        record | {"method": record["method"].removesuffix(suffix)}
+        for record in records
+        if record["method"].endswith(suffix)
+    ]
 
 
 def time_figures(results: ExperimentResults) -> Figures:
@@ -139,12 +179,14 @@ def time_figures(results: ExperimentResults) -> Figures:
     }
 
 
-def varied_figures(display: Any, results: ExperimentResults, titles: dict[str, str]) -> Figures:
+def varied_figures(
+    display: Any, results: ExperimentResults, titles: dict[str, str], **options: Any
+) -> Figures:
     """A figure over each of the settings that were varied one at a time, under its title."""
     drawn = {}
     for x, title in titles.items():
         own = replace(results, records=[r for r in results.records if r["task"] == f"over {x}"])
-        drawn[f"{results.name}-{x}"] = display.from_results(own, x=x, title=title).figure_
+        drawn[f"{results.name}-{x}"] = display.from_results(own, x=x, title=title, **options).figure_
     return drawn
 
 

@@ -11,13 +11,18 @@ from sklearn.cross_decomposition import PLSRegression
 from sklearn.ensemble import ExtraTreesRegressor
 from sklearn.model_selection import GridSearchCV
 
-from ..estimators import EntangledKernelRidgeCV, OutputKernelRidgeCV
+from ..estimators import (
+    EntangledKernelRidge,
+    EntangledKernelRidgeCV,
+    OutputKernelRidge,
+    OutputKernelRidgeCV,
+)
 from ..linalg import Array
 from ..selection import Split
 from .learners import LEARNERS, build_learner
 from .published import LAMBDAS, Ascent, fit_published
 
-__all__ = ["METHODS", "PAPER_METHODS", "RANDOM_START", "Fitted", "Plan", "fit_methods"]
+__all__ = ["EARLY", "FIXED", "METHODS", "PAPER_METHODS", "Fitted", "Plan", "fit_methods"]
 
 METHODS = {
     "KRR": "kernel ridge regression, one alpha for all outputs",
@@ -28,14 +33,20 @@ METHODS = {
     "PLS": "partial least squares, number of components selected",
     "extra-trees": "200 extremely randomised trees",
 }
-# The letter of the published algorithm. EKL and ptrEKL themselves start at the plain kernel, select where to
-# stop, and keep a share of it: without, a first step that suits the folds may be far too long for all rows.
-RANDOM_START = {
-    "EKL, random start": "EKL from a random full-rank start, all steps taken, as published",
-    "ptrEKL, random start": "ptrEKL from a random full-rank start, all steps taken, as published",
+# With the paper's protocol EKL and ptrEKL are the published algorithm to the letter, and these its safe form:
+# they start at the plain kernel, select where to stop, and keep a share of it, without which a first step
+# that suits the folds may be far too long for all rows.
+EARLY = {
+    "EKL, early": "EKL from the plain kernel, stopped early, a share of the plain kernel kept",
+    "ptrEKL, early": "ptrEKL from the plain kernel, stopped early, a share of the plain kernel kept",
+}
+FIXED = {
+    f"{method}, lambda 1": f"{method} of the paper's protocol with lambda 1, nothing selected"
+    for method in ("KRR", "OKL", "EKL", "ptrEKL")
 }
 # Where the path from the plain kernel ends, and what is mixed into it: further on, or without, it overfits.
 EARLY_STEPS, SHRINKAGES = 20, (0.25, 0.75)
+FIXED_LAMBDA = 1.0
 PAPER_METHODS = ("KRR", "OKL", "EKL", "ptrEKL")
 # With a bound on the rank there are hundreds of Kraus operators to a candidate, so there are fewer of these.
 FEW = {"alignment_mixes": (0.5,), "shrinkages": (0.0, 0.5, 1.0), "target_alphas": (0.1, 1.0)}
@@ -50,12 +61,13 @@ class Plan:
     ----------
     protocol : {"fair", "paper"}
     methods : sequence of str
-        Keys of `METHODS` or `LEARNERS`. With the paper's protocol EKL and ptrEKL come with the variants of
-        `RANDOM_START`.
+        Keys of `METHODS` or `LEARNERS`.
     rank : float or None
         Share of the full Kraus rank that EKL and ptrEKL may use.
     ascent : Ascent
         Of the paper's protocol.
+    early, fixed : bool
+        Whether the variants of `EARLY` and of `FIXED` come with their methods; with the paper's protocol.
     groups : dict of list of int, optional
         Columns by group of inputs, for learners with several kernels; every column is one without.
     """
@@ -64,17 +76,16 @@ class Plan:
     methods: tuple[str, ...] = PAPER_METHODS
     rank: float | None = None
     ascent: Ascent = field(default_factory=Ascent)
+    early: bool = True
+    fixed: bool = False
     groups: Mapping[str, Sequence[int]] | None = None
 
     def labels(self) -> dict[str, str]:
         """Methods by the names in the records, and what they are."""
         own = {name: (METHODS | LEARNERS)[name] for name in self.methods}
         if self.protocol == "paper":
-            own |= {
-                label: text
-                for label, text in RANDOM_START.items()
-                if label.removesuffix(", random start") in own
-            }
+            variants = (EARLY if self.early else {}) | (FIXED if self.fixed else {})
+            own |= {label: text for label, text in variants.items() if label.partition(",")[0] in own}
         return own
 
 
@@ -91,8 +102,8 @@ def fit_methods(
     plan: Plan, X: Array, Phi: Array, Y: Array, folds: Sequence[Split], seed: int
 ) -> Iterator[Fitted]:
     """Fit every method of a plan; kernels are linear in the features Phi (n, m) of the inputs X (n, d)."""
-    for method in plan.methods:
-        if plan.protocol == "paper" and method in PREDICTIONS:
+    for method in plan.labels():
+        if plan.protocol == "paper" and method.partition(",")[0] in PREDICTIONS:
             continue
         several = method in LEARNERS and not method.startswith("OKL")
         inputs = several or method in ("selected", "extra-trees")
@@ -111,22 +122,29 @@ def _fit_published(plan: Plan, Phi: Array, Y: Array, folds: Sequence[Split], see
     names = {PREDICTIONS[name]: name for name in plan.methods if name in PREDICTIONS}
     if not names:
         return
-    few = min(EARLY_STEPS, plan.ascent.n_steps)
     published = replace(plan.ascent, rank=plan.rank)
-    starts = {
-        "": replace(published, init="identity", early=True, n_steps=few, shrinkages=SHRINKAGES),
-        ", random start": published,
-    }
-    for suffix, ascent in starts.items():
+    ascents = {"": published}
+    if plan.early:
+        few = min(EARLY_STEPS, published.n_steps)
+        ascents[", early"] = replace(
+            published, init="identity", early=True, n_steps=few, shrinkages=SHRINKAGES
+        )
+    for suffix, ascent in ascents.items():
         start = process_time()
-        models = fit_published(Phi, Y, folds, ascent, tuple(names), seed)
+        fixed = FIXED_LAMBDA if plan.fixed and not suffix else None
+        models = fit_published(Phi, Y, folds, ascent, tuple(names), seed, fixed)
         seconds = process_time() - start
-        for prediction, model in models.items():
-            yield Fitted(names[prediction] + suffix, model.predict, False, seconds)
+        for (prediction, kind), model in models.items():
+            label = names[prediction] + (suffix if kind == "chosen" else ", lambda 1")
+            yield Fitted(label, model.predict, False, seconds)
 
 
 def _estimator(plan: Plan, method: str, Phi: Array, kernel: str, folds: Sequence[Split], seed: int) -> Any:
     fair = plan.protocol == "fair"
+    if method == "KRR, lambda 1":
+        return EntangledKernelRidge(shrinkage=1.0, alpha=FIXED_LAMBDA, fit_intercept=False)
+    if method == "OKL, lambda 1":
+        return OutputKernelRidge("linear", alpha=FIXED_LAMBDA, fit_intercept=False)
     if method in LEARNERS:
         return build_learner(method, Phi, kernel, plan.groups, folds, seed, fit_intercept=fair)
     if method == "OKL":

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from time import process_time
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 from joblib import Parallel, delayed, effective_n_jobs
@@ -33,7 +33,10 @@ __all__ = [
     "nmse",
     "partitions",
     "run_cases",
+    "run_parallel",
 ]
+
+Part = TypeVar("Part")
 
 N_FOLDS = 5
 MAX_COMPONENTS = 300
@@ -152,14 +155,19 @@ def fit_features(features: Any, X: Array, X_test: Array, seed: int) -> tuple[Arr
 
 def run_cases(cases: Sequence[Case], setup: Setup) -> list[Record]:
     """Records of all cases, in their order; the same whatever the number of jobs, but for the times."""
-    workers, records = effective_n_jobs(setup.n_jobs), []
-    with Parallel(n_jobs=workers) as parallel:
-        for start in range(0, len(cases), workers):
-            batch = cases[start : start + workers]
-            setup.tell(start, len(cases), str(batch[0]))
-            for own in parallel(delayed(_measure)(case) for case in batch):
-                records.extend(own)
-    setup.tell(len(cases), len(cases), "done")
+    return run_parallel(_measure, cases, setup)
+
+
+def run_parallel(
+    measure: Callable[[Part], list[Record]], parts: Sequence[Part], setup: Setup
+) -> list[Record]:
+    """Records of all parts of an experiment, in their order, with progress told in the parts' own words."""
+    records: list[Record] = []
+    with Parallel(n_jobs=effective_n_jobs(setup.n_jobs), return_as="generator") as parallel:
+        for done, own in enumerate(parallel(delayed(measure)(part) for part in parts)):
+            setup.tell(done, len(parts), str(parts[done]))
+            records.extend(own)
+    setup.tell(len(parts), len(parts), "done")
     return records
 
 

@@ -103,7 +103,8 @@ def fit_published(
     ascent: Ascent,
     predictions: Sequence[str] = ("entangled", "partial_trace"),
     seed: int = 0,
-) -> dict[str, PublishedModel]:
+    fixed: float | None = None,
+) -> dict[tuple[str, str], PublishedModel]:
     """Choose mix, step, shrinkage and lambda for each kind of prediction by cross-validation, then fit all.
 
     Parameters
@@ -115,6 +116,13 @@ def fit_published(
     predictions : sequence of {"entangled", "partial_trace"}
     seed : int
         Of random starts.
+    fixed : float, optional
+        A lambda that is not chosen.
+
+    Returns
+    -------
+    dict of PublishedModel
+        By prediction and kind: ``"chosen"``, and ``"fixed"`` with the same kernel and that lambda.
 
     Notes
     -----
@@ -139,9 +147,11 @@ def fit_published(
         kernels |= ascent.kernels(problem, mix, seed)
     models = {}
     for prediction, candidate in best.items():
-        alpha = float(LAMBDAS[errors[prediction][candidate].argmin()])
-        coef = _factor(problem, kernels[candidate], prediction).coefficients(alpha)[0]
-        models[prediction] = PublishedModel(problem.expand_coef(coef), candidate, alpha)
+        alphas = {"chosen": float(LAMBDAS[errors[prediction][candidate].argmin()])}
+        alphas |= {} if fixed is None else {"fixed": fixed}
+        path = _factor(problem, kernels[candidate], prediction).coefficients(list(alphas.values()))
+        for (kind, alpha), coef in zip(alphas.items(), path, strict=True):
+            models[prediction, kind] = PublishedModel(problem.expand_coef(coef), candidate, alpha)
     return models
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
@@ -12,7 +12,7 @@ from ..storage import ExperimentResults, software_versions
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-__all__ = ["PROTOCOLS", "Experiment", "Figures", "Progress", "Setup"]
+__all__ = ["PROTOCOLS", "Experiment", "Figures", "PageTable", "Progress", "Setup", "no_tables"]
 
 Progress = Callable[[int, int, str], None]
 # By name; matplotlib is optional.
@@ -68,6 +68,25 @@ class Setup:
         return own | {"versions": software_versions("joblib")} | more
 
 
+class PageTable(NamedTuple):
+    """A table of an experiment; rows begin with what they are about.
+
+    It stands beside the tables of the records, or in the place of those of the metrics that it ``replaces``.
+    """
+
+    columns: Sequence[str]
+    rows: Sequence[Sequence[Any]]
+    caption: str
+    note: str = ""
+    digits: int = 3
+    replaces: tuple[str, ...] = ()
+
+
+def no_tables(results: ExperimentResults) -> list[PageTable]:
+    """None beside those of the records."""
+    return []
+
+
 class Experiment(NamedTuple):
     """One table or figure of the paper.
 
@@ -80,6 +99,10 @@ class Experiment(NamedTuple):
         ``run(setup) -> ExperimentResults``.
     figures : callable
         ``figures(results) -> dict`` of matplotlib figures by name, drawn from the results alone.
+    tables : callable
+        ``tables(results) -> list`` of `PageTable`, made from the results alone.
+    one_protocol : bool
+        Whether it is the same whatever the protocol.
     """
 
     name: str
@@ -87,3 +110,5 @@ class Experiment(NamedTuple):
     about: str
     run: Callable[[Setup], ExperimentResults]
     figures: Callable[[ExperimentResults], Figures]
+    tables: Callable[[ExperimentResults], list[PageTable]] = no_tables
+    one_protocol: bool = False

@@ -9,6 +9,8 @@ __all__ = ["BLUE", "GREY", "INK", "ORANGE", "PALE", "RC", "VERMILION", "Look", "
 # Okabe and Ito's palette, which remains distinct under all common kinds of colour blindness.
 BLUE, ORANGE, GREEN, VERMILION = "#0072B2", "#E69F00", "#009E73", "#D55E00"
 SKY, PURPLE, BLACK = "#56B4E9", "#CC79A7", "#000000"
+# Two more for pictures of many curves.
+BROWN = "#7A4A1E"
 INK, GREY, PALE = "#222222", "#767676", "#C4C4C4"
 
 RC: dict[Any, Any] = {
@@ -60,6 +62,8 @@ _LOOKS = (
     Look(ORANGE, "v", (0, (5, 1, 1, 1, 1, 1))),
     Look(SKY, "P", (0, (8, 2))),
     Look(BLACK, "X", (0, (1, 1))),
+    Look(GREY, "*", (0, (3, 1, 1, 1))),
+    Look(BROWN, "h", (0, (1, 3))),
 )
 # Methods of the experiments look the same in every figure.
 _METHODS = ("EKL", "ptrEKL", "OKL", "selected", "PLS", "extra-trees", "KRR")
@@ -73,7 +77,7 @@ def looks(names: list[str]) -> dict[str, Look]:
     >>> looks(["KRR", "mine"])["KRR"].color
     '#000000'
     """
-    own = {name: look for name, look in zip(_METHODS, _LOOKS, strict=True) if name in names}
+    own = {name: look for name, look in zip(_METHODS, _LOOKS, strict=False) if name in names}
     free = [look for look in _LOOKS if look not in own.values()] or list(_LOOKS)
     rest = [name for name in names if name not in own]
     own |= {name: free[place % len(free)] for place, name in enumerate(rest)}

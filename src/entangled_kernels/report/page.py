@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from importlib.resources import files
 from pathlib import Path
 from typing import Any
@@ -124,6 +124,7 @@ class Report:
         best_among: Sequence[str | int] | None = None,
         row_headers: int = 1,
         note: str = "",
+        sure: Collection[tuple[int, str]] | None = None,
     ) -> None:
         """Add a table.
 
@@ -145,8 +146,11 @@ class Report:
             So many leading columns say what a row is about.
         note : str, optional
             A line under the table.
+        sure : collection of (row, column), optional
+            Numbers and names of rows and columns that may be marked: those whose lead is no accident. All by
+            default.
         """
-        made = Table(columns, rows, digits, best, best_among, row_headers)
+        made = Table(columns, rows, digits, best, best_among, row_headers, sure)
         number = self._next("Table")
         self._parts.append(made.html(f"Table {number}", caption, note))
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from numbers import Integral, Real
 from typing import Any
 
@@ -27,7 +27,9 @@ class Table:
         best: str | None = None,
         best_among: Sequence[str | int] | None = None,
         row_headers: int = 1,
+        sure: Collection[tuple[int, str]] | None = None,
     ) -> None:
+        self.sure = None if sure is None else set(sure)
         self.columns, self.rows = [str(column) for column in columns], [list(row) for row in rows]
         width = len(self.columns)
         for place, row in enumerate(self.rows):
@@ -49,10 +51,11 @@ class Table:
 
     def html(self, name: str, caption: str, note: str = "") -> str:
         """The table as HTML; ``name`` is what the region is called, such as "Table 1"."""
-        rows = [self._row(row) for row in self.rows]
-        if any(self._best_places(row) for row in self.rows):
+        rows = [self._row(number, row) for number, row in enumerate(self.rows)]
+        if any(self._best_places(row, number) for number, row in enumerate(self.rows)):
             word = "least" if self.best == "min" else "largest"
-            note = f"★ {word} of the row. {note}".strip()
+            sure = "" if self.sure is None else ", by more than the standard error of the difference"
+            note = f"★ {word} of the row{sure}. {note}".strip()
         foot = f'\n<p class="note">{escape(note)}</p>' if note else ""
         body = "\n".join(rows)
         return (
@@ -68,9 +71,9 @@ class Table:
         )
         return f"<tr>{''.join(names)}</tr>\n"
 
-    def _row(self, row: list[Any]) -> str:
+    def _row(self, number: int, row: list[Any]) -> str:
         texts = [format_cell(value, digits) for value, digits in zip(row, self.digits, strict=True)]
-        best = self._best_places(row)
+        best = self._best_places(row, number)
         cells = []
         for place, text in enumerate(texts):
             wrapped = ["long"] * (len(text) > LONG)
@@ -83,20 +86,20 @@ class Table:
                 cells.append(f"<td{self._class(place, *wrapped)}>{escape(text)}</td>")
         return f"<tr>{''.join(cells)}</tr>"
 
-    def _best_places(self, row: list[Any]) -> set[int]:
-        """Places of the least or largest number as printed; none where fewer than two compete."""
+    def _best_places(self, row: list[Any], number: int = 0) -> set[int]:
+        """Places of the least or largest number as printed; none where fewer than two compete, or unsure."""
         if self.best is None:
             return set()
-        numbers = {place: _number(row[place]) for place in self.competing}
+        values = {place: _number(row[place]) for place in self.competing}
         rounded = {
-            place: round(number, self.digits[place])
-            for place, number in numbers.items()
-            if number is not None
+            place: round(value, self.digits[place]) for place, value in values.items() if value is not None
         }
         if len(rounded) < 2:
             return set()
         target = min(rounded.values()) if self.best == "min" else max(rounded.values())
-        places = {place for place, number in rounded.items() if number == target}
+        places = {place for place, value in rounded.items() if value == target}
+        if self.sure is not None:
+            places = {place for place in places if (number, self.columns[place]) in self.sure}
         return places if len(places) < len(rounded) else set()
 
     def _class(self, place: int, *more: str) -> str:

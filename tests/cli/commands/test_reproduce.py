@@ -96,22 +96,58 @@ def test_all_leaves_out_what_is_missing(small, run, folder):
 def test_wrong_names(run):
     result = run("reproduce", "nothing", "--out", "out", code=2)
     assert (
-        "must be one of digits, simulated, sarcos, weather, concrete, uwave, running-times, all"
-        in result.stderr
+        "must be one of sarcos, weather, concrete, uwave, simulated, digits, running-times, kernels, "
+        "variants, all" in result.stderr
     )
     assert "must be one of" in run("reproduce", "digits", "--out", "out", "--protocol", "x", code=2).stderr
 
 
 def test_the_contract_names_are_there():
-    expected = ["concrete", "digits", "running-times", "sarcos", "simulated", "uwave", "weather"]
-    assert sorted(EXPERIMENTS) == expected
+    tables = {"sarcos", "weather", "concrete", "uwave"}
+    assert set(EXPERIMENTS) == tables | {"simulated", "digits", "running-times", "kernels", "variants"}
 
 
 def test_digits_end_to_end(run, folder):
     run("reproduce", "digits", "--quick", "--out", "out")
     page = (folder / "out" / "index.html").read_text()
     assert "Entangled:" in page
-    assert page.count("<img") == 3
+    assert page.count("<img") == 4
+
+
+def test_both_protocols_on_one_page(small, run, folder):
+    run("reproduce", "all", "--out", "out", "--protocol", "both", "--json", code=None)
+    assert sorted(os.listdir("out")) == ["fair", "index.html", "paper"]
+    assert sorted(os.listdir("out/fair")) == ["small-nmse.svg", "small.csv", "small.json"]
+    page = (folder / "out" / "index.html").read_text()
+    assert "Results, protocol paper" in page
+    assert "Results, protocol fair" in page
+
+
+def test_what_has_no_protocol_is_run_once(small, run, monkeypatch):
+    once = experiments.EXPERIMENTS["small"]._replace(one_protocol=True)
+    monkeypatch.setitem(experiments.EXPERIMENTS, "small", once)
+    values = json.loads(run("reproduce", "small", "--out", "out", "--protocol", "both", "--json").stdout)
+    assert list(values["experiments"]) == ["paper"]
+    assert os.listdir("out/paper")
+    assert not os.path.exists("out/fair")
+
+
+def test_resuming_keeps_results_of_the_same_settings(small, run, monkeypatch):
+    run("reproduce", "small", "--out", "out")
+    calls = []
+    again = experiments.EXPERIMENTS["small"]
+
+    def counted(setup):
+        calls.append(setup.seed)
+        return small_run(setup)
+
+    monkeypatch.setitem(experiments.EXPERIMENTS, "small", again._replace(run=counted))
+    run("reproduce", "small", "--out", "out", "--resume")
+    assert calls == []
+    run("reproduce", "small", "--out", "out", "--resume", "--seed", 1)
+    assert calls == [1]
+    run("reproduce", "small", "--out", "out", "--resume", "--seed", 1, "--protocol", "paper")
+    assert calls == [1, 1]
 
 
 def test_interruption_keeps_what_is_done(small, run, monkeypatch):

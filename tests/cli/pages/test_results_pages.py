@@ -15,6 +15,9 @@ from entangled_kernels.cli.pages.results_pages import (
     write_with_command,
 )
 from entangled_kernels.cli.training_table import TrainingTable
+from entangled_kernels.experiments import claims
+from entangled_kernels.experiments.claims import Claim
+from entangled_kernels.experiments.setup import PageTable
 from entangled_kernels.report import Report
 from entangled_kernels.storage import ExperimentResults
 
@@ -117,6 +120,10 @@ class Fake:
     def figures(results):
         return {f"{results.name}-nmse": Figure()}
 
+    @staticmethod
+    def tables(results):
+        return [PageTable(["size", "power"], [["large", 2.0]], "Powers of growth", digits=1)]
+
 
 @pytest.fixture(autouse=True)
 def _fakes(monkeypatch):
@@ -129,17 +136,19 @@ def made(name, **meta):
 
 
 def test_one_experiment(folder):
-    write_experiment_page({"one": made("one", seed=3)}, {}, "fair", "entangled-kernels reproduce", folder)
+    runs = {"fair": {"one": made("one", seed=3)}}
+    write_experiment_page(runs, {}, "entangled-kernels reproduce", folder)
     page = (folder / "index.html").read_text()
     for words in ("<title>An experiment</title>", ">Results</h2>", "About it.", "EKL has 20.0% less error"):
         assert words in page
+    assert "Powers of growth" in page
     assert "Left out" not in page
     assert sorted(path.name for path in folder.iterdir()) == ["index.html", "one-nmse.svg"]
 
 
 def test_several_experiments(folder):
     done = {"one": made("one"), "two": made("two")}
-    write_experiment_page(done, {"three": "no data"}, "fair", "entangled-kernels reproduce all", folder)
+    write_experiment_page({"fair": done}, {"three": "no data"}, "entangled-kernels reproduce all", folder)
     page = (folder / "index.html").read_text()
     for words in ("Title of one", "Title of two", "Left out", "three: no data", "run again</title>"):
         assert words in page
@@ -153,11 +162,25 @@ def test_a_verdict_takes_the_place_of_the_finding(folder):
     assert "Against kernel ridge" not in html
 
 
-class FakeDigits:
-    """What a page asks of an experiment."""
+def test_claims_come_first_with_both_protocols(folder, monkeypatch):
+    claim = Claim("EKL below KRR at ten rows", "one", -1, ("EKL",), keys={"n": 10}, summary=True)
+    monkeypatch.setattr(claims, "CLAIMS", [claim])
+    runs = {protocol: {"one": make()} for protocol in ("paper", "fair")}
+    write_experiment_page(runs, {}, "entangled-kernels reproduce", folder)
+    page = (folder / "index.html").read_text()
+    assert page.index("EKL below KRR at ten rows") < page.index("About it.")
+    assert "verdict (paper protocol)" in page
+    assert page.count("<td>holds</td>") == 4
+    assert (folder / "paper" / "r-nmse.svg").exists()
 
-    title, about = "Digits", "About digits."
 
-    @staticmethod
-    def figures(results):
-        return {"digits-kernel": Figure()}
+def test_no_star_for_a_difference_below_its_standard_error():
+    records = [
+        {"method": method, "n": 10, "split": split, "nmse": nmse}
+        for method, errors in {"KRR": (0.36, 0.38), "EKL": (0.40, 0.338)}.items()
+        for split, nmse in enumerate(errors)
+    ]
+    page = Report("T")
+    add_results(page, ExperimentResults("r", "Slump", records), {})
+    assert "0.369" in page.html()
+    assert "★" not in page.html()

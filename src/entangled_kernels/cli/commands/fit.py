@@ -161,7 +161,7 @@ def fit(
             model: Any = fit_table(
                 screen, rows, features, folds=folds, seed=seed, jobs=jobs, checkpoint=checkpoint, dask=dask
             )
-            info = describe(model, rows, folds=folds, seed=seed)
+            info = describe(model, rows)
         else:
             from ..learners import fit_learner
 

@@ -10,9 +10,10 @@ import typer
 from ...storage import ExperimentResults
 from ..errors import CODES, CommandError, check_choice
 from ..files import check_folder
-from ..options import DataHome, Force, Jobs, Json, Protocol, Seed
+from ..options import DataHome, Force, Jobs, Json, Seed
 from ..pages.results_pages import write_experiment_page
-from ..results import run_experiment, show_results, summaries
+from ..paper_tables import cell_tables, claims_of, claims_table, show_cells
+from ..results import metrics_of, run_experiment, show_results, summaries
 from ..screen import Screen, say_note
 from ..shell_command import command_line
 
@@ -22,7 +23,7 @@ Name = Annotated[
     str,
     typer.Argument(
         metavar="NAME|all",
-        help="digits, simulated, sarcos, weather, concrete, uwave, running-times, or all.",
+        help="sarcos, weather, concrete, uwave, simulated, digits, running-times, kernels, variants, or all.",
         show_default=False,
     ),
 ]
@@ -37,28 +38,42 @@ Quick = Annotated[
 ]
 
 
+Protocols = Annotated[
+    str,
+    typer.Option(
+        "--protocol",
+        metavar="fair|paper|both",
+        help="Standardised and scale-free, as in the paper, or one after the other.",
+    ),
+]
+Resume = Annotated[
+    bool, typer.Option("--resume", help="Keep results of the same settings that are in the folder already.")
+]
+
+
 def reproduce(
     name: Name,
     out: Out,
-    protocol: Protocol = "fair",
+    protocol: Protocols = "fair",
     quick: Quick = False,
     data_home: DataHome = None,
     seed: Seed = 0,
     jobs: Jobs = None,
+    resume: Resume = False,
     force: Force = False,
     json: Json = False,
 ) -> None:
     """Run an experiment of the paper again.
 
-    Writes the results as JSON and CSV, the figures, and a page with the paper's figures beside ours.
+    Writes the results as JSON and CSV, the figures, and a page with the paper's figures beside ours: claims
+    first, then every cell with a verdict.
     """
     from ...experiments import EXPERIMENTS, PROTOCOLS
 
     screen = Screen(as_json=json)
     check_choice("NAME", name, [*EXPERIMENTS, "all"])
-    check_choice("--protocol", protocol, PROTOCOLS)
-    check_folder(out, force=force)
-    names = list(EXPERIMENTS) if name == "all" else [name]
+    check_choice("--protocol", protocol, [*PROTOCOLS, "both"])
+    check_folder(out, force=force or resume)
     options = {
         "--protocol": protocol,
         "--quick": quick,
@@ -66,32 +81,61 @@ def reproduce(
         "--seed": seed,
         "--out": out,
     }
-    settings = {"protocol": protocol, "quick": quick, "seed": seed, "n_jobs": jobs, "data_home": data_home}
+    settings = {"quick": quick, "seed": seed, "n_jobs": jobs, "data_home": data_home}
     command = command_line("reproduce", name, options=options)
-    done: dict[str, ExperimentResults] = {}
+    runs: dict[str, dict[str, ExperimentResults]] = {}
     missing: dict[str, str] = {}
-    for each in names:
-        try:
-            done[each] = run_experiment(screen, each, out, settings)
-        except FileNotFoundError as error:
-            if name != "all":
-                raise CommandError(f"the data of {each} are missing: {error}", "missing") from error
-            missing[each] = str(error)
-            say_note(f"{each} is left out, its data are missing: {error}")
-        else:
-            show_results(screen, done[each])
-        if done:
-            # After each, so that what is done can be looked at while the rest runs.
-            write_experiment_page(done, missing, protocol, command, out)
-    if done:
+    try:
+        for each, own in _parts(name, protocol):
+            folder = out / own if protocol == "both" else out
+            try:
+                results = run_experiment(screen, each, folder, settings | {"protocol": own}, resume=resume)
+            except FileNotFoundError as error:
+                if name != "all":
+                    raise CommandError(f"the data of {each} are missing: {error}", "missing") from error
+                if each not in missing:
+                    say_note(f"{each} is left out, its data are missing: {error}")
+                missing[each] = str(error)
+                continue
+            runs.setdefault(own, {})[each] = results
+            _show(screen, results)
+    finally:
+        # Also of what is done when somebody interrupts.
+        if runs:
+            write_experiment_page(runs, missing, command, out)
+    claims = claims_table(runs)
+    if claims is not None:
+        show_cells(screen, [claims])
+    if runs:
         screen.say(f"Wrote {out / 'index.html'}.")
+    done = {own: {each: summaries(one) for each, one in made.items()} for own, made in runs.items()}
     screen.result(
         {
             "out": str(out),
-            "page": str(out / "index.html") if done else None,
+            "page": str(out / "index.html") if runs else None,
             "missing": missing,
-            "experiments": {each: summaries(results) for each, results in done.items()},
+            "claims": claims_of(runs),
+            "experiments": done if protocol == "both" else done.get(protocol, {}),
         }
     )
     if missing:
         raise typer.Exit(CODES["missing"])
+
+
+def _show(screen: Screen, results: ExperimentResults) -> None:
+    """Cells beside the paper's where there are any, and tables of what these do not hold."""
+    tables = list(cell_tables(results))
+    show_cells(screen, tables)
+    rest = [metric for metric in metrics_of(results) if not tables or metric not in ("nmse", "ni")]
+    show_results(screen, results, rest)
+
+
+def _parts(name: str, protocol: str) -> list[tuple[str, str]]:
+    """Experiments with the protocols to run them with; what has no protocol is run once."""
+    from ...experiments import EXPERIMENTS
+
+    wanted = ["paper", "fair"] if protocol == "both" else [protocol]
+    names = list(EXPERIMENTS) if name == "all" else [name]
+    return [
+        (each, own) for each in names for own in (wanted[:1] if EXPERIMENTS[each].one_protocol else wanted)
+    ]

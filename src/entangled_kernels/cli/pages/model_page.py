@@ -11,7 +11,14 @@ from ...estimators import EntangledKernelRidge, EntangledKernelRidgeCV
 from ...report import Report
 from ...storage import SavedModel
 from ...tables.phrases import counted
-from ..model_words import change_in_words, error_rows, measures_in_words, strongest_pairs, verdict_kind
+from ..model_words import (
+    change_in_words,
+    error_columns,
+    error_rows,
+    measures_in_words,
+    strongest_pairs,
+    verdict_kind,
+)
 from ..series import network_frame
 from ..shell_command import command_line
 
@@ -85,10 +92,10 @@ def _add_errors(page: Report, findings: dict[str, Any]) -> None:
         f"Cross-validated error (nMSE: 0 is perfect, 1 is predicting the mean) {nmse:.4g}; kernel ridge has "
         f"{plain:.4g} ({change_in_words(nmse, plain)})."
     )
-    caption = "Held-out nMSE of each target with the settings chosen"
+    caption = "Held-out errors of each target; RMSE in the unit of the target"
     errors = [row[name] for row in findings["target_scores"] for name in ("nmse", "kernel_ridge_nmse")]
     digits = _error_digits(min((error for error in errors if error), default=1.0))
-    columns = ["Target", "This model", "Kernel ridge", "Change"]
+    columns = error_columns(findings["target_scores"])
     page.table(columns, error_rows(findings["target_scores"]), caption=caption, digits=digits)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
@@ -9,7 +10,8 @@ from ...report import Report
 from ...storage import ExperimentResults, atomic_write
 from ...tables.phrases import counted
 from ..model_words import verdict_kind
-from ..results import DIGITS, METRICS, PAPER_DIGITS, SETTINGS, finding, metrics_of, pivot
+from ..paper_tables import PaperTable, agreement_in_words, cell_tables, claims_table
+from ..results import DIGITS, METRICS, PAPER_DIGITS, SETTINGS, finding, metrics_of, pivot, sure_leads
 from ..training_table import TrainingTable
 
 __all__ = [
@@ -23,6 +25,11 @@ __all__ = [
 
 # By the last word of a figure's name.
 CAPTIONS = {
+    "zooms": "Three samples of every class: blocks within classes and between each two",
+    "separable": "The matrix of inputs, the matrix of outputs, and their block Gram matrix",
+    "blocks": "Block Gram matrices of a separable kernel and of one that is not",
+    "classes": "Classes of kernels with one kernel in each, and what its tests find",
+    "lambda": "Error over training rows with lambda 1",
     "kernel": "Block Gram matrix of the learned kernel, rows in order of class, three blocks enlarged",
     "projections": "Rows in the plane of each task: circles training, triangles test",
     "entanglement": "Eigenvalues of the partial transpose, of which a negative one proves entanglement, and "
@@ -51,9 +58,13 @@ def write_with_command(page: Report, command: str, results: ExperimentResults, p
     return page.write(path)
 
 
-def add_results(page: Report, results: ExperimentResults, figures: dict[str, Any]) -> None:
-    """Add the tables, with the paper's or the baseline's figures, and the figures."""
+def add_results(
+    page: Report, results: ExperimentResults, figures: dict[str, Any], *, without: Iterable[str] = ()
+) -> None:
+    """Add tables of all metrics but some, with the paper's or the baseline's figures, and the figures."""
     for metric in metrics_of(results):
+        if metric in without:
+            continue
         columns, rows, paper = pivot(results, metric)
         settings = sum(column in SETTINGS.values() for column in columns)
         own = [column for column in columns[settings:] if not column.endswith("(paper)")]
@@ -64,8 +75,9 @@ def add_results(page: Report, results: ExperimentResults, figures: dict[str, Any
             rows,
             caption=f"{results.title}: {METRICS[metric]}",
             digits=PAPER_DIGITS if paper else DIGITS,
-            best={"nmse": "min", "fit_seconds": None}.get(metric, "max"),
+            best={"nmse": "min"}.get(metric, None if metric.endswith("seconds") else "max"),
             best_among=own,
+            sure=sure_leads(results, metric),
             row_headers=max(1, settings),
             note=note,
         )
@@ -120,19 +132,48 @@ def write_comparison_page(
 
 
 def write_experiment_page(
-    done: dict[str, ExperimentResults], missing: dict[str, str], protocol: str, command: str, out: Path
+    runs: dict[str, dict[str, ExperimentResults]], missing: dict[str, str], command: str, out: Path
 ) -> None:
-    """The page of all experiments that were run, with their figures in files of their own too."""
+    """The page of all experiments that were run: claims first, then one experiment after the other.
+
+    Parameters
+    ----------
+    runs : dict
+        Results by protocol and experiment.
+    missing : dict of str
+        Why experiments were left out.
+    command : str
+    out : path
+        Folder of the page; figures are written into it too, by protocol where there are several.
+    """
     from ...experiments import EXPERIMENTS, PROTOCOLS
 
-    single = EXPERIMENTS[next(iter(done))].title if len(done) == 1 else "The paper's experiments, run again"
-    page = Report(single, lead=f"Protocol {protocol}: {PROTOCOLS[protocol]}.")
-    for name, results in done.items():
-        add_experiment(page, "Results" if len(done) == 1 else results.title, name, results, out)
+    names = [name for name in EXPERIMENTS if any(name in done for done in runs.values())]
+    single = EXPERIMENTS[names[0]].title if len(names) == 1 else "The paper's experiments, run again"
+    lead = " ".join(f"Protocol {protocol}: {PROTOCOLS[protocol]}." for protocol in runs)
+    page = Report(single, lead=lead)
+    claims = claims_table(runs)
+    if claims is not None:
+        page.section("Claims")
+        _add_table(page, claims)
+    for name in names:
+        for protocol, done in runs.items():
+            if name not in done:
+                continue
+            heading = "Results" if len(names) == 1 else done[name].title
+            folder = out if len(runs) == 1 else out / protocol
+            add_experiment(
+                page,
+                heading if len(runs) == 1 else f"{heading}, protocol {protocol}",
+                name,
+                done[name],
+                folder,
+            )
     if missing:
         page.section("Left out")
         page.points(f"{name}: {reason}" for name, reason in missing.items())
-    write_with_command(page, command, next(iter(done.values())), out / "index.html")
+    last = next(results for done in runs.values() for results in done.values())
+    write_with_command(page, command, last, out / "index.html")
 
 
 def add_experiment(page: Report, heading: str, name: str, results: ExperimentResults, out: Path) -> None:
@@ -143,8 +184,21 @@ def add_experiment(page: Report, heading: str, name: str, results: ExperimentRes
     page.section(heading)
     page.text(experiment.about)
     add_run(page, results)
+    claims = claims_table({str(results.meta.get("protocol", "")): {name: results}}, experiment=name)
+    if claims is not None:
+        _add_table(page, claims._replace(caption=f"{results.title}: claims"))
+    cells = list(cell_tables(results))
+    for table in cells:
+        _add_table(page, table)
+    if agreement_in_words(results):
+        page.verdict(agreement_in_words(results))
+    tables = experiment.tables(results)
+    for made in tables:
+        page.table(made.columns, made.rows, caption=made.caption, digits=made.digits, note=made.note)
     figures = experiment.figures(results)
-    add_results(page, results, figures)
+    # Errors of the paper's tables are in the tables of cells already.
+    without = {metric for made in tables for metric in made.replaces} | ({"nmse", "ni"} if cells else set())
+    add_results(page, results, figures, without=without)
     for stem, figure in figures.items():
         with atomic_write(out / f"{stem}.svg", "wb") as file:
             figure.savefig(file, format="svg", bbox_inches="tight")
@@ -152,3 +206,14 @@ def add_experiment(page: Report, heading: str, name: str, results: ExperimentRes
         page.verdict(str(results.meta["verdict"]), verdict_kind(results.meta.get("entangled")))
     elif finding(results):
         page.verdict(finding(results))
+
+
+def _add_table(page: Report, table: PaperTable) -> None:
+    page.table(
+        table.columns,
+        table.rows,
+        caption=table.caption,
+        digits=table.digits,
+        row_headers=table.row_headers,
+        note=table.note,
+    )
