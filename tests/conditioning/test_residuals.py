@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 
-from entangled_kernels.conditioning import Deviation, Residuals
+from entangled_kernels.conditioning import Deviation, HeldOutScore, Residuals
 
 
 def draw(n=300, p=2, power=1.0, seed=0):
@@ -71,3 +71,12 @@ def test_targets_without_errors_say_nothing_of_the_power():
         found = Residuals(padded, np.ones(200), np.arange(200), relative).deviation()
         assert found.power == 1.0
         np.testing.assert_array_equal(found.scale[2:], 0.0)
+
+
+def test_scores_are_means_of_squares_over_measured_cells():
+    values = np.array([[1.0, np.nan], [3.0, 4.0], [5.0, 6.0]])
+    residuals = Residuals(values, np.array([2.0, 1.0, 1.0]), np.arange(3), np.ones(3))
+    found = HeldOutScore.of(residuals, np.array([0.5, 0.0]))
+    np.testing.assert_allclose(found.rmse**2, [36.0 / 4.0, 52.0 / 2.0])
+    np.testing.assert_allclose(found.targets, [0.5 * 9.0, np.nan])
+    assert found.score == pytest.approx(4.5)

@@ -6,12 +6,10 @@ from sklearn.model_selection import KFold
 from sklearn.preprocessing import StandardScaler
 
 from entangled_kernels import EntangledKernelRidge, EntangledKernelRidgeCV
-from entangled_kernels.conditioning import Residuals
 from entangled_kernels.features import GaussianFeatures
 from entangled_kernels.learning import SolverOptions
 from entangled_kernels.selection import (
     HeldOutPredictions,
-    HeldOutScore,
     RefittedFolds,
     RowFolds,
     SearchSettings,
@@ -153,12 +151,3 @@ def test_errors_of_the_model_that_is_kept_are_honest(make_rows):
         fresh = np.mean((Y[40:] - model.predict(X[40:])) ** 2)
         ratios.append(np.mean(model._fit.residuals.values**2) / fresh)
     assert 0.85 < np.exp(np.mean(np.log(ratios))) < 1.25
-
-
-def test_scores_are_means_of_squares_over_measured_cells():
-    values = np.array([[1.0, np.nan], [3.0, 4.0], [5.0, 6.0]])
-    residuals = Residuals(values, np.array([2.0, 1.0, 1.0]), np.arange(3), np.ones(3))
-    found = HeldOutScore.of(residuals, np.array([0.5, 0.0]))
-    np.testing.assert_allclose(found.rmse**2, [36.0 / 4.0, 52.0 / 2.0])
-    np.testing.assert_allclose(found.targets, [0.5 * 9.0, np.nan])
-    assert found.score == pytest.approx(4.5)

@@ -32,7 +32,7 @@ __all__ = [
 def describe(model: EntangledKernelRidgeCV, table: TrainingTable) -> dict[str, Any]:
     """Facts about a model fitted to a table, as plain values.
 
-    Errors are those of the model that is kept, on held-out rows. Of a table that was read in batches, relations
+    Errors are those of the model that is kept, on held-out rows. Of a table read in batches, relations
     between targets are those of the first rows.
     """
     return {

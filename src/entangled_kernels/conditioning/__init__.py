@@ -5,13 +5,14 @@ from .correlation import Conditional, Correlation
 from .information import Plan, information, plan_measurements
 from .patterns import group_patterns
 from .relation import Relation
-from .residuals import Deviation, Residuals
+from .residuals import Deviation, HeldOutScore, Residuals
 
 __all__ = [
     "Calibration",
     "Conditional",
     "Correlation",
     "Deviation",
+    "HeldOutScore",
     "Plan",
     "Relation",
     "Residuals",

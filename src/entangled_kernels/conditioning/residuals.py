@@ -8,7 +8,7 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["Deviation", "Residuals"]
+__all__ = ["Deviation", "HeldOutScore", "Residuals"]
 
 Array = NDArray[np.float64]
 
@@ -111,3 +111,33 @@ class Residuals:
         left = np.maximum(squares.sum(axis=0) - own_squares, 0.0) / np.where(rest > 0.0, rest, 1.0)
         scale = np.sqrt(np.where((rest > 0.0) & (left > 0.0), left, 1.0))
         return np.asarray(scale[place.reshape(-1)])
+
+
+@dataclass(frozen=True, eq=False)
+class HeldOutScore:
+    """Errors of a model on held-out rows.
+
+    Attributes
+    ----------
+    score : float
+        Mean over targets in the unit of the scoring.
+    targets : ndarray of shape (p,)
+        Of every target, NaN for one that is constant.
+    rmse : ndarray of shape (p,)
+        Root of the mean squared error, in the target's own unit.
+    """
+
+    score: float
+    targets: Array
+    rmse: Array
+
+    @classmethod
+    def of(cls, residuals: Residuals, output_weights: Array) -> HeldOutScore:
+        """Of residuals, with the weights of the squared errors of the targets in the score."""
+        known = ~np.isnan(residuals.values)
+        weight = np.where(known, residuals.weight[:, None], 0.0)
+        squares = np.where(known, residuals.values, 0.0) ** 2
+        mean = np.sum(weight * squares, axis=0) / np.maximum(weight.sum(axis=0), np.finfo(float).tiny)
+        relative = mean * output_weights * np.count_nonzero(output_weights)
+        targets = np.where(output_weights > 0.0, relative, np.nan)
+        return cls(float(mean @ output_weights), targets, np.sqrt(mean))

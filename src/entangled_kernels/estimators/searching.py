@@ -18,7 +18,7 @@ from sklearn.pipeline import FeatureUnion
 from sklearn.preprocessing import FunctionTransformer
 from sklearn.utils import _safe_indexing, check_random_state
 
-from ..conditioning import Calibration, Residuals, calibrate
+from ..conditioning import Calibration, HeldOutScore, Residuals, calibrate
 from ..features import (
     default_feature_maps,
     fit_feature_map,
@@ -35,7 +35,6 @@ from ..learning.filling import fill_rows
 from ..parameters import check_feature_map, check_integer, check_rank_fits
 from ..selection import (
     BlankFolds,
-    HeldOutScore,
     Member,
     MomentFolds,
     RefittedFolds,

@@ -9,7 +9,7 @@ from .blank_folds import BlankFolds
 from .candidates import PATH_STEPS, Member, grid_members
 from .decision import Decision, average_candidates, decide, refit
 from .folds import MomentFolds, RefittedFolds, RowFolds, Split, group_partitions
-from .out_of_fold import HeldOutPredictions, HeldOutScore, ModelPredictions, predict_held_out
+from .out_of_fold import HeldOutPredictions, ModelPredictions, predict_held_out
 from .search import SCORINGS, Choice, Search, SearchSettings, TableSummary, run_search
 from .stacking import settle
 
@@ -20,7 +20,6 @@ __all__ = [
     "Choice",
     "Decision",
     "HeldOutPredictions",
-    "HeldOutScore",
     "Member",
     "ModelPredictions",
     "MomentFolds",

@@ -18,7 +18,7 @@ from .errors import member_factors, weighted_coefficients
 from .fold import Fold
 from .search import Choice, Search
 
-__all__ = ["HeldOutPredictions", "HeldOutScore", "ModelPredictions", "measured_rows", "predict_held_out"]
+__all__ = ["HeldOutPredictions", "ModelPredictions", "measured_rows", "predict_held_out"]
 
 Array = NDArray[np.float64]
 
@@ -59,36 +59,6 @@ def measured_rows(index: NDArray[np.intp], Y: Array, weight: Array | None) -> tu
     if row_weight.ndim == 2:
         Y, row_weight = np.where(row_weight > 0.0, Y, np.nan), row_weight.max(axis=1)
     return Y, row_weight / np.bincount(index)[index]
-
-
-@dataclass(frozen=True, eq=False)
-class HeldOutScore:
-    """Errors of a model on held-out rows.
-
-    Attributes
-    ----------
-    score : float
-        Mean over targets in the unit of the scoring.
-    targets : ndarray of shape (p,)
-        Of every target, NaN for one that is constant.
-    rmse : ndarray of shape (p,)
-        Root of the mean squared error, in the target's own unit.
-    """
-
-    score: float
-    targets: Array
-    rmse: Array
-
-    @classmethod
-    def of(cls, residuals: Residuals, output_weights: Array) -> HeldOutScore:
-        """Of residuals, with the weights of the squared errors of the targets in the score."""
-        known = ~np.isnan(residuals.values)
-        weight = np.where(known, residuals.weight[:, None], 0.0)
-        squares = np.where(known, residuals.values, 0.0) ** 2
-        mean = np.sum(weight * squares, axis=0) / np.maximum(weight.sum(axis=0), np.finfo(float).tiny)
-        relative = mean * output_weights * np.count_nonzero(output_weights)
-        targets = np.where(output_weights > 0.0, relative, np.nan)
-        return cls(float(mean @ output_weights), targets, np.sqrt(mean))
 
 
 @dataclass(frozen=True, eq=False)
