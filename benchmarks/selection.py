@@ -70,7 +70,7 @@ def against_others(n=2000, p=10):
 
 
 def beside_himalaya(sizes=((2000, 10), (500, 500), (1000, 5000), (200, 40)), repeats=3):
-    """(c) Kernel ridge alone with the same five folds and ten alphas, the default grid, and R2 on new rows."""
+    """(c) Kernel ridge alone with the same folds and ten alphas, the default grid, and R2 on new rows."""
     from himalaya.kernel_ridge import KernelRidgeCV
 
     table = []
