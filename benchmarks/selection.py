@@ -70,7 +70,7 @@ def against_others(n=2000, p=10):
 
 
 def beside_himalaya(sizes=((2000, 10), (500, 500), (1000, 5000), (200, 40)), repeats=3):
-    """(c) The same folds and ten alphas for kernel ridge alone, and the default grid; times and test R2."""
+    """(c) Kernel ridge alone with the same folds and ten alphas, the default grid, and R2 on new rows."""
     from himalaya.kernel_ridge import KernelRidgeCV
 
     table = []

@@ -125,7 +125,7 @@ class EntangledKernelRidgeCV(OutOfCoreMixin, SearchingMixin, RegressorMixin, Mul
     cv_results_ : dict of ndarray
         One entry per candidate: ``param_*``, ``mean_test_score``, ``std_test_score`` and
         ``split{i}_test_score``; ready for `pandas.DataFrame`. With more than 128 axes of the features,
-        kernels far from the best on the first split are not tried on the others: their errors are infinite.
+        kernels far from the best on the first split are not tried on the others: there errors are infinite.
     cv_target_scores_ : ndarray of shape (number of candidates, p)
         Errors of every target in the order of ``cv_results_``, NaN for a constant one; only there where
         targets weigh candidates apart, or have their own alphas.

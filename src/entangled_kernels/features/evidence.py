@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.linalg import eigh
 from scipy.linalg.lapack import dpotrf, dpotri
 from scipy.optimize import minimize
 from scipy.spatial.distance import cdist
@@ -15,7 +16,7 @@ from sklearn.gaussian_process.kernels import RBF, ConstantKernel, DotProduct, Pr
 
 from ..threads import SMALL_MATRIX, one_thread
 
-__all__ = ["Evidence", "tune_kernel"]
+__all__ = ["Evidence", "thin_root", "tune_kernel"]
 
 Array = NDArray[np.float64]
 
@@ -81,9 +82,9 @@ def tune_kernel(
             log_determinant = 2.0 * np.log(np.diag(factor)).sum()
             lower = dpotri(factor, lower=1)[0]
             inverse = lower + np.tril(lower, -1).T
-            solved = inverse @ group.S
-            inner = inverse - solved @ inverse
-            part = log_determinant + np.trace(solved) + group.extra * theta[-1]
+            solved = inverse @ group.root
+            inner = inverse - solved @ solved.T
+            part = log_determinant + np.vdot(group.root, solved) + group.extra * theta[-1]
             along = [np.vdot(inner, own[some][:, some]) for own in dK]
             noise_part = np.diag(inner) @ (level / w[some]) + group.extra
             value += group.share / whole * float(part)
@@ -144,11 +145,20 @@ def _is_gaussian_and_linear(kernel: Any) -> bool:
     )
 
 
+def thin_root(Y: Array) -> Array:
+    """A matrix with the same Y Y^T that has no more columns than rows."""
+    n, p = Y.shape
+    if p <= n:
+        return Y
+    values, vectors = eigh(Y @ Y.T)
+    return np.asarray(vectors * np.sqrt(np.maximum(values, 0.0)))
+
+
 class _Group(NamedTuple):
-    """Targets measured on the same rows: the rows, Y Y^T over their number, W - n, and their number."""
+    """Targets measured on the same rows: the rows, a root of Y Y^T over their number, W - n, their number."""
 
     rows: NDArray[np.intp]
-    S: Array
+    root: Array
     extra: float
     share: float
 
@@ -163,6 +173,5 @@ def _measured_groups(Y: Array, weight: Array) -> Iterator[_Group]:
         rows = np.flatnonzero(patterns[:, number])
         own = Y[rows][:, group.reshape(-1) == number]
         if len(rows):
-            yield _Group(
-                rows, own @ own.T / own.shape[1], float(weight[rows].sum()) - len(rows), own.shape[1]
-            )
+            root = thin_root(own) / np.sqrt(own.shape[1])
+            yield _Group(rows, root, float(weight[rows].sum()) - len(rows), own.shape[1])

@@ -7,12 +7,11 @@ from functools import partial
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.linalg import eigh
 from scipy.linalg.lapack import dpotrf, dpotri
 from scipy.optimize import minimize
 
 from ..threads import SMALL_MATRIX, one_thread
-from .evidence import NOISE_BOUNDS
+from .evidence import NOISE_BOUNDS, thin_root
 from .kernel_features import WIDTHS
 
 __all__ = ["SHAPES", "SPREADS", "PenalisedEvidence", "WidthSearch", "tune_widths"]
@@ -116,7 +115,7 @@ class PenalisedEvidence:
         self.parts = []
         for place in used:
             rows, own = np.flatnonzero(patterns[:, place]), Y[:, columns.reshape(-1) == place]
-            root = _thin(own[rows] / np.sqrt(own.shape[1]))
+            root = thin_root(own[rows] / np.sqrt(own.shape[1]))
             self.parts.append((rows, root, counts[place] / counts[used].sum()))
         self.n_known = sum(share * len(rows) for rows, _, share in self.parts)
         whole = np.sqrt(self.weight)[:, None] * np.where(known, Y, 0.0)
@@ -215,15 +214,6 @@ class PenalisedEvidence:
         # Finer than the rows can tell, and the same when rounding has led the search along another path.
         theta[:free] = np.round(found.x, 2)
         return np.asarray(np.clip(theta, *bounds.T))
-
-
-def _thin(Y: Array) -> Array:
-    """A matrix with the same Y Y^T that has no more columns than rows."""
-    n, p = Y.shape
-    if p <= n:
-        return Y
-    values, vectors = eigh(Y @ Y.T)
-    return np.asarray(vectors * np.sqrt(np.maximum(values, 0.0)))
 
 
 def tune_widths(evidence: PenalisedEvidence, start: Array, spread: float | None = None) -> WidthSearch:

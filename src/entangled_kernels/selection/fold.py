@@ -264,8 +264,10 @@ def spectral_parts(form: Spectral, basis: Array) -> list[tuple[Array, Array]]:
 
 def scaled_parts(parts: Sequence[tuple[Array, Array]]) -> Array:
     """Sum of the parts for all alphas, (..., f, a * p), to be multiplied in one product."""
-    total = np.asarray(sum(axes.swapaxes(-1, -2)[..., None] * rows[..., None, :] for axes, rows in parts))
-    return total.reshape(*total.shape[:-2], total.shape[-2] * total.shape[-1])
+    # For every axis a product (a, parts) (parts, p), which is far faster than entry by entry.
+    gains = np.stack([axes.swapaxes(-1, -2) for axes, _ in parts], axis=-1)  # (..., f, a, parts)
+    total = gains @ np.stack(np.broadcast_arrays(*(rows for _, rows in parts)), axis=-2)  # (..., f, a, p)
+    return np.asarray(total.reshape(*total.shape[:-2], total.shape[-2] * total.shape[-1]))
 
 
 def _times(H: Array, G: Array) -> Array:

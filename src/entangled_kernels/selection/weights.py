@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import lru_cache
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -99,10 +101,12 @@ def _able_to_win(errors: Array, draws: Array) -> NDArray[np.intp]:
     return able
 
 
+@lru_cache(maxsize=8)
 def split_draws(n_splits: int, n_repeats: float) -> Array:
     """Random weights of the splits, (draws, splits), each row adding up to one."""
     draws = np.random.default_rng(0).gamma(1.0 / n_repeats, size=(DRAWS, n_splits))
     draws /= np.maximum(draws.sum(axis=1, keepdims=True), np.finfo(float).tiny)
+    draws.flags.writeable = False
     return draws
 
 
