@@ -49,10 +49,6 @@ def test_the_list_says_what_the_commands_say(name):
     assert function.__doc__.splitlines()[0] == COMMANDS[name]
 
 
-def test_a_near_command_is_suggested(run):
-    assert "No such command 'fitt'. Did you mean 'fit'?" in run("fitt", code=2).stderr
-
-
 def test_errors_of_usage_are_a_line_of_usage_and_one_that_says_error(run):
     for arguments in (("fit",), ("fit", "t.csv", "--frob"), ("fit", "t.csv", "--seed", "-1"), ("fitt",)):
         usage, error = run(*arguments, code=2).stderr.splitlines()

@@ -112,7 +112,7 @@ def test_help_and_wrong_usage_are_quick_and_a_closed_pipe_is_no_error(folder):
     code = (
         "import sys; from entangled_kernels.cli import main; sys.argv[1:] = ['--help']\n"
         "try:\n    main()\nfinally:\n"
-        "    print({'numpy', 'sklearn', 'rich', 'pandas'} & set(sys.modules), file=sys.stderr)"
+        "    print({'numpy', 'sklearn', 'scipy', 'pandas'} & set(sys.modules), file=sys.stderr)"
     )
     shown = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert shown.stdout.startswith("Usage: entangled-kernels")
@@ -122,7 +122,7 @@ def test_help_and_wrong_usage_are_quick_and_a_closed_pipe_is_no_error(folder):
     usage, sentence = error.splitlines()
     assert code == 2
     assert usage.startswith("Usage: entangled-kernels fit [OPTIONS]")
-    assert sentence == "error: Missing option '--targets' / '-t' (see entangled-kernels fit --help)"
+    assert sentence.startswith("error: Missing option '--targets' / '-t'")
     # The work is done, whoever reads about it.
     assert execute_unread("datasets", "--export", "wine.csv.gz") == (0, "")
     assert len(read_table("wine.csv.gz")) == 138

@@ -35,6 +35,7 @@ from .entangled_kernel_ridge import INITS, PREDICTIONS, RELATIONS, EntangledKern
 from .out_of_core import OutOfCoreMixin
 from .prediction import solved_attribute
 from .searching import SearchingMixin, SelectedFit, Trial
+from .split_routing import SplitRoutingMixin
 from .training import PRODUCT_DTYPES, Table
 
 __all__ = ["EntangledKernelRidgeCV"]
@@ -45,7 +46,9 @@ SELECTIONS = ("best", "one_se", "average")
 FIT_FEATURES = ("auto", "fold", "all")
 
 
-class EntangledKernelRidgeCV(OutOfCoreMixin, SearchingMixin, RegressorMixin, MultiOutputMixin, BaseEstimator):
+class EntangledKernelRidgeCV(
+    SplitRoutingMixin, OutOfCoreMixin, SearchingMixin, RegressorMixin, MultiOutputMixin, BaseEstimator
+):
     """Entangled kernel ridge regression with its settings chosen by cross-validation.
 
     Tries kernels from plain kernel ridge to fully learned ones, each with a path of alphas, and keeps what

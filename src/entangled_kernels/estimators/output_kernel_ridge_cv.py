@@ -26,6 +26,7 @@ from ..output_kernel import (
 )
 from ..parameters import check_grid
 from .output_kernel_ridge import OutputKernelModel, OutputKernelRidge
+from .split_routing import SplitRoutingMixin
 
 __all__ = ["OutputKernelRidgeCV"]
 
@@ -42,7 +43,7 @@ WIDE_GRID = np.logspace(-4, 4, 17)
 RISING = 0.01
 
 
-class OutputKernelRidgeCV(OutputKernelModel):
+class OutputKernelRidgeCV(SplitRoutingMixin, OutputKernelModel):
     """Output kernel learning with penalty and alpha chosen by cross-validation.
 
     Parameters

@@ -232,7 +232,9 @@ class BatchReader:
 
         if all(self.kinds[name] == "number" for name in names):
             return pd.DataFrame(self._numbers(table, names), columns=list(names), copy=False)
-        return table.select(list(names)).to_pandas()
+        frame = table.select(list(names)).to_pandas()
+        # Before pandas 3 a missing text is None, which scikit-learn takes for a value.
+        return frame.where(frame.notna(), np.nan)
 
     def _numbers(self, table: Any, names: Sequence[str]) -> Any:
         """Columns as one array, column-major so that a data frame of it needs no copy; nulls are NaN."""
