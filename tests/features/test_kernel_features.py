@@ -8,7 +8,13 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 from entangled_kernels import EntangledKernelRidge, EvidenceFeatures, GaussianFeatures
 
 
-@parametrize_with_checks([EvidenceFeatures(random_state=0), GaussianFeatures(random_state=0)])
+@parametrize_with_checks(
+    [
+        EvidenceFeatures(random_state=0),
+        EvidenceFeatures(warp=True, random_state=0),
+        GaussianFeatures(random_state=0),
+    ]
+)
 def test_scikit_learn_contract(estimator, check):
     check(estimator)
 
@@ -49,6 +55,23 @@ def test_warm_start_goes_on_from_what_was_found(rows):
     assert again.noise == first.noise_
     assert again.kernel == first.kernel_
     assert again.fit(X, Y).log_marginal_likelihood_ >= first.log_marginal_likelihood_ - 1e-6
+
+
+def test_warped_features_are_those_of_columns_with_compressed_tails(rows):
+    X, Y = rows
+    deviation = np.abs(X - X.mean(axis=0)).mean(axis=0)
+    compressed = np.arcsinh((X - X.mean(axis=0)) / deviation)
+    warped, plain = EvidenceFeatures(warp=True).fit(X, Y), EvidenceFeatures().fit(compressed, Y)
+    np.testing.assert_allclose(warped.transform(X), plain.transform(compressed), rtol=1e-9, atol=1e-12)
+    assert warped.noise_ == plain.noise_
+    # A column in other units, or far away, is the same column.
+    moved = EvidenceFeatures(warp=True).fit(1e3 * X + 7.0, Y)
+    np.testing.assert_allclose(moved.transform(1e3 * X + 7.0), warped.transform(X), rtol=1e-6, atol=1e-9)
+    # A row that counts twice is two rows.
+    double = EvidenceFeatures(warp=True).fit(X, Y, np.where(np.arange(40) < 5, 2.0, 1.0))
+    twice = EvidenceFeatures(warp=True).fit(np.vstack([X, X[:5]]), np.vstack([Y, Y[:5]]))
+    np.testing.assert_allclose(double.spread_, twice.spread_)
+    np.testing.assert_allclose(double.transform(X), twice.transform(X), rtol=1e-6, atol=1e-9)
 
 
 def test_gaussian_features_have_the_median_width(rows):
