@@ -100,5 +100,5 @@ def test_errors_name_the_argument(make_rows):
     with pytest.raises(ValueError, match="names must hold 2 names, one for each target, got 1"):
         InformationDisplay(np.eye(2), ["a"])
     X, Y = make_rows(20, 3, 2)
-    with pytest.raises(AttributeError, match="information_"):
+    with pytest.raises(TypeError, match="model must be an EntangledKernelRidge, or a search"):
         InformationDisplay.from_estimator(OutputKernelRidge().fit(X, Y))
