@@ -31,6 +31,22 @@ def test_the_first_trial_is_newtons_step_where_the_hessian_is_the_identity(rng):
     assert evaluations == len(seen)
 
 
+def test_little_left_to_gain_ends_the_search(rng):
+    goal = rng.normal(size=(3, 2))
+    A = np.array([1.0, 1.5, 2.0])[:, None]
+
+    def bowl(X):
+        return 1.0 + 0.5 * np.sum(A * (X - goal) ** 2), A * (X - goal)
+
+    rough, few = minimise(bowl, np.zeros((3, 2)), 50, whitened=True, tol=1e-3)
+    exact, many = minimise(bowl, np.zeros((3, 2)), 50, whitened=True)
+    assert few < many
+    assert bowl(exact)[0] < bowl(rough)[0] <= 1.0 + 1e-2
+    # From a start where little is left the search goes on to the end.
+    again, _ = minimise(bowl, rough, 50, whitened=True, tol=1.0)
+    assert bowl(again)[0] - 1.0 < 1e-12
+
+
 def test_steps_are_bounded(rng):
     def valley(X):
         value = 100 * (X[1] - X[0] ** 2) ** 2 + (1 - X[0]) ** 2

@@ -22,6 +22,7 @@ def minimise(
     enough: Callable[[], bool] = lambda: False,
     *,
     whitened: bool = False,
+    tol: float = 0.0,
 ) -> tuple[Array, int]:
     """The best point that a number of L-BFGS steps finds, and how often the function was evaluated.
 
@@ -35,6 +36,9 @@ def minimise(
         Asked after every step whether the last point evaluated will do.
     whitened : bool, default=False
         Whether the Hessian is near the identity.
+    tol : float, default=0.0
+        Where it is, stop when |slope|^2 / 2, about what is left to gain, is at most this share of the value
+        at the start; nothing is stopped for it where that is so from the start.
 
     Notes
     -----
@@ -46,15 +50,19 @@ def minimise(
     unit = abs(first) or 1.0
     size = (float(np.linalg.norm(first_slope)) or 1.0) if whitened else 1.0
     begin = start.ravel() / size
+    left = np.inf
+    little = tol * unit if 0.5 * float(np.vdot(first_slope, first_slope)) > tol * unit else 0.0
 
     def flat(x: Array) -> tuple[float, Array]:
         # The search begins where the units were found.
         known = np.array_equal(x, begin)
         value, slope = (first, first_slope) if known else value_and_slope(size * x.reshape(start.shape))
+        nonlocal left
+        left = 0.5 * float(np.vdot(slope, slope))
         return value / unit, slope.ravel() * (size / unit)
 
     def stop(_: Array) -> None:
-        if enough():
+        if enough() or (whitened and left <= little):
             raise StopIteration
 
     options = {"maxiter": steps, "maxfun": 2 * steps + 20, "maxcor": MEMORY, "ftol": 0.0, "gtol": 0.0}

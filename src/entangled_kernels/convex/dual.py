@@ -13,6 +13,9 @@ __all__ = ["dual_round"]
 
 Array = NDArray[np.float64]
 
+# The dual value is to be much nearer to its maximum than the gap asks for: that of the parameters lags.
+SHARP = 1e-6
+
 
 def dual_round(gram: Gram, penalty: Penalty, point: Point, steps: int, tol: float = 0.0) -> Step:
     """Better parameters than those of a point, from the coefficients that it has.
@@ -33,6 +36,6 @@ def dual_round(gram: Gram, penalty: Penalty, point: Point, steps: int, tol: floa
         value = 0.5 * gram.alpha * float(np.vdot(C, C)) - float(np.vdot(C, gram.targets)) + conjugate
         return value, change.adjoint(gram.alpha * C - gram.targets + gram.apply(L, C))
 
-    X, evaluations = minimise(value_and_slope, change.inverse(point.C), steps, whitened=True)
+    X, evaluations = minimise(value_and_slope, change.inverse(point.C), steps, whitened=True, tol=SHARP * tol)
     C = change.forward(X)
     return Step(penalty.argmax(gram.squares(C)), C, evaluations)
