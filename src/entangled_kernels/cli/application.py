@@ -24,7 +24,7 @@ COMMANDS = {
     "fit": "Fit a model to a table and save it.",
     "predict": "Predict the targets for every row of a table.",
     "plan": "Tell what to measure next for every row of a table.",
-    "forecast": "Continue a table of time steps.",
+    "forecast": "Predict the next steps of time series, and tell which of them acts on which.",
     "compare": "Compare methods on a table.",
     "inspect": "Tell what a model is and what it found.",
     "reproduce": "Run an experiment of the paper again.",
