@@ -133,6 +133,8 @@ def test_only_entangled_kernels_read_batches(rows, run):
     assert "--method output-kernel needs one table in memory" in shown
 
 
+# Of a forest the smallest ridge is the forest itself.
+@pytest.mark.filterwarnings("ignore:alpha=.* is the smallest of alphas")
 def test_the_best_of_several_feature_maps(plant, folder):
     table = read_rows(
         folder / "plant.csv",

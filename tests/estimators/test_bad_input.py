@@ -281,7 +281,7 @@ def test_feature_map_may_mend_missing_values(rows):
 ESTIMATORS = [
     EntangledKernelRidge(),
     EntangledKernelRidge(StandardScaler()),
-    EntangledKernelRidgeCV(cv=2),
+    EntangledKernelRidgeCV(None, cv=2),
     EntangledKernelRidge(GaussianFeatures()),
     OutputKernelRidge(),
     MultipleKernelRidge(),

@@ -89,7 +89,7 @@ def outcomes(model, X):
     results = {"predict": model.predict(X)}
     if hasattr(model, "best_estimator_") or isinstance(model, EntangledKernelRidge):
         results["std"] = model.predict(X, return_std=True)[1]
-    if hasattr(model, "project") and model.kraus_.size:
+    if hasattr(model, "kraus_") and model.kraus_.size:
         results |= {"project": model.project(X), "kernel": model.kernel_.blocks(X, X)}
     return {name: np.ascontiguousarray(value).tobytes() for name, value in results.items()}
 
