@@ -41,7 +41,7 @@ class KernelClassesDisplay(Display):
     >>> from entangled_kernels.plotting import KernelClassesDisplay
     >>> display = KernelClassesDisplay({"separable": "Schmidt rank 1"}).plot()
     >>> len(display.ax_.patches)
-    5
+    10
     """
 
     def __init__(self, witnesses: Mapping[str, str]) -> None:
