@@ -95,3 +95,26 @@ def test_a_search_without_an_entangled_candidate_says_so(make_rows):
         _ = model.kernel_
     with pytest.raises(AttributeError, match="no candidate was entangled"):
         model.project(X)
+
+
+def test_kernel_ridge_beside_the_model_is_that_of_a_search_of_its_own(make_rows):
+    X, Y = make_rows(30, 3, 2)
+    maps = [StandardScaler(), EvidenceFeatures(random_state=0)]
+    model = EntangledKernelRidgeCV(maps, random_state=0).fit(X, Y)
+    plain = EntangledKernelRidgeCV(maps, shrinkages=(1.0,), gains=(1.0,), random_state=0).fit(X, Y)
+    assert model.kernel_ridge_score_ == pytest.approx(plain.cv_score_, rel=1e-9)
+    np.testing.assert_allclose(model.kernel_ridge_target_score_, plain.cv_target_score_, rtol=1e-9)
+    assert plain.kernel_ridge_score_ == pytest.approx(plain.cv_score_, rel=1e-12)
+    # Of the residuals that deviations are calibrated on.
+    residuals = model._fit.residuals
+    squares = np.average(residuals.values**2, axis=0, weights=residuals.weight)
+    np.testing.assert_allclose(model.cv_rmse_**2, squares)
+    np.testing.assert_allclose(model.cv_target_score_, squares / Y.var(axis=0))
+    assert model.cv_score_ == pytest.approx(np.mean(model.cv_target_score_))
+
+
+def test_without_a_refit_there_is_no_error_of_what_is_kept(make_rows):
+    X, Y = make_rows(20, 3, 2)
+    model = EntangledKernelRidgeCV(StandardScaler(), refit=False).fit(X, Y)
+    for name in ("cv_score_", "cv_target_score_", "cv_rmse_", "kernel_ridge_score_"):
+        assert not hasattr(model, name)

@@ -2,7 +2,9 @@ import json
 
 import numpy as np
 import pytest
+from sklearn.preprocessing import StandardScaler
 
+from entangled_kernels import GaussianFeatures
 from entangled_kernels.cli.commands import demo as module
 from entangled_kernels.experiments import partly_measured
 from entangled_kernels.storage import ExperimentResults
@@ -15,8 +17,10 @@ def _brief(monkeypatch, small):
     some = {name: (title, X[:90], Y.iloc[:90, :4]) for name, (title, X, Y) in tables.items()}
     monkeypatch.setattr(module, "tables", lambda: some)
     monkeypatch.setattr(module, "REPEATS", 2)
-    estimator = partly_measured.EntangledKernelRidgeCV
-    monkeypatch.setattr(partly_measured, "EntangledKernelRidgeCV", lambda **more: estimator(**small, **more))
+    estimator, maps = partly_measured.EntangledKernelRidgeCV, [StandardScaler(), GaussianFeatures()]
+    monkeypatch.setattr(
+        partly_measured, "EntangledKernelRidgeCV", lambda **more: estimator(maps, **small, **more)
+    )
 
 
 def test_tables():
