@@ -1,5 +1,6 @@
 """A new user's folder: small tables, and a way to run the command in it."""
 
+import signal
 from functools import partial
 
 import numpy as np
@@ -120,3 +121,11 @@ def rows(folder):
     for number in range(3):
         write_table(table[100 * number : 100 * number + 100], f"rows/{number}.parquet")
     return table
+
+
+@pytest.fixture
+def _interruptible():
+    """Interrupts as Python has them, also where the tests run in the background of a shell."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)

@@ -8,6 +8,7 @@ import pytest
 from entangled_kernels.cli.process import exit_at_interrupt, flush_output
 
 
+@pytest.mark.usefixtures("_interruptible")
 def test_an_interrupt_ends_the_process_while_modules_are_imported(monkeypatch, capfd):
     ended = []
     monkeypatch.setattr(os, "_exit", ended.append)
@@ -31,6 +32,7 @@ def test_other_plans_for_interrupts_stay(monkeypatch):
         signal.signal(signal.SIGINT, before)
 
 
+@pytest.mark.usefixtures("_interruptible")
 def test_threads_set_no_signals():
     seen = []
 

@@ -129,6 +129,7 @@ def test_help_and_wrong_usage_are_quick_and_a_closed_pipe_is_no_error(folder):
 
 
 @pytest.mark.skipif(os.name == "nt", reason="Windows has no such signal to send to oneself")
+@pytest.mark.usefixtures("_interruptible")
 def test_an_interrupt_while_modules_are_imported(folder):
     (folder / "sitecustomize.py").write_text(INTERRUPT)
     paths = os.pathsep.join([str(folder), os.environ.get("PYTHONPATH", "")]).rstrip(os.pathsep)
