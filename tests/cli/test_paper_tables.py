@@ -88,6 +88,9 @@ def test_claims_come_before_cells(page):
 def test_agreement_in_words():
     words = agreement_in_words(made_up("concrete"))
     assert re.fullmatch(r"Means that agree with the paper's: \d+ of 12 with methods as published\.", words)
+    fair = made_up("concrete")
+    fair.meta["protocol"] = "fair"
+    assert agreement_in_words(fair).endswith("of 12 with methods of the fair protocol.")
     assert agreement_in_words(made_up("concrete", 3)).startswith("Too few partitions")
     assert agreement_in_words(ExperimentResults("simulated", "", [])) == ""
 

@@ -88,7 +88,8 @@ def agreement_in_words(results: ExperimentResults) -> str:
 
     judged = [one for one in judge_cells(results, np.random.default_rng(0)) if one.metric == "nmse"]
     words = []
-    names = ("as published", "stopped early", "with lambda 1")
+    plain = "of the fair protocol" if results.meta.get("protocol") == "fair" else "as published"
+    names = (plain, "stopped early", "with lambda 1")
     for variant, name in zip(VARIANTS, names, strict=True):
         own = [one for one in judged if one.method.partition(",")[1:] == variant.partition(",")[1:]]
         if own and all(one.verdict.word == TOO_FEW for one in own):

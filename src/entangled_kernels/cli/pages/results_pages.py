@@ -190,8 +190,9 @@ def add_experiment(page: Report, heading: str, name: str, results: ExperimentRes
     cells = list(cell_tables(results))
     for table in cells:
         _add_table(page, table)
-    if agreement_in_words(results):
-        page.verdict(agreement_in_words(results))
+    agreement = agreement_in_words(results)
+    if agreement:
+        page.verdict(agreement)
     tables = experiment.tables(results)
     for made in tables:
         page.table(made.columns, made.rows, caption=made.caption, digits=made.digits, note=made.note)
