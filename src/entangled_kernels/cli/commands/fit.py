@@ -204,8 +204,8 @@ def show(screen: Screen, info: dict[str, Any], table: Path, out: Path, blanks: B
     screen.say(f"Cross-validated error (nMSE, 0 is perfect, 1 is the mean): {error:.4g}{beside}.")
     if info["candidates"] >= 1.5:
         screen.say(
-            f"Predictions average about {info['candidates']:.0f} candidates, weighed by how often each is "
-            f"best; settings and errors shown are those of the first."
+            f"Predictions average about {info['candidates']:.0f} candidates, weighed by their held-out "
+            f"errors; the settings shown are those of the best, the errors those of the average."
         )
     if info["nmse"] >= 1.0:
         screen.say("That is no better than predicting the mean: the inputs tell little about the targets.")
