@@ -35,6 +35,7 @@ from ..learning.filling import fill_rows
 from ..parameters import check_feature_map, check_integer, check_rank_fits
 from ..selection import (
     BlankFolds,
+    HeldOutPredictions,
     Member,
     MomentFolds,
     RefittedFolds,
@@ -275,10 +276,10 @@ class SearchingMixin(LinearPredictionMixin):
         self, residuals: Residuals | None, searches: list[Search], table: Table, options: SolverOptions
     ) -> tuple[HeldOutScore | None, HeldOutScore | None]:
         """Errors on held-out rows of the model that is kept, and of what would be kept of kernel ridge."""
-        plain = [search.restricted(lambda member: member.shrinkage == 1.0) for search in searches]
-        held_out = settle(plain, self.selection, table.Y, table.weight, options)[1]
-        if residuals is None or held_out is None:
+        if residuals is None:
             return None, None
+        plain = [search.restricted(lambda member: member.shrinkage == 1.0) for search in searches]
+        held_out = cast(HeldOutPredictions, settle(plain, self.selection, table.Y, table.weight, options)[1])
         both = residuals, held_out.residuals(table.Y, table.weight)
         own, ridge = (HeldOutScore.of(one, searches[0].output_weights) for one in both)
         return own, ridge

@@ -121,19 +121,18 @@ def decide(searches: Sequence[Search], rule: str) -> Decision:
     ]
     scores = [search.target_scores() for search in searches] if searches[0].by_target else None
     earlier = sum(search.n_candidates for search in searches[:place])
-    ballots = [vote(search, number) for number, search in enumerate(searches)]
-    processes = [
-        elect(search, number) for number, search in enumerate(searches) if search.process is not None
-    ]
-    shares = np.repeat([1.0 / len(searches), 0.0], [len(ballots), len(processes)])
+    ballots = _ballots(searches) if rule == "average" else None
+    n_models = len(searches if ballots is None else ballots)
+    shares = np.zeros((n_models, 1))
+    shares[: len(searches)] = 1.0 / len(searches)
     return Decision(
         choice=choice,
         place=place,
         index=None if choice.place is None else earlier + choice.place,
         table={name: np.concatenate([table[name] for table in tables]) for name in tables[0]},
         target_scores=None if scores is None else np.concatenate(scores),
-        ballots=[*ballots, *processes] if rule == "average" else None,
-        shares=shares[:, None],
+        ballots=ballots,
+        shares=shares,
     )
 
 
@@ -162,6 +161,15 @@ def refit(
         return fit, fit.linear
     used = {place: problems[place] for place in decision.used()}
     return fit, average_candidates(searches, decision.weights, used, options)
+
+
+def _ballots(searches: Sequence[Search]) -> list[Ballot]:
+    """One of every search, and one more for the process of those that know it."""
+    known = [number for number, search in enumerate(searches) if search.process is not None]
+    return [
+        *(vote(search, number) for number, search in enumerate(searches)),
+        *(elect(searches[number], number) for number in known),
+    ]
 
 
 def elect(search: Search, place: int) -> Ballot:
