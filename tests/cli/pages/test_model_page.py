@@ -62,6 +62,14 @@ def test_what_the_page_says(plant, folder, findings):
     assert "<b>" not in page.replace("<b>Table", "").replace("<b>Figure", "")
 
 
+def test_a_table_of_zeros_is_left_out(plant, folder, findings):
+    model = EntangledKernelRidge().fit(plant[NAMES], plant[TARGETS])
+    for correlation, shown in ((0.02, True), (-0.004, False)):
+        findings["relations"] = [[1.0, correlation], [correlation, 1.0]]
+        write_model_page(SavedModel(model, {}, {}), findings, folder / "page.html")
+        assert ("Correlation of the targets" in (folder / "page.html").read_text()) is shown
+
+
 def test_nothing_is_said_of_what_is_not_known(plant, folder, findings):
     model = EntangledKernelRidge().fit(plant[NAMES], plant[["net load"]])
     findings |= {"inputs": [], "targets": ["y"], "rows": None, "target_scores": [], "relations": []}

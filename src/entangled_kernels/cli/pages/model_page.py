@@ -25,6 +25,8 @@ from ..shell_command import command_line
 __all__ = ["write_model_page"]
 
 LONGEST_TABLE = 30
+# Less would be shown as 0.00.
+LEAST_CORRELATION = 0.005
 
 
 def write_model_page(saved: SavedModel, findings: dict[str, Any], path: Path) -> None:
@@ -48,8 +50,7 @@ def write_model_page(saved: SavedModel, findings: dict[str, Any], path: Path) ->
         _add_errors(page, findings)
     page.section("Who shares what")
     page.points(findings["sharing"])
-    if findings["relations"] and len(findings["targets"]) > 1:
-        pairs = strongest_pairs(np.array(findings["relations"]), findings["targets"])[:LONGEST_TABLE]
+    if pairs := _related_pairs(findings):
         caption = "Correlation of the targets in the learned kernel, the strongest pairs first"
         page.table(["Target", "Target ", "Correlation"], pairs, caption=caption, digits=2, row_headers=2)
     if findings["weights"]:
@@ -78,6 +79,14 @@ def write_model_page(saved: SavedModel, findings: dict[str, Any], path: Path) ->
         page.text("The model was made by:")
         page.code(saved.info["command"])
     page.write(path)
+
+
+def _related_pairs(findings: dict[str, Any]) -> list[tuple[str, str, float]]:
+    """Pairs of targets with their correlation in the kernel, the strongest first, without those of 0.00."""
+    if not findings["relations"] or len(findings["targets"]) == 1:
+        return []
+    pairs = strongest_pairs(np.array(findings["relations"]), findings["targets"])[:LONGEST_TABLE]
+    return [pair for pair in pairs if abs(pair[2]) >= LEAST_CORRELATION]
 
 
 def _lead(findings: dict[str, Any]) -> str:
