@@ -20,6 +20,10 @@ __all__ = ["Ballot", "Decision", "average_candidates", "decide", "refit", "vote"
 
 Array = NDArray[np.float64]
 
+# How much a process that was tuned by evidence counts beside an average by held-out errors, before errors of
+# both on the same rows have a say: its evidence comes from all rows.
+PROCESS = 3.0
+
 
 @dataclass(frozen=True, eq=False)
 class Ballot:
@@ -34,6 +38,8 @@ class Ballot:
     shape : tuple
         Members, gains and alphas of the search.
     n_splits, n_repeats : int and float
+    prior : float
+        How much its average counts before errors have a say, beside others.
     """
 
     search: int
@@ -41,6 +47,7 @@ class Ballot:
     shape: tuple[int, int, int]
     n_splits: int
     n_repeats: float
+    prior: float = 1.0
 
     def weights(self, without: int | None = None) -> Array:
         """Weights of the candidates, (members, gains, alphas, 1 or p).
@@ -95,6 +102,12 @@ class Decision:
         for ballot, share in zip(self.ballots, self.shares, strict=True):
             weights[ballot.search] = weights.get(ballot.search, 0.0) + ballot.weights() * share
         return [weights[place] for place in sorted(weights)]
+
+    @property
+    def prior(self) -> Array:
+        """Shares of the averages before their errors have a say, (ballots,)."""
+        counts = np.array([ballot.prior for ballot in self.ballots or ()])
+        return np.asarray(counts / counts.sum())
 
     def used(self) -> list[int]:
         """Places of the feature maps that are needed to predict."""
@@ -175,7 +188,7 @@ def _ballots(searches: Sequence[Search]) -> list[Ballot]:
 def elect(search: Search, place: int) -> Ballot:
     """All weight for the process of a search, whatever the errors are."""
     winners = np.full((DRAWS, 1), search.process, dtype=np.intp)
-    return Ballot(place, winners, search.grid.shape, len(search.errors), search.n_repeats)
+    return Ballot(place, winners, search.grid.shape, len(search.errors), search.n_repeats, PROCESS)
 
 
 def vote(search: Search, place: int) -> Ballot:

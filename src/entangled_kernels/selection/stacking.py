@@ -13,14 +13,16 @@ from scipy.optimize import nnls
 from ..learning.solvers import SolverOptions
 from .decision import Decision, decide
 from .out_of_fold import HeldOutPredictions, measured_rows, predict_held_out
-from .search import SHARED, Search
+from .search import Search
 
 __all__ = ["HeldOutErrors", "settle", "simplex_shares"]
 
 Array = NDArray[np.float64]
 
-# How strongly shares are drawn towards equal ones: this over the total weight of the rows.
-PULL = 9.0
+# How strongly shares are drawn towards those before errors have a say: this over the total weight of the rows.
+PULL = 14.0
+# How much the error of all targets counts in the shares of a target, beside its own.
+SHARED = 1.0
 # Of the least error of the models, added to the form so that models that are alike do not make it singular.
 _ROUNDING = 1e-10
 
@@ -62,6 +64,7 @@ def settle(
         row=apart.index,
         output_weights=first.output_weights,
         shared=shared,
+        prior=decision.prior,
     )
     return replace(decision, shares=errors.shares()), apart.combined(errors.shares)
 
@@ -83,6 +86,8 @@ class HeldOutErrors:
     shared : float
         How much the error of all targets counts beside a target's own; infinite where targets do not weigh
         models apart.
+    prior : ndarray of shape (K,)
+        Shares before the errors have a say; they add up to one.
     """
 
     values: Array
@@ -90,6 +95,7 @@ class HeldOutErrors:
     row: NDArray[np.intp]
     output_weights: Array
     shared: float
+    prior: Array
 
     def shares(self, without: NDArray[np.intp] | None = None) -> Array:
         """Shares of the models, (K, p), or (K, 1) where targets share them; each column adds up to one.
@@ -104,10 +110,10 @@ class HeldOutErrors:
         pull = PULL / max(1.0, float(self.weight[used].sum()))
         mean = np.tensordot(self.output_weights, G, axes=1)
         if np.isinf(self.shared):
-            return simplex_shares(mean, pull)[:, None]
+            return simplex_shares(mean, pull, self.prior)[:, None]
         scale = self.output_weights * np.count_nonzero(self.output_weights)
         forms = scale[:, None, None] * G + self.shared * mean
-        return np.stack([simplex_shares(form, pull) for form in forms], axis=1)
+        return np.stack([simplex_shares(form, pull, self.prior) for form in forms], axis=1)
 
     def _products(self, used: NDArray[np.bool_]) -> Array:
         """Mean products of the errors of every two models, (p, K, K)."""
@@ -120,8 +126,8 @@ class HeldOutErrors:
         return np.asarray(products / total[:, None, None])
 
 
-def simplex_shares(form: Array, pull: float) -> Array:
-    """Shares w >= 0 that add up to one with the least w^T G w + pull * g |w - 1/K|^2.
+def simplex_shares(form: Array, pull: float, prior: Array) -> Array:
+    """Shares w >= 0 that add up to one with the least w^T G w + pull * g |w - prior|^2.
 
     G has the mean products of the errors of every two models, and g, the least of its diagonal, is the error
     of the best model: beside models that are far worse it is left alone.
@@ -131,13 +137,16 @@ def simplex_shares(form: Array, pull: float) -> Array:
     form : ndarray of shape (K, K)
         G, psd.
     pull : float
+    prior : ndarray of shape (K,)
+        Adds up to one.
 
     Notes
     -----
-    The error of the average is at most 1 + pull (1 - 1/K) times that of the best model.
+    The error of the average is at most 1 + pull |e - prior|^2 times that of the best model, whose share alone
+    is one in e.
 
-    On the simplex w - 1/K = (I - 1 1^T / K) w, so the pull is a quadratic form too, and what is minimised is
-    homogeneous. The direction of the least w^T H w + s (1^T w - 1)^2 over w >= 0 then is that of the least
+    On the simplex w - prior = (I - prior 1^T) w, so the pull is a quadratic form too, and what is minimised
+    is homogeneous. The direction of the least w^T H w + s (1^T w - 1)^2 over w >= 0 then is that of the least
     w^T H w on the simplex for every s > 0: along a direction u that adds up to one the least value is
     s u^T H u / (u^T H u + s), which grows with u^T H u. That is a problem of non-negative least squares.
     """
@@ -145,8 +154,8 @@ def simplex_shares(form: Array, pull: float) -> Array:
     least = float(np.diag(form).min())
     if not least > 0.0:
         return np.asarray(np.diag(form) == least) / np.count_nonzero(np.diag(form) == least)
-    centre = np.eye(K) - 1.0 / K
-    H = form / least + pull * centre + _ROUNDING * np.eye(K)
+    away = np.eye(K) - prior[:, None]
+    H = form / least + pull * away.T @ away + _ROUNDING * np.eye(K)
     stacked = np.vstack([cholesky(H), np.ones((1, K))])
     shares, _ = nnls(stacked, np.append(np.zeros(K), 1.0))
     return np.asarray(shares / shares.sum())
