@@ -227,7 +227,7 @@ KILLED = """
 
     def fit():
         model = EntangledKernelRidge(Nystroem(n_components=15, random_state=0))
-        reader = read_batches(folder, inputs=list("abcd"), targets=list("yz"), batch_rows=4)
+        reader = read_batches(folder, inputs=list("abcd"), targets=list("yz"), batch_rows=8)
         model.fit_batches(reader, checkpoint=checkpoint, checkpoint_every=1)
         model.coef_.tofile(result)
 
@@ -266,7 +266,7 @@ KILLED = """
     os.remove(checkpoint)
     kills = saved = 0
     while kills < 25:
-        status, _ = start(random.randrange(1, int(total)))
+        status, _ = start(random.randrange(1, int(total) // 2))
         if os.path.exists(checkpoint):
             assert read_checkpoint(checkpoint).facts["position"]["done"] >= 1
             saved += 1
@@ -285,7 +285,7 @@ def test_killed_at_any_moment(files, tmp_path, monkeypatch):
     """Killed 25 times, while reading, adding or writing: the model is that of one quiet run."""
     monkeypatch.setattr(waiting, "FEATURE_SAMPLE", 20)
     folder, _, _ = files
-    reader = read_batches(folder, inputs=list("abcd"), targets=list("yz"), batch_rows=4)
+    reader = read_batches(folder, inputs=list("abcd"), targets=list("yz"), batch_rows=8)
     quiet = EntangledKernelRidge(Nystroem(n_components=15, random_state=0)).fit_batches(reader)
     state, coef = tmp_path / "state" / "fit", tmp_path / "coef"
     state.parent.mkdir()
