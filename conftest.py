@@ -6,7 +6,7 @@ from hypothesis import settings
 
 # scikit-learn's estimator checks leave out array-API input unless this is set before SciPy is imported.
 os.environ.setdefault("SCIPY_ARRAY_API", "1")
-# The workers of a test run share the cores, and BLAS threads that wait for each other keep them busy for nothing.
+# Workers share the cores: BLAS threads that wait for each other would keep them busy for nothing.
 os.environ.setdefault("OMP_NUM_THREADS", "1")
 
 # No deadlines, because a busy machine is no failure, and the same examples in every run.
