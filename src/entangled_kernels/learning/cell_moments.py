@@ -74,11 +74,6 @@ class CellMoments:
         return self.rows.n_samples
 
     @property
-    def weight(self) -> float:
-        """Sum of the weights of the rows."""
-        return self.rows.weight
-
-    @property
     def n_features(self) -> int:
         """m, the number of features."""
         return self.rows.n_features
