@@ -31,8 +31,15 @@ def test_digits_prints_its_table(example, monkeypatch, capsys):
     assert [line.split()[0] for line in lines[1:]] == ["method", "kernel", "entangled", "partial"]
 
 
-def test_partly_measured(example):
-    results, model, order = example("partly_measured")["compare"](n_train=40, n_splits=1)
+@pytest.fixture(scope="module")
+def partly_measured():
+    """The names of the example, and what it compares on one split."""
+    names = runpy.run_path(str(EXAMPLES / "partly_measured.py"))
+    return names, names["compare"](n_train=40, n_splits=1)
+
+
+def test_partly_measured(partly_measured):
+    _, (results, model, order) = partly_measured
     ours, ridge, inside, width = results.T
     assert sorted(order) == sorted(model.target_names_)
     assert ours[-1] < 0.7 * ours[0]
@@ -42,12 +49,16 @@ def test_partly_measured(example):
     assert inside.max() < 0.99
 
 
-def test_partly_measured_draws_and_ends_in_a_number(example, monkeypatch, capsys, tmp_path):
-    figure = tmp_path / "figure.svg"
+def test_partly_measured_draws_and_ends_in_a_number(partly_measured, monkeypatch, capsys, tmp_path):
+    names, compared = partly_measured
+    figure, asked = tmp_path / "figure.svg", []
     monkeypatch.setattr(
-        sys, "argv", ["partly_measured.py", "--train", "20", "--splits", "1", "--figure", str(figure)]
+        sys, "argv", ["partly_measured.py", "--train", "40", "--splits", "1", "--figure", str(figure)]
     )
-    example("partly_measured")["main"]()
+    # What was compared once is not compared again.
+    monkeypatch.setitem(names["main"].__globals__, "compare", lambda *sizes: asked.append(sizes) or compared)
+    names["main"]()
+    assert asked == [(40, 1)]
     lines = capsys.readouterr().out.splitlines()
     assert [line.split()[0] for line in lines[2:7]] == ["0", "1", "2", "3", "4"]
     assert float(lines[-1].split()[5]) < 1.0

@@ -1,6 +1,15 @@
-from threadpoolctl import threadpool_info
+import pytest
+from threadpoolctl import threadpool_info, threadpool_limits
 
 from entangled_kernels.threads import one_thread
+
+
+@pytest.fixture(autouse=True)
+def _two_threads():
+    """More threads than one, also where the tests have one or the machine has."""
+    with threadpool_limits(2, user_api="blas"):
+        assert set(blas_threads()) == {2}
+        yield
 
 
 def blas_threads():
@@ -9,7 +18,6 @@ def blas_threads():
 
 def test_small_work_has_one_thread():
     before = blas_threads()
-    assert before
     with one_thread(True):
         assert set(blas_threads()) == {1}
     assert blas_threads() == before

@@ -29,7 +29,7 @@ SMALL_GRID = {"alphas": np.logspace(-4, 3, 8), "target_alphas": (0.1,), "shrinka
 @pytest.mark.filterwarnings("ignore:partial_fit starts anew")
 @parametrize_with_checks(
     [
-        EntangledKernelRidgeCV(**SMALL_GRID, cv=KFold(3), random_state=0),
+        EntangledKernelRidgeCV(**SMALL_GRID, cv=KFold(2), random_state=0),
         EntangledKernelRidgeCV(None, **SMALL_GRID, selection="best", random_state=0),
         EntangledKernelRidgeCV(None, **SMALL_GRID, alpha_per_target=True, cv=KFold(3)),
     ]
@@ -195,7 +195,7 @@ def test_list_of_feature_maps(rng):
 def test_early_stopping_is_selected(rows):
     X, Y = rows
     grid = {"ranks": (4,), "shrinkages": (0.0, 1.0), "alphas": np.logspace(-3, 3, 7)}
-    model = EntangledKernelRidgeCV(solver="ascent", max_iter=25, random_state=0, **grid).fit(X, Y)
+    model = EntangledKernelRidgeCV(None, solver="ascent", max_iter=25, random_state=0, **grid).fit(X, Y)
     assert set(model.cv_results_["param_max_iter"]) == {1, 2, 5, 10, 20, 25}
     assert model.best_estimator_.n_iter_ <= 25
 
@@ -254,7 +254,7 @@ def test_end_of_the_grid_is_named(rows):
         ((1e-9, 1e-8), "largest"),
     ):
         with pytest.warns(UserWarning, match=f"the {end}"):
-            EntangledKernelRidgeCV(alphas=alphas, shrinkages=(1.0,), random_state=0).fit(X, Y)
+            EntangledKernelRidgeCV(None, alphas=alphas, shrinkages=(1.0,), random_state=0).fit(X, Y)
 
 
 def test_in_scikit_learn_tools(rows):

@@ -1,5 +1,4 @@
 import os
-import random
 import subprocess
 import sys
 import textwrap
@@ -214,7 +213,7 @@ def test_bad_input_halfway(files, tmp_path, damage, message):
 
 
 KILLED = """
-    import os, random, signal, sys, time
+    import os, random, signal, sys
     import pandas, pyarrow.parquet
     from sklearn.kernel_approximation import Nystroem
     from entangled_kernels import EntangledKernelRidge
@@ -222,35 +221,52 @@ KILLED = """
     from entangled_kernels.streams.checkpoints import read_checkpoint
     from entangled_kernels.streams import waiting
 
-    folder, checkpoint, result, seed = sys.argv[1:]
-    random.seed(int(seed))
+    folder, checkpoint, result = sys.argv[1:]
+    random.seed(0)
     waiting.FEATURE_SAMPLE = 20
 
     def fit():
         model = EntangledKernelRidge(Nystroem(n_components=15, random_state=0))
-        reader = read_batches(folder, inputs=list("abcd"), targets=list("yz"), batch_rows=4)
-        slow = lambda batch: time.sleep(0.005)
-        model.fit_batches(reader, checkpoint=checkpoint, checkpoint_every=1, progress=slow)
+        reader = read_batches(folder, inputs=list("abcd"), targets=list("yz"), batch_rows=8)
+        model.fit_batches(reader, checkpoint=checkpoint, checkpoint_every=1)
         model.coef_.tofile(result)
 
-    # A process for every fit, forked before any thread is started.
-    def start():
+    # A process for every fit, forked before any thread is started, and killed before so many lines have run.
+    def start(last_line):
+        lines = 0
+
+        def trace(frame, event, argument):
+            nonlocal lines
+            if "entangled_kernels" not in frame.f_code.co_filename:
+                return None
+            lines += event == "line"
+            if lines == last_line:
+                os.kill(os.getpid(), signal.SIGKILL)
+            return trace
+
+        read_end, write_end = os.pipe()
         child = os.fork()
         if child == 0:
             status = 1
             try:
+                sys.settrace(trace)
                 fit()
+                sys.settrace(None)
+                os.write(write_end, str(lines).encode())
                 status = 0
             finally:
                 os._exit(status)
-        return child
+        os.close(write_end)
+        with os.fdopen(read_end) as pipe:
+            total = pipe.read()
+        return os.waitpid(child, 0)[1], total
 
-    kills = finished = saved = 0
+    status, total = start(last_line=-1)
+    assert status == 0, "the first fit failed"
+    os.remove(checkpoint)
+    kills = saved = 0
     while kills < 25:
-        child = start()
-        time.sleep(random.uniform(0.03, 0.4))
-        os.kill(child, signal.SIGKILL)
-        status = os.waitpid(child, 0)[1]
+        status, _ = start(random.randrange(1, int(total) // 2))
         if os.path.exists(checkpoint):
             assert read_checkpoint(checkpoint).facts["position"]["done"] >= 1
             saved += 1
@@ -258,9 +274,8 @@ KILLED = """
             kills += 1
         else:
             assert status == 0, "the fit failed"
-            finished += 1
             os.remove(checkpoint)
-    assert os.waitpid(start(), 0)[1] == 0, "the last fit failed"
+    assert start(last_line=-1)[0] == 0, "the last fit failed"
     print(kills, saved)
 """
 
@@ -270,13 +285,13 @@ def test_killed_at_any_moment(files, tmp_path, monkeypatch):
     """Killed 25 times, while reading, adding or writing: the model is that of one quiet run."""
     monkeypatch.setattr(waiting, "FEATURE_SAMPLE", 20)
     folder, _, _ = files
-    reader = read_batches(folder, inputs=list("abcd"), targets=list("yz"), batch_rows=4)
+    reader = read_batches(folder, inputs=list("abcd"), targets=list("yz"), batch_rows=8)
     quiet = EntangledKernelRidge(Nystroem(n_components=15, random_state=0)).fit_batches(reader)
-    state, coef, seed = tmp_path / "state" / "fit", tmp_path / "coef", str(random.randrange(2**32))
+    state, coef = tmp_path / "state" / "fit", tmp_path / "coef"
     state.parent.mkdir()
-    command = [sys.executable, "-c", textwrap.dedent(KILLED), str(folder), str(state), str(coef), seed]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)
-    assert done.returncode == 0, f"seed {seed}: {done.stderr}"
+    command = [sys.executable, "-c", textwrap.dedent(KILLED), str(folder), str(state), str(coef)]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
     kills, saved = map(int, done.stdout.split())
     assert kills == 25
     assert saved >= 10

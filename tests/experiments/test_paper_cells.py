@@ -1,12 +1,15 @@
 """The paper's figures as data: how many there are, and that the two tables of uWave agree where they meet."""
 
-from entangled_kernels.experiments.paper_cells import CELLS, SHARED, as_records, n_figures
+from entangled_kernels.experiments.paper_cells import CELLS, SHARED, as_records
 
 
 def test_every_figure_of_the_paper_is_there():
     means = {"sarcos": 12, "weather": 9, "concrete": 12, "uwave": 54}
     assert {name: len(cells) for name, cells in CELLS.items()} == means
-    assert {name: n_figures(cells) for name, cells in CELLS.items()} == means | {
+    # Means and improvements.
+    assert {
+        name: sum(1 + (cell.ni is not None) for cell in cells) for name, cells in CELLS.items()
+    } == means | {
         "sarcos": 24,
         "weather": 18,
         "concrete": 24,

@@ -7,6 +7,7 @@ import pandas as pd
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from sklearn.ensemble import ExtraTreesRegressor
 from sklearn.linear_model import RidgeCV
 
 from entangled_kernels import EntangledKernelRidgeCV
@@ -24,6 +25,14 @@ def _small_search(monkeypatch):
     monkeypatch.setattr(
         partly_measured, "EntangledKernelRidgeCV", partial(EntangledKernelRidgeCV, "auto", **SEARCH)
     )
+
+
+@pytest.fixture
+def _small_baselines(monkeypatch):
+    monkeypatch.setattr(
+        partly_measured, "ExtraTreesRegressor", lambda _, **more: ExtraTreesRegressor(5, **more)
+    )
+    monkeypatch.setattr(partly_measured, "COMPONENTS", (1, 2))
 
 
 @pytest.fixture(scope="module")
@@ -45,6 +54,7 @@ def test_every_target_is_measured_as_often_as_any_other(p, data):
     assert np.bincount(np.concatenate(sets), minlength=p).tolist() == [k] * p
 
 
+@pytest.mark.usefixtures("_small_baselines")
 def test_what_the_records_hold(table, tmp_path):
     calls = []
     results = compare_partly_measured(
@@ -77,6 +87,7 @@ def test_what_the_records_hold(table, tmp_path):
     np.testing.assert_array_equal(loaded.array("removed"), removed)
 
 
+@pytest.mark.usefixtures("_small_baselines")
 def test_errors_are_those_of_the_methods(table):
     X, Y = (frame.to_numpy() for frame in table)
     results = compare_partly_measured(*table, n_train=30, repeats=1, most=1, seed=3)
@@ -92,6 +103,7 @@ def test_errors_are_those_of_the_methods(table):
     assert ridge["nmse"] == pytest.approx(np.mean(errors))
 
 
+@pytest.mark.usefixtures("_small_baselines")
 def test_suggested_targets_leave_less_than_any(table):
     """The last target goes with no other, and an informative one removes the errors of three."""
     results = compare_partly_measured(*table, n_train=60, repeats=2, most=2)

@@ -4,7 +4,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from entangled_kernels.learning import Moments
-from entangled_kernels.learning.cell_moments import CellMoments, moments_of
+from entangled_kernels.learning.cell_moments import CellMoments
 
 
 def draw(seed, n=20, m=3, p=4):
@@ -50,7 +50,8 @@ def test_any_cut_gives_the_same(seed, cuts):
     parts = []
     for rows in np.split(np.arange(20), sorted(set(cuts))):
         plain = np.all(weight[rows] == 1.0)
-        parts.append(moments_of(Phi[rows], Y[rows], None if plain else weight[rows]))
+        one = (Phi[rows], Y[rows])
+        parts.append(Moments.from_arrays(*one) if plain else CellMoments.from_arrays(*one, weight[rows]))
     total = sum(parts[1:], parts[0])
     for target in range(4):
         (left, i), (right, j) = own(cells, target), own(total, target)
@@ -65,7 +66,6 @@ def test_equal_columns_are_plain_moments():
     cells = CellMoments.from_arrays(Phi, Y, np.repeat(weight[:, :1], 4, axis=1))
     rows = weight[:, 0] > 0
     assert cells.simplest().allclose(Moments.from_arrays(Phi[rows], Y[rows], weight[rows, 0]))
-    assert isinstance(moments_of(Phi, Y, weight[:, 0]), Moments)
     assert draw(2)[2].shape == (20, 4)
     mixed = CellMoments.from_arrays(*draw(2))
     assert mixed.simplest() is mixed

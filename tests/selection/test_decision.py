@@ -6,7 +6,7 @@ import pytest
 from entangled_kernels.learning import FitSettings, SolverOptions, fit_problem, reduce_rows
 from entangled_kernels.selection import Member, Search, average_candidates, decide, refit
 from entangled_kernels.selection.candidates import Grid
-from entangled_kernels.selection.errors import member_paths
+from entangled_kernels.selection.errors import member_factors
 
 MEMBERS = [
     Member("closed-form", 0.0, 1.0, 0.0, None, "entangled"),
@@ -65,9 +65,9 @@ def test_an_average_is_the_weighted_mean_of_its_candidates(rows, rng, by_target)
     expected = np.zeros_like(Y)
     for place, own in enumerate(maps):
         problem = problems[place]
-        for number, (_, path) in enumerate(member_paths(problem, MEMBERS, ALPHAS, SolverOptions())):
+        for number, (_, factor) in enumerate(member_factors(problem, MEMBERS, SolverOptions())):
             for g, gain in enumerate(GAINS):
-                for a, coef in enumerate(path):
+                for a, coef in enumerate(factor.coefficients(ALPHAS)):
                     W = gain * problem.expand_coef(coef)
                     value = problem.mean_y + (own - problem.mean_phi) @ W.T
                     expected += weights[place][number, g, a] * value

@@ -9,7 +9,7 @@ from typing import Any
 from .errors import CommandError, check_choice
 from .shell_command import split_names
 
-__all__ = ["METHODS", "Choice", "choose_method", "methods_in_words"]
+__all__ = ["METHODS", "Choice", "choose_method"]
 
 METHODS = {
     "entangled": "entangled kernel ridge",
@@ -90,11 +90,6 @@ class Choice:
     name: str
     settings: dict[str, Any]
     groups: dict[str, list[str]]
-
-
-def methods_in_words() -> str:
-    """Names with what they are, for a help text."""
-    return "; ".join(f"{name} ({text})" for name, text in METHODS.items())
 
 
 def choose_method(name: str, settings: Sequence[str] | None, groups: Sequence[str] | None) -> Choice:

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from scipy.linalg import cholesky, eigh, solve_triangular
 from scipy.optimize import minimize
 
+from ..threads import SMALL_MATRIX, one_thread
 from .row_likelihood import RowLikelihood, RowsWithBlanks, row_likelihood
 
 __all__ = ["LARGEST", "Relation", "fit_relation", "relation_of_strength"]
@@ -195,14 +196,15 @@ class _Training:
         curvatures, directions = self.curvatures[:rank], self.directions[:rank]
         A = np.zeros_like(directions)
         relations = []
-        for alpha in alphas:
-            room = np.sqrt(np.maximum(curvatures - alpha, 0.0))
-            still = np.linalg.norm(A, axis=(1, 2)) < 0.03 * room
-            A = np.where(still[:, None, None], 0.5 * room[:, None, None] * directions, A)
-            if np.any(A):
-                A = self._maximise(A, alpha)
-            L, operators, _ = _unfold(A, self.root)
-            relations.append(Relation(L @ L.T, operators @ self.whitening.T))
+        with one_thread(self.rows.F.size * len(self.root) ** 2 <= SMALL_MATRIX**2):
+            for alpha in alphas:
+                room = np.sqrt(np.maximum(curvatures - alpha, 0.0))
+                still = np.linalg.norm(A, axis=(1, 2)) < 0.03 * room
+                A = np.where(still[:, None, None], 0.5 * room[:, None, None] * directions, A)
+                if np.any(A):
+                    A = self._maximise(A, alpha)
+                L, operators, _ = _unfold(A, self.root)
+                relations.append(Relation(L @ L.T, operators @ self.whitening.T))
         return relations
 
     def _maximise(self, A: Array, alpha: float) -> Array:

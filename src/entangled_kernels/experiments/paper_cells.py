@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 from ..storage import Record
 
-__all__ = ["CELLS", "SHARED", "Cell", "as_records", "n_figures"]
+__all__ = ["CELLS", "SHARED", "Cell", "as_records"]
 
 # Tables that give EKL and ptrEKL one row in common.
 SHARED = "EKL/ptrEKL"
@@ -138,8 +138,3 @@ def as_records(name: str) -> list[Record]:
             key = tuple(record[key] for key in ("method", *cell.keys))
             found[key] = record | ({} if cell.ni is None else {"ni": cell.ni})
     return list(found.values())
-
-
-def n_figures(cells: Iterable[Cell]) -> int:
-    """Number of printed means and improvements."""
-    return sum(1 if cell.ni is None else 2 for cell in cells)

@@ -9,22 +9,13 @@ from numpy.typing import NDArray
 
 from .moments import Moments
 
-__all__ = ["CellMoments", "moments_of"]
+__all__ = ["CellMoments"]
 
 Array = NDArray[np.float64]
 Index = NDArray[np.intp]
 
 # Numbers that the moments of all groups may take.
 _MOST_NUMBERS = 2**28
-
-
-def moments_of(
-    Phi: Array, Y: Array, weight: Array | None, product_dtype: str = "float64"
-) -> Moments | CellMoments:
-    """Moments of rows, whose weights are those of rows (n,) or of cells (n, p)."""
-    if weight is None or weight.ndim == 1:
-        return Moments.from_arrays(Phi, Y, weight, product_dtype=product_dtype)
-    return CellMoments.from_arrays(Phi, Y, weight, product_dtype=product_dtype)
 
 
 @dataclass(frozen=True, eq=False)
@@ -81,11 +72,6 @@ class CellMoments:
     def n_samples(self) -> int:
         """Number of rows with a measured target."""
         return self.rows.n_samples
-
-    @property
-    def weight(self) -> float:
-        """Sum of the weights of the rows."""
-        return self.rows.weight
 
     @property
     def n_features(self) -> int:

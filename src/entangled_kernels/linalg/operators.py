@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Callable, Iterator, Sequence
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -114,6 +115,8 @@ class DenseOperator(BlockOperator):
 class FunctionOperator(BlockOperator):
     """A block matrix without structure, computed some rows at a time when it is asked for.
 
+    One that fits into a single chunk is kept from its first product on.
+
     Parameters
     ----------
     between : callable
@@ -146,6 +149,15 @@ class FunctionOperator(BlockOperator):
     def block_rows(self, rows: slice) -> AnyArray:
         """Blocks of some rows, shape (len(rows), t, p, p)."""
         return self._between(self._rows[rows], self._columns)
+
+    @cached_property
+    def _matrix(self) -> AnyArray:
+        return self.to_dense()
+
+    def _matmat(self, V: AnyArray) -> AnyArray:
+        if self.shape[0] * self.shape[1] > CHUNK_NUMBERS:
+            return super()._matmat(V)
+        return np.asarray(self._matrix @ V)
 
     def diagonal_blocks(self) -> AnyArray:
         """Blocks (i, i), shape (min(n, t), p, p), from square pieces along the diagonal."""

@@ -18,7 +18,7 @@ from .candidates import Grid, Member
 from .fold import Fold
 from .stacked_members import in_two, stacked_forms
 
-__all__ = ["candidate_errors", "member_factors", "member_paths", "weighted_coefficients"]
+__all__ = ["candidate_errors", "member_factors", "weighted_coefficients"]
 
 Array = NDArray[np.float64]
 
@@ -91,14 +91,6 @@ def weighted_coefficients(
             targets = np.flatnonzero(weight) if apart else slice(None)
             total[:, targets] += weight[targets] * (coef @ basis[targets].T) if apart else weight * coef
     return total if apart else total @ basis.T
-
-
-def member_paths(
-    problem: Problem, members: Iterable[Member], alphas: Array, options: SolverOptions
-) -> Iterator[tuple[Member, Array]]:
-    """Every member with its coefficients for all alphas, (number of alphas, m', k)."""
-    for member, factor in member_factors(problem, members, options):
-        yield member, factor.coefficients(alphas)
 
 
 def member_factors(

@@ -2,6 +2,7 @@ import json
 
 import numpy as np
 import pytest
+from sklearn.ensemble import ExtraTreesRegressor
 from sklearn.preprocessing import StandardScaler
 
 from entangled_kernels import GaussianFeatures
@@ -17,6 +18,10 @@ def _brief(monkeypatch, small):
     some = {name: (title, X[:90], Y.iloc[:90, :4]) for name, (title, X, Y) in tables.items()}
     monkeypatch.setattr(module, "tables", lambda: some)
     monkeypatch.setattr(module, "REPEATS", 2)
+    monkeypatch.setattr(
+        partly_measured, "ExtraTreesRegressor", lambda _, **more: ExtraTreesRegressor(5, **more)
+    )
+    monkeypatch.setattr(partly_measured, "COMPONENTS", (1, 2))
     estimator, maps = partly_measured.EntangledKernelRidgeCV, [StandardScaler(), GaussianFeatures()]
     monkeypatch.setattr(
         partly_measured, "EntangledKernelRidgeCV", lambda **more: estimator(maps, **small, **more)
