@@ -35,6 +35,12 @@ def own_gap(kernels, T, Y, alpha, norm=1.0):
     return value, 0.5 * (Y.shape[1] ** (1 / norm) * dual_norm(levels, norm) - np.sum(S * T))
 
 
+def own_bound(kernels, Y, C, alpha, norm=1.0):
+    """Dual value of coefficients C: no T_j in that ball have a lower objective."""
+    levels = np.maximum(np.linalg.eigvalsh([C.T @ K @ C for K in kernels]).ravel(), 0.0)
+    return np.sum(C * Y) - alpha / 2 * np.sum(C**2) - 0.5 * Y.shape[1] ** (1 / norm) * dual_norm(levels, norm)
+
+
 def alternation(kernels, Y, alpha, norm, steps):
     """The published alternation: ridge regression, then d_j from the norms of f_j."""
     m, p = len(kernels), Y.shape[1]

@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 from ..convex import Schatten, Solution, solve_convex
 from ..convex.descent import minimise
 from ..convex.kronecker import KroneckerGram
-from .problem import KernelsProblem
+from .problem import KernelsProblem, compress_kernels
 from .result import KernelsResult, expand
 from .summed import ListedGram, SummedGram
 from .weighted import WeightedGram
@@ -140,22 +140,30 @@ def learn_own(
     With ``norm`` r the sum of the r-th powers of all eigenvalues is at most p: for r = 1 the traces of T_j
     sum to p. With one kernel this is output kernel learning in the trace ball, with one output it is
     `learn_weights`. The duality gap is (p max_j lambda_max(S_j) - sum_j <T_j, S_j>) / 2 for r = 1, S_j =
-    C^T K_j C.
+    C^T K_j C, or less by the coefficients that the dual problem ended with, the witness.
 
-    Parameters and returns are those of `learn_weights`; see `SummedGram` for the cost.
+    Parameters and returns are those of `learn_weights`. Rows are reduced to the rank of all kernels together,
+    outputs to that of the targets; see `SummedGram` for the cost.
     """
+    problem = compress_kernels(problem)
     m, p = len(problem.kernels), problem.targets.shape[1]
-    radius = p ** (1.0 / norm)
-    start = np.tile(np.eye(p) * m ** (-1.0 / norm), (m, 1, 1))
-    # The dual needs no ridge system, but a conjugate that is smooth.
-    solver = "factor" if norm < SMOOTH else "dual"
-    penalty = Schatten(norm, radius)
+    # No direction of the outputs that the targets leave out adds to the fit: min(n, p) are left.
+    V = np.linalg.svd(problem.targets, full_matrices=False)[2].T  # (p, q)
+    q = V.shape[1]
+    gram = SummedGram(problem.kernels, problem.targets @ V, alpha, problem.rest / (2 * alpha))
+    start = np.tile(np.eye(q) * (p / (q * m)) ** (1.0 / norm), (m, 1, 1))
     solution = solve_convex(
-        _summed(problem, alpha), penalty, start, solver=solver, max_iter=max_iter, tol=tol**2
+        gram,
+        Schatten(norm, p ** (1.0 / norm)),
+        start,
+        solver="proximal" if norm == 1.0 else "factor" if norm < SMOOTH else "dual",
+        max_iter=max_iter,
+        tol=tol**2,
     )
-    T = solution.point.L
+    T = V @ solution.point.L @ V.T  # (m, p, p)
     weights = np.trace(T, axis1=1, axis2=2) / p
-    return expand(problem, solution.point.C, alpha, weights, T, _outcome(solution))
+    point = solution.point
+    return expand(problem, point.C @ V.T, alpha, weights, T, _outcome(solution), point.witness @ V.T)
 
 
 def learn_shared(

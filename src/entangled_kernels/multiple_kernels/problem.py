@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy.linalg import qr
+from scipy.linalg import eigh, qr
 
-__all__ = ["KernelPart", "KernelsProblem", "reduce_kernels"]
+__all__ = ["KernelPart", "KernelsProblem", "compress_kernels", "reduce_kernels"]
 
 Array = NDArray[np.float64]
 
@@ -134,6 +134,25 @@ def reduce_kernels(
         _write_gram(K, mean_k[j], shift, None if weight is None else root, scales[j], kernels[j])
     targets = Y if vectors is None else vectors.T @ Y
     return KernelsProblem(kernels, targets, vectors, Y, root, mean_y, mean_k, scales)
+
+
+def compress_kernels(problem: KernelsProblem) -> KernelsProblem:
+    """The same problem in coordinates that span what the sum of all Gram matrices can reach, and no more.
+
+    Solvers that iterate on coefficients gain by it: targets that no kernel can reach have coefficients of
+    their size over alpha, beside which all others are small. Time n^3 + m n^2 r for rank r.
+    """
+    values, U = eigh(problem.kernels.sum(axis=0), check_finite=False)
+    U = U[:, values > len(values) * EPS * values[-1]]
+    if U.shape[1] in (0, len(U)):
+        return problem
+    vectors = U if problem.vectors is None else problem.vectors @ U
+    return replace(
+        problem,
+        kernels=np.asarray(U.T @ problem.kernels @ U),  # (m, r, r)
+        targets=U.T @ problem.targets,
+        vectors=vectors,
+    )
 
 
 def _features(Phi: Array, share: Array, root: Array, centred: bool) -> tuple[Array, Array]:
