@@ -1,7 +1,7 @@
 """Duality gaps of every convex learner on fifty random problems each, from the dense definition.
 
-Rows and outputs from 3 to 60, alpha over six decades. Objectives come from the block Gram matrix of n p rows and
-the parameters that were returned, bounds from the dual coefficients: nothing of the solvers is used.
+Rows and outputs from 3 to 60, alpha over six decades. Objectives come from the block Gram matrix of n p rows
+and the parameters that were returned, bounds from dual coefficients: nothing of the solvers is used.
 
     python benchmarks/certificates.py [--problems 50] [name ...]
 """
