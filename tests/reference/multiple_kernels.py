@@ -41,6 +41,23 @@ def own_bound(kernels, Y, C, alpha, norm=1.0):
     return np.sum(C * Y) - alpha / 2 * np.sum(C**2) - 0.5 * Y.shape[1] ** (1 / norm) * dual_norm(levels, norm)
 
 
+def measured_ridge(kernels, output_kernels, Y, weights, alpha, centred):
+    """Coefficients (n, p), zero in blanks, and the objective y^T (G + alpha W^-1)^-1 y / 2 on measured cells.
+
+    Intercepts are taken at their best, which makes the coefficients of every target sum to zero.
+    """
+    known = weights.reshape(-1) > 0.0
+    G = gram(kernels, output_kernels)[np.ix_(known, known)]
+    A = np.linalg.inv(G + np.diag(alpha / weights.reshape(-1)[known]))
+    y = Y.reshape(-1)[known]
+    if centred:
+        ones = np.tile(np.eye(Y.shape[1]), (len(Y), 1))[known]  # (N, p)
+        y = y - ones @ np.linalg.solve(ones.T @ A @ ones, ones.T @ A @ y)
+    C = np.zeros(Y.size)
+    C[known] = A @ y
+    return C.reshape(Y.shape), 0.5 * y @ A @ y
+
+
 def alternation(kernels, Y, alpha, norm, steps):
     """The published alternation: ridge regression, then d_j from the norms of f_j."""
     m, p = len(kernels), Y.shape[1]

@@ -9,18 +9,18 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator, MultiOutputMixin, RegressorMixin
 from sklearn.exceptions import ConvergenceWarning
-from sklearn.utils import check_consistent_length
 from sklearn.utils.validation import check_is_fitted
 
 from ..multiple_kernels import (
     KernelsProblem,
     KernelsResult,
+    MeasuredKernels,
     learn_diagonal,
     learn_listed,
     learn_own,
     learn_shared,
     learn_weights,
-    reduce_kernels,
+    reduce_cells,
 )
 from ..parameters import (
     check_choice,
@@ -29,7 +29,6 @@ from ..parameters import (
     check_numeric_columns,
     check_positive,
     check_real,
-    check_weights,
     validate_rows,
 )
 from .kernel_parts import ColumnKernel, resolve_kernels
@@ -171,23 +170,27 @@ class MultipleKernelRidge(TargetsMixin, MultiOutputMixin, RegressorMixin, BaseEs
         ----------
         X : array-like or data frame of shape (n_samples, n_features)
         y : array-like or data frame of shape (n_samples, n_outputs) or (n_samples,)
-        sample_weight : array-like of shape (n_samples,) or float, optional
-            Non-negative weights of the squared errors; they count as that many copies of the row.
+            NaN is a blank, a cell that was not measured; rows of blanks are left out, and every target has to
+            be measured in some row.
+        sample_weight : array-like of shape (n_samples,) or (n_samples, n_outputs) or float, optional
+            Non-negative weights of the squared errors; they count as that many copies of the row or cell, and
+            zero makes a blank.
 
         Returns
         -------
         self
         """
         self._check_parameters()
-        targets = self._take_targets(y)
+        targets = self._take_targets(y, blanks=True)
         check_numeric_columns(X)
         rows = np.asarray(validate_rows(self, X, dtype=np.float64))
-        check_consistent_length(rows, targets)
-        Y, weight = targets.reshape(len(targets), -1), check_weights(sample_weight, len(targets))
+        measured, Y, weight = self._measured(rows, targets, sample_weight)
+        # A copy would change the last bits: scikit-learn takes distances between an array and itself apart.
+        rows = rows if measured.all() else rows[measured]
         given = resolve_kernels(self.kernels, rows.shape[1], getattr(self, "feature_names_in_", None))
         learn = self._method(len(given), Y.shape[1])
         parts = [part.fit(rows, Y, weight) for part in given]
-        problem = reduce_kernels(
+        problem = reduce_cells(
             [part.part(rows) for part in parts],
             Y,
             weight,
@@ -305,7 +308,11 @@ class MultipleKernelRidge(TargetsMixin, MultiOutputMixin, RegressorMixin, BaseEs
         return lambda problem: learn_weights(problem, alpha, output_kernel=T, **settings)
 
     def _store(
-        self, rows: Array, parts: list[ColumnKernel], problem: KernelsProblem, result: KernelsResult
+        self,
+        rows: Array,
+        parts: list[ColumnKernel],
+        problem: KernelsProblem | MeasuredKernels,
+        result: KernelsResult,
     ) -> None:
         self.X_fit_ = rows
         self.kernel_names_ = [part.name for part in parts]

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.linalg import eigh, qr
 
-__all__ = ["KernelPart", "KernelsProblem", "compress_kernels", "reduce_kernels"]
+__all__ = ["KernelPart", "KernelsProblem", "compress_kernels", "reduce_kernels", "retarget_kernels"]
 
 Array = NDArray[np.float64]
 
@@ -102,12 +102,7 @@ def reduce_kernels(
     n = len(Y)
     w = np.ones(n) if weight is None else np.asarray(weight, dtype=np.float64)
     share, root = w / w.sum(), np.sqrt(w)
-    mean_y = share @ Y if centred else np.zeros(Y.shape[1])
-    Y = Y - mean_y
-    if centred:
-        # What is left of a constant target is rounding, and no structure to learn.
-        Y[:, np.abs(Y).max(axis=0) <= 4 * EPS * np.abs(mean_y)] = 0.0
-    Y *= root[:, None]
+    Y, mean_y = _centred_targets(Y, w, centred)
     m, width = len(parts), sum(part.matrix.shape[1] for part in parts)
     mean_k, vectors = np.zeros((m, n)), None
     features: list[Array | None] = [None] * m
@@ -136,6 +131,13 @@ def reduce_kernels(
     return KernelsProblem(kernels, targets, vectors, Y, root, mean_y, mean_k, scales)
 
 
+def retarget_kernels(problem: KernelsProblem, Y: ArrayLike, *, centred: bool) -> KernelsProblem:
+    """The problem with other targets (n, p) for the same kernels and weights, in time n p r."""
+    Y, mean_y = _centred_targets(np.array(Y, dtype=np.float64), problem.root_weight**2, centred)
+    targets = Y if problem.vectors is None else problem.vectors.T @ Y
+    return replace(problem, targets=targets, Y=Y, mean_y=mean_y)
+
+
 def compress_kernels(problem: KernelsProblem) -> KernelsProblem:
     """The same problem in coordinates that span what the sum of all Gram matrices can reach, and no more.
 
@@ -153,6 +155,16 @@ def compress_kernels(problem: KernelsProblem) -> KernelsProblem:
         targets=U.T @ problem.targets,
         vectors=vectors,
     )
+
+
+def _centred_targets(Y: Array, w: Array, centred: bool) -> tuple[Array, Array]:
+    """Centred and weighted targets, and their means."""
+    mean = (w / w.sum()) @ Y if centred else np.zeros(Y.shape[1])
+    Y = Y - mean
+    if centred:
+        # What is left of a constant target is rounding, and no structure to learn.
+        Y[:, np.abs(Y).max(axis=0) <= 4 * EPS * np.abs(mean)] = 0.0
+    return Y * np.sqrt(w)[:, None], mean
 
 
 def _features(Phi: Array, share: Array, root: Array, centred: bool) -> tuple[Array, Array]:
