@@ -31,6 +31,7 @@ from ..parameters import (
     check_real,
     validate_rows,
 )
+from .cells import check_targets
 from .kernel_parts import ColumnKernel, resolve_kernels
 from .output_kernel_ridge import check_output_kernel
 from .targets import TargetsMixin
@@ -117,8 +118,13 @@ class MultipleKernelRidge(TargetsMixin, MultiOutputMixin, RegressorMixin, BaseEs
     - ``"own"``: T_j as they come, the sum of their traces at most p (for r = 1).
 
     Time n^3 / 3 + n^2 (m + p) for an evaluation with ``"identity"``; with linear kernels n is the number
-    of columns in all, if that is smaller. ``"shared"`` takes an eigendecomposition, ``"own"`` conjugate
-    gradients with n p unknowns.
+    of columns in all, if that is smaller. ``"shared"`` takes an eigendecomposition, ``"own"`` m n p (n + p)
+    without a ridge system to solve.
+
+    Of targets with blanks the squared errors are those of measured cells, each times its weight. ``"own"``
+    works on these; the others solve complete problems, with the blanks filled in ever better, until the
+    duality gap over measured cells is closed. ``"shared"``, which is not convex, also stops where filling in
+    no longer lowers the objective, and its gap may stay larger.
 
     References
     ----------
@@ -239,6 +245,7 @@ class MultipleKernelRidge(TargetsMixin, MultiOutputMixin, RegressorMixin, BaseEs
         ----------
         X : array-like of shape (n, n_features)
         y : array-like of shape (n, p) or (n,)
+            NaN is a blank, and left out.
 
         Returns
         -------
@@ -252,14 +259,19 @@ class MultipleKernelRidge(TargetsMixin, MultiOutputMixin, RegressorMixin, BaseEs
         off, what that costs is split evenly.
         """
         parts = self._contributions(X)  # (m, n, p)
-        Y = np.asarray(y, dtype=np.float64).reshape(parts.shape[1], -1)
-        centred = Y - Y.mean(axis=0)
+        Y = check_targets(y).reshape(parts.shape[1], -1)
+        known = np.isfinite(Y)
+        share = known / np.maximum(known.sum(axis=0), 1)  # (n, p), sums to one by target
+        Y = np.where(known, Y, 0.0)
+        mean = np.sum(share * Y, axis=0)
+        centred = np.where(known, Y - mean, 0.0)
         total = np.sum(centred**2, axis=0)
         total[total == 0.0] = 1.0
-        own = parts - parts.mean(axis=1, keepdims=True)
+        means = np.sum(share * parts, axis=1)  # (m, p)
+        own = np.where(known, parts - means[:, None], 0.0)
         shares = np.einsum("mnp,np->mp", own, 2.0 * centred - own.sum(axis=0)) / total
-        off = parts.sum(axis=0).mean(axis=0) + self.intercept_ - Y.mean(axis=0)
-        return np.asarray(shares - len(Y) * off**2 / (total * len(parts)))
+        off = means.sum(axis=0) + self.intercept_ - mean
+        return np.asarray(shares - known.sum(axis=0) * off**2 / (total * len(parts)))
 
     def _contributions(self, X: Any) -> Array:
         check_is_fitted(self)
