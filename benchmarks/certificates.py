@@ -13,6 +13,7 @@ from functools import partial
 from pathlib import Path
 
 import numpy as np
+from scipy.linalg import solve
 from sklearn.metrics.pairwise import rbf_kernel
 
 from entangled_kernels.autoregression import learn_hadamard
@@ -66,8 +67,8 @@ def output_kernel(rng, n, p, alpha, name="frobenius", constraint=False):
     penalty, problem = OutputPenalty(name, constraint, **settings), reduce_problem(K, Y)
     alpha *= alpha_unit(problem, penalty=penalty)
     result, seconds = timed(learn_output_kernel, problem, alpha, penalty=penalty, max_iter=MAX_ITER)
-    c = convex.ridge(np.kron(K, result.L), Y.reshape(-1), alpha)
-    value = c[1] + (0.0 if constraint or name == "cluster" else convex.value(name, result.L, **settings))
+    value = reference.ridge([K], [result.L], Y, alpha)[1]
+    value += 0.0 if constraint or name == "cluster" else convex.value(name, result.L, **settings)
     bound = convex.output_kernel_bound(K, Y, result.witness, alpha, name, constraint, **settings)
     return value, value - bound, result.converged, seconds
 
@@ -175,7 +176,9 @@ def hadamard(rng, n, p, alpha, name="frobenius"):
     )
     y = (Y - Y.mean(axis=0)).reshape(-1)
     ones = hadamard_gram(windows, np.ones((p, p)), gamma, output_gamma).reshape(n, p, n, p)
-    value = convex.ridge((ones * model.B[:, None, :]).reshape(n * p, n * p), y, alpha)[1]
+    G = (ones * model.B[:, None, :]).reshape(n * p, n * p)
+    G[np.diag_indices(n * p)] += alpha
+    value = 0.5 * y @ solve(G, y, assume_a="pos", overwrite_a=True)
     C = solution.point.witness
     S = np.einsum("ti,tij->ij", C, np.einsum("tilj,lj->tij", ones, C, optimize=True))
     if name == "elastic":
