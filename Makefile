@@ -55,6 +55,7 @@ bench: $(VENV)/.bench
 	$(BIN)/python benchmarks/running_times.py
 	$(BIN)/python benchmarks/output_kernel.py
 	$(BIN)/python benchmarks/learners.py
+	$(BIN)/python benchmarks/certificates.py --problems 10
 	$(BIN)/python benchmarks/selection.py
 	$(BIN)/python benchmarks/scale.py --quick
 

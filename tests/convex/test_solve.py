@@ -65,7 +65,7 @@ def test_why_it_ends(rng):
     none = solve_convex(gram, Schatten(2.0), np.eye(5)[None], tol=0.0, max_iter=10_000)
     assert none.reason in ("stalled", "tolerance")
     assert none.point.gap <= 1e-12 * none.point.value
-    assert set(SOLVERS) == {"dual", "factor", "model"}
+    assert set(SOLVERS) == {"dual", "factor", "model", "proximal"}
 
 
 @pytest.mark.parametrize("penalty", [Schatten(2.0), Schatten(1.0), Schatten(1.0, radius=2.0)], ids=label)

@@ -16,6 +16,7 @@ from entangled_kernels import (
     EntangledKernelRidgeCV,
     GaussianFeatures,
     MultipleKernelRidge,
+    MultiViewKernelRidge,
     OperatorFourierRidge,
     OperatorValuedKernelRidge,
     OutputKernelRidge,
@@ -314,10 +315,18 @@ def test_columns_of_data_frames_are_named(rows, model, cell, sentence):
         fitted.predict(bad)
 
 
-@pytest.mark.parametrize("model", [MultipleKernelRidge(), OperatorFourierRidge()])
-def test_columns_of_targets_are_named(rows, model):
+@pytest.mark.parametrize(
+    ("model", "cell", "what"),
+    [
+        # Of others a NaN is a blank.
+        (OperatorFourierRidge(), np.nan, "NaN"),
+        (OperatorFourierRidge(), np.inf, "infinity"),
+        (MultipleKernelRidge(), np.inf, "infinity"),
+        (MultiViewKernelRidge(), np.inf, "infinity"),
+    ],
+)
+def test_columns_of_targets_are_named(rows, model, cell, what):
     Y = pd.DataFrame(rows[1], columns=["x", "y", "z"])
-    for cell, what in ((np.nan, "NaN"), (np.inf, "infinity")):
-        Y.loc[2, "z"] = cell
-        with pytest.raises(ValueError, match=f"y contains {what}.* in column 'z'; y must hold finite"):
-            model.fit(rows[0], Y)
+    Y.loc[2, "z"] = cell
+    with pytest.raises(ValueError, match=f"y contains {what}.* in column 'z'; y must hold finite"):
+        model.fit(rows[0], Y)

@@ -16,6 +16,8 @@ from entangled_kernels import (
     EntangledKernelRidgeCV,
     EvidenceFeatures,
     GaussianFeatures,
+    MultipleKernelRidge,
+    MultiViewKernelRidge,
     OutputKernelRidge,
     OutputKernelRidgeCV,
 )
@@ -38,6 +40,9 @@ ESTIMATORS = {
     "output kernel in a ball": OutputKernelRidge(penalty="trace", constraint=True, fit_intercept=False),
     "output kernel of rank one": OutputKernelRidge("rbf", rank=1),
     "output kernel search": OutputKernelRidgeCV("rbf", cv=3),
+    "output kernels of two kernels": MultipleKernelRidge(output_kernel="own"),
+    "outputs by two kernels": MultipleKernelRidge(output_kernel="diagonal", norm=2.0, fit_intercept=False),
+    "outputs of two views": MultiViewKernelRidge({"first": [0, 1], "second": [2, 3]}),
 }
 # Kernels that are learned, without a stream.
 LEARNERS = [name for name in ESTIMATORS if name.startswith("output")]

@@ -103,6 +103,24 @@ def test_kernels_of_all_kinds(rows):
         np.testing.assert_allclose(model.predict(Z), peer.predict(rbf_kernel(Z, X)), atol=1e-6)
 
 
+@pytest.mark.parametrize("kind", ["identity", "diagonal", "shared", "own", "given"])
+def test_blanks_are_left_out(rows, rng, kind):
+    """Predictions for the kernel that was learned are those of ridge regression on measured cells."""
+    X, Y = rows
+    weights = (rng.random(Y.shape) < 0.7) * rng.uniform(0.5, 2.0, size=Y.shape)
+    weights[weights.max(axis=1) == 0.0] = 1.0
+    given = kind if kind != "given" else [np.eye(3) + 0.1 * j for j in range(3)]
+    model = MultipleKernelRidge(GROUPS, output_kernel=given, alpha=0.7)
+    model.fit(X, np.where(weights > 0.0, Y, np.nan), weights)
+    kernels = np.stack([A @ A.T for A in (X[:, columns] for columns in GROUPS.values())])
+    T = model.output_kernels_ / model.kernel_scales_[:, None, None]
+    C, value = reference.measured_ridge(kernels, T, Y, weights, 0.7, True)
+    assert model.objective_ == pytest.approx(value, rel=2e-6)
+    fit = sum(K @ C @ own for K, own in zip(kernels, T, strict=True))
+    intercept = np.average(Y - fit, axis=0, weights=weights)
+    np.testing.assert_allclose(model.predict(X), fit + intercept, atol=5e-3 * np.abs(Y).max())
+
+
 def test_explained_variance_sums_to_r2(rows, rng):
     X, Y = rows
     model = MultipleKernelRidge(GROUPS, norm=2.0).fit(X, Y)
@@ -113,6 +131,18 @@ def test_explained_variance_sums_to_r2(rows, rng):
     np.testing.assert_allclose(
         shares.sum(axis=0), r2_score(target, model.predict(Z), multioutput="raw_values"), atol=1e-10
     )
+
+
+def test_explained_variance_of_measured_cells(rows, rng):
+    """Of every target over the rows that have it."""
+    X, Y = rows
+    model = MultipleKernelRidge(GROUPS, norm=2.0).fit(X, Y)
+    holes = np.where(rng.random(Y.shape) < 0.3, np.nan, Y + 0.5)
+    shares = model.explained_variance(X, holes)
+    for o in range(3):
+        kept = np.isfinite(holes[:, o])
+        target = np.tile(holes[kept, o][:, None], 3)
+        np.testing.assert_allclose(shares[:, o], model.explained_variance(X[kept], target)[:, o], atol=1e-10)
 
 
 @pytest.mark.parametrize("kind", ["identity", "own"])

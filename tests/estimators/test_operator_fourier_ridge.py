@@ -1,12 +1,17 @@
 import pickle
 
+import dask.array as da
+import dask.dataframe as dd
 import numpy as np
 import pandas as pd
 import pytest
+from sklearn.base import clone
+from sklearn.exceptions import NotFittedError
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from entangled_kernels import OperatorFourierFeatures, OperatorFourierRidge, OperatorValuedKernelRidge
 from entangled_kernels.kernels import DivergenceFreeKernel
+from entangled_kernels.streams import BatchError
 
 
 @parametrize_with_checks(
@@ -99,6 +104,53 @@ def test_rows_in_batches(kind, rng):
     again = model.fit(np.repeat(X, w, axis=0), np.repeat(Y, w, axis=0)).predict(X)
     np.testing.assert_allclose(again, whole, atol=1e-8)
     np.testing.assert_array_equal(pickle.loads(pickle.dumps(streamed)).predict(X), streamed.predict(X))
+
+
+@pytest.mark.parametrize("kind", ["decomposable", "curl_free"])
+def test_batches_and_dask_are_fit(kind, rng):
+    """The same model from batches, empty ones among them, and from Dask arrays and frames."""
+    X, Y, w = rng.normal(size=(90, 2)), rng.normal(size=(90, 2)) + 3.0, rng.uniform(0.5, 2.0, size=90)
+    model = OperatorFourierRidge(OperatorFourierFeatures(kind, random_state=0))
+    whole, plain = clone(model).fit(X, Y, w), clone(model).fit(X, Y)
+    parts, seen = [slice(20), slice(20, 20), slice(20, 75), slice(75, 90)], []
+    found = clone(model).fit_batches(((X[i], Y[i], w[i]) for i in parts), progress=seen.append)
+    assert len(seen) == 4
+    table = pd.DataFrame(np.hstack([X, Y]), columns=["a", "b", "u", "v"])
+    named = clone(model).fit_batches([table[:40], table[40:]], targets=["u", "v"])
+    assert list(named.target_names_) == ["u", "v"]
+    chunks = da.from_array(X, chunks=(25, 1))
+    lazy = clone(model).fit(chunks, da.from_array(Y, chunks=(30, 2)), da.from_array(w, chunks=90))
+    frame = dd.from_pandas(table, npartitions=4)
+    rest = clone(model).fit(frame[["a", "b"]], frame[["u", "v"]])
+    for other, expected in ((found, whole), (lazy, whole), (named, plain), (rest, plain)):
+        np.testing.assert_allclose(other.coef_, expected.coef_, atol=1e-9)
+        np.testing.assert_allclose(other.intercept_, expected.intercept_, atol=1e-9)
+        assert other.n_samples_seen_ == 90
+    predicted = lazy.predict(chunks)
+    assert isinstance(predicted, da.Array)
+    np.testing.assert_allclose(predicted.compute(), whole.predict(X), atol=1e-9)
+    more = clone(model).fit_batches([(X[:50], Y[:50])]).partial_fit(X[50:], Y[50:])
+    np.testing.assert_allclose(more.coef_, plain.coef_, atol=1e-9)
+
+
+def test_batches_that_are_refused(rng):
+    X, Y = rng.normal(size=(20, 2)), rng.normal(size=(20, 2))
+    model = OperatorFourierRidge().fit(X, Y)
+    with pytest.raises(BatchError, match=r"batch 1: y must have 2 columns as before, got 1"):
+        model.fit_batches([(X, Y), (X, Y[:, :1])])
+    with pytest.raises(NotFittedError):
+        model.predict(X)
+    for empty in ([], [(X[:0], Y[:0])]):
+        with pytest.raises(ValueError, match="batches must hold at least one row, got none"):
+            model.fit_batches(empty)
+    bad = np.where(np.arange(40).reshape(20, 2) == 33, np.nan, X)
+    lazy, targets = da.from_array(bad, chunks=(5, 2)), da.from_array(Y, chunks=(5, 2))
+    with pytest.raises(BatchError, match="partition 3: Input X contains NaN"):
+        OperatorFourierRidge().fit(lazy, targets)
+    with pytest.raises(BatchError, match="partition 0: y must have 2 columns for features"):
+        OperatorFourierRidge(OperatorFourierFeatures("curl_free")).fit(lazy, targets[:, :1])
+    with pytest.raises(ValueError, match="X must hold at least one row, got none"):
+        OperatorFourierRidge().fit(lazy[:0], targets[:0])
 
 
 def test_frames_and_errors(rng):

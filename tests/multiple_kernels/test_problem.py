@@ -2,6 +2,7 @@ import numpy as np
 import pytest
 
 from entangled_kernels.multiple_kernels import KernelPart, learn_weights, reduce_kernels
+from entangled_kernels.multiple_kernels.problem import compress_kernels
 
 
 @pytest.fixture
@@ -53,3 +54,20 @@ def test_a_kernel_that_is_constant(rng):
     )
     assert problem.scales[0] == 1.0
     np.testing.assert_allclose(problem.kernels, 0.0, atol=1e-12)
+
+
+@pytest.mark.parametrize("as_features", [True, False])
+def test_compressed_to_what_kernels_can_reach(rng, as_features):
+    """Gram matrices of rank 3 and 2 of 20 rows, the same features twice: the same fit from 3 coordinates."""
+    A = rng.normal(size=(20, 3))
+    Y, w = rng.normal(size=(20, 2)), rng.uniform(0.5, 2.0, size=20)
+    parts = [KernelPart(B if as_features else B @ B.T, as_features) for B in (A, A[:, :2])]
+    full = reduce_kernels(parts, Y, w, centred=True)
+    small = compress_kernels(full)
+    assert small.kernels.shape == (2, 3, 3)
+    one, other = (learn_weights(problem, 0.5, tol=1e-6) for problem in (full, small))
+    assert other.value == pytest.approx(one.value, rel=1e-9)
+    np.testing.assert_allclose(other.weights, one.weights, atol=1e-4)
+    np.testing.assert_allclose(small.rows(small.targets, 1.0), full.rows(full.targets, 1.0), atol=1e-10)
+    whole = reduce_kernels([KernelPart(np.eye(20))], Y)
+    assert compress_kernels(whole) is whole

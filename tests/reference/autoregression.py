@@ -4,17 +4,12 @@ import numpy as np
 
 
 def hadamard_gram(windows, B, gamma, output_gamma, other=None):
-    """Gram matrix (n p, t p) of B_ij exp(-gamma |x - z|^2) exp(-output_gamma |x_i - z_j|^2) by entries."""
+    """Gram matrix (n p, t p) of B_ij exp(-gamma |x - z|^2) exp(-output_gamma |x_i - z_j|^2), all entries."""
     other = windows if other is None else other
     n, p, _ = windows.shape
-    G = np.empty((n, p, len(other), p))
-    for t in range(n):
-        for s in range(len(other)):
-            between = np.exp(-gamma * np.sum((windows[t] - other[s]) ** 2))
-            for i in range(p):
-                for j in range(p):
-                    pair = np.exp(-output_gamma * np.sum((windows[t, i] - other[s, j]) ** 2))
-                    G[t, i, s, j] = B[i, j] * between * pair
+    between = np.exp(-gamma * np.sum((windows[:, None] - other) ** 2, axis=(2, 3)))  # (n, t)
+    pairs = np.exp(-output_gamma * np.sum((windows[:, :, None, None] - other) ** 2, axis=4))  # (n, p, t, p)
+    G = B[:, None, :] * between[:, None, :, None] * pairs
     return G.reshape(n * p, len(other) * p)
 
 

@@ -1,6 +1,7 @@
 """Multiple kernel learning by definition: dense Gram matrices of n p rows."""
 
 import numpy as np
+from scipy.linalg import solve
 
 from reference.convex import separable_ridge
 
@@ -12,7 +13,8 @@ def gram(kernels, output_kernels):
 def ridge(kernels, output_kernels, Y, alpha):
     """Coefficients (n, p) and y^T (G + alpha I)^-1 y / 2."""
     G = gram(kernels, output_kernels)
-    c = np.linalg.solve(G + alpha * np.eye(len(G)), Y.reshape(-1))
+    G[np.diag_indices(len(G))] += alpha
+    c = solve(G, Y.reshape(-1), assume_a="pos", overwrite_a=True)
     return c.reshape(Y.shape), 0.5 * Y.reshape(-1) @ c
 
 
@@ -33,6 +35,29 @@ def own_gap(kernels, T, Y, alpha, norm=1.0):
     S = np.array([C.T @ K @ C for K in kernels])
     levels = np.maximum(np.linalg.eigvalsh(S).ravel(), 0.0)
     return value, 0.5 * (Y.shape[1] ** (1 / norm) * dual_norm(levels, norm) - np.sum(S * T))
+
+
+def own_bound(kernels, Y, C, alpha, norm=1.0):
+    """Dual value of coefficients C: no T_j in that ball have a lower objective."""
+    levels = np.maximum(np.linalg.eigvalsh([C.T @ K @ C for K in kernels]).ravel(), 0.0)
+    return np.sum(C * Y) - alpha / 2 * np.sum(C**2) - 0.5 * Y.shape[1] ** (1 / norm) * dual_norm(levels, norm)
+
+
+def measured_ridge(kernels, output_kernels, Y, weights, alpha, centred):
+    """Coefficients (n, p), zero in blanks, and the objective y^T (G + alpha W^-1)^-1 y / 2 on measured cells.
+
+    Intercepts are taken at their best, which makes the coefficients of every target sum to zero.
+    """
+    known = weights.reshape(-1) > 0.0
+    G = gram(kernels, output_kernels)[np.ix_(known, known)]
+    A = np.linalg.inv(G + np.diag(alpha / weights.reshape(-1)[known]))
+    y = Y.reshape(-1)[known]
+    if centred:
+        ones = np.tile(np.eye(Y.shape[1]), (len(Y), 1))[known]  # (N, p)
+        y = y - ones @ np.linalg.solve(ones.T @ A @ ones, ones.T @ A @ y)
+    C = np.zeros(Y.size)
+    C[known] = A @ y
+    return C.reshape(Y.shape), 0.5 * y @ A @ y
 
 
 def alternation(kernels, Y, alpha, norm, steps):

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from types import MappingProxyType
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,18 +15,30 @@ from .dual import dual_round
 from .factor import factor_round
 from .model import model_round
 from .penalties import Penalty
+from .proximal import proximal_round
 
-__all__ = ["SOLVERS", "Solution", "solve_convex"]
+__all__ = ["SOLVERS", "Solution", "Solver", "solve_convex"]
 
 Array = NDArray[np.float64]
 
-Round = Callable[[Any, Any, Point, int, float], Step]
-#: Solvers by name; each takes a Gram matrix, a penalty, a point, a number of steps and a tolerance.
-SOLVERS: MappingProxyType[str, Round] = MappingProxyType(
-    {"dual": dual_round, "factor": factor_round, "model": model_round}
+
+class Solver(NamedTuple):
+    """A round of a solver, and the steps after which it begins again at the parameters found so far."""
+
+    run: Callable[[Any, Any, Point, int, float], Step]
+    steps: int
+
+
+#: Solvers by name; each takes a Gram matrix, a penalty, a point, a number of steps and a tolerance. A
+#: proximal step is taken to its end, since one that is cut off may lead nowhere.
+SOLVERS: MappingProxyType[str, Solver] = MappingProxyType(
+    {
+        "dual": Solver(dual_round, 40),
+        "factor": Solver(factor_round, 40),
+        "model": Solver(model_round, 40),
+        "proximal": Solver(proximal_round, 400),
+    }
 )
-# Steps after which the preconditioner is made again at the parameters found so far.
-ROUND = 40
 # Rounds in a row that may bring nothing, as where rounding is all that is left.
 IDLE = 5
 
@@ -73,7 +85,7 @@ def solve_convex(
     penalty : Penalty
     start : ndarray of shape (m, k, k)
         Positive definite, and within the constraint where there is one.
-    solver : {"dual", "factor", "model"}, optional
+    solver : {"dual", "factor", "model", "proximal"}, optional
         None is the one that suits the penalty.
     max_iter : int, default=1000
         Evaluations after which no further round is begun.
@@ -97,14 +109,14 @@ def solve_convex(
     array([[1., 1.],
            [1., 1.]])
     """
-    run = SOLVERS[penalty.solver if solver is None else solver]
+    run, steps = SOLVERS[penalty.solver if solver is None else solver]
     best = last = certify(gram, penalty, start)
     history, used, idle, reason = [best.value], 1, 0, "tolerance"
     while best.gap > tol * best.value:
         if used >= max_iter or idle >= IDLE:
             reason = "max_iter" if used >= max_iter else "stalled"
             break
-        step = run(gram, penalty, last, min(ROUND, max_iter - used), tol)
+        step = run(gram, penalty, last, min(steps, max_iter - used), tol)
         point = certify(gram, penalty, step.L)
         last = point
         if step.C is not None:

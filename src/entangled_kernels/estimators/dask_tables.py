@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
@@ -13,7 +13,14 @@ from threadpoolctl import threadpool_limits
 from ..streams.batch import BatchError
 from ..streams.stream import Stream
 
-__all__ = ["first_rows", "is_dask", "predict_dask", "split_partitions", "stream_partitions"]
+__all__ = [
+    "first_rows",
+    "is_dask",
+    "predict_dask",
+    "split_partitions",
+    "stream_partitions",
+    "sum_partitions",
+]
 
 # So many partitions' moments are added in one task.
 _SPLIT_EVERY = 8
@@ -25,22 +32,29 @@ def is_dask(*tables: Any) -> bool:
 
 
 def stream_partitions(estimator: Any, partitions: list[list[Any]]) -> Stream:
-    """One stream of the rows of all partitions, by an estimator that has seen the first of them.
+    """One stream of the rows of all partitions, by an estimator that has seen the first of them."""
+    stream: Stream = sum_partitions(_partition_stream, _add, estimator, partitions)
+    return stream
+
+
+def sum_partitions(
+    take: Callable[..., Any], add: Callable[[list[Any]], Any], estimator: Any, partitions: list[list[Any]]
+) -> Any:
+    """What is kept of the rows of all partitions: ``take(estimator, *tables)`` of each, added.
 
     Notes
     -----
     Every partition gives its moments, (m + p)^2 numbers each, which are added in a tree of groups of eight.
     The scheduler in force is used: the threads of this process, or the distributed client that is active.
-    No client is made here.
+    No client is made here. An error names the partition.
     """
     from dask.delayed import delayed
 
-    shared, take, add = delayed(estimator._for_workers()), delayed(_partition_stream), delayed(_add)
-    layer = [take(shared, number, *tables) for number, tables in enumerate(partitions)]
+    shared, named, join = delayed(estimator._for_workers()), delayed(_take_named), delayed(add)
+    layer = [named(take, shared, number, *tables) for number, tables in enumerate(partitions)]
     while len(layer) > 1:
-        layer = [add(layer[start : start + _SPLIT_EVERY]) for start in range(0, len(layer), _SPLIT_EVERY)]
-    stream: Stream = _compute(layer[0], parallel=len(partitions) > 1)
-    return stream
+        layer = [join(layer[start : start + _SPLIT_EVERY]) for start in range(0, len(layer), _SPLIT_EVERY)]
+    return _compute(layer[0], parallel=len(partitions) > 1)
 
 
 def predict_dask(model: Any, X: Any, return_std: bool, return_cov: bool) -> Any:
@@ -156,12 +170,16 @@ def _head(n_rows: int, *tables: Any) -> list[Any]:
     return [table if np.ndim(table) == 0 else _safe_indexing(table, slice(0, n_rows)) for table in tables]
 
 
-def _partition_stream(estimator: Any, number: int, *tables: Any) -> Stream:
-    """What is kept of one partition."""
+def _take_named(take: Callable[..., Any], estimator: Any, number: int, *tables: Any) -> Any:
+    """What is kept of one partition; an error names it."""
     try:
-        stream: Stream = estimator._stream_of(*tables)
+        return take(estimator, *tables)
     except (TypeError, ValueError) as error:
         raise BatchError(f"partition {number}: {error}") from error
+
+
+def _partition_stream(estimator: Any, *tables: Any) -> Stream:
+    stream: Stream = estimator._stream_of(*tables)
     return stream
 
 

@@ -14,7 +14,7 @@ from sklearn.utils import check_array, check_consistent_length
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, column_or_1d
 
-from ..multiple_kernels import embed_view, learn_multiview, reduce_kernels, view_coefficients
+from ..multiple_kernels import embed_view, learn_multiview, reduce_cells, view_coefficients
 from ..parameters import (
     check_flag,
     check_integer,
@@ -69,16 +69,17 @@ class _MultiViewModel(BaseEstimator):
     def _learn(self, rows: Array, Y: Array, weight: Array | None) -> None:
         """Learn from rows and targets (n, p), and store."""
         views, learned = [], []
+        row_weight = weight.max(axis=1) if weight is not None and weight.ndim == 2 else weight
         for given in self._resolved(rows.shape[1]):
             present = _present(given, rows)
             if not present.any():
                 raise ValueError(f"view {given.name!r} is missing in every row of X; leave it out of views")
             part = given.fit(rows[present], Y[present], None if weight is None else weight[present])
             kernel = part.part(rows[present])
-            view, share = embed_view(kernel, present, weight, centred=bool(self.fit_intercept))
+            view, share = embed_view(kernel, present, row_weight, centred=bool(self.fit_intercept))
             views.append(view)
             learned.append((part, kernel, share, present))
-        problem = reduce_kernels(views, Y, weight, centred=self.fit_intercept, normalized=self.normalize)
+        problem = reduce_cells(views, Y, weight, centred=self.fit_intercept, normalized=self.normalize)
         result = learn_multiview(
             problem,
             float(self.alpha),
@@ -216,13 +217,16 @@ class MultiViewKernelRidge(TargetsMixin, MultiOutputMixin, RegressorMixin, _Mult
         X : array-like or data frame of shape (n_samples, n_features)
             NaN in all columns of a view where a row lacks it.
         y : array-like or data frame of shape (n_samples, n_outputs) or (n_samples,)
-        sample_weight : array-like of shape (n_samples,) or float, optional
+            NaN is a blank, a cell that was not measured; rows of blanks are left out, and every target has to
+            be measured in some row.
+        sample_weight : array-like of shape (n_samples,) or (n_samples, n_outputs) or float, optional
+            Zero makes a blank.
         """
         self._check_parameters()
-        targets = self._take_targets(y)
+        targets = self._take_targets(y, blanks=True)
         rows = self._take_rows(X)
-        check_consistent_length(rows, targets)
-        self._learn(rows, targets.reshape(len(targets), -1), check_weights(sample_weight, len(targets)))
+        measured, Y, weight = self._measured(rows, targets, sample_weight)
+        self._learn(rows if measured.all() else rows[measured], Y, weight)
         return self
 
     def predict(self, X: Any) -> Any:

@@ -9,18 +9,18 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator, MultiOutputMixin, RegressorMixin
 from sklearn.exceptions import ConvergenceWarning
-from sklearn.utils import check_consistent_length
 from sklearn.utils.validation import check_is_fitted
 
 from ..multiple_kernels import (
     KernelsProblem,
     KernelsResult,
+    MeasuredKernels,
     learn_diagonal,
     learn_listed,
     learn_own,
     learn_shared,
     learn_weights,
-    reduce_kernels,
+    reduce_cells,
 )
 from ..parameters import (
     check_choice,
@@ -29,9 +29,9 @@ from ..parameters import (
     check_numeric_columns,
     check_positive,
     check_real,
-    check_weights,
     validate_rows,
 )
+from .cells import check_targets
 from .kernel_parts import ColumnKernel, resolve_kernels
 from .output_kernel_ridge import check_output_kernel
 from .targets import TargetsMixin
@@ -118,8 +118,13 @@ class MultipleKernelRidge(TargetsMixin, MultiOutputMixin, RegressorMixin, BaseEs
     - ``"own"``: T_j as they come, the sum of their traces at most p (for r = 1).
 
     Time n^3 / 3 + n^2 (m + p) for an evaluation with ``"identity"``; with linear kernels n is the number
-    of columns in all, if that is smaller. ``"shared"`` takes an eigendecomposition, ``"own"`` conjugate
-    gradients with n p unknowns.
+    of columns in all, if that is smaller. ``"shared"`` takes an eigendecomposition, ``"own"`` m n p (n + p)
+    without a ridge system to solve.
+
+    Of targets with blanks the squared errors are those of measured cells, each times its weight. ``"own"``
+    works on these; the others solve complete problems, with the blanks filled in ever better, until the
+    duality gap over measured cells is closed. ``"shared"``, which is not convex, also stops where filling in
+    no longer lowers the objective, and its gap may stay larger.
 
     References
     ----------
@@ -171,23 +176,27 @@ class MultipleKernelRidge(TargetsMixin, MultiOutputMixin, RegressorMixin, BaseEs
         ----------
         X : array-like or data frame of shape (n_samples, n_features)
         y : array-like or data frame of shape (n_samples, n_outputs) or (n_samples,)
-        sample_weight : array-like of shape (n_samples,) or float, optional
-            Non-negative weights of the squared errors; they count as that many copies of the row.
+            NaN is a blank, a cell that was not measured; rows of blanks are left out, and every target has to
+            be measured in some row.
+        sample_weight : array-like of shape (n_samples,) or (n_samples, n_outputs) or float, optional
+            Non-negative weights of the squared errors; they count as that many copies of the row or cell, and
+            zero makes a blank.
 
         Returns
         -------
         self
         """
         self._check_parameters()
-        targets = self._take_targets(y)
+        targets = self._take_targets(y, blanks=True)
         check_numeric_columns(X)
         rows = np.asarray(validate_rows(self, X, dtype=np.float64))
-        check_consistent_length(rows, targets)
-        Y, weight = targets.reshape(len(targets), -1), check_weights(sample_weight, len(targets))
+        measured, Y, weight = self._measured(rows, targets, sample_weight)
+        # A copy would change the last bits: scikit-learn takes distances between an array and itself apart.
+        rows = rows if measured.all() else rows[measured]
         given = resolve_kernels(self.kernels, rows.shape[1], getattr(self, "feature_names_in_", None))
         learn = self._method(len(given), Y.shape[1])
         parts = [part.fit(rows, Y, weight) for part in given]
-        problem = reduce_kernels(
+        problem = reduce_cells(
             [part.part(rows) for part in parts],
             Y,
             weight,
@@ -236,6 +245,7 @@ class MultipleKernelRidge(TargetsMixin, MultiOutputMixin, RegressorMixin, BaseEs
         ----------
         X : array-like of shape (n, n_features)
         y : array-like of shape (n, p) or (n,)
+            NaN is a blank, and left out.
 
         Returns
         -------
@@ -249,14 +259,19 @@ class MultipleKernelRidge(TargetsMixin, MultiOutputMixin, RegressorMixin, BaseEs
         off, what that costs is split evenly.
         """
         parts = self._contributions(X)  # (m, n, p)
-        Y = np.asarray(y, dtype=np.float64).reshape(parts.shape[1], -1)
-        centred = Y - Y.mean(axis=0)
+        Y = check_targets(y).reshape(parts.shape[1], -1)
+        known = np.isfinite(Y)
+        share = known / np.maximum(known.sum(axis=0), 1)  # (n, p), sums to one by target
+        Y = np.where(known, Y, 0.0)
+        mean = np.sum(share * Y, axis=0)
+        centred = np.where(known, Y - mean, 0.0)
         total = np.sum(centred**2, axis=0)
         total[total == 0.0] = 1.0
-        own = parts - parts.mean(axis=1, keepdims=True)
+        means = np.sum(share * parts, axis=1)  # (m, p)
+        own = np.where(known, parts - means[:, None], 0.0)
         shares = np.einsum("mnp,np->mp", own, 2.0 * centred - own.sum(axis=0)) / total
-        off = parts.sum(axis=0).mean(axis=0) + self.intercept_ - Y.mean(axis=0)
-        return np.asarray(shares - len(Y) * off**2 / (total * len(parts)))
+        off = means.sum(axis=0) + self.intercept_ - mean
+        return np.asarray(shares - known.sum(axis=0) * off**2 / (total * len(parts)))
 
     def _contributions(self, X: Any) -> Array:
         check_is_fitted(self)
@@ -305,7 +320,11 @@ class MultipleKernelRidge(TargetsMixin, MultiOutputMixin, RegressorMixin, BaseEs
         return lambda problem: learn_weights(problem, alpha, output_kernel=T, **settings)
 
     def _store(
-        self, rows: Array, parts: list[ColumnKernel], problem: KernelsProblem, result: KernelsResult
+        self,
+        rows: Array,
+        parts: list[ColumnKernel],
+        problem: KernelsProblem | MeasuredKernels,
+        result: KernelsResult,
     ) -> None:
         self.X_fit_ = rows
         self.kernel_names_ = [part.name for part in parts]

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable, Sequence
+from copy import copy
 from typing import Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator, MultiOutputMixin, RegressorMixin, clone
 from sklearn.utils import check_consistent_length
-from sklearn.utils.validation import check_is_fitted
+from sklearn.utils.validation import _num_samples, check_is_fitted
 
 from ..features import OperatorFourierFeatures
 from ..learning import Moments
@@ -19,6 +21,8 @@ from ..parameters import (
     check_weights,
     validate_rows,
 )
+from ..streams.batch import Batch, BatchError, as_batch
+from .dask_tables import first_rows, is_dask, predict_dask, split_partitions, sum_partitions
 from .targets import TargetsMixin
 
 __all__ = ["OperatorFourierRidge"]
@@ -56,8 +60,8 @@ class OperatorFourierRidge(TargetsMixin, MultiOutputMixin, RegressorMixin, BaseE
     Notes
     -----
     All that is kept of rows is the moments of m scalar features and the targets, so that rows may come in any
-    number of batches, in any order: `partial_fit`. Time n m (m + p) to take rows in, then as
-    `OperatorFourierFeatures.solve`.
+    number of batches, in any order: `partial_fit`, `fit_batches`, or `fit` on Dask tables, whose moments are
+    taken where the rows are. Time n m (m + p) to take rows in, then as `OperatorFourierFeatures.solve`.
 
     Examples
     --------
@@ -88,8 +92,8 @@ class OperatorFourierRidge(TargetsMixin, MultiOutputMixin, RegressorMixin, BaseE
 
         Parameters
         ----------
-        X : array-like or data frame of shape (n_samples, n_features)
-        y : array-like or data frame of shape (n_samples, n_outputs) or (n_samples,)
+        X : array-like, data frame or Dask collection of shape (n_samples, n_features)
+        y : array-like, data frame or Dask collection of shape (n_samples, n_outputs) or (n_samples,)
         sample_weight : array-like of shape (n_samples,) or float, optional
             Non-negative weights of the squared errors.
 
@@ -97,11 +101,58 @@ class OperatorFourierRidge(TargetsMixin, MultiOutputMixin, RegressorMixin, BaseE
         -------
         self
         """
-        return self._take(X, y, sample_weight, reset=True)
+        if is_dask(X, y, sample_weight):
+            return self._fit_dask(X, y, sample_weight)
+        moments = self._moments_of(X, y, sample_weight, reset=True)
+        return self._solve(moments)
 
     def partial_fit(self, X: Any, y: Any, sample_weight: ArrayLike | None = None) -> Self:
         """Take in more rows; after any number of calls the model is that of `fit` on all of them."""
-        return self._take(X, y, sample_weight, reset=not hasattr(self, "features_"))
+        before: Moments | None = getattr(self, "_moments", None)
+        moments = self._moments_of(X, y, sample_weight, reset=before is None)
+        return self._solve(moments if before is None else before + moments)
+
+    def fit_batches(
+        self,
+        batches: Iterable[Any],
+        *,
+        targets: Sequence[str] | None = None,
+        progress: Callable[[Batch], None] | None = None,
+    ) -> Self:
+        """Fit from an iterable of batches, for tables that do not fit in memory.
+
+        Parameters
+        ----------
+        batches : iterable
+            Of (X, y), (X, y, sample_weight), Bunches with data and target, data frames (with ``targets``), or
+            what `entangled_kernels.streams.read_batches` gives. Batches without rows are passed over.
+        targets : list of str, optional
+            Names of the target columns, where batches are data frames.
+        progress : callable, optional
+            Called with every batch after it was taken in.
+
+        Returns
+        -------
+        self
+            The model of `fit` on all rows. When a batch is refused, the error names it, and the estimator is
+            not fitted.
+        """
+        self._check_parameters()
+        self._forget()
+        total: Moments | None = None
+        for number, item in enumerate(batches):
+            batch = as_batch(item, targets)
+            try:
+                if _num_samples(batch.X):
+                    moments = self._moments_of(batch.X, batch.y, batch.sample_weight, reset=total is None)
+                    total = moments if total is None else total + moments
+            except (TypeError, ValueError) as error:
+                raise BatchError(f"{batch.source or f'batch {number}'}: {error}") from error
+            if progress is not None:
+                progress(batch)
+        if total is None:
+            raise ValueError("batches must hold at least one row, got none")
+        return self._solve(total)
 
     def predict(self, X: Any) -> Any:
         """Predict the targets.
@@ -109,14 +160,21 @@ class OperatorFourierRidge(TargetsMixin, MultiOutputMixin, RegressorMixin, BaseE
         Returns
         -------
         ndarray of shape (n, p), or (n,) when y was one-dimensional
+            A lazy Dask collection where X is one.
         """
-        check_is_fitted(self)
+        check_is_fitted(self, "coef_")
+        if is_dask(X):
+            return predict_dask(self, X, return_std=False, return_cov=False)
         rows = validate_rows(self, X, reset=False, dtype=np.float64)
         return self._finish(self.features_.transform(rows) @ self.coef_.T + self.intercept_, X)
 
-    def _take(self, X: Any, y: Any, sample_weight: ArrayLike | None, *, reset: bool) -> Self:
+    def _check_parameters(self) -> None:
         check_positive("alpha", self.alpha)
         check_flag("fit_intercept", self.fit_intercept)
+
+    def _moments_of(self, X: Any, y: Any, sample_weight: Any, *, reset: bool) -> Moments:
+        """Moments of checked rows; the first ones tell names, and features are drawn for their shapes."""
+        self._check_parameters()
         targets = self._take_targets(y, reset=reset)
         check_numeric_columns(X)
         rows = validate_rows(self, X, reset=reset, dtype=np.float64)
@@ -124,13 +182,37 @@ class OperatorFourierRidge(TargetsMixin, MultiOutputMixin, RegressorMixin, BaseE
         Y, weight = targets.reshape(len(targets), -1), check_weights(sample_weight, len(targets))
         if reset:
             self.features_ = self._drawn(rows, Y)
-            self._moments: Moments | None = None
         elif Y.shape[1] != self.features_.n_outputs_:
             raise ValueError(f"y must have {self.features_.n_outputs_} columns as before, got {Y.shape[1]}")
-        moments = Moments.from_arrays(self.features_.transform(rows), Y, weight)
-        self._moments = moments if self._moments is None else self._moments + moments
-        self._solve(self._moments)
-        return self
+        return Moments.from_arrays(self.features_.transform(rows), Y, weight)
+
+    def _fit_dask(self, X: Any, y: Any, sample_weight: Any) -> Self:
+        """Fit on the partitions of Dask tables, wherever they are; a row is brought here to know names."""
+        partitions = split_partitions(X, y, sample_weight)
+        self._check_parameters()
+        self._forget()
+        for where, rows in first_rows(partitions, 1):
+            if _num_samples(rows[0]):
+                try:
+                    self._moments_of(rows[0], rows[1], None, reset=True)
+                except (TypeError, ValueError) as error:
+                    raise BatchError(f"{where}: {error}") from error
+                break
+        total = sum_partitions(_partition_moments, _add, self, partitions)
+        if total is None:
+            raise ValueError("X must hold at least one row, got none")
+        return self._solve(total)
+
+    def _forget(self) -> None:
+        """Drop everything that came of rows."""
+        for name in ("_moments", "features_", "coef_", "intercept_", "n_samples_seen_"):
+            self.__dict__.pop(name, None)
+
+    def _for_workers(self) -> Self:
+        """A copy for other processes, without the moments, which are of no use there."""
+        slim = copy(self)
+        slim.__dict__.pop("_moments", None)
+        return slim
 
     def _drawn(self, rows: Array, Y: Array) -> OperatorFourierFeatures:
         if self.features is not None and not isinstance(self.features, OperatorFourierFeatures):
@@ -144,11 +226,23 @@ class OperatorFourierRidge(TargetsMixin, MultiOutputMixin, RegressorMixin, BaseE
             )
         return drawn
 
-    def _solve(self, moments: Moments) -> None:
+    def _solve(self, moments: Moments) -> Self:
         """Coefficients and intercept from moments of all rows."""
+        self._moments = moments
         second = moments.centred() if self.fit_intercept else moments.uncentred()
         W = self.features_.solve(second.C, second.B, float(self.alpha))  # (m, p)
         self.coef_ = W.T
         centre = moments.mean_y - moments.mean_phi @ W
         self.intercept_ = centre if self.fit_intercept else np.zeros_like(centre)
         self.n_samples_seen_ = moments.n_samples
+        return self
+
+
+def _partition_moments(estimator: OperatorFourierRidge, *tables: Any) -> Moments | None:
+    """Moments of a partition, None where it has no rows."""
+    return estimator._moments_of(*tables, reset=False) if _num_samples(tables[0]) else None
+
+
+def _add(parts: list[Moments | None]) -> Moments | None:
+    some = [part for part in parts if part is not None]
+    return sum(some[1:], some[0]) if some else None

@@ -1,6 +1,7 @@
 """Multiple kernel learning: sums of scalar kernels with weights and output kernels that are learned."""
 
 from .learn import learn_diagonal, learn_listed, learn_own, learn_shared, learn_weights
+from .measured_cells import MeasuredKernels, reduce_cells
 from .multiview import embed_view, learn_multiview, view_coefficients
 from .problem import KernelPart, KernelsProblem, reduce_kernels
 from .result import KernelsResult
@@ -9,6 +10,7 @@ __all__ = [
     "KernelPart",
     "KernelsProblem",
     "KernelsResult",
+    "MeasuredKernels",
     "embed_view",
     "learn_diagonal",
     "learn_listed",
@@ -16,6 +18,7 @@ __all__ = [
     "learn_own",
     "learn_shared",
     "learn_weights",
+    "reduce_cells",
     "reduce_kernels",
     "view_coefficients",
 ]

@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 from numpy.typing import NDArray
 
 from ..convex import Schatten, Solution, solve_convex
 from ..convex.descent import minimise
 from ..convex.kronecker import KroneckerGram
-from .problem import KernelsProblem
+from ..convex.measured_cells import shrunk_conjugate
+from .measured_cells import MeasuredKernels, learn_measured
+from .measured_gram import expand_measured, measured_gram
+from .problem import KernelsProblem, compress_kernels
 from .result import KernelsResult, expand
 from .summed import ListedGram, SummedGram
 from .weighted import WeightedGram
@@ -24,7 +29,7 @@ SMOOTH = 1.25
 
 
 def learn_weights(
-    problem: KernelsProblem,
+    problem: KernelsProblem | MeasuredKernels,
     alpha: float,
     *,
     norm: float = 1.0,
@@ -36,7 +41,8 @@ def learn_weights(
 
     Parameters
     ----------
-    problem : KernelsProblem
+    problem : KernelsProblem or MeasuredKernels
+        With `MeasuredKernels` complete problems are solved until the gap over measured cells is closed.
     alpha : float
     norm : float, default=1.0
         r, at least 1: 1 chooses few kernels, a large one all alike.
@@ -64,8 +70,19 @@ def learn_weights(
     ----------
     H. Kadri, A. Rakotomamonjy, F. Bach and P. Preux, "Multiple operator-valued kernel learning", NIPS 2012.
     """
-    p = problem.targets.shape[1]
+    p = _outputs(problem)
     T = np.eye(p) if output_kernel is None else np.asarray(output_kernel, dtype=np.float64)
+    if isinstance(problem, MeasuredKernels):
+        return learn_measured(
+            problem,
+            alpha,
+            lambda full, tol: learn_weights(
+                full, alpha, norm=norm, output_kernel=output_kernel, max_iter=max_iter, tol=tol
+            ),
+            lambda S, _: shrunk_conjugate(Schatten(norm, 1.0), np.sum(S * T, axis=(1, 2), keepdims=True)),
+            max_iter=max_iter,
+            tol=tol,
+        )
     levels, V = np.linalg.eigh(T)
     levels = np.maximum(levels, 0.0)
     solution = _weigh(
@@ -84,7 +101,12 @@ def learn_weights(
 
 
 def learn_diagonal(
-    problem: KernelsProblem, alpha: float, *, norm: float = 1.0, max_iter: int = 1000, tol: float = 1e-3
+    problem: KernelsProblem | MeasuredKernels,
+    alpha: float,
+    *,
+    norm: float = 1.0,
+    max_iter: int = 1000,
+    tol: float = 1e-3,
 ) -> KernelsResult:
     """Learn weights of the kernels for every output apart: T_j diagonal, sum_j T_j[s, s]^r <= 1.
 
@@ -95,6 +117,15 @@ def learn_diagonal(
     M. Gregorova, A. Kalousis and S. Marchand-Maillet, "Forecasting and Granger modelling with non-linear
     dynamical dependencies", ECML PKDD 2017.
     """
+    if isinstance(problem, MeasuredKernels):
+        return learn_measured(
+            problem,
+            alpha,
+            lambda full, tol: learn_diagonal(full, alpha, norm=norm, max_iter=max_iter, tol=tol),
+            lambda S, _: (1.0, sum(Schatten(norm, 1.0).conjugate(s[:, None, None]) for s in _diagonals(S).T)),
+            max_iter=max_iter,
+            tol=tol,
+        )
     m, p = len(problem.kernels), problem.targets.shape[1]
     weights, C = np.empty((m, p)), np.empty_like(problem.targets)
     outcomes = []
@@ -112,7 +143,7 @@ def learn_diagonal(
 
 
 def learn_listed(
-    problem: KernelsProblem,
+    problem: KernelsProblem | MeasuredKernels,
     alpha: float,
     output_kernels: Array,
     *,
@@ -124,7 +155,17 @@ def learn_listed(
 
     As `learn_weights`, with conjugate gradients for the ridge system: see `SummedGram` for the cost.
     """
-    gram = ListedGram(_summed(problem, alpha), np.asarray(output_kernels, dtype=np.float64))
+    T = np.asarray(output_kernels, dtype=np.float64)
+    if isinstance(problem, MeasuredKernels):
+        return learn_measured(
+            problem,
+            alpha,
+            lambda full, tol: learn_listed(full, alpha, T, norm=norm, max_iter=max_iter, tol=tol),
+            lambda S, _: shrunk_conjugate(Schatten(norm, 1.0), np.sum(S * T, axis=(1, 2), keepdims=True)),
+            max_iter=max_iter,
+            tol=tol,
+        )
+    gram = ListedGram(SummedGram(problem.kernels, problem.targets, alpha, problem.rest / (2 * alpha)), T)
     m = len(output_kernels)
     start = np.full((m, 1, 1), m ** (-1.0 / norm))
     solution = solve_convex(gram, Schatten(norm, 1.0), start, max_iter=max_iter, tol=tol**2)
@@ -133,33 +174,57 @@ def learn_listed(
 
 
 def learn_own(
-    problem: KernelsProblem, alpha: float, *, norm: float = 1.0, max_iter: int = 1000, tol: float = 1e-3
+    problem: KernelsProblem | MeasuredKernels,
+    alpha: float,
+    *,
+    norm: float = 1.0,
+    max_iter: int = 1000,
+    tol: float = 1e-3,
 ) -> KernelsResult:
     """Learn an output kernel for every kernel: sum_j k_j T_j, psd T_j in one Schatten ball.
 
     With ``norm`` r the sum of the r-th powers of all eigenvalues is at most p: for r = 1 the traces of T_j
     sum to p. With one kernel this is output kernel learning in the trace ball, with one output it is
     `learn_weights`. The duality gap is (p max_j lambda_max(S_j) - sum_j <T_j, S_j>) / 2 for r = 1, S_j =
-    C^T K_j C.
+    C^T K_j C, or less by the coefficients that the dual problem ended with, the witness.
 
-    Parameters and returns are those of `learn_weights`; see `SummedGram` for the cost.
+    Parameters and returns are those of `learn_weights`. Rows are reduced to the rank of all kernels together,
+    outputs to that of the targets; see `SummedGram` for the cost.
     """
-    m, p = len(problem.kernels), problem.targets.shape[1]
-    radius = p ** (1.0 / norm)
-    start = np.tile(np.eye(p) * m ** (-1.0 / norm), (m, 1, 1))
-    # The dual needs no ridge system, but a conjugate that is smooth.
-    solver = "factor" if norm < SMOOTH else "dual"
-    penalty = Schatten(norm, radius)
-    solution = solve_convex(
-        _summed(problem, alpha), penalty, start, solver=solver, max_iter=max_iter, tol=tol**2
-    )
-    T = solution.point.L
+    p = _outputs(problem)
+    settings: dict[str, Any] = {
+        # The dual needs a conjugate that is smooth.
+        "solver": "proximal" if norm == 1.0 else "factor" if norm < SMOOTH else "dual",
+        "max_iter": max_iter,
+        "tol": tol**2,
+    }
+    penalty = Schatten(norm, p ** (1.0 / norm))
+    if isinstance(problem, MeasuredKernels):
+        gram = measured_gram(problem, alpha)
+        m = len(gram.summed.kernels)
+        solution = solve_convex(gram, penalty, _even(m, p, 1.0 / m, norm), **settings)
+        weights = np.trace(solution.point.L, axis1=1, axis2=2) / p
+        return expand_measured(gram, problem, solution.point, weights, _outcome(solution))
+    problem = compress_kernels(problem)
+    m = len(problem.kernels)
+    # No direction of the outputs that the targets leave out adds to the fit: min(n, p) are left.
+    V = np.linalg.svd(problem.targets, full_matrices=False)[2].T  # (p, q)
+    q = V.shape[1]
+    summed = SummedGram(problem.kernels, problem.targets @ V, alpha, problem.rest / (2 * alpha))
+    solution = solve_convex(summed, penalty, _even(m, q, p / (q * m), norm), **settings)
+    T = V @ solution.point.L @ V.T  # (m, p, p)
     weights = np.trace(T, axis1=1, axis2=2) / p
-    return expand(problem, solution.point.C, alpha, weights, T, _outcome(solution))
+    point = solution.point
+    return expand(problem, point.C @ V.T, alpha, weights, T, _outcome(solution), point.witness @ V.T)
 
 
 def learn_shared(
-    problem: KernelsProblem, alpha: float, *, norm: float = 1.0, max_iter: int = 1000, tol: float = 1e-3
+    problem: KernelsProblem | MeasuredKernels,
+    alpha: float,
+    *,
+    norm: float = 1.0,
+    max_iter: int = 1000,
+    tol: float = 1e-3,
 ) -> KernelsResult:
     """Learn the weights and one output kernel of (sum_j d_j k_j) L, |d|_r <= 1 and tr(L) <= p.
 
@@ -177,8 +242,29 @@ def learn_shared(
     V. Sindhwani, H. Q. Minh and A. C. Lozano, "Scalable matrix-valued kernel learning for high-dimensional
     nonlinear multivariate regression and Granger causality", UAI 2013.
     """
-    m, p = len(problem.kernels), problem.targets.shape[1]
+    p = _outputs(problem)
     weight_ball, trace_ball = Schatten(norm, 1.0), Schatten(1.0, float(p))
+    if isinstance(problem, MeasuredKernels):
+
+        def either(S: Array, last: KernelsResult) -> tuple[float, float]:
+            """Conjugates of both blocks at the last result, less c^T G c / 2, which both contain."""
+            d = last.weights
+            L = last.output_kernels.sum(axis=0) / max(float(d.sum()), np.finfo(float).tiny)
+            s = np.sum(S * L, axis=(1, 2), keepdims=True)  # (m, 1, 1)
+            now = 0.5 * float(d @ s[:, 0, 0])
+            both = weight_ball.conjugate(s) + trace_ball.conjugate(np.einsum("m,mpq->pq", d, S)[None])
+            return 1.0, both - now
+
+        return learn_measured(
+            problem,
+            alpha,
+            lambda full, tol: learn_shared(full, alpha, norm=norm, max_iter=max_iter, tol=tol),
+            either,
+            convex=False,
+            max_iter=max_iter,
+            tol=tol,
+        )
+    m = len(problem.kernels)
     constant = problem.rest / (2 * alpha)
     latest: dict[str, float] = {"value": np.inf, "gap": np.inf}
 
@@ -275,8 +361,18 @@ def _weigh(
     return solve_convex(gram, penalty, start, max_iter=max_iter, tol=tol**2)
 
 
-def _summed(problem: KernelsProblem, alpha: float) -> SummedGram:
-    return SummedGram(problem.kernels, problem.targets, alpha, problem.rest / (2 * alpha))
+def _outputs(problem: KernelsProblem | MeasuredKernels) -> int:
+    return int(problem.Y.shape[1])
+
+
+def _even(m: int, k: int, power: float, norm: float) -> Array:
+    """Multiples of the identity (m, k, k) whose levels have this norm-th power."""
+    return np.tile(np.eye(k) * power ** (1.0 / norm), (m, 1, 1))
+
+
+def _diagonals(S: Array) -> Array:
+    """Diagonals (m, p) of a stack."""
+    return np.asarray(np.einsum("mpp->mp", S))
 
 
 def _outcome(solution: Solution) -> tuple[float, float, bool, str, int]:

@@ -6,7 +6,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..convex import Schatten, solve_convex
+from ..convex.measured_cells import shrunk_conjugate
 from ..output_kernel import learn_output_kernel, reduce_problem
+from .measured_cells import MeasuredKernels, learn_measured
 from .problem import KernelPart, KernelsProblem
 from .result import KernelsResult, expand
 from .weighted import WeightedGram
@@ -17,7 +19,7 @@ Array = NDArray[np.float64]
 
 
 def learn_multiview(
-    problem: KernelsProblem,
+    problem: KernelsProblem | MeasuredKernels,
     alpha: float,
     eta: float,
     *,
@@ -35,7 +37,8 @@ def learn_multiview(
 
     Parameters
     ----------
-    problem : KernelsProblem
+    problem : KernelsProblem or MeasuredKernels
+        With `MeasuredKernels` complete problems are solved until the gap over measured cells is closed.
     alpha, eta : float
         lambda and eta of the paper, positive.
     sparse : bool, default=False
@@ -62,9 +65,25 @@ def learn_multiview(
     R. Huusari, H. Kadri and C. Capponi, "Multi-view metric learning in vector-valued kernel spaces", AISTATS
     2018.
     """
+    ridge = float(np.sqrt(alpha * eta) if sparse else np.cbrt(eta * alpha**2))
+    if isinstance(problem, MeasuredKernels):
+
+        def conjugate(S: Array, _: KernelsResult) -> tuple[float, float]:
+            """Of weights with the sum for a penalty, or of one output kernel for the sum of all kernels."""
+            if sparse:
+                return shrunk_conjugate(Schatten(1.0), np.trace(S, axis1=1, axis2=2)[:, None, None])
+            return shrunk_conjugate(Schatten(2.0), S.sum(axis=0)[None])
+
+        return learn_measured(
+            problem,
+            ridge,
+            lambda full, tol: learn_multiview(full, alpha, eta, sparse=sparse, max_iter=max_iter, tol=tol),
+            conjugate,
+            max_iter=max_iter,
+            tol=tol,
+        )
     m, p = len(problem.kernels), problem.targets.shape[1]
     if sparse:
-        ridge = float(np.sqrt(alpha * eta))
         gram = WeightedGram(problem.kernels, problem.targets, ridge, np.ones(p), problem.rest / (2 * ridge))
         # The size at which a weight balances the targets.
         start = float(np.linalg.norm(problem.targets)) / np.sqrt(
@@ -76,7 +95,6 @@ def learn_multiview(
         d, point = found.point.L, found.point
         outcome = (point.value, point.gap, found.converged, found.reason, found.n_iter)
         return expand(problem, point.C, ridge, d[:, 0, 0], d * np.eye(p), outcome)
-    ridge = float(np.cbrt(eta * alpha**2))
     summed = reduce_problem(problem.kernels.sum(axis=0), problem.targets)
     result = learn_output_kernel(summed, ridge, max_iter=max_iter, tol=tol)
     value = result.value + problem.rest / (2 * ridge)

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from .problem import KernelsProblem
 
-__all__ = ["KernelsResult", "expand"]
+__all__ = ["KernelsResult", "expand", "intercept"]
 
 Array = NDArray[np.float64]
 
@@ -37,6 +37,8 @@ class KernelsResult:
         ``"tolerance"``, ``"max_iter"`` or ``"stalled"``.
     n_iter : int
         Evaluations of the objective.
+    witness : ndarray of shape (n, p)
+        Dual coefficients whose dual value is that of the objective less the gap: C unless others are better.
     """
 
     C: Array
@@ -48,6 +50,7 @@ class KernelsResult:
     converged: bool
     reason: str
     n_iter: int
+    witness: Array
 
 
 def expand(
@@ -57,8 +60,16 @@ def expand(
     weights: Array,
     output_kernels: Array,
     outcome: tuple[float, float, bool, str, int],
+    witness: Array | None = None,
 ) -> KernelsResult:
     """The result in the coordinates of the rows, with its intercept."""
     C = problem.rows(C, alpha)
+    witness = C if witness is None else problem.rows(witness, alpha)
+    constant = intercept(problem, C, output_kernels, problem.mean_y)
+    return KernelsResult(C, weights, output_kernels, constant, *outcome, witness)
+
+
+def intercept(problem: KernelsProblem, C: Array, output_kernels: Array, mean: Array) -> Array:
+    """Intercepts (p,) of kernels as they were given, from the means of what centred kernels leave."""
     shift = np.einsum("mn,np,mpq->q", problem.mean_k / problem.scales[:, None], C, output_kernels)  # (p,)
-    return KernelsResult(C, weights, output_kernels, problem.mean_y - shift, *outcome)
+    return np.asarray(mean - shift)

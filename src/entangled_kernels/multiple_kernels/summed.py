@@ -69,7 +69,7 @@ class SummedGram:
 
     def preconditioner(self, L: Array) -> Preconditioner:
         """The inverse root of the system of the nearest Kronecker product, by partial traces."""
-        (values, U), (levels, V) = self._nearest(L)
+        (values, U), (levels, V) = self.nearest(L)
         scale = 1.0 / np.sqrt(np.outer(values, levels) + self.alpha)  # (n, p)
         return Preconditioner(
             lambda X: np.asarray(U @ (X * scale) @ V.T),
@@ -79,7 +79,7 @@ class SummedGram:
 
     def curvature(self, L: Array, C: Array) -> Array:
         """Diagonal of the Hessian by matrix, with the nearest Kronecker product for the Gram matrix."""
-        (values, U), (levels, V) = self._nearest(L)
+        (values, U), (levels, V) = self.nearest(L)
         quotients = 1.0 / (np.outer(values, levels) + self.alpha)  # (n, p)
         curvature = np.empty_like(L)
         images = self._images(C)
@@ -95,7 +95,8 @@ class SummedGram:
         m, n, _ = self.kernels.shape
         return np.asarray(self.kernels.reshape(m * n, n) @ C).reshape(m, n, -1)  # (m n, p) -> (m, n, p)
 
-    def _nearest(self, L: Array) -> tuple[tuple[Array, Array], tuple[Array, Array]]:
+    def nearest(self, L: Array) -> tuple[tuple[Array, Array], tuple[Array, Array]]:
+        """Eigenvalues and eigenvectors of both sides of the Kronecker product by partial traces."""
         inner, outer = np.trace(self.kernels, axis1=1, axis2=2), np.trace(L, axis1=1, axis2=2)
         total = max(float(inner @ outer), np.finfo(float).tiny)
         values, U = eigh(np.einsum("m,mnl->nl", outer, self.kernels, optimize=True) / total)
