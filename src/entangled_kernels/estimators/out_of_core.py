@@ -169,7 +169,6 @@ class OutOfCoreMixin(StreamingMixin):
             return
         facts = {
             "fit": self._signature(batches, ends),
-            "grouped": stream.grouped,
             "parts": [number for number, part in enumerate(stream.parts) if part is not None],
             "n_rows": stream.n_rows,
             "position": asdict(position.with_digests(batches)),
@@ -209,8 +208,6 @@ class OutOfCoreMixin(StreamingMixin):
         stream, numbers, n_rows = self._stream, saved.facts.get("parts"), saved.facts.get("n_rows")
         wrong = CheckpointError(f"{path} is not a checkpoint of this fit: its parts do not fit; remove it")
         if stream is None or not isinstance(n_rows, int) or not isinstance(numbers, list):
-            raise wrong
-        if saved.facts.get("grouped") is not stream.grouped:
             raise wrong
         distinct = {number for number in numbers if type(number) is int and 0 <= number < self._n_parts()}
         shapes = {(part.n_features, part.n_outputs) for part in (*stream.moments(), *saved.parts)}
