@@ -128,7 +128,7 @@ def check_groups(groups: Any, n_rows: int) -> NDArray[Any]:
         raise ValueError(
             f"groups must hold one value for each of the {n_rows} rows, got shape {values.shape}"
         )
-    blank = np.flatnonzero(list(_is_missing(values)))
+    blank = np.flatnonzero([*_is_missing(values)] if values.dtype.kind != "U" else values == "")
     if len(blank):
         raise ValueError(
             f"groups must hold a value in every row, got a blank in row {blank[0] + 1}; fill it, or leave "

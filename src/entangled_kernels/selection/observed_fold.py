@@ -43,7 +43,7 @@ class ObservedFold(Fold):
             raise ValueError("the fold was made of moments alone, without its held-out rows")
         targets = np.where(cell_weight > 0.0, Y - fold.rows.mean_y, 0.0)
         own = {one.name: getattr(fold, one.name) for one in fields(fold)}
-        judged = cell_weight.any(axis=0)
+        judged = np.asarray(cell_weight.any(axis=0))
         return cls(
             **own, targets=targets, cell_weight=cell_weight, judged=judged, output_weights=output_weights
         )
