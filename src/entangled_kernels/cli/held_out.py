@@ -95,9 +95,9 @@ def error_in_words(facts: dict[str, Any] | None) -> str:
     by, column = ("rows", None) if facts is None else (facts["by"], facts["column"])
     if by == "groups":
         count = "" if facts is None or facts["groups"] is None else f"{facts['groups']} "
-        return f"Cross-validated error on new groups (of the {count}groups of '{column}', held out whole)"
+        return f"Cross-validated error on new groups, the {count}groups of '{column}' being held out whole"
     if by == "time":
-        return "Cross-validated error on later rows (each fold predicted from the rows before it)"
+        return "Cross-validated error on later rows, each fold being predicted from the rows before it"
     return "Cross-validated error"
 
 

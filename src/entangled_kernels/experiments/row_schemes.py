@@ -7,7 +7,6 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.model_selection import TimeSeriesSplit
 
 from ..parameters import check_groups
 from ..selection import Split, group_splits, time_splits
@@ -69,15 +68,16 @@ class RowScheme(NamedTuple):
                 f"repeats must leave at least 2 test rows for each of {n_splits} stretches of the "
                 f"{len(order) - n} rows after the first {n}; use fewer repeats or training rows"
             )
-        splits = TimeSeriesSplit(n_splits, max_train_size=n, test_size=size).split(order)
-        for own, (train, test) in zip(partitions(len(order), n, n_splits, seed), splits, strict=True):
-            before = order[train][values[order[train]] < values[order[test[0]]]]
+        for own in partitions(len(order), n, n_splits, seed):
+            start = len(order) - (n_splits - own.number) * size
+            train, test = order[start - n : start], order[start : start + size]
+            before = train[values[train] < values[test[0]]]
             if len(before) < FEWEST:
                 raise ValueError(
                     f"train_sizes must leave at least {FEWEST} rows of times before the test rows, got "
                     f"{len(before)} of {n}; use larger ones"
                 )
-            yield own._replace(train=before, test=order[test])
+            yield own._replace(train=before, test=test)
 
     def folds(self, train: Index, seed: int) -> list[Split] | None:
         """Folds of training rows, as places among them; None for shuffled ones."""
