@@ -128,16 +128,18 @@ def check_groups(groups: Any, n_rows: int) -> NDArray[Any]:
         raise ValueError(
             f"groups must hold one value for each of the {n_rows} rows, got shape {values.shape}"
         )
-    blank = np.flatnonzero([*_is_missing(values)] if values.dtype.kind != "U" else values == "")
+    blank = np.flatnonzero(list(_is_missing(values)))
+    if values.dtype.kind == "O" and len(blank) == 0:
+        # Numbers that are kept as objects are numbers; what is mixed is text.
+        values = np.asarray(values.tolist())
+        values = values if values.dtype.kind in "biufU" else values.astype(str)
+    if values.dtype.kind == "U":
+        blank = np.flatnonzero(values == "")
     if len(blank):
         raise ValueError(
             f"groups must hold a value in every row, got a blank in row {blank[0] + 1}; fill it, or leave "
             f"out the row"
         )
-    if values.dtype.kind == "O":
-        # Numbers that are kept as objects are numbers; what is mixed is text.
-        values = np.asarray(values.tolist())
-        values = values if values.dtype.kind in "biufU" else values.astype(str)
     return values
 
 
