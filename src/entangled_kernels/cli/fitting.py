@@ -123,5 +123,10 @@ def read_on_cluster(reader: BatchReader) -> tuple[Any, Any, Any]:
         raise CommandError("--dask reads Parquet files or CSV files, all of one kind")
     if reader.drop_blank_inputs:
         rows = rows.dropna(subset=list(reader.inputs))
-    groups = None if reader.groups is None else rows[reader.groups]
-    return rows[list(reader.inputs)], rows[list(reader.targets)], groups
+    # Columns that are taken from the whole have its partitions; Dask reads few columns in fewer of them.
+    X, Y = (rows.map_partitions(_columns, list(names)) for names in (reader.inputs, reader.targets))
+    return X, Y, None if reader.groups is None else rows.map_partitions(_columns, reader.groups)
+
+
+def _columns(frame: Any, names: Any) -> Any:
+    return frame[names]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -16,7 +16,7 @@ __all__ = ["HeldOut", "error_in_words", "group_values", "read_held_out", "time_v
 EMPTY = "the cell is empty; fill it, or leave out the row"
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True)
 class HeldOut:
     """How rows are held out.
 
@@ -31,7 +31,7 @@ class HeldOut:
 
     by: str = "rows"
     column: str | None = None
-    values: NDArray[Any] | None = None
+    values: NDArray[Any] | None = field(default=None, compare=False)
 
     def with_values(self, values: NDArray[Any]) -> HeldOut:
         """The same, with the groups or times of rows in memory."""

@@ -137,7 +137,7 @@ def show(screen: Screen, findings: dict[str, Any], learner: Any) -> None:
             if plain is None
             else f", kernel ridge {plain:.4g} ({change_in_words(findings['nmse'], plain)})"
         )
-        screen.say(f"{error_in_words(findings['held_out'])}: nMSE {findings['nmse']:.4g}{beside}.")
+        screen.say(f"{error_in_words(findings.get('held_out'))}: nMSE {findings['nmse']:.4g}{beside}.")
         show_target_errors(screen, findings["target_scores"])
     screen.say()
     screen.say("Who shares what:")

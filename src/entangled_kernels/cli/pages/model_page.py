@@ -97,9 +97,9 @@ def _lead(findings: dict[str, Any]) -> str:
 
 def _add_errors(page: Report, findings: dict[str, Any]) -> None:
     page.section("How well it predicts")
-    nmse, plain = findings["nmse"], findings["kernel_ridge_nmse"]
+    nmse, plain, about = findings["nmse"], findings["kernel_ridge_nmse"], findings.get("held_out")
     page.text(
-        f"{error_in_words(findings['held_out'])} (nMSE: 0 is perfect, 1 is predicting the mean) {nmse:.4g}; "
+        f"{error_in_words(about)} (nMSE: 0 is perfect, 1 is predicting the mean) {nmse:.4g}; "
         f"kernel ridge has {plain:.4g} ({change_in_words(nmse, plain)})."
     )
     caption = "Held-out errors of each target; RMSE in the unit of the target"
