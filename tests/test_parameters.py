@@ -10,6 +10,7 @@ from entangled_kernels.parameters import (
     check_flag,
     check_fraction,
     check_grid,
+    check_groups,
     check_integer,
     check_numeric_columns,
     check_positive,
@@ -118,3 +119,22 @@ def test_columns_are_named_only_where_an_error_is_about_them():
     for message, rows, expected in cases:
         with pytest.raises(ValueError, match=re.escape(expected)), naming_columns(rows):
             raise ValueError(message)
+
+
+def test_groups_are_numbers_or_texts():
+    assert check_groups([1, 2, 1], 3).dtype.kind == "i"
+    assert check_groups(pd.Series([1, 2], dtype=object), 2).tolist() == [1, 2]
+    assert check_groups(pd.Series(["a", "b"], dtype="category"), 2).tolist() == ["a", "b"]
+    assert check_groups(np.array([["a"], ["b"]]), 2).tolist() == ["a", "b"]
+    assert check_groups(np.array([1, "a"], dtype=object), 2).tolist() == ["1", "a"]
+    for blank in (
+        ["a", ""],
+        pd.Series(["a", ""], dtype=object),
+        [1.0, np.nan],
+        [None, "a"],
+        np.array(["NaT", "2024-05-31"], dtype="M8[D]"),
+    ):
+        with pytest.raises(ValueError, match="groups must hold a value in every row, got a blank in row"):
+            check_groups(blank, 2)
+    with pytest.raises(ValueError, match=r"one value for each of the 2 rows, got shape \(3,\)"):
+        check_groups([1, 2, 3], 2)

@@ -20,6 +20,7 @@ __all__ = [
     "check_flag",
     "check_fraction",
     "check_grid",
+    "check_groups",
     "check_integer",
     "check_numeric_columns",
     "check_positive",
@@ -116,6 +117,30 @@ def check_weights(
     if not (all_zero or weight.any()):
         raise ValueError("sample_weight must be positive for at least one row, got zero weights only")
     return weight
+
+
+def check_groups(groups: Any, n_rows: int) -> NDArray[Any]:
+    """The group of every row, numbers or texts (n_rows,); none may be blank."""
+    values = np.asarray(groups)
+    if values.ndim == 2 and values.shape[1] == 1:
+        values = values[:, 0]
+    if values.shape != (n_rows,):
+        raise ValueError(
+            f"groups must hold one value for each of the {n_rows} rows, got shape {values.shape}"
+        )
+    blank = np.flatnonzero(list(_is_missing(values)))
+    if values.dtype.kind == "O" and len(blank) == 0:
+        # Numbers that are kept as objects are numbers; what is mixed is text.
+        values = np.asarray(values.tolist())
+        values = values if values.dtype.kind in "biufU" else values.astype(str)
+    if values.dtype.kind == "U":
+        blank = np.flatnonzero(values == "")
+    if len(blank):
+        raise ValueError(
+            f"groups must hold a value in every row, got a blank in row {blank[0] + 1}; fill it, or leave "
+            f"out the row"
+        )
+    return values
 
 
 def check_feature_map(feature_map: Any) -> None:
@@ -237,7 +262,7 @@ def _holds_text(values: Any) -> bool:
 
 def _is_missing(values: NDArray[Any]) -> Iterator[bool]:
     """Whether each value is missing, also where a column holds objects."""
-    if values.dtype.kind == "f":
+    if values.dtype.kind in "fmM":
         return iter(np.isnan(values).tolist())
     if values.dtype.kind != "O":
         return iter([])

@@ -17,7 +17,7 @@ from entangled_kernels.storage import load_model, open_model
 
 TARGETS = "net load,peak load (kW)"
 FIT = ("fit", "plant.csv", "-t", TARGETS, "-f", "linear", "-o", "m", "-i", 'inlet temp,"flow, l/s",pressure')
-GROUPS = ("--group", 'water="flow, l/s",pressure', "--group", "heat=inlet*")
+GROUPS = ("--input-group", 'water="flow, l/s",pressure', "--input-group", "heat=inlet*")
 CASES = {
     "output-kernel": ("--set", "penalty=frobenius+trace,constraint=true"),
     "multiple-kernels": (),
@@ -88,8 +88,8 @@ def test_text_is_encoded(plant, run):
     arguments = (*FIT[:-2], "--encode", "--folds", 2, "--method")
     run(*arguments, "multiple-kernels")
     run("predict", "m", "plant.csv", "-o", "p.csv")
-    shown = run(*arguments, "multi-view", "--force", "--group", "a=pressure", code=2).stderr
-    assert "--group needs inputs that are numbers" in shown
+    shown = run(*arguments, "multi-view", "--force", "--input-group", "a=pressure", code=2).stderr
+    assert "--input-group needs inputs that are numbers" in shown
 
 
 def test_blank_targets(plant, run):
@@ -147,5 +147,5 @@ def test_the_best_of_several_feature_maps(plant, folder):
     choice, settings = choose_method("output-kernel", None, None), {"folds": 3, "seed": 0, "jobs": None}
     several, one = (fit_learner(Screen(), table, choice, name, **settings)[1] for name in ("auto", "linear"))
     assert several["nmse"] < one["nmse"]
-    with pytest.raises(CommandError, match="--group a: 'id' is not among the inputs"):
+    with pytest.raises(CommandError, match="--input-group a: 'id' is not among the inputs"):
         fit_learner(Screen(), table, choose_method("multi-view", None, ["a=id"]), "linear", **settings)

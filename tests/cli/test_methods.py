@@ -30,10 +30,10 @@ def test_settings_are_read():
         ),
         (("multi-view", ["sparse=perhaps"], ["a=x"]), "--set sparse must be true or false, got 'perhaps'"),
         (("var", ["lags"], None), "--set must be NAME=VALUE, got 'lags'"),
-        (("var", None, ["a=x"]), "--group needs --method multiple-kernels or multi-view, got var"),
-        (("multi-view", None, None), "--method multi-view needs views, such as --group"),
-        (("multi-view", None, ["a=x", "a=y"]), "--group 'a' is named twice"),
-        (("multi-view", None, ["a="]), "--group must be NAME=VALUE, got 'a='"),
+        (("var", None, ["a=x"]), "--input-group needs --method multiple-kernels or multi-view, got var"),
+        (("multi-view", None, None), "--method multi-view needs views, such as --input-group"),
+        (("multi-view", None, ["a=x", "a=y"]), "--input-group 'a' is named twice"),
+        (("multi-view", None, ["a="]), "--input-group must be NAME=VALUE, got 'a='"),
     ],
 )
 def test_wrong_words(arguments, sentence):

@@ -223,13 +223,15 @@ def test_blank_inputs_in_batches_are_those_of_a_whole_table(rows, run):
 
 
 def test_excluded_columns_are_no_inputs(run):
-    _, inputs, _ = choose_columns(FRAME, ["net load"], None, "t.csv", ["id", "t [C]"])
+    _, inputs, _ = choose_columns(FRAME, ["net load"], None, "t.csv", TableOptions(exclude=("id", "t [C]")))
     assert inputs == ["flow, l/s"]
-    assert choose_columns(FRAME, ["net load"], ["id", "flow*"], "t.csv", ["flow*"])[1] == ["id"]
+    assert choose_columns(FRAME, ["net load"], ["id", "flow*"], "t.csv", TableOptions(exclude=("flow*",)))[
+        1
+    ] == ["id"]
     with pytest.raises(CommandError, match="there is no column 'idd'"):
-        choose_columns(FRAME, ["net load"], None, "t.csv", ["idd"])
+        choose_columns(FRAME, ["net load"], None, "t.csv", TableOptions(exclude=("idd",)))
     twice = pd.DataFrame(columns=["a", "b", "a", "y"])
-    assert choose_columns(twice, ["y"], None, "t.csv", ["a"])[1] == ["b"]
+    assert choose_columns(twice, ["y"], None, "t.csv", TableOptions(exclude=("a",)))[1] == ["b"]
     with pytest.raises(CommandError, match="2 columns have the name 'a'"):
         choose_columns(twice, ["y"], None, "t.csv")
     pd.DataFrame([[1.0, 2.0, 3.0, 4.0]] * 5, columns=list("abay")).to_csv("t.csv", index=False)

@@ -126,7 +126,7 @@ def test_files_merging_dask_and_checkpoints(make_rows, tmp_path):
 def test_what_is_refused(make_rows):
     X, Y = make_rows(40, 3, 2)
     with pytest.raises(
-        ValueError, match="cv must be a number of folds, or KFold, where rows come in batches"
+        ValueError, match="cv must be a number of folds, KFold, GroupKFold or TimeSeriesSplit where rows come"
     ):
         EntangledKernelRidgeCV(None, cv=ShuffleSplit(3)).partial_fit(X, Y)
     model = EntangledKernelRidgeCV(None, **GRID).fit(X, Y)

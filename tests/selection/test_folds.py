@@ -1,6 +1,6 @@
 import numpy as np
 import pytest
-from sklearn.model_selection import KFold, LeaveOneOut, RepeatedKFold, ShuffleSplit
+from sklearn.model_selection import KFold, LeaveOneOut, RepeatedKFold, ShuffleSplit, TimeSeriesSplit
 from sklearn.preprocessing import StandardScaler
 
 from entangled_kernels.learning import Moments
@@ -85,3 +85,17 @@ def test_a_map_is_fitted_on_the_training_rows_of_each_fold(make_rows, rng, weigh
         coef = np.ones(fold.problem.targets.shape)
         np.testing.assert_allclose(fold.error(0 * coef), expected.error(0 * coef), rtol=1e-12)
         np.testing.assert_allclose(np.sort(fold.problem.scale), np.sort(expected.problem.scale), rtol=1e-9)
+
+
+def test_parts_in_order_are_held_out_from_those_before(make_rows):
+    Phi, Y = make_rows(24, 3, 2)
+    splits = list(TimeSeriesSplit(3).split(Phi))
+    parts = [Moments.from_arrays(Phi[a : a + 6], Y[a : a + 6]) for a in range(0, 24, 6)]
+    of_rows, of_moments = RowFolds(Phi, Y, None, splits), MomentFolds([parts], ordered=True)
+    assert of_moments.n_splits == of_rows.n_splits == 3
+    assert of_moments.n_repeats == of_rows.n_repeats == 1.0
+    for fold, other in zip(of_moments.folds(np.ones(2)), of_rows.folds(np.ones(2)), strict=True):
+        np.testing.assert_allclose(np.sort(fold.problem.scale), np.sort(other.problem.scale), rtol=1e-9)
+        np.testing.assert_allclose(fold.problem.mean_phi, other.problem.mean_phi)
+        assert fold.weight == other.weight == 6.0
+        assert pytest.approx(other.VN) == fold.VN

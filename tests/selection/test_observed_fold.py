@@ -61,3 +61,15 @@ def test_what_only_errors_need_is_dropped(fold):
     np.testing.assert_array_equal(slim.predictions(coef, np.ones(1)), made.predictions(coef, np.ones(1)))
     with pytest.raises(ValueError, match="without its held-out rows"):
         ObservedFold.of(replace(made, rows=None), Y, np.ones_like(Y), np.ones(3))
+
+
+def test_targets_that_are_not_judged_have_no_prediction(fold):
+    made, Y = fold
+    weight = np.ones_like(Y)
+    weight[:, 1] = 0.0
+    observed = ObservedFold.of(made, Y, weight, np.full(3, 1 / 3)).for_predictions()
+    coef = np.ones((len(made.problem.scale), 3))
+    expected = made.predictions(coef, np.ones(1))
+    found = observed.predictions(coef, np.ones(1))
+    np.testing.assert_array_equal(found[:, [0, 2]], expected[:, [0, 2]])
+    assert np.isnan(found[:, 1]).all()

@@ -9,13 +9,13 @@ from entangled_kernels.streams.position import Position, remaining
 
 
 def batches(n):
-    return [(np.full((2, 1), float(i)), np.ones(2)) for i in range(n)]
+    return [Batch(np.full((2, 1), float(i)), np.ones(2)) for i in range(n)]
 
 
 def after(items):
     position = Position()
-    for X, y in items:
-        position = position.after(Batch(X, y), with_checksum=True)
+    for batch in items:
+        position = position.after(batch, with_checksum=True)
     return position
 
 
@@ -50,18 +50,18 @@ def test_anything_else_is_refused(stored):
 
 def test_what_is_left_of_an_iterable():
     items, place = batches(5), after(batches(3))
-    rest = list(remaining(items, iter(items), Position(), place, None, "state"))
-    assert [X[0, 0] for X, _ in rest] == [3.0, 4.0]
+    rest = list(remaining(items, iter(items), Position(), place, "state"))
+    assert [batch.X[0, 0] for batch in rest] == [3.0, 4.0]
     # Some of them were taken already, to fit a feature map on.
     used = iter(items)
     seen = after([next(used)])
-    assert [X[0, 0] for X, _ in remaining(items, used, seen, place, None, "state")] == [3.0, 4.0]
+    assert [batch.X[0, 0] for batch in remaining(items, used, seen, place, "state")] == [3.0, 4.0]
 
 
 def test_an_iterable_that_is_another():
     place = after(batches(3))
     with pytest.raises(CheckpointError, match=r"the first 3 batches held 6 rows .* and hold 4 now"):
-        remaining(batches(2), iter(batches(2)), Position(), place, None, "state")
-    other = [(X + 1.0, y) for X, y in batches(4)]
+        remaining(batches(2), iter(batches(2)), Position(), place, "state")
+    other = [batch._replace(X=batch.X + 1.0) for batch in batches(4)]
     with pytest.raises(CheckpointError, match="the first 3 batches: the values are not those"):
-        remaining(other, iter(other), Position(), place, None, "state")
+        remaining(other, iter(other), Position(), place, "state")

@@ -195,8 +195,17 @@ def test_what_counts_as_a_batch():
     assert list(batch.y.columns) == ["b"]
     with pytest.raises(TypeError, match="targets must name the columns"):
         as_batch(frame)
-    with pytest.raises(TypeError, match="got tuple of 4 items"):
-        as_batch((X, y, w, w))
+    batch = as_batch((X, y, None, w))
+    assert batch.sample_weight is None
+    assert batch.groups is w
+    assert as_batch(Bunch(data=X, target=y, groups=w)).groups is w
+    batch = as_batch(frame, targets=["b"], groups="a")
+    assert list(batch.X.columns) == ["c"]
+    assert batch.groups.tolist() == [1.0]
+    with pytest.raises(ValueError, match="groups must name a column of every batch, got 'd'"):
+        as_batch(frame, targets=["b"], groups="d")
+    with pytest.raises(TypeError, match="got tuple of 5 items"):
+        as_batch((X, y, w, w, w))
     with pytest.raises(TypeError, match="got ndarray"):
         as_batch(X)
 

@@ -1,9 +1,13 @@
 import numpy as np
 import pandas as pd
 import polars as pl
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from scipy.sparse import csr_array
+from sklearn.model_selection import TimeSeriesSplit
 
-from entangled_kernels.streams.row_folds import row_folds, sampling_keys
+from entangled_kernels.streams.row_folds import block_ends, group_folds, row_folds, sampling_keys
 
 
 def test_a_row_has_its_fold_wherever_it_is(rng):
@@ -88,3 +92,34 @@ def test_keys_of_other_tables(rng):
     keys = sampling_keys(frame, np.ones((50, 1)))
     assert len(np.unique(keys)) == 50
     assert len(np.unique(sampling_keys(["one", "two", "one"], np.ones((3, 1))))) == 2
+
+
+@given(st.lists(st.integers(-(10**6), 10**6), min_size=1, max_size=30), st.integers(2, 7))
+def test_a_group_has_one_fold_wherever_it_comes(values, n_folds):
+    groups = np.array(values)
+    folds = group_folds(groups, n_folds)
+    assert ((folds >= 0) & (folds < n_folds)).all()
+    for group, fold in zip(groups, folds, strict=True):
+        assert group_folds(np.array([7.5, group]), n_folds)[1] == fold
+    texts = groups.astype(str)
+    np.testing.assert_array_equal(group_folds(texts[::-1], n_folds)[::-1], group_folds(texts, n_folds))
+
+
+def test_groups_spread_over_the_folds():
+    for groups in (np.arange(4000), np.arange(4000).astype(str)):
+        counts = np.bincount(group_folds(groups, 4))
+        assert (abs(counts - 1000) < 100).all()
+    # Of any process and machine, since checkpoints go on with them.
+    assert group_folds(np.array(["anna", "bert", "cem"]), 5).tolist() == [4, 3, 0]
+    assert group_folds(np.arange(6), 5).tolist() == [0, 3, 0, 4, 0, 4]
+
+
+@pytest.mark.parametrize(("n", "n_blocks"), [(12, 6), (47, 5), (100, 3)])
+def test_blocks_are_the_folds_of_scikit_learn(n, n_blocks):
+    ends = block_ends(n, n_blocks)
+    splits = TimeSeriesSplit(n_blocks - 1).split(np.empty((n, 1)))
+    assert ends[0] == n - (n_blocks - 1) * (n // n_blocks)
+    for start, end, (train, test) in zip(ends[:-1], ends[1:], splits, strict=True):
+        assert (len(train), test[0], test[-1] + 1) == (start, start, end)
+    with pytest.raises(ValueError, match="blocks of rows need at least"):
+        block_ends(2 * n_blocks - 1, n_blocks)

@@ -122,3 +122,17 @@ def test_forgetting_scales_all_that_is_kept(make_rows):
     waits.forget(0.5)
     np.testing.assert_array_equal(waits.waiting[0].weight, [0.5] * 3)
     np.testing.assert_array_equal(waits.waiting[1].weight, np.ones((2, 2)))
+
+
+def test_parts_without_rows_do_not_shift_the_sample(rows):
+    """Rows that were drawn are found with the moments of their own part."""
+    rows = rows._replace(part=np.where(rows.part == 1, 4, rows.part), key=np.arange(50, dtype=np.uint64))
+    stream = Stream(2, [None] * 5, grouped=True)
+    assert stream.numbered_sample() is None
+    stream.take(rows, PLAIN)
+    assert [part is None for part in stream.parts] == [False, True, False, True, False]
+    sample = stream.numbered_sample()
+    assert set(sample.part) == {0, 1, 2}
+    for number, moments in enumerate(stream.moments()):
+        assert np.sum(sample.part == number) == moments.n_samples
+    assert stream.blank().grouped

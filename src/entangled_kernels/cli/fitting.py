@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from joblib import parallel_config
+from sklearn.model_selection import TimeSeriesSplit
 
 from ..estimators import EntangledKernelRidgeCV
 from ..streams import Batch, BatchReader, file_kind
@@ -51,14 +52,20 @@ def fit_table(
     -----
     Blank cells of targets are counted in the table as its batches are read.
     """
-    folds = folds if table.Y is None else min(folds, len(table.Y))
+    held_out = table.held_out
+    held_out.check_folds(folds)
+    cv: Any = folds if table.Y is None or held_out.by != "rows" else min(folds, len(table.Y))
+    if held_out.by == "time":
+        cv = TimeSeriesSplit(folds) if table.Y is None else held_out.splits(len(table.Y), folds, seed)
     maps = feature_maps(features, table.text, seed=seed, fill=table.fill)
-    model = EntangledKernelRidgeCV(maps, cv=folds, n_jobs=jobs, random_state=seed)
+    model = EntangledKernelRidgeCV(maps, cv=cv, n_jobs=jobs, random_state=seed)
     if table.reader is not None and dask is not None:
+        if held_out.by == "time":
+            raise CommandError("--dask reads rows in no order; leave out --dask or --time-ordered")
         with screen.working("fitting on the cluster"), cluster(dask):
-            X, Y = read_on_cluster(table.reader)
+            X, Y, groups = read_on_cluster(table.reader)
             table.blanks.count(Y)
-            return model.fit(X, Y)
+            return model.fit(X, Y, groups=groups)
     with screen.progress() as report:
         if table.reader is not None:
             watch = watch_batches(table.reader, report)
@@ -69,7 +76,10 @@ def fit_table(
 
             return model.fit_batches(table.reader, checkpoint=checkpoint, progress=take)
         what = "choosing the settings, splits"
-        return model.fit(table.X, table.Y, progress=lambda done, total: report(done, total, what))
+        groups = held_out.values if held_out.by == "groups" else None
+        model.fit(table.X, table.Y, groups=groups, progress=lambda done, total: report(done, total, what))
+        # Places of rows mean nothing without the table.
+        return model.set_params(cv=TimeSeriesSplit(folds)) if held_out.by == "time" else model
 
 
 @contextmanager
@@ -90,11 +100,11 @@ def cluster(address: str | None) -> Iterator[None]:
         yield
 
 
-def read_on_cluster(reader: BatchReader) -> tuple[Any, Any]:
-    """Inputs and targets of the files as Dask data frames."""
+def read_on_cluster(reader: BatchReader) -> tuple[Any, Any, Any]:
+    """Inputs, targets and, where there are any, groups of the files as Dask data frames."""
     import dask.dataframe as dd
 
-    files, columns = list(reader.files), [*reader.inputs, *reader.targets]
+    files, columns = list(reader.files), list(reader.kinds)
     kinds = {file_kind(file, compressed=False) for file in files}
     if kinds == {"csv"}:
         types = {name: str if reader.kinds[name] == "text" else float for name in columns}
@@ -113,4 +123,10 @@ def read_on_cluster(reader: BatchReader) -> tuple[Any, Any]:
         raise CommandError("--dask reads Parquet files or CSV files, all of one kind")
     if reader.drop_blank_inputs:
         rows = rows.dropna(subset=list(reader.inputs))
-    return rows[list(reader.inputs)], rows[list(reader.targets)]
+    # Columns that are taken from the whole have its partitions; Dask reads few columns in fewer of them.
+    X, Y = (rows.map_partitions(_columns, list(names)) for names in (reader.inputs, reader.targets))
+    return X, Y, None if reader.groups is None else rows.map_partitions(_columns, reader.groups)
+
+
+def _columns(frame: Any, names: Any) -> Any:
+    return frame[names]

@@ -7,11 +7,11 @@ from typing import Any
 
 import numpy as np
 
-from .errors import CommandError
 from .features import feature_maps, text_encoder
+from .input_groups import place_groups
 from .methods import Choice
 from .screen import Screen
-from .training_table import TrainingTable, expand_names
+from .training_table import TrainingTable
 
 __all__ = ["fit_learner"]
 
@@ -44,7 +44,7 @@ def fit_learner(
     features : str
         One of `FEATURES`.
     folds : int
-        No more are made than there are rows.
+        No more are made than there are rows, unless the table says which rows are held out together.
     seed, jobs : int
 
     Notes
@@ -64,10 +64,8 @@ def fit_learner(
         with screen.working("choosing the settings"):
             return _fit_series(table, choice, facts, folds)
     from sklearn.base import clone
-    from sklearn.model_selection import KFold
 
-    splits = KFold(min(folds, len(table.Y)), shuffle=True, random_state=seed)
-    folded = list(splits.split(table.X))
+    folded = table.held_out.splits(len(table.Y), folds, seed)
     with screen.working("choosing the settings"):
         found = [
             _Candidate(table, one, folded) for one in _searches(table, choice, features, folded, seed, jobs)
@@ -90,8 +88,6 @@ class _Candidate:
     """A model, not fitted, with its settings chosen, and its errors on held-out rows."""
 
     def __init__(self, table: TrainingTable, search: Any, folds: Sequence[Any]) -> None:
-        from sklearn.model_selection import cross_val_predict
-
         from ..estimators import OutputKernelRidge
 
         Y = table.Y.to_numpy()
@@ -104,11 +100,22 @@ class _Candidate:
             settings = {name: getattr(inner, name) for name in names - {"penalty"}}
             settled = OutputKernelRidge(alpha=inner.alpha_, penalty=inner.penalty_, **settings)
             self.model = self.model.set_params(regressor=settled)
-        held_out = np.asarray(cross_val_predict(self.model, table.X, table.Y, cv=folds)).reshape(Y.shape)
+        held_out = _predict_held_out(self.model, table, folds)
         with np.errstate(divide="ignore", invalid="ignore"):
             self.errors = np.nanmean((Y - held_out) ** 2, axis=0) / np.nanvar(Y, axis=0)
         finite = self.errors[np.isfinite(self.errors)]
         self.nmse = float(finite.mean()) if len(finite) else 0.0
+
+
+def _predict_held_out(model: Any, table: TrainingTable, folds: Sequence[Any]) -> Any:
+    """Predictions (n, p) of rows by models that have not seen them; NaN for those that are never held out."""
+    from sklearn.base import clone
+
+    found = np.full(table.Y.shape, np.nan)
+    for train, test in folds:
+        fitted = clone(model).fit(table.X.iloc[train], table.Y.iloc[train])
+        found[test] = np.asarray(fitted.predict(table.X.iloc[test])).reshape(len(test), -1)
+    return found
 
 
 def _searches(
@@ -127,7 +134,7 @@ def _searches(
     from ..features import OperatorFourierFeatures
 
     if choice.name == "output-kernel":
-        learner = OutputKernelRidgeCV(cv=len(folds), n_jobs=jobs, **choice.settings)
+        learner = OutputKernelRidgeCV(cv=folds, n_jobs=jobs, **choice.settings)
         maps = feature_maps(features, table.text, seed=seed)
         return [StandardizedRegressor(learner, feature_map=one) for one in maps]
     grid: dict[str, Any] = {"regressor__alpha": ALPHAS if choice.name == "multiple-kernels" else SMALL_ALPHAS}
@@ -175,18 +182,13 @@ def _standardised(table: TrainingTable) -> Any:
 
 def _kernels(table: TrainingTable, choice: Choice, features: str, seed: int) -> list[Any]:
     """Kernels of every group of inputs, or several of all inputs where there are no groups."""
-    if choice.groups and table.text:
-        raise CommandError("--group needs inputs that are numbers; leave out --encode and columns of text")
     if not choice.groups:
         names = {"auto": ("linear", "narrow", "middle", "wide"), "rbf": ("narrow", "middle", "wide")}
         return [
             (name, _kernel(name, table.X.shape[1], seed), slice(None))
             for name in names.get(features, (features,))
         ]
-    groups = {
-        name: [table.inputs.index(column) for column in expand_names(columns, table.inputs, "--group")]
-        for name, columns in _known(choice, table)
-    }
+    groups = place_groups(choice.groups, table)
     # Views have one kernel each; of groups both kinds are tried.
     if features != "auto":
         kinds: tuple[str, ...] = (features,)
@@ -197,16 +199,6 @@ def _kernels(table: TrainingTable, choice: Choice, features: str, seed: int) -> 
         for name, columns in groups.items()
         for kind in kinds
     ]
-
-
-def _known(choice: Choice, table: TrainingTable) -> list[tuple[str, list[str]]]:
-    """Groups, after a look whether all their columns are inputs."""
-    for name, columns in choice.groups.items():
-        have = expand_names(columns, table.inputs, "--group")
-        missing = [column for column in have if column not in table.inputs]
-        if missing:
-            raise CommandError(f"--group {name}: '{missing[0]}' is not among the inputs")
-    return list(choice.groups.items())
 
 
 def _kernel(name: str, n_columns: int, seed: int) -> Any:

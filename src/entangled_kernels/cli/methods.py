@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from .errors import CommandError, check_choice
+from .input_groups import OPTION, name_pair, read_groups
 from .shell_command import split_names
 
 __all__ = ["METHODS", "Choice", "choose_method"]
@@ -14,8 +15,8 @@ __all__ = ["METHODS", "Choice", "choose_method"]
 METHODS = {
     "entangled": "entangled kernel ridge",
     "output-kernel": "output kernel learning: one relation between targets, learned with the model",
-    "multiple-kernels": "several kernels, or a kernel for every --group of inputs, with learned weights",
-    "multi-view": "every --group of inputs is a view, which rows may lack",
+    "multiple-kernels": "several kernels, or a kernel for every --input-group, with learned weights",
+    "multi-view": "every --input-group is a view, which rows may lack",
     "fourier": "random Fourier features of an operator-valued kernel",
     "var": "the targets are time series, predicted from their own past; see forecast",
 }
@@ -110,7 +111,7 @@ def choose_method(name: str, settings: Sequence[str] | None, groups: Sequence[st
     """
     check_choice("--method", name, METHODS)
     known, found = SETTINGS[name], dict[str, Any]()
-    for setting, value in (_pair("--set", part) for part in split_names(settings or [])):
+    for setting, value in (name_pair("--set", part) for part in split_names(settings or [])):
         if setting not in known:
             has = f"has {', '.join(known)}" if known else "has no settings"
             raise CommandError(f"--set: --method {name} {has}, got {setting!r}")
@@ -120,18 +121,8 @@ def choose_method(name: str, settings: Sequence[str] | None, groups: Sequence[st
         except (KeyError, ValueError):
             raise CommandError(f"--set {setting} must be {need}, got {value!r}") from None
     if groups and name not in GROUPED:
-        raise CommandError(f"--group needs --method {' or '.join(GROUPED)}, got {name}")
-    named = [_pair("--group", group) for group in groups or []]
-    twice = [group for group, _ in named if [other for other, _ in named].count(group) > 1]
-    if twice:
-        raise CommandError(f"--group {twice[0]!r} is named twice")
+        raise CommandError(f"{OPTION} needs --method {' or '.join(GROUPED)}, got {name}")
+    named = read_groups(groups)
     if name == "multi-view" and not named:
-        raise CommandError("--method multi-view needs views, such as --group weather=temperature,wind")
-    return Choice(name, found, {group: split_names([columns]) for group, columns in named})
-
-
-def _pair(option: str, text: str) -> tuple[str, str]:
-    name, sign, value = (part.strip() for part in text.partition("="))
-    if not (name and sign and value):
-        raise CommandError(f"{option} must be NAME=VALUE, got {text!r}")
-    return name, value
+        raise CommandError(f"--method multi-view needs views, such as {OPTION} weather=temperature,wind")
+    return Choice(name, found, named)

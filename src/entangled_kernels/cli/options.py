@@ -16,6 +16,8 @@ __all__ = [
     "Encoding",
     "Exclude",
     "Force",
+    "Groups",
+    "InputGroups",
     "Inputs",
     "Jobs",
     "Json",
@@ -27,6 +29,8 @@ __all__ = [
     "Protocol",
     "Seed",
     "Targets",
+    "TimeColumn",
+    "TimeOrdered",
 ]
 
 OneTable = Annotated[
@@ -58,6 +62,36 @@ Inputs = Annotated[
 Exclude = Annotated[
     list[str] | None,
     typer.Option("--exclude", "-x", metavar="E,F", help="Columns that are no inputs, such as a date."),
+]
+InputGroups = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--input-group",
+        metavar="NAME=A,B",
+        help="Inputs that get a kernel of their own, in methods with several; once for every group.",
+    ),
+]
+Groups = Annotated[
+    str | None,
+    typer.Option(
+        "--groups",
+        metavar="COLUMN",
+        help="Rows with the same value there, such as a patient, are held out together; it is no input.",
+    ),
+]
+TimeOrdered = Annotated[
+    bool,
+    typer.Option(
+        "--time-ordered", help="Rows are in the order of time: later ones are predicted from earlier ones."
+    ),
+]
+TimeColumn = Annotated[
+    str | None,
+    typer.Option(
+        "--time-column",
+        metavar="COLUMN",
+        help="The same, in the order of this column of numbers or dates; it is no input.",
+    ),
 ]
 Missing = Annotated[
     str | None,

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 
 from ..streams import TextFormat
 from .errors import CommandError, check_choice
+from .held_out import HeldOut, read_held_out
 
 __all__ = ["MISSING", "TableOptions", "read_table_options"]
 
@@ -25,11 +26,14 @@ class TableOptions:
         One of MISSING; None where nothing was said.
     exclude : tuple of str
         Columns that are no inputs, and patterns of them.
+    held_out : HeldOut
+        Which rows are held out together.
     """
 
     text_format: TextFormat = field(default_factory=TextFormat)
     missing: str | None = None
     exclude: tuple[str, ...] = ()
+    held_out: HeldOut = field(default_factory=HeldOut)
 
 
 def read_table_options(
@@ -39,6 +43,9 @@ def read_table_options(
     encoding: str | None = None,
     missing: str | None = None,
     exclude: Sequence[str] | None = None,
+    groups: str | None = None,
+    time_ordered: bool = False,
+    time_column: str | None = None,
 ) -> TableOptions:
     """The values of the options, checked."""
     if missing is not None:
@@ -47,4 +54,5 @@ def read_table_options(
         text_format = TextFormat(DELIMITERS.get(delimiter or "", delimiter), decimal, encoding)
     except ValueError as error:
         raise CommandError(f"--{error}") from error
-    return TableOptions(text_format, missing, tuple(exclude or ()))
+    held_out = read_held_out(groups, time_ordered, time_column)
+    return TableOptions(text_format, missing, tuple(exclude or ()), held_out)

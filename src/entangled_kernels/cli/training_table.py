@@ -8,6 +8,8 @@ from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from ..streams import BatchReader, read_batches, table_columns
 from ..streams.arrow import SEVERAL
 from ..tables import TableError, read_table, require_columns, require_numbers, require_text, text_columns
@@ -15,6 +17,7 @@ from ..tables.phrases import counted, quoted
 from .batches import batch_bytes
 from .blanks import Blanks
 from .errors import CommandError
+from .held_out import HeldOut, group_values, time_values
 from .shell_command import split_names
 from .table_options import TableOptions
 
@@ -56,6 +59,8 @@ class TrainingTable:
         Among the targets; of files that are read in batches counted when they are.
     fill : bool
         Whether blank inputs are to be filled.
+    held_out : HeldOut
+        Which rows are held out together; with the groups or times of rows in memory.
     """
 
     inputs: list[str]
@@ -67,6 +72,7 @@ class TrainingTable:
     notes: list[str]
     blanks: Blanks = field(default_factory=Blanks)
     fill: bool = False
+    held_out: HeldOut = field(default_factory=HeldOut)
 
 
 def read_rows(
@@ -83,12 +89,12 @@ def read_rows(
 ) -> TrainingTable:
     """Read a table into memory and choose its inputs and targets; the work needs so many rows at least.
 
-    With ``blanks`` cells of targets may be blank; rows without any target are left out. With ``blank_inputs``
-    cells of inputs may be blank too.
+    Rows are put in the order of the column of time, where there is one. With ``blanks`` cells of targets may
+    be blank; rows without any target are left out. With ``blank_inputs`` cells of inputs may be blank too.
     """
     options = options or TableOptions()
     frame = read_table(path, options.text_format)
-    target_names, input_names, notes = choose_columns(frame, targets, inputs, path, options.exclude)
+    target_names, input_names, notes = choose_columns(frame, targets, inputs, path, options)
     way_out = "; a target must be a number" + (", or blank" if blanks else " in every row")
     Y = require_numbers(frame, target_names, path, way_out=way_out, blanks=blanks)
     text = text_columns(frame, input_names) if encode else []
@@ -119,9 +125,22 @@ def read_rows(
         raise TableError(path, f"input {quoted(empty)} has no value in any row; leave it out with --exclude")
     if len(X) < fewest:
         raise TableError(path, f"{work} needs at least {fewest} rows, got {len(X)}")
+    X, Y, held_out = _in_order(frame, X, Y, path, options.held_out)
     notes += _many_texts(X[text]) + _constant(X, "input") + _constant(Y, "target")
     fill = options.missing == "median"
-    return TrainingTable(input_names, target_names, text, X, Y, None, notes, found, fill)
+    return TrainingTable(input_names, target_names, text, X, Y, None, notes, found, fill, held_out)
+
+
+def _in_order(frame: Any, X: Any, Y: Any, path: Path, held_out: HeldOut) -> tuple[Any, Any, HeldOut]:
+    """Inputs and targets, in the order of time where there is such a column, and groups or times."""
+    if held_out.column is None:
+        return X, Y, held_out
+    read = group_values if held_out.by == "groups" else time_values
+    values = read(frame, held_out.column, path)[frame.index.get_indexer(X.index)]
+    if held_out.by == "groups":
+        return X, Y, held_out.with_values(values)
+    order = np.argsort(values, kind="stable")
+    return X.iloc[order], Y.iloc[order], held_out.with_values(values[order])
 
 
 def left_out_in_words(n_left: int, n_rows: int) -> str:
@@ -145,7 +164,12 @@ def open_batches(
     options = options or TableOptions()
     kinds = table_columns(path, options.text_format)
     names = pd.DataFrame(columns=list(kinds))
-    target_names, wanted, notes = choose_columns(names, targets, inputs, path, options.exclude)
+    held_out = options.held_out
+    if held_out.by == "time" and held_out.column is not None:
+        raise CommandError(
+            "--time-column needs the table in memory; sort the rows by time and say --time-ordered"
+        )
+    target_names, wanted, notes = choose_columns(names, targets, inputs, path, options)
     twice = [name for name in [*target_names, *wanted] if kinds[name] == SEVERAL]
     if twice:
         raise CommandError(f"{path}: several columns have the name '{twice[0]}'; rename or exclude them")
@@ -168,6 +192,7 @@ def open_batches(
         max_memory=batch_bytes(max_memory),
         text_format=options.text_format,
         drop_blank_inputs=options.missing == "drop",
+        groups=held_out.column,
     )
     frames, n_rows = [], 0
     for batch in reader:
@@ -179,7 +204,7 @@ def open_batches(
         raise CommandError(f"{path} holds no rows", "data")
     first = pd.concat(frames, ignore_index=True)[:FIRST_ROWS]
     fill = options.missing == "median"
-    return TrainingTable(wanted, target_names, text, first, None, reader, notes, fill=fill)
+    return TrainingTable(wanted, target_names, text, first, None, reader, notes, fill=fill, held_out=held_out)
 
 
 def choose_columns(
@@ -187,27 +212,33 @@ def choose_columns(
     targets: Sequence[str],
     inputs: Sequence[str] | None,
     path: Any,
-    exclude: Sequence[str] = (),
+    options: TableOptions | None = None,
 ) -> tuple[list[str], list[str], list[str]]:
     """Names of targets and inputs, and notes; all columns that are left are inputs when none are named."""
+    options = options or TableOptions()
     have, notes = [str(name) for name in frame.columns], list[str]()
     target_names = expand_names(targets, have, "--targets")
     if not target_names:
         raise CommandError("--targets must name at least one column")
+    # What tells which rows are held out together is no input, unless it is named as one.
+    apart = [] if options.held_out.column is None else [options.held_out.column]
     if inputs is None:
-        input_names = [name for name in have if name not in target_names]
+        input_names = [name for name in have if name not in [*target_names, *apart]]
         if "" in input_names:
             input_names.remove("")
             notes.append("the column without a name is taken for row numbers and left out")
     else:
         input_names = expand_names(inputs, have, "--inputs")
-    left_out = expand_names(exclude, have, "--exclude")
+    left_out = expand_names(options.exclude, have, "--exclude")
     input_names = [name for name in input_names if name not in left_out]
     try:
         require_columns(frame.loc[:, ~frame.columns.duplicated()], left_out, path)
-        require_columns(frame, [*target_names, *input_names], path)
+        require_columns(frame, [*target_names, *input_names, *apart], path)
     except TableError as error:
         raise CommandError(str(error)) from error
+    if set(apart) & set(target_names):
+        option = next(name for name, value in options.held_out.options().items() if value)
+        raise CommandError(f"column '{apart[0]}' is named in both {option} and --targets")
     both = [name for name in input_names if name in target_names]
     if both:
         raise CommandError(f"column '{both[0]}' is named in both --inputs and --targets")

@@ -113,18 +113,18 @@ def _frame(values: Any, names: list[str], index: Any = None) -> Any:
     return pd.DataFrame(values, columns=names, index=index)
 
 
-def split_partitions(X: Any, y: Any, sample_weight: Any) -> list[list[Any]]:
-    """Delayed tables (X, y, weight) of every partition."""
+def split_partitions(X: Any, y: Any, sample_weight: Any, groups: Any = None) -> list[list[Any]]:
+    """Delayed tables (X, y, weight, groups) of every partition."""
     if not is_dask(X):
         raise TypeError(
-            f"X must be a Dask collection where y or sample_weight is one, got {type(X).__name__}"
+            f"X must be a Dask collection where y, sample_weight or groups is one, got {type(X).__name__}"
         )
     if y is None:
         raise ValueError("y must be given, the target y is None")
     X = _whole_rows(X)
     sizes = X.chunks[0] if hasattr(X, "chunks") else (np.nan,)
     columns = [_pieces(X)]
-    for name, table in (("y", y), ("sample_weight", sample_weight)):
+    for name, table in (("y", y), ("sample_weight", sample_weight), ("groups", groups)):
         pieces: list[Any] = [table] * len(columns[0])
         if is_dask(table):
             if hasattr(table, "chunks"):

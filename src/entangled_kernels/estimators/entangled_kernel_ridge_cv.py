@@ -5,15 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 from functools import cache
-from numbers import Integral
 from typing import Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator, MultiOutputMixin, RegressorMixin, clone
 from sklearn.exceptions import NotFittedError
-from sklearn.model_selection import KFold
 from sklearn.utils import indexable
+from sklearn.utils.validation import _num_samples
 
 from ..kernels import KrausKernel
 from ..learning import SOLVERS, LinearModel, Moments, RowSample
@@ -23,16 +22,14 @@ from ..parameters import (
     check_flag,
     check_fraction,
     check_grid,
+    check_groups,
     check_integer,
     check_positive,
     check_rank,
 )
 from ..selection import SCORINGS
-from ..streams.row_folds import row_folds
-from ..streams.stream import Rows
 from .dask_tables import is_dask
 from .entangled_kernel_ridge import INITS, PREDICTIONS, RELATIONS, EntangledKernelRidge
-from .out_of_core import OutOfCoreMixin
 from .prediction import solved_attribute
 from .searching import SearchingMixin, SelectedFit, Trial
 from .split_routing import SplitRoutingMixin
@@ -47,7 +44,7 @@ FIT_FEATURES = ("auto", "fold", "all")
 
 
 class EntangledKernelRidgeCV(
-    SplitRoutingMixin, OutOfCoreMixin, SearchingMixin, RegressorMixin, MultiOutputMixin, BaseEstimator
+    SplitRoutingMixin, SearchingMixin, RegressorMixin, MultiOutputMixin, BaseEstimator
 ):
     """Entangled kernel ridge regression with its settings chosen by cross-validation.
 
@@ -75,7 +72,8 @@ class EntangledKernelRidgeCV(
     solver : {"closed-form", "ascent", "lbfgs"}, default="closed-form"
         With ``"ascent"`` the steps along the path are candidates too, so that early stopping is selected.
     cv : int, splitter or iterable of splits, default=5
-        An int asks for shuffled folds; of up to 500 rows they are repeated until there are 20.
+        An int asks for shuffled folds, of whole groups where `fit` is given groups; of up to 500 rows they
+        are repeated until there are 20. With `TimeSeriesSplit` folds are predicted from rows before them.
     scoring : {"nmse", "mse"}, default="nmse"
         Mean over outputs of the squared error, divided by the variance of the output or not. Lower is better.
     selection : {"average", "best", "one_se"}, default="average"
@@ -117,7 +115,9 @@ class EntangledKernelRidgeCV(
         Its cross-validated error; lower is better. It is the least of many, so somewhat too good.
     cv_score_ : float
         Held-out error of the model that is kept, an average or not; lower is better. Each fold's rows are
-        predicted with weights and shares that rest on the others.
+        predicted with weights and shares that rest on the others. It is the error to expect of new rows like
+        those that folds hold out: of any rows, of rows of new groups where folds are of groups, of later
+        rows where they are in the order of time. Rows that no fold holds out have no part in it.
     cv_target_score_, cv_rmse_ : ndarray of shape (p,)
         That error of every target, NaN for a constant one, and its root mean squared error in its own unit.
     kernel_ridge_score_, kernel_ridge_target_score_ : float and ndarray of shape (p,)
@@ -151,10 +151,11 @@ class EntangledKernelRidgeCV(
     Held-out errors come from moments of the folds (`entangled_kernels.selection.fold.Fold`): after one pass
     over the rows nothing depends on their number. One decomposition serves all alphas of a member.
 
-    With `partial_fit`, `fit_batches` and Dask a row's fold is found by a hash of its values
+    With `partial_fit`, `fit_batches` and Dask a row's fold is found by a hash of its values, or of its group
     (`entangled_kernels.streams.row_folds`), so it does not matter how rows are cut and ordered; ``cv`` must
-    be a number, or a `KFold` of which the number counts. Of several feature maps, as with ``"auto"``, one is
-    chosen on the first 10,000 rows; what else there is to choose is chosen on all rows.
+    be a number, or a `KFold` or `GroupKFold` of which the number counts. With `TimeSeriesSplit`, which needs
+    `fit_batches`, folds are blocks of the rows as they come. Of several feature maps, as with ``"auto"``, one
+    is chosen on the first 10,000 rows; what else there is to choose is chosen on all rows.
 
     Examples
     --------
@@ -304,7 +305,8 @@ class EntangledKernelRidgeCV(
         y : array-like or data frame of shape (n_samples, n_outputs) or (n_samples,)
         sample_weight : array-like of shape (n_samples,) or float, optional
         groups : array-like of shape (n_samples,), optional
-            For splitters that keep groups together.
+            Numbers or texts. Rows of a group are held out together, by folds of whole groups where ``cv`` is
+            a number, and by splitters that ask for groups.
         progress : callable, optional
             Called after every split of every feature map with the number of those done and of all.
 
@@ -313,10 +315,11 @@ class EntangledKernelRidgeCV(
         self
         """
         self._check_parameters()
-        if is_dask(X, y, sample_weight):
-            return self._fit_dask(X, y, sample_weight)
+        if is_dask(X, y, sample_weight, groups):
+            return self._fit_dask(X, y, sample_weight, groups)
         self._reset()
         (X,) = indexable(X)
+        groups = None if groups is None else check_groups(groups, _num_samples(X))
         table = self._check_table(X, y, sample_weight, groups)
         maps, trials = self._feature_maps(), list[Trial]()
         # All feature maps are tried on the same splits.
@@ -337,31 +340,17 @@ class EntangledKernelRidgeCV(
         """Choose and fit from the moments of folds."""
         if len(parts) < 2:
             raise ValueError(
-                f"cv must leave rows in at least 2 folds, got {len(parts)}; more rows are needed"
+                f"cv must leave rows in at least 2 folds, got {len(parts)}; more rows or groups are needed"
             )
         given, fitted = self._given_map(), self.feature_map_
         if isinstance(given, list):
             # The one of several maps that was chosen on the first rows.
             given = None if fitted is None else clone(fitted)
-        trial = self._search_moments([parts], sample, given, fitted, None)
+        trial = self._search_moments([parts], sample, given, fitted, None, ordered=self._ordered)
         rows = Table(np.zeros((0, 0)), np.zeros((0, 0)))
         if sample is not None:
             rows = Table(sample.Phi, sample.Y, sample.weight, mapped=True)
         return self._conclude([trial], rows)[0]
-
-    def _n_parts(self) -> int:
-        if isinstance(self.cv, KFold):
-            return int(self.cv.n_splits)
-        if not isinstance(self.cv, Integral):
-            raise ValueError(
-                f"cv must be a number of folds, or KFold, where rows come in batches, since a row's fold is "
-                f"found by a hash of its values; got {self.cv!r}"
-            )
-        check_integer("cv", self.cv, low=2)
-        return int(self.cv)
-
-    def _parts_of(self, rows: Rows) -> NDArray[np.intp]:
-        return row_folds(rows.X, rows.Y, self._n_parts())
 
     def _ensure_model(self) -> None:
         self._ensure_solved()

@@ -9,6 +9,8 @@ from dataclasses import asdict
 from typing import Any, Self
 
 import numpy as np
+from numpy.typing import NDArray
+from sklearn.utils.validation import _num_samples
 
 from ..parameters import check_integer
 from ..storage.atomic import remove_abandoned
@@ -21,6 +23,8 @@ from .streaming import StreamingMixin
 
 __all__ = ["OutOfCoreMixin"]
 
+Index = NDArray[np.intp]
+
 
 class OutOfCoreMixin(StreamingMixin):
     """`fit_batches`, and `fit` on Dask tables, of an estimator that has `partial_fit`."""
@@ -30,6 +34,8 @@ class OutOfCoreMixin(StreamingMixin):
         batches: Iterable[Any],
         *,
         targets: Sequence[str] | None = None,
+        groups: str | None = None,
+        n_rows: int | None = None,
         checkpoint: str | os.PathLike[str] | None = None,
         checkpoint_every: int = 100,
         progress: Callable[[Batch], None] | None = None,
@@ -39,10 +45,16 @@ class OutOfCoreMixin(StreamingMixin):
         Parameters
         ----------
         batches : iterable
-            Of (X, y), (X, y, sample_weight), Bunches with data and target, data frames (with ``targets``), or
-            what `entangled_kernels.streams.read_batches` gives.
+            Of (X, y), (X, y, sample_weight), (X, y, sample_weight, groups), Bunches with data and target,
+            data frames (with ``targets``), or what `entangled_kernels.streams.read_batches` gives.
         targets : list of str, optional
             Names of the target columns, where batches are data frames.
+        groups : str, optional
+            Name of the column of groups, where batches are data frames; it is no input. Rows of a group are
+            held out together.
+        n_rows : int, optional
+            Number of rows in all batches, which folds in the order of time need. Without it ``batches`` may
+            know it, as those of `read_batches` do of most files, or are run through once to count it.
         checkpoint : path, optional
             File to which the moments are saved now and then. When it exists, the fit goes on from there: the
             batches that it has seen are passed over, and the model is the same, to the last bit, as that
@@ -71,41 +83,48 @@ class OutOfCoreMixin(StreamingMixin):
         check_integer("checkpoint_every", checkpoint_every, low=1)
         self._check_parameters()
         self._reset()
-        position, rest = Position(), iter(batches)
+        ends = self._block_ends(batches, targets, n_rows)
+        position = Position()
+        rest: Iterator[Batch] = (as_batch(item, targets, groups) for item in batches)
         if checkpoint is not None:
             remove_abandoned(checkpoint)
             if os.path.exists(checkpoint):
-                position, rest = self._resume(checkpoint, batches, targets)
+                position, rest = self._resume(checkpoint, batches, targets, groups, ends)
         saved = position.done
         try:
-            for item in rest:
-                batch = as_batch(item, targets)
-                self._take_named(batch, position)
+            for batch in rest:
+                self._take_named(batch, position, ends)
                 position = position.after(batch, with_checksum=checkpoint is not None)
                 if progress is not None:
                     progress(batch)
                 if position.done - saved >= checkpoint_every and self._may_save(checkpoint):
-                    self._save(checkpoint, batches, position)
+                    self._save(checkpoint, batches, position, ends)
                     saved = position.done
             if self._stream is None:
                 raise ValueError("batches must hold at least one row, got none")
+            if ends is not None and position.n_rows != ends[-1]:
+                raise ValueError(f"n_rows must be that of all batches, {position.n_rows}, got {ends[-1]}")
             self._settle_named()
         finally:
             if position.done > saved and self._may_save(checkpoint):
-                self._save(checkpoint, batches, position)
+                self._save(checkpoint, batches, position, ends)
         return self.solve()
 
-    def _fit_dask(self, X: Any, y: Any, sample_weight: Any) -> Self:
+    def _block_ends(self, batches: Any, targets: Any, n_rows: int | None) -> Index | None:
+        """Ends of the blocks of rows that are the parts, where these are in the order of time."""
+        return None
+
+    def _fit_dask(self, X: Any, y: Any, sample_weight: Any, groups: Any = None) -> Self:
         """Fit on the partitions of Dask tables, wherever they are.
 
         Before that the first rows, up to 10,000, are brought here to know names and to fit a feature map
         that is not fitted yet.
         """
-        partitions = split_partitions(X, y, sample_weight)
+        partitions = split_partitions(X, y, sample_weight, groups)
         self._reset()
         try:
             for where, rows in first_rows(partitions, waiting.FEATURE_SAMPLE):
-                self._take_named(Batch(*rows), where)
+                self._take_named(Batch(rows[0], rows[1], rows[2], groups=rows[3]), where)
                 if hasattr(self, "feature_map_"):
                     break
             if self._stream is None:
@@ -118,11 +137,18 @@ class OutOfCoreMixin(StreamingMixin):
             self._reset()
             raise
 
-    def _take_named(self, batch: Batch, name: object) -> None:
-        """Take in a batch; an error says where it came from, or else its name."""
-        where = str(batch.source or name)
+    def _take_named(self, batch: Batch, name: object, ends: Index | None = None) -> None:
+        """Take in a batch; an error says where it came from, or else its name, such as its position.
+
+        With ``ends`` of blocks the part of a row is its block, by its position.
+        """
+        where, part = str(batch.source or name), None
+        if ends is not None and isinstance(name, Position):
+            places = name.n_rows + np.arange(_num_samples(batch.X))
+            # Rows beyond the end are counted, and refused, when all are there.
+            part = np.minimum(np.searchsorted(ends, places, side="right"), len(ends) - 1)
         try:
-            self._take_batch(batch.X, batch.y, batch.sample_weight, where)
+            self._take_batch(batch.X, batch.y, batch.sample_weight, batch.groups, part=part, where=where)
         except (TypeError, ValueError) as error:
             raise BatchError(f"{where}: {error}{waiting.missing_cell(batch.X, batch.y)}") from error
 
@@ -137,12 +163,12 @@ class OutOfCoreMixin(StreamingMixin):
         """Rows that wait for a feature map are not saved: they are the first ones, and read again."""
         return checkpoint is not None and self._stream is not None and not self._stream.waiting
 
-    def _save(self, checkpoint: Any, batches: Any, position: Position) -> None:
+    def _save(self, checkpoint: Any, batches: Any, position: Position, ends: Index | None) -> None:
         stream = self._stream
         if stream is None:
             return
         facts = {
-            "fit": self._signature(batches),
+            "fit": self._signature(batches, ends),
             "parts": [number for number, part in enumerate(stream.parts) if part is not None],
             "n_rows": stream.n_rows,
             "position": asdict(position.with_digests(batches)),
@@ -150,29 +176,30 @@ class OutOfCoreMixin(StreamingMixin):
         arrays = {} if stream.probe is None else {"probe": stream.probe}
         write_checkpoint(checkpoint, Checkpoint(stream.moments(), facts, arrays, stream.sample))
 
-    def _resume(self, path: Any, batches: Iterable[Any], targets: Any) -> tuple[Position, Iterator[Any]]:
+    def _resume(
+        self, path: Any, batches: Iterable[Any], targets: Any, groups: str | None, ends: Index | None
+    ) -> tuple[Position, Iterator[Any]]:
         """Set the state that was saved; where the pass stands, and the batches that are still to be done.
 
         The first rows are taken in once more: they tell the names of columns, the feature map is fitted on
         them, and their features show whether all is as it was.
         """
         saved = read_checkpoint(path)
-        if saved.facts.get("fit") != self._signature(batches):
+        if saved.facts.get("fit") != self._signature(batches, ends):
             raise CheckpointError(
                 f"{path} is the checkpoint of another fit (other columns, batch sizes, folds or precision); "
                 f"name another file, or remove it"
             )
         position = Position.read(saved.facts.get("position"), path)
-        seen, items = Position(), iter(batches)
+        seen, items = Position(), (as_batch(item, targets, groups) for item in batches)
         while seen.done < position.done and (self._stream is None or self._stream.probe is None):
-            item = next(items, None)
-            if item is None:
+            batch = next(items, None)
+            if batch is None:
                 break
-            batch = as_batch(item, targets)
-            self._take_named(batch, seen)
+            self._take_named(batch, seen, ends)
             seen = seen.after(batch, with_checksum=True)
         self._check_same_start(saved.arrays.get("probe"), path)
-        rest = remaining(batches, items, seen, position, targets, path)
+        rest = remaining(batches, items, seen, position, path)
         self._restore(saved, path)
         return position, rest
 
@@ -205,11 +232,12 @@ class OutOfCoreMixin(StreamingMixin):
                 f"rows, and give the map a fixed random_state or give it fitted"
             )
 
-    def _signature(self, batches: Any) -> dict[str, Any]:
+    def _signature(self, batches: Any, ends: Index | None) -> dict[str, Any]:
         """What must not change between the parts of an interrupted fit, as JSON gives it back."""
         whole = {
             "estimator": type(self).__name__,
             "n_parts": self._n_parts(),
+            "blocks": None if ends is None else ends.tolist(),
             "product_dtype": self.product_dtype,
             "layout": batches.layout() if hasattr(batches, "layout") else None,
         }

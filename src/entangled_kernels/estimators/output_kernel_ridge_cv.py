@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.stats import rankdata
 from sklearn.metrics import check_scoring
-from sklearn.model_selection import check_cv
+from sklearn.model_selection import GroupKFold, check_cv
 from sklearn.utils.parallel import Parallel, delayed
 
 from ..output_kernel import (
@@ -24,7 +24,7 @@ from ..output_kernel import (
     output_kernel_path,
     reduce_cells,
 )
-from ..parameters import check_grid
+from ..parameters import check_grid, check_groups
 from .output_kernel_ridge import OutputKernelModel, OutputKernelRidge
 from .split_routing import SplitRoutingMixin
 
@@ -183,7 +183,8 @@ stop_reason_
         sample_weight : array-like of shape (n_samples,) or (n_samples, n_outputs) or float, optional
             Non-negative weights of the squared errors, in training and in ``"nmse"``; zero makes a blank.
         groups : array-like of shape (n_samples,), optional
-            For splitters that keep groups together.
+            Rows of a group are held out together, by folds of whole groups where ``cv`` is a number, and by
+            splitters that ask for groups.
 
         Returns
         -------
@@ -232,11 +233,13 @@ stop_reason_
                 f"cv={self.cv} needs at least {self.cv} rows, got n_samples={len(Y)}; use a smaller cv, or "
                 f"OutputKernelRidge with an alpha of your choice"
             )
-        measured = self._measured_rows
+        measured, cv = self._measured_rows, self.cv
         if groups is not None:
-            groups = np.asarray(groups)
-            groups = groups[measured] if len(groups) == len(measured) else groups
-        splits = list(check_cv(self.cv, Y, classifier=False).split(rows, Y, groups))
+            groups = check_groups(groups, len(measured))[measured]
+            # Folds of whole groups.
+            cv = 5 if cv is None else cv
+            cv = GroupKFold(int(cv)) if isinstance(cv, Integral) else cv
+        splits = list(check_cv(cv, Y, classifier=False).split(rows, Y, groups))
         if isinstance(self.cv, Iterable):
             # Splits that a user lists are of the table as it was given.
             places = np.cumsum(measured) - 1

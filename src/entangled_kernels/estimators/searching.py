@@ -6,14 +6,12 @@ import warnings
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import cached_property
-from numbers import Integral
 from typing import Any, cast
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
-from sklearn.model_selection import PredefinedSplit, RepeatedKFold, check_cv
 from sklearn.pipeline import FeatureUnion
 from sklearn.preprocessing import FunctionTransformer
 from sklearn.utils import _safe_indexing, check_random_state
@@ -32,7 +30,7 @@ from ..learning import SOLVERS, LinearModel, Moments, RowSample, SolverOptions, 
 from ..learning.cell_moments import CellMoments
 from ..learning.completion import complete_moments
 from ..learning.filling import fill_rows
-from ..parameters import check_feature_map, check_integer, check_rank_fits
+from ..parameters import check_feature_map, check_rank_fits
 from ..selection import (
     BlankFolds,
     HeldOutPredictions,
@@ -51,9 +49,9 @@ from ..selection import (
     run_search,
     settle,
 )
-from ..streams import row_folds
 from ..streams.stream import Rows, Stream
 from .entangled_kernel_ridge import EntangledKernelRidge
+from .folding import SMALL, FoldingMixin
 from .notices import warn_if_stalled
 from .prediction import LinearPredictionMixin
 from .targets import TargetsMixin
@@ -63,9 +61,6 @@ __all__ = ["SearchingMixin", "SelectedFit"]
 
 Array = NDArray[np.float64]
 Index = NDArray[np.intp]
-
-# With this many rows or fewer, folds are repeated until there are so many, and feature maps fitted in each.
-SMALL, FOLDS_WHEN_SMALL = 500, 20
 
 
 @dataclass(frozen=True, eq=False)
@@ -113,7 +108,7 @@ class SelectedFit:
         return {name: value for name, value in vars(self).items() if name != "calibration"}
 
 
-class SearchingMixin(LinearPredictionMixin):
+class SearchingMixin(FoldingMixin, LinearPredictionMixin):
     """The search of `EntangledKernelRidgeCV`, whose parameters it reads."""
 
     alphas: ArrayLike | None
@@ -124,7 +119,6 @@ class SearchingMixin(LinearPredictionMixin):
     predictions: Any
     solver: str
     ranks: Any
-    cv: Any
     scoring: str
     selection: str
     alpha_per_target: bool
@@ -135,7 +129,6 @@ class SearchingMixin(LinearPredictionMixin):
     tol: float
     relation: str
     n_jobs: int | None
-    random_state: Any
 
     def _search_rows(
         self,
@@ -199,10 +192,13 @@ class SearchingMixin(LinearPredictionMixin):
         fitted: Any,
         report: Callable[[int, int], None] | None,
         places: Index | None = None,
+        *,
+        ordered: bool = False,
     ) -> Trial:
         """Try all candidates with one feature map, on the moments of folds, in one round or several.
 
-        ``places`` are those of the sample in the table, None where the sample is the table.
+        ``places`` are those of the sample in the table, None where the sample is the table. Parts that are
+        ``ordered`` are held out from those before them.
         """
         centred = bool(self.fit_intercept)
         total = sum(rounds[0][1:], rounds[0][0])
@@ -213,7 +209,7 @@ class SearchingMixin(LinearPredictionMixin):
             training = replace(
                 self._training_of_moments(complete, sample), stream=Stream.of_moments(total, sample)
             )
-        source = MomentFolds(rounds, centred=centred, sample=sample, places=places)
+        source = MomentFolds(rounds, centred=centred, sample=sample, places=places, ordered=ordered)
         summary = TableSummary.from_moments(total, found_noise(fitted), centred=centred)
         search = run_search(summary, source, self._search_settings(), report)
         return Trial(feature_map, fitted, search, source.n_splits, training)
@@ -307,7 +303,7 @@ class SearchingMixin(LinearPredictionMixin):
         maps, best = self._feature_maps(), 0
         targets = self._targets_like_y(rows.Y)
         if len(maps) > 1:
-            folds = PredefinedSplit(row_folds(rows.X, rows.Y, self._n_parts()))
+            folds = self._first_splits(rows)
             search = clone(self).set_params(cv=folds, refit=False).fit(rows.X, targets, rows.weight)
             best = search.best_params_["feature_map"]
         return fit_feature_map(maps[best], rows.X, targets, rows.weight)
@@ -379,22 +375,6 @@ class SearchingMixin(LinearPredictionMixin):
         if self.fit_features != "auto":
             return self.fit_features == "fold"
         return n_rows <= SMALL or needs_targets(feature_map)
-
-    def _splits(self, table: Table) -> list[Split]:
-        cv, n = self.cv, len(table.Y)
-        if isinstance(cv, Integral):
-            check_integer("cv", cv, low=2)
-            n_folds = int(cv)
-            if n_folds > n:
-                raise ValueError(f"cv must be at most the number of rows, {n}, got {n_folds}")
-            repeats = max(1, FOLDS_WHEN_SMALL // n_folds) if n_folds < n <= SMALL else 1
-            cv = RepeatedKFold(n_splits=n_folds, n_repeats=repeats, random_state=self.random_state)
-        splits = list(check_cv(cv).split(table.X, self._targets_like_y(table.Y), table.groups))
-        if table.rows is None or (hasattr(cv, "split") and not isinstance(cv, PredefinedSplit)):
-            return splits
-        # Splits that were given as places are of the whole table, of which some rows are left out.
-        places = [(table.places_of(train), table.places_of(test)) for train, test in splits]
-        return [(train, test) for train, test in places if len(test) > 0]
 
     def _check_ranks(self, n_features: int, n_outputs: int) -> None:
         for rank in self.ranks:

@@ -84,17 +84,32 @@ class StreamingMixin(TrainingMixin):
 
         Time n (m + p)^2, memory (m + p)^2, for m features and p targets, whatever the number of rows.
         """
+        return self._take_more(X, y, sample_weight, None, forget)
+
+    def _take_more(self, X: Any, y: Any, sample_weight: Any, groups: Any, forget: float) -> Self:
         self._check_parameters()
         need = "a number above 0 and at most 1"
         if not 0.0 < check_real("forget", forget, need) <= 1.0:
             raise ValueError(f"forget must be {need}, got {forget!r}")
-        self._take_batch(X, y, sample_weight, forget=float(forget))
+        self._take_batch(X, y, sample_weight, groups, forget=float(forget))
         return self
 
     def _take_batch(
-        self, X: Any, y: Any, sample_weight: Any, where: str | None = None, forget: float = 1.0
+        self,
+        X: Any,
+        y: Any,
+        sample_weight: Any,
+        groups: Any = None,
+        *,
+        part: NDArray[np.intp] | None = None,
+        where: str | None = None,
+        forget: float = 1.0,
     ) -> None:
-        """Take in a batch, whole or not at all; ``where`` is what errors that come later call it."""
+        """Take in a batch, whole or not at all.
+
+        ``part`` is that of every row, where it does not follow from the row or its group; ``where`` is what
+        errors that come later call the batch.
+        """
         with _unchanged_on_error(self):
             stream = self._stream_so_far()
             if _num_samples(X) == 0:
@@ -106,8 +121,11 @@ class StreamingMixin(TrainingMixin):
             if forget < 1.0:
                 sample_weight = _faded(sample_weight, forget ** np.arange(n - 1, -1, -1.0))
             rows = self._check_batch_rows(X, y, sample_weight, stream)._replace(where=where)
+            rows = rows._replace(part=self._parts_of(rows, groups) if part is None else part)
             if stream is None:
-                stream = self._start(rows)
+                stream = self._start(rows, grouped=groups is not None)
+            elif stream.grouped != (groups is not None):
+                raise ValueError("groups must be given with every batch, or with none")
             with stream.lock:
                 if hasattr(self, "feature_map_"):
                     stream.take(rows, self._feature_blocks(self.feature_map_), forget**n)
@@ -193,8 +211,13 @@ class StreamingMixin(TrainingMixin):
     def _n_parts(self) -> int:
         return 1
 
-    def _parts_of(self, rows: Rows) -> NDArray[np.intp] | None:
+    def _parts_of(self, rows: Rows, groups: Any) -> NDArray[np.intp] | None:
         """Part of every row, None when there is one only."""
+        if groups is not None:
+            raise ValueError(
+                f"groups are for folds, of which {type(self).__name__} has none; leave them out, or use "
+                f"EntangledKernelRidgeCV"
+            )
         return None
 
     def _fit_first_map(self, rows: Rows) -> Any:
@@ -225,7 +248,7 @@ class StreamingMixin(TrainingMixin):
         if n_rows < 2:
             raise NotFittedError(f"at least 2 rows of positive sample_weight are needed, got {n_rows}")
         self._check_measured(sum(parts[1:], parts[0]))
-        return self._solve_moments(parts, stream.sample)
+        return self._solve_moments(parts, stream.numbered_sample())
 
     def _check_measured(self, total: Moments | CellMoments) -> None:
         """Raise, with its name, where a target has no measured cell yet."""
@@ -252,7 +275,7 @@ class StreamingMixin(TrainingMixin):
         if hasattr(self, "feature_map_"):
             del self.feature_map_
 
-    def _start(self, rows: Rows) -> Stream:
+    def _start(self, rows: Rows, *, grouped: bool) -> Stream:
         """Begin a stream of rows like these."""
         if self._fit is not None:
             # scikit-learn's contract wants partial_fit to work after any fit.
@@ -263,7 +286,7 @@ class StreamingMixin(TrainingMixin):
                 stacklevel=4,
             )
         self._reset()
-        self._stream = Stream(rows.Y.shape[1], [None] * self._n_parts())
+        self._stream = Stream(rows.Y.shape[1], [None] * self._n_parts(), grouped=grouped)
         given = self._given_map()
         if is_fitted(given):
             self.feature_map_ = given
@@ -288,16 +311,15 @@ class StreamingMixin(TrainingMixin):
             raise ValueError(
                 f"y must have the {stream.n_outputs} columns it had before, got {targets[:1].size}"
             )
-        rows = self._check_rows(X, targets, sample_weight)
-        return rows._replace(part=self._parts_of(rows))
+        return self._check_rows(X, targets, sample_weight)
 
-    def _stream_of(self, X: Any, y: Any, sample_weight: Any) -> Stream:
+    def _stream_of(self, X: Any, y: Any, sample_weight: Any, groups: Any) -> Stream:
         """A stream of these rows alone, like the estimator's own, which is not changed."""
         if self._stream is None:
             raise NotFittedError("names and feature map of the rows are not known yet")
         own = copy(self)
         own._stream = self._stream.blank()
-        own._take_batch(X, y, sample_weight)
+        own._take_batch(X, y, sample_weight, groups)
         return own._stream
 
     def _for_workers(self) -> Self:
@@ -326,6 +348,8 @@ class StreamingMixin(TrainingMixin):
         own, others = self._stream_to_merge("this estimator"), other._stream_to_merge("other")
         if own.n_outputs != others.n_outputs or len(own.parts) != len(others.parts):
             raise ValueError("estimators to merge must have the same number of targets and of folds")
+        if own.grouped != others.grouped:
+            raise ValueError("estimators to merge must both have taken in groups of rows, or neither")
         if joblib.hash(self.feature_map_) != joblib.hash(other.feature_map_):
             raise ValueError(
                 "estimators to merge must have the same fitted feature_map; fit the map first and give it to "

@@ -13,7 +13,8 @@ from ..linalg import Array
 from ..storage import ExperimentResults, Record
 from .learners import LEARNERS
 from .methods import METHODS, PAPER_METHODS, Plan
-from .protocol import Case, Rows, partitions, run_cases
+from .protocol import Case, Rows, run_cases
+from .row_schemes import RowScheme, row_scheme
 from .setup import Figures, Progress, Setup
 
 __all__ = [
@@ -38,11 +39,13 @@ def compare_methods(
     seed: int = 0,
     n_jobs: int | None = None,
     progress: Progress | None = None,
-    groups: Mapping[str, Sequence[int]] | None = None,
+    input_groups: Mapping[str, Sequence[int]] | None = None,
+    groups: Any = None,
+    times: Any = None,
     name: str = "comparison",
     title: str = "Comparison of methods",
 ) -> ExperimentResults:
-    """Compare methods on a table, over random partitions into training and test rows.
+    """Compare methods on a table, over partitions into training and test rows, random ones by default.
 
     Parameters
     ----------
@@ -51,7 +54,7 @@ def compare_methods(
     methods : sequence of str
         Keys of `METHODS` or `LEARNERS`.
     train_sizes : sequence of int, default=(20, 40)
-        Numbers of training rows; the others are tested on.
+        Numbers of training rows; the others are tested on. With groups, those of whole groups that fit.
     repeats : int, default=10
         Partitions for each.
     features : {"linear", "rbf", "fourier"} or transformer, default="linear"
@@ -63,8 +66,14 @@ def compare_methods(
         Processes; results do not depend on it.
     progress : callable, optional
         Told how many parts are done, of how many, and what is being done.
-    groups : dict of list of int, optional
+    input_groups : dict of list of int, optional
         Columns of X by group, for methods with several kernels; every column is one without.
+    groups : array-like of shape (n_rows,), optional
+        Rows of a group are all training rows, or all test rows, and in one fold.
+    times : array-like of shape (n_rows,), optional
+        Test rows come after the training rows, and folds after what they are predicted from. The rows after
+        the first training rows are cut into as many stretches as there are repeats; each one is tested on
+        with the training rows just before it.
     name, title : str
         Of the results.
 
@@ -85,17 +94,19 @@ def compare_methods(
     [('KRR', 2), ('ptrEKL', 2)]
     """
     setup = Setup(protocol=protocol, seed=seed, n_jobs=n_jobs, progress=progress)
-    plan = Plan(protocol, _check_methods(methods), groups=groups)
+    plan = Plan(protocol, _check_methods(methods), input_groups=input_groups)
     inputs = check_array(X, dtype=np.float64, input_name="X")
     targets = check_array(Y, dtype=np.float64, ensure_2d=False, input_name="Y").reshape(len(inputs), -1)
     check_consistent_length(inputs, targets)
     if repeats < 1:
         raise ValueError(f"repeats must be at least 1, got {repeats!r}")
-    cases = table_cases(inputs, targets, train_sizes, repeats, plan, setup, features=features)
+    scheme = row_scheme(len(inputs), groups, times)
+    cases = table_cases(inputs, targets, train_sizes, repeats, plan, setup, features=features, scheme=scheme)
     records = run_cases(cases, setup)
     own = {"repeats": repeats, "train_sizes": [int(n) for n in train_sizes], "methods": plan.labels()}
     shape = {"rows": len(inputs), "inputs": inputs.shape[1], "outputs": targets.shape[1]}
     named = features if isinstance(features, str) else repr(features)
+    shape |= {} if scheme.by == "rows" else {"held_out": scheme.by}
     return ExperimentResults(name, title, records, meta=setup.meta(**own, **shape, features=named))
 
 
@@ -108,18 +119,21 @@ def table_cases(
     setup: Setup,
     *,
     features: Any = "linear",
+    scheme: RowScheme | None = None,
     **keys: Any,
 ) -> list[Case]:
     """Cases of all training sizes and partitions of a table."""
+    scheme = RowScheme() if scheme is None else scheme
     cases = []
     for n in map(int, train_sizes):
         if not 3 <= n <= len(X) - 2:
             raise ValueError(
                 f"train_sizes must be from 3 to {len(X) - 2}, two less than the rows there are, got {n}"
             )
-        for own in partitions(len(X), n, n_splits, setup.seed):
+        for own in scheme.partitions(len(X), n, n_splits, setup.seed):
             rows = Rows(X[own.train], Y[own.train], X[own.test], Y[own.test])
-            cases.append(Case({"n": n, **keys, "split": own.number}, rows, plan, own.seed, features))
+            folds, key = scheme.folds(own.train, own.seed), {"n": n, **keys, "split": own.number}
+            cases.append(Case(key, rows, plan, own.seed, features, folds))
     return cases
 
 

@@ -68,7 +68,7 @@ class Plan:
         Of the paper's protocol.
     early, fixed : bool
         Whether the variants of `EARLY` and of `FIXED` come with their methods; with the paper's protocol.
-    groups : dict of list of int, optional
+    input_groups : dict of list of int, optional
         Columns by group of inputs, for learners with several kernels; every column is one without.
     """
 
@@ -78,7 +78,7 @@ class Plan:
     ascent: Ascent = field(default_factory=Ascent)
     early: bool = True
     fixed: bool = False
-    groups: Mapping[str, Sequence[int]] | None = None
+    input_groups: Mapping[str, Sequence[int]] | None = None
 
     def labels(self) -> dict[str, str]:
         """Methods by the names in the records, and what they are."""
@@ -146,7 +146,7 @@ def _estimator(plan: Plan, method: str, Phi: Array, kernel: str, folds: Sequence
     if method == "OKL, lambda 1":
         return OutputKernelRidge("linear", alpha=FIXED_LAMBDA, fit_intercept=False)
     if method in LEARNERS:
-        return build_learner(method, Phi, kernel, plan.groups, folds, seed, fit_intercept=fair)
+        return build_learner(method, Phi, kernel, plan.input_groups, folds, seed, fit_intercept=fair)
     if method == "OKL":
         return OutputKernelRidgeCV("linear", cv=folds, fit_intercept=fair)
     if method == "PLS":

@@ -60,10 +60,12 @@ class Case(NamedTuple):
         What the records say of it: n, split and whatever else varies.
     rows : Rows
     plan : Plan
-    features : str or transformer
-        As in `fit_features`.
     seed : int
         Of folds and random starts.
+    features : str or transformer
+        As in `fit_features`.
+    folds : sequence of splits or None
+        Of the training rows, on which methods choose their settings; None for shuffled ones.
     """
 
     keys: Record
@@ -71,6 +73,7 @@ class Case(NamedTuple):
     plan: Plan
     seed: int
     features: Any = "linear"
+    folds: Sequence[Split] | None = None
 
     def __str__(self) -> str:
         return ", ".join(f"{key}={value}" for key, value in self.keys.items())
@@ -178,7 +181,7 @@ def _measure(case: Case) -> list[Record]:
         warnings.simplefilter("ignore", category=UserWarning)
         rows = _standardised(case.rows) if case.plan.protocol == "fair" else case.rows
         Phi, Phi_test = fit_features(case.features, rows.X, rows.X_test, case.seed)
-        folds = folds_of(len(rows.Y), case.seed)
+        folds = folds_of(len(rows.Y), case.seed) if case.folds is None else case.folds
         records = []
         for fitted in fit_methods(case.plan, rows.X, Phi, rows.Y, folds, case.seed):
             start = process_time()

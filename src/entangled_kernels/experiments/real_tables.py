@@ -128,8 +128,8 @@ def run_table(name: str, setup: Setup) -> ExperimentResults:
     cases = []
     for task, arguments in table.tasks.items():
         X, Y = table.fetch(**arguments, data_home=setup.data_home, return_X_y=True)
-        keys = {"task": task} if task else {}
-        full = {"rank": "100%"} if table.ranks else {}
+        keys: dict[str, Any] = {"task": task} if task else {}
+        full: dict[str, Any] = {"rank": "100%"} if table.ranks else {}
         cases += table_cases(X, Y, table.train_sizes, n_splits, plan, setup, **keys, **full)
         for label, (share, sizes) in table.ranks.items():
             own = replace(learned, rank=share)

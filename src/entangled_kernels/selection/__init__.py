@@ -10,6 +10,7 @@ from .candidates import PATH_STEPS, Member, grid_members
 from .decision import Decision, average_candidates, decide, refit
 from .folds import MomentFolds, RefittedFolds, RowFolds, Split, group_partitions
 from .out_of_fold import HeldOutPredictions, ModelPredictions, predict_held_out
+from .row_splits import group_splits, time_splits
 from .search import SCORINGS, Choice, Search, SearchSettings, TableSummary, run_search
 from .stacking import settle
 
@@ -33,8 +34,10 @@ __all__ = [
     "decide",
     "grid_members",
     "group_partitions",
+    "group_splits",
     "predict_held_out",
     "refit",
     "run_search",
     "settle",
+    "time_splits",
 ]

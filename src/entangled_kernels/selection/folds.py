@@ -156,17 +156,20 @@ class MomentFolds:
         of that round are those of these rows.
     places : ndarray of shape (s,) or None
         Of the rows of the sample in the table; None where the sample is the table.
+    ordered : bool
+        Whether parts are in the order of time: each one but the first is held out from those before it.
     """
 
     rounds: Sequence[Sequence[Moments | CellMoments]]
     centred: bool = True
     sample: RowSample | None = None
     places: Index | None = None
+    ordered: bool = False
 
     @property
     def n_splits(self) -> int:
         """Number of folds."""
-        return sum(len(parts) for parts in self.rounds)
+        return sum(len(parts) - self.ordered for parts in self.rounds)
 
     @property
     def n_repeats(self) -> float:
@@ -177,8 +180,9 @@ class MomentFolds:
         """One fold after the other."""
         for number, parts in enumerate(self.rounds):
             sample = self.sample if number == 0 else None
-            for part, (train, test) in enumerate(zip(leave_one_out_sums(parts), parts, strict=True)):
-                yield self._fold(train, test, part, sample, output_weights)
+            trains = list(accumulate(parts[:-1])) if self.ordered else leave_one_out_sums(parts)
+            for part, train in enumerate(trains, start=int(self.ordered)):
+                yield self._fold(train, parts[part], part, sample, output_weights)
 
     def _fold(
         self,

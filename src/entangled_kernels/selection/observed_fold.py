@@ -25,11 +25,15 @@ class ObservedFold(Fold):
     targets : ndarray of shape (t, p)
         Held-out targets less their training means; anything where the weight is zero.
     cell_weight : ndarray of shape (t, p)
+        Zero for a target without a training cell, which nothing can predict.
+    judged : ndarray of shape (p,)
+        Whether a target has any weight.
     output_weights : ndarray of shape (p,)
     """
 
     targets: Array = field(default_factory=lambda: np.zeros((0, 0)))
     cell_weight: Array = field(default_factory=lambda: np.zeros((0, 0)))
+    judged: NDArray[np.bool_] = field(default_factory=lambda: np.zeros(0, dtype=bool))
     output_weights: Array = field(default_factory=lambda: np.zeros(0))
 
     @classmethod
@@ -39,12 +43,19 @@ class ObservedFold(Fold):
             raise ValueError("the fold was made of moments alone, without its held-out rows")
         targets = np.where(cell_weight > 0.0, Y - fold.rows.mean_y, 0.0)
         own = {one.name: getattr(fold, one.name) for one in fields(fold)}
-        return cls(**own, targets=targets, cell_weight=cell_weight, output_weights=output_weights)
+        judged = np.asarray(cell_weight.any(axis=0))
+        return cls(
+            **own, targets=targets, cell_weight=cell_weight, judged=judged, output_weights=output_weights
+        )
 
     def for_predictions(self) -> Fold:
         """The fold without what only errors need."""
         none = np.zeros((0, 0))
         return replace(self, C=none, BN=none, N=none, B=none, V=none, targets=none, cell_weight=none)
+
+    def predictions(self, coef: Array, share: Array) -> Array:
+        """What `Fold.predictions` gives, NaN for targets that are not judged."""
+        return np.where(self.judged, super().predictions(coef, share), np.nan)
 
     def error(self, coef: Array, gains: Array = UNIT_GAIN) -> Array:
         """Weighted mean of the errors of the targets that were measured, times the weight of the rows."""
@@ -91,6 +102,6 @@ class ObservedFold(Fold):
         return np.asarray(squares * share)
 
     def _weighted(self, errors: Array) -> Array:
-        counted = np.where(self.cell_weight.any(axis=0), self.output_weights, 0.0)
+        counted = np.where(self.judged, self.output_weights, 0.0)
         whole = float(self.output_weights.sum()) / max(float(counted.sum()), np.finfo(float).tiny)
         return np.asarray(np.where(counted > 0.0, errors, 0.0) @ counted * whole)

@@ -43,9 +43,10 @@ class HeldOutPredictions:
     def residuals(self, Y: Array, weight: Array | None = None) -> Residuals:
         """Residuals of targets (n, p), NaN where blank, with weights of rows (n,) or of cells (n, p)."""
         Y, row_weight = measured_rows(self.index, Y, weight)
-        counted = row_weight > 0.0
+        errors = Y - self.values
+        counted = (row_weight > 0.0) & ~np.isnan(errors).all(axis=1)
         return Residuals(
-            (Y - self.values)[counted],
+            errors[counted],
             row_weight[counted],
             self.index[counted],
             self.relative_variance[counted],

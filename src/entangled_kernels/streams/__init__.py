@@ -4,7 +4,7 @@ from .batch import Batch, BatchError, Source, as_batch
 from .checkpoints import Checkpoint, CheckpointError, read_checkpoint, write_checkpoint
 from .file_kinds import KINDS, TEXT_KINDS, file_kind
 from .reader import BatchReader, read_batches, table_columns
-from .row_folds import row_folds
+from .row_folds import group_folds, row_folds
 from .stream import FeatureBlocks, Rows, Stream
 from .text_format import TextFormat
 
@@ -23,6 +23,7 @@ __all__ = [
     "TextFormat",
     "as_batch",
     "file_kind",
+    "group_folds",
     "read_batches",
     "read_checkpoint",
     "row_folds",

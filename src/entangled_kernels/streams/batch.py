@@ -33,43 +33,52 @@ class Source:
 
 
 class Batch(NamedTuple):
-    """Some rows: inputs, targets, weights or None, and where they come from, if that is known."""
+    """Some rows: inputs, targets, weights or None, where they come from if that is known, and groups."""
 
     X: Any
     y: Any
     sample_weight: Any = None
     source: Source | None = None
+    groups: Any = None
 
 
-def as_batch(item: Any, targets: Sequence[str] | None = None) -> Batch:
+def as_batch(item: Any, targets: Sequence[str] | None = None, groups: str | None = None) -> Batch:
     """One item of a stream as a batch.
 
     Parameters
     ----------
-    item : Batch, pair (X, y), triple (X, y, sample_weight), Bunch with data and target, or data frame
+    item : Batch, tuple, Bunch with data and target, or data frame
+        A tuple is (X, y), (X, y, sample_weight) or (X, y, sample_weight, groups).
     targets : list of str, optional
         Which columns are targets, where items are data frames.
+    groups : str, optional
+        Which column has the groups of rows, where items are data frames; it is no input.
     """
     if isinstance(item, Batch):
         return item
     if hasattr(item, "columns"):
         if targets is None:
             raise TypeError("targets must name the columns to predict, where batches are data frames")
-        inputs = [name for name in item.columns if name not in targets]
-        return Batch(item[inputs], item[list(targets)])
+        if groups is not None and groups not in item.columns:
+            raise ValueError(f"groups must name a column of every batch, got {groups!r}")
+        inputs = [name for name in item.columns if name not in targets and name != groups]
+        own = None if groups is None else item[groups]
+        return Batch(item[inputs], item[list(targets)], groups=own)
     if hasattr(item, "data") and hasattr(item, "target"):
-        return Batch(item.data, item.target, getattr(item, "sample_weight", None))
-    if isinstance(item, tuple | list) and len(item) in (2, 3):
-        return Batch(*item)
+        return Batch(
+            item.data, item.target, getattr(item, "sample_weight", None), groups=getattr(item, "groups", None)
+        )
+    if isinstance(item, tuple | list) and len(item) in (2, 3, 4):
+        return Batch(*item) if len(item) < 4 else Batch(item[0], item[1], item[2], groups=item[3])
     raise TypeError(
-        f"a batch must be a pair (X, y) or a triple (X, y, sample_weight), got {type(item).__name__}"
-        + (f" of {len(item)} items" if isinstance(item, tuple | list) else "")
+        f"a batch must be a pair (X, y), a triple (X, y, sample_weight) or these with groups, got "
+        f"{type(item).__name__}" + (f" of {len(item)} items" if isinstance(item, tuple | list) else "")
     )
 
 
 def batch_checksum(batch: Batch, before: int = 0) -> int:
     """CRC-32 of the values of a batch, and of those before it, to notice when they have changed."""
-    for table in (batch.X, batch.y, batch.sample_weight):
+    for table in (batch.X, batch.y, batch.sample_weight, batch.groups):
         for column in _columns(table):
             before = zlib.crc32(column, before)
     return before

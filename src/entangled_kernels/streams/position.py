@@ -9,7 +9,7 @@ from typing import Any
 
 from sklearn.utils.validation import _num_samples
 
-from .batch import Batch, Source, as_batch, batch_checksum
+from .batch import Batch, Source, batch_checksum
 from .checkpoints import CheckpointError
 
 __all__ = ["Position", "remaining"]
@@ -86,8 +86,8 @@ class Position:
 
 
 def remaining(
-    batches: Iterable[Any], items: Iterator[Any], seen: Position, position: Position, targets: Any, path: Any
-) -> Iterator[Any]:
+    batches: Iterable[Any], items: Iterator[Batch], seen: Position, position: Position, path: Any
+) -> Iterator[Batch]:
     """The batches after a position, once it is sure that those before it are what they were.
 
     Parameters
@@ -97,17 +97,15 @@ def remaining(
     items : iterator
         Over the batches, of which those up to ``seen`` have been taken.
     seen, position : Position
-    targets : list of str or None
-        As in `as_batch`.
     path : path
         Of the checkpoint, for the error.
     """
     if position.source is not None and hasattr(batches, "after"):
         _check_files(batches, position, path)
-        rest: Iterator[Any] = iter(batches.after(position.source))
+        rest: Iterator[Batch] = iter(batches.after(position.source))
         return rest
     while seen.done < position.done and (item := next(items, None)) is not None:
-        seen = seen.after(as_batch(item, targets), with_checksum=True)
+        seen = seen.after(item, with_checksum=True)
     if seen.n_rows != position.n_rows:
         raise CheckpointError(
             f"the first {position.done} batches held {position.n_rows} rows when the checkpoint {path} was "

@@ -36,6 +36,7 @@ def read_batches(
     max_memory: float = 2**28,
     text_format: TextFormat | None = None,
     drop_blank_inputs: bool = False,
+    groups: str | None = None,
 ) -> BatchReader:
     r"""Read Parquet, Arrow, CSV or TSV files in batches of rows.
 
@@ -44,7 +45,7 @@ def read_batches(
     path : path, folder, glob pattern, or list of these
         Files are read in the order of their names, folders with everything below them.
     inputs : list of str, optional
-        Columns of X. All that are neither targets nor weight when not given.
+        Columns of X. All that are neither targets nor weight nor groups when not given.
     targets : list of str
         Columns of y; none where only X is wanted.
     weight : str, optional
@@ -57,6 +58,8 @@ def read_batches(
         How CSV and TSV files are written, where they do not show it themselves.
     drop_blank_inputs : bool, default=False
         Whether rows with a missing input are left out of their batch.
+    groups : str, optional
+        Column of numbers or text that tells which rows belong together.
 
     Returns
     -------
@@ -90,9 +93,11 @@ def read_batches(
     text_format = text_format or TextFormat()
     kinds = column_kinds(open_table(files[0], text_format=text_format).schema)
     targets = [targets] if isinstance(targets, str) else list(targets)
-    taken = {*targets, *([] if weight is None else [weight])}
+    taken = {*targets, weight, groups}
     inputs = [name for name in kinds if name not in taken] if inputs is None else list(inputs)
     wanted = [*inputs, *targets, *([] if weight is None else [weight])]
+    # Groups may be an input too.
+    wanted += [] if groups is None or groups in inputs else [groups]
     _check_columns(wanted, kinds, files[0])
     for name in [*targets, *([] if weight is None else [weight])]:
         if kinds[name] != "number":
@@ -111,6 +116,7 @@ def read_batches(
         {name: kinds[name] for name in wanted},
         text_format,
         drop_blank_inputs,
+        groups,
     )
 
 
@@ -139,6 +145,7 @@ class BatchReader:
         ``"number"`` or ``"text"`` for each column that is read.
     text_format : TextFormat
     drop_blank_inputs : bool
+    groups : str or None
     """
 
     files: tuple[str, ...]
@@ -149,6 +156,7 @@ class BatchReader:
     kinds: dict[str, str]
     text_format: TextFormat = field(default_factory=TextFormat)
     drop_blank_inputs: bool = False
+    groups: str | None = None
 
     def __iter__(self) -> Iterator[Batch]:
         return self.after(None)
@@ -197,7 +205,9 @@ class BatchReader:
 
     @property
     def n_rows(self) -> int | None:
-        """Number of rows of all files, or None where only reading would tell (CSV)."""
+        """Number of rows of all files, or None where only reading would tell (CSV, rows left out)."""
+        if self.drop_blank_inputs:
+            return None
         counts = [open_table(file, text_format=self.text_format).n_rows for file in self.files]
         return None if None in counts else sum(count for count in counts if count is not None)
 
@@ -222,10 +232,11 @@ class BatchReader:
         X = self._frame(table, self.inputs)
         y = self._frame(table, self.targets) if self.targets else None
         weight = None if self.weight is None else self._numbers(table, (self.weight,))[:, 0]
+        groups = None if self.groups is None else table.column(self.groups).to_pandas().to_numpy()
         if self.drop_blank_inputs:
             whole = X.notna().all(axis=1).to_numpy()
-            X, y, weight = (None if own is None else own[whole] for own in (X, y, weight))
-        return Batch(X, y, weight, source)
+            X, y, weight, groups = (None if own is None else own[whole] for own in (X, y, weight, groups))
+        return Batch(X, y, weight, source, groups)
 
     def _frame(self, table: Any, names: Sequence[str]) -> Any:
         import pandas as pd
@@ -252,7 +263,7 @@ class BatchReader:
 def _check_columns(wanted: Sequence[str], kinds: dict[str, str], file: str) -> None:
     if len(set(wanted)) < len(wanted):
         twice = sorted({name for name in wanted if wanted.count(name) > 1})
-        raise ValueError(f"inputs, targets and weight must differ, got {twice} more than once")
+        raise ValueError(f"inputs, targets, weight and groups must differ, got {twice} more than once")
     missing = [name for name in wanted if name not in kinds]
     if missing:
         raise BatchError(f"{file}: has no column {', '.join(map(repr, missing))}; it has {list(kinds)}")

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import csr_array, issparse
 
-__all__ = ["row_folds", "sampling_keys"]
+__all__ = ["block_ends", "group_folds", "row_folds", "sampling_keys"]
 
 Hashes = NDArray[np.uint64]
 
@@ -46,6 +46,44 @@ def row_folds(X: Any, Y: NDArray[Any], n_folds: int) -> NDArray[np.intp]:
     """
     total = _hash_table(Y, 0) + _hash_table(X, Y.shape[1])
     return (_mix(total) % np.uint64(n_folds)).astype(np.intp)
+
+
+def group_folds(groups: NDArray[Any], n_folds: int) -> NDArray[np.intp]:
+    """Fold of every row, 0 to n_folds - 1, by a hash of its group, a number or a text.
+
+    All rows of a group share a fold, wherever and whenever they come.
+
+    Notes
+    -----
+    Groups fall into folds as if by throws of a die: of few groups some folds get none, and the others are
+    uneven.
+
+    Time n.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> groups = np.array(["a", "b", "a", "c"])
+    >>> folds = group_folds(groups, 5)
+    >>> bool(folds[0] == folds[2] == group_folds(groups[2:], 5)[0])
+    True
+    """
+    numbers = groups.dtype.kind in "biuf"
+    hashes = _hash_numbers(groups, 0) if numbers else _hash_text(groups, 0)
+    return (_mix(hashes + _GOLDEN) % np.uint64(n_folds)).astype(np.intp)
+
+
+def block_ends(n_rows: int, n_blocks: int) -> NDArray[np.intp]:
+    """Ends of blocks of rows in their order, as in `TimeSeriesSplit`: the first has what is left over.
+
+    Examples
+    --------
+    >>> block_ends(11, 3).tolist()
+    [5, 8, 11]
+    """
+    if n_rows < 2 * n_blocks:
+        raise ValueError(f"{n_blocks} blocks of rows need at least {2 * n_blocks} rows, got {n_rows}")
+    return np.asarray(n_rows - (n_rows // n_blocks) * np.arange(n_blocks - 1, -1, -1))
 
 
 def sampling_keys(X: Any, Y: NDArray[Any]) -> Hashes:

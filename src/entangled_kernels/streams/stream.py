@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Iterator
 from copy import deepcopy
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -116,6 +116,8 @@ class Stream:
         Some of the rows, drawn by their keys.
     n_rows : int
         Number of rows seen, those that wait and those of no weight too.
+    grouped : bool
+        Whether parts are of groups of rows.
     lock : threading.RLock
         To be held while the stream is changed or solved for.
     """
@@ -126,6 +128,7 @@ class Stream:
     probe: Array | None = None
     sample: RowSample | None = None
     n_rows: int = 0
+    grouped: bool = False
     lock: Any = field(default_factory=threading.RLock, repr=False)
 
     def __getstate__(self) -> dict[str, Any]:
@@ -141,7 +144,7 @@ class Stream:
 
     def blank(self) -> Stream:
         """A stream of the same parts without any rows."""
-        return Stream(self.n_outputs, [None] * len(self.parts))
+        return Stream(self.n_outputs, [None] * len(self.parts), grouped=self.grouped)
 
     @property
     def n_waiting(self) -> int:
@@ -151,6 +154,13 @@ class Stream:
     def moments(self) -> list[Moments | CellMoments]:
         """Moments of the parts that have rows."""
         return [part for part in self.parts if part is not None]
+
+    def numbered_sample(self) -> RowSample | None:
+        """The sample, with parts numbered as in `moments`."""
+        if self.sample is None:
+            return None
+        filled = np.array([part is not None for part in self.parts])
+        return replace(self.sample, part=(np.cumsum(filled) - 1)[self.sample.part])
 
     def wait(self, rows: Rows) -> None:
         """Keep a copy of rows until there is a feature map; the caller may use their memory again."""

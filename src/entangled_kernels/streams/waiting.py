@@ -90,7 +90,9 @@ def _fit_on(waiting: list[Rows], fit_map: FitMap) -> Any:
             # Weights of rows are those of all their cells.
             weights = [np.broadcast_to(own.reshape(len(own), -1), (len(own), Y.shape[1])) for own in weights]
         weight = np.concatenate(weights)
-    return fit_map(Rows(_stack([rows.X for rows in waiting]), Y, weight).some(slice(0, FEATURE_SAMPLE)))
+    parts = [rows.part for rows in waiting if rows.part is not None]
+    rows = Rows(_stack([rows.X for rows in waiting]), Y, weight, np.concatenate(parts) if parts else None)
+    return fit_map(rows.some(slice(0, FEATURE_SAMPLE)))
 
 
 def _spoiling_batch(waiting: list[Rows], fit_map: FitMap) -> int | None:

@@ -78,6 +78,9 @@ def test_sizes_are_chosen_when_none_are_named(plant, run):
         (("--features", "cubic"), "must be one of linear, rbf, fourier, got 'cubic'"),
         (("--protocol", "unfair"), "must be one of fair, paper, got 'unfair'"),
         (("--repeats", "0"), "--repeats"),
+        (("--input-group", "a=pressure"), "--input-group needs a method with several kernels, such as"),
+        (("--groups", "town"), "there is no column 'town'"),
+        (("--groups", "id", "--time-ordered"), "--groups and --time-ordered hold out different rows"),
     ],
 )
 def test_wrong_options(plant, run, options, sentence):

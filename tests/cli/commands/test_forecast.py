@@ -36,7 +36,7 @@ def test_the_next_steps_and_the_network(series, run):
     np.testing.assert_allclose(network, model.granger_)
     assert network.loc["a", "b"] > network.loc["a", "a"]
     np.testing.assert_allclose(load_model("m").forecast(12), model.forecast(12))
-    assert "Cross-validated nMSE" in run("inspect", "m").stdout
+    assert "Cross-validated error: nMSE" in run("inspect", "m").stdout
 
 
 def test_a_saved_model_goes_on_from_any_table(series, run):

@@ -26,7 +26,7 @@ def test_people_are_told_what_the_model_is(model, run):
         "Inputs: inlet temp, flow, l/s, pressure",
         "Targets: net load, peak load (kW)",
         "Settings: StandardScaler; ",
-        "Cross-validated nMSE",
+        "Cross-validated error: nMSE",
         "Who shares what:",
         "What tells what, once it is measured:",
     ):

@@ -5,12 +5,14 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Annotated, Any
 
+import numpy as np
 import typer
 
-from ..errors import check_choice, data_errors
+from ..errors import CommandError, check_choice, data_errors
 from ..features import text_encoder
 from ..files import check_apart, check_folder, check_input, check_output, files_of
 from ..fitting import cluster, fit_table
+from ..input_groups import OPTION, place_groups, read_groups
 from ..model_facts import entanglement_of, output_relations, settings_of
 from ..model_words import settings_in_words, sharing_in_words
 from ..options import (
@@ -21,6 +23,8 @@ from ..options import (
     Encoding,
     Exclude,
     Force,
+    Groups,
+    InputGroups,
     Inputs,
     Jobs,
     Json,
@@ -29,6 +33,8 @@ from ..options import (
     Protocol,
     Seed,
     Targets,
+    TimeColumn,
+    TimeOrdered,
 )
 from ..results import finding, show_results, summaries
 from ..screen import Screen, say_note
@@ -42,6 +48,7 @@ __all__ = ["compare"]
 FEATURES = ("linear", "rbf", "fourier")
 PROTOCOLS = ("fair", "paper")
 FEWEST = 8
+SEVERAL_KERNELS = ("MKL", "MVML")
 
 Methods = Annotated[
     str | None,
@@ -82,6 +89,10 @@ def compare(
     inputs: Inputs = None,
     exclude: Exclude = None,
     methods: Methods = None,
+    input_group: InputGroups = None,
+    groups: Groups = None,
+    time_ordered: TimeOrdered = False,
+    time_column: TimeColumn = None,
     train_sizes: Sizes = None,
     repeats: Repeats = 10,
     features: Features = "linear",
@@ -100,7 +111,8 @@ def compare(
 ) -> None:
     """Compare methods on a table.
 
-    For every size the rows are split at random, again and again, into training and test rows.
+    For every size the rows are split at random, again and again, into training and test rows; with --groups
+    into whole groups, with --time-ordered into earlier and later rows.
     """
     from ...experiments import compare_methods
 
@@ -108,9 +120,21 @@ def compare(
     check_choice("--features", features, FEATURES)
     check_choice("--protocol", protocol, PROTOCOLS)
     names = chosen_methods(methods)
+    named = read_groups(input_group)
+    if named and not any(name.startswith(SEVERAL_KERNELS) for name in names):
+        raise CommandError(
+            f"{OPTION} needs a method with several kernels, such as --methods KRR,MKL-diagonal"
+        )
     sizes = chosen_sizes(train_sizes)
     reading = read_table_options(
-        delimiter=delimiter, decimal=decimal, encoding=encoding, missing=missing, exclude=exclude
+        delimiter=delimiter,
+        decimal=decimal,
+        encoding=encoding,
+        missing=missing,
+        exclude=exclude,
+        groups=groups,
+        time_ordered=time_ordered,
+        time_column=time_column,
     )
     if report is not None:
         check_output(report, force=force, inputs=files_of(table))
@@ -126,6 +150,9 @@ def compare(
     for note in data.notes:
         say_note(note)
     sizes = sizes or default_sizes(len(data.Y))
+    held_out = data.held_out
+    if held_out.by == "time" and held_out.values is None:
+        held_out = held_out.with_values(np.arange(len(data.Y)))
     with cluster(dask), screen.progress() as progress, data_errors(table):
         found = compare_methods(
             text_encoder(data.text, fill=data.fill).fit_transform(data.X),
@@ -138,6 +165,9 @@ def compare(
             seed=seed,
             n_jobs=-1 if dask is not None and jobs is None else jobs,
             progress=progress,
+            input_groups=place_groups(named, data) or None,
+            groups=held_out.values if held_out.by == "groups" else None,
+            times=held_out.values if held_out.by == "time" else None,
             title=f"Methods on {source.name}",
         )
     show_results(screen, found)
@@ -149,6 +179,7 @@ def compare(
         "--targets": data.targets,
         "--inputs": data.inputs if inputs or exclude else None,
         "--methods": names,
+        **held_out.options(),
         "--train-sizes": sizes,
         "--repeats": repeats,
         "--features": features,
@@ -166,7 +197,8 @@ def compare(
 
         with data_errors(table):
             whole = look_at_all_rows(screen, data, features, seed, jobs)
-        command = command_line("compare", table, options=options)
+        repeated = {OPTION: input_group or []}
+        command = command_line("compare", table, options=options, repeated=repeated)
         write_comparison_page(found, table, data, whole, command, report)
         screen.say(f"Wrote {report}.")
     screen.result(
@@ -206,6 +238,7 @@ def look_at_all_rows(
     screen: Screen, data: TrainingTable, features: str, seed: int, jobs: int | None
 ) -> dict[str, Any]:
     """What the model selected on all rows is: settings, who shares what, entanglement."""
-    model = fit_table(screen, data, features, folds=5, seed=seed, jobs=jobs).best_estimator_
+    n_groups = data.held_out.facts()["groups"] or 5
+    model = fit_table(screen, data, features, folds=min(5, n_groups), seed=seed, jobs=jobs).best_estimator_
     sharing = sharing_in_words(model.get_params(deep=False), output_relations(model, data.X), data.targets)
     return {"settings": settings_in_words(settings_of(model)), "sharing": sharing, **entanglement_of(model)}

@@ -15,6 +15,7 @@ from ..errors import CommandError, check_choice, data_errors
 from ..features import FEATURES
 from ..files import check_apart, check_input, check_link, check_output, files_of
 from ..fitting import fit_table
+from ..held_out import error_in_words
 from ..methods import METHODS, choose_method
 from ..model_facts import describe
 from ..model_words import change_in_words, settings_in_words, show_target_errors
@@ -26,6 +27,8 @@ from ..options import (
     Encoding,
     Exclude,
     Force,
+    Groups,
+    InputGroups,
     Inputs,
     Jobs,
     Json,
@@ -34,6 +37,8 @@ from ..options import (
     OneTable,
     Seed,
     Targets,
+    TimeColumn,
+    TimeOrdered,
 )
 from ..screen import Screen, say_note
 from ..shell_command import command_line
@@ -65,14 +70,6 @@ Settings = Annotated[
     list[str] | None,
     typer.Option("--set", metavar="NAME=VALUE", help="Settings of the method, such as penalty=trace."),
 ]
-Groups = Annotated[
-    list[str] | None,
-    typer.Option(
-        "--group",
-        metavar="NAME=A,B",
-        help="Inputs that belong together, for multiple-kernels and multi-view; once for every group.",
-    ),
-]
 Out = Annotated[
     Path, typer.Option("--out", "-o", metavar="MODEL", help="Model file to write.", show_default=False)
 ]
@@ -98,7 +95,10 @@ def fit(
     features: Features = "auto",
     method: Method = "entangled",
     settings: Settings = None,
-    group: Groups = None,
+    input_group: InputGroups = None,
+    groups: Groups = None,
+    time_ordered: TimeOrdered = False,
+    time_column: TimeColumn = None,
     encode: Encode = False,
     missing: Missing = None,
     delimiter: Delimiter = None,
@@ -121,10 +121,19 @@ def fit(
     """
     screen = Screen(as_json=json)
     check_choice("--features", features, FEATURES)
-    choice = choose_method(method, settings, group)
+    choice = choose_method(method, settings, input_group)
     reading = read_table_options(
-        delimiter=delimiter, decimal=decimal, encoding=encoding, missing=missing, exclude=exclude
+        delimiter=delimiter,
+        decimal=decimal,
+        encoding=encoding,
+        missing=missing,
+        exclude=exclude,
+        groups=groups,
+        time_ordered=time_ordered,
+        time_column=time_column,
     )
+    if method == "var" and reading.held_out.by != "rows":
+        raise CommandError("--method var holds out later steps by itself; leave out --groups and --time-*")
     check_output(out, force=force, inputs=files_of(table))
     if checkpoint is not None:
         check_link(checkpoint)
@@ -169,6 +178,7 @@ def fit(
     options = {
         "--targets": rows.targets,
         "--inputs": rows.inputs if inputs or exclude else None,
+        **reading.held_out.options(),
         "--features": features,
         "--method": None if method == "entangled" else method,
         "--encode": encode,
@@ -184,8 +194,9 @@ def fit(
         "--max-memory": None if max_memory == MAX_MEMORY else f"{max_memory:g}",
     }
     command = command_line(
-        "fit", table, options=options, repeated={"--set": settings or [], "--group": group or []}
+        "fit", table, options=options, repeated={"--set": settings or [], "--input-group": input_group or []}
     )
+    info |= {"held_out": rows.held_out.facts()}
     info |= {"table": source.name, "method": method, "features": features, "seed": seed, "command": command}
     save_model(model, out, info=info)
     show(screen, info, Path(source.name) if table == STREAM else table, out, rows.blanks)
@@ -201,7 +212,8 @@ def show(screen: Screen, info: dict[str, Any], table: Path, out: Path, blanks: B
     screen.say(f"Chosen: {settings_in_words(info['chosen'])}.")
     error, plain = info["nmse"], info["kernel_ridge_nmse"]
     beside = "" if plain is None else f"; kernel ridge {plain:.4g} ({change_in_words(error, plain)})"
-    screen.say(f"Cross-validated error (nMSE, 0 is perfect, 1 is the mean): {error:.4g}{beside}.")
+    about = error_in_words(info["held_out"])
+    screen.say(f"{about} (nMSE, 0 is perfect, 1 is the mean): {error:.4g}{beside}.")
     if info["candidates"] >= 1.5:
         screen.say(
             f"Predictions average about {info['candidates']:.0f} candidates, weighed by their held-out "

@@ -18,6 +18,7 @@ from ...estimators import (
 from ...storage import SavedModel
 from ...tables.phrases import counted
 from ..files import check_output
+from ..held_out import error_in_words
 from ..information import information_in_words, information_of
 from ..learner_words import kernel_weights, learner_in_words, show_weights
 from ..model_facts import correlations_of, entanglement_of, settings_of
@@ -82,6 +83,7 @@ def find_out(saved: SavedModel, path: Path) -> dict[str, Any]:
         "table": saved.info.get("table"),
         "settings": _settings_in_words(saved, inner),
         "nmse": saved.info.get("nmse"),
+        "held_out": saved.info.get("held_out"),
         "kernel_ridge_nmse": saved.info.get("kernel_ridge_nmse"),
         "target_scores": saved.info.get("target_scores", []),
         "sharing": learner_in_words(inner, names)
@@ -135,7 +137,7 @@ def show(screen: Screen, findings: dict[str, Any], learner: Any) -> None:
             if plain is None
             else f", kernel ridge {plain:.4g} ({change_in_words(findings['nmse'], plain)})"
         )
-        screen.say(f"Cross-validated nMSE {findings['nmse']:.4g}{beside}.")
+        screen.say(f"{error_in_words(findings.get('held_out'))}: nMSE {findings['nmse']:.4g}{beside}.")
         show_target_errors(screen, findings["target_scores"])
     screen.say()
     screen.say("Who shares what:")

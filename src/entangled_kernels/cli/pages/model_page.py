@@ -11,6 +11,7 @@ from ...estimators import EntangledKernelRidge, EntangledKernelRidgeCV
 from ...report import Report
 from ...storage import SavedModel
 from ...tables.phrases import counted
+from ..held_out import error_in_words
 from ..model_words import (
     change_in_words,
     error_columns,
@@ -96,10 +97,10 @@ def _lead(findings: dict[str, Any]) -> str:
 
 def _add_errors(page: Report, findings: dict[str, Any]) -> None:
     page.section("How well it predicts")
-    nmse, plain = findings["nmse"], findings["kernel_ridge_nmse"]
+    nmse, plain, about = findings["nmse"], findings["kernel_ridge_nmse"], findings.get("held_out")
     page.text(
-        f"Cross-validated error (nMSE: 0 is perfect, 1 is predicting the mean) {nmse:.4g}; kernel ridge has "
-        f"{plain:.4g} ({change_in_words(nmse, plain)})."
+        f"{error_in_words(about)} (nMSE: 0 is perfect, 1 is predicting the mean) {nmse:.4g}; "
+        f"kernel ridge has {plain:.4g} ({change_in_words(nmse, plain)})."
     )
     caption = "Held-out errors of each target; RMSE in the unit of the target"
     errors = [row[name] for row in findings["target_scores"] for name in ("nmse", "kernel_ridge_nmse")]

@@ -1,0 +1,87 @@
+"""Errors that folds promise beside errors on fresh rows: of new patients, and of days to come.
+
+Rows of a patient have much in common, and so have neighbouring days. Ordinary folds hold out rows whose
+neighbours they learn from; folds of whole groups, or in the order of time, do not.
+"""
+
+import numpy as np
+from sklearn.model_selection import TimeSeriesSplit
+
+from entangled_kernels import EntangledKernelRidgeCV
+
+from measure import print_table, write_json
+
+PATIENTS, VISITS, INPUTS, TARGETS = 20, 6, 6, 3
+DAYS, LATER = 120, 30
+
+
+def visits(rng, law, n_patients):
+    """Inputs that are alike in all visits of a patient, and targets with something of the patient's own."""
+    patient = np.repeat(np.arange(n_patients), VISITS)
+    X = rng.normal(size=(n_patients, INPUTS))[patient] + 0.3 * rng.normal(size=(len(patient), INPUTS))
+    own = rng.normal(size=(n_patients, TARGETS))[patient]
+    return X, np.tanh(X @ law) + own + 0.2 * rng.normal(size=(len(patient), TARGETS)), patient
+
+
+def days(rng, law):
+    """Inputs and disturbances of targets that wander from day to day."""
+    n = DAYS + LATER
+    X = np.cumsum(rng.normal(size=(n, INPUTS)), axis=0) * 0.3
+    wandering = np.cumsum(rng.normal(size=(n, TARGETS)), axis=0) * 0.3
+    return X, np.tanh(X @ law) + wandering + 0.2 * rng.normal(size=(n, TARGETS))
+
+
+def search(**settings):
+    return EntangledKernelRidgeCV(random_state=0, **settings)
+
+
+def fresh_error(model, X, Y, unit):
+    """Mean over targets of the squared error on fresh rows, in units of the variance of training rows."""
+    return float(np.mean(np.mean((model.predict(X) - Y) ** 2, axis=0) / unit))
+
+
+def of_patients(rng):
+    law = rng.normal(size=(INPUTS, TARGETS)) / np.sqrt(INPUTS)
+    X, Y, patient = visits(rng, law, PATIENTS)
+    X_new, Y_new, _ = visits(rng, law, 200)
+    found = {"ordinary folds": search().fit(X, Y), "of groups": search().fit(X, Y, groups=patient)}
+    return {
+        name: (own.cv_score_, fresh_error(own, X_new, Y_new, Y.var(axis=0))) for name, own in found.items()
+    }
+
+
+def of_days(rng):
+    law = rng.normal(size=(INPUTS, TARGETS)) / np.sqrt(INPUTS)
+    X, Y = days(rng, law)
+    old, new = slice(0, DAYS), slice(DAYS, None)
+    found = {"ordinary folds": search(), "in time": search(cv=TimeSeriesSplit(5))}
+    return {
+        name: (
+            own.fit(X[old], Y[old]).cv_score_,
+            fresh_error(own, X[new], Y[new], Y[old].var(axis=0)),
+        )
+        for name, own in found.items()
+    }
+
+
+def main(n_draws=10):
+    rows = []
+    for kind, draw in (("patients", of_patients), ("days", of_days)):
+        draws = [draw(np.random.default_rng([7, seed])) for seed in range(n_draws)]
+        for name in draws[0]:
+            cv, fresh = np.array([own[name] for own in draws]).T
+            rows.append(
+                {
+                    "rows of": kind,
+                    "folds": name,
+                    "cv_score_": float(np.median(cv)),
+                    "error on fresh rows": float(np.median(fresh)),
+                    "cv_score_ over it": float(np.exp(np.mean(np.log(cv / fresh)))),
+                }
+            )
+    print_table("What folds promise and what fresh rows give, nMSE, median of draws", rows)
+    write_json("held_out", {"held out": rows})
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,91 @@
+"""Splits of rows in memory that keep groups whole, or that predict later rows from earlier ones."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.model_selection import GroupKFold, TimeSeriesSplit
+from sklearn.utils import check_random_state
+
+from .folds import Split
+
+__all__ = ["group_splits", "time_splits"]
+
+
+def group_splits(
+    groups: NDArray[Any], n_folds: int, *, n_repeats: int = 1, random_state: Any = None
+) -> list[Split]:
+    """Folds of whole groups, shuffled, in one round or several.
+
+    Parameters
+    ----------
+    groups : ndarray of shape (n,)
+    n_folds : int
+    n_repeats : int, default=1
+    random_state : int, RandomState or None
+
+    Notes
+    -----
+    Each round is a `GroupKFold` with ``shuffle=True``: folds have as many groups as each other, give or take
+    one, whatever the sizes of the groups.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> groups = np.array(["a", "a", "b", "c", "c"])
+    >>> [groups[test].tolist() for _, test in group_splits(groups, 3, random_state=0)]
+    [['c', 'c'], ['b'], ['a', 'a']]
+    """
+    n_groups = len(np.unique(groups))
+    if n_folds > n_groups:
+        raise ValueError(
+            f"cv must be at most the number of groups, {n_groups}, got {n_folds}; use fewer folds"
+            if n_groups > 1
+            else "groups must hold at least 2 groups, got 1: none is left to predict it from"
+        )
+    rng = check_random_state(random_state)
+    folds = GroupKFold(n_folds, shuffle=True, random_state=rng)
+    return [split for _ in range(n_repeats) for split in folds.split(groups, groups=groups)]
+
+
+def time_splits(n_rows: int, n_folds: int, times: NDArray[Any] | None = None) -> list[Split]:
+    """Blocks of rows in the order of time, each to be predicted from the rows before it.
+
+    Parameters
+    ----------
+    n_rows : int
+    n_folds : int
+        Blocks that are held out; the rows before the first of them are never.
+    times : ndarray of shape (n_rows,), optional
+        In increasing order. Rows of the time at which a block begins do not predict it, since what happens to
+        all rows of that time would be known from them.
+
+    Notes
+    -----
+    Without ``times``, or where all differ, these are the splits of `TimeSeriesSplit`.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> [(len(train), test.tolist()) for train, test in time_splits(6, 2)]
+    [(2, [2, 3]), (4, [4, 5])]
+    >>> [(len(train), test.tolist()) for train, test in time_splits(6, 2, np.array([1, 2, 3, 4, 4, 5]))]
+    [(2, [2, 3]), (3, [4, 5])]
+    """
+    if n_rows < 2 * (n_folds + 1):
+        raise ValueError(
+            f"cv: {n_folds} folds in the order of time need at least {2 * (n_folds + 1)} rows, got {n_rows}; "
+            f"use fewer folds"
+        )
+    splits = list(TimeSeriesSplit(n_folds).split(np.empty((n_rows, 1))))
+    if times is None:
+        return splits
+    splits = [(train[times[train] < times[test[0]]], test) for train, test in splits]
+    if min(len(train) for train, _ in splits) < 2:
+        raise ValueError(
+            f"the times must differ enough for {n_folds} folds, got {len(np.unique(times))} different ones "
+            f"in {n_rows} rows, too few before a fold; use fewer folds"
+        )
+    return splits

@@ -1,0 +1,212 @@
+import json
+import shlex
+import shutil
+import subprocess
+import sysconfig
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+from sklearn.model_selection import GroupKFold, TimeSeriesSplit
+
+from entangled_kernels import EntangledKernelRidgeCV
+from entangled_kernels.cli.errors import CommandError
+from entangled_kernels.cli.held_out import HeldOut, error_in_words, group_values, read_held_out, time_values
+from entangled_kernels.selection import group_splits, time_splits
+from entangled_kernels.storage import open_model
+from entangled_kernels.tables import TableError, write_table
+
+EXECUTABLE = shutil.which("entangled-kernels", path=sysconfig.get_path("scripts"))
+FIT = ("fit", "visits.csv", "--targets", "y,z", "--features", "linear", "--out", "m.model", "--json")
+
+
+@pytest.fixture
+def visits(folder):
+    """Visits of twelve patients, in no order of time."""
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(60, 3))
+    Y = X @ rng.normal(size=(3, 2)) + 0.3 * rng.normal(size=(60, 2))
+    table = pd.DataFrame(X, columns=list("abc")).assign(y=Y[:, 0], z=Y[:, 1])
+    table["patient"] = np.repeat([f"p{i}" for i in range(12)], 5)
+    table["day"] = (pd.Timestamp("2024-01-01") + pd.to_timedelta(rng.permutation(60), "D")).strftime(
+        "%Y-%m-%d"
+    )
+    table.to_csv(folder / "visits.csv", index=False)
+    return table
+
+
+def fitted_with(small, cv, table, groups=None):
+    from sklearn.preprocessing import StandardScaler
+
+    model = EntangledKernelRidgeCV([StandardScaler()], cv=cv, random_state=0, **small)
+    return model.fit(table[["a", "b", "c"]], table[["y", "z"]], groups=groups)
+
+
+def test_groups_of_a_column_are_held_out_together(visits, run, small):
+    shown = json.loads(run(*FIT, "--exclude", "day", "--groups", "patient").stdout)
+    expected = fitted_with(small, 5, visits, visits["patient"])
+    assert shown["nmse"] == pytest.approx(expected.cv_score_)
+    assert shown["inputs"] == ["a", "b", "c"]
+    assert shown["held_out"] == {"by": "groups", "column": "patient", "groups": 12}
+    words = shlex.split(shown["command"])
+    assert words[words.index("--groups") + 1] == "patient"
+    again = json.loads(run(*words[1:], "--json", "--force").stdout)
+    assert again["nmse"] == shown["nmse"]
+    told = run("inspect", "m.model", "--report", "m.html").stdout
+    about = "Cross-validated error on new groups, the 12 groups of 'patient' being held out whole"
+    assert about in told
+    assert "the 12 groups of" in Path("m.html").read_text()
+
+
+def test_a_column_of_time_orders_the_rows(visits, run, small):
+    shown = json.loads(run(*FIT, "--exclude", "patient", "--time-column", "day").stdout)
+    in_order = visits.sort_values("day")
+    expected = fitted_with(small, TimeSeriesSplit(5), in_order)
+    assert shown["nmse"] == pytest.approx(expected.cv_score_)
+    saved = open_model("m.model")
+    assert isinstance(saved.model.cv, TimeSeriesSplit)
+    np.testing.assert_allclose(saved.model.coef_, expected.coef_)
+    words = shlex.split(shown["command"])
+    assert words[words.index("--time-column") + 1] == "day"
+    in_order.to_csv("visits.csv", index=False)
+    rows = json.loads(run(*FIT, "--force", "--exclude", "patient,day", "--time-ordered").stdout)
+    assert rows["nmse"] == pytest.approx(shown["nmse"])
+    assert "--time-ordered" in shlex.split(rows["command"])
+    told = run("inspect", "m.model").stdout
+    assert "error on later rows, each fold being predicted from the rows before it" in told
+
+
+def test_the_column_is_an_input_only_where_it_is_named(visits, run):
+    visits["patient"] = np.repeat(np.arange(12), 5)
+    visits.to_csv("visits.csv", index=False)
+    inputs = ("--inputs", "a,patient")
+    assert json.loads(run(*FIT, *inputs, "--groups", "patient").stdout)["inputs"] == ["a", "patient"]
+    assert "--groups" not in run(*FIT, *inputs, "--force").stdout
+
+
+@pytest.mark.parametrize("method", ["output-kernel", "multiple-kernels"])
+def test_other_learners_are_judged_on_the_same_rows(visits, run, method):
+    shown = json.loads(run(*FIT, "--exclude", "patient", "--time-column", "day", "--method", method).stdout)
+    assert shown["held_out"]["by"] == "time"
+    assert 0.0 < shown["nmse"] < 1.0
+    shown = json.loads(
+        run(*FIT, "--exclude", "day", "--groups", "patient", "--method", method, "--force").stdout
+    )
+    assert 0.0 < shown["nmse"] < 1.0
+    assert "--method var holds out" in run(*FIT[:4], "-o", "v", "-m", "var", "--groups", "c", code=2).stderr
+
+
+def test_tables_in_batches(visits, run, small):
+    Path("rows").mkdir()
+    for number in range(3):
+        write_table(visits[20 * number : 20 * number + 20], f"rows/{number}.parquet")
+    fit = ("fit", "rows", *FIT[2:], "--inputs", "a,b,c", "--force")
+    shown = json.loads(run(*fit, "--groups", "patient").stdout)
+    from entangled_kernels.streams import group_folds
+
+    folds = group_folds(visits["patient"].to_numpy(str), 5)
+    splits = [(np.flatnonzero(folds != k), np.flatnonzero(folds == k)) for k in np.unique(folds)]
+    assert shown["nmse"] == pytest.approx(fitted_with(small, splits, visits).cv_score_, rel=1e-6)
+    assert shown["held_out"] == {"by": "groups", "column": "patient", "groups": None}
+    shown = json.loads(run(*fit, "--time-ordered").stdout)
+    assert shown["nmse"] == pytest.approx(fitted_with(small, TimeSeriesSplit(5), visits).cv_score_, rel=1e-6)
+    visits.loc[25, "patient"] = None
+    write_table(visits[20:40], "rows/1.parquet")
+    shown = run(*fit, "--groups", "patient", code=3).stderr
+    assert "1.parquet, rows 1 to 20: groups must hold a value in every row, got a blank in row 6" in shown
+    assert "--time-column needs the table in memory" in run(*fit, "--time-column", "day", code=2).stderr
+    assert "no column 'visit'" in run(*fit, "--groups", "visit", code=2).stderr
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "message"),
+    [
+        (("--groups", "patients"), 2, "there is no column 'patients' (is it 'patient'?)"),
+        (("--groups", "y"), 2, "column 'y' is named in both --groups and --targets"),
+        (("--groups", "one"), 3, "column 'one' has the same value in every row; at least 2 are needed"),
+        (("--groups", "two"), 2, "--folds 5 is more than the 2 groups of column 'two'; say --folds 2"),
+        (("--groups", "gap"), 3, "row 3, column 'gap': the cell is empty"),
+        (("--time-column", "gap"), 3, "row 3, column 'gap': the cell is empty"),
+        (("--time-column", "german"), 3, "'31.12.2024' is no number and no date such as 2024-05-31; sort"),
+        (("--time-column", "two"), 3, "the times must differ enough for 5 folds, got 2 different ones"),
+        (("--groups", "patient", "--time-ordered"), 2, "--groups and --time-ordered hold out different rows"),
+        (
+            ("--time-ordered", "--folds", "40"),
+            3,
+            "40 folds in the order of time need at least 82 rows, got 60",
+        ),
+    ],
+)
+def test_what_cannot_be_held_out(visits, run, arguments, code, message):
+    visits = visits.assign(one=1, two=np.repeat(["u", "v"], 30), german="31.12.2024", gap="x")
+    visits["two"] = np.repeat([1, 2], 30)
+    visits.loc[2, "gap"] = ""
+    visits.to_csv("visits.csv", index=False)
+    others = "day,patient,one,two,german,gap"
+    shown = run(*FIT, "--exclude", others, *arguments, code=code).stderr
+    assert message in shown
+
+
+def test_values_of_columns():
+    frame = pd.DataFrame({"n": [3, 1], "t": ["b", "a"], "d": pd.to_datetime(["2024-05-02", "2024-05-01"])})
+    assert group_values(frame, "n", "t.csv").tolist() == [3, 1]
+    assert group_values(frame, "t", "t.csv").tolist() == ["b", "a"]
+    assert time_values(frame, "n", "t.csv").tolist() == [3.0, 1.0]
+    days = time_values(frame, "d", "t.csv")
+    assert days[0] > days[1]
+    texts = pd.DataFrame({"d": ["2024-05-02T10:00", "2024-05-01"]})
+    assert np.argsort(time_values(texts, "d", "t.csv")).tolist() == [1, 0]
+    with pytest.raises(TableError, match="'b' is no number and no date"):
+        time_values(frame, "t", "t.csv")
+
+
+def test_options_and_splits():
+    assert read_held_out(None, False, None).by == "rows"
+    assert read_held_out("who", False, None).options()["--groups"] == "who"
+    assert read_held_out(None, True, None).options() == {
+        "--groups": None,
+        "--time-ordered": True,
+        "--time-column": None,
+    }
+    with pytest.raises(CommandError, match="--groups and --time-column hold out different rows"):
+        read_held_out("who", True, "when")
+    assert error_in_words(None) == error_in_words(HeldOut().facts()) == "Cross-validated error"
+    groups = np.arange(20) // 3
+    cases = [
+        (HeldOut("groups", "who", groups), group_splits(groups, 4, random_state=1)),
+        (HeldOut("time"), time_splits(20, 4)),
+        (HeldOut("time", "when", groups), time_splits(20, 4, groups)),
+    ]
+    for held_out, expected in cases:
+        for own, other in zip(held_out.splits(20, 4, 1), expected, strict=True):
+            for part, same in zip(own, other, strict=True):
+                np.testing.assert_array_equal(part, same)
+    assert len(HeldOut().splits(3, 5, 0)) == 3
+
+
+def test_the_executable(visits):
+    """All of it as it is typed."""
+
+    def execute(*arguments):
+        done = subprocess.run([EXECUTABLE, *arguments], capture_output=True, text=True, check=False)
+        assert done.returncode == 0, done.stderr
+        return json.loads(done.stdout)
+
+    timed = ("--exclude", "patient", "--time-column", "day")
+    assert execute(*FIT, *timed)["held_out"] == {"by": "time", "column": "day", "groups": None}
+    groups = ("--exclude", "day", "--groups", "patient")
+    compared = execute(
+        *("compare", "visits.csv", "--targets", "y,z", *groups, "--json", "--train-sizes", "30", "--repeats"),
+        *("2", "--methods", "KRR,MKL", "--input-group", "first=a", "--input-group", "others=b,c"),
+    )
+    assert {record["method"] for record in compared["records"]} == {"KRR", "MKL"}
+    assert compared["meta"]["held_out"] == "groups"
+
+
+def test_splits_are_one_round_of_scikit_learn(visits):
+    groups = visits["patient"].to_numpy(str)
+    found = HeldOut("groups", "patient", groups).splits(60, 4, 0)
+    expected = GroupKFold(4, shuffle=True, random_state=0).split(groups, groups=groups)
+    for (_, own), (_, same) in zip(found, expected, strict=True):
+        np.testing.assert_array_equal(own, same)
