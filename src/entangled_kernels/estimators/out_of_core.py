@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import asdict
 from typing import Any, Self
 
+import joblib
 import numpy as np
 
 from ..parameters import check_integer
@@ -213,4 +214,6 @@ class OutOfCoreMixin(StreamingMixin):
             "product_dtype": self.product_dtype,
             "layout": batches.layout() if hasattr(batches, "layout") else None,
         }
+        if self.target_transform is not None:
+            whole["target_transform"] = joblib.hash(self.target_transform)
         return dict(json.loads(json.dumps(whole)))
