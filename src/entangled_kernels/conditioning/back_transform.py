@@ -100,24 +100,28 @@ def covariance_through(inverse: Function, mean: Array, covariance: Array) -> Arr
     return total
 
 
-def domain_ends(inverse: Function, Z: Array, Y: Array) -> tuple[Array, Array]:
+def domain_ends(inverse: Function, Z: Array, Y: Array | None = None) -> tuple[Array, Array]:
     """Where the inverse of every target ends, below and above; infinite where it goes on.
 
     Parameters
     ----------
     inverse : callable
         NaN where it is not defined, as that of a power transform beyond its end.
-    Z, Y : ndarray of shape (n, p)
-        Transformed targets, from which to set out, and the targets; NaN in blanks.
+    Z : ndarray of shape (n, p)
+        Transformed targets, from which to set out; NaN in blanks.
+    Y : ndarray of shape (n, p), optional
+        The targets, where their range is that of all there are.
 
     Notes
     -----
     An inverse may have a pole at its end, as that of a power transform of skewed targets has. So one that
-    ends somewhere is followed no further beyond the range of the target than that range is wide. Found by
-    bisection.
+    ends somewhere is followed no further beyond the range of the target, if that is known, than the range is
+    wide. Found by bisection.
     """
-    low, high = np.nanmin(Y, axis=0), np.nanmax(Y, axis=0)
-    width = high - low
+    lowest, highest = np.full(Z.shape[1], -np.inf), np.full(Z.shape[1], np.inf)
+    if Y is not None:
+        low, high = np.nanmin(Y, axis=0), np.nanmax(Y, axis=0)
+        lowest, highest = 2.0 * low - high, 2.0 * high - low
     start = np.nanmean(Z, axis=0)
     step = _FAR * np.maximum(np.nanmax(np.abs(Z - start), axis=0), 1.0)
     ends = []
@@ -128,7 +132,7 @@ def domain_ends(inverse: Function, Z: Array, Y: Array) -> tuple[Array, Array]:
         for _ in range(_HALVINGS if ended.any() else 0):
             middle = (inside + outside) / 2.0
             value = inverse(middle[None])[0]
-            fine = (value >= low - width) & (value <= high + width)
+            fine = (value >= lowest) & (value <= highest)
             inside, outside = np.where(fine, middle, inside), np.where(fine, outside, middle)
         ends.append(np.where(ended, inside, sign * np.inf))
     return ends[0], ends[1]

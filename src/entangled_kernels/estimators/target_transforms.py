@@ -216,7 +216,7 @@ def fit_target_transform(
         with warnings.catch_warnings():
             # scikit-learn warns of the NaN that is looked for.
             warnings.simplefilter("ignore")
-            ends = domain_ends(lambda Z: _undone(transformer, Z), Z, Y)
+            ends = domain_ends(lambda Z: _undone(transformer, Z), Z, None if transformer is given else Y)
     return TransformerTargets(transformer, elementwise, Y.shape[1], ends, np.nanvar(Y, axis=0))
 
 
