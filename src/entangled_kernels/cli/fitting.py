@@ -30,6 +30,7 @@ def fit_table(
     jobs: int | None,
     checkpoint: Path | None = None,
     dask: str | None = None,
+    target_transform: dict[str, str] | None = None,
 ) -> EntangledKernelRidgeCV:
     """The model that cross-validation chooses, with a bar that shows how far it is.
 
@@ -46,6 +47,8 @@ def fit_table(
         Of a table in batches.
     dask : str, optional
         Address of the cluster to read the batches on.
+    target_transform : dict of str, optional
+        Scales of targets by name, as in `EntangledKernelRidge`.
 
     Notes
     -----
@@ -53,7 +56,9 @@ def fit_table(
     """
     folds = folds if table.Y is None else min(folds, len(table.Y))
     maps = feature_maps(features, table.text, seed=seed, fill=table.fill)
-    model = EntangledKernelRidgeCV(maps, cv=folds, n_jobs=jobs, random_state=seed)
+    model = EntangledKernelRidgeCV(
+        maps, cv=folds, n_jobs=jobs, random_state=seed, target_transform=target_transform
+    )
     if table.reader is not None and dask is not None:
         with screen.working("fitting on the cluster"), cluster(dask):
             X, Y = read_on_cluster(table.reader)
