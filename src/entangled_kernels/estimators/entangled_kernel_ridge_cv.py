@@ -108,8 +108,9 @@ class EntangledKernelRidgeCV(
         Features that are fitted on all rows are made in blocks where splits hold out every row once, as K
         folds do; with other splits, and where they are fitted in every fold, they are in memory.
     target_transform : as in `EntangledKernelRidge`
-        Candidates are tried and chosen on transformed targets; one fit of a transformer, on all rows, serves
-        all folds.
+        Candidates are tried on transformed targets, and ``best_score_`` and ``cv_results_`` are errors of
+        these; ``cv_score_``, ``cv_rmse_`` and what stands beside them are errors of predictions in units of
+        the targets. A transformer is fitted once, on all rows.
 
     Attributes
     ----------
