@@ -371,6 +371,23 @@ def test_batches_of_a_search(table):
     np.testing.assert_array_equal(given_map.feature_map_.mean_, fitted.mean_)
 
 
+@pytest.mark.parametrize("fitted", [False, True])
+def test_blanks_in_batches(table, fitted):
+    """The first batch may lack a target."""
+    X, Y = table
+    Y = np.where(np.random.default_rng(4).random(Y.shape) < 0.2, np.nan, Y)
+    transform = PowerTransformer()
+    transform = transform.fit(Y) if fitted else transform
+    Y[:10, 1] = np.nan
+    for model in models(target_transform=transform):
+        for start in range(0, 50, 10):
+            model.partial_fit(X[start : start + 10], Y[start : start + 10])
+        lower, upper = model.predict_interval(X)
+        assert np.isfinite(model.predict(X)).all()
+        assert np.mean((lower <= Y) & (upper >= Y) | np.isnan(Y)) > 0.8
+    assert np.isfinite(model.cv_rmse_).all()
+
+
 def test_a_fitted_transformer_is_used_as_it_is_in_batches(table):
     X, Y = table
     fitted = PowerTransformer("box-cox").fit(Y)
@@ -446,7 +463,7 @@ def test_model_files_hold_no_functions(table, tmp_path):
             0.0,
             r"'log' needs positive numbers, got 0 in row 3 of y, target 'lead'; 'log1p' takes zeros",
         ),
-        ("log", -1.5, r"got -1.5 in row 3 of y, target 'lead'; make it NaN .*name only the targets"),
+        ("log", -1.5, r"got -1.5 in row 3 of y, target 'lead'; make it NaN .*as with .*{'zinc': 'log'}"),
         ({"lead": "log1p"}, -1.5, r"'log1p' needs numbers that are not negative, got -1.5 in row 3"),
     ],
 )

@@ -122,12 +122,15 @@ def domain_ends(inverse: Function, Z: Array, Y: Array | None = None) -> tuple[Ar
     if Y is not None:
         low, high = np.nanmin(Y, axis=0), np.nanmax(Y, axis=0)
         lowest, highest = 2.0 * low - high, 2.0 * high - low
-    start = np.nanmean(Z, axis=0)
-    step = _FAR * np.maximum(np.nanmax(np.abs(Z - start), axis=0), 1.0)
+    # Of a target that was never measured zero is as good a start as any.
+    known = np.where(np.isnan(Z).all(axis=0), 0.0, Z)
+    start = np.nanmean(known, axis=0)
+    step = _FAR * np.maximum(np.nanmax(np.abs(known - start), axis=0), 1.0)
+    begins = ~np.isnan(inverse(start[None]))[0]
     ends = []
     for sign in (-1.0, 1.0):
         outside = start + sign * step
-        ended = np.isnan(inverse(outside[None]))[0]
+        ended = np.isnan(inverse(outside[None]))[0] & begins
         inside = start.copy()
         for _ in range(_HALVINGS if ended.any() else 0):
             middle = (inside + outside) / 2.0

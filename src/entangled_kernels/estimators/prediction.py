@@ -267,7 +267,7 @@ class LinearPredictionMixin(StreamingMixin):
     def _importance(self) -> Array:
         """Variance of the error of each target, in units of the target's variance."""
         mixing = self._mixing_transform
-        variance = self._target_variance() if mixing is None else mixing.variance
+        variance = np.asarray(self._target_variance() if mixing is None else mixing.variance)
         errors = self._fit.calibration.deviation.scale**2
         return np.where(variance > 0.0, errors / np.where(variance > 0.0, variance, 1.0), 0.0)
 

@@ -97,10 +97,11 @@ class LogTargets:
     def _refuse(self, kind: str, name: str, value: float, row: int, place: int) -> None:
         need = "positive numbers" if kind == "log" else "numbers that are not negative"
         zero = "'log1p' takes zeros; " if kind == "log" and value == 0.0 else ""
+        other = f"{{{self.names[place - 1]!r}: {kind!r}}}" if len(self.names) > 1 else "None"
         raise ValueError(
             f"target_transform={kind!r} needs {need}, got {value:g} in row {row + 1} of {name}, target "
-            f"{self.names[place]!r}; {zero}make it NaN if it was not measured, or name only the targets that "
-            f"are positive, as in target_transform={{{self.names[place - 1]!r}: {kind!r}}}"
+            f"{self.names[place]!r}; {zero}make it NaN if it was not measured, or leave the target as it is, "
+            f"as with target_transform={other}"
         )
 
 
@@ -117,15 +118,15 @@ class TransformerTargets:
         Number of targets, that of the columns of ``inverse_transform``.
     ends : pair of ndarray or None
         Between which the inverse is defined, (p,) each; None where targets are mixed.
-    variance : ndarray of shape (p,)
-        Of the targets that it was fitted on.
+    variance : ndarray of shape (p,) or None
+        Of the targets, where they are mixed.
     """
 
     transformer: Any
     elementwise: bool
     n_targets: int
     ends: tuple[Array, Array] | None
-    variance: Array
+    variance: Array | None
 
     def transform(self, Y: Array, name: str = "y", rows: NDArray[np.intp] | None = None) -> Array:
         """Transformed targets, (n, q), NaN in blanks."""
@@ -206,18 +207,22 @@ def fit_target_transform(
     elementwise = Z.shape == Y.shape and not _mixes(transformer, Z[:_PROBED])
     if not elementwise and np.isnan(Y).any():
         raise _refused(given, Y, "y", None)
+    if not elementwise and weight is not None and weight.ndim == 2:
+        raise ValueError("sample_weight must have one weight a row where target_transform mixes the targets")
     back = _undone(transformer, Z[:1])
     if back.shape[1] != Y.shape[1]:
         raise ValueError(
             f"inverse_transform of target_transform must give the {Y.shape[1]} targets, got {back.shape[1]}"
         )
-    ends = None
-    if elementwise:
+    ends = variance = None
+    if not elementwise:
+        variance = np.average((Y - np.average(Y, axis=0, weights=weight)) ** 2, axis=0, weights=weight)
+    else:
         with warnings.catch_warnings():
             # scikit-learn warns of the NaN that is looked for.
             warnings.simplefilter("ignore")
             ends = domain_ends(lambda Z: _undone(transformer, Z), Z, None if transformer is given else Y)
-    return TransformerTargets(transformer, elementwise, Y.shape[1], ends, np.nanvar(Y, axis=0))
+    return TransformerTargets(transformer, elementwise, Y.shape[1], ends, variance)
 
 
 def _kinds(given: Mapping[Any, Any], names: Sequence[str]) -> tuple[str, ...]:

@@ -127,12 +127,7 @@ class TrainingMixin(FeatureMapMixin, TargetsMixin):
     def _fit_target_transform(self, Y: Array, weight: Array | None, *, refit: bool = True) -> None:
         """Find the transform of the targets, None where there is none."""
         names = self._output_names(Y.shape[1])
-        found = fit_target_transform(self.target_transform, Y, weight, names, refit=refit)
-        if found is not None and not found.elementwise and weight is not None and weight.ndim == 2:
-            raise ValueError(
-                "sample_weight must have one weight a row where target_transform mixes the targets"
-            )
-        self.target_transform_ = found
+        self.target_transform_ = fit_target_transform(self.target_transform, Y, weight, names, refit=refit)
 
     @property
     def _mixing_transform(self) -> TransformerTargets | None:
