@@ -118,7 +118,8 @@ def domain_ends(inverse: Function, Z: Array, Y: Array | None = None) -> tuple[Ar
     ends somewhere is followed no further beyond the range of the target, if that is known, than the range is
     wide. Found by bisection.
     """
-    lowest, highest = np.full(Z.shape[1], -np.inf), np.full(Z.shape[1], np.inf)
+    highest = np.full(Z.shape[1], np.finfo(np.float64).max)
+    lowest = -highest
     if Y is not None:
         low, high = np.nanmin(Y, axis=0), np.nanmax(Y, axis=0)
         lowest, highest = 2.0 * low - high, 2.0 * high - low
