@@ -63,3 +63,16 @@ def test_partly_measured_draws_and_ends_in_a_number(partly_measured, monkeypatch
     assert [line.split()[0] for line in lines[2:7]] == ["0", "1", "2", "3", "4"]
     assert float(lines[-1].split()[5]) < 1.0
     assert "<svg" in figure.read_text()
+
+
+def test_curves(example, monkeypatch, capsys):
+    monkeypatch.setattr("matplotlib.pyplot.show", lambda: None)
+    monkeypatch.setenv("MPLBACKEND", "agg")
+    names = example("plot_curves")
+    assert len(capsys.readouterr().out.splitlines()) == 4
+    assert names["model"].coef_.shape[0] == 6
+    assert 0.84 < names["inside"] < 0.95
+    assert 0.84 < names["inside_after"] < 0.95
+    assert names["share"] < 0.4
+    assert len(names["figure"].axes) == 4
+    names["plt"].close(names["figure"])

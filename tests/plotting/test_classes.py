@@ -1,9 +1,17 @@
+from types import SimpleNamespace
+
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from entangled_kernels.plotting.classes import class_labels, one_per_class, output_names, shortened
+from entangled_kernels.plotting.classes import (
+    class_labels,
+    kernel_names,
+    one_per_class,
+    output_names,
+    shortened,
+)
 
 
 @given(labels=st.lists(st.integers(0, 4), min_size=1, max_size=20), low=st.integers(-2, 0))
@@ -58,3 +66,10 @@ def test_shortened_names_are_no_longer_than_asked(name, length):
 
 def test_classes_may_be_true_or_false():
     assert one_per_class(np.eye(3, dtype=bool))
+
+
+def test_names_of_a_kernel_are_those_of_the_targets_where_there_are_as_many():
+    model = SimpleNamespace(target_names_=np.array(["zinc", "lead"], dtype=object))
+    assert list(kernel_names(model, 2)) == ["zinc", "lead"]
+    assert kernel_names(model, 3) is None
+    assert kernel_names(SimpleNamespace(), 2) is None

@@ -55,7 +55,9 @@ def even(K):
 def errors_of(rng, K, n, p, shared, copies=2):
     values = rng.normal(size=(K, n * copies, p)) * np.linspace(1.0, 2.0, K)[:, None, None]
     row = np.tile(np.arange(n), copies)
-    return HeldOutErrors(values, rng.uniform(0.5, 1.0, size=n * copies), row, np.full(p, 1.0 / p), shared, even(K))
+    return HeldOutErrors(
+        values, rng.uniform(0.5, 1.0, size=n * copies), row, np.full(p, 1.0 / p), shared, even(K)
+    )
 
 
 @pytest.mark.parametrize("shared", [0.0, 2.0, np.inf])
@@ -91,7 +93,12 @@ def test_targets_lean_on_the_error_of_all(rng):
     values = 0.01 * rng.normal(size=(2, 400, 2))
     values[0, :, 0] += 1.0
     values[1, :, 1] += 1.0
-    parts = {"weight": np.ones(400), "row": np.arange(400), "output_weights": np.full(2, 0.5), "prior": even(2)}
+    parts = {
+        "weight": np.ones(400),
+        "row": np.arange(400),
+        "output_weights": np.full(2, 0.5),
+        "prior": even(2),
+    }
     apart = HeldOutErrors(values, **parts, shared=0.0).shares()
     assert apart[1, 0] > 0.95
     assert apart[0, 1] > 0.95

@@ -31,6 +31,7 @@ def fit_table(
     jobs: int | None,
     checkpoint: Path | None = None,
     dask: str | None = None,
+    target_transform: dict[str, str] | None = None,
 ) -> EntangledKernelRidgeCV:
     """The model that cross-validation chooses, with a bar that shows how far it is.
 
@@ -47,6 +48,8 @@ def fit_table(
         Of a table in batches.
     dask : str, optional
         Address of the cluster to read the batches on.
+    target_transform : dict of str, optional
+        Scales of targets by name, as in `EntangledKernelRidge`.
 
     Notes
     -----
@@ -58,7 +61,9 @@ def fit_table(
     if held_out.by == "time":
         cv = TimeSeriesSplit(folds) if table.Y is None else held_out.splits(len(table.Y), folds, seed)
     maps = feature_maps(features, table.text, seed=seed, fill=table.fill)
-    model = EntangledKernelRidgeCV(maps, cv=cv, n_jobs=jobs, random_state=seed)
+    model = EntangledKernelRidgeCV(
+        maps, cv=cv, n_jobs=jobs, random_state=seed, target_transform=target_transform
+    )
     if table.reader is not None and dask is not None:
         if held_out.by == "time":
             raise CommandError("--dask reads rows in no order; leave out --dask or --time-ordered")

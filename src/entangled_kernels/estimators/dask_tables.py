@@ -70,7 +70,7 @@ def _lazy(model: Any, X: Any, options: dict[str, bool]) -> Any:
 
     slim = model._for_workers()
     slim._sklearn_output_config = {}
-    n_outputs = len(model.intercept_)
+    n_outputs = model._n_targets()
     names = model._output_names(n_outputs)
     shape = () if model._one_dimensional else (n_outputs,) * (2 if options.get("return_cov") else 1)
     if hasattr(X, "map_blocks"):

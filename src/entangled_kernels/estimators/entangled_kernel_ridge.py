@@ -31,6 +31,7 @@ from .notices import print_progress, warn_if_stalled, warn_of_size
 from .out_of_core import OutOfCoreMixin
 from .prediction import LinearPredictionMixin, solved_attribute
 from .streaming import COLUMN_ATTRIBUTES
+from .target_transforms import check_target_transform
 from .targets import TargetsMixin
 from .training import PRODUCT_DTYPES, Training
 
@@ -106,6 +107,11 @@ class EntangledKernelRidge(
     product_dtype : {"float64", "float32"}, default="float64"
         Of the products of blocks of rows, which are added in float64. ``"float32"`` nearly halves the time of
         a pass over rows with many features or targets, and leaves about six digits of the moments.
+    target_transform : {"log", "log1p"}, mapping, transformer or None, default=None
+        Scale to learn the targets on: logarithms of positive targets, or of zero and positive ones; of some
+        of them, as in ``{"zinc": "log"}``; or any transformer with ``inverse_transform``, fitted to y, also
+        one with another number of columns, such as a basis of curves. Predictions, deviations, intervals and
+        ``given`` are in units of the targets; kernel, coefficients and noise are those of transformed ones.
 
     Attributes
     ----------
@@ -137,6 +143,7 @@ class EntangledKernelRidge(
     full_rank_ : int
         Largest Kraus rank that can matter: rank of the features times that of what they reach in the outputs.
     feature_map_ : transformer or None
+    target_transform_ : object with ``transform`` and ``inverse_transform``, or None
     n_features_in_ : int
     feature_names_in_ : ndarray of shape (n_features_in_,)
         When X had string column names.
@@ -213,6 +220,7 @@ class EntangledKernelRidge(
         verbose: bool = False,
         max_memory: float = 2**30,
         product_dtype: str = "float64",
+        target_transform: Any = None,
     ) -> None:
         self.feature_map = feature_map
         self.solver = solver
@@ -232,6 +240,7 @@ class EntangledKernelRidge(
         self.verbose = verbose
         self.max_memory = max_memory
         self.product_dtype = product_dtype
+        self.target_transform = target_transform
 
     coef_ = solved_attribute("coef_", "linear.coef", "Coefficients (p, m) of the features.")
     intercept_ = solved_attribute("intercept_", "linear.intercept", "Constant of every target, (p,).")
@@ -272,8 +281,8 @@ class EntangledKernelRidge(
         table = self._check_table(X, y, sample_weight)
         feature_map, Phi = self._fit_map(self.feature_map, *self._map_targets(table))
         training = self._training(feature_map, table, Phi)
-        fit = self._fit_training(training)
-        self.feature_map_, self._fit, self._stream = feature_map, fit, training.stream
+        fit = self._calibrate_in_target_units(self._fit_training(training), table)
+        self.feature_map_, self._fit, self._stream = feature_map, fit, self._stream_kept(training)
         return self
 
     def _solve_moments(self, parts: list[Moments | CellMoments], sample: RowSample | None) -> Fit:
@@ -310,7 +319,7 @@ class EntangledKernelRidge(
 
     def _adopt(self, other: Any, feature_map: Any, fit: Fit, stream: Stream | None) -> Self:
         """Become the model that another estimator has found, on tables with its columns."""
-        for name in COLUMN_ATTRIBUTES:
+        for name in (*COLUMN_ATTRIBUTES, "target_transform_"):
             if hasattr(other, name):
                 setattr(self, name, getattr(other, name))
         self.feature_map_, self._fit, self._stream = feature_map, fit, stream
@@ -368,7 +377,7 @@ class EntangledKernelRidge(
         """Names of the columns of `transform`: target and number of the Kraus operator."""
         # Asked for by displays, so it must not start a solve.
         check_is_fitted(self, "intercept_")
-        targets = self._output_names(len(self.intercept_))
+        targets = self._learned_names()
         names = [f"{target}_kraus{i}" for target in targets for i in range(self._fit.n_operators)]
         return np.array(names, dtype=object)
 
@@ -425,6 +434,7 @@ class EntangledKernelRidge(
         check_positive("max_memory", self.max_memory)
         check_choice("product_dtype", self.product_dtype, PRODUCT_DTYPES)
         check_feature_map(self.feature_map)
+        check_target_transform(self.target_transform)
 
 
 def _number_or_array(value: Any) -> float | Array:

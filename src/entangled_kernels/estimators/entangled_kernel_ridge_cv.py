@@ -33,6 +33,7 @@ from .entangled_kernel_ridge import INITS, PREDICTIONS, RELATIONS, EntangledKern
 from .prediction import solved_attribute
 from .searching import SearchingMixin, SelectedFit, Trial
 from .split_routing import SplitRoutingMixin
+from .target_transforms import check_target_transform
 from .training import PRODUCT_DTYPES, Table
 
 __all__ = ["EntangledKernelRidgeCV"]
@@ -104,6 +105,10 @@ class EntangledKernelRidgeCV(
     max_memory, product_dtype : as in `EntangledKernelRidge`
         Features that are fitted on all rows are made in blocks where splits hold out every row once, as K
         folds do; with other splits, and where they are fitted in every fold, they are in memory.
+    target_transform : as in `EntangledKernelRidge`
+        Candidates are tried on transformed targets, and ``best_score_`` and ``cv_results_`` are errors of
+        these; ``cv_score_``, ``cv_rmse_`` and what stands beside them are errors of predictions in units of
+        the targets. A transformer is fitted once, on all rows.
 
     Attributes
     ----------
@@ -194,6 +199,7 @@ class EntangledKernelRidgeCV(
         random_state: Any = None,
         max_memory: float = 2**30,
         product_dtype: str = "float64",
+        target_transform: Any = None,
     ) -> None:
         self.feature_map = feature_map
         self.alphas = alphas
@@ -219,6 +225,7 @@ class EntangledKernelRidgeCV(
         self.random_state = random_state
         self.max_memory = max_memory
         self.product_dtype = product_dtype
+        self.target_transform = target_transform
 
     best_estimator_ = solved_attribute("best_estimator_", "best_estimator", "The chosen candidate.")
     best_params_ = solved_attribute("best_params_", "best_params", "Its parameters.")
@@ -349,7 +356,8 @@ class EntangledKernelRidgeCV(
         trial = self._search_moments([parts], sample, given, fitted, None, ordered=self._ordered)
         rows = Table(np.zeros((0, 0)), np.zeros((0, 0)))
         if sample is not None:
-            rows = Table(sample.Phi, sample.Y, sample.weight, mapped=True)
+            original = None if self.target_transform_ is None else self._back(sample.Y, None)
+            rows = Table(sample.Phi, sample.Y, sample.weight, mapped=True, original=original)
         return self._conclude([trial], rows)[0]
 
     def _ensure_model(self) -> None:
@@ -413,4 +421,5 @@ class EntangledKernelRidgeCV(
             check_positive("alphas", value)
         for value in check_grid("gains", self.gains):
             check_positive("gains", value)
+        check_target_transform(self.target_transform)
         self._feature_maps()

@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import asdict
 from typing import Any, Self
 
+import joblib
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils.validation import _num_samples
@@ -241,4 +242,6 @@ class OutOfCoreMixin(StreamingMixin):
             "product_dtype": self.product_dtype,
             "layout": batches.layout() if hasattr(batches, "layout") else None,
         }
+        if self.target_transform is not None:
+            whole["target_transform"] = joblib.hash(self.target_transform)
         return dict(json.loads(json.dumps(whole)))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from operator import attrgetter
 from typing import Any
 
@@ -12,16 +13,20 @@ from sklearn.utils import _safe_indexing
 from sklearn.utils.validation import _num_samples
 
 from ..conditioning import Calibration, group_patterns, information, plan_measurements
+from ..learning import Fit
+from ..learning.leave_one_out import leave_one_out
 from ..parameters import (
     check_flag,
     check_share,
     naming_columns,
 )
-from ..streams.stream import FIRST_BLOCK
+from ..streams.stream import FIRST_BLOCK, Stream
 from .cells import score_cells
 from .dask_tables import is_dask, predict_dask
 from .given import check_costs, check_given
 from .streaming import StreamingMixin
+from .target_transforms import LogTargets, TransformerTargets
+from .training import Table, Training
 
 __all__ = ["LinearPredictionMixin", "solved_attribute"]
 
@@ -66,7 +71,8 @@ class LinearPredictionMixin(StreamingMixin):
         Returns
         -------
         mean : ndarray of shape (n, p), or (n,) when y was one-dimensional
-            Measured targets come back as they are.
+            Measured targets come back as they are. With a ``target_transform`` of each target by itself this
+            is the median; `predict_mean` gives the mean.
         std : like mean, with ``return_std``
             Zero for a measured target.
         cov : ndarray of shape (n, p, p), or (n,) when y was one-dimensional, with ``return_cov``
@@ -81,6 +87,11 @@ class LinearPredictionMixin(StreamingMixin):
         Deviations of `EntangledKernelRidgeCV`, and all that are conditioned, are those that such residuals
         show. Without ``given`` those of `EntangledKernelRidge` are of the Gaussian-process view: the
         posterior of the model plus `noise_variance_`, and with an intercept its variance, noise over n.
+
+        With ``target_transform`` all of this is in units of the targets (docs/target-transforms.md). Where
+        each target is transformed by itself, transformed targets are normal: the prediction goes back to
+        the targets as it is, deviations and covariances are those of the law that comes of it. Where targets
+        are mixed, deviations are those that residuals in units of the targets show.
         """
         if return_std and return_cov:
             raise ValueError("return_std and return_cov cannot both be true; the covariance holds both")
@@ -90,18 +101,41 @@ class LinearPredictionMixin(StreamingMixin):
                 raise TypeError("given needs tables in memory; predict the partitions of a Dask table apart")
             return predict_dask(self, X, return_std, return_cov)
         measured = None if given is None else self._check_given(given, X)
-        blocks = []
-        for rows, block in self._row_blocks(X):
-            own = None if measured is None else measured[rows]
-            blocks.append(self._predict_block(block, return_std, return_cov, own))
-        mean, spread = (
-            part[0] if len(part) == 1 else np.concatenate(part) for part in zip(*blocks, strict=True)
-        )
+        mean, spread = self._predict_rows(X, return_std, return_cov, measured)
+        if self._own_transform is not None:
+            if return_cov:
+                spread = self._own_transform.covariance(mean, spread)
+            elif return_std:
+                spread = self._own_transform.moments(mean, spread)[1]
+            mean = self._back(mean, measured)
         if return_cov:
             return self._finish(mean, X), spread[:, 0, 0] if self._one_dimensional else spread
         if return_std:
             return self._finish(mean, X), self._finish(spread, X)
         return self._finish(mean, X)
+
+    def predict_mean(self, X: Any, *, given: Any = None) -> Any:
+        """Predict the mean of new observations, where `predict` gives their median.
+
+        Sums, such as totals over rows, need means. They differ from medians where ``target_transform`` bends
+        the scale of a target: of a target whose logarithm has the deviation s the mean is exp(s^2 / 2) times
+        the median. Otherwise this is `predict`.
+
+        Parameters
+        ----------
+        X : array-like or data frame of shape (n, n_features)
+        given : array-like or data frame of shape (n, p), optional
+            Targets that are measured already, as in `predict`.
+        """
+        self._ensure_model()
+        if self._own_transform is None:
+            return self.predict(X, given=given)
+        if is_dask(X, given):
+            raise TypeError("predict_mean needs tables in memory; take the partitions of a table apart")
+        measured = None if given is None else self._check_given(given, X)
+        mean, std = self._predict_rows(X, True, False, measured)
+        values = self._own_transform.moments(mean, std)[0]
+        return self._finish(values if measured is None else _put_back(measured, values), X)
 
     def predict_interval(
         self, X: Any, coverage: float = 0.9, *, given: Any = None, joint: bool = False
@@ -136,6 +170,9 @@ class LinearPredictionMixin(StreamingMixin):
         What is promised: coverage on average over new rows that come from where the training rows came from,
         as far as the model does not change much with one row more. It is not a worst-case guarantee such as
         that of the jackknife+, which would need all models of the folds to predict.
+
+        Where ``target_transform`` takes each target by itself, intervals of transformed targets go back to
+        the targets, so that they never leave its range: those of a logarithm are positive.
         """
         if is_dask(X, given):
             raise TypeError("predict_interval needs tables in memory; take the partitions of a table apart")
@@ -143,15 +180,19 @@ class LinearPredictionMixin(StreamingMixin):
         check_flag("joint", joint)
         self._ensure_model()
         measured = self._no_targets(X) if given is None else self._check_given(given, X)
-        calibration = self._fit.calibration
+        calibration, given = self._fit.calibration, self._given_as_learned(measured)
         ends = []
         for rows, block in self._row_blocks(X):
             mean, relative, features = self._mean_and_inputs(block)
-            found = calibration.condition(mean, measured[rows], relative, features)
+            found = calibration.condition(mean, given[rows], relative, features)
             std, known = np.sqrt(found.variance), np.isfinite(measured[rows])
             width = calibration.half_widths(float(coverage), known, std, joint=joint)
             ends.append((found.mean - width, found.mean + width))
         lower, upper = (np.concatenate(part) for part in zip(*ends, strict=True))
+        if self._own_transform is not None:
+            both = self._back(lower, measured), self._back(upper, measured)
+            # An inverse may fall.
+            lower, upper = np.minimum(*both), np.maximum(*both)
         return self._finish(lower, X), self._finish(upper, X)
 
     def suggest_measurements(self, X: Any, given: Any = None, cost: Any = None) -> tuple[Any, Any]:
@@ -178,7 +219,7 @@ class LinearPredictionMixin(StreamingMixin):
         A measurement is the better the more it removes of that sum, its own variance included, for its cost.
         """
         self._ensure_model()
-        names = self._output_names(len(self._fit.linear.intercept))
+        names = self._output_names(self._n_targets())
         costs = check_costs(cost, names)
         known = np.isfinite(self._no_targets(X) if given is None else self._check_given(given, X))
         calibration, importance = self._fit.calibration, self._importance()
@@ -212,15 +253,21 @@ class LinearPredictionMixin(StreamingMixin):
         self._ensure_solved()
 
     def _check_given(self, given: Any, X: Any) -> Array:
-        names = self._output_names(len(self._fit.linear.intercept))
+        names = self._output_names(self._n_targets())
         return check_given(given, X, _num_samples(X), names, named=hasattr(self, "target_names_"))
 
     def _no_targets(self, X: Any) -> Array:
-        return np.full((_num_samples(X), len(self._fit.linear.intercept)), np.nan)
+        return np.full((_num_samples(X), self._n_targets()), np.nan)
+
+    def _n_targets(self) -> int:
+        """Number of targets, which may be other than that of the transformed ones."""
+        transform = self.target_transform_
+        return len(self._fit.linear.intercept) if transform is None else transform.n_targets
 
     def _importance(self) -> Array:
         """Variance of the error of each target, in units of the target's variance."""
-        variance = self._target_variance()
+        mixing = self._mixing_transform
+        variance = np.asarray(self._target_variance() if mixing is None else mixing.variance)
         errors = self._fit.calibration.deviation.scale**2
         return np.where(variance > 0.0, errors / np.where(variance > 0.0, variance, 1.0), 0.0)
 
@@ -245,15 +292,75 @@ class LinearPredictionMixin(StreamingMixin):
         raise NotImplementedError
 
     def _mean_and_inputs(self, X: Any) -> tuple[Array, Array, Array | None]:
-        """Predictions of some rows, and what deviations and relation depend on."""
+        """Predictions of some rows, and what deviations and relation depend on.
+
+        They are those of the transformed targets, on whose scale errors are calibrated, unless these are
+        mixed.
+        """
         Phi, mean = self._features_and_mean(X)
         calibration = self._fit.calibration
+        if self._mixing_transform is not None:
+            mean = self._mixing_transform.inverse_transform(mean)
         varies, turns = calibration.deviation.power > 0.0, calibration.relation is not None
         return (
             mean,
             self._relative_variance(X, Phi) if varies else np.ones(len(mean)),
             self._relation_features(X, Phi) if turns else None,
         )
+
+    @property
+    def _own_transform(self) -> LogTargets | TransformerTargets | None:
+        """The transform of the targets where it takes each of them by itself."""
+        transform = self.target_transform_
+        return transform if transform is not None and transform.elementwise else None
+
+    def _learned_names(self) -> list[str]:
+        """Names of what is learned: the targets, or the columns of a transform that mixes them."""
+        n_learned = len(self._fit.linear.intercept)
+        if self._mixing_transform is None:
+            return self._output_names(n_learned)
+        return [f"latent{column}" for column in range(n_learned)]
+
+    def _calibrate_in_target_units(self, fit: Fit, table: Table) -> Fit:
+        """A fit whose errors are calibrated in units of the targets, where a transform mixes these."""
+        if self._mixing_transform is None or fit.sample is None or table.original is None:
+            return fit
+        left = leave_one_out(fit, fit.sample)
+        predicted = self._mixing_transform.inverse_transform(fit.sample.Y - left.values)
+        targets = table.original[table.sampled_places(len(fit.sample.Y))]
+        return replace(fit, residuals=replace(left, values=targets - predicted))
+
+    def _stream_kept(self, training: Training) -> Stream | None:
+        """The stream to which rows can be added, None where a transform mixes the targets."""
+        return training.stream if self._mixing_transform is None else None
+
+    def _given_as_learned(self, measured: Array) -> Array:
+        """Measured targets on the scale that errors are calibrated on."""
+        transform = self._own_transform
+        return measured if transform is None else transform.transform(measured, "given")
+
+    def _back(self, values: Array, measured: Array | None) -> Array:
+        """Targets from values on that scale; measured ones as they are."""
+        transform = self._own_transform
+        found = values if transform is None else transform.inverse_transform(values)
+        return found if measured is None else _put_back(measured, found)
+
+    def _predict_rows(
+        self, X: Any, return_std: bool, return_cov: bool, measured: Array | None
+    ) -> tuple[Array, Array]:
+        """Mean, and standard deviation or covariance, or nothing, on that scale, in blocks of rows."""
+        given, mixing = None if measured is None else self._given_as_learned(measured), self._mixing_transform
+        predict, blocks = self._predict_block, []
+        if mixing is not None and (return_std or return_cov or given is not None):
+            predict = self._calibrated_block
+        for rows, block in self._row_blocks(X):
+            blocks.append(predict(block, return_std, return_cov, None if given is None else given[rows]))
+        mean, spread = (
+            part[0] if len(part) == 1 else np.concatenate(part) for part in zip(*blocks, strict=True)
+        )
+        if mixing is not None and predict == self._predict_block:
+            mean = mixing.inverse_transform(mean)
+        return mean, spread
 
     def _calibrated_block(
         self, X: Any, return_std: bool, return_cov: bool, given: Array | None
@@ -291,3 +398,8 @@ class LinearPredictionMixin(StreamingMixin):
             return [(slice(None), X)]
         blocks = (slice(start, start + height) for start in range(0, n, height))
         return [(rows, _safe_indexing(X, rows)) for rows in blocks]
+
+
+def _put_back(measured: Array, values: Array) -> Array:
+    """Values with the measured targets, where these are finite, in their places."""
+    return np.where(np.isfinite(measured), measured, values)

@@ -22,6 +22,7 @@ from ..features import (
     fit_feature_map,
     found_noise,
     interpolates,
+    is_fitted,
     map_features,
     needs_targets,
     warm_start,
@@ -245,13 +246,16 @@ class SearchingMixin(FoldingMixin, LinearPredictionMixin):
         fit, linear = refit(searches, decision, problems, settings, options)
         warn_if_stalled(fit)
         fit = replace(fit, sample=best.training.sample, relation=self.relation)
-        estimator._adopt(self, best.fitted, fit, best.training.stream)
-        residuals = None if held_out is None else held_out.residuals(table.Y, table.weight)
+        fit = self._calibrate_in_target_units(fit, table)
+        estimator._adopt(self, best.fitted, fit, self._stream_kept(best.training))
+        mixed, residuals = self._mixing_transform is not None, None
+        if held_out is not None:
+            residuals = self._residuals(held_out, table, in_target_units=mixed)
         if residuals is not None and self.relation != "constant":
             rows, copy = np.unique(residuals.row, return_inverse=True)
             Phi = map_features(None if table.mapped else best.fitted, _safe_indexing(table.X, rows))
             residuals = replace(residuals, features=fit.leading_features(Phi)[copy.reshape(-1)])
-        own, ridge = self._scores(residuals, searches, table, options)
+        own, ridge = self._scores(held_out, searches, table, options)
         used = [trials[place].fitted for place in decision.used()]
         return (
             replace(
@@ -263,24 +267,40 @@ class SearchingMixin(FoldingMixin, LinearPredictionMixin):
                 relation=self.relation,
                 score=own,
                 kernel_ridge=ridge,
-                entangled=estimator if choice.member.entangled else self._best_entangled(trials),
+                entangled=estimator if choice.member.entangled else self._best_entangled(trials, table),
             ),
             used[0] if len(used) == 1 else _side_by_side(used),
         )
 
+    def _residuals(self, held_out: HeldOutPredictions, table: Table, *, in_target_units: bool) -> Residuals:
+        """Residuals of held-out rows, of the targets or of transformed ones."""
+        if table.original is None or self.target_transform_ is None or not in_target_units:
+            return held_out.residuals(table.Y, table.weight)
+        values = self.target_transform_.inverse_transform(held_out.values)
+        return replace(held_out, values=values).residuals(table.original, table.weight)
+
     def _scores(
-        self, residuals: Residuals | None, searches: list[Search], table: Table, options: SolverOptions
+        self,
+        held_out: HeldOutPredictions | None,
+        searches: list[Search],
+        table: Table,
+        options: SolverOptions,
     ) -> tuple[HeldOutScore | None, HeldOutScore | None]:
         """Errors on held-out rows of the model that is kept, and of what would be kept of kernel ridge."""
-        if residuals is None:
+        if held_out is None:
             return None, None
         plain = [search.restricted(lambda member: member.shrinkage == 1.0) for search in searches]
-        held_out = cast(HeldOutPredictions, settle(plain, self.selection, table.Y, table.weight, options)[1])
-        both = residuals, held_out.residuals(table.Y, table.weight)
-        own, ridge = (HeldOutScore.of(one, searches[0].output_weights) for one in both)
-        return own, ridge
+        ridge = cast(HeldOutPredictions, settle(plain, self.selection, table.Y, table.weight, options)[1])
+        weights = searches[0].output_weights
+        if table.original is not None:
+            no_features = np.zeros((len(table.Y), 1))
+            targets = TableSummary.from_rows(no_features, table.original, table.weight, centred=True)
+            weights = self._search_settings().score_weights(targets)
+        both = (self._residuals(one, table, in_target_units=True) for one in (held_out, ridge))
+        own, other = (HeldOutScore.of(one, weights) for one in both)
+        return own, other
 
-    def _best_entangled(self, trials: list[Trial]) -> EntangledKernelRidge | None:
+    def _best_entangled(self, trials: list[Trial], table: Table) -> EntangledKernelRidge | None:
         """The best entangled candidate, fitted on all rows; None where there is none."""
         if not any(member.entangled for member in trials[0].search.grid.members):
             return None
@@ -290,6 +310,7 @@ class SearchingMixin(FoldingMixin, LinearPredictionMixin):
         trial, training = trials[place], cast(Training, trials[place].training)
         estimator = self._estimator(trial.feature_map).set_params(**choices[place].parameters())
         fit = replace(fit_problem(training.problem, estimator._settings()), sample=training.sample)
+        fit = self._calibrate_in_target_units(fit, table)
         adopted: EntangledKernelRidge = estimator._adopt(self, trial.fitted, fit, None)
         return adopted
 
@@ -301,11 +322,13 @@ class SearchingMixin(FoldingMixin, LinearPredictionMixin):
     def _fit_first_map(self, rows: Rows) -> Any:
         """Choose a feature map as `fit` would on the first rows of a stream, and fit it on them."""
         maps, best = self._feature_maps(), 0
+        rows = self._transform_first(rows)
         targets = self._targets_like_y(rows.Y)
         if len(maps) > 1:
-            folds = self._first_splits(rows)
-            search = clone(self).set_params(cv=folds, refit=False).fit(rows.X, targets, rows.weight)
-            best = search.best_params_["feature_map"]
+            search = clone(self).set_params(cv=self._first_splits(rows), refit=False, target_transform=None)
+            best = search.fit(rows.X, targets, rows.weight).best_params_["feature_map"]
+        elif is_fitted(maps[0]):
+            return maps[0]
         return fit_feature_map(maps[best], rows.X, targets, rows.weight)
 
     def _feature_maps(self) -> list[Any]:
@@ -368,6 +391,7 @@ class SearchingMixin(FoldingMixin, LinearPredictionMixin):
             random_state=self.random_state,
             max_memory=self.max_memory,
             product_dtype=self.product_dtype,
+            target_transform=self.target_transform,
         )
         return TargetsMixin.set_output(estimator, predict=self._container())
 

@@ -6,6 +6,7 @@ import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
 from copy import copy, deepcopy
+from dataclasses import replace
 from typing import Any, Self
 
 import joblib
@@ -19,9 +20,10 @@ from ..features import is_fitted
 from ..learning import Moments, RowSample
 from ..learning.cell_moments import CellMoments
 from ..parameters import check_real
-from ..streams.stream import Rows, Stream
+from ..streams.stream import FeatureBlocks, Rows, Stream
 from ..streams.waiting import settle, wait_for_map
 from .cells import check_every_target_measured
+from .target_transforms import is_ready
 from .training import TrainingMixin
 
 __all__ = ["StreamingMixin"]
@@ -128,8 +130,10 @@ class StreamingMixin(TrainingMixin):
                 raise ValueError("groups must be given with every batch, or with none")
             with stream.lock:
                 if hasattr(self, "feature_map_"):
-                    stream.take(rows, self._feature_blocks(self.feature_map_), forget**n)
+                    stream.take(rows, self._batch_blocks(self.feature_map_), forget**n)
                 else:
+                    # What cannot be transformed is refused now, not when the feature map is fitted.
+                    self._transformed(rows.Y, rows.weight)
                     self._wait(stream, rows, forget**n)
             self._fit = None
 
@@ -221,8 +225,17 @@ class StreamingMixin(TrainingMixin):
         return None
 
     def _fit_first_map(self, rows: Rows) -> Any:
-        """The feature map fitted on the first rows of a stream."""
-        return self._fit_map(self._given_map(), rows.X, self._targets_like_y(rows.Y), rows.weight)[0]
+        """The feature map fitted on the first rows of a stream, with their targets transformed."""
+        rows, given = self._transform_first(rows), self._given_map()
+        if is_fitted(given):
+            return given
+        return self._fit_map(given, rows.X, self._targets_like_y(rows.Y), rows.weight)[0]
+
+    def _transform_first(self, rows: Rows) -> Rows:
+        """The first rows of a stream with their targets transformed, after that is fitted on them."""
+        if not is_ready(self.target_transform):
+            self._start_target_transform(rows)
+        return rows._replace(Y=self._transformed(rows.Y, rows.weight))
 
     # Solving.
 
@@ -264,16 +277,21 @@ class StreamingMixin(TrainingMixin):
         if stream is not None and stream.waiting:
             with stream.lock:
                 self.feature_map_ = settle(
-                    stream, self._fit_first_map, self._feature_blocks, newest_on_trial=newest_on_trial
+                    stream, self._fit_first_map, self._batch_blocks, newest_on_trial=newest_on_trial
                 )
+
+    def _batch_blocks(self, feature_map: Any) -> FeatureBlocks:
+        """How the rows of a batch become features and transformed targets."""
+        targets = None if self.target_transform_ is None else self._transformed
+        return replace(self._feature_blocks(feature_map), targets=targets)
 
     # Taking rows in.
 
     def _reset(self) -> None:
         """Drop everything that came of rows."""
         self._stream = self._fit = None
-        if hasattr(self, "feature_map_"):
-            del self.feature_map_
+        for name in ("feature_map_", "target_transform_"):
+            vars(self).pop(name, None)
 
     def _start(self, rows: Rows, *, grouped: bool) -> Stream:
         """Begin a stream of rows like these."""
@@ -287,10 +305,21 @@ class StreamingMixin(TrainingMixin):
             )
         self._reset()
         self._stream = Stream(rows.Y.shape[1], [None] * self._n_parts(), grouped=grouped)
-        given = self._given_map()
-        if is_fitted(given):
+        given, ready = self._given_map(), is_ready(self.target_transform)
+        if ready:
+            self._start_target_transform(rows)
+        if ready and is_fitted(given):
             self.feature_map_ = given
         return self._stream
+
+    def _start_target_transform(self, rows: Rows) -> None:
+        """Find the transform of the targets of a stream from its first rows; it must not mix targets."""
+        self._fit_target_transform(rows.Y, rows.weight, refit=False)
+        if self.target_transform_ is not None and not self.target_transform_.elementwise:
+            raise ValueError(
+                f"target_transform={type(self.target_transform).__name__} mixes the targets, and needs all "
+                f"rows in memory: use fit, or transform the targets of every batch beforehand"
+            )
 
     def _stream_so_far(self) -> Stream | None:
         """What was kept of the rows seen, checked to be cut into parts as the next ones will be."""
@@ -350,11 +379,11 @@ class StreamingMixin(TrainingMixin):
             raise ValueError("estimators to merge must have the same number of targets and of folds")
         if own.grouped != others.grouped:
             raise ValueError("estimators to merge must both have taken in groups of rows, or neither")
-        if joblib.hash(self.feature_map_) != joblib.hash(other.feature_map_):
-            raise ValueError(
-                "estimators to merge must have the same fitted feature_map; fit the map first and give it to "
-                "both"
-            )
+        for name in ("feature_map", "target_transform"):
+            if joblib.hash(getattr(self, f"{name}_")) != joblib.hash(getattr(other, f"{name}_")):
+                raise ValueError(
+                    f"estimators to merge must have the same fitted {name}; fit it first and give it to both"
+                )
 
 
 def _faded(sample_weight: Any, factors: Array) -> Any:

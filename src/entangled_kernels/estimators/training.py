@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -19,6 +19,7 @@ from ..streams.row_folds import sampling_keys
 from ..streams.stream import FIRST_BLOCK, FeatureBlocks, Rows, Stream
 from .cells import check_cells, check_every_target_measured
 from .feature_maps import FeatureMapMixin
+from .target_transforms import LogTargets, TransformerTargets, fit_target_transform
 from .targets import TargetsMixin
 
 __all__ = ["PRODUCT_DTYPES", "Table", "Training", "TrainingMixin"]
@@ -34,7 +35,7 @@ class Table:
     """A table to fit: inputs, targets (n, p) with NaN in blanks, weights of rows or cells, and groups.
 
     ``rows`` are places in the table that it is a part of, None where it is the whole; ``mapped`` says that X
-    are features already.
+    are features already. ``original`` are the targets where Y are transformed ones.
     """
 
     X: Any
@@ -43,6 +44,7 @@ class Table:
     groups: Any = None
     rows: Index | None = None
     mapped: bool = False
+    original: Array | None = None
 
     def some(self, index: Index) -> Table:
         """Rows at some places."""
@@ -54,7 +56,8 @@ class Table:
             weight = None
         groups = None if self.groups is None else _safe_indexing(self.groups, index)
         rows = index if self.rows is None else self.rows[index]
-        return Table(_safe_indexing(self.X, index), self.Y[index], weight, groups, rows)
+        original = None if self.original is None else self.original[index]
+        return Table(_safe_indexing(self.X, index), self.Y[index], weight, groups, rows, original=original)
 
     def places_of(self, index: Index) -> Index:
         """Places here of rows of the whole table; those that are not here are left out."""
@@ -101,9 +104,11 @@ class TrainingMixin(FeatureMapMixin, TargetsMixin):
     fit_intercept: bool
     max_memory: float
     product_dtype: str
+    target_transform: Any
+    target_transform_: LogTargets | TransformerTargets | None = None
 
     def _check_table(self, X: Any, y: Any, sample_weight: Any, groups: Any = None) -> Table:
-        """A table to fit, without rows that have no target measured."""
+        """A table to fit, its targets transformed, without rows that have no target measured."""
         targets = self._take_targets(y, blanks=True)
         check_consistent_length(X, targets)
         Y, weight = self._cells(targets, sample_weight)
@@ -112,7 +117,36 @@ class TrainingMixin(FeatureMapMixin, TargetsMixin):
         blank = np.isnan(Y).all(axis=1)
         if weight is not None and weight.ndim == 2:
             blank = ~weight.any(axis=1)
-        return table.some(np.flatnonzero(~blank)) if blank.any() else table
+        table = table.some(np.flatnonzero(~blank)) if blank.any() else table
+        self._fit_target_transform(table.Y, table.weight)
+        if self.target_transform_ is None:
+            return table
+        Y = self._transformed(table.Y, table.weight, table.rows)
+        return replace(table, Y=Y, original=table.Y)
+
+    def _fit_target_transform(self, Y: Array, weight: Array | None, *, refit: bool = True) -> None:
+        """Find the transform of the targets, None where there is none."""
+        names = self._output_names(Y.shape[1])
+        self.target_transform_ = fit_target_transform(self.target_transform, Y, weight, names, refit=refit)
+
+    @property
+    def _mixing_transform(self) -> TransformerTargets | None:
+        """The transform of the targets where it mixes them."""
+        transform = self.target_transform_
+        return transform if isinstance(transform, TransformerTargets) and not transform.elementwise else None
+
+    def _transformed(self, Y: Array, weight: Array | None = None, rows: Index | None = None) -> Array:
+        """Targets on the scale that they are learned on; ``rows`` are their places, for errors."""
+        transform = self.target_transform_
+        if transform is None:
+            return Y
+        # Cells without weight may hold any number, such as one that has no logarithm.
+        if weight is not None and weight.ndim == 2:
+            Y = np.where(weight > 0.0, Y, np.nan)
+        elif weight is not None and not weight.all():
+            counted = np.flatnonzero(weight)
+            Y = np.where(weight[:, None] > 0.0, Y, Y[counted[0]] if len(counted) else np.nan)
+        return transform.transform(Y, rows=rows)
 
     def _cells(
         self, targets: Array, sample_weight: Any, *, all_zero: bool = False

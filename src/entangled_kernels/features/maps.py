@@ -49,7 +49,9 @@ def default_feature_maps(random_state: Any = None) -> list[Any]:
     ]
 
 
-def fit_feature_map(feature_map: Any, X: Any, targets: ArrayLike, sample_weight: ArrayLike | None) -> Any:
+def fit_feature_map(
+    feature_map: Any, X: Any, targets: ArrayLike | None, sample_weight: ArrayLike | None
+) -> Any:
     """A clone of the map, fitted with the targets and, where it takes them, the weights; None stays None.
 
     Targets may have blanks (NaN), and weights may be those of cells. Maps that do not say that they take
@@ -155,8 +157,10 @@ def _weights(feature_map: Any, sample_weight: ArrayLike | None) -> dict[str, Any
     return {"sample_weight": weight.max(axis=1) if weight.ndim == 2 else sample_weight}
 
 
-def _targets_for(feature_map: Any, targets: ArrayLike) -> ArrayLike:
+def _targets_for(feature_map: Any, targets: ArrayLike | None) -> ArrayLike | None:
     """Targets with the mean in the place of blanks, for a map that does not take these."""
+    if targets is None:
+        return None
     values = np.asarray(targets)
     blank = np.isnan(values) if values.dtype.kind == "f" else np.zeros(values.shape, dtype=bool)
     if takes_blanks(feature_map) or not blank.any():

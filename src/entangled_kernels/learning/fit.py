@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ..conditioning import Calibration, calibrate
+from ..conditioning import Calibration, Residuals, calibrate
 from .cell_moments import CellMoments
 from .cell_ridge import CellRidge
 from .kernel import LearnedKernel
@@ -129,6 +129,9 @@ class Fit:
         Some of the rows, from which residuals are found.
     relation : {"constant", "entangled", "auto"}
         Whether the relation between the errors of targets may depend on the input.
+    residuals : Residuals or None
+        Of the rows of the sample in other units, those of targets before a transform that mixes them; None
+        where the leave-one-out residuals of the model are calibrated on.
     """
 
     problem: Problem
@@ -146,6 +149,7 @@ class Fit:
     cells: CellMoments | None = None
     sample: RowSample | None = None
     relation: str = "constant"
+    residuals: Residuals | None = None
 
     @cached_property
     def posterior(self) -> Posterior | TargetPosteriors:
@@ -165,7 +169,7 @@ class Fit:
         """What leave-one-out residuals say of errors; made when first asked for."""
         if self.sample is None:
             raise ValueError("no rows were kept to calibrate on")
-        residuals = leave_one_out(self, self.sample)
+        residuals = leave_one_out(self, self.sample) if self.residuals is None else self.residuals
         if self.relation != "constant":
             residuals = replace(residuals, features=self.leading_features(self.sample.Phi))
         return calibrate(residuals, np.random.default_rng(0), self.relation)

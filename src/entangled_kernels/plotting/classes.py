@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["class_labels", "one_per_class", "output_names", "shortened"]
+__all__ = ["class_labels", "kernel_names", "one_per_class", "output_names", "shortened"]
 
 
 def class_labels(y: Any, names: list[str] | None = None) -> NDArray[Any]:
@@ -36,6 +36,12 @@ def one_per_class(Y: NDArray[Any]) -> bool:
         return False
     values = np.unique(Y)
     return len(values) == 2 and bool(((values[1] == Y).sum(axis=1) == 1).all())
+
+
+def kernel_names(estimator: Any, n_outputs: int) -> Any:
+    """Names of the targets of a model; None where its kernel has other outputs, those of a transform."""
+    names = getattr(estimator, "target_names_", None)
+    return None if names is None or len(names) != n_outputs else names
 
 
 def output_names(names: Any, n_outputs: int) -> list[str]:

@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 from ..kernels import KrausKernel
 from ..kernels.scalar import feature_rows
 from ..linalg import Array
-from .classes import class_labels, output_names, shortened
+from .classes import class_labels, kernel_names, output_names, shortened
 from .display import Display, fitted_estimator, house_style, new_figure, whole_figure
 from .style import GREY, INK
 
@@ -117,7 +117,7 @@ class GramDisplay(Display):
         blocks = _blocks(estimator.kernel_, X)  # (n, n, p, p)
         n, p = blocks.shape[0], blocks.shape[2]
         if names is None:
-            names = getattr(estimator, "target_names_", None)
+            names = kernel_names(estimator, p)
         labels = None if y is None else class_labels(y, output_names(names, p))
         if labels is not None and len(labels) != n:
             raise ValueError(f"y must have {n} samples as X has, got {len(labels)}")

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from ..linalg import Array
-from .classes import one_per_class, output_names, shortened
+from .classes import kernel_names, one_per_class, output_names, shortened
 from .display import Display, fitted_estimator, house_style, legend_entry, new_figure, whole_figure
 from .style import BLUE, GREY, PALE
 
@@ -117,9 +117,9 @@ class ProjectionDisplay(Display):
         figure : Figure or SubFigure, optional
         """
         estimator = fitted_estimator(model)
-        if names is None:
-            names = getattr(estimator, "target_names_", None)
         Z_train = _project(model, estimator, X_train, max(coordinates) + 1)
+        if names is None:
+            names = kernel_names(estimator, Z_train.shape[1])
         Z_test = None if X_test is None else estimator.project(X_test)
         display = cls(Z_train, y_train, Z_test, y_test, names=names, coordinates=coordinates, title=title)
         return display.plot(figure)

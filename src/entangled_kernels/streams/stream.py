@@ -70,11 +70,14 @@ class FeatureBlocks:
         Bytes that features may take at once.
     product_dtype : {"float64", "float32"}
         Of the products of blocks of rows.
+    targets : callable or None
+        From targets (n, p) and weights to those that are learned; None where they are the same.
     """
 
     transform: Callable[[Any], Any] | None
     max_memory: float
     product_dtype: str
+    targets: Callable[[Array, Array | None], Array] | None = None
 
     def height(self, n_features: int) -> int:
         """Number of rows whose features take ``max_memory``."""
@@ -88,6 +91,8 @@ class FeatureBlocks:
             block = rows.some(slice(start, min(start + height, n)))
             Phi = block.X if self.transform is None else self.transform(block.X)
             check_range("X" if self.transform is None else "the output of feature_map", Phi, smallest=0.0)
+            if self.targets is not None:
+                block = block._replace(Y=self.targets(block.Y, block.weight))
             yield Phi, block
             start, height = start + len(block.Y), self.height(Phi.shape[1])
 

@@ -44,6 +44,7 @@ from ..screen import Screen, say_note
 from ..shell_command import command_line
 from ..standard_streams import STREAM, local_table
 from ..table_options import read_table_options
+from ..target_scales import SCALES, check_scales, read_scales, scales_in_words
 from ..training_table import TrainingTable, open_batches, read_rows
 
 __all__ = ["fit"]
@@ -69,6 +70,15 @@ Method = Annotated[
 Settings = Annotated[
     list[str] | None,
     typer.Option("--set", metavar="NAME=VALUE", help="Settings of the method, such as penalty=trace."),
+]
+TargetTransform = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--target-transform",
+        metavar="|".join([*SCALES, "TARGET=log"]),
+        help="Learn positive targets as logarithms; predictions and intervals are in their own units, and "
+        "never negative.",
+    ),
 ]
 Out = Annotated[
     Path, typer.Option("--out", "-o", metavar="MODEL", help="Model file to write.", show_default=False)
@@ -99,6 +109,7 @@ def fit(
     groups: Groups = None,
     time_ordered: TimeOrdered = False,
     time_column: TimeColumn = None,
+    target_transform: TargetTransform = None,
     encode: Encode = False,
     missing: Missing = None,
     delimiter: Delimiter = None,
@@ -134,6 +145,8 @@ def fit(
     )
     if method == "var" and reading.held_out.by != "rows":
         raise CommandError("--method var holds out later steps by itself; leave out --groups and --time-*")
+    if target_transform and method != "entangled":
+        raise CommandError(f"--target-transform needs --method entangled, got {method}")
     check_output(out, force=force, inputs=files_of(table))
     if checkpoint is not None:
         check_link(checkpoint)
@@ -166,9 +179,20 @@ def fit(
             )
         for note in rows.notes:
             say_note(note)
+        scales = read_scales(target_transform, rows.targets)
+        if rows.Y is not None:
+            check_scales(rows.Y, scales, source)
         if method == "entangled":
             model: Any = fit_table(
-                screen, rows, features, folds=folds, seed=seed, jobs=jobs, checkpoint=checkpoint, dask=dask
+                screen,
+                rows,
+                features,
+                folds=folds,
+                seed=seed,
+                jobs=jobs,
+                checkpoint=checkpoint,
+                dask=dask,
+                target_transform=scales or None,
             )
             info = describe(model, rows)
         else:
@@ -194,10 +218,18 @@ def fit(
         "--max-memory": None if max_memory == MAX_MEMORY else f"{max_memory:g}",
     }
     command = command_line(
-        "fit", table, options=options, repeated={"--set": settings or [], "--input-group": input_group or []}
+        "fit",
+        table,
+        options=options,
+        repeated={
+            "--set": settings or [],
+            "--input-group": input_group or [],
+            "--target-transform": target_transform or [],
+        },
     )
     info |= {"held_out": rows.held_out.facts()}
     info |= {"table": source.name, "method": method, "features": features, "seed": seed, "command": command}
+    info |= {"target_transform": scales}
     save_model(model, out, info=info)
     show(screen, info, Path(source.name) if table == STREAM else table, out, rows.blanks)
     screen.result({"model": str(out), **{name: info[name] for name in info if name != "relations"}})
@@ -209,6 +241,9 @@ def show(screen: Screen, info: dict[str, Any], table: Path, out: Path, blanks: B
     screen.say(f"{table}: {', '.join(counted(size, thing) for thing, size in sizes.items())}.")
     for sentence in blanks.in_words(info["rows"] + blanks.empty_rows):
         screen.say(sentence)
+    if info["target_transform"]:
+        scales = scales_in_words(info["target_transform"], info["targets"])
+        screen.say(f"Learned as logarithms: {scales}; predictions are medians, errors in units of the table.")
     screen.say(f"Chosen: {settings_in_words(info['chosen'])}.")
     error, plain = info["nmse"], info["kernel_ridge_nmse"]
     beside = "" if plain is None else f"; kernel ridge {plain:.4g} ({change_in_words(error, plain)})"

@@ -34,6 +34,7 @@ from ..options import Force, Json, Model
 from ..saved_models import learner_of, open_saved_model, targets_of
 from ..screen import Screen
 from ..series import show_network
+from ..target_scales import scales_in_words
 
 __all__ = ["inspect"]
 
@@ -117,7 +118,9 @@ def _settings_in_words(saved: SavedModel, inner: Any) -> str:
     if saved.info.get("method", "entangled") != "entangled":
         return settings_in_words(saved.info["chosen"])
     if isinstance(inner, EntangledKernelRidge):
-        return settings_in_words(settings_of(inner))
+        scales = saved.info.get("target_transform")
+        learned = f"; learned as logarithms: {scales_in_words(scales, targets_of(saved))}" if scales else ""
+        return settings_in_words(settings_of(inner)) + learned
     return " ".join(repr(inner).split())
 
 

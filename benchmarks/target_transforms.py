@@ -1,0 +1,131 @@
+"""Targets that are lognormal, and curves: do intervals cover, and which centre errs least?
+
+Positive targets are learned as they are and as logarithms, by both entangled estimators, over many draws and
+several numbers of rows. Curves are learned point by point and in a basis of principal components.
+"""
+
+import sys
+
+import numpy as np
+from sklearn.decomposition import PCA
+from sklearn.kernel_approximation import Nystroem
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import PowerTransformer, StandardScaler
+
+from entangled_kernels import EntangledKernelRidge, EntangledKernelRidgeCV
+
+from measure import print_table, write_json
+
+INPUTS, TARGETS, NEW = 3, 3, 400
+# Deviations of the logarithms about their mean.
+NOISE = (0.3, 0.7, 1.0)
+
+
+def draw_positive(n, seed):
+    """Rows of inputs, and targets whose logarithms are smooth with errors that go together."""
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(n + NEW, INPUTS))
+    signal = np.tanh(X @ rng.normal(size=(INPUTS, TARGETS)))
+    errors = rng.multivariate_normal(np.zeros(TARGETS), 0.4 * np.eye(TARGETS) + 0.6, size=n + NEW)
+    return X, np.exp(signal + errors * NOISE)
+
+
+def draw_curves(n, seed, points=60):
+    """Rows of inputs, and curves of three smooth parts, whose sizes depend on the inputs, with noise."""
+    rng = np.random.default_rng(seed)
+    X, time = rng.normal(size=(n + NEW, INPUTS)), np.linspace(0.0, 1.0, points)
+    peaks = np.exp(-(((time - np.array([[0.2], [0.5], [0.75]])) / 0.12) ** 2) / 2)
+    sizes = np.tanh(X @ rng.normal(size=(INPUTS, 3))) + 0.3 * rng.normal(size=(n + NEW, 3))
+    return X, sizes @ peaks + 0.1 * rng.normal(size=(n + NEW, points))
+
+
+def features():
+    return make_pipeline(StandardScaler(), Nystroem(gamma=0.1, n_components=20, random_state=0))
+
+
+def estimators(transform):
+    search = {"shrinkages": (0.25, 1.0), "target_alphas": (0.1,), "gains": (1.0,), "random_state": 0}
+    return {
+        "linear": EntangledKernelRidge(StandardScaler(), target_transform=transform),
+        "20 features": EntangledKernelRidge(features(), target_transform=transform),
+        "20 features, CV": EntangledKernelRidgeCV(features(), target_transform=transform, **search),
+    }
+
+
+def measure(model, X, Y, n):
+    """Coverage of 90% intervals without and with the first target measured, their ends, and errors."""
+    model.fit(X[:n], Y[:n])
+    new, truth = X[n:], Y[n:]
+    known = np.where(np.arange(Y.shape[1]) % 5 == 0, truth, np.nan)
+    wanted = np.isnan(known)
+    row = {}
+    for name, given in (("inside", None), ("inside given", known)):
+        lower, upper = model.predict_interval(new, 0.9, given=given)
+        row[name] = np.mean(((lower <= truth) & (truth <= upper))[wanted])
+        row.setdefault("below zero", np.mean(lower < 0.0))
+    median, mean = model.predict(new), model.predict_mean(new)
+    given = model.predict(new, given=known)
+    row["given / none"] = np.mean(np.abs(given - truth)[wanted]) / np.mean(np.abs(median - truth)[wanted])
+    row["MAE"], row["MAE of mean"] = (np.mean(np.abs(one - truth)) for one in (median, mean))
+    row["RMSE"], row["RMSE of mean"] = (np.sqrt(np.mean((one - truth) ** 2)) for one in (median, mean))
+    row["total"] = np.sum(median) / np.sum(truth)
+    row["total of mean"] = np.sum(mean) / np.sum(truth)
+    return row
+
+
+def run(draw, transforms, sizes, draws):
+    """Means over draws of all measures."""
+    rows = []
+    for n in sizes:
+        for name, transform in transforms.items():
+            for kind, model in estimators(transform).items():
+                found = [measure(model, *draw(n, seed), n) for seed in range(draws)]
+                means = {key: float(np.mean([one[key] for one in found])) for key in found[0]}
+                rows.append({"n": n, "estimator": kind, "targets": name, **means})
+    return rows
+
+
+def draw(path):
+    """Intervals of one positive target over one input, learned as it is and as a logarithm."""
+    import matplotlib.pyplot as plt
+
+    rng = np.random.default_rng(1)
+    x = np.sort(rng.uniform(-2.0, 2.0, 100))
+    y = np.exp(1.2 * np.sin(1.5 * x) + 0.5 * rng.normal(size=100))
+    grid = np.linspace(-2.0, 2.0, 200)[:, None]
+    figure, axes = plt.subplots(1, 2, figsize=(9.0, 3.4), layout="constrained", sharey=True)
+    for axis, transform in zip(axes, (None, "log"), strict=True):
+        model = EntangledKernelRidgeCV(
+            Nystroem(gamma=0.5, n_components=20, random_state=0), target_transform=transform, random_state=0
+        ).fit(x[:, None], y)
+        lower, upper = model.predict_interval(grid)
+        axis.fill_between(
+            grid[:, 0], lower, upper, color="#56B4E9", alpha=0.4, linewidth=0, label="90% interval"
+        )
+        axis.plot(grid[:, 0], model.predict(grid), color="#0072B2", label="predict")
+        if transform:
+            axis.plot(grid[:, 0], model.predict_mean(grid), "--", color="#D55E00", label="predict_mean")
+        axis.plot(x, y, ".", color="#333333", markersize=4)
+        axis.axhline(0.0, color="#999999", linewidth=0.8)
+        axis.set(title=f"target_transform={transform!r}", xlabel="input")
+        axis.legend(frameon=False, loc="upper left")
+    axes[0].set(ylabel="concentration")
+    figure.savefig(path, dpi=110)
+
+
+def main():
+    if sys.argv[1:2] == ["--figure"]:
+        draw(sys.argv[2])
+        return
+    positive = {"as they are": None, "log": "log", "power": PowerTransformer()}
+    results = {
+        "lognormal": run(draw_positive, positive, (30, 100, 300), draws=100),
+        "curves": run(draw_curves, {"as they are": None, "3 components": PCA(3)}, (30, 100), draws=20),
+    }
+    for title, rows in results.items():
+        print_table(title, rows)
+    write_json("target_transforms", results)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,112 @@
+"""
+Curves in, curves out
+=====================
+
+A spectrum or a profile is a target of many columns that go together. Written in a basis, a curve is a few
+coefficients; ``target_transform`` takes any transformer that can be undone, learns the coefficients, and
+gives predictions, intervals and measured points in units of the curve. Here the inputs are curves too, so
+they go through a basis of their own.
+
+The model is shown a heating profile and predicts the response of a sensor, of which later three points are
+measured.
+"""
+
+# %%
+# Simulated curves
+# ----------------
+# The input is a smooth profile of 50 points with noise. The response, at 60 points, is the profile after a
+# delay that smears it, bent where it is strong; the plant has moods of its own (two smooth disturbances
+# that no input tells), and the sensor is noisy.
+
+import matplotlib.pyplot as plt
+import numpy as np
+from sklearn.decomposition import PCA
+from sklearn.kernel_approximation import Nystroem
+from sklearn.model_selection import KFold
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+
+from entangled_kernels import EntangledKernelRidgeCV
+
+rng = np.random.default_rng(0)
+n_train, n_new = 80, 200
+time_in, time_out = np.linspace(0, 1, 50), np.linspace(0, 1, 60)
+
+
+def bumps(time, centres, width):
+    return np.exp(-(((time - centres[:, None]) / width) ** 2) / 2)
+
+
+sizes = rng.normal(size=(n_train + n_new, 4))
+profile = sizes @ bumps(time_in, np.array([0.15, 0.4, 0.6, 0.85]), 0.08)
+delayed = sizes @ bumps(time_out, np.array([0.25, 0.5, 0.7, 0.95]), 0.13)
+moods = 0.4 * rng.normal(size=(n_train + n_new, 2)) @ bumps(time_out, np.array([0.35, 0.7]), 0.2)
+X = profile + 0.05 * rng.normal(size=profile.shape)
+Y = np.tanh(delayed) + moods + 0.1 * rng.normal(size=delayed.shape)
+X_new, Y_new = X[n_train:], Y[n_train:]
+X, Y = X[:n_train], Y[:n_train]
+
+# %%
+# Basis in, basis out
+# -------------------
+# The inputs become the scores of eight principal components, and these Gaussian features. The targets become
+# six scores. Any basis will do, as long as it has ``inverse_transform``.
+
+basis_in = make_pipeline(
+    PCA(8, random_state=0), StandardScaler(), Nystroem(gamma=0.03, n_components=30, random_state=0)
+)
+basis_out = PCA(6, random_state=0)
+model = EntangledKernelRidgeCV(basis_in, cv=KFold(5), target_transform=basis_out).fit(X, Y)
+print(f"coefficients of {model.coef_.shape[0]} scores, predictions of {model.predict(X_new).shape[1]} points")
+left_out = 1.0 - model.target_transform_.transformer.explained_variance_ratio_.sum()
+print(f"share of the variance that the basis leaves out: {left_out:.3f}")
+
+# %%
+# Intervals hold what the basis leaves out
+# ----------------------------------------
+# Errors are calibrated in units of the curve, on held-out rows. So the noise of single points, of which six
+# scores know nothing, is in the intervals.
+
+mean = model.predict(X_new)
+lower, upper = model.predict_interval(X_new, 0.9)
+inside = np.mean((lower <= Y_new) & (Y_new <= upper))
+error = np.mean((mean - Y_new) ** 2) / Y_new.var()
+print(f"nMSE {error:.3f}, {100 * inside:.0f}% of the points in 90% intervals")
+
+# %%
+# Three points are measured
+# -------------------------
+# What the sensor says at three times tells about the mood of the plant, and so about all other times.
+
+measured = [21, 33, 45]
+given = np.full(Y_new.shape, np.nan)
+given[:, measured] = Y_new[:, measured]
+after = model.predict(X_new, given=given)
+lower_after, upper_after = model.predict_interval(X_new, 0.9, given=given)
+rest = np.isnan(given)
+inside_after = np.mean(((lower_after <= Y_new) & (Y_new <= upper_after))[rest])
+share = np.mean((after - Y_new)[rest] ** 2) / np.mean((mean - Y_new)[rest] ** 2)
+print(f"error of the other points: {share:.2f} of what it was, {100 * inside_after:.0f}% in 90% intervals")
+
+# %%
+# The basis, some inputs, and a new curve before and after three of its points are measured.
+
+figure, axes = plt.subplots(2, 2, figsize=(9.5, 6.4), layout="constrained")
+for component in model.target_transform_.transformer.components_[:4]:
+    axes[0, 0].plot(time_out, component)
+axes[0, 0].set(title="first four functions of the basis of the targets", xlabel="time")
+axes[0, 1].plot(time_in, X_new[:3].T, color="#999999")
+axes[0, 1].plot(time_in, X_new[0], color="#0072B2", label="of the curve below")
+axes[0, 1].set(title="inputs: profiles", xlabel="time")
+axes[0, 1].legend(frameon=False)
+for axis, title, centre, ends in (
+    (axes[1, 0], "response, 90% intervals", mean, (lower, upper)),
+    (axes[1, 1], "the same after three points are measured", after, (lower_after, upper_after)),
+):
+    axis.fill_between(time_out, ends[0][0], ends[1][0], color="#56B4E9", alpha=0.4, linewidth=0)
+    axis.plot(time_out, centre[0], color="#0072B2", label="predicted")
+    axis.plot(time_out, Y_new[0], ".", color="#333333", markersize=3, label="observed")
+    axis.set(title=title, xlabel="time", ylim=(-2.2, 2.2))
+axes[1, 1].plot(time_out[measured], Y_new[0, measured], "o", color="#D55E00", label="measured")
+axes[1, 1].legend(frameon=False)
+plt.show()

@@ -1,0 +1,91 @@
+import json
+import shlex
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from entangled_kernels.cli.errors import CommandError
+from entangled_kernels.cli.target_scales import read_scales
+from entangled_kernels.storage import open_model
+
+FIT = ("fit", "soil.csv", "--targets", "zinc,lead", "--features", "linear", "--out", "soil.model")
+
+
+@pytest.fixture
+def soil(run):
+    """A table of two inputs and two positive targets."""
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(60, 2))
+    frame = pd.DataFrame(X, columns=["a", "b"])
+    frame[["zinc", "lead"]] = np.exp(X @ rng.normal(size=(2, 2)) + 0.4 * rng.normal(size=(60, 2)))
+    frame.to_csv("soil.csv", index=False)
+    return frame
+
+
+def test_from_a_table_to_positive_intervals(soil, run):
+    shown = run(*FIT, "--target-transform", "log").stdout
+    assert "Learned as logarithms: all targets (log); predictions are medians" in " ".join(shown.split())
+    saved = open_model("soil.model")
+    assert saved.info["target_transform"] == {"zinc": "log", "lead": "log"}
+    assert saved.info["target_scores"][0]["rmse"] == saved.model.cv_rmse_[0]
+    run("predict", "soil.model", "soil.csv", "--intervals", "0.9", "--out", "found.csv")
+    found = pd.read_csv("found.csv")
+    np.testing.assert_allclose(found["zinc"], saved.model.predict(soil[["a", "b"]])[:, 0])
+    for name in ("zinc", "lead"):
+        assert (found[f"{name}_lower"] > 0.0).all()
+        assert (found[f"{name}_lower"] <= found[name]).all()
+        inside = (found[f"{name}_lower"] <= soil[name]) & (soil[name] <= found[f"{name}_upper"])
+        assert 0.8 < inside.mean() < 1.0
+    soil.assign(lead=np.nan).to_csv("half.csv", index=False)
+    run("predict", "soil.model", "half.csv", "--measured", "--out", "given.csv")
+    given = saved.model.predict(soil[["a", "b"]], given=soil[["zinc"]])
+    np.testing.assert_allclose(pd.read_csv("given.csv"), given)
+    assert "learned as logarithms: all targets (log)" in " ".join(run("inspect", "soil.model").stdout.split())
+
+
+def test_some_targets_and_the_command_that_is_kept(soil, run):
+    soil.assign(lead=-soil["lead"]).to_csv("soil.csv", index=False)
+    result = json.loads(run(*FIT, "--target-transform", "z*=log", "--json").stdout)
+    assert result["target_transform"] == {"zinc": "log"}
+    first = open_model("soil.model").model
+    run(*shlex.split(result["command"])[1:], "--force")
+    again = open_model("soil.model").model
+    assert again.target_transform == {"zinc": "log"}
+    np.testing.assert_array_equal(again.predict(soil[["a", "b"]]), first.predict(soil[["a", "b"]]))
+
+
+def test_batches(soil, run):
+    run(*FIT, "--target-transform", "log", "--checkpoint", "state")
+    assert (open_model("soil.model").model.predict(soil[["a", "b"]]) > 0.0).all()
+
+
+def test_a_cell_without_a_logarithm_is_named_as_in_the_file(soil, run):
+    soil.loc[3, ["zinc", "lead"]] = np.nan
+    soil.loc[6, "lead"] = 0.0
+    soil.to_csv("soil.csv", index=False)
+    shown = " ".join(run(*FIT, "--target-transform", "log", code=3).stderr.split())
+    assert "soil.csv: row 7, column 'lead': 0 has no logarithm" in shown
+    assert "log1p takes zeros; leave the cell blank" in shown
+    run(*FIT, "--target-transform", "zinc=log", "--target-transform", "lead=log1p")
+    shown = " ".join(
+        run(*FIT, "--force", "--target-transform", "log", "--checkpoint", "state", code=3).stderr.split()
+    )
+    assert "got 0 in row 7 of y, target 'lead'" in shown
+
+
+@pytest.mark.parametrize(
+    ("value", "message"),
+    [
+        ("ln", "must be log or log1p, or TARGET=log or log1p, got 'ln'"),
+        ("gold=log", "'gold' is not among the targets"),
+    ],
+)
+def test_what_is_no_scale(value, message):
+    with pytest.raises(CommandError, match=message):
+        read_scales([value], ["zinc", "lead"])
+
+
+def test_other_learners_have_no_scales(soil, run):
+    shown = run(*FIT, "--target-transform", "log", "--method", "output-kernel", code=2).stderr
+    assert "--target-transform needs --method entangled" in " ".join(shown.split())
