@@ -43,14 +43,14 @@ def _ordinal(writer: Writer, step: Any, columns: Columns) -> Columns:
     for place, categories in enumerate(step.categories_):
         hits, codes = _hits(writer, columns, place, categories), np.arange(len(categories), dtype=float)
         if step.handle_unknown == "error":
-            code = graph.add("MatMul", _nan_without_hit(writer, hits), codes[:, None])
+            code = graph.add("Gemm", _nan_without_hit(writer, hits), codes[:, None])
         else:
             # A hit of category j gives the unknown value, plus j less the unknown value.
             unknown = float(step.unknown_value)
             if np.isnan(unknown):
-                code = graph.add("MatMul", _nan_without_hit(writer, hits), codes[:, None])
+                code = graph.add("Gemm", _nan_without_hit(writer, hits), codes[:, None])
             else:
-                code = graph.add("Add", graph.add("MatMul", hits, codes[:, None] - unknown), unknown)
+                code = graph.add("Add", graph.add("Gemm", hits, codes[:, None] - unknown), unknown)
         parts.append(matrix_columns(graph, code, 1))
     return Beside(graph, parts)
 
@@ -69,7 +69,7 @@ def _hits(writer: Writer, columns: Columns, place: int, categories: NDArray[Any]
             default_int64=-1,
         )
         equal = graph.add("Equal", code, np.arange(len(texts)))
-    elif np.asarray(categories).dtype.kind in "biuf" and not np.isnan(categories.astype(float)).any():
+    elif all(isinstance(value, int | float | np.number) and value == value for value in categories):
         # In float32, in which 0.1 of the table and 0.1 of the model are the same.
         numbers = graph.add("Cast", columns.select([place]).matrix(), to=FLOAT)
         equal = graph.add("Equal", numbers, categories.astype(np.float32))
@@ -87,12 +87,12 @@ def _nan_without_hit(writer: Writer, hits: str) -> str:
 
 
 def _simple_imputer(writer: Writer, step: Any, columns: Columns) -> Columns:
-    statistics, graph = np.asarray(step.statistics_), writer.graph
-    if all(isinstance(value, str) for value in statistics) and len(statistics):
+    graph, texts = writer.graph, [isinstance(value, str) for value in step.statistics_]
+    if all(texts):
         return _fill_texts(writer, step, columns)
-    if statistics.dtype.kind == "O":
+    if any(texts):
         raise writer.refuse("it fills texts and numbers at once", "give each kind an imputer of its own")
-    blank, statistics = _blank(writer, step, columns), statistics.astype(np.float64)
+    blank, statistics = _blank(writer, step, columns), np.asarray(step.statistics_, dtype=np.float64)
     kept = np.arange(columns.width) if step.keep_empty_features else np.flatnonzero(~np.isnan(statistics))
     filled = graph.add("Where", blank, np.nan_to_num(statistics)[None], columns.matrix())
     source = columns if len(kept) == columns.width else None

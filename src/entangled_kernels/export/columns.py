@@ -88,7 +88,7 @@ class Products(Columns):
         parts = []
         for tensor, right in self.terms:
             if isinstance(right, np.ndarray):
-                parts.append(self.graph.add("MatMul", tensor, right))
+                parts.append(self.graph.add("Gemm", tensor, right))
             else:
                 parts.append(tensor if right == 1.0 else self.graph.add("Mul", tensor, right))
         return self._total(parts, self.offset)

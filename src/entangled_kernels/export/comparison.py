@@ -55,12 +55,14 @@ def _feed(session: Any, X: Any) -> dict[str, Any]:
     """The columns of a table as inputs of a session."""
     types = {"tensor(float)": np.float32, "tensor(double)": np.float64, "tensor(string)": object}
     inputs = session.get_inputs()
-    if len(inputs) == 1 and inputs[0].type != "tensor(string)" and inputs[0].name == "X":
+    if [own.name for own in inputs] == ["X"] and inputs[0].type != "tensor(string)":
         return {"X": np.asarray(X, dtype=types[inputs[0].type])}
     feed = {}
-    for place, own in enumerate(inputs):
-        column = X[own.name] if hasattr(X, "columns") else np.asarray(X, dtype=object)[:, place]
-        values = np.asarray(column, dtype=object).reshape(-1, 1)  # (n, 1)
+    for own in inputs:
+        # Columns without names are x0, x1, ...
+        named = hasattr(X, "columns")
+        column = X[own.name] if named else np.asarray(X, dtype=object)[:, int(own.name[1:])]
+        values = np.array(column, dtype=object).reshape(-1, 1)  # (n, 1)
         if own.type == "tensor(string)":
             # Tensors of text have no blanks but the empty text.
             values[[value is None or value != value for value in values[:, 0]]] = ""
@@ -70,22 +72,20 @@ def _feed(session: Any, X: Any) -> dict[str, Any]:
 
 def _table(model: Any, feed: Mapping[str, Any]) -> Any:
     """The inputs of a session as the table that the model takes, numbers as doubles."""
-    names = getattr(model, "feature_names_in_", None)
-    columns = {
-        name: values if values.dtype == object else values.astype(np.float64) for name, values in feed.items()
-    }
-    if len(columns) == 1 and (names is None or next(iter(columns.values())).shape[1] > 1):
-        X = next(iter(columns.values()))
+    given = getattr(model, "feature_names_in_", None)
+    if list(feed) == ["X"] and feed["X"].dtype != object:
+        X = feed["X"].astype(np.float64)
     else:
-        X = None if names is not None else np.hstack([value.astype(object) for value in columns.values()])
-    if names is None:
+        names = [f"x{place}" for place in range(model.n_features_in_)] if given is None else list(given)
+        X = np.full((len(next(iter(feed.values()))), len(names)), np.nan, dtype=object)
+        for name, values in feed.items():
+            own = values if values.dtype == object else values.astype(np.float64)
+            X[:, names.index(name)] = np.where(own == "", np.nan, own)[:, 0]
+    if given is None:
         return X
     import pandas as pd
 
-    if X is not None:
-        return pd.DataFrame(X, columns=list(names))
-    blank = {name: np.where(v[:, 0] == "", None, v[:, 0]) if v.dtype == object else v[:, 0] for name, v in columns.items()}
-    return pd.DataFrame(blank)
+    return pd.DataFrame(X, columns=list(given)).infer_objects()
 
 
 def open_session(path: str | os.PathLike[str]) -> Any:

@@ -22,7 +22,7 @@ from sklearn.model_selection import GridSearchCV, RandomizedSearchCV
 from sklearn.multioutput import MultiOutputRegressor
 from sklearn.pipeline import FeatureUnion, Pipeline
 
-from .columns import Beside, Columns, Products
+from .columns import Beside, Columns, Products, matrix_columns
 from .writer import Step, Writer
 
 __all__ = ["REGRESSORS", "TRANSFORMERS"]
@@ -60,7 +60,9 @@ def _column_transformer(writer: Writer, step: Any, columns: Columns) -> Columns:
 
 
 def _selector(writer: Writer, step: Any, columns: Columns) -> Columns:
-    return columns.select(step.get_support(indices=True))
+    # All columns are taken first: a selection changes nothing about the table that the model takes.
+    everything = matrix_columns(writer.graph, columns.matrix(), columns.width)
+    return everything.select(step.get_support(indices=True))
 
 
 def _pipeline_regressor(writer: Writer, model: Any, columns: Columns) -> Columns:

@@ -51,6 +51,9 @@ class Graph:
     that begin alike share what is alike. Names are numbers in the order of writing: the same model gives the
     same graph.
 
+    Matrix products are ``Gemm``, not ``MatMul``: onnxruntime merges a number that stands beside a ``MatMul``
+    into it, as a float32, and digits are lost.
+
     Examples
     --------
     >>> graph = Graph()
@@ -73,14 +76,10 @@ class Graph:
     def add(self, operation: str, *inputs: str | ArrayLike, domain: str = "", **attributes: Any) -> str:
         """The tensor that an operation makes; inputs that are not names of tensors are constants."""
         names = tuple(value if isinstance(value, str) else self.constant(value) for value in inputs)
-        plain = not any(isinstance(value, np.ndarray | list) for value in attributes.values())
-        key = (operation, domain, names, tuple(sorted(attributes.items()))) if plain else None
-        if key is None or key not in self._known:
-            output = self._name(operation)
-            self.nodes.append(Node(operation, names, output, domain, attributes))
-            if key is None:
-                return output
-            self._known[key] = output
+        key = (operation, domain, names, *((name, _key(value)) for name, value in attributes.items()))
+        if key not in self._known:
+            self._known[key] = self._name(operation)
+            self.nodes.append(Node(operation, names, self._known[key], domain, attributes))
         return self._known[key]
 
     def constant(self, values: ArrayLike) -> str:
@@ -90,8 +89,7 @@ class Graph:
             array = array.astype(np.int64)
         elif array.dtype.kind not in "OU" and array.dtype != np.float32:
             array = array.astype(np.float64)
-        held = tuple(array.reshape(-1)) if array.dtype.kind in "OU" else array.tobytes()
-        key = ("constant", array.dtype.str, array.shape, held)
+        key = ("constant", array.shape, _key(array))
         if key not in self._known:
             self._known[key] = self._name("constant")
             self.constants[self._known[key]] = array
@@ -104,3 +102,10 @@ class Graph:
             name += "_"
         self._taken.add(name)
         return name
+
+
+def _key(value: Any) -> Any:
+    """What tells an attribute or a constant from others."""
+    if isinstance(value, np.ndarray):
+        return value.dtype.str, tuple(value.ravel()) if value.dtype.kind in "OU" else value.tobytes()
+    return tuple(value) if isinstance(value, list) else value

@@ -140,7 +140,7 @@ def _power(writer: Writer, kernel: Any, columns: Columns, Z: Array) -> Products:
 
 def _exponential_dot(writer: Writer, kernel: Any, columns: Columns, Z: Array) -> Products:
     graph = writer.graph
-    return matrix_columns(graph, graph.add("Exp", graph.add("MatMul", columns.matrix(), Z.T)), len(Z))
+    return matrix_columns(graph, graph.add("Exp", graph.add("Gemm", columns.matrix(), Z.T)), len(Z))
 
 
 def _feature_kernel(writer: Writer, kernel: Any, columns: Columns, Z: Array) -> Products:

@@ -12,6 +12,7 @@ from ..estimators import (
     MultipleKernelRidge,
     MultiViewKernelRidge,
     OperatorFourierRidge,
+    OperatorValuedKernelRidge,
     OutputKernelRidge,
     OutputKernelRidgeCV,
     StandardizedRegressor,
@@ -20,6 +21,7 @@ from ..estimators.kernel_parts import ColumnKernel
 from .columns import Columns, Products, matrix_columns
 from .graph import DOUBLE
 from .kernels import gram_columns
+from .operator_kernels import kernel_predictions
 from .sklearn_regressors import linear_predictions
 from .writer import Step, Writer
 
@@ -91,6 +93,12 @@ def _operator_fourier(writer: Writer, model: Any, columns: Columns) -> Columns:
     return linear_predictions(writer, features, model.coef_, model.intercept_)
 
 
+def _operator_valued(writer: Writer, model: Any, columns: Columns) -> Columns:
+    C = model.dual_coef_.reshape(len(model.X_fit_), model.kernel_.n_outputs)  # (n, p)
+    values = kernel_predictions(writer, model.kernel_, columns, model.X_fit_, C)
+    return _with_intercept(writer, values, model.intercept_)
+
+
 def _with_intercept(writer: Writer, values: Any, intercept: Any) -> Columns:
     offset = np.broadcast_to(np.asarray(intercept, dtype=np.float64), values.width)
     with_intercept: Products = values.plus(Products(writer.graph, values.width, [], offset))
@@ -106,4 +114,5 @@ REGRESSORS: dict[type, Step] = {
     MultipleKernelRidge: _multiple_kernels,
     MultiViewKernelRidge: _multi_view,
     OperatorFourierRidge: _operator_fourier,
+    OperatorValuedKernelRidge: _operator_valued,
 }

@@ -21,7 +21,7 @@ from . import (
     scaling,
     sklearn_regressors,
 )
-from .columns import Columns, ExportError
+from .columns import ExportError
 from .graph import DOUBLE, FLOAT, Graph
 from .table import Table
 from .writer import Step, Writer
@@ -56,7 +56,7 @@ class ExportedModel(NamedTuple):
     inputs : dict of str
         Names of the inputs, with "float32", "float64" or "text".
     columns : list of str
-        Names of the columns of the table, in their order.
+        Names of the columns of the table, in the order in which the inputs hold them.
     output : str
         Name of the output, (rows, targets).
     targets : list of str
@@ -96,8 +96,9 @@ def export_onnx(model: Any, path: str | os.PathLike[str], *, dtype: str = "float
 
     Notes
     -----
-    A table of numbers is one input ``X``, (rows, columns). Where the model encodes text every column is an
-    input of its own, (rows, 1), with the name of the column. The output is always (rows, targets).
+    A table of numbers is one input ``X``, (rows, columns). Where the model encodes text, or drops columns,
+    every column that it uses is an input of its own, (rows, 1), with the name of the column. The output is
+    always (rows, targets).
 
     Products are taken in advance: of a kernel with m rows that carry the features and p targets, a new row
     costs m kernel values and m p products; of a forest, one leaf a tree with p numbers in it. The sum over trees
@@ -125,35 +126,44 @@ def export_onnx(model: Any, path: str | os.PathLike[str], *, dtype: str = "float
     if not hasattr(model, "predict"):
         raise ExportError(f"model must be a fitted regressor with predict, got {type(model).__name__}")
     check_is_fitted(model)
-    names = getattr(model, "feature_names_in_", None)
-    columns = None if names is None else [str(name) for name in names]
-    graph, table, predictions = _write_graph(model, columns)
-    targets = _target_names(model, predictions.width)
-    proto = _to_onnx(graph, table, predictions.matrix(), targets, columns, type(model).__name__, dtype)
+    graph, table, predictions, width = _write_graph(model)
+    targets = _target_names(model, width)
+    proto = _to_onnx(graph, table, predictions, targets, type(model).__name__, dtype)
     with atomic_write(path, "wb") as file:
         file.write(proto.SerializeToString(deterministic=True))
-    kinds = {name: "text" if place in table.text else dtype for place, name in enumerate(table.names)}
-    listed = columns or [f"x{place}" for place in range(table.width)]
-    return ExportedModel(kinds, listed, _output_name(table), targets, _sample(table, dtype))
+    inputs = {name: "text" if is_text else dtype for name, is_text in _input_kinds(table)}
+    return ExportedModel(inputs, _columns(table), _output_name(table), targets, _sample(table, dtype))
 
 
-def _write_graph(model: Any, columns: list[str] | None) -> tuple[Graph, Table, Columns]:
-    """The graph, its inputs and the predictions.
+def _write_graph(model: Any) -> tuple[Graph, Table, str, int]:
+    """The graph, its inputs, the tensor of the predictions and the number of targets.
 
-    Only encoders know which columns are text. So the graph is written as if there were none, and written
-    again once they have asked for some.
+    Only encoders know which columns are text, and only a transformer of columns which of them it drops. So the
+    graph is written as if all were numbers, and written again once steps have asked for something else.
     """
-    text: set[int] = set()
+    given = getattr(model, "feature_names_in_", None)
+    names = [f"x{place}" for place in range(model.n_features_in_)] if given is None else map(str, given)
+    names, apart, text = list(names), False, set[int]()
     while True:
         graph = Graph()
-        table = Table(graph, int(model.n_features_in_), columns, text)
-        graph.reserve([*table.names, OUTPUT])
-        writer = Writer(graph, TRANSFORMERS, REGRESSORS)
-        predictions = writer.predictions(model, table.columns())
+        graph.reserve([*names, "X", OUTPUT])
+        table = Table(graph, names, apart=apart, text=text)
+        predictions = Writer(graph, TRANSFORMERS, REGRESSORS).predictions(model, table.columns())
         tensor = predictions.matrix()
-        if table.asked <= text:
-            return graph, table, predictions
-        text = text | table.asked
+        if table.settled:
+            return graph, table, tensor, predictions.width
+        apart, text = True, text | table.asked
+
+
+def _columns(table: Table) -> list[str]:
+    """Names of the columns that the inputs hold, in their order."""
+    return table.inputs() if table.apart else table.names
+
+
+def _input_kinds(table: Table) -> list[tuple[str, bool]]:
+    """Names of the inputs, and whether they are text."""
+    texts = {table.names[place] for place in table.text} if table.apart else set()
+    return [(name, name in texts) for name in table.inputs()]
 
 
 def _target_names(model: Any, width: int) -> list[str]:
@@ -163,7 +173,7 @@ def _target_names(model: Any, width: int) -> list[str]:
 
 def _output_name(table: Table) -> str:
     name = OUTPUT
-    while name in table.names:
+    while name in table.inputs():
         name += "_"
     return name
 
@@ -173,7 +183,6 @@ def _to_onnx(
     table: Table,
     predictions: str,
     targets: list[str],
-    columns: list[str] | None,
     estimator: str,
     dtype: str,
 ) -> Any:
@@ -191,10 +200,10 @@ def _to_onnx(
         for node in graph.nodes
     ]
     nodes.append(helper.make_node("Cast", [predictions], [output], to=number))
-    width = 1 if table.text else table.width
+    width = 1 if table.apart else len(table.names)
     inputs = [
-        helper.make_tensor_value_info(name, text if place in table.text else number, ["rows", width])
-        for place, name in enumerate(table.names)
+        helper.make_tensor_value_info(name, text if is_text else number, ["rows", width])
+        for name, is_text in _input_kinds(table)
     ]
     made = helper.make_graph(
         nodes,
@@ -210,7 +219,7 @@ def _to_onnx(
         producer_name="entangled-kernels",
         producer_version=__version__,
     )
-    facts = {"estimator": estimator, "targets": targets, "columns": columns}
+    facts = {"estimator": estimator, "targets": targets, "columns": _columns(table)}
     helper.set_model_props(model, {name: json.dumps(value) for name, value in facts.items()})
     onnx.checker.check_model(model)
     return model
@@ -230,14 +239,14 @@ def _tensor(onnx: Any, name: str, values: Any) -> Any:
 def _sample(table: Table, dtype: str, n: int = 100) -> dict[str, Any]:
     """Rows like those of training: normal numbers of the centre and scale that are known, known texts."""
     rng = np.random.default_rng(0)
-    numbers = (table.centre + table.scale * rng.normal(size=(n, table.width))).astype(dtype)
-    if not table.text:
-        return {table.names[0]: numbers}
+    numbers = (table.centre + table.scale * rng.normal(size=(n, len(table.names)))).astype(dtype)
+    if not table.apart:
+        return {"X": numbers}
     sample: dict[str, Any] = {}
-    for place, name in enumerate(table.names):
-        known = sorted(set(table.texts.get(place, []))) or [""]
-        texts = np.array(known, dtype=object)[rng.integers(len(known), size=(n, 1))]
-        sample[name] = texts if place in table.text else numbers[:, [place]]
+    for place in sorted(table.used):
+        known = np.array(sorted(set(table.texts.get(place, []))) or [""], dtype=object)
+        texts = known[rng.integers(len(known), size=(n, 1))]
+        sample[table.names[place]] = texts if place in table.text else numbers[:, [place]]
     return sample
 
 

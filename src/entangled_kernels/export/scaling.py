@@ -55,7 +55,7 @@ def _min_max_scaler(writer: Writer, step: Any, columns: Columns) -> Columns:
     tensor = graph.add("Add", graph.add("Mul", columns.matrix(), step.scale_), step.min_)
     if step.clip:
         low, high = step.feature_range
-        tensor = graph.add("Clip", tensor, float(low), float(high))
+        tensor = graph.add("Min", graph.add("Max", tensor, float(low)), float(high))
     return matrix_columns(graph, tensor, columns.width)
 
 

@@ -75,10 +75,9 @@ def _average_of_trees(writer: Writer, grown: Any, columns: Columns) -> Columns:
 
 
 def _sum_of_trees(writer: Writer, grown: Any, V: Any, columns: Columns) -> Columns:
-    if any(tree.tree_.missing_go_to_left.any() for tree in grown):
-        raise writer.refuse("its trees were grown on blank inputs", "fill blanks first, with SimpleImputer")
+    blank_left = np.concatenate([tree.tree_.missing_go_to_left for tree in grown])
     trees = Trees.from_estimators(grown)
-    return LeafColumns(writer.graph, columns.matrix(), trees, V.shape[1], lambda W: V @ W)
+    return LeafColumns(writer.graph, columns.matrix(), trees, V.shape[1], lambda W: V @ W, blank_left)
 
 
 def _gradient_boosting(writer: Writer, model: Any, columns: Columns) -> Columns:

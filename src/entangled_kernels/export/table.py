@@ -17,42 +17,53 @@ Array = NDArray[np.float64]
 
 
 class Table:
-    """Inputs of a graph.
+    """Inputs of a graph: one tensor ``X``, (rows, columns), or a tensor (rows, 1) for every column.
 
     Parameters
     ----------
     graph : Graph
-    width : int
-        Number of columns.
-    names : sequence of str or None
-        Of the columns, where they have names.
+    names : sequence of str
+        Of the columns.
+    apart : bool
+        Whether every column is an input of its own.
     text : set of int
-        Columns that hold text. Where there are any, every column is an input of its own.
+        Columns that hold text.
 
     Attributes
     ----------
     asked : set of int
         Columns that some step has asked for as text.
-    centre, scale : ndarray of shape (width,)
+    used : set of int
+        Columns that some step has asked for.
+    centre, scale : ndarray of shape (columns,)
         What columns of numbers were like in training, as far as it is known: else 0 and 1.
     texts : dict of int to list of str
         Texts that steps know, by column.
     """
 
-    def __init__(self, graph: Graph, width: int, names: Sequence[str] | None, text: set[int]) -> None:
-        self.graph, self.width, self.text = graph, width, text
-        self.names = input_names(width, names, text)
+    def __init__(self, graph: Graph, names: Sequence[str], *, apart: bool, text: set[int]) -> None:
+        self.graph, self.names, self.apart, self.text = graph, list(names), apart, text
         self.asked: set[int] = set()
-        self.centre, self.scale = np.zeros(width), np.ones(width)
+        self.used: set[int] = set()
+        self.centre, self.scale = np.zeros(len(names)), np.ones(len(names))
         self.texts: dict[int, list[str]] = {}
+
+    @property
+    def settled(self) -> bool:
+        """Whether it was known beforehand which columns are text, and whether they come apart."""
+        return self.asked <= self.text and (self.apart or len(self.used) == len(self.names))
+
+    def inputs(self) -> list[str]:
+        """Names of the inputs: X, or the columns that some step uses."""
+        return [self.names[place] for place in sorted(self.used)] if self.apart else ["X"]
 
     def columns(self) -> TableColumns:
         """All columns."""
-        return TableColumns(self, np.arange(self.width))
+        return TableColumns(self, np.arange(len(self.names)))
 
 
 class TableColumns(Columns):
-    """Some columns of the table.
+    """Some columns of the table, of which only those that some step uses become inputs.
 
     Parameters
     ----------
@@ -67,9 +78,10 @@ class TableColumns(Columns):
     def matrix(self) -> str:
         """The tensor of all columns as doubles, (n, width)."""
         table, graph = self.table, self.graph
-        if not table.text:
-            numbers = graph.add("Cast", table.names[0], to=DOUBLE)
-            everything = np.array_equal(self.places, np.arange(table.width))
+        table.used.update(self.places.tolist())
+        if not table.apart:
+            numbers = graph.add("Cast", "X", to=DOUBLE)
+            everything = np.array_equal(self.places, np.arange(len(table.names)))
             return numbers if everything else graph.add("Gather", numbers, self.places, axis=1)
         for place in self.places:
             if place in table.text:
@@ -89,24 +101,12 @@ class TableColumns(Columns):
         """The tensor of a column of text, (n, 1)."""
         column = int(self.places[place])
         self.table.asked.add(column)
+        self.table.used.add(column)
         self.table.texts.setdefault(column, []).extend(known)
-        # Until it is known which columns are text there is but one input, and what is written is thrown away.
-        return self.table.names[column] if column in self.table.text else self.table.names[0]
+        return self.table.names[column]
 
     def spread_like(self, centre: ArrayLike, scale: ArrayLike) -> None:
         """Take note of what the columns were like in training."""
         self.table.centre[self.places] = centre
         self.table.scale[self.places] = scale
 
-
-def input_names(width: int, names: Sequence[str] | None, text: set[int]) -> list[str]:
-    """Names of the inputs: X, or where there is text those of the columns.
-
-    Examples
-    --------
-    >>> input_names(2, ["size", "town"], set()), input_names(2, ["size", "town"], {1})
-    (['X'], ['size', 'town'])
-    """
-    if not text:
-        return ["X"]
-    return [f"x{place}" for place in range(width)] if names is None else list(names)

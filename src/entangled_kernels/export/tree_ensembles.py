@@ -29,18 +29,26 @@ class LeafColumns(Columns):
     width : int
     values : function
         From a matrix W (width, p) to V W, (nodes, p).
+    blank_left : ndarray of shape (nodes,), optional
+        Whether NaN goes to the first child, as trees of scikit-learn know it. Without it a row that has NaN
+        or infinity gets NaN, as it would from any other step.
 
     Notes
     -----
-    Trees compare numbers of float32, so the tensor is rounded to them first, as `Trees.leaves` does. A row
-    that has a number which is not finite gets NaN, as it would from any other step.
+    Trees compare numbers of float32, so the tensor is rounded to them first, as `Trees.leaves` does.
     """
 
     def __init__(
-        self, graph: Graph, x: str, trees: Trees, width: int, values: Callable[[Array], Array]
+        self,
+        graph: Graph,
+        x: str,
+        trees: Trees,
+        width: int,
+        values: Callable[[Array], Array],
+        blank_left: NDArray[Any] | None = None,
     ) -> None:
         super().__init__(graph, width)
-        self.x, self.trees, self.values = x, trees, values
+        self.x, self.trees, self.values, self.blank_left = x, trees, values, blank_left
 
     def times(self, W: Array) -> str:
         """The tensor of the product with a matrix (width, p), (n, p): one number a leaf and target."""
@@ -48,7 +56,11 @@ class LeafColumns(Columns):
         cells = graph.add("Cast", graph.add("Cast", self.x, to=FLOAT), to=DOUBLE)
         # Sums are of doubles, and rounded to float32 at the end.
         attributes = ensemble_attributes(self.trees, self.values(W))
+        if self.blank_left is not None:
+            attributes["nodes_missing_value_tracks_true"] = self.blank_left.astype(int).tolist()
         sums = graph.add("TreeEnsembleRegressor", cells, domain="ai.onnx.ml", **attributes)
+        if self.blank_left is not None:
+            return graph.add("Cast", sums, to=DOUBLE)
         nothing = graph.add("ReduceSum", graph.add("Mul", cells, 0.0), [1], keepdims=1)
         return graph.add("Add", graph.add("Cast", sums, to=DOUBLE), nothing)
 
