@@ -21,7 +21,9 @@ def rows(rng):
 def new_rows(rng, rows):
     """Rows near those of training, and one of these."""
     X, _ = rows
-    return np.vstack([X[:1], X[rng.integers(len(X), size=12)] + 0.3 * X.std(axis=0) * rng.normal(size=(12, 4))])
+    return np.vstack(
+        [X[:1], X[rng.integers(len(X), size=12)] + 0.3 * X.std(axis=0) * rng.normal(size=(12, 4))]
+    )
 
 
 @pytest.fixture

@@ -38,7 +38,9 @@ def test_columns_are_those_of_scikit_learn(step, rows, new_rows, same_features):
 
 
 def test_a_kernel_that_is_a_function_is_named(rows, tmp_path):
-    model = EntangledKernelRidge(Nystroem(lambda x, z: float(x @ z), n_components=5, random_state=0)).fit(*rows)
+    model = EntangledKernelRidge(Nystroem(lambda x, z: float(x @ z), n_components=5, random_state=0)).fit(
+        *rows
+    )
     with pytest.raises(ExportError, match=r"\(Nystroem\) cannot be exported.*kernel="):
         export_onnx(model, tmp_path / "model.onnx")
 

@@ -65,7 +65,9 @@ def test_a_small_ridge_keeps_its_digits(rows, new_rows, agrees):
 def test_thresholds_are_met_exactly(rng, agrees):
     """Rows that stand on the thresholds of trees, and one float32 beside them."""
     X = np.repeat(np.arange(20.0), 2)[:, None] * np.array([[1.0, 0.1]]) + 1e4
-    model = EntangledKernelRidge(ForestFeatures(20, random_state=0), alpha=0.01).fit(X, rng.normal(size=(40, 2)))
+    model = EntangledKernelRidge(ForestFeatures(20, random_state=0), alpha=0.01).fit(
+        X, rng.normal(size=(40, 2))
+    )
     trees = model.feature_map_.trees_
     cuts = trees.threshold[np.isfinite(trees.threshold)][:200]
     on = model.feature_map_.mean_ + model.feature_map_.scale_ * cuts[:, None]

@@ -66,10 +66,14 @@ def test_columns_far_from_zero_keep_their_digits(rng, same_features):
     same_features(StandardScaler().fit(X), X)
 
 
-@pytest.mark.parametrize("step", [FunctionTransformer(np.round), FunctionTransformer(np.log, kw_args={"where": True})])
+@pytest.mark.parametrize(
+    "step", [FunctionTransformer(np.round), FunctionTransformer(np.log, kw_args={"where": True})]
+)
 def test_other_functions_are_named(step, rows, tmp_path):
     X = np.abs(rows[0]) + 1.0
     model = EntangledKernelRidge(step).fit(X, rows[1])
-    with pytest.raises(ExportError, match=r"feature_map_ \(FunctionTransformer\).*func=(round|log).*use one of numpy's"):
+    with pytest.raises(
+        ExportError, match=r"feature_map_ \(FunctionTransformer\).*func=(round|log).*use one of numpy's"
+    ):
         export_onnx(model, tmp_path / "model.onnx")
     assert not list(tmp_path.iterdir())

@@ -74,7 +74,9 @@ def _hits(writer: Writer, columns: Columns, place: int, categories: NDArray[Any]
         numbers = graph.add("Cast", columns.select([place]).matrix(), to=FLOAT)
         equal = graph.add("Equal", numbers, categories.astype(np.float32))
     else:
-        raise writer.refuse(f"column {place} has blanks, or both texts and numbers, as categories", BLANK_WAY_OUT)
+        raise writer.refuse(
+            f"column {place} has blanks, or both texts and numbers, as categories", BLANK_WAY_OUT
+        )
     return graph.add("Cast", equal, to=DOUBLE)
 
 

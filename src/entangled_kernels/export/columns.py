@@ -48,7 +48,9 @@ class Columns:
         chosen = np.asarray(places, dtype=np.int64)
         if np.array_equal(chosen, np.arange(self.width)):
             return self
-        return matrix_columns(self.graph, self.graph.add("Gather", self.matrix(), chosen, axis=1), len(chosen))
+        return matrix_columns(
+            self.graph, self.graph.add("Gather", self.matrix(), chosen, axis=1), len(chosen)
+        )
 
     def text(self, place: int, known: Sequence[str] = ()) -> str:
         """The tensor of a column of text, (n, 1); ``known`` are texts of training, where they are known."""
@@ -99,7 +101,10 @@ class Products(Columns):
 
     def into(self, W: Array) -> Products:
         """The columns multiplied by a matrix (width, p)."""
-        terms = [(tensor, right @ W if isinstance(right, np.ndarray) else right * W) for tensor, right in self.terms]
+        terms = [
+            (tensor, right @ W if isinstance(right, np.ndarray) else right * W)
+            for tensor, right in self.terms
+        ]
         return Products(self.graph, W.shape[1], terms, None if self.offset is None else self.offset @ W)
 
     def scaled(self, factor: float) -> Products:

@@ -13,6 +13,9 @@ __all__ = ["compare_onnx", "run_onnx"]
 
 Array = NDArray[np.float64]
 
+# Predictions whose deviation is a smaller share of their size are all the same but for rounding.
+SAME = 1e-12
+
 
 def run_onnx(path: str | os.PathLike[str], X: Any) -> Array:
     """Predictions of an ONNX file for the rows of a table, (n, p), by onnxruntime.
@@ -41,14 +44,16 @@ def compare_onnx(model: Any, path: str | os.PathLike[str], X: Any) -> float:
 
     Notes
     -----
-    The deviation is that of the predictions over the rows, 1 where they are all the same.
+    The deviation is that of the predictions over the rows; where these are all the same, the difference is
+    relative to their size.
     """
     session = open_session(path)
     feed = dict(X) if isinstance(X, Mapping) else _feed(session, X)
     found = np.asarray(session.run(None, feed)[0], dtype=np.float64)
     wanted = np.asarray(model.predict(_table(model, feed)), dtype=np.float64).reshape(found.shape)
-    deviation = wanted.std(axis=0)
-    return float(np.max(np.abs(found - wanted) / np.where(deviation > 0.0, deviation, 1.0)))
+    deviation, size = wanted.std(axis=0), np.abs(wanted).max(axis=0)
+    unit = np.where(deviation > SAME * size, deviation, np.where(size > 0.0, size, 1.0))
+    return float(np.max(np.abs(found - wanted) / unit))
 
 
 def _feed(session: Any, X: Any) -> dict[str, Any]:

@@ -6,9 +6,9 @@ from typing import Any
 
 from sklearn.compose import ColumnTransformer
 from sklearn.feature_selection import (
-    GenericUnivariateSelect,
     RFE,
     RFECV,
+    GenericUnivariateSelect,
     SelectFdr,
     SelectFpr,
     SelectFromModel,

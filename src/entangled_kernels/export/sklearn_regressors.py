@@ -99,6 +99,8 @@ def _network(writer: Writer, model: Any, columns: Columns) -> Columns:
         if number < len(layers) - 1 and model.activation != "identity":
             tensor = graph.add(names[model.activation], tensor)
         columns = matrix_columns(graph, tensor, weights.shape[1])
+    if model.out_activation_ != "identity":
+        raise writer.refuse(f"there is no graph for loss={model.loss!r}", "use loss='squared_error'")
     return columns
 
 

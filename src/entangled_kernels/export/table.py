@@ -109,4 +109,3 @@ class TableColumns(Columns):
         """Take note of what the columns were like in training."""
         self.table.centre[self.places] = centre
         self.table.scale[self.places] = scale
-
