@@ -42,7 +42,7 @@ def agrees(tmp_path):
 
 @pytest.fixture
 def same_features(tmp_path):
-    """Whether a file gives what a fitted transformer gives, as predictions of coefficients of one and zero."""
+    """Whether a file gives what a transformer gives, as predictions with coefficients of one and zero."""
 
     def check(step, X, exact=1e-10):
         wanted = step.transform(X)

@@ -92,6 +92,6 @@ def test_other_kernels_are_named(kernel, rows, tmp_path):
     X = np.abs(rows[0])
     model = OperatorValuedKernelRidge(SeparableKernel(kernel, np.eye(3)), alpha=100.0).fit(X[:8], rows[1][:8])
     with pytest.raises(
-        ExportError, match="there is no graph for (the kernel ExpSine|Matern kernels of nu=2|kernel='chi2')"
+        ExportError, match=r"there is no graph for (the kernel ExpSine|Matern kernels of nu=2|kernel='chi2')"
     ):
         export_onnx(model, tmp_path / "model.onnx")

@@ -78,7 +78,7 @@ def test_linear_models(name, rows, new_rows, agrees):
 
 def test_kernels_that_are_functions_are_named(rows, tmp_path):
     model = KernelRidge(kernel=lambda x, z: float(x @ z)).fit(*rows)
-    with pytest.raises(ExportError, match="KernelRidge cannot be exported.*kernel="):
+    with pytest.raises(ExportError, match=r"KernelRidge cannot be exported.*kernel="):
         export_onnx(model, tmp_path / "model.onnx")
 
 

@@ -48,7 +48,7 @@ def test_a_subclass_is_another_type():
 def test_what_columns_complain_of_is_said_of_the_step():
     own = Writer(Graph(), {Inner: lambda own, step, columns: columns.matrix()}, {})
     with pytest.raises(
-        ExportError, match="^Inner cannot be exported to ONNX: it needs numbers, and gets text; "
+        ExportError, match=r"^Inner cannot be exported to ONNX: it needs numbers, and gets text; "
     ):
         own.features(Inner(), Texts(Graph(), ["a"]))
 

@@ -29,7 +29,9 @@ def _one_hot(writer: Writer, step: Any, columns: Columns) -> Columns:
         hits = _hits(writer, columns, place, categories)
         if step.handle_unknown == "error":
             hits = _nan_without_hit(writer, hits)
-        kept = np.delete(np.arange(len(categories)), [] if dropped[place] is None else [dropped[place]])
+        kept = np.flatnonzero(
+            np.arange(len(categories)) != (-1 if dropped[place] is None else dropped[place])
+        )
         parts.append(matrix_columns(writer.graph, hits, len(categories)).select(kept))
     return Beside(writer.graph, parts)
 

@@ -78,12 +78,13 @@ def _multi_view(writer: Writer, model: Any, columns: Columns) -> Columns:
     parts = _parts(model.view_names_, model)
     for part, coef, offset in zip(parts, model._coefs, model._offsets, strict=True):
         there = model.X_fit_[~np.isnan(model.X_fit_[:, part.columns]).all(axis=1)]
-        own = _kernel_part(writer, part, columns, there, coef)
-        own = graph.add("Add", own.matrix(), np.broadcast_to(offset, (1, p)))
+        values = _kernel_part(writer, part, columns, there, coef).matrix()
+        values = graph.add("Add", values, np.broadcast_to(offset, (1, p)))
         # A view that a row lacks, all of whose columns are NaN, adds nothing.
         blank = graph.add("IsNaN", columns.select(part.columns).matrix())
         blanks = graph.add("ReduceSum", graph.add("Cast", blank, to=DOUBLE), [1], keepdims=1)
-        own = graph.add("Where", graph.add("Equal", blanks, float(len(part.columns))), np.zeros((1, p)), own)
+        missing = graph.add("Equal", blanks, float(len(part.columns)))
+        own = graph.add("Where", missing, np.zeros((1, p)), values)
         total = own if total is None else graph.add("Add", total, own)
     return _with_intercept(writer, matrix_columns(graph, str(total), p), model.intercept_)
 

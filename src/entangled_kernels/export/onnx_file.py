@@ -101,8 +101,8 @@ def export_onnx(model: Any, path: str | os.PathLike[str], *, dtype: str = "float
     always (rows, targets).
 
     Products are taken in advance: of a kernel with m rows that carry the features and p targets, a new row
-    costs m kernel values and m p products; of a forest, one leaf a tree with p numbers in it. The sum over trees
-    is rounded to float32, all else is of doubles.
+    costs m kernel values and m p products; of a forest, a walk through every tree to a leaf that holds p
+    numbers. The sum over trees is rounded to float32, all else is of doubles.
 
     What `predict` refuses, such as NaN or a text that the encoder does not take, comes out as NaN. The file
     holds the names of the columns and targets and the version of this package; the same model gives the same
@@ -138,8 +138,8 @@ def export_onnx(model: Any, path: str | os.PathLike[str], *, dtype: str = "float
 def _write_graph(model: Any) -> tuple[Graph, Table, str, int]:
     """The graph, its inputs, the tensor of the predictions and the number of targets.
 
-    Only encoders know which columns are text, and only a transformer of columns which of them it drops. So the
-    graph is written as if all were numbers, and written again once steps have asked for something else.
+    Only encoders know which columns are text, and only a transformer of columns which of them it drops. So
+    the graph is written as if all were numbers, and written again once steps have asked for something else.
     """
     given = getattr(model, "feature_names_in_", None)
     names = [f"x{place}" for place in range(model.n_features_in_)] if given is None else map(str, given)

@@ -34,7 +34,7 @@ def standardise(columns: Columns, centre: ArrayLike | None, scale: ArrayLike | N
 
 
 def arcsinh(graph: Graph, x: str) -> str:
-    """The tensor arcsinh(x) = sign(x) log(|x| + sqrt(x^2 + 1)); runtimes have no such operation of doubles."""
+    """The tensor sign(x) log(|x| + sqrt(x^2 + 1)); onnxruntime has arcsinh of float32 only."""
     size = graph.add("Abs", x)
     root = graph.add("Sqrt", graph.add("Add", graph.add("Mul", x, x), 1.0))
     return graph.add("Mul", graph.add("Sign", x), graph.add("Log", graph.add("Add", size, root)))

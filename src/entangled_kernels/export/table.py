@@ -1,4 +1,4 @@
-"""The table that a model takes: its columns as inputs of a graph, numbers in one tensor or column by column."""
+"""The table that a model takes, as inputs of a graph: one tensor of numbers, or one for every column."""
 
 from __future__ import annotations
 

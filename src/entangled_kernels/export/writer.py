@@ -13,7 +13,10 @@ __all__ = ["Step", "Writer"]
 
 Step = Callable[["Writer", Any, Columns], Columns]
 
-WAY_OUT = "fit the model with a step that can be exported (docs/export.md lists them), or keep it as a file of save_model"
+WAY_OUT = (
+    "fit the model with a step that can be exported (docs/export.md lists them), or keep it as a file of "
+    "save_model"
+)
 
 
 class Writer:
