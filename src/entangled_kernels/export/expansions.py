@@ -12,7 +12,7 @@ from sklearn.preprocessing import PolynomialFeatures
 
 from .columns import Columns, Products, matrix_columns
 from .kernels import gram_columns
-from .scaling import standardise
+from .scaling import cosine, standardise
 from .writer import Step, Writer
 
 __all__ = ["TRANSFORMERS"]
@@ -64,7 +64,7 @@ def _nystroem(writer: Writer, step: Any, columns: Columns) -> Columns:
 def _rbf_sampler(writer: Writer, step: Any, columns: Columns) -> Columns:
     graph, m = writer.graph, len(step.random_offset_)
     angles = graph.add("Add", columns.times(step.random_weights_), step.random_offset_)
-    return Products(graph, m, [(graph.add("Cos", angles), np.sqrt(2.0 / m))])
+    return Products(graph, m, [(cosine(graph, angles), np.sqrt(2.0 / m))])
 
 
 def _kernel_pca(writer: Writer, step: Any, columns: Columns) -> Columns:

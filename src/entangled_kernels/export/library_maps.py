@@ -18,7 +18,7 @@ from ..features import (
 from .columns import Beside, Columns, Products, matrix_columns
 from .graph import Graph
 from .kernels import gram_columns
-from .scaling import arcsinh, standardise
+from .scaling import arcsinh, cosine, standardise
 from .tree_ensembles import LeafColumns
 from .writer import Step, Writer
 
@@ -72,7 +72,7 @@ def _regressor_features(writer: Writer, step: Any, columns: Columns) -> Columns:
 def _operator_fourier(writer: Writer, step: Any, columns: Columns) -> Columns:
     graph: Graph = writer.graph
     angles, scale = columns.times(step.frequencies_.T), 1.0 / np.sqrt(step.n_frequencies)
-    waves = [graph.add(name, angles) for name in ("Cos", "Sin")]
+    waves = [cosine(graph, angles), graph.add("Sin", angles)]
     return Beside(graph, [Products(graph, len(step.frequencies_), [(wave, scale)]) for wave in waves])
 
 

@@ -21,7 +21,7 @@ from .columns import Columns, matrix_columns
 from .graph import DOUBLE, Graph
 from .writer import Step, Writer
 
-__all__ = ["FUNCTIONS", "TRANSFORMERS", "arcsinh", "standardise"]
+__all__ = ["FUNCTIONS", "TRANSFORMERS", "arcsinh", "cosine", "standardise"]
 
 
 def standardise(columns: Columns, centre: ArrayLike | None, scale: ArrayLike | None) -> Columns:
@@ -38,6 +38,11 @@ def arcsinh(graph: Graph, x: str) -> str:
     size = graph.add("Abs", x)
     root = graph.add("Sqrt", graph.add("Add", graph.add("Mul", x, x), 1.0))
     return graph.add("Mul", graph.add("Sign", x), graph.add("Log", graph.add("Add", size, root)))
+
+
+def cosine(graph: Graph, x: str) -> str:
+    """The tensor cos(x), as a sine: onnxruntime 1.18 has cosines of float32 only."""
+    return graph.add("Sin", graph.add("Add", x, 0.5 * np.pi))
 
 
 def _standard_scaler(writer: Writer, step: Any, columns: Columns) -> Columns:
@@ -132,7 +137,7 @@ FUNCTIONS: dict[Any, Any] = {
     np.cbrt: lambda graph, x: graph.add(
         "Mul", graph.add("Sign", x), graph.add("Pow", graph.add("Abs", x), 1.0 / 3.0)
     ),
-    np.cos: "Cos",
+    np.cos: cosine,
     np.exp: "Exp",
     np.expm1: lambda graph, x: graph.add("Sub", graph.add("Exp", x), 1.0),
     np.log: "Log",
