@@ -130,6 +130,7 @@ def test_import_needs_only_the_core():
         "before = set(sys.modules)\n"
         "from entangled_kernels import *\n"
         "optional = {'matplotlib', 'typer', 'rich', 'pyarrow', 'dask', 'pymanopt', 'polars', 'skops'}\n"
+        "optional |= {'onnx', 'onnxruntime'}\n"
         "print(sorted(optional & (set(sys.modules) - before)))"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)

@@ -27,6 +27,7 @@ COMMANDS = {
     "forecast": "Predict the next steps of time series, and tell which of them acts on which.",
     "compare": "Compare methods on a table.",
     "inspect": "Tell what a model is and what it found.",
+    "export": "Write a model as an ONNX file, which predicts without Python.",
     "reproduce": "Run an experiment of the paper again.",
     "datasets": "List the tables of the paper, or write a sample table.",
 }

@@ -1,0 +1,86 @@
+"""Feature maps of this package."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..features import (
+    ColumnWidthFeatures,
+    EvidenceFeatures,
+    ForestFeatures,
+    GaussianFeatures,
+    OperatorFourierFeatures,
+    RegressorFeatures,
+)
+from .columns import Beside, Columns, Products, matrix_columns
+from .graph import Graph
+from .kernels import gram_columns
+from .scaling import arcsinh, cosine, standardise
+from .tree_ensembles import LeafColumns
+from .writer import Step, Writer
+
+__all__ = ["TRANSFORMERS"]
+
+Array = NDArray[np.float64]
+
+
+def _kernel_features(writer: Writer, step: Any, columns: Columns) -> Columns:
+    Z = standardise(columns, step.mean_, step.scale_)
+    return gram_columns(writer, step.kernel_, Z, step.components_).into(step._whitener)
+
+
+def _gaussian_features(writer: Writer, step: Any, columns: Columns) -> Columns:
+    if step.approximation == "nystroem":
+        return _kernel_features(writer, step, columns)
+    return writer.features(step._sampler, standardise(columns, step.mean_, step.scale_))
+
+
+def _evidence_features(writer: Writer, step: Any, columns: Columns) -> Columns:
+    if not step.warp:
+        return _kernel_features(writer, step, columns)
+    spread = standardise(columns, step.centre_, step.spread_)
+    warped = arcsinh(writer.graph, spread.matrix())
+    return _kernel_features(writer, step, matrix_columns(writer.graph, warped, columns.width))
+
+
+def _forest_features(writer: Writer, step: Any, columns: Columns) -> Columns:
+    trees, components, n_trees = step.trees_, step.components_, len(step.trees_.roots)
+    carried = len(components) + step._forecasts.shape[1]
+    right = np.eye(carried) if step._whitener is None else step._whitener
+
+    def values(W: Array) -> Array:
+        """What each leaf adds: of every row in it, and of its forecast, their share of the product."""
+        G = right @ W  # (rows and forecasts, p)
+        V = np.zeros((trees.n_nodes, W.shape[1]))
+        np.add.at(V, components, G[: len(components), None, :])
+        if step._forecasts.size:
+            V += step._forecasts @ G[len(components) :]
+        return V / n_trees
+
+    Z = standardise(columns, step.mean_, step.scale_)
+    return LeafColumns(writer.graph, Z.matrix(), trees, right.shape[1], values)
+
+
+def _regressor_features(writer: Writer, step: Any, columns: Columns) -> Columns:
+    predictions = writer.predictions(step.estimator_, columns, "estimator_")
+    return standardise(predictions, step.mean_, step.scale_)
+
+
+def _operator_fourier(writer: Writer, step: Any, columns: Columns) -> Columns:
+    graph: Graph = writer.graph
+    angles, scale = columns.times(step.frequencies_.T), 1.0 / np.sqrt(step.n_frequencies)
+    waves = [cosine(graph, angles), graph.add("Sin", angles)]
+    return Beside(graph, [Products(graph, len(step.frequencies_), [(wave, scale)]) for wave in waves])
+
+
+TRANSFORMERS: dict[type, Step] = {
+    GaussianFeatures: _gaussian_features,
+    EvidenceFeatures: _evidence_features,
+    ColumnWidthFeatures: _kernel_features,
+    ForestFeatures: _forest_features,
+    RegressorFeatures: _regressor_features,
+    OperatorFourierFeatures: _operator_fourier,
+}
