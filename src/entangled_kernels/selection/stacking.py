@@ -19,7 +19,7 @@ __all__ = ["HeldOutErrors", "settle", "simplex_shares"]
 
 Array = NDArray[np.float64]
 
-# How strongly shares are drawn towards those before errors have a say: this over the total weight of the rows.
+# How strongly shares are drawn towards the prior ones: this over the total weight of the rows.
 PULL = 14.0
 # How much the error of all targets counts in the shares of a target, beside its own.
 SHARED = 1.0
