@@ -301,7 +301,7 @@ class StreamingMixin(TrainingMixin):
                 f"partial_fit starts anew: fit kept no moments of the rows that this {type(self).__name__} "
                 f"was fitted on; take in all rows with partial_fit or fit_batches",
                 UserWarning,
-                stacklevel=4,
+                stacklevel=5,
             )
         self._reset()
         self._stream = Stream(rows.Y.shape[1], [None] * self._n_parts(), grouped=grouped)
