@@ -51,7 +51,10 @@ def test_the_recipe_and_the_oldest_versions_are_the_declared_ones():
     assert listed == declared | {"python": PROJECT["project"]["requires-python"].removeprefix(">=")}
     extras = PROJECT["project"]["optional-dependencies"]
     own = [
-        one for name in ("plot", "data", "persist", "cli") for one in extras[name] if "entangled" not in one
+        one
+        for name in ("plot", "data", "persist", "cli", "onnx")
+        for one in extras[name]
+        if "entangled" not in one
     ]
     declared |= dict(minimum(one) for one in own)
     oldest = (ROOT / "packaging/oldest.txt").read_text(encoding="utf-8")

@@ -9,9 +9,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
-from .. import __version__
 from ..parameters import check_choice
-from ..storage import atomic_write
+from ..storage import atomic_write, software_versions
 from . import (
     categories,
     composition,
@@ -217,7 +216,7 @@ def _to_onnx(
         opset_imports=[helper.make_opsetid(domain, version) for domain, version in OPSETS.items()],
         ir_version=IR_VERSION,
         producer_name="entangled-kernels",
-        producer_version=__version__,
+        producer_version=software_versions().get("entangled-kernels", ""),
     )
     facts = {"estimator": estimator, "targets": targets, "columns": _columns(table)}
     helper.set_model_props(model, {name: json.dumps(value) for name, value in facts.items()})
