@@ -129,8 +129,8 @@ class FoldingMixin(OutOfCoreMixin):
         super()._check_mergeable(other)
         if self._ordered or other._ordered:
             raise ValueError(
-                "estimators to merge must not have folds in the order of time, since rows of two streams have "
-                "no order; use fit_batches with all batches"
+                "estimators to merge must not have folds in the order of time, since rows of two streams "
+                "have no order; use fit_batches with all batches"
             )
 
     def _block_ends(self, batches: Any, targets: Any, n_rows: int | None) -> Index | None:
