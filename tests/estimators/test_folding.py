@@ -231,6 +231,11 @@ class TestStreams:
         for wrong in (59, 61):
             with pytest.raises(ValueError, match=f"n_rows must be that of all batches, 60, got {wrong}"):
                 ordered.fit_batches([(X, Y)], n_rows=wrong)
+        done = ordered.fit_batches([(X, Y)])
+        with pytest.raises(ValueError, match="estimators to merge must not have folds in the order of time"):
+            done.merge(clone(ordered).fit_batches([(X, Y)]))
+        with pytest.raises(ValueError, match="folds in the order of time need rows one after the other"):
+            done.partial_fit(X, Y)
         with pytest.raises(ValueError, match="5 blocks of rows need at least 10 rows, got 9"):
             ordered.fit_batches([(X[:9], Y[:9])])
         with pytest.raises(ValueError, match="must be a TimeSeriesSplit of n_splits alone"):

@@ -125,6 +125,14 @@ class FoldingMixin(OutOfCoreMixin):
             raise ValueError("groups must be given where cv is GroupKFold, got None")
         return row_folds(rows.X, rows.Y, self._n_parts())
 
+    def _check_mergeable(self, other: Self) -> None:
+        super()._check_mergeable(other)
+        if self._ordered or other._ordered:
+            raise ValueError(
+                "estimators to merge must not have folds in the order of time, since rows of two streams "
+                "have no order; use fit_batches with all batches"
+            )
+
     def _block_ends(self, batches: Any, targets: Any, n_rows: int | None) -> Index | None:
         if not self._ordered:
             return None
