@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 
+import entangled_kernels.multiple_kernels.measured_gram as module
 from entangled_kernels.multiple_kernels import KernelPart, learn_own, reduce_cells
 from entangled_kernels.multiple_kernels.measured_gram import measured_gram
 from multiple_kernels.problems import make_kernels, random_stack
@@ -20,9 +21,11 @@ def cells(rng):
     return K, Y, weights
 
 
+@pytest.mark.parametrize("direct", [0, 1500])
 @pytest.mark.parametrize("centred", [True, False])
-def test_against_the_dense_definition(cells, rng, centred):
+def test_against_the_dense_definition(cells, rng, centred, direct, monkeypatch):
     """Kernels of rank four in all: coordinates are few, and the system is that of the cells."""
+    monkeypatch.setattr(module, "DIRECT", direct)
     K, Y, weights = cells
     T = random_stack(rng, 2, 3)
     gram = measured_gram(reduce_cells([KernelPart(k) for k in K], Y, weights, centred=centred), ALPHA)
@@ -46,7 +49,14 @@ def test_against_the_dense_definition(cells, rng, centred):
     change = gram.preconditioner(T)
     np.testing.assert_allclose(change.inverse(change.forward(C)), C)
     assert np.vdot(C, change.forward(D)) == pytest.approx(np.vdot(change.adjoint(C), D))
+    if direct:
+        # The change of variables makes the system the identity.
+        image = change.adjoint(gram.apply(T, change.forward(C)) + ALPHA * change.forward(C))
+        np.testing.assert_allclose(image, C, atol=1e-9)
     assert not gram.curvature(T, C).any()
+    for o in range(3):
+        whole = np.einsum("m,mnl->nl", T[:, o, o], gram.own_kernels(o))
+        np.testing.assert_allclose(whole, G[o::3, o::3], atol=1e-10)
 
 
 @pytest.mark.parametrize("centred", [True, False])

@@ -122,9 +122,9 @@ class MultipleKernelRidge(TargetsMixin, MultiOutputMixin, RegressorMixin, BaseEs
     without a ridge system to solve.
 
     Of targets with blanks the squared errors are those of measured cells, each times its weight. ``"own"``
-    works on these; the others solve complete problems, with the blanks filled in ever better, until the
-    duality gap over measured cells is closed. ``"shared"``, which is not convex, also stops where filling in
-    no longer lowers the objective, and its gap may stay larger.
+    and ``"diagonal"`` work on these; the others solve complete problems, with the blanks filled in ever
+    better, until the duality gap over measured cells is closed. ``"shared"``, which is not convex, also stops
+    where filling in no longer lowers the objective, and its gap may stay larger.
 
     References
     ----------

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -117,29 +118,15 @@ def learn_diagonal(
     M. Gregorova, A. Kalousis and S. Marchand-Maillet, "Forecasting and Granger modelling with non-linear
     dynamical dependencies", ECML PKDD 2017.
     """
+    settings = (alpha, norm, max_iter, tol)
     if isinstance(problem, MeasuredKernels):
-        return learn_measured(
-            problem,
-            alpha,
-            lambda full, tol: learn_diagonal(full, alpha, norm=norm, max_iter=max_iter, tol=tol),
-            lambda S, _: (1.0, sum(Schatten(norm, 1.0).conjugate(s[:, None, None]) for s in _diagonals(S).T)),
-            max_iter=max_iter,
-            tol=tol,
-        )
-    m, p = len(problem.kernels), problem.targets.shape[1]
-    weights, C = np.empty((m, p)), np.empty_like(problem.targets)
-    outcomes = []
-    one = np.ones(1)
-    for s in range(p):
-        # The share of the rest that is this output's does not matter to the choice, only to the tolerance.
-        solution = _weigh(problem.kernels, problem.targets[:, [s]], one, alpha, norm, max_iter, tol, 0.0)
-        weights[:, s], C[:, s] = solution.point.L[:, 0, 0], solution.point.C[:, 0]
-        outcomes.append(_outcome(solution))
-    values, gaps, converged, reasons, n_iter = zip(*outcomes, strict=True)
-    worst = next((reason for reason in reasons if reason != "tolerance"), "tolerance")
-    outcome = (sum(values) + problem.rest / (2 * alpha), sum(gaps), all(converged), worst, max(n_iter))
-    stack = weights[:, :, None] * np.eye(p)
-    return expand(problem, C, alpha, weights, stack, outcome)
+        gram = measured_gram(problem, alpha)
+        weights, C, outcome = _by_output(gram.own_kernels, gram.targets, *settings)
+        return expand_measured(gram, problem, C, C, weights, _diagonal_stack(weights), outcome)
+    kernels = problem.kernels
+    weights, C, outcome = _by_output(lambda _: kernels, problem.targets, *settings)
+    outcome = (outcome[0] + problem.rest / (2 * alpha), *outcome[1:])
+    return expand(problem, C, alpha, weights, _diagonal_stack(weights), outcome)
 
 
 def learn_listed(
@@ -203,8 +190,9 @@ def learn_own(
         gram = measured_gram(problem, alpha)
         m = len(gram.summed.kernels)
         solution = solve_convex(gram, penalty, _even(m, p, 1.0 / m, norm), **settings)
-        weights = np.trace(solution.point.L, axis1=1, axis2=2) / p
-        return expand_measured(gram, problem, solution.point, weights, _outcome(solution))
+        point = solution.point
+        weights = np.trace(point.L, axis1=1, axis2=2) / p
+        return expand_measured(gram, problem, point.C, point.witness, weights, point.L, _outcome(solution))
     problem = compress_kernels(problem)
     m = len(problem.kernels)
     # No direction of the outputs that the targets leave out adds to the fit: min(n, p) are left.
@@ -370,9 +358,25 @@ def _even(m: int, k: int, power: float, norm: float) -> Array:
     return np.tile(np.eye(k) * power ** (1.0 / norm), (m, 1, 1))
 
 
-def _diagonals(S: Array) -> Array:
-    """Diagonals (m, p) of a stack."""
-    return np.asarray(np.einsum("mpp->mp", S))
+def _by_output(
+    kernels: Callable[[int], Array], targets: Array, alpha: float, norm: float, max_iter: int, tol: float
+) -> tuple[Array, Array, tuple[float, float, bool, str, int]]:
+    """Weights (m, p) and coefficients (r, p) of every output, from its own Gram matrices, and the outcome."""
+    found = [
+        # What no kernel can reach of an output does not matter to the choice, only to the tolerance.
+        _weigh(kernels(s), targets[:, [s]], np.ones(1), alpha, norm, max_iter, tol, 0.0)
+        for s in range(targets.shape[1])
+    ]
+    weights = np.column_stack([solution.point.L[:, 0, 0] for solution in found])
+    C = np.hstack([solution.point.C for solution in found])
+    values, gaps, converged, reasons, n_iter = zip(*map(_outcome, found), strict=True)
+    worst = next((reason for reason in reasons if reason != "tolerance"), "tolerance")
+    return weights, C, (sum(values), sum(gaps), all(converged), worst, max(n_iter))
+
+
+def _diagonal_stack(weights: Array) -> Array:
+    """Diagonal matrices (m, p, p)."""
+    return np.asarray(weights[:, :, None] * np.eye(weights.shape[1]))
 
 
 def _outcome(solution: Solution) -> tuple[float, float, bool, str, int]:

@@ -104,9 +104,11 @@ def learn_measured(
     is that of the last complete problem; the gap is that over measured cells.
     """
     latest: list[KernelsResult] = []
+    # Where the slope ends the search, sharper complete problems would only take longer.
+    inner = INNER * tol if convex else tol
 
     def complete(Z: Array, _: KernelsResult | None) -> KernelsResult:
-        latest[:] = [solve(retarget_kernels(problem.complete, Z, centred=problem.centred), INNER * tol)]
+        latest[:] = [solve(retarget_kernels(problem.complete, Z, centred=problem.centred), inner)]
         return latest[0]
 
     found = fill_blanks(
