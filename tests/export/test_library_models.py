@@ -106,11 +106,22 @@ def test_models_of_this_package_as_features(rows, new_rows, agrees):
     agrees(EntangledKernelRidge(RegressorFeatures(inner, cv=2, random_state=0)).fit(*rows), new_rows, 1e-7)
 
 
+@pytest.mark.parametrize("transform", ["log", "log1p", {0: "log", 2: "log1p"}], ids=str)
+def test_targets_learned_as_logarithms_come_in_their_own_units(rows, new_rows, agrees, transform):
+    X, Y = rows
+    Y = np.abs(Y) + 0.01
+    agrees(EntangledKernelRidge(StandardScaler(), target_transform=transform).fit(X, Y), new_rows)
+    # So small that log1p gives less than zero for some rows, which is cut off there.
+    model = EntangledKernelRidge(StandardScaler(), target_transform=transform).fit(X, 1e-3 * Y)
+    agrees(model, new_rows)
+
+
 def test_models_that_cannot_be_exported_are_named(rows, tmp_path):
     X, Y = rows
     K = X @ X.T
     for model, reason in (
         (OutputKernelRidge(kernel="precomputed").fit(K, Y), "kernel='precomputed'"),
+        (EntangledKernelRidge(target_transform=StandardScaler()).fit(X, Y), "transformed by StandardScaler"),
         (MultiViewKernelClassifier().fit(X, Y[:, 0] > 0.0), "no graph for .*MultiViewKernelClassifier"),
     ):
         with pytest.raises(ExportError, match=f"{type(model).__name__} cannot be exported to ONNX.*{reason}"):

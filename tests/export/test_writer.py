@@ -51,10 +51,3 @@ def test_what_columns_complain_of_is_said_of_the_step():
         ExportError, match=r"^Inner cannot be exported to ONNX: it needs numbers, and gets text; "
     ):
         own.features(Inner(), Texts(Graph(), ["a"]))
-
-
-def test_transformed_targets_are_refused():
-    model = Outer()
-    model.target_transform = "log"
-    with pytest.raises(ExportError, match="Outer cannot be exported to ONNX: it transforms its targets"):
-        Writer(Graph(), {}, {Outer: None}).predictions(model, matrix_columns(Graph(), "A", 2))

@@ -18,6 +18,7 @@ from ..estimators import (
     StandardizedRegressor,
 )
 from ..estimators.kernel_parts import ColumnKernel
+from ..estimators.target_transforms import LogTargets
 from .columns import Columns, Products, matrix_columns
 from .graph import DOUBLE
 from .kernels import gram_columns
@@ -31,7 +32,24 @@ __all__ = ["REGRESSORS"]
 def _entangled(writer: Writer, model: Any, columns: Columns) -> Columns:
     model.solve()
     features = writer.features(model.feature_map_, columns, "feature_map_")
-    return linear_predictions(writer, features, model.coef_, model.intercept_)
+    values = linear_predictions(writer, features, model.coef_, model.intercept_)
+    return values if model.target_transform_ is None else _undone(writer, model.target_transform_, values)
+
+
+def _undone(writer: Writer, transform: Any, values: Columns) -> Columns:
+    """Targets in their own units, of targets that were learned as logarithms."""
+    if not isinstance(transform, LogTargets):
+        kind = type(transform.transformer).__name__
+        raise writer.refuse(
+            f"its targets are transformed by {kind}", "'log', 'log1p' and None can be exported"
+        )
+    graph, found = writer.graph, values.matrix()
+    powers = graph.add("Exp", found)
+    for kind, undone in (("log", powers), ("log1p", graph.add("Max", graph.add("Sub", powers, 1.0), 0.0))):
+        chosen = np.array([[float(own == kind) for own in transform.kinds]])
+        if chosen.any():
+            found = graph.add("Where", graph.add("Greater", chosen, 0.5), undone, found)
+    return matrix_columns(graph, found, transform.n_targets)
 
 
 def _standardized(writer: Writer, model: Any, columns: Columns) -> Columns:
