@@ -64,7 +64,7 @@ def test_all_types_are_tried():
     assert {kind for kernel in OBJECTS for kind in types(kernel)} == set(KERNELS)
 
 
-@pytest.mark.parametrize("kernel", OBJECTS, ids=repr)
+@pytest.mark.parametrize("kernel", OBJECTS, ids=lambda own: type(own).__name__)
 def test_kernels_of_gaussian_processes(kernel, ridge):
     ridge(kernel)
 
