@@ -25,8 +25,6 @@ Array = NDArray[np.float64]
 
 # Rows that a first look at the weights is taken on, and above how many rows that is worth it.
 FEW, MANY = 200, 500
-# Norms from which on the dual problem is smooth enough to be descended on.
-SMOOTH = 1.25
 
 
 def learn_weights(
@@ -180,8 +178,8 @@ def learn_own(
     """
     p = _outputs(problem)
     settings: dict[str, Any] = {
-        # The dual needs a conjugate that is smooth.
-        "solver": "proximal" if norm == 1.0 else "factor" if norm < SMOOTH else "dual",
+        # Only for r = 1 is the conjugate not smooth.
+        "solver": "proximal" if norm == 1.0 else "dual",
         "max_iter": max_iter,
         "tol": tol**2,
     }
