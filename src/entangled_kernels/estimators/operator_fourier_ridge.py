@@ -238,9 +238,11 @@ class OperatorFourierRidge(TargetsMixin, MultiOutputMixin, RegressorMixin, BaseE
         return self
 
 
-def _partition_moments(estimator: OperatorFourierRidge, *tables: Any) -> Moments | None:
-    """Moments of a partition, None where it has no rows."""
-    return estimator._moments_of(*tables, reset=False) if _num_samples(tables[0]) else None
+def _partition_moments(
+    estimator: OperatorFourierRidge, X: Any, y: Any, sample_weight: Any, groups: None
+) -> Moments | None:
+    """Moments of a partition, None where it has no rows; there are no folds, and so no groups."""
+    return estimator._moments_of(X, y, sample_weight, reset=False) if _num_samples(X) else None
 
 
 def _add(parts: list[Moments | None]) -> Moments | None:
