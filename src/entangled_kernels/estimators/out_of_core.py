@@ -10,6 +10,7 @@ from typing import Any, Self
 
 import numpy as np
 
+from ..doc_links import DocLinkMixin
 from ..parameters import check_integer
 from ..storage.atomic import remove_abandoned
 from ..streams import waiting
@@ -22,7 +23,7 @@ from .streaming import StreamingMixin
 __all__ = ["OutOfCoreMixin"]
 
 
-class OutOfCoreMixin(StreamingMixin):
+class OutOfCoreMixin(StreamingMixin, DocLinkMixin):
     """`fit_batches`, and `fit` on Dask tables, of an estimator that has `partial_fit`."""
 
     def fit_batches(
