@@ -49,9 +49,14 @@ class Page(html.parser.HTMLParser):
         self.addresses += [found[name] for name in ("href", "src") if found.get(name)]
 
 
+def pages_of(site):
+    """The pages of a site; the theme keeps templates in a folder of its own."""
+    return [path for path in sorted(site.rglob("*.html")) if "_static" not in path.parts]
+
+
 def broken_links(site):
     """Links inside the site that lead nowhere, as (page, address)."""
-    pages = {path: Page(path.read_text(encoding="utf-8")) for path in sorted(site.rglob("*.html"))}
+    pages = {path: Page(path.read_text(encoding="utf-8")) for path in pages_of(site)}
     for path, page in pages.items():
         for address in page.addresses:
             parts = urlsplit(address)
@@ -87,7 +92,8 @@ def run_browser(browser, *arguments):
 
 
 # A window of the browser is never narrower than 500 pixels; a frame in it is.
-FRAME = """<!doctype html><body style="margin:0"><iframe src="/{page}" style="border:0;width:{width}px;height:{height}px"
+FRAME = """<!doctype html><body style="margin:0">
+<iframe src="/{page}" style="border:0;width:{width}px;height:{height}px"
 onload="setTimeout(() => {{
   const root = this.contentDocument.documentElement;
   document.title = 'width ' + Math.max(root.scrollWidth, this.contentDocument.body.scrollWidth);
@@ -147,7 +153,7 @@ def main():
             if wide is None or wide > width:
                 faults.append(f"{page}: {wide} pixels wide on a screen of {width}")
     print(*faults, sep="\n")
-    count = len(list(site.rglob("*.html")))
+    count = len(pages_of(site))
     print(f"{count} pages, {len(faults)} faults")
     sys.exit(bool(faults))
 

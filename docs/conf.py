@@ -30,7 +30,6 @@ extensions = [
     "numpydoc",
     "sphinx.ext.autodoc",
     "sphinx.ext.autosummary",
-    "sphinx.ext.viewcode",
     "sphinx_gallery.gen_gallery",
 ]
 exclude_patterns = ["_build", "auto_examples/*.ipynb", "auto_examples/*.md5", "auto_examples/*.py"]
@@ -61,7 +60,7 @@ html_theme_options = {
         "version_match": version,
     },
     "check_switcher": not ADDRESS,
-    "navbar_start": ["navbar-logo", "version-switcher"],
+    "navbar_end": ["version-switcher", "theme-switcher"],
     "navbar_align": "left",
     "header_links_before_dropdown": 6,
     "show_prev_next": True,
@@ -69,6 +68,8 @@ html_theme_options = {
     "footer_end": [],
     "secondary_sidebar_items": ["page-toc"],
 }
+html_sidebars = {"index": [], "needs": []}
+toc_object_entries_show_parents = "hide"
 
 sphinx_gallery_conf = {
     "examples_dirs": "../examples",
@@ -86,7 +87,7 @@ sphinx_gallery_conf = {
     "reset_modules": ("matplotlib", "gallery_look.use_house_style"),
     "remove_config_comments": True,
     "image_scrapers": ("matplotlib",),
-    "matplotlib_animations": False,
+    "thumbnail_size": (480, 320),
 }
 # The gallery draws in files; examples call plt.show() for those who run them by hand.
 warnings.filterwarnings("ignore", message="FigureCanvasAgg is non-interactive")
@@ -149,11 +150,12 @@ def find_by_name(app, env, node, contnode):
 OUTSIDE = {
     "](../CONTRIBUTING.md": "](contributing.md",
     "](../README.md": "](index.md",
+    "](../examples/README.rst": "](auto_examples/index.rst",
 }
 
 
 def lead_inside(app, name, content):
-    """Links to files outside of this folder lead to their page of the site, as they lead to the file on a forge."""
+    """Links to files outside of this folder, which a forge shows, lead to their page of the site."""
     for outside, inside in OUTSIDE.items():
         content[0] = content[0].replace(outside, inside)
     content[0] = re.sub(r"\]\(\.\./examples/(\w+)\.py\)", r"](auto_examples/\1.rst)", content[0])
