@@ -1,6 +1,7 @@
 """Code in the README and the docs runs as it stands, and the reference is whole."""
 
 import re
+import runpy
 from importlib import import_module
 from pathlib import Path
 
@@ -91,3 +92,21 @@ def test_every_page_of_the_site_is_in_its_tables_of_contents():
     assert set().union(*(import_module(f"entangled_kernels.{room}").__all__ for room in MODULES)) >= {
         name for name in entangled_kernels.__all__ if not name.startswith("_")
     }
+
+
+def test_the_check_of_the_site_finds_broken_links(tmp_path):
+    check = runpy.run_path(str(ROOT / "docs" / "check_site.py"))
+    (tmp_path / "sub").mkdir()
+    (tmp_path / "index.html").write_text(
+        '<h1 id="top"></h1><a href="#top"></a><a href="#bottom"></a><a href="sub/page.html#here"></a>'
+        '<a href="sub/page.html#there"></a><a href="https://elsewhere.example/x"></a><img src="a%20b.png">'
+    )
+    (tmp_path / "sub" / "page.html").write_text(
+        '<p id="here"><a href="../index.html"></a><a href="gone.html">'
+    )
+    (tmp_path / "a b.png").touch()
+    assert list(check["broken_links"](tmp_path.resolve())) == [
+        ("index.html", "#bottom"),
+        ("index.html", "sub/page.html#there"),
+        ("sub/page.html", "gone.html"),
+    ]
