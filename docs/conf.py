@@ -101,7 +101,8 @@ HOMES = {
 } | {name: f"entangled_kernels.{name}" for name in entangled_kernels.__all__}
 
 SECTION_WITHOUT_PROSE = ("Parameters", "Attributes", "Returns", "Yields", "Raises", "Examples", "See Also")
-MARKUP = re.compile(r"``.*?``|`[^`]*`_?|(?<![\\\w])[*|](?=\S)|(?<=\w)_(?![\w`])")
+# What is quoted, or else a sign that would be markup; an initial, as of an author, is no number of a list.
+MARKUP = re.compile(r"``.*?``|`[^`]*`_?|(?<![\\\w])[*|](?=\S)|(?<=\w)_(?![\w`])|(?<=^[A-Z])\.(?= )")
 
 
 def escape(line):
