@@ -6,13 +6,14 @@ BIN := $(VENV)/bin
 # What of the unpacked sdist's tests `make dist` runs against the wheel; the whole is DIST_TESTS=tests.
 DIST_TESTS ?= tests/test_architecture.py tests/test_packaging.py tests/linalg tests/learning tests/cli/test_real_files.py
 
-.PHONY: help demo test lint format bench dist clean
+.PHONY: help demo test lint format bench docs dist clean
 help:
 	@echo "make demo    measure some targets, predict the rest: print the comparison, write demo-report/index.html"
 	@echo "make test    run the tests and print the coverage"
 	@echo "make lint    ruff (lint and format) and mypy"
 	@echo "make format  rewrite the sources in the house format"
 	@echo "make bench   run the benchmarks (about ten minutes), tables and JSON in benchmarks/results"
+	@echo "make docs    build the site in docs/_build/html and check it (GALLERY=none leaves the examples out)"
 	@echo "make dist    build sdist and wheel, and test the wheel with the tests of the unpacked sdist"
 	@echo "make clean   remove .venv and everything that was made"
 
@@ -33,6 +34,10 @@ $(VENV)/.dist: pyproject.toml | $(BIN)/python
 
 $(VENV)/.bench: pyproject.toml | $(BIN)/python
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable ".[bench]"
+	@touch $@
+
+$(VENV)/.docs: pyproject.toml | $(BIN)/python
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable ".[docs]"
 	@touch $@
 
 demo: $(VENV)/.cli
@@ -59,6 +64,13 @@ bench: $(VENV)/.bench
 	$(BIN)/python benchmarks/selection.py
 	$(BIN)/python benchmarks/scale.py --quick
 
+# Which examples are run, by a regular expression on their paths.
+GALLERY ?= /plot_
+
+docs: $(VENV)/.docs
+	DOCS_GALLERY='$(GALLERY)' $(BIN)/python -m sphinx --fail-on-warning --keep-going -b html docs docs/_build/html
+	$(BIN)/python docs/check_site.py docs/_build/html
+
 dist: $(VENV)/.dist
 	rm -rf dist $(VENV)-dist
 	$(BIN)/python -m build
@@ -70,5 +82,5 @@ dist: $(VENV)/.dist
 
 clean:
 	rm -rf $(VENV) $(VENV)-dist build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis .coverage benchmarks/results \
-		demo-report
+		demo-report docs/_build docs/auto_examples docs/api/generated docs/api/backreferences
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +

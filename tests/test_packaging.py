@@ -1,5 +1,6 @@
 """What is published: versions that agree, actions that are pinned, an sdist that is whole."""
 
+import json
 import re
 import tomllib
 from pathlib import Path
@@ -31,6 +32,8 @@ def test_versions_agree():
     assert read_yaml(ROOT / "CITATION.cff")["version"] == entangled_kernels.__version__
     recipe = (ROOT / "packaging/conda/meta.yaml").read_text(encoding="utf-8")
     assert f'{{% set version = "{entangled_kernels.__version__}" %}}' in recipe
+    listed = json.loads((ROOT / "docs/_static/switcher.json").read_text(encoding="utf-8"))
+    assert entangled_kernels.__version__ in [one["version"] for one in listed]
     assert f"## {entangled_kernels.__version__}" in (ROOT / "CHANGELOG.md").read_text(encoding="utf-8")
 
 

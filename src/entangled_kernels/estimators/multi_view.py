@@ -14,6 +14,7 @@ from sklearn.utils import check_array, check_consistent_length
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, column_or_1d
 
+from ..doc_links import DocLinkMixin
 from ..multiple_kernels import embed_view, learn_multiview, reduce_cells, view_coefficients
 from ..parameters import (
     check_flag,
@@ -31,7 +32,7 @@ __all__ = ["MultiViewKernelClassifier", "MultiViewKernelRidge"]
 Array = NDArray[np.float64]
 
 
-class _MultiViewModel(BaseEstimator):
+class _MultiViewModel(DocLinkMixin, BaseEstimator):
     """What both have in common: views, and learning from them."""
 
     def __init__(

@@ -11,6 +11,7 @@ from sklearn.base import BaseEstimator, MultiOutputMixin, RegressorMixin
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import check_is_fitted
 
+from ..doc_links import DocLinkMixin
 from ..multiple_kernels import (
     KernelsProblem,
     KernelsResult,
@@ -43,7 +44,7 @@ Array = NDArray[np.float64]
 OUTPUT_KERNELS = ("identity", "diagonal", "shared", "own")
 
 
-class MultipleKernelRidge(TargetsMixin, MultiOutputMixin, RegressorMixin, BaseEstimator):
+class MultipleKernelRidge(TargetsMixin, MultiOutputMixin, RegressorMixin, DocLinkMixin, BaseEstimator):
     """Ridge regression with a sum of kernels whose weights are learned; with groups of columns, banded ridge.
 
     The kernel is sum_j k_j(x, z) T_j, with scalar kernels k_j, such as one for every group of columns, and
@@ -114,7 +115,7 @@ class MultipleKernelRidge(TargetsMixin, MultiOutputMixin, RegressorMixin, BaseEs
     - a list of arrays: weights of T_j = d_j times the j-th one;
     - ``"diagonal"``: weights by target, T_j = diag(d_j1, ..., d_jp), with |d_.s|_r <= 1 for every target s;
     - ``"shared"``: T_j = d_j L, with L learned as well, tr L <= p. It is the one problem here that is not
-    convex;
+      convex;
     - ``"own"``: T_j as they come, the sum of their traces at most p (for r = 1).
 
     Time n^3 / 3 + n^2 (m + p) for an evaluation with ``"identity"``; with linear kernels n is the number

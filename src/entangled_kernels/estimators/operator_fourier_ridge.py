@@ -12,6 +12,7 @@ from sklearn.base import BaseEstimator, MultiOutputMixin, RegressorMixin, clone
 from sklearn.utils import check_consistent_length
 from sklearn.utils.validation import _num_samples, check_is_fitted
 
+from ..doc_links import DocLinkMixin
 from ..features import OperatorFourierFeatures
 from ..learning import Moments
 from ..parameters import (
@@ -30,7 +31,7 @@ __all__ = ["OperatorFourierRidge"]
 Array = NDArray[np.float64]
 
 
-class OperatorFourierRidge(TargetsMixin, MultiOutputMixin, RegressorMixin, BaseEstimator):
+class OperatorFourierRidge(TargetsMixin, MultiOutputMixin, RegressorMixin, DocLinkMixin, BaseEstimator):
     """Ridge regression in the space of random Fourier features of an operator-valued kernel.
 
     Minimises sum_i ||y_i - Phi(x_i) w||^2 + alpha |w|^2 over weights w. Fields learned with curl-free or

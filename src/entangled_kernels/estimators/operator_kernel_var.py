@@ -12,6 +12,7 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import check_is_fitted
 
 from ..autoregression import AdditiveModel, HadamardModel, lag_windows, learn_additive, learn_hadamard
+from ..doc_links import DocLinkMixin
 from ..output_kernel import OutputPenalty
 from ..parameters import (
     check_choice,
@@ -31,7 +32,7 @@ KERNELS = ("hadamard", "additive")
 PENALTIES = ("frobenius", "schatten", "elastic", "entrywise")
 
 
-class OperatorKernelVAR(BaseEstimator):
+class OperatorKernelVAR(DocLinkMixin, BaseEstimator):
     """Vector autoregression x_(t+1) = h(x_t, x_(t-1), ...) + noise, h of an operator-valued kernel.
 
     Parameters

@@ -14,6 +14,7 @@ from sklearn.utils import check_consistent_length
 from sklearn.utils.validation import check_is_fitted
 
 from ..block_solvers import SOLVERS, ObservedRidge, factorize_observed, lowest_eigenvalue
+from ..doc_links import DocLinkMixin
 from ..kernels import OperatorValuedKernel, SeparableKernel
 from ..linalg import BlockOperator
 from ..parameters import (
@@ -35,7 +36,7 @@ INDEFINITE_TOLERANCE = 1e-8
 STD_CHUNK_NUMBERS = 2**22
 
 
-class OperatorValuedKernelRidge(TargetsMixin, MultiOutputMixin, RegressorMixin, BaseEstimator):
+class OperatorValuedKernelRidge(TargetsMixin, MultiOutputMixin, RegressorMixin, DocLinkMixin, BaseEstimator):
     """Ridge regression in the space of an operator-valued kernel, from all cells that were measured.
 
     Minimises ``sum_i ||y_i - f(x_i)||^2 + alpha ||f||^2`` over f(x) = sum_i K(x, x_i) c_i, that is, solves

@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils.validation import _num_samples
 
+from ..doc_links import DocLinkMixin
 from ..parameters import check_integer
 from ..storage.atomic import remove_abandoned
 from ..streams import waiting
@@ -27,7 +28,7 @@ __all__ = ["OutOfCoreMixin"]
 Index = NDArray[np.intp]
 
 
-class OutOfCoreMixin(StreamingMixin):
+class OutOfCoreMixin(StreamingMixin, DocLinkMixin):
     """`fit_batches`, and `fit` on Dask tables, of an estimator that has `partial_fit`."""
 
     def fit_batches(

@@ -13,6 +13,7 @@ from sklearn.metrics.pairwise import PAIRWISE_KERNEL_FUNCTIONS, pairwise_kernels
 from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted
 
+from ..doc_links import DocLinkMixin
 from ..output_kernel import (
     PENALTIES,
     OutputKernelResult,
@@ -38,7 +39,7 @@ Array = NDArray[np.float64]
 KERNELS = (*sorted(PAIRWISE_KERNEL_FUNCTIONS), "precomputed")
 
 
-class OutputKernelModel(TargetsMixin, MultiOutputMixin, RegressorMixin, BaseEstimator):
+class OutputKernelModel(TargetsMixin, MultiOutputMixin, RegressorMixin, DocLinkMixin, BaseEstimator):
     """What the estimators of this family share: the input kernel, and predicting from dual coefficients."""
 
     kernel: Any

@@ -10,6 +10,7 @@ from sklearn.base import BaseEstimator, MultiOutputMixin, RegressorMixin, clone
 from sklearn.utils import check_consistent_length
 from sklearn.utils.validation import check_is_fitted, validate_data
 
+from ..doc_links import DocLinkMixin
 from ..features import fit_and_map, map_features
 from ..parameters import check_numeric_columns
 from .cells import check_cells
@@ -22,7 +23,9 @@ __all__ = ["StandardizedRegressor"]
 Array = NDArray[np.float64]
 
 
-class StandardizedRegressor(FeatureMapMixin, TargetsMixin, MultiOutputMixin, RegressorMixin, BaseEstimator):
+class StandardizedRegressor(
+    FeatureMapMixin, TargetsMixin, MultiOutputMixin, RegressorMixin, DocLinkMixin, BaseEstimator
+):
     """A regressor of this package on features of the inputs and standardised targets, as one model.
 
     Learners that relate targets to each other weigh them by their units. Here every target is centred and

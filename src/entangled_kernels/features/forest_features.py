@@ -13,6 +13,7 @@ from sklearn.tree import ExtraTreeRegressor
 from sklearn.utils import Tags, check_random_state
 from sklearn.utils.validation import check_is_fitted, validate_data
 
+from ..doc_links import DocLinkMixin
 from ..linalg import rank_tolerance
 from ..parameters import check_integer
 from .nystroem import inverse_root, some_rows
@@ -32,7 +33,7 @@ PARTS = 2.0**20
 _LEEWAY = 1.0 - 1e-9
 
 
-class ForestFeatures(TransformerMixin, BaseEstimator):
+class ForestFeatures(TransformerMixin, DocLinkMixin, BaseEstimator):
     """Features of the kernel of extremely randomised trees, grown for all targets together.
 
     The kernel of two rows is the share of trees in which they fall into one leaf. Kernel ridge on it is the

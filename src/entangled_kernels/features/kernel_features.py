@@ -13,6 +13,7 @@ from sklearn.metrics.pairwise import euclidean_distances
 from sklearn.utils import Tags, check_random_state
 from sklearn.utils.validation import check_is_fitted, validate_data
 
+from ..doc_links import DocLinkMixin
 from ..parameters import (
     check_choice,
     check_flag,
@@ -36,7 +37,7 @@ WIDTHS = (0.05, 50.0)
 _MEDIAN_ROWS = 1000
 
 
-class KernelFeatures(TransformerMixin, BaseEstimator):
+class KernelFeatures(TransformerMixin, DocLinkMixin, BaseEstimator):
     """Nystroem features of a scikit-learn kernel on standardised columns."""
 
     n_components: int

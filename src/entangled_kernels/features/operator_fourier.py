@@ -11,6 +11,7 @@ from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted, validate_data
 
+from ..doc_links import DocLinkMixin
 from ..linalg import psd_factor
 from ..parameters import check_choice, check_integer, check_positive
 
@@ -21,7 +22,7 @@ Array = NDArray[np.float64]
 KINDS = ("decomposable", "curl_free", "divergence_free", "transformable")
 
 
-class OperatorFourierFeatures(TransformerMixin, BaseEstimator):
+class OperatorFourierFeatures(TransformerMixin, DocLinkMixin, BaseEstimator):
     """Random Fourier features of a shift-invariant operator-valued kernel with a Gaussian behind it.
 
     Parameters

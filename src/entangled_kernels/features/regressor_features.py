@@ -15,6 +15,7 @@ from sklearn.multioutput import MultiOutputRegressor
 from sklearn.utils import Tags, _safe_indexing, check_array, get_tags
 from sklearn.utils.validation import _num_samples, check_is_fitted, has_fit_parameter, validate_data
 
+from ..doc_links import DocLinkMixin
 from ..parameters import check_integer, check_weights
 from .training_rows import mean_and_scale
 
@@ -23,7 +24,7 @@ __all__ = ["RegressorFeatures"]
 Array = NDArray[np.float64]
 
 
-class RegressorFeatures(MetaEstimatorMixin, TransformerMixin, BaseEstimator):
+class RegressorFeatures(MetaEstimatorMixin, TransformerMixin, DocLinkMixin, BaseEstimator):
     """Predictions of a regressor as features, so that it is a candidate among feature maps.
 
     Kernel ridge on them, with little ridge, is the regressor with its predictions recalibrated. The linear

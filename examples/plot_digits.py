@@ -1,18 +1,21 @@
-"""Four related tasks on small images: which of the digits 0 to 3 is it?
+"""
+The digits of the paper
+=======================
 
-Every task is a target of -1 or +1. A kernel learned from a few images, and the scalar kernel that is its
-partial trace, are compared with plain kernel ridge on the same features. Each method gets the ridge penalty
-that five-fold cross-validation on its training images likes best.
+Four related tasks on small images: is it a 0, a 1, a 2, a 3? Every task is a target of -1 or +1. A kernel
+learned from a few images, and the scalar kernel that is its partial trace, are compared with plain kernel
+ridge on the same features. Each method gets the ridge penalty that five-fold cross-validation on its
+training images likes best.
 """
 
-import argparse
-
+import matplotlib.pyplot as plt
 import numpy as np
 from sklearn.datasets import load_digits
 from sklearn.kernel_approximation import Nystroem
 from sklearn.model_selection import GridSearchCV, train_test_split
 
 from entangled_kernels import EntangledKernelRidge
+from entangled_kernels.plotting import ProjectionDisplay
 
 ALPHAS = np.logspace(-3, 1, 9)
 METHODS = {
@@ -54,16 +57,26 @@ def compare(n_train=40, n_splits=10):
     return [(name, *np.mean(rows, axis=0)) for name, rows in scores.items()]
 
 
-def main():
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--train", type=int, default=40, help="number of training images")
-    parser.add_argument("--splits", type=int, default=10, help="number of random splits")
-    options = parser.parse_args()
-    print(f"Digits 0-3, {options.train} training images, mean of {options.splits} random splits")
-    print(f"{'method':<15}{'alignment':>10}{'accuracy':>10}{'nMSE':>8}")
-    for name, alignment, accuracy, error in compare(options.train, options.splits):
-        print(f"{name:<15}{alignment:>10.3f}{accuracy:>10.3f}{error:>8.3f}")
-
+# %%
+# With 40 images the three have the same accuracy, to a thousandth, though learned kernels are far better
+# aligned with the targets: nothing is gained in prediction here.
 
 if __name__ == "__main__":
-    main()
+    print("Digits 0-3, 40 training images, mean of 5 random splits")
+    print(f"{'method':<15}{'alignment':>10}{'accuracy':>10}{'nMSE':>8}")
+    for name, alignment, accuracy, error in compare(40, 5):
+        print(f"{name:<15}{alignment:>10.3f}{accuracy:>10.3f}{error:>8.3f}")
+
+# %%
+# What the learned kernel adds is a view of every task. Its first Kraus operators project an image to two
+# numbers for each task, in which the task's own digit stands apart from the others: images that were
+# learned from, and 120 others.
+
+if __name__ == "__main__":
+    X, Y = load_tasks()
+    model = EntangledKernelRidge(solver="ascent", rank=2, shrinkage=0.0, max_iter=20).fit(X[:60], Y[:60])
+    figure = plt.figure(figsize=(10, 3.4), layout="constrained")
+    tasks = [f"is it {digit}?" for digit in range(4)]
+    test = slice(60, 180)
+    ProjectionDisplay.from_estimator(model, X[:60], Y[:60], X[test], Y[test], names=tasks, figure=figure)
+    plt.show()

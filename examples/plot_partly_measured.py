@@ -1,14 +1,15 @@
-"""Measure some, predict the rest: ten measurements of cells, of which some are made and the others predicted.
+"""
+Measure some, predict the rest
+==============================
 
 In scikit-learn's breast cancer table every tumour has twenty cheap measurements (means and standard errors
 over its cells) and ten that need the worst cells to be found. A model learned from a few tumours predicts
 these ten, says which of them to make first, and takes those that are made into account. One fitted model
-serves every set of measured targets. Ridge regression takes them as inputs, and is fitted anew for each set.
+serves every set of measured targets. Ridge regression takes them as inputs, and is fitted anew for each
+set.
 """
 
-import argparse
-from pathlib import Path
-
+import matplotlib.pyplot as plt
 import numpy as np
 from sklearn.datasets import load_breast_cancer
 from sklearn.linear_model import RidgeCV
@@ -67,46 +68,33 @@ def compare(n_train=40, n_splits=5):
     return np.mean([rows for _, _, rows in splits], axis=0), model, order
 
 
-def draw(results, information, names, path):
-    """What tells what, and the error of what is never measured."""
-    import matplotlib as mpl
+# %%
+# Three splits, each with forty rows to learn from. The order in which to measure is the model's own.
 
-    mpl.use("Agg")
-    import matplotlib.pyplot as plt
-
-    figure, (left, right) = plt.subplots(1, 2, figsize=(9.5, 4.2), layout="constrained")
-    image = left.imshow(information, cmap="Blues", vmin=0, vmax=1)
-    left.set_xticks(range(len(names)), names, rotation=90)
-    left.set_yticks(range(len(names)), names)
-    left.set_title("share of the uncertainty of a column\nthat measuring a row removes", fontsize=10)
-    figure.colorbar(image, ax=left, shrink=0.8)
-    counts = range(len(results))
-    right.plot(counts, results[:, 0], "o-", color="#0072B2", label="one entangled model")
-    right.plot(counts, results[:, 1], "s--", color="#D55E00", label="ridge, fitted for each set")
-    right.set(xlabel="targets measured", xticks=counts, ylim=(0, None))
-    right.set_title("nMSE of the targets that are never measured", fontsize=10)
-    right.legend(frameon=False)
-    figure.savefig(path, metadata={"Date": None} if path.suffix == ".svg" else None)
-    plt.close(figure)
-
-
-def main():
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--train", type=int, default=40, help="number of training rows")
-    parser.add_argument("--splits", type=int, default=5, help="number of random splits")
-    parser.add_argument("--figure", type=Path, default=Path("partly_measured.svg"))
-    options = parser.parse_args()
-    results, model, order = compare(options.train, options.splits)
-    print(f"Breast cancer, {options.train} training rows, mean of {options.splits} random splits")
+if __name__ == "__main__":
+    results, model, order = compare(40, 3)
     print(f"{'measured':>8}{'nMSE':>8}{'ridge':>8}{'inside 90% intervals':>22}{'width':>8}")
     for count, (ours, ridge, inside, width) in enumerate(results):
         print(f"{count:>8}{ours:>8.3f}{ridge:>8.3f}{inside:>22.3f}{width:>8.2f}")
     print(f"measure first, by the last split: {', '.join(order[:MOST_MEASURED])}")
-    draw(results, model.information_, model.target_names_, options.figure)
-    print(
-        f"given {MOST_MEASURED}, the others have {results[-1, 0] / results[0, 0]:.2f} of the error given none"
-    )
 
+# %%
+# On the left, what tells what: the share of the uncertainty of a column that measuring a row removes. On
+# the right, the error of the six measurements that are never made. It falls with every measurement that
+# is, for ridge too, which starts higher: at forty rows a kernel on the twenty inputs is better already.
 
 if __name__ == "__main__":
-    main()
+    names, information = model.target_names_, model.information_
+    figure, (left, right) = plt.subplots(1, 2, figsize=(10, 4.4), layout="constrained")
+    image = left.imshow(information, cmap="Blues", vmin=0, vmax=1)
+    left.set_xticks(range(len(names)), names, rotation=90)
+    left.set_yticks(range(len(names)), names)
+    left.set_title("share of the uncertainty of a column\nthat measuring a row removes")
+    figure.colorbar(image, ax=left, shrink=0.8)
+    counts = range(len(results))
+    right.plot(counts, results[:, 0], "o-", label="one entangled model")
+    right.plot(counts, results[:, 1], "s--", label="ridge, fitted for each set")
+    right.set(xlabel="targets measured", xticks=counts, ylim=(0, None))
+    right.set_title("nMSE of the targets that are never measured")
+    right.legend(frameon=False)
+    plt.show()

@@ -1,0 +1,39 @@
+"""Links from the HTML representation of an estimator to its page of the documentation."""
+
+from __future__ import annotations
+
+import os
+
+__all__ = ["ADDRESS", "VARIABLE", "DocLinkMixin"]
+
+# Where the site is published. There is no link while this and the variable are empty.
+ADDRESS = ""
+VARIABLE = "ENTANGLED_KERNELS_DOCS"
+
+
+class DocLinkMixin:
+    """What scikit-learn asks an estimator for when it draws its diagram in a notebook.
+
+    The address of the site is that of the environment variable ``ENTANGLED_KERNELS_DOCS``, such as that of a
+    site that ``make docs`` has built, or else `ADDRESS`.
+
+    Examples
+    --------
+    >>> import os
+    >>> from entangled_kernels import GaussianFeatures
+    >>> os.environ["ENTANGLED_KERNELS_DOCS"] = "https://docs.example"
+    >>> GaussianFeatures()._get_doc_link()
+    'https://docs.example/api/generated/entangled_kernels.GaussianFeatures.html'
+    >>> del os.environ["ENTANGLED_KERNELS_DOCS"]
+    """
+
+    _doc_link_module = "entangled_kernels"
+
+    @property
+    def _doc_link_template(self) -> str:
+        address = os.environ.get(VARIABLE, ADDRESS).rstrip("/")
+        # scikit-learn draws no link for an empty address.
+        return address and address + "/api/generated/entangled_kernels.{estimator_name}.html"
+
+    def _doc_link_url_param_generator(self) -> dict[str, str]:
+        return {"estimator_name": type(self).__name__}
