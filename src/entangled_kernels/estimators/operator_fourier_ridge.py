@@ -209,6 +209,9 @@ class OperatorFourierRidge(TargetsMixin, MultiOutputMixin, RegressorMixin, DocLi
         for name in ("_moments", "features_", "coef_", "intercept_", "n_samples_seen_"):
             self.__dict__.pop(name, None)
 
+    def _n_targets(self) -> int:
+        return int(self.features_.n_outputs_)
+
     def _for_workers(self) -> Self:
         """A copy for other processes, without the moments, which are of no use there."""
         slim = copy(self)
