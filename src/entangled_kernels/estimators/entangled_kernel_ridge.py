@@ -14,6 +14,7 @@ from sklearn.utils.validation import check_is_fitted
 from ..kernels import KrausKernel
 from ..learning import SOLVERS, Fit, FitSettings, Moments, RowSample, fit_problem
 from ..learning.cell_moments import CellMoments
+from ..learning.input_range import InputRange
 from ..parameters import (
     check_choice,
     check_feature_map,
@@ -27,9 +28,10 @@ from ..parameters import (
 )
 from ..streams.stream import Stream
 from .dask_tables import is_dask
+from .explaining import ExplainingMixin
 from .notices import print_progress, warn_if_stalled, warn_of_size
 from .out_of_core import OutOfCoreMixin
-from .prediction import LinearPredictionMixin, solved_attribute
+from .prediction import solved_attribute
 from .streaming import COLUMN_ATTRIBUTES
 from .targets import TargetsMixin
 from .training import PRODUCT_DTYPES, Training
@@ -44,7 +46,7 @@ RELATIONS = ("constant", "entangled", "auto")
 
 
 class EntangledKernelRidge(
-    OutOfCoreMixin, LinearPredictionMixin, TransformerMixin, RegressorMixin, MultiOutputMixin, BaseEstimator
+    OutOfCoreMixin, ExplainingMixin, TransformerMixin, RegressorMixin, MultiOutputMixin, BaseEstimator
 ):
     """Kernel ridge regression with a learned entangled kernel.
 
@@ -272,12 +274,15 @@ class EntangledKernelRidge(
         table = self._check_table(X, y, sample_weight)
         feature_map, Phi = self._fit_map(self.feature_map, *self._map_targets(table))
         training = self._training(feature_map, table, Phi)
-        fit = self._fit_training(training)
+        fit = replace(self._fit_training(training), inputs=InputRange.of(table.X))
+        if training.stream is not None:
+            training.stream.inputs = fit.inputs
         self.feature_map_, self._fit, self._stream = feature_map, fit, training.stream
         return self
 
     def _solve_moments(self, parts: list[Moments | CellMoments], sample: RowSample | None) -> Fit:
-        return self._fit_training(self._training_of_moments(sum(parts[1:], parts[0]), sample))
+        fit = self._fit_training(self._training_of_moments(sum(parts[1:], parts[0]), sample))
+        return replace(fit, inputs=None if self._stream is None else self._stream.inputs)
 
     def _fit_training(self, training: Training) -> Fit:
         """Learn the kernel and solve the ridge problem, with warnings of what a user should know."""
@@ -325,6 +330,9 @@ class EntangledKernelRidge(
         if return_cov:
             return mean, self._fit.posterior.covariance(Phi)
         return mean, np.sqrt(self._fit.posterior.variance(Phi)) if return_std else np.empty(0)
+
+    def _best_model(self) -> Self:
+        return self
 
     def _relative_variance(self, X: Any, Phi: Any) -> Array:
         relative: Array = self._fit.relative_variance(Phi)

@@ -10,6 +10,7 @@ from typing import Any, Self
 
 import numpy as np
 
+from ..learning.input_range import InputRange
 from ..parameters import check_integer
 from ..storage.atomic import remove_abandoned
 from ..streams import waiting
@@ -148,6 +149,8 @@ class OutOfCoreMixin(StreamingMixin):
             "position": asdict(position.with_digests(batches)),
         }
         arrays = {} if stream.probe is None else {"probe": stream.probe}
+        if stream.inputs is not None:
+            arrays["inputs"] = stream.inputs.packed()
         write_checkpoint(checkpoint, Checkpoint(stream.moments(), facts, arrays, stream.sample))
 
     def _resume(self, path: Any, batches: Iterable[Any], targets: Any) -> tuple[Position, Iterator[Any]]:
@@ -194,6 +197,11 @@ class OutOfCoreMixin(StreamingMixin):
         for number, part in zip(numbers, saved.parts, strict=True):
             restored.parts[number] = part
         restored.probe, restored.n_rows, restored.sample = stream.probe, n_rows, sample
+        try:
+            packed = saved.arrays.get("inputs")
+            restored.inputs = stream.inputs if packed is None else InputRange.unpacked(packed)
+        except ValueError as error:
+            raise wrong from error
         self._stream = restored
 
     def _check_same_start(self, before: Any, path: Any) -> None:

@@ -21,7 +21,7 @@ from ..streams.stream import FIRST_BLOCK
 from .cells import score_cells
 from .dask_tables import is_dask, predict_dask
 from .given import check_costs, check_given
-from .streaming import StreamingMixin
+from .novelty import NoveltyMixin
 
 __all__ = ["LinearPredictionMixin", "solved_attribute"]
 
@@ -44,7 +44,7 @@ def solved_attribute(name: str, path: str, doc: str) -> Any:
     return property(show, doc=doc)
 
 
-class LinearPredictionMixin(StreamingMixin):
+class LinearPredictionMixin(NoveltyMixin):
     """`predict` of an estimator whose solved model is linear in its features."""
 
     def predict(
@@ -94,6 +94,7 @@ class LinearPredictionMixin(StreamingMixin):
         for rows, block in self._row_blocks(X):
             own = None if measured is None else measured[rows]
             blocks.append(self._predict_block(block, return_std, return_cov, own))
+        self._warn_of_far_rows(X)
         mean, spread = (
             part[0] if len(part) == 1 else np.concatenate(part) for part in zip(*blocks, strict=True)
         )

@@ -32,6 +32,7 @@ from ..learning import SOLVERS, LinearModel, Moments, RowSample, SolverOptions, 
 from ..learning.cell_moments import CellMoments
 from ..learning.completion import complete_moments
 from ..learning.filling import fill_rows
+from ..learning.input_range import InputRange
 from ..parameters import check_feature_map, check_integer, check_rank_fits
 from ..selection import (
     BlankFolds,
@@ -54,8 +55,8 @@ from ..selection import (
 from ..streams import row_folds
 from ..streams.stream import Rows, Stream
 from .entangled_kernel_ridge import EntangledKernelRidge
+from .explaining import ExplainingMixin
 from .notices import warn_if_stalled
-from .prediction import LinearPredictionMixin
 from .targets import TargetsMixin
 from .training import Table, Training
 
@@ -113,7 +114,7 @@ class SelectedFit:
         return {name: value for name, value in vars(self).items() if name != "calibration"}
 
 
-class SearchingMixin(LinearPredictionMixin):
+class SearchingMixin(ExplainingMixin):
     """The search of `EntangledKernelRidgeCV`, whose parameters it reads."""
 
     alphas: ArrayLike | None
@@ -248,7 +249,10 @@ class SearchingMixin(LinearPredictionMixin):
         problems = [training.problem for training in trainings]
         fit, linear = refit(searches, decision, problems, settings, options)
         warn_if_stalled(fit)
-        fit = replace(fit, sample=best.training.sample, relation=self.relation)
+        # Where rows came in batches, the stream has watched their inputs.
+        streamed = None if self._stream is None else self._stream.inputs
+        inputs = streamed if table.mapped else InputRange.of(table.X)
+        fit = replace(fit, sample=best.training.sample, relation=self.relation, inputs=inputs)
         estimator._adopt(self, best.fitted, fit, best.training.stream)
         residuals = None if held_out is None else held_out.residuals(table.Y, table.weight)
         if residuals is not None and self.relation != "constant":

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from ..conditioning import Calibration, calibrate
 from .cell_moments import CellMoments
 from .cell_ridge import CellRidge
+from .input_range import InputRange
 from .kernel import LearnedKernel
 from .leave_one_out import leave_one_out
 from .posterior import (
@@ -129,6 +130,8 @@ class Fit:
         Some of the rows, from which residuals are found.
     relation : {"constant", "entangled", "auto"}
         Whether the relation between the errors of targets may depend on the input.
+    inputs : InputRange or None
+        Of the rows before the feature map.
     """
 
     problem: Problem
@@ -146,6 +149,7 @@ class Fit:
     cells: CellMoments | None = None
     sample: RowSample | None = None
     relation: str = "constant"
+    inputs: InputRange | None = None
 
     @cached_property
     def posterior(self) -> Posterior | TargetPosteriors:

@@ -7,6 +7,7 @@ from .alignment_path import AlignmentPathDisplay
 from .class_blocks import ClassBlocksDisplay
 from .comparison import ComparisonDisplay
 from .entanglement_spectrum import EntanglementSpectrumDisplay
+from .explanation import ExplanationDisplay
 from .gram import GramDisplay
 from .information import InformationDisplay
 from .kernel_classes import KernelClassesDisplay
@@ -20,6 +21,7 @@ __all__ = [
     "ClassBlocksDisplay",
     "ComparisonDisplay",
     "EntanglementSpectrumDisplay",
+    "ExplanationDisplay",
     "GramDisplay",
     "InformationDisplay",
     "KernelClassesDisplay",
