@@ -18,7 +18,7 @@ from sklearn.pipeline import FeatureUnion
 from sklearn.preprocessing import FunctionTransformer
 from sklearn.utils import _safe_indexing, check_random_state
 
-from ..conditioning import Calibration, HeldOutScore, Residuals, calibrate
+from ..conditioning import Calibration, HeldOut, HeldOutScore, Residuals, calibrate, held_out_intervals
 from ..features import (
     default_feature_maps,
     fit_feature_map,
@@ -33,7 +33,7 @@ from ..learning.cell_moments import CellMoments
 from ..learning.completion import complete_moments
 from ..learning.filling import fill_rows
 from ..learning.input_range import InputRange
-from ..parameters import check_feature_map, check_integer, check_rank_fits
+from ..parameters import check_feature_map, check_integer, check_rank_fits, check_share
 from ..selection import (
     BlankFolds,
     HeldOutPredictions,
@@ -100,6 +100,7 @@ class SelectedFit:
     relation: str = "constant"
     score: HeldOutScore | None = None
     kernel_ridge: HeldOutScore | None = None
+    measured: Array | None = None
     entangled: EntangledKernelRidge | None = None
 
     @cached_property
@@ -137,6 +138,25 @@ class SearchingMixin(ExplainingMixin):
     relation: str
     n_jobs: int | None
     random_state: Any
+
+    def held_out_predictions(self, coverage: float = 0.9) -> HeldOut:
+        """Training rows as models that had not seen them predict them, with intervals.
+
+        Parameters
+        ----------
+        coverage : float, default=0.9
+            Of the intervals.
+
+        Returns
+        -------
+        held_out : HeldOut
+            ``measured``, ``predicted``, ``lower`` and ``upper``, each (n, p); of rows in batches a sample.
+        """
+        check_share("coverage", coverage)
+        self._ensure_model()
+        if self._fit.measured is None:
+            raise ValueError("no held-out rows were kept; fit the model again")
+        return held_out_intervals(self._fit.calibration, self._fit.measured, float(coverage))
 
     def _search_rows(
         self,
@@ -271,6 +291,7 @@ class SearchingMixin(ExplainingMixin):
                 relation=self.relation,
                 score=own,
                 kernel_ridge=ridge,
+                measured=None if residuals is None else table.Y[np.unique(residuals.row)],
                 entangled=estimator if choice.member.entangled else self._best_entangled(trials),
             ),
             used[0] if len(used) == 1 else _side_by_side(used),

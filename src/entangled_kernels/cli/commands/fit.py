@@ -189,7 +189,8 @@ def fit(
     info |= {"table": source.name, "method": method, "features": features, "seed": seed, "command": command}
     save_model(model, out, info=info)
     show(screen, info, Path(source.name) if table == STREAM else table, out, rows.blanks)
-    screen.result({"model": str(out), **{name: info[name] for name in info if name != "relations"}})
+    matrices = ("relations", "target_correlations", "explanation")
+    screen.result({"model": str(out), **{name: info[name] for name in info if name not in matrices}})
 
 
 def show(screen: Screen, info: dict[str, Any], table: Path, out: Path, blanks: Blanks) -> None:

@@ -17,6 +17,7 @@ from ...estimators import (
 )
 from ...storage import SavedModel
 from ...tables.phrases import counted
+from ..explanations import explanation_of, show_inputs
 from ..files import check_output
 from ..information import information_in_words, information_of
 from ..learner_words import kernel_weights, learner_in_words, show_weights
@@ -89,6 +90,8 @@ def find_out(saved: SavedModel, path: Path) -> dict[str, Any]:
         "weights": kernel_weights(inner),
         "influence": getattr(inner, "granger_", None),
         "relations": [] if correlations is None else correlations.tolist(),
+        "target_correlations": saved.info.get("target_correlations", []),
+        "explanation": saved.info.get("explanation"),
         "telling": information_in_words(information, names),
         "information": [] if information is None else information.round(6).tolist(),
         **entanglement_of(inner),
@@ -148,6 +151,9 @@ def show(screen: Screen, findings: dict[str, Any], learner: Any) -> None:
     show_weights(screen, learner)
     if findings["influence"] is not None:
         show_network(screen, findings["influence"], findings["targets"])
+    explanation = explanation_of(findings["explanation"])
+    if explanation is not None:
+        show_inputs(screen, explanation)
     screen.say()
     screen.say("What tells what, once it is measured:")
     for sentence in findings["telling"]:
