@@ -21,7 +21,7 @@ COLUMNS = ["input", "importance", "of noise", "strongest on", "effect there"]
 
 
 def explain_rows(model: Any, X: Any) -> dict[str, Any] | None:
-    """What a model explains of evenly spaced rows of its table, as plain values; None for very many inputs."""
+    """What a model explains of evenly spaced rows, as plain values; None where inputs are very many."""
     if X.shape[1] > MOST_INPUTS or len(X) < 2:
         return None
     places = np.unique(np.linspace(0, len(X) - 1, ROWS).astype(int))
@@ -41,11 +41,9 @@ def explanation_of(values: dict[str, Any] | None) -> Explanation | None:
         return None
     try:
         found = Explanation(**{name: _array(value) for name, value in values.items()})
-        shape = (len(found.inputs), len(found.targets))
-        fits = found.effect.shape == found.size.shape == found.noise.shape == shape
-        fits = (
-            fits and found.importance_noise.shape == shape[:1] and found.target_deviation.shape == shape[1:]
-        )
+        d, p = len(found.inputs), len(found.targets)
+        fits = all(one.shape == (d, p) for one in (found.effect, found.size, found.noise))
+        fits = fits and found.importance_noise.shape == (d,) and found.target_deviation.shape == (p,)
     except (TypeError, ValueError, AttributeError):
         return None
     return found if fits else None
@@ -91,8 +89,9 @@ def show_inputs(screen: Screen, found: Explanation) -> None:
 
 def _plain(values: NDArray[np.float64]) -> Any:
     """Lists with six digits, None where there is no number, as JSON needs it."""
-    digits = np.array([f"{value:.6g}" for value in values.ravel()], dtype=np.float64).reshape(values.shape)
-    return np.where(np.isfinite(digits), digits.astype(object), None).tolist()
+    if values.ndim > 1:
+        return [_plain(row) for row in values]
+    return [float(f"{value:.6g}") if np.isfinite(value) else None for value in values]
 
 
 def _array(value: Any) -> Any:

@@ -56,10 +56,10 @@ def describe(model: EntangledKernelRidgeCV, table: TrainingTable) -> dict[str, A
 
 def _target_correlations(model: EntangledKernelRidgeCV) -> list[list[float]]:
     """Correlations of the targets over rows where both were measured, zero where that says nothing."""
-    measured = np.ma.masked_invalid(model.held_out_predictions().measured)
-    with np.errstate(invalid="ignore", divide="ignore"):
-        found = np.ma.corrcoef(measured, rowvar=False)
-    return np.nan_to_num(np.ma.filled(np.ma.atleast_2d(found), 0.0)).round(6).tolist()  # type: ignore[no-any-return]
+    import pandas as pd
+
+    found = pd.DataFrame(model.held_out_predictions().measured).corr().fillna(0.0)
+    return found.round(6).to_numpy().tolist()  # type: ignore[no-any-return]
 
 
 def _effective_candidates(model: EntangledKernelRidgeCV) -> float:

@@ -15,7 +15,7 @@ Array = NDArray[np.float64]
 
 
 class HeldOut(NamedTuple):
-    """Measured targets (n, p), NaN where one was not, their out-of-fold predictions, and ends of intervals."""
+    """Measured targets (n, p), NaN in blanks, their out-of-fold predictions, and ends of intervals."""
 
     measured: Array
     predicted: Array
