@@ -9,6 +9,7 @@ from .comparison import ComparisonDisplay
 from .entanglement_spectrum import EntanglementSpectrumDisplay
 from .explanation import ExplanationDisplay
 from .gram import GramDisplay
+from .held_out import HeldOutDisplay
 from .information import InformationDisplay
 from .kernel_classes import KernelClassesDisplay
 from .matrices import MatricesDisplay
@@ -23,6 +24,7 @@ __all__ = [
     "EntanglementSpectrumDisplay",
     "ExplanationDisplay",
     "GramDisplay",
+    "HeldOutDisplay",
     "InformationDisplay",
     "KernelClassesDisplay",
     "MatricesDisplay",

@@ -24,6 +24,7 @@ from ..learner_words import kernel_weights, learner_in_words, show_weights
 from ..model_facts import correlations_of, entanglement_of, settings_of
 from ..model_words import (
     change_in_words,
+    listed,
     measures_in_words,
     settings_in_words,
     sharing_in_words,
@@ -163,10 +164,3 @@ def show(screen: Screen, findings: dict[str, Any], learner: Any) -> None:
     if findings["entanglement"]:
         measures = measures_in_words(findings["entanglement"])
         screen.table(["measure", "value"], list(measures.items()), title="Entanglement")
-
-
-def listed(names: list[str]) -> str:
-    """Names with commas; of many only the first ones."""
-    if not names:
-        return "without names"
-    return ", ".join(names[:SHOWN]) + (f" and {len(names) - SHOWN} more" if len(names) > SHOWN else "")
