@@ -54,10 +54,9 @@ class HeldOutDisplay(Display):
     def __init__(self, held_out: HeldOut, target: int = 0, name: str = "") -> None:
         measured, predicted = held_out.measured[:, target], held_out.predicted[:, target]
         known = np.flatnonzero(np.isfinite(measured) & np.isfinite(predicted))
-        places = (
-            np.unique(np.linspace(0, max(len(known) - 1, 0), MOST_ROWS).astype(int)) if len(known) else []
-        )
-        self.rows_ = known[places]
+        if len(known) > MOST_ROWS:
+            known = known[np.linspace(0, len(known) - 1, MOST_ROWS).astype(int)]
+        self.rows_ = known
         self.measured, self.predicted = measured[self.rows_], predicted[self.rows_]
         self.lower, self.upper = (end[self.rows_, target] for end in (held_out.lower, held_out.upper))
         self.name = name
