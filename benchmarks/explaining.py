@@ -24,7 +24,7 @@ from entangled_kernels import (
     ForestFeatures,
 )
 from entangled_kernels.datasets import fetch_canadian_weather, fetch_concrete_slump, fetch_sarcos, fetch_uwave
-from entangled_kernels.estimators.novelty import NoveltyWarning
+from entangled_kernels.estimators import NoveltyWarning
 
 from measure import print_table, write_json
 
@@ -56,9 +56,9 @@ def simulate(seed, *, linear):
     return X, Y + NOISE * deviation * rng.normal(size=Y.shape)
 
 
-def rank_inputs(name, feature_map, draws):
+def rank_inputs(name, feature_map, draws, first):
     last, wrong, missed, methods, start = 0, 0, 0, set(), time.perf_counter()
-    for seed in range(draws):
+    for seed in range(first, first + draws):
         X, Y = simulate(seed, linear=name == "linear")
         model = EntangledKernelRidgeCV(feature_map, random_state=0).fit(X, Y)
         found = model.explain(X)
@@ -140,6 +140,7 @@ def flag_rows(table, X, Y, name, feature_map, splits):
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--draws", type=int, default=100)
+    parser.add_argument("--first", type=int, default=0, help="Seed of the first draw.")
     parser.add_argument("--splits", type=int, default=5)
     parser.add_argument("--features", nargs="*", default=list(feature_maps()))
     parser.add_argument("--part", choices=["ranks", "novelty", "both"], default="both")
@@ -147,7 +148,9 @@ def main():
     maps = {name: own for name, own in feature_maps().items() if name in options.features}
     results = {}
     if options.part != "novelty":
-        results["ranks"] = [rank_inputs(name, own, options.draws) for name, own in maps.items()]
+        results["ranks"] = [
+            rank_inputs(name, own, options.draws, options.first) for name, own in maps.items()
+        ]
         print_table("Inputs on simulated truth", results["ranks"])
     if options.part != "ranks":
         results["novelty"] = [

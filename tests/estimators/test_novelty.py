@@ -14,7 +14,7 @@ from entangled_kernels import (
     ForestFeatures,
     GaussianFeatures,
 )
-from entangled_kernels.estimators.novelty import NoveltyWarning
+from entangled_kernels.estimators import NoveltyWarning
 from entangled_kernels.storage import load_model, save_model
 
 MAPS = {

@@ -10,7 +10,7 @@ from typing import Annotated, Any
 import numpy as np
 import typer
 
-from ...estimators.novelty import NoveltyWarning
+from ...estimators import NoveltyWarning
 from ...tables import TableError, require_numbers, table_kind
 from ...tables.phrases import counted, quoted
 from ..batches import in_batches
