@@ -94,7 +94,7 @@ def test_keys_for_machines_do_not_depend_on_the_size(rows, run, monkeypatch):
     once = json.loads(run(*arguments).stdout)
     monkeypatch.setattr("entangled_kernels.cli.batches.GROWTH", 1e9)
     batches = json.loads(run(*arguments).stdout)
-    assert list(once) == list(batches) == ["out", "rows", "columns", "nmse", "measured_cells"]
+    assert list(once) == list(batches) == ["out", "rows", "columns", "nmse", "measured_cells", "far_rows"]
     assert batches["columns"] == once["columns"] == ["id", "y", "z"]
     assert batches["rows"] == once["rows"] == 300
     assert once["nmse"]

@@ -85,7 +85,7 @@ def test_what_is_given_is_what_was_saved(folder, monkeypatch):
     assert results.records[0]["nmse"] == 0.5
 
 
-def test_leads_are_sure_beyond_the_standard_error_of_the_paired_difference():
+def test_leads_are_sure_beyond_chance_in_the_paired_difference():
     def leads(first, second, metric="nmse"):
         records = [
             {"method": method, "n": 10, "split": split, metric: value}
@@ -95,6 +95,8 @@ def test_leads_are_sure_beyond_the_standard_error_of_the_paired_difference():
         return sure_leads(ExperimentResults("r", "R", records), metric)
 
     assert leads([0.5, 0.9, 0.7], [0.49, 0.88, 0.69]) == {(0, "EKL")}
+    # One standard error would be less than this lead.
+    assert leads([0.5, 0.9, 0.7], [0.49, 0.84, 0.69]) == set()
     assert leads([0.5, 0.9, 0.7], [0.6, 0.75, 0.7]) == set()
     assert leads([0.5], [0.4]) == set()
     assert leads([0.5, 0.6], [0.4, 0.5], "accuracy") == {(0, "KRR")}

@@ -25,7 +25,7 @@ def test_every_method_of_a_plan_is_fitted_and_predicts(make_rows, protocol):
     plan = Plan(protocol, tuple(METHODS), ascent=Ascent(n_steps=3), fixed=True)
     fitted = list(fit_methods(plan, X, X, Y, folds_of(16, 0), 0))
     assert {one.label for one in fitted} == set(plan.labels())
-    assert {one.label for one in fitted if one.takes_inputs} == {"selected", "extra-trees"}
+    assert {one.label for one in fitted if one.takes_inputs} == {"selected", "KRR-selected", "extra-trees"}
     for one in fitted:
         prediction = np.asarray(one.predict(X[:5]))
         assert prediction.shape == (5, 2)

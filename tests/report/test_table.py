@@ -106,5 +106,5 @@ def test_only_sure_leads_are_marked():
     rows = [["a", 0.369, 0.370], ["b", 0.2, 0.4]]
     html = Table(["x", "one", "two"], rows, best="min", sure={(1, "one")}).html("Table 1", "Errors")
     assert html.count("★</span>") == 1
-    assert "by more than the standard error of the difference" in html
+    assert "by more than chance would give" in html
     assert "★" not in Table(["x", "one", "two"], rows, best="min", sure=()).html("Table 1", "Errors")

@@ -17,6 +17,7 @@ from ..estimators import (
     OutputKernelRidgeCV,
 )
 from ..linalg import Array
+from .explanations import explain_rows
 from .training_table import TrainingTable
 
 __all__ = [
@@ -48,7 +49,17 @@ def describe(model: EntangledKernelRidgeCV, table: TrainingTable) -> dict[str, A
         "kernel_ridge_nmse": float(model.kernel_ridge_score_),
         "target_scores": _target_scores(model, table.targets),
         "relations": output_relations(model.best_estimator_, table.X).round(6).tolist(),
+        "target_correlations": _target_correlations(model),
+        "explanation": explain_rows(model, table.X),
     }
+
+
+def _target_correlations(model: EntangledKernelRidgeCV) -> list[list[float]]:
+    """Correlations of the targets over rows where both were measured, zero where that says nothing."""
+    import pandas as pd
+
+    found = pd.DataFrame(model.held_out_predictions().measured).corr().fillna(0.0)
+    return found.round(6).to_numpy().tolist()  # type: ignore[no-any-return]
 
 
 def _effective_candidates(model: EntangledKernelRidgeCV) -> float:

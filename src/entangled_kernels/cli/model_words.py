@@ -14,6 +14,7 @@ __all__ = [
     "change_in_words",
     "error_columns",
     "error_rows",
+    "listed",
     "measures_in_words",
     "settings_in_words",
     "sharing_in_words",
@@ -25,6 +26,8 @@ __all__ = [
 # Correlations below this are not worth a sentence, above the second they are strong.
 WEAK, STRONG = 0.1, 0.5
 PAIRS = 5
+# Names that are listed of many.
+LISTED = 12
 
 
 def settings_in_words(settings: dict[str, Any]) -> str:
@@ -58,7 +61,9 @@ def _range_in_words(name: str, value: Any) -> str:
 def measures_in_words(measures: dict[str, Any]) -> dict[str, str]:
     """Measures with names and values to show; a negative zero is a zero."""
     return {
-        "PPT" if name == "ppt" else name.replace("_", " "): ("holds" if value else "fails")
+        "PPT" if name == "ppt" else name.replace("_", " ").replace("schmidt", "Schmidt"): (
+            "holds" if value else "fails"
+        )
         if isinstance(value, bool)
         else f"{value + 0.0:.4g}"
         for name, value in measures.items()
@@ -155,3 +160,10 @@ def show_target_errors(screen: Screen, scores: list[dict[str, Any]]) -> None:
         if "rmse" not in scores[0]:
             title = "Held-out error of each target with the settings chosen"
         screen.table(error_columns(scores), error_rows(scores), title=title)
+
+
+def listed(names: list[str]) -> str:
+    """Names with commas; of many only the first ones."""
+    if not names:
+        return "without names"
+    return ", ".join(names[:LISTED]) + (f" and {len(names) - LISTED} more" if len(names) > LISTED else "")

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from scipy.stats import t
 
 from ..storage import ExperimentResults
 from .model_words import change_in_words
@@ -18,6 +19,7 @@ __all__ = [
     "METRICS",
     "PAPER_DIGITS",
     "SETTINGS",
+    "errors_by_split",
     "finding",
     "metrics_of",
     "pivot",
@@ -92,16 +94,12 @@ def metrics_of(results: ExperimentResults) -> list[str]:
 
 
 def sure_leads(results: ExperimentResults, metric: str) -> set[tuple[int, str]]:
-    """Rows of `pivot` and methods whose lead over every other exceeds the standard error of the difference.
+    """Rows of `pivot` and methods whose lead over every other is beyond chance.
 
-    Differences are paired by partition; of a single partition nothing is sure.
+    Differences are paired by partition and judged by Student's t at 5%; of a single partition nothing is
+    sure.
     """
-    keys = [key for key in SETTINGS if any(key in record for record in results.records)]
-    settings: dict[tuple[Any, ...], dict[str, dict[Any, float]]] = {}
-    for record in results.records:
-        if record.get(metric) is not None:
-            own = settings.setdefault(tuple(record.get(key) for key in keys), {})
-            own.setdefault(record["method"], {})[record.get("split")] = float(record[metric])
+    settings = errors_by_split(results, metric)
     sign = -1.0 if metric == "nmse" else 1.0
     found = set()
     for row, methods in enumerate(settings.values()):
@@ -111,11 +109,25 @@ def sure_leads(results: ExperimentResults, metric: str) -> set[tuple[int, str]]:
     return found
 
 
+def errors_by_split(
+    results: ExperimentResults, metric: str
+) -> dict[tuple[Any, ...], dict[str, dict[Any, float]]]:
+    """A metric by setting, in the order of `pivot`, by method and by partition."""
+    keys = [key for key in SETTINGS if any(key in record for record in results.records)]
+    settings: dict[tuple[Any, ...], dict[str, dict[Any, float]]] = {}
+    for record in results.records:
+        if record.get(metric) is not None:
+            own = settings.setdefault(tuple(record.get(key) for key in keys), {})
+            own.setdefault(record["method"], {})[record.get("split")] = float(record[metric])
+    return settings
+
+
 def _leads(first: dict[Any, float], other: dict[Any, float], sign: float) -> bool:
     leads = sign * np.array([first[split] - other[split] for split in first if split in other])
     if len(leads) < 2:
         return False
-    return bool(leads.mean() > leads.std(ddof=1) / np.sqrt(len(leads)))
+    # Of twenty leads that are chance, one is larger.
+    return bool(leads.mean() > t.ppf(0.95, len(leads) - 1) * leads.std(ddof=1) / np.sqrt(len(leads)))
 
 
 def show_results(screen: Screen, results: ExperimentResults, metrics: Iterable[str] | None = None) -> None:

@@ -2,6 +2,7 @@
 
 from .calibration import Calibration, calibrate
 from .correlation import Conditional, Correlation
+from .held_out import HeldOut, held_out_intervals
 from .information import Plan, information, plan_measurements
 from .patterns import group_patterns
 from .relation import Relation
@@ -12,12 +13,14 @@ __all__ = [
     "Conditional",
     "Correlation",
     "Deviation",
+    "HeldOut",
     "HeldOutScore",
     "Plan",
     "Relation",
     "Residuals",
     "calibrate",
     "group_patterns",
+    "held_out_intervals",
     "information",
     "plan_measurements",
 ]

@@ -4,6 +4,7 @@ from .entangled_kernel_ridge import EntangledKernelRidge
 from .entangled_kernel_ridge_cv import EntangledKernelRidgeCV
 from .multi_view import MultiViewKernelClassifier, MultiViewKernelRidge
 from .multiple_kernel_ridge import MultipleKernelRidge
+from .novelty import NoveltyWarning
 from .operator_fourier_ridge import OperatorFourierRidge
 from .operator_kernel_var import OperatorKernelVAR
 from .operator_kernel_var_cv import OperatorKernelVARCV
@@ -18,6 +19,7 @@ __all__ = [
     "MultiViewKernelClassifier",
     "MultiViewKernelRidge",
     "MultipleKernelRidge",
+    "NoveltyWarning",
     "OperatorFourierRidge",
     "OperatorKernelVAR",
     "OperatorKernelVARCV",

@@ -14,6 +14,7 @@ from sklearn.utils.validation import check_is_fitted
 from ..kernels import KrausKernel
 from ..learning import SOLVERS, Fit, FitSettings, Moments, RowSample, fit_problem
 from ..learning.cell_moments import CellMoments
+from ..learning.input_range import InputRange
 from ..parameters import (
     check_choice,
     check_feature_map,
@@ -27,9 +28,10 @@ from ..parameters import (
 )
 from ..streams.stream import Stream
 from .dask_tables import is_dask
+from .explaining import ExplainingMixin
 from .notices import print_progress, warn_if_stalled, warn_of_size
 from .out_of_core import OutOfCoreMixin
-from .prediction import LinearPredictionMixin, solved_attribute
+from .prediction import solved_attribute
 from .streaming import COLUMN_ATTRIBUTES
 from .target_transforms import check_target_transform
 from .targets import TargetsMixin
@@ -45,7 +47,7 @@ RELATIONS = ("constant", "entangled", "auto")
 
 
 class EntangledKernelRidge(
-    OutOfCoreMixin, LinearPredictionMixin, TransformerMixin, RegressorMixin, MultiOutputMixin, BaseEstimator
+    OutOfCoreMixin, ExplainingMixin, TransformerMixin, RegressorMixin, MultiOutputMixin, BaseEstimator
 ):
     """Kernel ridge regression with a learned entangled kernel.
 
@@ -282,21 +284,24 @@ class EntangledKernelRidge(
         feature_map, Phi = self._fit_map(self.feature_map, *self._map_targets(table))
         training = self._training(feature_map, table, Phi)
         fit = self._calibrate_in_target_units(self._fit_training(training), table)
+        fit = replace(fit, inputs=InputRange.of(table.X))
         self.feature_map_, self._fit, self._stream = feature_map, fit, self._stream_kept(training)
+        if self._stream is not None:
+            self._stream.inputs = fit.inputs
         return self
 
     def _solve_moments(self, parts: list[Moments | CellMoments], sample: RowSample | None) -> Fit:
-        return self._fit_training(self._training_of_moments(sum(parts[1:], parts[0]), sample))
+        fit = self._fit_training(self._training_of_moments(sum(parts[1:], parts[0]), sample))
+        return replace(fit, inputs=None if self._stream is None else self._stream.inputs)
 
     def _fit_training(self, training: Training) -> Fit:
         """Learn the kernel and solve the ridge problem, with warnings of what a user should know."""
         problem = training.problem
         check_rank_fits(self.rank, problem.n_features, problem.n_outputs)
-        settings = self._settings()
         if SOLVERS[self.solver].iterative:
             warn_of_size(problem, self.solver, self.rank)
         progress = print_progress(int(self.max_iter)) if self.verbose else None
-        fit = fit_problem(problem, settings, progress, cells=training.cells)
+        fit = fit_problem(problem, self._settings(), progress, cells=training.cells)
         warn_if_stalled(fit)
         return replace(fit, sample=training.sample, relation=self.relation)
 
@@ -334,6 +339,9 @@ class EntangledKernelRidge(
         if return_cov:
             return mean, self._fit.posterior.covariance(Phi)
         return mean, np.sqrt(self._fit.posterior.variance(Phi)) if return_std else np.empty(0)
+
+    def _best_model(self) -> Self:
+        return self
 
     def _relative_variance(self, X: Any, Phi: Any) -> Array:
         relative: Array = self._fit.relative_variance(Phi)

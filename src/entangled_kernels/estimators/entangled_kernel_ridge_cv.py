@@ -372,6 +372,10 @@ class EntangledKernelRidgeCV(
             return self._calibrated_block(X, return_std, return_cov, given)
         return self._features_and_mean(X)[1], np.empty(0)
 
+    def _best_model(self) -> EntangledKernelRidge:
+        best: EntangledKernelRidge = self._fit.best_estimator
+        return best
+
     def _relative_variance(self, X: Any, Phi: Any) -> Array:
         best = self._fit.best_estimator
         relative: Array = best._fit.relative_variance(best._features(X))

@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from sklearn.utils.validation import _num_samples
 
 from ..doc_links import DocLinkMixin
+from ..learning.input_range import InputRange
 from ..parameters import check_integer
 from ..storage.atomic import remove_abandoned
 from ..streams import waiting
@@ -176,6 +177,8 @@ class OutOfCoreMixin(StreamingMixin, DocLinkMixin):
             "position": asdict(position.with_digests(batches)),
         }
         arrays = {} if stream.probe is None else {"probe": stream.probe}
+        if stream.inputs is not None:
+            arrays["inputs"] = stream.inputs.packed()
         write_checkpoint(checkpoint, Checkpoint(stream.moments(), facts, arrays, stream.sample))
 
     def _resume(
@@ -223,6 +226,11 @@ class OutOfCoreMixin(StreamingMixin, DocLinkMixin):
         for number, part in zip(numbers, saved.parts, strict=True):
             restored.parts[number] = part
         restored.probe, restored.n_rows, restored.sample = stream.probe, n_rows, sample
+        try:
+            packed = saved.arrays.get("inputs")
+            restored.inputs = stream.inputs if packed is None else InputRange.unpacked(packed)
+        except ValueError as error:
+            raise wrong from error
         self._stream = restored
 
     def _check_same_start(self, before: Any, path: Any) -> None:

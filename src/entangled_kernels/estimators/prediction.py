@@ -24,7 +24,7 @@ from ..streams.stream import FIRST_BLOCK, Stream
 from .cells import score_cells
 from .dask_tables import is_dask, predict_dask
 from .given import check_costs, check_given
-from .streaming import StreamingMixin
+from .novelty import NoveltyMixin
 from .target_transforms import LogTargets, TransformerTargets
 from .training import Table, Training
 
@@ -49,7 +49,7 @@ def solved_attribute(name: str, path: str, doc: str) -> Any:
     return property(show, doc=doc)
 
 
-class LinearPredictionMixin(StreamingMixin):
+class LinearPredictionMixin(NoveltyMixin):
     """`predict` of an estimator whose solved model is linear in its features."""
 
     def predict(
@@ -102,6 +102,7 @@ class LinearPredictionMixin(StreamingMixin):
             return predict_dask(self, X, return_std, return_cov)
         measured = None if given is None else self._check_given(given, X)
         mean, spread = self._predict_rows(X, return_std, return_cov, measured)
+        self._warn_of_far_rows(X)
         if self._own_transform is not None:
             if return_cov:
                 spread = self._own_transform.covariance(mean, spread)

@@ -16,7 +16,7 @@ from sklearn.pipeline import FeatureUnion
 from sklearn.preprocessing import FunctionTransformer
 from sklearn.utils import _safe_indexing, check_random_state
 
-from ..conditioning import Calibration, HeldOutScore, Residuals, calibrate
+from ..conditioning import Calibration, HeldOut, HeldOutScore, Residuals, calibrate, held_out_intervals
 from ..features import (
     default_feature_maps,
     fit_feature_map,
@@ -31,7 +31,8 @@ from ..learning import SOLVERS, LinearModel, Moments, RowSample, SolverOptions, 
 from ..learning.cell_moments import CellMoments
 from ..learning.completion import complete_moments
 from ..learning.filling import fill_rows
-from ..parameters import check_feature_map, check_rank_fits
+from ..learning.input_range import InputRange
+from ..parameters import check_feature_map, check_rank_fits, check_share
 from ..selection import (
     BlankFolds,
     HeldOutPredictions,
@@ -52,9 +53,9 @@ from ..selection import (
 )
 from ..streams.stream import Rows, Stream
 from .entangled_kernel_ridge import EntangledKernelRidge
+from .explaining import ExplainingMixin
 from .folding import SMALL, FoldingMixin
 from .notices import warn_if_stalled
-from .prediction import LinearPredictionMixin
 from .targets import TargetsMixin
 from .training import Table, Training
 
@@ -95,6 +96,7 @@ class SelectedFit:
     relation: str = "constant"
     score: HeldOutScore | None = None
     kernel_ridge: HeldOutScore | None = None
+    measured: Array | None = None
     entangled: EntangledKernelRidge | None = None
 
     @cached_property
@@ -109,7 +111,7 @@ class SelectedFit:
         return {name: value for name, value in vars(self).items() if name != "calibration"}
 
 
-class SearchingMixin(FoldingMixin, LinearPredictionMixin):
+class SearchingMixin(FoldingMixin, ExplainingMixin):
     """The search of `EntangledKernelRidgeCV`, whose parameters it reads."""
 
     alphas: ArrayLike | None
@@ -130,6 +132,26 @@ class SearchingMixin(FoldingMixin, LinearPredictionMixin):
     tol: float
     relation: str
     n_jobs: int | None
+
+    def held_out_predictions(self, coverage: float = 0.9) -> HeldOut:
+        """Training rows as models that had not seen them predict them, with intervals.
+
+        Parameters
+        ----------
+        coverage : float, default=0.9
+            Of the intervals.
+
+        Returns
+        -------
+        held_out : HeldOut
+            ``measured``, ``predicted``, ``lower`` and ``upper``, each (n, p); of rows in batches a sample.
+        """
+        check_share("coverage", coverage)
+        self._ensure_model()
+        if self._fit.measured is None:
+            raise ValueError("no held-out rows were kept; fit the model again")
+        found = held_out_intervals(self._fit.calibration, self._fit.measured, float(coverage))
+        return found if self._own_transform is None else found.mapped(self._own_transform.inverse_transform)
 
     def _search_rows(
         self,
@@ -241,16 +263,19 @@ class SearchingMixin(FoldingMixin, LinearPredictionMixin):
         if best.training is None:
             return selected, None
         estimator = self._estimator(best.feature_map).set_params(**choice.parameters())
-        settings = estimator._settings()
         problems = [training.problem for training in trainings]
-        fit, linear = refit(searches, decision, problems, settings, options)
+        fit, linear = refit(searches, decision, problems, estimator._settings(), options)
         warn_if_stalled(fit)
-        fit = replace(fit, sample=best.training.sample, relation=self.relation)
+        # Where rows came in batches, the stream has watched their inputs.
+        streamed = None if self._stream is None else self._stream.inputs
+        inputs = streamed if table.mapped else InputRange.of(table.X)
+        fit = replace(fit, sample=best.training.sample, relation=self.relation, inputs=inputs)
         fit = self._calibrate_in_target_units(fit, table)
         estimator._adopt(self, best.fitted, fit, self._stream_kept(best.training))
         mixed, residuals = self._mixing_transform is not None, None
         if held_out is not None:
             residuals = self._residuals(held_out, table, in_target_units=mixed)
+        measured = table.original if mixed and table.original is not None else table.Y
         if residuals is not None and self.relation != "constant":
             rows, copy = np.unique(residuals.row, return_inverse=True)
             Phi = map_features(None if table.mapped else best.fitted, _safe_indexing(table.X, rows))
@@ -267,6 +292,7 @@ class SearchingMixin(FoldingMixin, LinearPredictionMixin):
                 relation=self.relation,
                 score=own,
                 kernel_ridge=ridge,
+                measured=None if residuals is None else measured[np.unique(residuals.row)],
                 entangled=estimator if choice.member.entangled else self._best_entangled(trials, table),
             ),
             used[0] if len(used) == 1 else _side_by_side(used),

@@ -30,6 +30,7 @@ METHODS = {
     "EKL": "entangled kernel learning, predicting with the operator-valued kernel",
     "ptrEKL": "entangled kernel learning, predicting with the scalar kernel of its partial trace",
     "selected": "EntangledKernelRidgeCV as it comes: base kernel, learned kernel and alpha all selected",
+    "KRR-selected": "kernel ridge regression with the same choice of features as selected",
     "PLS": "partial least squares, number of components selected",
     "extra-trees": "200 extremely randomised trees",
 }
@@ -106,7 +107,7 @@ def fit_methods(
         if plan.protocol == "paper" and method.partition(",")[0] in PREDICTIONS:
             continue
         several = method in LEARNERS and not method.startswith("OKL")
-        inputs = several or method in ("selected", "extra-trees")
+        inputs = several or method in ("selected", "KRR-selected", "extra-trees")
         start = process_time()
         # Features that are the inputs themselves stand for linear kernels of groups.
         kernel = "linear" if Phi is X else "rbf"
@@ -156,8 +157,9 @@ def _estimator(plan: Plan, method: str, Phi: Array, kernel: str, folds: Sequence
         return GridSearchCV(PLSRegression(scale=False), grid, cv=folds, scoring="neg_mean_squared_error")
     if method == "extra-trees":
         return ExtraTreesRegressor(200, random_state=seed)
-    if method == "selected":
-        return EntangledKernelRidgeCV(cv=folds, random_state=seed)
+    if method in ("selected", "KRR-selected"):
+        plain: dict[str, Any] = {"shrinkages": (1.0,)} if method == "KRR-selected" else {}
+        return EntangledKernelRidgeCV(cv=folds, random_state=seed, **plain)
     settings: dict[str, Any] = {"feature_map": None, "cv": folds, "selection": "best", "random_state": seed}
     settings |= {"alphas": None if fair else LAMBDAS, "gains": (1.0,), "fit_intercept": fair}
     if method == "KRR":

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from ..conditioning import Calibration, Residuals, calibrate
 from .cell_moments import CellMoments
 from .cell_ridge import CellRidge
+from .input_range import InputRange
 from .kernel import LearnedKernel
 from .leave_one_out import leave_one_out
 from .posterior import (
@@ -132,6 +133,8 @@ class Fit:
     residuals : Residuals or None
         Of the rows of the sample in other units, those of targets before a transform that mixes them; None
         where the leave-one-out residuals of the model are calibrated on.
+    inputs : InputRange or None
+        Of the rows before the feature map.
     """
 
     problem: Problem
@@ -150,6 +153,7 @@ class Fit:
     sample: RowSample | None = None
     relation: str = "constant"
     residuals: Residuals | None = None
+    inputs: InputRange | None = None
 
     @cached_property
     def posterior(self) -> Posterior | TargetPosteriors:

@@ -7,7 +7,9 @@ from .alignment_path import AlignmentPathDisplay
 from .class_blocks import ClassBlocksDisplay
 from .comparison import ComparisonDisplay
 from .entanglement_spectrum import EntanglementSpectrumDisplay
+from .explanation import ExplanationDisplay
 from .gram import GramDisplay
+from .held_out import HeldOutDisplay
 from .information import InformationDisplay
 from .kernel_classes import KernelClassesDisplay
 from .matrices import MatricesDisplay
@@ -20,7 +22,9 @@ __all__ = [
     "ClassBlocksDisplay",
     "ComparisonDisplay",
     "EntanglementSpectrumDisplay",
+    "ExplanationDisplay",
     "GramDisplay",
+    "HeldOutDisplay",
     "InformationDisplay",
     "KernelClassesDisplay",
     "MatricesDisplay",

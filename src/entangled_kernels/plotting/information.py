@@ -16,7 +16,7 @@ from .style import INK, PALE
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-__all__ = ["InformationDisplay"]
+__all__ = ["InformationDisplay", "shortened"]
 
 Array = NDArray[np.float64]
 
@@ -96,7 +96,7 @@ class InformationDisplay(Display):
         """Draw in axes, those of a new figure by default."""
         self.order_ = arranged(self.information)
         shown = self.information[np.ix_(self.order_, self.order_)]
-        labels = [_shortened(self.names[place]) for place in self.order_]
+        labels = [shortened(self.names[place]) for place in self.order_]
         size = float(np.clip(0.42 * len(labels), 2.4, 8.0))
         with house_style():
             ax = new_figure(size + 2.9, size + 1.6).add_subplot() if ax is None else ax
@@ -139,7 +139,7 @@ def arranged(information: Array, most: int = MOST_TARGETS) -> NDArray[np.intp]:
     return np.asarray(chosen[leaves_list(tree)])
 
 
-def _shortened(name: str) -> str:
+def shortened(name: str) -> str:
     """A name without its middle where it is long: names of targets often differ at their ends."""
     half = LONGEST // 2
     return name if len(name) <= LONGEST else f"{name[:half].rstrip()}…{name[-half + 1 :].lstrip()}"

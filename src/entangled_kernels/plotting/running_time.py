@@ -127,7 +127,7 @@ class RunningTimeDisplay(PanelsDisplay):
 
 
 def fitted_slope(x: Sequence[float], y: Array) -> float:
-    """Least-squares power b in y = c x^b; NaN for fewer than two sizes.
+    """Least-squares power b in y = c x^b; NaN for fewer than three sizes, of which two tell no power.
 
     Examples
     --------
@@ -135,7 +135,7 @@ def fitted_slope(x: Sequence[float], y: Array) -> float:
     >>> round(fitted_slope([1, 10, 100], np.array([2.0, 2000.0, 2e6])), 12)
     3.0
     """
-    if len(x) < 2:
+    if len(x) < 3:
         return float("nan")
     return float(np.polyfit(np.log(x), np.log(y), 1)[0])
 

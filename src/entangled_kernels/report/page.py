@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from html import unescape
 from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
 from ..storage import atomic_write
+from .glossary import TERMS, used_terms
 from .picture import embedded
 from .table import Table
 from .visible import escape
@@ -125,6 +128,7 @@ class Report:
         row_headers: int = 1,
         note: str = "",
         sure: Collection[tuple[int, str]] | None = None,
+        marked: Collection[tuple[int, str]] = (),
     ) -> None:
         """Add a table.
 
@@ -149,8 +153,10 @@ class Report:
         sure : collection of (row, column), optional
             Numbers and names of rows and columns that may be marked: those whose lead is no accident. All by
             default.
+        marked : collection of (row, column), optional
+            Cells that are marked in any case; the note says what for.
         """
-        made = Table(columns, rows, digits, best, best_among, row_headers, sure)
+        made = Table(columns, rows, digits, best, best_among, row_headers, sure, marked)
         number = self._next("Table")
         self._parts.append(made.html(f"Table {number}", caption, note))
 
@@ -169,12 +175,52 @@ class Report:
             raise ValueError("alt must say what the figure shows, for readers who cannot see it")
         source, width, height = embedded(figure)
         name = f"Figure {self._next('Figure')}"
-        wide = ' class="wide"' if width > 480 else ""
         self._parts.append(
-            f'<figure{wide}>\n<div class="plate" role="region" aria-label="{name}" tabindex="0">'
+            f'<figure>\n<div class="plate" role="region" aria-label="{name}" tabindex="0">'
             f'<img src="{source}" alt="{escape(alt, quote=True)}" width="{width}" height="{height}">'
             f"</div>\n<figcaption><b>{name}.</b> {escape(caption)}</figcaption>\n</figure>"
         )
+
+    def figures(self, figures: Sequence[tuple[Any, str]], *, caption: str) -> None:
+        """Add small figures side by side, below each other where the window is narrow.
+
+        Parameters
+        ----------
+        figures : sequence of pairs
+            Each a figure as in `figure`, and what there is to see.
+        caption : str
+            Of all of them.
+        """
+        name = f"Figure {self._next('Figure')}"
+        plates = []
+        for figure, alt in figures:
+            source, width, height = embedded(figure)
+            image = f'<img src="{source}" alt="{escape(alt, quote=True)}" width="{width}" height="{height}">'
+            plates.append(f'<div class="plate">{image}</div>')
+        self._parts.append(
+            f'<figure>\n<div class="row">\n{"".join(plates)}\n</div>\n'
+            f"<figcaption><b>{name}.</b> {escape(caption)}</figcaption>\n</figure>"
+        )
+
+    @contextmanager
+    def folded(self, summary: str) -> Iterator[None]:
+        """Fold away what is added in a ``with`` block, to be opened by its summary.
+
+        Terms that are used there and not before are explained there.
+        """
+        before, start = set(self._terms(self._parts)), len(self._parts)
+        yield
+        terms = [term for term in self._terms(self._parts[start:]) if term not in before]
+        if terms:
+            self.facts({term: TERMS[term] for term in terms})
+        inner = "\n".join([f"<summary>{escape(summary)}</summary>", *self._parts[start:]])
+        self._parts[start:] = [f"<details>\n{inner}\n</details>"]
+
+    def glossary(self) -> None:
+        """Add a section that explains the terms used so far, of those that `TERMS` has, but folded ones."""
+        if terms := self._terms(part for part in self._parts if not part.startswith("<details>")):
+            self.section("Words")
+            self.facts({term: TERMS[term] for term in terms})
 
     def html(self) -> str:
         """The whole page as text."""
@@ -201,6 +247,11 @@ class Report:
         with atomic_write(path) as file:
             file.write(self.html())
         return Path(path)
+
+    def _terms(self, parts: Iterable[str]) -> list[str]:
+        """Terms of the glossary in the title, the lead and some parts of the page."""
+        said = " ".join([escape(self.title), escape(self.lead), *parts])
+        return used_terms(unescape(re.sub(r"<[^>]*>", " ", said)))
 
     def _contents(self) -> str:
         """Links to the sections, where there are several."""

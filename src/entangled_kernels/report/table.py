@@ -28,8 +28,9 @@ class Table:
         best_among: Sequence[str | int] | None = None,
         row_headers: int = 1,
         sure: Collection[tuple[int, str]] | None = None,
+        marked: Collection[tuple[int, str]] = (),
     ) -> None:
-        self.sure = None if sure is None else set(sure)
+        self.sure, self.marked = None if sure is None else set(sure), set(marked)
         self.columns, self.rows = [str(column) for column in columns], [list(row) for row in rows]
         width = len(self.columns)
         for place, row in enumerate(self.rows):
@@ -54,7 +55,7 @@ class Table:
         rows = [self._row(number, row) for number, row in enumerate(self.rows)]
         if any(self._best_places(row, number) for number, row in enumerate(self.rows)):
             word = "least" if self.best == "min" else "largest"
-            sure = "" if self.sure is None else ", by more than the standard error of the difference"
+            sure = "" if self.sure is None else ", by more than chance would give"
             note = f"★ {word} of the row{sure}. {note}".strip()
         foot = f'\n<p class="note">{escape(note)}</p>' if note else ""
         body = "\n".join(rows)
@@ -74,6 +75,7 @@ class Table:
     def _row(self, number: int, row: list[Any]) -> str:
         texts = [format_cell(value, digits) for value, digits in zip(row, self.digits, strict=True)]
         best = self._best_places(row, number)
+        best |= {place for place, name in enumerate(self.columns) if (number, name) in self.marked}
         cells = []
         for place, text in enumerate(texts):
             wrapped = ["long"] * (len(text) > LONG)

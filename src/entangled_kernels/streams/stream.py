@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from sklearn.utils import _safe_indexing
 
 from ..learning.cell_moments import CellMoments
+from ..learning.input_range import InputRange, merge_ranges
 from ..learning.moments import Moments
 from ..learning.row_sample import RowSample
 from ..parameters import check_range
@@ -119,6 +120,8 @@ class Stream:
         Features of the first rows.
     sample : RowSample or None
         Some of the rows, drawn by their keys.
+    inputs : InputRange or None
+        Of the rows taken in, before the feature map; it does not fade.
     n_rows : int
         Number of rows seen, those that wait and those of no weight too.
     grouped : bool
@@ -132,6 +135,7 @@ class Stream:
     waiting: list[Rows] = field(default_factory=list)
     probe: Array | None = None
     sample: RowSample | None = None
+    inputs: InputRange | None = None
     n_rows: int = 0
     grouped: bool = False
     lock: Any = field(default_factory=threading.RLock, repr=False)
@@ -191,6 +195,7 @@ class Stream:
             counted = rows.weight if rows.weight.ndim == 1 else rows.weight.any(axis=1)
             rows = rows.some(np.flatnonzero(counted))
         found = self.blank()
+        found.inputs = InputRange.of(rows.X)
         for Phi, block in blocks.blocks(rows):
             if found.probe is None:
                 found.probe = np.array(Phi[:_PROBE_ROWS], dtype=np.float64)
@@ -217,6 +222,7 @@ class Stream:
             if moments is not None:
                 self._add(number, moments)
         self.probe = other.probe if self.probe is None else self.probe
+        self.inputs = merge_ranges(self.inputs, other.inputs)
         if other.sample is not None:
             self._draw(other.sample)
         self.n_rows += other.n_rows

@@ -57,6 +57,7 @@ def settle(stream: Stream, fit_map: FitMap, make_blocks: MakeBlocks, *, newest_o
         _refuse(stream, place, error, newest_on_trial=newest_on_trial)
         raise
     stream.parts, stream.probe, stream.sample = settled.parts, settled.probe, settled.sample
+    stream.inputs = settled.inputs
     stream.waiting = []
     return feature_map
 

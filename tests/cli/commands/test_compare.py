@@ -72,7 +72,7 @@ def test_sizes_are_chosen_when_none_are_named(plant, run):
     [
         (
             ("--methods", "KRR,SVM"),
-            "must be one of krr, okl, ekl, ptrekl, selected, pls, extra-trees, okl-schatten",
+            "must be one of krr, okl, ekl, ptrekl, selected, krr-selected, pls, extra-trees, okl-schatten",
         ),
         (("--train-sizes", "ten"), "must be whole numbers separated by commas, got 'ten'"),
         (("--features", "cubic"), "must be one of linear, rbf, fourier, got 'cubic'"),

@@ -80,7 +80,8 @@ def test_the_page_has_it_all(model, run, folder):
     for words in (
         "Who shares what",
         "What tells what",
-        "Entanglement",
+        "Which inputs matter",
+        "<summary>For theorists",
         "How the settings were chosen",
         "peak load (kW)",
     ):

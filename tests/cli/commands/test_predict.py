@@ -294,3 +294,25 @@ def test_json_alone_on_stdout(plant, model, run):
     assert values["nmse"]["net load"] == pytest.approx(
         np.mean((plant["net load"] - pd.read_csv("p.csv")["net load"]) ** 2) / plant["net load"].var(ddof=0)
     )
+
+
+def test_rows_far_out_are_counted_and_told(plant, model, run):
+    far = plant.copy()
+    far.loc[:2, NAMES] *= 1e12
+    far.to_csv("far.csv", index=False)
+    result = run("predict", "plant.model", "far.csv", "--out", "p.csv", "--novelty")
+    assert "3 of 40 rows are far from what the model was fitted on (novelty above 1)" in result.stderr
+    novelty = read_table("p.csv")["novelty"]
+    np.testing.assert_allclose(novelty, model.novelty(far[NAMES]))
+    assert (novelty > 1.0).tolist() == [True] * 3 + [False] * 37
+    values = json.loads(run("predict", "plant.model", "plant.csv", "--out", "q.csv", "--json").stdout)
+    assert values["far_rows"] == 0
+    assert list(read_table("q.csv").columns) == TARGETS
+
+
+def test_novelty_needs_a_model_that_knows_it(plant, run):
+    save_model(OutputKernelRidge().fit(plant[NAMES], plant[TARGETS]), "okl.model")
+    result = run("predict", "okl.model", "plant.csv", "--out", "p.csv", "--novelty", code=2)
+    assert "--novelty needs an entangled kernel model" in result.stderr
+    values = json.loads(run("predict", "okl.model", "plant.csv", "--out", "p.csv", "--json").stdout)
+    assert values["far_rows"] is None

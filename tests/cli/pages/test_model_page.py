@@ -1,9 +1,13 @@
+import re
+
 import numpy as np
 import pytest
 
 from entangled_kernels import EntangledKernelRidge
+from entangled_kernels.cli.commands.inspect import find_out
+from entangled_kernels.cli.model_facts import entanglement_of
 from entangled_kernels.cli.pages.model_page import _error_digits, write_model_page
-from entangled_kernels.storage import SavedModel
+from entangled_kernels.storage import SavedModel, open_model
 
 NAMES = ["inlet temp", "flow, l/s", "pressure"]
 TARGETS = ["net load", "peak load (kW)"]
@@ -51,6 +55,7 @@ def test_what_the_page_says(plant, folder, findings):
         "&lt;b&gt;",
         r"in\u001b[2J",
         "0.50",
+        "Explains 99% of the variance of held-out rows.",
         "Measuring &#x27;a&#x27; removes 61%",
         "Share of the uncertainty of a column",
         "Not tested:",
@@ -67,7 +72,7 @@ def test_a_table_of_zeros_is_left_out(plant, folder, findings):
     for correlation, shown in ((0.02, True), (-0.004, False)):
         findings["relations"] = [[1.0, correlation], [correlation, 1.0]]
         write_model_page(SavedModel(model, {}, {}), findings, folder / "page.html")
-        assert ("Correlation of the targets" in (folder / "page.html").read_text()) is shown
+        assert ("Correlation of targets" in (folder / "page.html").read_text()) is shown
 
 
 def test_nothing_is_said_of_what_is_not_known(plant, folder, findings):
@@ -90,3 +95,57 @@ def test_weights_and_influences_are_tables(plant, folder, findings):
     page = (folder / "page.html").read_text()
     for words in ("Weight of every kernel", "colour", "0.750", "Influence on the next step", "0.125"):
         assert words in page
+
+
+# Words that not every reader knows.
+ART = (
+    "nMSE", "R2", "RMSE", "alpha", "shrinkage", "gain", "kernel ridge", "partial trace", "importance",
+    "noise", "out of fold", "interval", "held-out", "uncertainty", "alignment mix", "target alpha", "PPT",
+    "negativity", "Schmidt", "realignment", "separable share", "lowest eigenvalue", "entangled", "separable",
+)  # fmt: skip
+QUANTUM = ("PPT", "negativity", "Schmidt", "realignment")
+
+
+@pytest.fixture
+def whole_page(plant, folder, fitted):
+    saved = open_model(fitted)
+    found = find_out(saved, fitted)
+    entangled = EntangledKernelRidge(shrinkage=0.1, alignment_mix=1.0).fit(plant[NAMES], plant[TARGETS])
+    write_model_page(saved, found | entanglement_of(entangled), folder / "page.html")
+    return (folder / "page.html").read_text()
+
+
+def test_every_term_of_art_is_explained(whole_page):
+    said = re.sub(r"<[^>]*>|<dl.*?</dl>", " ", whole_page.partition("<main")[2], flags=re.S)
+    used = [term for term in ART if re.search(rf"\b{term}\b", said, re.IGNORECASE)]
+    assert {"nMSE", "RMSE", "importance", "PPT", "interval"} <= set(used)
+    assert [term for term in used if f"<dt>{term}</dt>" not in whole_page] == []
+
+
+def test_words_of_quantum_theory_are_folded_away(whole_page):
+    opened = re.sub(r"<details>.*?</details>", "", whole_page, flags=re.S)
+    assert [word for word in QUANTUM if word in opened] == []
+    assert all(word.lower() in whole_page.lower() for word in QUANTUM)
+
+
+def test_the_verdict_comes_first_and_every_target_has_a_picture(whole_page):
+    assert re.search(r"<h2[^>]*>How well it predicts</h2>\s*<div class=\"verdict plain\">", whole_page)
+    assert whole_page.index("How well it predicts</h2>") < whole_page.index("What it is</h2>")
+    for target in TARGETS:
+        assert f'alt="Predictions of {target} over measurements"' in whole_page
+    assert "In the table" in whole_page
+
+
+def test_many_inputs_are_not_all_listed(plant, folder, findings):
+    model = EntangledKernelRidge().fit(plant[NAMES], plant[TARGETS])
+    findings["inputs"] = [f"column {place}" for place in range(40)]
+    write_model_page(SavedModel(model, {}, {}), findings, folder / "page.html")
+    page = (folder / "page.html").read_text()
+    assert "column 11 and 28 more" in page
+    assert "column 12" not in page
+
+
+def test_equal_eigenvalues_of_kernel_ridge_are_not_drawn(plant, folder, findings):
+    model = EntangledKernelRidge(shrinkage=1.0).fit(plant[NAMES], plant[TARGETS])
+    write_model_page(SavedModel(model, {}, {}), findings | entanglement_of(model), folder / "page.html")
+    assert "How far the kernel is from separable" not in (folder / "page.html").read_text()

@@ -109,6 +109,9 @@ def test_what_the_page_of_a_comparison_says(plant, folder):
         assert words in page
     assert "\u202e" not in page
     assert page.count("<img") == 2
+    assert page.index("Best with 20 training rows") < page.index("What was run</h2>")
+    assert "Entangled: yes" not in page.partition("<details>")[0]
+    assert "<dt>KRR</dt>" in page
 
 
 class Fake:

@@ -8,6 +8,7 @@ from typing import Annotated, Any
 import numpy as np
 import typer
 
+from ..comparisons import winner_in_words
 from ..errors import CommandError, check_choice, data_errors
 from ..features import text_encoder
 from ..files import check_apart, check_folder, check_input, check_output, files_of
@@ -56,9 +57,9 @@ Methods = Annotated[
         "--methods",
         "-m",
         metavar="A,B",
-        help="Methods to compare. By default KRR, OKL, EKL, ptrEKL, selected, PLS, extra-trees; 'all' adds "
-        "OKL-schatten, OKL-trace, OKL-elastic, OKL-cluster, OKL-entrywise, MKL, MKL-diagonal, MKL-shared, "
-        "MKL-own, MVML, MVML-sparse and ORFF.",
+        help="Methods to compare. By default KRR, OKL, EKL, ptrEKL, selected, KRR-selected, PLS, "
+        "extra-trees; 'all' adds OKL-schatten, OKL-trace, OKL-elastic, OKL-cluster, OKL-entrywise, MKL, "
+        "MKL-diagonal, MKL-shared, MKL-own, MVML, MVML-sparse and ORFF.",
     ),
 ]
 Sizes = Annotated[
@@ -171,6 +172,7 @@ def compare(
             title=f"Methods on {source.name}",
         )
     show_results(screen, found)
+    screen.say(winner_in_words(found))
     screen.say(finding(found))
     if results is not None:
         for path in found.save(results):

@@ -232,7 +232,8 @@ def fit(
     info |= {"target_transform": scales}
     save_model(model, out, info=info)
     show(screen, info, Path(source.name) if table == STREAM else table, out, rows.blanks)
-    screen.result({"model": str(out), **{name: info[name] for name in info if name != "relations"}})
+    matrices = ("relations", "target_correlations", "explanation")
+    screen.result({"model": str(out), **{name: info[name] for name in info if name not in matrices}})
 
 
 def show(screen: Screen, info: dict[str, Any], table: Path, out: Path, blanks: Blanks) -> None:

@@ -17,6 +17,7 @@ from ...estimators import (
 )
 from ...storage import SavedModel
 from ...tables.phrases import counted
+from ..explanations import explanation_of, show_inputs
 from ..files import check_output
 from ..held_out import error_in_words
 from ..information import information_in_words, information_of
@@ -24,6 +25,7 @@ from ..learner_words import kernel_weights, learner_in_words, show_weights
 from ..model_facts import correlations_of, entanglement_of, settings_of
 from ..model_words import (
     change_in_words,
+    listed,
     measures_in_words,
     settings_in_words,
     sharing_in_words,
@@ -92,6 +94,8 @@ def find_out(saved: SavedModel, path: Path) -> dict[str, Any]:
         "weights": kernel_weights(inner),
         "influence": getattr(inner, "granger_", None),
         "relations": [] if correlations is None else correlations.tolist(),
+        "target_correlations": saved.info.get("target_correlations", []),
+        "explanation": saved.info.get("explanation"),
         "telling": information_in_words(information, names),
         "information": [] if information is None else information.round(6).tolist(),
         **entanglement_of(inner),
@@ -153,6 +157,9 @@ def show(screen: Screen, findings: dict[str, Any], learner: Any) -> None:
     show_weights(screen, learner)
     if findings["influence"] is not None:
         show_network(screen, findings["influence"], findings["targets"])
+    explanation = explanation_of(findings["explanation"])
+    if explanation is not None:
+        show_inputs(screen, explanation)
     screen.say()
     screen.say("What tells what, once it is measured:")
     for sentence in findings["telling"]:
@@ -162,10 +169,3 @@ def show(screen: Screen, findings: dict[str, Any], learner: Any) -> None:
     if findings["entanglement"]:
         measures = measures_in_words(findings["entanglement"])
         screen.table(["measure", "value"], list(measures.items()), title="Entanglement")
-
-
-def listed(names: list[str]) -> str:
-    """Names with commas; of many only the first ones."""
-    if not names:
-        return "without names"
-    return ", ".join(names[:SHOWN]) + (f" and {len(names) - SHOWN} more" if len(names) > SHOWN else "")

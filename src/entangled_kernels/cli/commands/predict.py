@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Annotated, Any
@@ -9,6 +10,7 @@ from typing import Annotated, Any
 import numpy as np
 import typer
 
+from ...estimators import NoveltyWarning
 from ...tables import TableError, require_numbers, table_kind
 from ...tables.phrases import counted, quoted
 from ..batches import in_batches
@@ -28,7 +30,7 @@ from ..options import (
     OneTable,
 )
 from ..saved_models import open_saved_model
-from ..screen import Screen
+from ..screen import Screen, say_note
 from ..shell_command import split_names
 from ..standard_streams import STREAM, check_streams, local_table, place_of
 from ..table_options import read_table_options
@@ -37,6 +39,7 @@ __all__ = ["predict"]
 
 # Of a prediction beside a kept column of the same name.
 SUFFIX = " predicted"
+NOVELTY = "novelty"
 
 Out = Annotated[
     Path,
@@ -71,6 +74,16 @@ Joint = Annotated[
 ]
 
 
+Novelty = Annotated[
+    bool,
+    typer.Option(
+        "--novelty",
+        help="Also write a column 'novelty': how far a row is from what the model was fitted on; above 1 is "
+        "far out.",
+    ),
+]
+
+
 def predict(
     model: Model,
     table: OneTable,
@@ -78,6 +91,7 @@ def predict(
     measured: Measured = False,
     intervals: Intervals = None,
     joint: Joint = False,
+    novelty: Novelty = False,
     keep: Keep = None,
     missing: Missing = None,
     delimiter: Delimiter = None,
@@ -106,12 +120,16 @@ def predict(
     for option in ["--measured"] * measured + ["--intervals"] * (intervals is not None):
         require_calibrated(saved, model, option)
     new = NewRows(saved, model, split_names(keep or []), measured=measured, options=options)
-    predictor = Predictor(new, intervals, joint=joint)
+    if novelty and not hasattr(saved.model, "novelty"):
+        raise CommandError(f"--novelty needs an entangled kernel model, got {type(saved.model).__name__}")
+    predictor = Predictor(new, intervals, joint=joint, novelty=novelty)
     with local_table(table) as source, data_errors(source):
         several = in_batches(source, max_memory)
         parts = predictor.predictions(new.parts(screen, source, max_memory), source, known_too=not several)
         rows, columns = write_parts(parts, out, several=several)
     new.tell_left_out()
+    if predictor.n_far:
+        say_note(far_in_words(predictor.n_far, rows))
     screen.say(f"Wrote {counted(rows, 'row')} of {counted(len(new.targets), 'target')} to {place_of(out)}.")
     if measured:
         screen.say(f"Measured already, and written as they are: {counted(predictor.n_given, 'cell')}.")
@@ -119,7 +137,8 @@ def predict(
         title = "The table holds the targets too; error on its rows (too good if they were fitted to)"
         screen.table(["target", "nMSE"], list(predictor.errors.items()), title=title)
     result = {"out": str(out), "rows": rows, "columns": columns, "nmse": predictor.errors or None}
-    screen.result(result | {"measured_cells": predictor.n_given if measured else None})
+    given = {"measured_cells": predictor.n_given if measured else None}
+    screen.result(result | given | {"far_rows": predictor.n_far if predictor.judges else None})
 
 
 class Predictor:
@@ -132,9 +151,15 @@ class Predictor:
         Probability with which an observation lies between the ends that are written too.
     joint : bool
         Whether all targets of a row are to lie between them at once.
+    novelty : bool
+        Whether a column tells how far out rows are.
 
     Attributes
     ----------
+    judges : bool
+        Whether the model knows how far out rows are.
+    n_far : int
+        Rows that are far out.
     n_given : int
         Cells that were measured already.
     errors : dict
@@ -143,12 +168,13 @@ class Predictor:
         Of the predictions.
     """
 
-    def __init__(self, new: NewRows, intervals: float | None, *, joint: bool) -> None:
-        self.new, self.intervals, self.joint = new, intervals, joint
-        self.n_given, self.errors = 0, dict[str, float]()
+    def __init__(self, new: NewRows, intervals: float | None, *, joint: bool, novelty: bool = False) -> None:
+        self.new, self.intervals, self.joint, self.novelty = new, intervals, joint, novelty
+        self.n_given, self.n_far, self.errors = 0, 0, dict[str, float]()
+        self.judges = hasattr(new.model, "novelty")
         ends = ("",) if intervals is None else ("", "_lower", "_upper")
         self.columns = [f"{name}{end}" for name in new.targets for end in ends]
-        new.names_beside_kept(self.columns, SUFFIX)
+        new.names_beside_kept(self.columns + [NOVELTY] * novelty, SUFFIX)
 
     def predictions(self, parts: Iterator[Part], table: Path, *, known_too: bool) -> Iterator[Any]:
         """Tables to write; with ``known_too`` the errors of targets that the table holds are found."""
@@ -167,18 +193,39 @@ class Predictor:
             yield self.new.beside_kept(part.frame, found, SUFFIX)
 
     def predict(self, part: Part) -> Any:
-        """Predictions, with lower and upper ends on request, as a data frame."""
+        """Predictions, with lower and upper ends and novelty on request, as a data frame."""
         import pandas as pd
 
         model, X = self.new.model, part.X
         given = {} if part.given is None else {"given": part.given}
-        mean = np.asarray(model.predict(X, **given)).reshape(len(X), -1)
-        if self.intervals is None:
-            return pd.DataFrame(mean, columns=self.columns, index=X.index)
-        ends = model.predict_interval(X, self.intervals, joint=self.joint, **given)
-        lower, upper = (np.asarray(end).reshape(len(X), -1) for end in ends)
-        values = np.stack([mean, lower, upper], axis=2).reshape(len(X), -1)  # (n, 3 p)
-        return pd.DataFrame(values, columns=self.columns, index=X.index)
+        with warnings.catch_warnings():
+            # Rows far out are counted instead.
+            warnings.simplefilter("ignore", NoveltyWarning)
+            values = np.asarray(model.predict(X, **given)).reshape(len(X), -1)
+        if self.intervals is not None:
+            ends = model.predict_interval(X, self.intervals, joint=self.joint, **given)
+            lower, upper = (np.asarray(end).reshape(len(X), -1) for end in ends)
+            values = np.stack([values, lower, upper], axis=2).reshape(len(X), -1)  # (n, 3 p)
+        found = pd.DataFrame(values, columns=self.columns, index=X.index)
+        if self.judges and len(X):
+            novelty = model.novelty(X)
+            self.n_far += int(np.count_nonzero(novelty > 1.0))
+            if self.novelty:
+                found[NOVELTY] = novelty
+        return found
+
+
+def far_in_words(far: int, rows: int) -> str:
+    """How many rows are far out.
+
+    Examples
+    --------
+    >>> far_in_words(1, 40)
+    '1 of 40 rows is far from what the model was fitted on (novelty above 1); its prediction rests on little'
+    """
+    verb, rests = ("is", "its prediction rests") if far == 1 else ("are", "their predictions rest")
+    where = "far from what the model was fitted on (novelty above 1)"
+    return f"{far} of {rows} rows {verb} {where}; {rests} on little"
 
 
 def known_errors(frame: Any, predictions: Any, targets: list[str], table: Path) -> dict[str, float]:

@@ -8,14 +8,17 @@ from typing import Any
 import numpy as np
 
 from ...estimators import EntangledKernelRidge, EntangledKernelRidgeCV
+from ...explanation import Explanation
 from ...report import Report
 from ...storage import SavedModel
 from ...tables.phrases import counted
+from ..explanations import COLUMNS, explanation_in_words, explanation_of, input_rows
 from ..held_out import error_in_words
 from ..model_words import (
     change_in_words,
     error_columns,
     error_rows,
+    listed,
     measures_in_words,
     strongest_pairs,
     verdict_kind,
@@ -26,6 +29,8 @@ from ..shell_command import command_line
 __all__ = ["write_model_page"]
 
 LONGEST_TABLE = 30
+# Targets with a picture, and the share of rows that intervals hold.
+MOST_PANELS, COVERAGE = 12, 0.9
 # Less would be shown as 0.00.
 LEAST_CORRELATION = 0.005
 
@@ -34,26 +39,15 @@ def write_model_page(saved: SavedModel, findings: dict[str, Any], path: Path) ->
     """Write the page."""
     name = Path(findings["model"]).name
     page = Report(f"The model {name}", lead=_lead(findings))
-    page.section("What it is")
-    page.facts(
-        {
-            "Class": findings["class"],
-            "Settings": findings["settings"],
-            "Inputs": findings["inputs"] or "without names",
-            "Targets": findings["targets"],
-            "Fitted to": f"{counted(findings['rows'], 'row')} of {findings['table']}"
-            if findings["rows"]
-            else "not recorded",
-            "Software": findings["software"],
-        }
-    )
     if findings["target_scores"]:
-        _add_errors(page, findings)
+        page.section("How well it predicts")
+        _add_errors(page, saved.model, findings)
+    explanation = explanation_of(findings.get("explanation"))
+    if explanation is not None:
+        _add_inputs(page, explanation)
     page.section("Who shares what")
     page.points(findings["sharing"])
-    if pairs := _related_pairs(findings):
-        caption = "Correlation of the targets in the learned kernel, the strongest pairs first"
-        page.table(["Target", "Target ", "Correlation"], pairs, caption=caption, digits=2, row_headers=2)
+    _add_correlations(page, findings)
     if findings["weights"]:
         page.table(["Kernel", "Weight"], findings["weights"], caption="Weight of every kernel", digits=3)
     if findings["influence"] is not None:
@@ -69,11 +63,26 @@ def write_model_page(saved: SavedModel, findings: dict[str, Any], path: Path) ->
     page.points(findings["telling"])
     if findings["information"] and len(findings["targets"]) > 1:
         _add_information(page, findings)
-    page.section("Entanglement")
-    page.verdict(findings["verdict"], verdict_kind(findings["entangled"]))
-    if findings["entanglement"]:
-        page.facts(measures_in_words(findings["entanglement"]))
-    _add_figures(page, saved.model, tested=bool(findings["entanglement"]))
+    page.section("What it is")
+    page.facts(
+        {
+            "Class": findings["class"],
+            "Settings": findings["settings"],
+            "Inputs": listed(findings["inputs"]),
+            "Targets": listed(findings["targets"]),
+            "Fitted to": f"{counted(findings['rows'], 'row')} of {findings['table']}"
+            if findings["rows"]
+            else "not recorded",
+            "Software": findings["software"],
+        }
+    )
+    _add_search(page, saved.model)
+    with page.folded("For theorists: is the kernel entangled?"):
+        page.verdict(findings["verdict"], verdict_kind(findings["entangled"]))
+        if findings["entanglement"]:
+            page.facts(measures_in_words(findings["entanglement"]))
+        _add_figures(page, saved.model, entangled=bool(findings["entangled"] and findings["entanglement"]))
+    page.glossary()
     page.section("How to repeat it")
     page.code(command_line("inspect", findings["model"], options={"--report": path}))
     if "command" in saved.info:
@@ -82,31 +91,106 @@ def write_model_page(saved: SavedModel, findings: dict[str, Any], path: Path) ->
     page.write(path)
 
 
-def _related_pairs(findings: dict[str, Any]) -> list[tuple[str, str, float]]:
-    """Pairs of targets with their correlation in the kernel, the strongest first, without those of 0.00."""
-    if not findings["relations"] or len(findings["targets"]) == 1:
-        return []
-    pairs = strongest_pairs(np.array(findings["relations"]), findings["targets"])[:LONGEST_TABLE]
-    return [pair for pair in pairs if abs(pair[2]) >= LEAST_CORRELATION]
-
-
 def _lead(findings: dict[str, Any]) -> str:
     inputs = counted(len(findings["inputs"]), "input") if findings["inputs"] else "inputs without names"
     return f"Predicts {counted(len(findings['targets']), 'target')} from {inputs}."
 
 
-def _add_errors(page: Report, findings: dict[str, Any]) -> None:
-    page.section("How well it predicts")
-    nmse, plain, about = findings["nmse"], findings["kernel_ridge_nmse"], findings.get("held_out")
-    page.text(
-        f"{error_in_words(about)} (nMSE: 0 is perfect, 1 is predicting the mean) {nmse:.4g}; "
-        f"kernel ridge has {plain:.4g} ({change_in_words(nmse, plain)})."
+def _verdict(findings: dict[str, Any]) -> str:
+    """What the model is worth, in a sentence."""
+    nmse, plain = findings["nmse"], findings["kernel_ridge_nmse"]
+    words = (
+        f"Explains {100.0 * (1.0 - nmse):.0f}% of the variance of held-out rows"
+        if nmse < 1.0
+        else ("No better than the mean on held-out rows")
     )
-    caption = "Held-out errors of each target; RMSE in the unit of the target"
-    errors = [row[name] for row in findings["target_scores"] for name in ("nmse", "kernel_ridge_nmse")]
+    known = [row for row in findings["target_scores"] if row["nmse"] is not None]
+    if len(known) > 1:
+        best, worst = (pick(known, key=lambda row: float(row["nmse"])) for pick in (min, max))
+        words += f", from {_share(worst)} to {_share(best)}"
+    if plain is None:
+        return f"{words}."
+    return f"{words}. Kernel ridge with the same choice of features: {change_in_words(plain, nmse)}."
+
+
+def _share(row: dict[str, Any]) -> str:
+    return f"{100.0 * (1.0 - row['nmse']):.0f}% ({row['target']})"
+
+
+def _add_errors(page: Report, model: Any, findings: dict[str, Any]) -> None:
+    """The verdict, errors of every target, and what was predicted over what was measured."""
+    scores = findings["target_scores"]
+    page.verdict(_verdict(findings))
+    about = error_in_words(findings.get("held_out"))
+    page.text(f"{about} (nMSE: 0 is perfect, 1 is predicting the mean) {findings['nmse']:.4g}.")
+    errors = [row[name] for row in scores for name in ("nmse", "kernel_ridge_nmse")]
     digits = _error_digits(min((error for error in errors if error), default=1.0))
-    columns = error_columns(findings["target_scores"])
-    page.table(columns, error_rows(findings["target_scores"]), caption=caption, digits=digits)
+    columns, rows = error_columns(scores), error_rows(scores)
+    if "RMSE" in columns:
+        # Units differ by target, and so do digits after the point.
+        place = columns.index("RMSE")
+        rows = [[*row[:place], f"{row[place]:.3g}", *row[place + 1 :]] for row in rows]
+    caption = "Held-out errors of each target; RMSE in the unit of the target"
+    page.table(columns, rows, caption=caption, digits=digits)
+    try:
+        held_out = model.held_out_predictions(COVERAGE)
+    except (AttributeError, ValueError):
+        return
+    from ...plotting import HeldOutDisplay
+
+    shown = findings["targets"][:MOST_PANELS]
+    pictures = [
+        (HeldOutDisplay(held_out, place, name).plot().figure_, f"Predictions of {name} over measurements")
+        for place, name in enumerate(shown)
+    ]
+    some = f"; the first {len(shown)} targets" if len(shown) < len(findings["targets"]) else ""
+    page.figures(
+        pictures,
+        caption=f"Predicted, out of fold, over measured{some}. Bars are {COVERAGE:.0%} intervals; rows "
+        "outside of theirs are crosses.",
+    )
+
+
+def _add_inputs(page: Report, explanation: Explanation) -> None:
+    """Which inputs matter."""
+    from ...plotting import ExplanationDisplay
+
+    page.section("Which inputs matter")
+    page.points(explanation_in_words(explanation))
+    names = [name.capitalize() for name in COLUMNS]
+    how = "gradients" if explanation.method == "gradient" else "permutations"
+    page.table(
+        names,
+        input_rows(explanation),
+        caption="The most important inputs: change of the predictions, in standard deviations of the "
+        "targets, as the input grows by one of its own",
+        digits=2,
+        note=f"Found by {how}. Noise is exceeded by chance one time in twenty.",
+    )
+    figure = ExplanationDisplay(explanation).plot().figure_
+    alt = "Bars of the importance of inputs with that of noise, and a matrix of effects on targets"
+    page.figure(figure, caption="Importance of inputs, noise marked, and their effects on targets.", alt=alt)
+
+
+def _add_correlations(page: Report, findings: dict[str, Any]) -> None:
+    """Correlations of the targets in the table beside those in the kernel, the strongest pairs first."""
+    names, shown = findings["targets"], {}
+    for title, key in (("In the table", "target_correlations"), ("In the kernel", "relations")):
+        if findings.get(key) and len(names) > 1:
+            shown[title] = np.array(findings[key])
+    if not shown:
+        return
+    first = next(iter(shown.values()))
+    pairs = [pair[:2] for pair in strongest_pairs(np.abs(np.stack(list(shown.values()))).max(axis=0), names)]
+    rows = []
+    for one, other in pairs[:LONGEST_TABLE]:
+        places = names.index(one), names.index(other)
+        values = [float(matrix[places]) for matrix in shown.values()]
+        if max(map(abs, values)) >= LEAST_CORRELATION:
+            rows.append([one, other, *values])
+    if rows and first.shape == (len(names), len(names)):
+        caption = "Correlation of targets, the strongest pairs first"
+        page.table(["Target", "Target ", *shown], rows, caption=caption, digits=2, row_headers=2)
 
 
 def _add_information(page: Report, findings: dict[str, Any]) -> None:
@@ -126,12 +210,12 @@ def _error_digits(least: float) -> int:
     return int(np.clip(2 - np.floor(np.log10(least)), 3, 9))
 
 
-def _add_figures(page: Report, model: Any, *, tested: bool) -> None:
-    """Pictures that need no rows: the spectrum of the kernel, the path of its solver, the search."""
-    from ...plotting import AlignmentPathDisplay, EntanglementSpectrumDisplay, SelectionDisplay
+def _add_figures(page: Report, model: Any, *, entangled: bool) -> None:
+    """Pictures that need no rows: the spectrum of an entangled kernel, and the path of its solver."""
+    from ...plotting import AlignmentPathDisplay, EntanglementSpectrumDisplay
 
     inner = getattr(model, "best_estimator_", model)
-    if tested:
+    if entangled:
         alt = "Eigenvalues of the partial transpose, and operator-Schmidt values, of the learned kernel"
         figure = EntanglementSpectrumDisplay.from_estimator(inner).figure_
         page.figure(figure, caption="How far the kernel is from separable.", alt=alt)
@@ -139,6 +223,12 @@ def _add_figures(page: Report, model: Any, *, tested: bool) -> None:
         alt = "Alignment of the kernel with the targets after every step of the solver"
         figure = AlignmentPathDisplay.from_estimator(inner).figure_
         page.figure(figure, caption="How the kernel was learned.", alt=alt)
+
+
+def _add_search(page: Report, model: Any) -> None:
+    """How the settings of a search were chosen."""
+    from ...plotting import SelectionDisplay
+
     if isinstance(model, EntangledKernelRidgeCV):
         page.section("How the settings were chosen")
         alt = "Cross-validated error of the candidates over alpha and shrinkage, with the chosen one marked"

@@ -9,7 +9,8 @@ from typing import Any
 from ...report import Report
 from ...storage import ExperimentResults, atomic_write
 from ...tables.phrases import counted
-from ..model_words import verdict_kind
+from ..comparisons import far_off_splits, method_table, winner_in_words
+from ..model_words import listed, verdict_kind
 from ..paper_tables import PaperTable, agreement_in_words, cell_tables, claims_table
 from ..results import DIGITS, METRICS, PAPER_DIGITS, SETTINGS, finding, metrics_of, pivot, sure_leads
 from ..training_table import TrainingTable
@@ -51,7 +52,8 @@ def add_run(page: Report, results: ExperimentResults, **more: Any) -> None:
 
 
 def write_with_command(page: Report, command: str, results: ExperimentResults, path: Path) -> Path:
-    """End a page with the command that makes it again, and write it; its path."""
+    """End a page with its words and the command that makes it again, and write it; its path."""
+    page.glossary()
     page.section("How to repeat it")
     page.code(command)
     page.facts(results.meta.get("versions", {}))
@@ -115,19 +117,31 @@ def write_comparison_page(
 
     lead = f"{counted(len(data.targets), 'target')} from {counted(len(data.inputs), 'input')}"
     page = Report(found.title, lead=f"{lead}, {counted(len(data.Y), 'row')}.")
+    page.section("Results")
+    if winner_in_words(found):
+        page.verdict(winner_in_words(found))
+    columns, rows, sure, digits = method_table(found)
+    note = "Mean ± standard deviation over partitions; the method with the least error first."
+    star = " ★ least error of its column, by more than chance would give." if sure else ""
+    page.table(columns, rows, caption="Methods", digits=digits, note=f"{note}{star}", marked=sure)
+    if finding(found):
+        page.text(finding(found))
+    if far := far_off_splits(found):
+        page.text("Partitions that are far off, and that may decide the means above:")
+        page.points(far)
+    for name, figure in time_figures(found).items():
+        words = CAPTIONS[name.rpartition("-")[2]]
+        page.figure(figure, caption=f"{words}.", alt=f"{found.title}: {words}")
+    page.section("The kernel on all rows")
+    page.text(f"EntangledKernelRidgeCV on all rows of the table chose: {whole['settings']}.")
+    page.points(whole["sharing"])
+    with page.folded("For theorists"):
+        page.verdict(whole["verdict"], verdict_kind(whole["entangled"]))
     page.section("What was run")
     page.text(
         "Every method chose its settings by cross-validation on the same training rows of each partition."
     )
-    add_run(page, found, table=table, targets=data.targets, inputs=data.inputs)
-    page.section("Results")
-    add_results(page, found, time_figures(found))
-    if finding(found):
-        page.verdict(finding(found))
-    page.section("The kernel on all rows")
-    page.text(f"EntangledKernelRidgeCV on all rows of the table chose: {whole['settings']}.")
-    page.points(whole["sharing"])
-    page.verdict(whole["verdict"], verdict_kind(whole["entangled"]))
+    add_run(page, found, table=table, targets=listed(data.targets), inputs=listed(data.inputs))
     write_with_command(page, command, found, path)
 
 

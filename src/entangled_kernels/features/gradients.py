@@ -1,0 +1,243 @@
+"""Gradients of functions that are linear in features, by the inputs: a feature map's slopes, pulled back."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.compose import ColumnTransformer
+from sklearn.decomposition import PCA, TruncatedSVD
+from sklearn.gaussian_process.kernels import RBF, DotProduct
+from sklearn.impute import SimpleImputer
+from sklearn.kernel_approximation import Nystroem, RBFSampler
+from sklearn.pipeline import FeatureUnion, Pipeline
+from sklearn.preprocessing import (
+    FunctionTransformer,
+    MaxAbsScaler,
+    MinMaxScaler,
+    PolynomialFeatures,
+    RobustScaler,
+    StandardScaler,
+)
+from sklearn.utils import _safe_indexing
+
+from .kernel_features import KernelFeatures
+from .kernel_slopes import has_slopes, kernel_slopes, pull_slopes
+from .operator_fourier import OperatorFourierFeatures
+
+__all__ = ["has_gradient", "pull_back"]
+
+Array = NDArray[np.float64]
+SCALERS = (StandardScaler, MinMaxScaler, MaxAbsScaler, RobustScaler)
+
+
+def has_gradient(feature_map: Any) -> bool:
+    """Whether a fitted map has slopes in closed form; trees, texts and foreign transformers have none.
+
+    Examples
+    --------
+    >>> from entangled_kernels import ForestFeatures
+    >>> has_gradient(None), has_gradient(ForestFeatures())
+    (True, False)
+    """
+    if _is_identity(feature_map):
+        return True
+    if isinstance(feature_map, Pipeline):
+        return all(has_gradient(step) for _, step in feature_map.steps)
+    if isinstance(feature_map, FeatureUnion):
+        return all(part == "drop" or has_gradient(part) for _, part in feature_map.transformer_list)
+    if isinstance(feature_map, ColumnTransformer):
+        return all(part == "drop" or has_gradient(part) for _, part, _ in feature_map.transformers_)
+    if isinstance(feature_map, KernelFeatures):
+        return has_slopes(feature_map.kernel_)
+    if isinstance(feature_map, Nystroem):
+        return _nystroem_kernel(feature_map, 1) is not None
+    if isinstance(feature_map, MinMaxScaler):
+        return not feature_map.clip
+    if isinstance(feature_map, SimpleImputer):
+        return not feature_map.add_indicator and bool(np.all(_is_number(feature_map.statistics_)))
+    return any(isinstance(feature_map, kind) for kind in PULLS)
+
+
+def pull_back(feature_map: Any, X: Any, weights: Array) -> Array:
+    """Gradients (n, q, d), by the columns of X, of the q functions weights @ phi(x).
+
+    Parameters
+    ----------
+    feature_map : fitted transformer or None
+        One that `has_gradient`.
+    X : array-like or data frame of shape (n, d)
+    weights : ndarray of shape (q, m), or of shape (n, q, m) where they differ by row
+
+    Notes
+    -----
+    With J(x) (m, d) the slopes of the features, the gradients are weights @ J(x). A step of a pipeline turns
+    weights on what comes out of it into weights on what goes in, the last step first (the chain rule), so J
+    is never built: maps of kernels take n q R d for R rows that carry them.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from sklearn.preprocessing import StandardScaler
+    >>> scaler = StandardScaler().fit([[0.0, 1.0], [4.0, 3.0]])
+    >>> pull_back(scaler, np.zeros((1, 2)), np.array([[1.0, 1.0]]))
+    array([[[0.5, 1. ]]])
+    """
+    if isinstance(feature_map, Pipeline):
+        return _pull_pipeline(feature_map, X, weights)
+    if isinstance(feature_map, FeatureUnion):
+        return _pull_union(feature_map, X, weights)
+    if isinstance(feature_map, ColumnTransformer):
+        return _pull_columns(feature_map, X, weights)
+    rows = np.asarray(X, dtype=np.float64)
+    if _is_identity(feature_map):
+        return _by_row(weights, len(rows))
+    for kind, pull in PULLS.items():
+        if isinstance(feature_map, kind):
+            return _by_row(pull(feature_map, rows, weights), len(rows))
+    raise TypeError(f"feature_map must have slopes in closed form, got {type(feature_map).__name__}")
+
+
+def _pull_pipeline(feature_map: Pipeline, X: Any, weights: Array) -> Array:
+    inputs = [X]
+    for _, step in feature_map.steps[:-1]:
+        inputs.append(inputs[-1] if _is_identity(step) else step.transform(inputs[-1]))
+    for (_, step), rows in zip(reversed(feature_map.steps), reversed(inputs), strict=True):
+        weights = pull_back(step, rows, weights)
+    return weights
+
+
+def _pull_union(feature_map: FeatureUnion, X: Any, weights: Array) -> Array:
+    start, found, factors = 0, np.zeros(()), feature_map.transformer_weights or {}
+    one = _safe_indexing(X, [0])
+    for name, part in feature_map.transformer_list:
+        if part == "drop":
+            continue
+        width = np.shape(one if _is_identity(part) else part.transform(one))[1]
+        own = weights[..., start : start + width] * factors.get(name, 1.0)
+        found, start = found + pull_back(part, X, own), start + width
+    return np.asarray(found)
+
+
+def _pull_columns(feature_map: ColumnTransformer, X: Any, weights: Array) -> Array:
+    n, d = np.shape(X)
+    found = np.zeros((n, weights.shape[-2], d))
+    names = list(getattr(feature_map, "feature_names_in_", range(d)))
+    for name, part, columns in feature_map.transformers_:
+        places = np.arange(d)[_places(columns, names)]
+        if part != "drop" and len(places):
+            own = weights[..., feature_map.output_indices_[name]]
+            found[:, :, places] += pull_back(part, _safe_indexing(X, columns, axis=1), own)
+    return found
+
+
+def _places(columns: Any, names: list[Any]) -> Any:
+    """Columns by name as places; anything else indexes as it is."""
+    if isinstance(columns, str):
+        return [names.index(columns)]
+    if isinstance(columns, slice):
+        return columns
+    listed = list(columns)
+    return [names.index(name) for name in listed] if listed and isinstance(listed[0], str) else listed
+
+
+def _pull_kernel(feature_map: Any, X: Array, weights: Array) -> Array:
+    columns, slope = feature_map._columns(X), 1.0
+    if hasattr(feature_map, "spread_") and getattr(feature_map, "warp", False):
+        # The slope of arcsinh(u) is 1 / sqrt(1 + u^2).
+        slope = 1.0 / (feature_map.spread_ * np.cosh(columns))[:, None, :]
+    Z = (columns - feature_map.mean_) / feature_map.scale_
+    if getattr(feature_map, "approximation", "nystroem") == "fourier":
+        pulled = _pull_fourier(feature_map._sampler, Z, weights)
+    else:
+        R = feature_map.components_
+        _, slopes = kernel_slopes(feature_map.kernel_, Z, R)
+        pulled = pull_slopes(slopes, weights @ feature_map._whitener, Z, R)
+    return np.asarray(pulled / feature_map.scale_ * slope)
+
+
+def _pull_nystroem(feature_map: Nystroem, X: Array, weights: Array) -> Array:
+    R = feature_map.components_
+    _, slopes = kernel_slopes(_nystroem_kernel(feature_map, X.shape[1]), X, R)
+    return pull_slopes(slopes, weights @ feature_map.normalization_, X, R)
+
+
+def _nystroem_kernel(feature_map: Nystroem, d: int) -> Any:
+    """The kernel of scikit-learn's `Nystroem` that has its values, None where there is none."""
+    if feature_map.kernel == "rbf":
+        gamma = 1.0 / d if feature_map.gamma is None else feature_map.gamma
+        return RBF(1.0 / np.sqrt(2.0 * gamma))
+    return DotProduct(0.0) if feature_map.kernel == "linear" else None
+
+
+def _pull_fourier(feature_map: RBFSampler, X: Array, weights: Array) -> Array:
+    W = feature_map.random_weights_  # (d, m)
+    turned = np.sin(X @ W + feature_map.random_offset_) * np.sqrt(2.0 / W.shape[1])
+    return np.asarray(-(weights * turned[:, None, :]) @ W.T)
+
+
+def _pull_operator_fourier(feature_map: OperatorFourierFeatures, X: Array, weights: Array) -> Array:
+    W = feature_map.frequencies_.T  # (d, m)
+    angles, m = X @ W, W.shape[1]
+    slopes = np.hstack([-np.sin(angles), np.cos(angles)]) / np.sqrt(feature_map.n_frequencies)  # (n, 2 m)
+    turned = weights * slopes[:, None, :]
+    return np.asarray((turned[..., :m] + turned[..., m:]) @ W.T)
+
+
+def _pull_scaler(feature_map: Any, X: Array, weights: Array) -> Array:
+    scale = feature_map.scale_
+    if scale is None:
+        return weights
+    # `MinMaxScaler` multiplies by its scale, the others divide.
+    return np.asarray(weights * scale if isinstance(feature_map, MinMaxScaler) else weights / scale)
+
+
+def _pull_components(feature_map: Any, X: Array, weights: Array) -> Array:
+    unit = np.sqrt(feature_map.explained_variance_) if getattr(feature_map, "whiten", False) else 1.0
+    return np.asarray((weights / unit) @ feature_map.components_)
+
+
+def _pull_polynomial(feature_map: PolynomialFeatures, X: Array, weights: Array) -> Array:
+    powers = feature_map.powers_  # (m, d)
+    pulled = np.zeros((len(X), weights.shape[-2], X.shape[1]))
+    for column in range(X.shape[1]):
+        lower = powers.copy()
+        lower[:, column] = np.maximum(lower[:, column] - 1, 0)
+        slopes = powers[:, column] * np.prod(X[:, None, :] ** lower, axis=2)  # (n, m)
+        pulled[:, :, column] = np.sum(weights * slopes[:, None, :], axis=2)
+    return pulled
+
+
+def _pull_imputer(feature_map: SimpleImputer, X: Array, weights: Array) -> Array:
+    """What is filled in does not depend on the blank."""
+    return np.asarray(weights * np.isfinite(X)[:, None, :])
+
+
+PULLS: dict[type, Callable[[Any, Array, Array], Array]] = {
+    KernelFeatures: _pull_kernel,
+    OperatorFourierFeatures: _pull_operator_fourier,
+    Nystroem: _pull_nystroem,
+    RBFSampler: _pull_fourier,
+    **dict.fromkeys(SCALERS, _pull_scaler),
+    PCA: _pull_components,
+    TruncatedSVD: _pull_components,
+    PolynomialFeatures: _pull_polynomial,
+    SimpleImputer: _pull_imputer,
+}
+
+
+def _is_identity(feature_map: Any) -> bool:
+    if isinstance(feature_map, FunctionTransformer):
+        return feature_map.func is None
+    return feature_map is None or (isinstance(feature_map, str) and feature_map == "passthrough")
+
+
+def _is_number(values: Any) -> NDArray[np.bool_]:
+    return np.array([isinstance(value, float | np.floating) and np.isfinite(value) for value in values])
+
+
+def _by_row(weights: Array, n: int) -> Array:
+    """Weights (n, q, d), the same for every row where they were given once."""
+    return np.broadcast_to(weights, (n, *weights.shape[-2:]))

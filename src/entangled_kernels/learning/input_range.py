@@ -1,0 +1,163 @@
+"""The range of the inputs that a model was fitted on, and how far outside of it rows lie."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.sparse import issparse
+
+__all__ = ["InputRange", "as_numbers", "merge_ranges"]
+
+Array = NDArray[np.float64]
+
+# So many of the training rows, each judged without itself, may lie beyond the edge.
+SHARE_BEYOND = 0.01
+# The edge in units of a column's range from its middle: never less, and never more however its tails are.
+EDGES = (1.0, 4.0)
+
+
+@dataclass(frozen=True, eq=False)
+class InputRange:
+    """The two least and the two largest values of every column of numbers.
+
+    Those of parts of a table merge to those of the table. With the second ones a training row can be judged
+    as if it had not been there.
+
+    Attributes
+    ----------
+    columns : ndarray of shape (q,)
+        Places of the columns that hold numbers.
+    low, high : ndarray of shape (2, q)
+        The outer ones first.
+    n_rows : int
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> inputs = InputRange.of(np.array([[0.0], [1.0], [2.0], [4.0]]))
+    >>> inputs.distance(np.array([[2.0], [4.0], [9.0], [2e12]])) > 1.0
+    array([False, False,  True,  True])
+    """
+
+    columns: NDArray[np.intp]
+    low: Array
+    high: Array
+    n_rows: int
+
+    @classmethod
+    def of(cls, X: Any) -> InputRange:
+        """Of the rows of a table; columns of text, and those without any number, are left out.
+
+        Time n d.
+        """
+        if issparse(X):
+            columns_first = X.tocsc()
+            ends = [columns_first.min(axis=0), columns_first.max(axis=0)]
+            low, high = (np.repeat(end.toarray().reshape(1, -1), 2, axis=0) for end in ends)  # (2, d)
+            n_rows = X.shape[0]
+        else:
+            values = as_numbers(X)
+            low, high, n_rows = _two_least(values), -_two_least(-values), len(values)
+        low, high = low.astype(np.float64, copy=False), high.astype(np.float64, copy=False)
+        columns = np.flatnonzero(np.isfinite(low[0]) & np.isfinite(high[0]))
+        return cls(columns, low[:, columns], high[:, columns], int(n_rows))
+
+    def merge(self, other: InputRange) -> InputRange:
+        """Of the rows of both."""
+        columns, mine, theirs = np.intersect1d(self.columns, other.columns, return_indices=True)
+        low = np.sort(np.concatenate([self.low[:, mine], other.low[:, theirs]]), axis=0)[:2]
+        high = np.sort(np.concatenate([self.high[:, mine], other.high[:, theirs]]), axis=0)[:1:-1]
+        return InputRange(columns, low, high, self.n_rows + other.n_rows)
+
+    def distance(self, X: Any) -> Array:
+        """How far rows are out, (n,): above 1 is beyond the edge of what training rows support.
+
+        Notes
+        -----
+        For every column the distance from the middle of its range, in units of the range, is at most 1/2 for
+        a training row. The edge is at 1, half a range further, or where one in a hundred training rows would
+        lie if it had not been there, as in columns with heavy tails, but at 4 at most. The largest of a row's
+        columns counts. A constant column has its value, or 1, for a range. Blanks are not out.
+        """
+        if len(self.columns) == 0:
+            return np.zeros(len(as_numbers(X)))
+        values = as_numbers(X)[:, self.columns]
+        out = _out(values, self.low[0], self.high[0])
+        return np.asarray(np.where(np.isnan(values), 0.0, out).max(axis=1) / self.edge)
+
+    def may_exceed(self, X: Any, distance: float) -> bool:
+        """Whether any row may be so far out, in two passes over the columns; blanks are not."""
+        values = as_numbers(X)[:, self.columns]
+        if values.size == 0:
+            return False
+        ends = np.stack([np.fmin.reduce(values, axis=0), np.fmax.reduce(values, axis=0)])
+        return bool(np.any(_out(ends, self.low[0], self.high[0]) > distance * self.edge))
+
+    def packed(self) -> Array:
+        """All of it as one table of numbers, (6, q), which `unpacked` takes."""
+        return np.vstack([self.columns, self.low, self.high, np.full(len(self.columns), self.n_rows)])
+
+    @classmethod
+    def unpacked(cls, table: Array) -> InputRange:
+        """What `packed` gave; raises ValueError where numbers do not fit each other."""
+        if table.ndim != 2 or len(table) != 6:
+            raise ValueError(f"a range of inputs must be packed in 6 rows, got shape {table.shape}")
+        columns, low, high = table[0].astype(np.intp), table[1:3], table[3:5]
+        if (columns != table[0]).any() or (np.diff(columns) <= 0).any() or (low[0] > high[0]).any():
+            raise ValueError("columns of a range of inputs must be in order, and low values below high ones")
+        return cls(columns, low, high, int(table[5, 0]) if len(columns) else 0)
+
+    @cached_property
+    def edge(self) -> float:
+        """In units of a column's range from its middle."""
+        if len(self.columns) == 0:
+            return EDGES[0]
+        above = _out(self.high[0], self.low[0], self.high[1])
+        below = _out(self.low[0], self.low[1], self.high[0])
+        out = np.sort(np.concatenate([above, below]))[::-1]
+        allowed = min(int(SHARE_BEYOND * self.n_rows), len(out) - 1)
+        return float(np.clip(out[allowed], *EDGES))
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {name: value for name, value in vars(self).items() if name != "edge"}
+
+
+def merge_ranges(one: InputRange | None, other: InputRange | None) -> InputRange | None:
+    """Of the rows of both, where None knows of no rows."""
+    return other if one is None else one if other is None else one.merge(other)
+
+
+def _out(values: Array, low: Array, high: Array) -> Array:
+    """Distance of values from the middles of ranges, in units of these."""
+    with np.errstate(over="ignore", invalid="ignore"):
+        middle, unit = low + (high - low) / 2.0, high - low
+        unit = np.where(unit > 0.0, unit, np.maximum(np.abs(middle), 1.0))
+        return np.asarray(np.abs(values - middle) / unit)
+
+
+def _two_least(values: Array) -> Array:
+    """The two least numbers of every column, (2, d); one twice where there is but one, NaN without any."""
+    kept = np.where(np.isfinite(values), values, np.nan)
+    if len(kept) < 2:
+        return np.repeat(kept if len(kept) else np.full((1, kept.shape[1]), np.nan), 2, axis=0)
+    least = np.partition(kept, 1, axis=0)[:2]
+    return np.where(np.isnan(least), least[:1], least)
+
+
+def as_numbers(X: Any) -> Array:
+    """A table as floats, NaN in columns that hold anything but numbers."""
+    values = X.toarray() if issparse(X) else np.asarray(X)
+    values = values if values.ndim == 2 else values.reshape(len(values), -1)  # (n, d)
+    if values.dtype.kind in "iufb":
+        return values.astype(np.float64, copy=False)
+    found = np.full(values.shape, np.nan)
+    for column in range(values.shape[1]):
+        try:
+            found[:, column] = values[:, column].astype(np.float64)
+        except (TypeError, ValueError):
+            continue
+    return found

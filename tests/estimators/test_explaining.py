@@ -1,0 +1,145 @@
+"""Explanations of fitted models: exact where they can be, in order where the truth is known."""
+
+import numpy as np
+import pytest
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+
+from entangled_kernels import (
+    ColumnWidthFeatures,
+    EntangledKernelRidge,
+    EntangledKernelRidgeCV,
+    EvidenceFeatures,
+    ForestFeatures,
+    GaussianFeatures,
+)
+from entangled_kernels.storage import load_model, save_model
+
+from reference.differences import central_differences
+
+RNG = np.random.default_rng(0)
+X = RNG.normal(size=(120, 4)) * [1.0, 2.0, 0.5, 1.0]
+COMMON = RNG.normal(size=120)
+Y = np.column_stack([np.sin(X[:, 0]) + X[:, 1], X[:, 1] * X[:, 2] - X[:, 0]])
+Y += 0.4 * np.column_stack([COMMON, -COMMON]) + 0.2 * RNG.normal(size=Y.shape)
+
+
+def slopes(model, rows, **options):
+    return central_differences(lambda inputs: model.predict(inputs, **options), rows)
+
+
+@pytest.mark.parametrize(
+    "feature_map",
+    [
+        None,
+        StandardScaler(),
+        EvidenceFeatures(random_state=0),
+        make_pipeline(StandardScaler(), GaussianFeatures()),
+    ],
+    ids=["none", "scaler", "evidence", "pipeline"],
+)
+def test_effects_are_mean_slopes_of_predictions(feature_map):
+    model = EntangledKernelRidge(feature_map).fit(X, Y)
+    rows, found = X[:15], model.explain(X[:15])
+    expected = slopes(model, rows) * rows.std(axis=0)  # (n, p, d)
+    assert found.method == "gradient"
+    np.testing.assert_allclose(found.effect, expected.mean(axis=0).T, atol=1e-6)
+    np.testing.assert_allclose(found.size, np.sqrt((expected**2).mean(axis=0)).T, atol=1e-6)
+
+
+def test_an_average_over_several_maps_is_explained_as_a_whole():
+    maps = [None, EvidenceFeatures(random_state=0)]
+    model = EntangledKernelRidgeCV(maps, cv=3, random_state=0).fit(X, Y)
+    expected = slopes(model, X[:10]) * X[:10].std(axis=0)
+    np.testing.assert_allclose(model.explain(X[:10]).effect, expected.mean(axis=0).T, atol=1e-6)
+
+
+def test_given_explains_the_conditional_prediction():
+    model = EntangledKernelRidge(EvidenceFeatures(random_state=0)).fit(X, Y)
+    measured = np.full((12, 2), np.nan)
+    measured[:8, 0] = Y[:8, 0]
+    found = model.explain(X[:12], given=measured)
+    expected = slopes(model, X[:12], given=measured) * X[:12].std(axis=0)
+    assert found.inputs == ["x0", "x1", "x2", "x3", "output0 (measured)"]
+    np.testing.assert_allclose(found.effect[:4, 1], expected[:, 1].mean(axis=0), atol=1e-6)
+    np.testing.assert_allclose(found.effect[:4, 0], expected[8:, 0].mean(axis=0), atol=1e-6)
+    # The targets share errors of opposite sign.
+    assert found.effect[4, 1] < -found.noise[4, 1]
+
+
+def test_permutations_and_gradients_agree_on_linear_models():
+    model = EntangledKernelRidge(StandardScaler()).fit(X, Y)
+    exact, permuted = model.explain(X), model.explain(X, method="permutation")
+    np.testing.assert_allclose(permuted.effect, exact.effect, rtol=1e-9)
+    np.testing.assert_allclose(permuted.size, exact.size, rtol=0.2)
+    np.testing.assert_allclose(permuted.noise, exact.noise, rtol=0.2)
+
+
+@pytest.mark.parametrize(
+    "feature_map",
+    [StandardScaler(), ColumnWidthFeatures(random_state=0), ForestFeatures(n_estimators=30, random_state=0)],
+    ids=["linear", "widths", "forest"],
+)
+def test_irrelevant_inputs_come_last_and_are_not_called_important(feature_map):
+    rows = np.random.default_rng(1).normal(size=(150, 5))
+    targets = np.column_stack([rows[:, 0] + rows[:, 1], rows[:, 0] - 0.7 * rows[:, 2]])
+    targets += 0.3 * np.random.default_rng(2).normal(size=targets.shape)
+    found = EntangledKernelRidgeCV(feature_map, cv=3, random_state=0).fit(rows, targets).explain(rows)
+    assert set(found.order[-2:]) == {3, 4}
+    assert found.important.tolist() == [True, True, True, False, False]
+    assert found.effect[2, 1] < 0.0 < found.effect[0, 1]
+
+
+def test_noise_targets_have_few_important_inputs():
+    rng = np.random.default_rng(3)
+    called = 0
+    for _ in range(10):
+        rows, noise = rng.normal(size=(60, 4)), rng.normal(size=(60, 2))
+        model = EntangledKernelRidge(StandardScaler(), alpha=10.0).fit(rows, noise)
+        called += model.explain(rows).important.sum()
+    # Two of forty are expected.
+    assert called <= 6
+
+
+def test_texts_have_a_size_and_no_sign():
+    pd = pytest.importorskip("pandas")
+    from sklearn.compose import make_column_transformer
+    from sklearn.preprocessing import OneHotEncoder
+
+    town = np.array(["Ulm", "Aix", "Ems"])[np.arange(120) % 3]
+    frame = pd.DataFrame({"town": town, "a": X[:, 0], "b": X[:, 1]})
+    target = pd.DataFrame({"load": X[:, 0] + 2.0 * (town == "Ulm")})
+    encoder = make_column_transformer((OneHotEncoder(), ["town"]), remainder="passthrough")
+    found = EntangledKernelRidge(encoder, alpha=0.1).fit(frame, target).explain(frame)
+    assert (found.method, found.inputs, found.targets) == ("permutation", ["town", "a", "b"], ["load"])
+    assert np.isnan(found.effect[0, 0])
+    assert found.important.tolist() == [True, True, False]
+
+
+def test_polars_names_streams_and_files_give_the_same(tmp_path):
+    pl = pytest.importorskip("polars")
+    frame, targets = pl.DataFrame(X, ["a", "b", "c", "d"]), pl.DataFrame(Y, ["y", "z"])
+    whole = EntangledKernelRidge().fit(frame, targets)
+    parts = EntangledKernelRidge()
+    for start in range(0, 120, 40):
+        parts.partial_fit(frame[start : start + 40], targets[start : start + 40])
+    save_model(whole, tmp_path / "one.model")
+    expected = whole.explain(frame)
+    assert (expected.inputs, expected.targets) == (["a", "b", "c", "d"], ["y", "z"])
+    for model in (parts, load_model(tmp_path / "one.model")):
+        found = model.explain(frame)
+        np.testing.assert_allclose(found.effect, expected.effect, rtol=1e-7, atol=1e-12)
+        # Axes of the same problem may point the other way, and so do the draws of noise.
+        np.testing.assert_allclose(found.noise, expected.noise, rtol=0.3)
+
+
+def test_what_cannot_be_explained_is_told():
+    model = EntangledKernelRidge(ForestFeatures(n_estimators=3, random_state=0)).fit(X, Y)
+    with pytest.raises(ValueError, match="at least 2 rows"):
+        model.explain(X[:1])
+    with pytest.raises(ValueError, match="needs a feature map with gradients"):
+        model.explain(X, method="gradient")
+    with pytest.raises(ValueError, match="method must be one of"):
+        model.explain(X, method="shap")
+    with pytest.raises(ValueError, match="features"):
+        model.explain(X[:, :3])

@@ -1,0 +1,102 @@
+"""Ranges of inputs: what they hold, how parts merge, and how far rows are out."""
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from scipy.sparse import csr_array, dok_array
+
+from entangled_kernels.learning.input_range import EDGES, InputRange, as_numbers, merge_ranges
+
+
+def plain_distance(X, rows):
+    """How far rows are out of a table of numbers, column by column."""
+    worst = np.zeros(len(rows))
+    out_alone = []
+    for column, moved in zip(X.T, rows.T, strict=True):
+        low, high = column.min(), column.max()
+        unit = high - low or max(abs(low), 1.0)
+        for place in (column.argmin(), column.argmax()):
+            others = np.delete(column, place)
+            range_of_others = others.max() - others.min() or max(abs(others[0]), 1.0)
+            out_alone.append(abs(column[place] - (others.min() + others.max()) / 2) / range_of_others)
+        worst = np.maximum(worst, np.abs(moved - (low + high) / 2) / unit)
+    return worst / np.clip(sorted(out_alone)[-1 - int(0.01 * len(X))], *EDGES)
+
+
+@pytest.mark.parametrize("n", [5, 150, 400])
+def test_distance_is_that_of_the_plain_definition(n):
+    rng = np.random.default_rng(n)
+    X = rng.standard_t(2.0, size=(n, 6))
+    rows = 10.0 * rng.normal(size=(9, 6))
+    np.testing.assert_allclose(InputRange.of(X).distance(rows), plain_distance(X, rows), rtol=1e-12)
+
+
+@given(st.integers(0, 2**32 - 1), st.integers(1, 11))
+def test_parts_merge_to_the_whole(seed, cut):
+    X = np.random.default_rng(seed).integers(-3, 4, size=(12, 2)).astype(float)
+    whole, parts = InputRange.of(X), InputRange.of(X[cut:]).merge(InputRange.of(X[:cut]))
+    if 1 < cut < 11:
+        np.testing.assert_array_equal(parts.packed(), whole.packed())
+    # Of a single row the second value is the first once more, which merging cannot know.
+    np.testing.assert_array_equal([parts.low[0], parts.high[0]], [whole.low[0], whole.high[0]])
+
+
+def test_none_knows_of_no_rows():
+    one = InputRange.of(np.eye(3))
+    assert merge_ranges(None, one) is one is merge_ranges(one, None)
+    assert merge_ranges(None, None) is None
+
+
+def test_packing_and_back():
+    one = InputRange.of(np.random.default_rng(0).normal(size=(9, 3)))
+    again = InputRange.unpacked(one.packed())
+    np.testing.assert_array_equal(again.packed(), one.packed())
+    assert again.n_rows == 9
+    for wrong in (np.zeros((5, 2)), one.packed()[:, ::-1], np.vstack([[0.5] * 3, one.packed()[1:]])):
+        with pytest.raises(ValueError, match="range of inputs"):
+            InputRange.unpacked(wrong)
+
+
+def test_multiples_are_out_and_training_rows_are_not():
+    X = np.random.default_rng(0).lognormal(size=(100, 5))
+    inputs = InputRange.of(X)
+    assert (inputs.distance(X) <= 0.5).all()
+    assert (inputs.distance(1e12 * X) > 1.0).all()
+    assert inputs.may_exceed(1e12 * X[:1], 10.0)
+    assert not inputs.may_exceed(X, 1.0)
+    assert not inputs.may_exceed(X[:0], 1.0)
+
+
+def test_constant_columns_have_their_value_for_a_range():
+    inputs = InputRange.of(np.tile([0.0, 50.0], (30, 1)))
+    np.testing.assert_allclose(inputs.distance(np.array([[1.0, 50.0], [0.0, 150.0]])), [1.0, 2.0])
+
+
+def test_texts_and_blanks_are_not_out():
+    pd = pytest.importorskip("pandas")
+    frame = pd.DataFrame({"town": ["Ulm", "Aix", "Ems"], "x": [1.0, np.nan, 2.0], "none": [np.nan] * 3})
+    inputs = InputRange.of(frame)
+    assert inputs.columns.tolist() == [1]
+    np.testing.assert_allclose(inputs.distance(frame.assign(x=[np.nan, 1.5, 4.0])), [0.0, 0.0, 2.5])
+    assert InputRange.of(frame[["town"]]).distance(frame[["town"]]).tolist() == [0.0] * 3
+
+
+def test_polars_frames_are_read():
+    pl = pytest.importorskip("polars")
+    frame = pl.DataFrame({"town": ["Ulm", "Aix"], "x": [1.0, 2.0]})
+    assert InputRange.of(frame).columns.tolist() == [1]
+
+
+@pytest.mark.parametrize("kind", [csr_array, dok_array])
+def test_sparse_tables_have_the_same_outer_values(kind):
+    X = np.random.default_rng(0).normal(size=(20, 3)) * (np.arange(60).reshape(20, 3) % 4 == 0)
+    sparse, dense = InputRange.of(kind(X)), InputRange.of(X)
+    np.testing.assert_array_equal([sparse.low[0], sparse.high[0]], [dense.low[0], dense.high[0]])
+    assert (sparse.distance(kind(1e6 * X + 0.1)) > 1.0).any()
+
+
+def test_columns_that_hold_no_numbers_become_blank():
+    found = as_numbers(np.array([["a", 1], ["b", 2]], dtype=object))
+    np.testing.assert_array_equal(found, [[np.nan, 1.0], [np.nan, 2.0]])
+    assert as_numbers(np.empty((0, 3))).shape == (0, 3)
