@@ -150,6 +150,7 @@ def learn_listed(
             max_iter=max_iter,
             tol=tol,
         )
+    problem = compress_kernels(problem)
     gram = ListedGram(SummedGram(problem.kernels, problem.targets, alpha, problem.rest / (2 * alpha)), T)
     m = len(output_kernels)
     start = np.full((m, 1, 1), m ** (-1.0 / norm))
