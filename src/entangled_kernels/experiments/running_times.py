@@ -156,15 +156,14 @@ def figures(results: ExperimentResults) -> Figures:
 
 def tables(results: ExperimentResults) -> list[PageTable]:
     """The paper's orders of time with the powers of n and p that were measured."""
-    from ..plotting.running_time import fitted_slope
 
     def power(method: str, x: str, metric: str) -> float:
         times: dict[int, list[float]] = {}
         for record in results.records:
             if record["method"] == method and record["task"] == f"over {x}":
                 times.setdefault(record[x], []).append(record[metric])
-        sizes = sorted(times)[-2:]
-        return fitted_slope(sizes, np.array([np.median(times[size]) for size in sizes]))
+        near, far = sorted(times)[-2:]
+        return float(np.log(np.median(times[far]) / np.median(times[near])) / np.log(far / near))
 
     rows = []
     for method in dict.fromkeys(record["method"] for record in results.records):
