@@ -34,6 +34,7 @@ from entangled_kernels.output_kernel import (
     learn_output_kernel,
     reduce_problem,
 )
+from learners import SETTINGS
 
 from measure import print_table, write_json
 
@@ -42,12 +43,6 @@ from reference import convex, multiview
 from reference import multiple_kernels as reference
 from reference.autoregression import hadamard_gram
 
-SETTINGS = {
-    "schatten": {"exponent": 4 / 3},
-    "elastic": {"l1_ratio": 0.5},
-    "cluster": {"level_bounds": (0.1, 10.0)},
-    "entrywise": {"exponent": 4 / 3},
-}
 MAX_ITER = 8000
 
 
