@@ -192,7 +192,8 @@ class SearchingMixin(FoldingMixin, ExplainingMixin):
         A feature map is fitted in every fold, where there is one to fit; its search for a kernel starts from
         what all rows gave.
         """
-        rows: dict[str, Any] = {"splits": splits, "centred": bool(self.fit_intercept)}
+        norms = SOLVERS[self.solver].iterative
+        rows: dict[str, Any] = {"splits": splits, "centred": bool(self.fit_intercept), "norms": norms}
         started = None if feature_map is None else warm_start(feature_map, fitted)
         X = Phi if feature_map is None else table.X
         filled: Array | None = None
@@ -203,8 +204,7 @@ class SearchingMixin(FoldingMixin, ExplainingMixin):
         elif feature_map is not None:
             source = RefittedFolds(X, table.Y, table.weight, **rows, feature_map=started)
         else:
-            norms = SOLVERS[self.solver].iterative
-            source = RowFolds(X, table.Y, table.weight, **rows, norms=norms, product_dtype=self.product_dtype)
+            source = RowFolds(X, table.Y, table.weight, **rows, product_dtype=self.product_dtype)
         return source, self._training_of_rows(Phi, table, filled) if self.refit else None
 
     def _search_moments(
@@ -316,7 +316,9 @@ class SearchingMixin(FoldingMixin, ExplainingMixin):
         if held_out is None:
             return None, None
         plain = [search.restricted(lambda member: member.shrinkage == 1.0) for search in searches]
-        ridge = cast(HeldOutPredictions, settle(plain, self.selection, table.Y, table.weight, options)[1])
+        ridge = held_out
+        if any(own.n_candidates < search.n_candidates for own, search in zip(plain, searches, strict=True)):
+            ridge = cast(HeldOutPredictions, settle(plain, self.selection, table.Y, table.weight, options)[1])
         weights = searches[0].output_weights
         if table.original is not None:
             no_features = np.zeros((len(table.Y), 1))

@@ -14,8 +14,10 @@ from scipy.linalg.blas import dsyrk
 from ..linalg import rank_tolerance
 
 __all__ = [
+    "LARGEST_ROTATED",
     "CompressedRows",
     "OutputSubspace",
+    "columns_are_alike",
     "compress_for_fit",
     "compress_rows",
     "rotate_to_axes",
@@ -26,7 +28,7 @@ Array = NDArray[np.float64]
 Index = NDArray[np.intp]
 
 # Tables of more numbers than this are not rotated to their principal axes.
-_LARGEST_ROTATED = 2**22
+LARGEST_ROTATED = 2**22
 # Axes shorter than this share of the longest are worth the rotation.
 _SHORT = 1e-3
 # Blocks of targets hold about this many numbers.
@@ -104,7 +106,7 @@ def rotate_to_axes(rows: CompressedRows, weight: Array | None = None, *, centred
     Time n m^2.
     """
     m = rows.Phi.shape[1]
-    if rows.Phi.size > _LARGEST_ROTATED or m < 2:
+    if rows.Phi.size > LARGEST_ROTATED or m < 2:
         return rows
     Phi = np.asarray(rows.Phi, dtype=np.float64)
     counted = Phi if weight is None else Phi[weight > 0.0]
@@ -113,9 +115,7 @@ def rotate_to_axes(rows: CompressedRows, weight: Array | None = None, *, centred
         # Relative to a row, so that constant columns are exactly zero.
         centre = counted[0] + np.mean(counted - counted[0], axis=0)
     counted = counted - centre
-    lengths = np.linalg.norm(counted, axis=0)
-    graded = rows.features is None and np.any((lengths > 0.0) & (lengths < _SHORT * lengths.max()))
-    if graded or not lengths.any():
+    if not counted.any() or (rows.features is None and not columns_are_alike(counted)):
         return rows
     _, spread, axes = svd(qr(counted, mode="r")[0][:m], full_matrices=False)
     keep = spread > rank_tolerance(m) * spread[0]
@@ -126,6 +126,13 @@ def rotate_to_axes(rows: CompressedRows, weight: Array | None = None, *, centred
     if rows.features is not None:
         features, first_phi = rows.features @ axes, rows.first_phi + rows.features @ centre
     return replace(rows, Phi=(Phi - centre) @ axes, features=features, first_phi=first_phi)
+
+
+def columns_are_alike(rows: Array) -> bool:
+    """Whether there are columns other than zero, and these are of lengths that one decomposition can keep."""
+    lengths = np.linalg.norm(rows, axis=0)
+    longest = lengths.max(initial=0.0)
+    return bool(longest > 0.0 and not np.any((lengths > 0.0) & (lengths < _SHORT * longest)))
 
 
 def subspace_is_small(n_features: int, n_outputs: int, parts: Sequence[Index], n: int) -> bool:

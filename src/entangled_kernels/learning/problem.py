@@ -11,11 +11,11 @@ from scipy.linalg import eigvalsh, qr, svd
 
 from ..linalg import principal_axes, rank_tolerance, stacked_to_kraus
 from .alignment import Alignment
-from .compression import CompressedRows, compress_for_fit
+from .compression import LARGEST_ROTATED, CompressedRows, columns_are_alike, compress_for_fit
 from .kernel import LearnedKernel
 from .moments import Moments
 
-__all__ = ["Problem", "reduce_moments", "reduce_rows"]
+__all__ = ["Problem", "reduce_centred_rows", "reduce_moments", "reduce_rows"]
 
 Array = NDArray[np.float64]
 
@@ -220,6 +220,10 @@ def reduce_rows(
     Beside it the moments of the features and targets as they are, to which more rows can be added; None
     where there are more columns than rows, whose moments would be larger than the rows.
     """
+    direct = reduce_centred_rows(Phi, Y, weight) if centred and product_dtype == "float64" else None
+    if direct is not None:
+        wide = Phi.shape[1] > len(Y) or Y.shape[1] > len(Y) + 1
+        return direct, None if wide else Moments.from_arrays(Phi, Y, weight)
     rows = compress_for_fit(Phi, Y, weight, centred=centred)
     moments = Moments.from_arrays(rows.Phi, rows.Y, weight, product_dtype=product_dtype)
     problem = reduce_moments(moments, centred=centred, rows=rows).restored(rows, moments)
@@ -230,12 +234,84 @@ def reduce_rows(
     return problem, moments
 
 
-def _row_space(rows: Array, unit: Array, *, compressed: bool) -> Array:
+def reduce_centred_rows(
+    Phi: Array, Y: Array, weight: Array | None, *, for_ascent: bool = True
+) -> Problem | None:
+    """What `reduce_moments` gives for a model with an intercept, from one decomposition of the rows.
+
+    None for large tables, and for columns of very different lengths, whose short ones only moments keep.
+
+    Parameters
+    ----------
+    Phi : ndarray of shape (n, m)
+    Y : ndarray of shape (n, p)
+    weight : ndarray of shape (n,) or None
+    for_ascent : bool, default=True
+        Without it the alignment has another unit, and outputs are in any basis of what features can reach:
+        neither matters to a kernel in closed form.
+
+    Notes
+    -----
+    The singular value decomposition of the centred rows, times the roots of their weights, has the axes and
+    the roots of ``scale``, without squares, which would blur short axes. Time n m min(n, m) + n m' p.
+    """
+    if max(Phi.size, Y.size) > LARGEST_ROTATED or len(Y) == 0:
+        return None
+    w = np.ones(len(Y)) if weight is None else weight
+    total, root = float(w.sum()), np.sqrt(w)[:, None]
+    if total == 0.0:
+        return None
+    mean_phi, mean_y = (rows[0] + w @ (rows - rows[0]) / total for rows in (Phi, Y))
+    A, T = root * (Phi - mean_phi), root * (Y - mean_y)
+    if not columns_are_alike(A):
+        return None
+    left, spread, axes = svd(A, full_matrices=False)
+    keep = spread > rank_tolerance(min(A.shape)) * spread[0]
+    scores, spread, features = left[:, keep].T @ T, spread[keep], np.ascontiguousarray(axes[keep].T)
+    scatter = np.einsum("no,no->o", T, T)
+    unit = np.sqrt(scatter)
+    unit[unit == 0.0] = 1.0
+    wide = Y.shape[1] > len(Y) + 1
+    outputs = _row_space(scores, unit, compressed=wide, principal=for_ascent)
+    energy, V_norm = float(scatter.sum()), 1.0
+    size = np.sqrt(energy) if energy > 0.0 else 1.0
+    if for_ascent:
+        T = T / size
+        V_norm = float(np.linalg.norm(T @ T.T if len(T) < T.shape[1] else T.T @ T))
+    reached = scores @ outputs  # (m', k)
+    whitened = Alignment(
+        0.5,
+        C=None,
+        B=reached / size,
+        q=reached / size,
+        g=None,
+        ones=outputs.sum(axis=0),
+        norms=(V_norm, energy / size**2),
+        n_outputs=Y.shape[1],
+    )
+    return Problem(
+        centred=True,
+        n_features=Phi.shape[1],
+        n_outputs=Y.shape[1],
+        features=features,
+        outputs=outputs,
+        scale=spread**2,
+        targets=spread[:, None] * reached,
+        whitened=whitened,
+        mean_phi=mean_phi,
+        mean_y=mean_y,
+        n_samples=len(Y),
+        weight=total,
+        target_scatter=scatter,
+    )
+
+
+def _row_space(rows: Array, unit: Array, *, compressed: bool, principal: bool = True) -> Array:
     """Orthonormal basis (p, k) of the row space: the identity when it is everything, else principal axes.
 
     Rank is decided with every output in its own ``unit`` and every row at unit length, so that none is lost
-    for being small. Any basis would do, but solvers may start from its axes, and the principal ones do not
-    depend on the coordinates that rows were compressed to.
+    for being small. Any basis would do, but solvers may start from its axes, and the ``principal`` ones do
+    not depend on the coordinates that rows were compressed to.
     """
     p = rows.shape[1]
     scaled = rows / unit
@@ -253,5 +329,5 @@ def _row_space(rows: Array, unit: Array, *, compressed: bool) -> Array:
         directions = directions[values > rank_tolerance(max(rows.shape)) * values[0]]
     if len(directions) == p and not compressed:
         return np.eye(p)
-    basis = qr((directions * unit).T, mode="economic")[0]
-    return np.asarray(basis @ svd(rows @ basis, full_matrices=False)[2].T)
+    basis = np.asarray(qr((directions * unit).T, mode="economic")[0])
+    return basis @ svd(rows @ basis, full_matrices=False)[2].T if principal else basis

@@ -71,6 +71,7 @@ class BlankFolds(RowFolds):
                 weight=np.concatenate([weight[train].max(axis=1), weight[test].max(axis=1)]),
                 splits=[(np.arange(n_train), np.arange(n_train, n_train + n_test))],
                 centred=self.centred,
+                norms=self.norms,
             )
             fold = next(inner.folds(output_weights))
         # A target without a training cell has no prediction to be judged.

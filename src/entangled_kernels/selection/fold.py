@@ -121,6 +121,31 @@ class Fold:
             outputs=None if rows is None else rows.outputs,
         )
 
+    @classmethod
+    def from_rows(
+        cls, problem: Problem, index: NDArray[np.intp], Phi: Array, Y: Array, weight: Array, weights: Array
+    ) -> Fold:
+        """Fold of a problem of the training rows and of the held-out rows themselves.
+
+        ``index`` has their places, ``weight`` (t,) their weights, and ``weights`` (p,) is the diagonal form.
+        """
+        R, errors = problem.outputs, Y - problem.mean_y
+        reduced = (Phi - problem.mean_phi) @ problem.features  # (t, m')
+        B, V = (weight[:, None] * reduced).T @ errors, weight @ errors**2
+        weighted = weights[:, None] * R
+        return cls(
+            problem=problem,
+            C=(weight[:, None] * reduced).T @ reduced,
+            BN=B @ weighted,
+            N=R.T @ weighted,
+            VN=float(weights @ V),
+            weight=float(weight.sum()),
+            B=B,
+            V=V,
+            outputs=None,
+            rows=HeldOutRows(index, Phi, problem.mean_y, weight),
+        )
+
     def error(self, coef: Array, gains: Array = UNIT_GAIN) -> Array:
         """Weighted squared error summed over the held-out rows, (g, ...) for coefficients (..., m', k).
 

@@ -23,6 +23,7 @@ from ..learning.compression import (
     subspace_is_small,
 )
 from ..learning.moments import Moments
+from ..learning.problem import reduce_centred_rows
 from ..learning.row_sample import RowSample
 from ..threads import SMALL_MATRIX, one_thread
 from .fold import Fold
@@ -89,6 +90,10 @@ class RowFolds:
         compressed: CompressedRows | None = None
         for group in group_partitions(self.splits, n):
             parts = [test for _, test in group] + ([group[0][0]] if len(group) == 1 else [])
+            direct = self._direct_fold(group[0], output_weights) if len(group) == 1 else None
+            if direct is not None:
+                yield direct
+                continue
             if self.centred and subspace_is_small(m, p, parts, n):
                 subspace = OutputSubspace(self.Phi, self.Y, self.weight, parts)
                 yield from self._subspace_folds(group, subspace, output_weights)
@@ -102,6 +107,18 @@ class RowFolds:
                 yield fold.with_rows(
                     index, compressed.Phi[index], compressed.first_y, self._row_weight(index)
                 )
+
+    def _direct_fold(self, split: Split, output_weights: Array) -> Fold | None:
+        """The fold of a split that stands alone, without moments, where that can be."""
+        if not self.centred or self.norms or self.product_dtype != "float64":
+            return None
+        train, test = split
+        weights = self._row_weight(train), self._row_weight(test)
+        _check_weights(*(float(own.sum()) for own in weights))
+        problem = reduce_centred_rows(self.Phi[train], self.Y[train], weights[0], for_ascent=False)
+        if problem is None:
+            return None
+        return Fold.from_rows(problem, test, self.Phi[test], self.Y[test], weights[1], output_weights)
 
     def _row_weight(self, index: Index) -> Array:
         return np.ones(len(index)) if self.weight is None else self.weight[index]
@@ -137,8 +154,7 @@ class RowFolds:
         tests = [moments(test) for _, test in group]
         trains = leave_one_out_sums(tests) if len(group) > 1 else [moments(train) for train, _ in group]
         for train, test, split in zip(trains, tests, group, strict=True):
-            if train.weight == 0.0 or test.weight == 0.0:
-                raise ValueError("every fold needs rows of positive sample_weight in both of its parts")
+            _check_weights(train.weight, test.weight)
             yield train, test, split
 
 
@@ -243,6 +259,7 @@ class RefittedFolds(RowFolds):
                 weight=None if self.weight is None else self.weight[order],
                 splits=[(np.arange(len(train)), np.arange(len(train), len(order)))],
                 centred=self.centred,
+                norms=self.norms,
             )
             return next(rows.folds(output_weights)).at(test)
 
@@ -258,6 +275,11 @@ def group_partitions(splits: Sequence[Split], n: int) -> Iterator[Sequence[Split
         stop = stop if whole and all(len(a) + len(b) == n for a, b in splits[start:stop]) else start + 1
         yield splits[start:stop]
         start = stop
+
+
+def _check_weights(train: float, test: float) -> None:
+    if train == 0.0 or test == 0.0:
+        raise ValueError("every fold needs rows of positive sample_weight in both of its parts")
 
 
 def leave_one_out_sums(parts: Sequence[AnyMoments]) -> list[AnyMoments]:

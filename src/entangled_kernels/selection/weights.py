@@ -25,7 +25,8 @@ ROUNDING = 1e-9
 DRAWS = 500
 # Draws whose winners rule out other candidates before all draws are counted.
 RIVALS = 4
-_DRAWS_AT_ONCE = 20
+# Draws are taken together as long as their means are no more numbers than this, which stay near the processor.
+_NUMBERS_AT_ONCE = 2**16
 
 
 def choose(errors: Array, allowance: float | None = None) -> int:
@@ -78,11 +79,11 @@ def bootstrap_winners(errors: Array, n_repeats: float = 1.0) -> NDArray[np.intp]
     draws = split_draws(len(errors), n_repeats)
     able = _able_to_win(errors, draws[:RIVALS])
     left, winners = errors[:, able], np.empty(len(draws), dtype=np.intp)
-    # A few draws at a time, whose means stay near the processor.
-    for start in range(0, len(draws), _DRAWS_AT_ONCE):
-        means = draws[start : start + _DRAWS_AT_ONCE] @ left
+    step = max(20, _NUMBERS_AT_ONCE // max(1, len(able)))
+    for start in range(0, len(draws), step):
+        means = draws[start : start + step] @ left
         alike = means <= (1.0 + ROUNDING) * means.min(axis=1, keepdims=True)
-        winners[start : start + _DRAWS_AT_ONCE] = np.argmax(alike, axis=1)
+        winners[start : start + step] = np.argmax(alike, axis=1)
     return np.asarray(able[winners])
 
 
