@@ -22,6 +22,7 @@ from ..features import (
     fit_feature_map,
     found_noise,
     interpolates,
+    is_exact,
     is_fitted,
     map_features,
     needs_targets,
@@ -426,7 +427,7 @@ class SearchingMixin(FoldingMixin, ExplainingMixin):
     def _fitted_in_folds(self, feature_map: Any, n_rows: int) -> bool:
         if self.fit_features != "auto":
             return self.fit_features == "fold"
-        return n_rows <= SMALL or needs_targets(feature_map)
+        return needs_targets(feature_map) or (n_rows <= SMALL and not is_exact(feature_map, n_rows))
 
     def _check_ranks(self, n_features: int, n_outputs: int) -> None:
         for rank in self.ranks:

@@ -9,6 +9,7 @@ from numpy.typing import ArrayLike
 from scipy.sparse import issparse
 from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
+from sklearn.kernel_approximation import Nystroem
 from sklearn.preprocessing import StandardScaler
 from sklearn.utils import check_array, get_tags
 from sklearn.utils.validation import check_is_fitted, has_fit_parameter
@@ -25,6 +26,7 @@ __all__ = [
     "found_noise",
     "interpolates",
     "is_cross_fitted",
+    "is_exact",
     "is_fitted",
     "map_features",
     "needs_targets",
@@ -106,6 +108,14 @@ def takes_blanks(feature_map: Any) -> bool:
 def interpolates(feature_map: Any) -> bool:
     """Whether ridge on a transformer, or on the last step of a pipeline, may have any small alpha."""
     return bool(getattr(_last_step(feature_map), "interpolates", False))
+
+
+def is_exact(feature_map: Any, n_rows: int) -> bool:
+    """Whether a map gives the same kernel between so many rows whichever of them it is fitted on.
+
+    Then ridge predicts held-out rows alike, whether the map has seen them or not.
+    """
+    return type(feature_map) is Nystroem and feature_map.n_components >= n_rows
 
 
 def is_fitted(feature_map: Any) -> bool:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from functools import partial
+from functools import cached_property, partial
 from itertools import accumulate
 from typing import Any, TypeVar
 
@@ -42,6 +42,9 @@ Array = NDArray[np.float64]
 Index = NDArray[np.intp]
 Split = tuple[Index, Index]
 AnyMoments = TypeVar("AnyMoments", Moments, CellMoments, Moments | CellMoments)
+
+# Up to so many times more rows than features, folds of a partition are decomposed row by row.
+_FEW_ROWS = 2
 
 
 @dataclass(frozen=True, eq=False)
@@ -86,32 +89,21 @@ class RowFolds:
 
     def folds(self, output_weights: Array) -> Iterator[Fold]:
         """One fold after the other."""
-        n, m, p = len(self.Y), self.Phi.shape[1], self.Y.shape[1]
-        compressed: CompressedRows | None = None
-        for group in group_partitions(self.splits, n):
-            parts = [test for _, test in group] + ([group[0][0]] if len(group) == 1 else [])
-            direct = self._direct_fold(group[0], output_weights) if len(group) == 1 else None
-            if direct is not None:
-                yield direct
+        for group in group_partitions(self.splits, len(self.Y)):
+            if not self._from_rows(group):
+                yield from self._moment_folds(group, output_weights)
                 continue
-            if self.centred and subspace_is_small(m, p, parts, n):
-                subspace = OutputSubspace(self.Phi, self.Y, self.weight, parts)
-                yield from self._subspace_folds(group, subspace, output_weights)
-                continue
-            if compressed is None:
-                compressed = self._rotated(compress_rows(self.Phi, self.Y, centred=self.centred))
-            R = compressed.outputs
-            form = output_weights if R is None else R.T @ (output_weights[:, None] * R)
-            for train, test, (_, index) in self._group_moments(group, compressed):
-                fold = Fold.from_moments(train, test, form, centred=self.centred, rows=compressed)
-                yield fold.with_rows(
-                    index, compressed.Phi[index], compressed.first_y, self._row_weight(index)
-                )
+            for split in group:
+                fold = self._direct_fold(split, output_weights)
+                yield from self._moment_folds([split], output_weights) if fold is None else [fold]
+
+    def _from_rows(self, group: Sequence[Split]) -> bool:
+        """Whether decompositions of the rows are no more work than moments of parts, and all that is asked."""
+        few = len(group) == 1 or len(self.Y) <= _FEW_ROWS * self.Phi.shape[1]
+        return few and self.centred and not self.norms and self.product_dtype == "float64"
 
     def _direct_fold(self, split: Split, output_weights: Array) -> Fold | None:
-        """The fold of a split that stands alone, without moments, where that can be."""
-        if not self.centred or self.norms or self.product_dtype != "float64":
-            return None
+        """The fold of a split from its rows, where `reduce_centred_rows` takes them."""
         train, test = split
         weights = self._row_weight(train), self._row_weight(test)
         _check_weights(*(float(own.sum()) for own in weights))
@@ -119,6 +111,25 @@ class RowFolds:
         if problem is None:
             return None
         return Fold.from_rows(problem, test, self.Phi[test], self.Y[test], weights[1], output_weights)
+
+    def _moment_folds(self, group: Sequence[Split], output_weights: Array) -> Iterator[Fold]:
+        """Folds of a group from moments of its parts."""
+        n, m, p = len(self.Y), self.Phi.shape[1], self.Y.shape[1]
+        parts = [test for _, test in group] + ([group[0][0]] if len(group) == 1 else [])
+        if self.centred and subspace_is_small(m, p, parts, n):
+            subspace = OutputSubspace(self.Phi, self.Y, self.weight, parts)
+            yield from self._subspace_folds(group, subspace, output_weights)
+            return
+        rows = self._compressed
+        R = rows.outputs
+        form = output_weights if R is None else R.T @ (output_weights[:, None] * R)
+        for train, test, (_, index) in self._group_moments(group, rows):
+            fold = Fold.from_moments(train, test, form, centred=self.centred, rows=rows)
+            yield fold.with_rows(index, rows.Phi[index], rows.first_y, self._row_weight(index))
+
+    @cached_property
+    def _compressed(self) -> CompressedRows:
+        return self._rotated(compress_rows(self.Phi, self.Y, centred=self.centred))
 
     def _row_weight(self, index: Index) -> Array:
         return np.ones(len(index)) if self.weight is None else self.weight[index]
