@@ -3,6 +3,7 @@ import pandas as pd
 import pytest
 from scipy.sparse import csr_array
 from sklearn.base import clone
+from sklearn.kernel_approximation import Nystroem
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import FunctionTransformer, OneHotEncoder, StandardScaler
 
@@ -16,6 +17,7 @@ from entangled_kernels.features import (
     fit_and_map,
     fit_feature_map,
     found_noise,
+    is_exact,
     is_fitted,
     map_features,
     needs_targets,
@@ -129,3 +131,18 @@ def test_the_automatic_maps():
     tuned = [EvidenceFeatures, EvidenceFeatures, ColumnWidthFeatures]
     assert kinds == [StandardScaler, *tuned, ForestFeatures, ForestFeatures]
     assert [one.random_state for one in default_feature_maps(3)[1:]] == [3] * 5
+
+
+def test_exact_maps_give_one_kernel_whatever_rows_they_saw(make_rows):
+    X, _ = make_rows(12, 3, 1)
+    exact = Nystroem(n_components=12, random_state=0)
+    assert is_exact(exact, 12)
+    assert not is_exact(exact, 13)
+    assert not is_exact(make_pipeline(StandardScaler(), exact), 12)
+    assert not is_exact(GaussianFeatures(), 12)
+    train, test = X[:8], X[8:]
+    whole = fit_feature_map(exact, X, None, None)
+    part = fit_feature_map(clone(exact).set_params(n_components=8), train, None, None)
+    for one, other in ((train, train), (test, train)):
+        kernels = [map_features(own, one) @ map_features(own, other).T for own in (whole, part)]
+        np.testing.assert_allclose(*kernels, atol=1e-9)

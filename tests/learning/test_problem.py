@@ -4,7 +4,7 @@ import pytest
 from entangled_kernels.learning.compression import compress_rows
 from entangled_kernels.learning.kernel import LearnedKernel
 from entangled_kernels.learning.moments import Moments
-from entangled_kernels.learning.problem import reduce_moments
+from entangled_kernels.learning.problem import reduce_centred_rows, reduce_moments
 
 
 def reduce(Phi, Y, centred=True, mix=0.5):
@@ -30,6 +30,45 @@ def test_moments_in_reduced_coordinates(make_rows, shape, centred):
     for basis in (problem.features, problem.outputs):
         np.testing.assert_allclose(basis.T @ basis, np.eye(basis.shape[1]), atol=1e-12)
     np.testing.assert_allclose(problem.target_scatter, np.sum((Y - mean_y) ** 2, axis=0), rtol=1e-9)
+
+
+@pytest.mark.parametrize("for_ascent", [True, False])
+@pytest.mark.parametrize("weighted", [True, False])
+@pytest.mark.parametrize("shape", [(20, 4, 3), (6, 9, 3), (6, 4, 15), (6, 9, 15), (9, 1, 1)])
+def test_rows_give_the_problem_of_their_moments(make_rows, rng, shape, weighted, for_ascent):
+    Phi, Y = make_rows(*shape)
+    weight = rng.uniform(0.5, 2.0, size=len(Y)) if weighted else None
+    if weighted:
+        weight[1] = 0.0
+    rows = compress_rows(Phi, Y, centred=True)
+    moments = Moments.from_arrays(rows.Phi, rows.Y, weight)
+    slow = reduce_moments(moments, centred=True, rows=rows).restored(rows, moments)
+    fast = reduce_centred_rows(Phi, Y, weight, for_ascent=for_ascent)
+    assert fast.targets.shape == slow.targets.shape
+    assert (fast.weight, fast.n_outputs, fast.n_features) == (
+        pytest.approx(slow.weight),
+        slow.n_outputs,
+        slow.n_features,
+    )
+    np.testing.assert_allclose(np.sort(fast.scale), np.sort(slow.scale), rtol=1e-9)
+    for one in ("mean_phi", "mean_y", "target_scatter"):
+        np.testing.assert_allclose(getattr(fast, one), getattr(slow, one), rtol=1e-9, atol=1e-12)
+    products = [problem.features @ problem.targets @ problem.outputs.T for problem in (fast, slow)]
+    np.testing.assert_allclose(*products, atol=1e-9 * np.abs(products[1]).max())
+    if for_ascent:
+        terms = []
+        for problem in (fast, slow):
+            W = problem.targets / problem.scale[:, None]
+            kernel = LearnedKernel.from_operators(W[:, :, None]).scaled(1.0 / np.sum(W**2))
+            terms.append(problem.alignment_terms(kernel))
+        np.testing.assert_allclose(*terms, rtol=1e-9)
+
+
+def test_rows_that_one_decomposition_cannot_keep(make_rows):
+    Phi, Y = make_rows(20, 4, 3)
+    assert reduce_centred_rows(Phi * [1.0, 1.0, 1.0, 1e-9], Y, None) is None
+    assert reduce_centred_rows(np.ones_like(Phi), Y, None) is None
+    assert reduce_centred_rows(Phi, Y, np.zeros(20)) is None
 
 
 def test_wide_tables_become_small(make_rows):

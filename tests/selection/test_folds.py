@@ -25,6 +25,40 @@ def test_splits_of_every_kind(make_rows, splitter):
         assert fold.error(0 * coef) == pytest.approx(one.error(0 * coef))
 
 
+@pytest.mark.parametrize("weighted", [True, False])
+@pytest.mark.parametrize(
+    ("shape", "splitter"), [((15, 9, 2), KFold(3)), ((15, 9, 20), KFold(3)), ((30, 3, 2), ShuffleSplit(3))]
+)
+def test_folds_from_rows_are_those_from_moments(make_rows, rng, shape, splitter, weighted):
+    Phi, Y = make_rows(*shape)
+    weight = rng.uniform(0.5, 2.0, size=len(Y)) if weighted else None
+    splits, output_weights = list(splitter.split(Phi)), rng.uniform(0.5, 2.0, size=shape[2])
+    from_moments = RowFolds(Phi, Y, weight, splits, norms=True).folds(output_weights)
+    from_rows = RowFolds(Phi, Y, weight, splits, norms=False).folds(output_weights)
+    alphas, gains = np.array([1e-3, 1.0]), np.array([1.0, 1.2])
+    for slow, fast, (_, test) in zip(from_moments, from_rows, splits, strict=True):
+        assert fast.V.ndim == 1
+        np.testing.assert_array_equal(fast.rows.index, test)
+        errors, predictions = [], []
+        for fold in (slow, fast):
+            problem = fold.problem
+            coef = problem.targets / (problem.scale[:, None] + alphas[:, None, None])
+            errors.append((fold.error(coef, gains), fold.target_errors(coef, gains)))
+            predictions.append(fold.predictions(coef[0] @ fold.basis.T, np.ones(1)))
+        for one, other in zip(*errors, strict=True):
+            np.testing.assert_allclose(other, one, rtol=1e-9)
+        np.testing.assert_allclose(predictions[1], predictions[0], rtol=1e-9, atol=1e-9)
+
+
+def test_columns_of_many_lengths_keep_their_moments(make_rows):
+    Phi, Y = make_rows(12, 8, 2)
+    Phi[:, 0] *= 1e-8
+    splits = list(KFold(3).split(Phi))
+    folds = list(RowFolds(Phi, Y, None, splits, norms=False).folds(np.ones(2)))
+    assert [len(fold.problem.scale) for fold in folds] == [7, 7, 7]
+    assert all(fold.V.ndim == 2 for fold in folds)
+
+
 def test_each_row_is_visited_once(make_rows, monkeypatch):
     Phi, Y = make_rows(12, 3, 2)
     seen = []
