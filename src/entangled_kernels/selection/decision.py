@@ -22,7 +22,7 @@ Array = NDArray[np.float64]
 
 # How much a process that was tuned by evidence counts beside an average by held-out errors, before errors of
 # both on the same rows have a say: its evidence comes from all rows.
-PROCESS = 3.0
+PROCESS = 2.0
 
 
 @dataclass(frozen=True, eq=False)

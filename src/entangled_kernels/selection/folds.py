@@ -16,6 +16,7 @@ from ..features import fit_and_map, map_features
 from ..learning.cell_moments import CellMoments
 from ..learning.completion import complete_moments
 from ..learning.compression import (
+    LARGEST_ROTATED,
     CompressedRows,
     OutputSubspace,
     compress_rows,
@@ -100,7 +101,8 @@ class RowFolds:
     def _from_rows(self, group: Sequence[Split]) -> bool:
         """Whether decompositions of the rows are no more work than moments of parts, and all that is asked."""
         few = len(group) == 1 or len(self.Y) <= _FEW_ROWS * self.Phi.shape[1]
-        return few and self.centred and not self.norms and self.product_dtype == "float64"
+        small = max(self.Phi.size, self.Y.size) <= LARGEST_ROTATED
+        return few and small and self.centred and not self.norms and self.product_dtype == "float64"
 
     def _direct_fold(self, split: Split, output_weights: Array) -> Fold | None:
         """The fold of a split from its rows, where `reduce_centred_rows` takes them."""

@@ -9,20 +9,23 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.linalg import cholesky
 from scipy.optimize import nnls
+from scipy.stats import norm
 
 from ..learning.solvers import SolverOptions
 from .decision import Decision, decide
 from .out_of_fold import HeldOutPredictions, measured_rows, predict_held_out
 from .search import Search
 
-__all__ = ["HeldOutErrors", "settle", "simplex_shares"]
+__all__ = ["HeldOutErrors", "draw_in", "settle", "simplex_shares"]
 
 Array = NDArray[np.float64]
 
 # How strongly shares are drawn towards the prior ones: this over the total weight of the rows.
-PULL = 14.0
+PULL = 9.0
 # How much the error of all targets counts in the shares of a target, beside its own.
 SHARED = 1.0
+# Errors beyond so many deviations of the typical ones count as if they were at that distance.
+FAR = 5.0
 # Of the least error of the models, added to the form so that models that are alike do not make it singular.
 _ROUNDING = 1e-10
 
@@ -116,14 +119,40 @@ class HeldOutErrors:
         return np.stack([simplex_shares(form, pull, self.prior) for form in forms], axis=1)
 
     def _products(self, used: NDArray[np.bool_]) -> Array:
-        """Mean products of the errors of every two models, (p, K, K)."""
+        """Mean products of the errors of every two models, (p, K, K), those of far rows drawn in."""
         values = self.values[:, used].transpose(2, 0, 1)  # (p, K, N)
         known = ~np.isnan(values[:, 0])
         weight = np.where(known, self.weight[used], 0.0)  # (p, N)
         filled = np.where(known[:, None], values, 0.0)
+        filled = filled * draw_in(np.median(np.abs(filled), axis=1), weight)[:, None]
         total = np.maximum(weight.sum(axis=1), np.finfo(float).tiny)
         products = (filled * weight[:, None]) @ filled.transpose(0, 2, 1)
         return np.asarray(products / total[:, None, None])
+
+
+def draw_in(typical: Array, weight: Array) -> Array:
+    """Factors (p, N), at most one, that keep a few rows from deciding for all.
+
+    Parameters
+    ----------
+    typical : ndarray of shape (p, N)
+        Size of the error of a row, that of the middle one of the models.
+    weight : ndarray of shape (p, N)
+
+    Notes
+    -----
+    A row that all models miss by far has most of the squared error, and says little of which of them is the
+    best for others. Its errors are scaled, those of all models alike, so that their size is no more than
+    `FAR` deviations, estimated by the median size over rows (Huber, 1964).
+    """
+    order = np.argsort(typical, axis=1, kind="stable")
+    mass = np.cumsum(np.take_along_axis(weight, order, axis=1), axis=1)
+    middle = np.argmax(mass >= 0.5 * mass[:, -1:], axis=1)[:, None]
+    median = np.take_along_axis(np.take_along_axis(typical, order, axis=1), middle, axis=1)
+    limit = FAR * median / norm.ppf(0.75)
+    # Where most errors are zero, nothing tells what is far.
+    far = (typical > limit) & (limit > 0.0)
+    return np.divide(limit, typical, out=np.ones_like(typical), where=far)
 
 
 def simplex_shares(form: Array, pull: float, prior: Array) -> Array:
