@@ -99,7 +99,7 @@ class RowFolds:
                 yield from self._moment_folds([split], output_weights) if fold is None else [fold]
 
     def _from_rows(self, group: Sequence[Split]) -> bool:
-        """Whether decompositions of the rows are no more work than moments of parts, and all that is asked."""
+        """Whether decomposing the rows of every split is no more work than moments of parts, and enough."""
         few = len(group) == 1 or len(self.Y) <= _FEW_ROWS * self.Phi.shape[1]
         small = max(self.Phi.size, self.Y.size) <= LARGEST_ROTATED
         return few and small and self.centred and not self.norms and self.product_dtype == "float64"

@@ -25,7 +25,7 @@ ROUNDING = 1e-9
 DRAWS = 500
 # Draws whose winners rule out other candidates before all draws are counted.
 RIVALS = 4
-# Draws are taken together as long as their means are no more numbers than this, which stay near the processor.
+# Means of so many numbers stay near the processor; draws are taken together up to there.
 _NUMBERS_AT_ONCE = 2**16
 
 
