@@ -152,7 +152,7 @@ def draw_in(typical: Array, weight: Array) -> Array:
     limit = FAR * median / norm.ppf(0.75)
     # Where most errors are zero, nothing tells what is far.
     far = (typical > limit) & (limit > 0.0)
-    return np.divide(limit, typical, out=np.ones_like(typical), where=far)
+    return np.asarray(np.divide(limit, typical, out=np.ones_like(typical), where=far))
 
 
 def simplex_shares(form: Array, pull: float, prior: Array) -> Array:
