@@ -240,7 +240,7 @@ def kernel_methods(folds):
 
 
 # Places of kinds of maps among the automatic ones.
-MAPS = {"columns": (0,), "evidence": (1,), "warped": (2,), "widths": (3,), "forests": (4, 5)}
+MAPS = {"columns": (0,), "evidence": (1,), "widths": (2,), "warped widths": (3,), "forests": (4, 5)}
 
 
 def without(*places):

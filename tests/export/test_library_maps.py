@@ -25,6 +25,7 @@ MAPS = {
     "warp": (EvidenceFeatures(warp=True, random_state=0), 1e-9),
     "own kernel": (EvidenceFeatures(RBF([1.0, 2.0, 1.0, 2.0]) + WhiteKernel(), random_state=0), 1e-9),
     "widths": (ColumnWidthFeatures(random_state=0), 1e-9),
+    "warped widths": (ColumnWidthFeatures(warp=True, random_state=0), 1e-9),
     "Gaussian widths": (ColumnWidthFeatures("gaussian", random_state=0), 1e-9),
     "forest": (ForestFeatures(20, random_state=0), 1e-6),
     "leaves of 4": (ForestFeatures(20, min_samples_leaf=4, random_state=0), 1e-6),

@@ -4,11 +4,16 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from entangled_kernels import ColumnWidthFeatures, EntangledKernelRidge, EvidenceFeatures
 from entangled_kernels.features import found_noise, needs_targets, warm_start
+from entangled_kernels.features.powers import ColumnPowers
 from entangled_kernels.storage import load_model, save_model
 
 
 @parametrize_with_checks(
-    [ColumnWidthFeatures(random_state=0), ColumnWidthFeatures("gaussian", spread=0.5, random_state=0)]
+    [
+        ColumnWidthFeatures(random_state=0),
+        ColumnWidthFeatures("gaussian", spread=0.5, random_state=0),
+        ColumnWidthFeatures(warp=True, random_state=0),
+    ]
 )
 def test_scikit_learn_contract(estimator, check):
     check(estimator)
@@ -49,6 +54,15 @@ def test_one_width_is_evidence_features(rows):
     assert features.log_marginal_likelihood_ == pytest.approx(expected, abs=1e-3)
     assert np.ptp(features.widths_) == 0.0
     assert features.noise_ == pytest.approx(evidence.noise_, rel=0.02)
+
+
+def test_warped_features_are_those_of_symmetric_columns(rows):
+    X, Y = rows
+    X = np.exp(X / np.abs(X).max(axis=0) * 3.0)
+    symmetric = ColumnPowers.of(X, None).apply(X)
+    warped, plain = ColumnWidthFeatures(warp=True).fit(X, Y), ColumnWidthFeatures().fit(symmetric, Y)
+    np.testing.assert_array_equal(warped.theta_, plain.theta_)
+    np.testing.assert_allclose(warped.transform(X), plain.transform(symmetric), rtol=1e-9, atol=1e-12)
 
 
 def test_warm_start_goes_on_from_what_was_found(rows):

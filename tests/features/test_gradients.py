@@ -51,6 +51,7 @@ MAPS = {
     "warped": EvidenceFeatures(warp=True, random_state=0),
     "other kernel": EvidenceFeatures(Matern(nu=1.5), random_state=0),
     "widths": ColumnWidthFeatures(random_state=0),
+    "warped widths": ColumnWidthFeatures(warp=True, random_state=0),
     "gaussian widths": ColumnWidthFeatures("gaussian", random_state=0),
     "operator fourier": OperatorFourierFeatures(n_frequencies=20, gamma=0.01, random_state=0),
     "transformable": OperatorFourierFeatures("transformable", n_frequencies=5, gamma=0.01, random_state=0),

@@ -128,7 +128,7 @@ def test_other_maps_have_found_nothing():
 
 def test_the_automatic_maps():
     kinds = [type(one) for one in default_feature_maps(3)]
-    tuned = [EvidenceFeatures, EvidenceFeatures, ColumnWidthFeatures]
+    tuned = [EvidenceFeatures, ColumnWidthFeatures, ColumnWidthFeatures]
     assert kinds == [StandardScaler, *tuned, ForestFeatures, ForestFeatures]
     assert [one.random_state for one in default_feature_maps(3)[1:]] == [3] * 5
 

@@ -18,7 +18,7 @@ from ..features import (
 from .columns import Beside, Columns, Products, matrix_columns
 from .graph import Graph
 from .kernels import gram_columns
-from .scaling import arcsinh, cosine, standardise
+from .scaling import cosine, standardise, yeo_johnson
 from .tree_ensembles import LeafColumns
 from .writer import Step, Writer
 
@@ -38,11 +38,11 @@ def _gaussian_features(writer: Writer, step: Any, columns: Columns) -> Columns:
     return writer.features(step._sampler, standardise(columns, step.mean_, step.scale_))
 
 
-def _evidence_features(writer: Writer, step: Any, columns: Columns) -> Columns:
+def _tuned_features(writer: Writer, step: Any, columns: Columns) -> Columns:
     if not step.warp:
         return _kernel_features(writer, step, columns)
-    spread = standardise(columns, step.centre_, step.spread_)
-    warped = arcsinh(writer.graph, spread.matrix())
+    spread = standardise(columns, step.column_mean_, step.column_scale_)
+    warped = yeo_johnson(writer.graph, spread.matrix(), step.powers_)
     return _kernel_features(writer, step, matrix_columns(writer.graph, warped, columns.width))
 
 
@@ -78,8 +78,8 @@ def _operator_fourier(writer: Writer, step: Any, columns: Columns) -> Columns:
 
 TRANSFORMERS: dict[type, Step] = {
     GaussianFeatures: _gaussian_features,
-    EvidenceFeatures: _evidence_features,
-    ColumnWidthFeatures: _kernel_features,
+    EvidenceFeatures: _tuned_features,
+    ColumnWidthFeatures: _tuned_features,
     ForestFeatures: _forest_features,
     RegressorFeatures: _regressor_features,
     OperatorFourierFeatures: _operator_fourier,

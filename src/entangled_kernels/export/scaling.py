@@ -21,7 +21,7 @@ from .columns import Columns, matrix_columns
 from .graph import DOUBLE, Graph
 from .writer import Step, Writer
 
-__all__ = ["FUNCTIONS", "TRANSFORMERS", "arcsinh", "cosine", "standardise"]
+__all__ = ["FUNCTIONS", "TRANSFORMERS", "cosine", "standardise", "yeo_johnson"]
 
 
 def standardise(columns: Columns, centre: ArrayLike | None, scale: ArrayLike | None) -> Columns:
@@ -33,7 +33,7 @@ def standardise(columns: Columns, centre: ArrayLike | None, scale: ArrayLike | N
     return matrix_columns(graph, tensor, columns.width)
 
 
-def arcsinh(graph: Graph, x: str) -> str:
+def _arcsinh(graph: Graph, x: str) -> str:
     """The tensor sign(x) log(|x| + sqrt(x^2 + 1)); onnxruntime has arcsinh of float32 only."""
     size = graph.add("Abs", x)
     root = graph.add("Sqrt", graph.add("Add", graph.add("Mul", x, x), 1.0))
@@ -92,15 +92,16 @@ def _binarizer(writer: Writer, step: Any, columns: Columns) -> Columns:
 
 def _power_transformer(writer: Writer, step: Any, columns: Columns) -> Columns:
     graph, x, powers = writer.graph, columns.matrix(), np.asarray(step.lambdas_)
-    if step.method == "box-cox":
-        tensor = _box_cox(graph, x, powers)
-    else:
-        # Yeo-Johnson is Box-Cox of 1 + x above zero, and of 1 - x with the power 2 - lambda, mirrored, below.
-        above = _box_cox(graph, graph.add("Add", graph.add("Max", x, 0.0), 1.0), powers)
-        below = _box_cox(graph, graph.add("Sub", 1.0, graph.add("Min", x, 0.0)), 2.0 - powers)
-        tensor = graph.add("Sub", above, below)
+    tensor = _box_cox(graph, x, powers) if step.method == "box-cox" else yeo_johnson(graph, x, powers)
     done = matrix_columns(graph, tensor, columns.width)
     return writer.features(step._scaler, done) if step.standardize else done
+
+
+def yeo_johnson(graph: Graph, x: str, powers: Any) -> str:
+    """Box-Cox of 1 + x above zero, and of 1 - x with the power 2 - lambda, mirrored, below."""
+    above = _box_cox(graph, graph.add("Add", graph.add("Max", x, 0.0), 1.0), powers)
+    below = _box_cox(graph, graph.add("Sub", 1.0, graph.add("Min", x, 0.0)), 2.0 - powers)
+    return graph.add("Sub", above, below)
 
 
 def _box_cox(graph: Graph, x: str, powers: Any) -> str:
@@ -133,7 +134,7 @@ def _function_transformer(writer: Writer, step: Any, columns: Columns) -> Column
 # Functions of numpy that a FunctionTransformer may have: the name of an operation, or what writes several.
 FUNCTIONS: dict[Any, Any] = {
     np.abs: "Abs",
-    np.arcsinh: arcsinh,
+    np.arcsinh: _arcsinh,
     np.cbrt: lambda graph, x: graph.add(
         "Mul", graph.add("Sign", x), graph.add("Pow", graph.add("Abs", x), 1.0 / 3.0)
     ),

@@ -11,7 +11,7 @@ from sklearn.gaussian_process.kernels import RBF, ConstantKernel, DotProduct, Ma
 from sklearn.utils import Tags, check_random_state
 from sklearn.utils.validation import check_is_fitted
 
-from ..parameters import check_choice, check_integer, check_positive
+from ..parameters import check_choice, check_flag, check_integer, check_positive
 from .kernel_features import KernelFeatures, median_distance
 from .nystroem import some_rows
 from .training_rows import standardised_targets, training_rows
@@ -43,6 +43,8 @@ class ColumnWidthFeatures(KernelFeatures):
         Rows that the features are built on. With as many as there are training rows they are exact.
     max_rows : int, default=300
         Rows, drawn at random, that the marginal likelihood is taken of; the time grows with their cube.
+    warp : bool, default=False
+        Make every column symmetric first, as in `EvidenceFeatures`.
     random_state : int, RandomState or None, default=None
 
     Attributes
@@ -51,7 +53,9 @@ class ColumnWidthFeatures(KernelFeatures):
     noise_ : float
         Variance of the noise, in units of the variance of a target: the ridge penalty that goes with it.
     widths_ : ndarray of shape (d,)
-        In standard deviations of the columns.
+        In standard deviations of the columns, symmetric where ``warp`` says so.
+    column_mean_, column_scale_, powers_ : ndarray of shape (d,)
+        Of the columns as given, and the powers; only there with ``warp``.
     spread_ : float
     theta_ : ndarray of shape (4 + d,)
         Logarithms of the weights of the two kernels, of the noise and of the common width, and what is added
@@ -91,6 +95,7 @@ class ColumnWidthFeatures(KernelFeatures):
         start: Any = None,
         n_components: int = 300,
         max_rows: int = 300,
+        warp: bool = False,
         random_state: Any = None,
     ) -> None:
         self.shape = shape
@@ -98,6 +103,7 @@ class ColumnWidthFeatures(KernelFeatures):
         self.start = start
         self.n_components = n_components
         self.max_rows = max_rows
+        self.warp = warp
         self.random_state = random_state
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
@@ -115,7 +121,9 @@ class ColumnWidthFeatures(KernelFeatures):
             check_positive("spread", self.spread, zero_allowed=True)
         check_integer("n_components", self.n_components, low=1)
         check_integer("max_rows", self.max_rows, low=2)
+        check_flag("warp", self.warp)
         X, Y, weight = training_rows(self, X, y, sample_weight)
+        X = self._warp(X, weight)
         Z, targets = self._standardise(X, weight), standardised_targets(Y, weight)
         rng = check_random_state(self.random_state)
         rows = some_rows(len(Z), int(self.max_rows), rng)

@@ -144,11 +144,8 @@ def _places(columns: Any, names: list[Any]) -> Any:
 
 
 def _pull_kernel(feature_map: Any, X: Array, weights: Array) -> Array:
-    columns, slope = feature_map._columns(X), 1.0
-    if hasattr(feature_map, "spread_") and getattr(feature_map, "warp", False):
-        # The slope of arcsinh(u) is 1 / sqrt(1 + u^2).
-        slope = 1.0 / (feature_map.spread_ * np.cosh(columns))[:, None, :]
-    Z = (columns - feature_map.mean_) / feature_map.scale_
+    slope = feature_map._powers().slope(X)[:, None, :] if feature_map.warp else 1.0
+    Z = (feature_map._columns(X) - feature_map.mean_) / feature_map.scale_
     if getattr(feature_map, "approximation", "nystroem") == "fourier":
         pulled = _pull_fourier(feature_map._sampler, Z, weights)
     else:

@@ -24,7 +24,8 @@ from ..parameters import (
 )
 from .evidence import tune_kernel
 from .nystroem import inverse_root, some_rows
-from .training_rows import mean_and_deviation, mean_and_scale, standardised_targets, training_rows
+from .powers import ColumnPowers
+from .training_rows import mean_and_scale, standardised_targets, training_rows
 
 __all__ = ["EvidenceFeatures", "GaussianFeatures", "KernelFeatures", "median_distance"]
 
@@ -41,6 +42,8 @@ class KernelFeatures(TransformerMixin, DocLinkMixin, BaseEstimator):
     """Nystroem features of a scikit-learn kernel on standardised columns."""
 
     n_components: int
+    # Whether columns are made symmetric first.
+    warp: bool = False
 
     def _standardise(self, X: Array, weight: Array | None) -> Array:
         self.mean_, self.scale_ = mean_and_scale(X, weight)
@@ -61,9 +64,19 @@ class KernelFeatures(TransformerMixin, DocLinkMixin, BaseEstimator):
         Z = (self._columns(X) - self.mean_) / self.scale_
         return np.asarray(self.kernel_(Z, self.components_) @ self._whitener)
 
+    def _warp(self, X: Array, weight: Array | None) -> Array:
+        """What is standardised, with powers that are found on these rows where columns are to be warped."""
+        if self.warp:
+            found = ColumnPowers.of(X, weight)
+            self.column_mean_, self.column_scale_, self.powers_ = found.mean, found.scale, found.power
+        return self._columns(X)
+
     def _columns(self, X: Array) -> Array:
-        """What is standardised: the columns themselves."""
-        return X
+        """What is standardised: the columns themselves, or powers of them."""
+        return self._powers().apply(X) if self.warp else X
+
+    def _powers(self) -> ColumnPowers:
+        return ColumnPowers(self.column_mean_, self.column_scale_, self.powers_)
 
 
 class GaussianFeatures(KernelFeatures):
@@ -161,9 +174,8 @@ class EvidenceFeatures(KernelFeatures):
     max_rows : int, default=300
         Rows, drawn at random, that the marginal likelihood is taken of; the time grows with their cube.
     warp : bool, default=False
-        Compress the tails of every column first, as arcsinh((x - mean) / deviation), the mean absolute
-        deviation. It is linear about the mean and a logarithm far from it, of either sign, so that a few
-        large values of a skewed column do not set its scale.
+        Make every column symmetric first, by a power of Yeo and Johnson's family, so that a few large values
+        of a skewed column do not set its scale.
     random_state : int, RandomState or None, default=None
 
     Attributes
@@ -176,9 +188,9 @@ class EvidenceFeatures(KernelFeatures):
     components_ : ndarray of shape (number of components, d)
         The rows, standardised.
     mean_, scale_ : ndarray of shape (d,)
-        Of the columns, compressed where ``warp`` says so.
-    centre_, spread_ : ndarray of shape (d,)
-        Mean and mean absolute deviation of the columns as given; only there with ``warp``.
+        Of the columns, symmetric where ``warp`` says so.
+    column_mean_, column_scale_, powers_ : ndarray of shape (d,)
+        Of the columns as given, and the powers; only there with ``warp``.
     n_features_in_, feature_names_in_
 
     Examples
@@ -225,9 +237,7 @@ class EvidenceFeatures(KernelFeatures):
         check_integer("max_rows", self.max_rows, low=2)
         check_flag("warp", self.warp)
         X, Y, weight = training_rows(self, X, y, sample_weight)
-        if self.warp:
-            self.centre_, self.spread_ = mean_and_deviation(X, weight)
-        X = self._columns(X)
+        X = self._warp(X, weight)
         Z = self._standardise(X, weight)
         rng = check_random_state(self.random_state)
         rows = some_rows(len(Z), int(self.max_rows), rng)
@@ -239,9 +249,6 @@ class EvidenceFeatures(KernelFeatures):
         self.noise_, self.log_marginal_likelihood_ = found.noise, found.log_likelihood
         self._carry(X, found.kernel, rng)
         return self
-
-    def _columns(self, X: Array) -> Array:
-        return np.arcsinh((X - self.centre_) / self.spread_) if self.warp else X
 
     def warm_start(self) -> EvidenceFeatures:
         """New features, not fitted, whose search starts from what was found here."""

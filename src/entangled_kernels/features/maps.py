@@ -44,8 +44,8 @@ def default_feature_maps(random_state: Any = None) -> list[Any]:
     return [
         StandardScaler(),
         EvidenceFeatures(random_state=random_state),
-        EvidenceFeatures(warp=True, random_state=random_state),
         ColumnWidthFeatures(random_state=random_state),
+        ColumnWidthFeatures(warp=True, random_state=random_state),
         ForestFeatures(random_state=random_state),
         ForestFeatures(min_samples_leaf=4, random_state=random_state),
     ]

@@ -11,7 +11,7 @@ from sklearn.utils.validation import validate_data
 
 from ..parameters import check_numeric_columns, check_weights
 
-__all__ = ["mean_and_deviation", "mean_and_scale", "standardised_targets", "training_rows"]
+__all__ = ["mean_and_scale", "standardised_targets", "training_rows"]
 
 Array = NDArray[np.float64]
 
@@ -54,12 +54,6 @@ def mean_and_scale(X: Array, weight: Array | None) -> tuple[Array, Array]:
     mean = np.average(X, axis=0, weights=weight)
     scale = np.sqrt(np.average((X - mean) ** 2, axis=0, weights=weight))
     return mean, _where_varying(mean, scale)
-
-
-def mean_and_deviation(X: Array, weight: Array | None) -> tuple[Array, Array]:
-    """Weighted mean and mean absolute deviation of columns, one where a column is constant."""
-    mean = np.average(X, axis=0, weights=weight)
-    return mean, _where_varying(mean, np.average(np.abs(X - mean), axis=0, weights=weight))
 
 
 def _where_varying(mean: Array, scale: Array) -> Array:
