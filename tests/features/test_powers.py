@@ -18,7 +18,7 @@ def test_columns_become_symmetric(columns):
     found = ColumnPowers.of(columns, None)
     before, after = np.abs(skew(columns)), np.abs(skew(found.apply(columns)))
     assert before[1:].min() > 1.5
-    assert after.max() < 0.5
+    assert (after[1:] < 0.4 * before[1:]).all()
     assert found.power[0] == pytest.approx(1.0, abs=0.25)
 
 
