@@ -3,14 +3,11 @@
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 
-from ..linalg import KroneckerOperator, LowRankKroneckerOperator
+from ..linalg import Array, KroneckerOperator, LowRankKroneckerOperator
 from .conjugate_gradient import inverse_blocks_by_solving
 
 __all__ = ["ObservedKroneckerFactor"]
-
-Array = NDArray[np.float64]
 
 
 class ObservedKroneckerFactor:

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 
 from ..linalg import (
+    Array,
     BlockOperator,
     KroneckerOperator,
     LowRankKroneckerOperator,
@@ -14,8 +14,6 @@ from ..linalg import (
 )
 
 __all__ = ["ScaledOperator", "scale_rows"]
-
-Array = NDArray[np.float64]
 
 
 class ScaledOperator(BlockOperator):

@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from ..explanation import Explanation
+from ..linalg import Array
 from ..tables.phrases import quoted
 from .screen import Screen
 
@@ -87,7 +87,7 @@ def show_inputs(screen: Screen, found: Explanation) -> None:
     screen.table(COLUMNS, input_rows(found), title=title)
 
 
-def _plain(values: NDArray[np.float64]) -> Any:
+def _plain(values: Array) -> Any:
     """Lists with six digits, None where there is no number, as JSON needs it."""
     if values.ndim > 1:
         return [_plain(row) for row in values]

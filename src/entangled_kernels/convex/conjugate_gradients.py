@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 
+from ..linalg import Array
 from .certificate import Gram
 
 __all__ = ["conjugate_gradients"]
 
-Array = NDArray[np.float64]
 
 STEPS = 5000
 

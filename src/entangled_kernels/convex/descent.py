@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.optimize import minimize
+
+from ..linalg import Array
 
 __all__ = ["minimise"]
 
-Array = NDArray[np.float64]
 
 MEMORY = 20
 

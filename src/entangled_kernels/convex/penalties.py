@@ -10,12 +10,12 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.optimize import brentq
+
+from ..linalg import Array
 
 __all__ = ["Cluster", "Elastic", "Entrywise", "Penalty", "Schatten", "SpectralPenalty"]
 
-Array = NDArray[np.float64]
 
 TINY = float(np.finfo(np.float64).tiny)
 

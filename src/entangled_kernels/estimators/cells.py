@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 from sklearn.metrics import r2_score
 from sklearn.utils import check_array
 
+from ..linalg import Array, Index
 from .frames import target_names
 
 __all__ = [
@@ -20,7 +21,6 @@ __all__ = [
     "score_cells",
 ]
 
-Array = NDArray[np.float64]
 Names = Sequence[str] | NDArray[np.object_] | None
 
 
@@ -207,7 +207,7 @@ def check_targets(y: Any, names: Names = None, *, blanks: bool = True) -> Array:
     return np.asarray(Y)
 
 
-def _text_columns(y: Any) -> NDArray[np.intp]:
+def _text_columns(y: Any) -> Index:
     """Numbers of the columns that hold text."""
     cells = np.asarray(y, dtype=object)
     if cells.ndim not in (1, 2):
@@ -237,7 +237,7 @@ def _weights(sample_weight: Any, shape: tuple[int, ...], names: Names) -> Array 
     return weights
 
 
-def _columns(numbers: NDArray[np.intp], names: Names) -> str:
+def _columns(numbers: Index, names: Names) -> str:
     """Columns in words, by name where there are names."""
     found = [repr(str(names[i])) if names is not None else str(i) for i in numbers]
     return f"column{'s' if len(found) > 1 else ''} {', '.join(found)}"

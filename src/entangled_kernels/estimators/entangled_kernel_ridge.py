@@ -15,6 +15,7 @@ from ..kernels import KrausKernel
 from ..learning import SOLVERS, Fit, FitSettings, Moments, RowSample, fit_problem
 from ..learning.cell_moments import CellMoments
 from ..learning.input_range import InputRange
+from ..linalg import Array
 from ..parameters import (
     check_choice,
     check_feature_map,
@@ -39,7 +40,6 @@ from .training import PRODUCT_DTYPES, Training
 
 __all__ = ["INITS", "PREDICTIONS", "RELATIONS", "EntangledKernelRidge"]
 
-Array = NDArray[np.float64]
 
 PREDICTIONS = ("entangled", "partial_trace")
 INITS = ("identity", "random")

@@ -8,7 +8,7 @@ from functools import cache
 from typing import Any, Self
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 from sklearn.base import BaseEstimator, MultiOutputMixin, RegressorMixin, clone
 from sklearn.exceptions import NotFittedError
 from sklearn.utils import indexable
@@ -17,6 +17,7 @@ from sklearn.utils.validation import _num_samples
 from ..kernels import KrausKernel
 from ..learning import SOLVERS, LinearModel, Moments, RowSample
 from ..learning.cell_moments import CellMoments
+from ..linalg import Array
 from ..parameters import (
     check_choice,
     check_flag,
@@ -38,7 +39,6 @@ from .training import PRODUCT_DTYPES, Table
 
 __all__ = ["EntangledKernelRidgeCV"]
 
-Array = NDArray[np.float64]
 
 SELECTIONS = ("best", "one_se", "average")
 FIT_FEATURES = ("auto", "fold", "all")

@@ -5,12 +5,13 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 from sklearn.compose import ColumnTransformer
 from sklearn.utils import Tags, check_array, get_tags
 from sklearn.utils.validation import validate_data
 
 from ..features import fit_and_map, fit_feature_map, is_cross_fitted, map_features
+from ..linalg import Array
 from ..parameters import (
     check_numeric_columns,
     naming_columns,
@@ -18,8 +19,6 @@ from ..parameters import (
 )
 
 __all__ = ["FeatureMapMixin", "takes_missing"]
-
-Array = NDArray[np.float64]
 
 
 class FeatureMapMixin:

@@ -6,14 +6,12 @@ from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from ..linalg import Array
 from .cells import check_targets
 from .frames import target_names
 
 __all__ = ["check_costs", "check_given"]
-
-Array = NDArray[np.float64]
 
 
 def check_given(given: Any, X: Any, n_rows: int, names: list[str], *, named: bool) -> Array:

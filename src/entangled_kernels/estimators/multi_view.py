@@ -15,6 +15,7 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, column_or_1d
 
 from ..doc_links import DocLinkMixin
+from ..linalg import Array
 from ..multiple_kernels import embed_view, learn_multiview, reduce_cells, view_coefficients
 from ..parameters import (
     check_flag,
@@ -28,8 +29,6 @@ from .kernel_parts import ColumnKernel, resolve_kernels
 from .targets import TargetsMixin
 
 __all__ = ["MultiViewKernelClassifier", "MultiViewKernelRidge"]
-
-Array = NDArray[np.float64]
 
 
 class _MultiViewModel(DocLinkMixin, BaseEstimator):

@@ -6,12 +6,13 @@ import warnings
 from typing import Any, Self
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 from sklearn.base import BaseEstimator, MultiOutputMixin, RegressorMixin
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import check_is_fitted
 
 from ..doc_links import DocLinkMixin
+from ..linalg import Array
 from ..multiple_kernels import (
     KernelsProblem,
     KernelsResult,
@@ -39,7 +40,6 @@ from .targets import TargetsMixin
 
 __all__ = ["MultipleKernelRidge"]
 
-Array = NDArray[np.float64]
 
 OUTPUT_KERNELS = ("identity", "diagonal", "shared", "own")
 

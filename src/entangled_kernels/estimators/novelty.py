@@ -6,16 +6,15 @@ import warnings
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from sklearn.utils.validation import _num_samples
 
 from ..conditioning import Calibration
+from ..linalg import Array
 from .dask_tables import is_dask
 from .streaming import StreamingMixin
 
 __all__ = ["NoveltyMixin", "NoveltyWarning"]
 
-Array = NDArray[np.float64]
 
 # A row whose model variance is more than this many times the largest of held-out training rows is far out.
 VARIANCE_BEYOND = 4.0

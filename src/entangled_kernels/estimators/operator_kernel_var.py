@@ -6,13 +6,13 @@ import warnings
 from typing import Any, Self
 
 import numpy as np
-from numpy.typing import NDArray
 from sklearn.base import BaseEstimator
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import check_is_fitted
 
 from ..autoregression import AdditiveModel, HadamardModel, lag_windows, learn_additive, learn_hadamard
 from ..doc_links import DocLinkMixin
+from ..linalg import Array
 from ..output_kernel import OutputPenalty
 from ..parameters import (
     check_choice,
@@ -25,7 +25,6 @@ from ..parameters import (
 
 __all__ = ["OperatorKernelVAR"]
 
-Array = NDArray[np.float64]
 
 KERNELS = ("hadamard", "additive")
 # Penalties on B whose conjugate is smooth, as the dual solver needs.

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import Any, Self
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 from sklearn.base import BaseEstimator, MultiOutputMixin, RegressorMixin
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_consistent_length
@@ -16,7 +16,7 @@ from sklearn.utils.validation import check_is_fitted
 from ..block_solvers import SOLVERS, ObservedRidge, factorize_observed, lowest_eigenvalue
 from ..doc_links import DocLinkMixin
 from ..kernels import OperatorValuedKernel, SeparableKernel
-from ..linalg import BlockOperator
+from ..linalg import Array, BlockOperator
 from ..parameters import (
     check_choice,
     check_flag,
@@ -29,7 +29,6 @@ from .targets import TargetsMixin
 
 __all__ = ["OperatorValuedKernelRidge"]
 
-Array = NDArray[np.float64]
 
 INDEFINITE = ("error", "krein")
 INDEFINITE_TOLERANCE = 1e-8

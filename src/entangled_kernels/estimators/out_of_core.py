@@ -10,11 +10,11 @@ from typing import Any, Self
 
 import joblib
 import numpy as np
-from numpy.typing import NDArray
 from sklearn.utils.validation import _num_samples
 
 from ..doc_links import DocLinkMixin
 from ..learning.input_range import InputRange
+from ..linalg import Index
 from ..parameters import check_integer
 from ..storage.atomic import remove_abandoned
 from ..streams import waiting
@@ -25,8 +25,6 @@ from .dask_tables import first_rows, split_partitions, stream_partitions
 from .streaming import StreamingMixin
 
 __all__ = ["OutOfCoreMixin"]
-
-Index = NDArray[np.intp]
 
 
 class OutOfCoreMixin(StreamingMixin, DocLinkMixin):

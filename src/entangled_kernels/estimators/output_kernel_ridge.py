@@ -6,7 +6,7 @@ import warnings
 from typing import Any, Self
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 from sklearn.base import BaseEstimator, MultiOutputMixin, RegressorMixin
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.metrics.pairwise import PAIRWISE_KERNEL_FUNCTIONS, pairwise_kernels
@@ -14,6 +14,7 @@ from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted
 
 from ..doc_links import DocLinkMixin
+from ..linalg import Array
 from ..output_kernel import (
     PENALTIES,
     OutputKernelResult,
@@ -34,7 +35,6 @@ from .targets import TargetsMixin
 
 __all__ = ["OutputKernelModel", "OutputKernelRidge", "check_output_kernel"]
 
-Array = NDArray[np.float64]
 
 KERNELS = (*sorted(PAIRWISE_KERNEL_FUNCTIONS), "precomputed")
 

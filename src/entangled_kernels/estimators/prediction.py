@@ -7,7 +7,6 @@ from operator import attrgetter
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from sklearn.exceptions import NotFittedError
 from sklearn.utils import _safe_indexing
 from sklearn.utils.validation import _num_samples
@@ -15,6 +14,7 @@ from sklearn.utils.validation import _num_samples
 from ..conditioning import Calibration, group_patterns, information, plan_measurements
 from ..learning import Fit
 from ..learning.leave_one_out import leave_one_out
+from ..linalg import Array
 from ..parameters import (
     check_flag,
     check_share,
@@ -29,8 +29,6 @@ from .target_transforms import LogTargets, TransformerTargets
 from .training import Table, Training
 
 __all__ = ["LinearPredictionMixin", "solved_attribute"]
-
-Array = NDArray[np.float64]
 
 
 def solved_attribute(name: str, path: str, doc: str) -> Any:

@@ -32,6 +32,7 @@ from ..learning.cell_moments import CellMoments
 from ..learning.completion import complete_moments
 from ..learning.filling import fill_rows
 from ..learning.input_range import InputRange
+from ..linalg import Array, Index
 from ..parameters import check_feature_map, check_rank_fits, check_share
 from ..selection import (
     BlankFolds,
@@ -60,9 +61,6 @@ from .targets import TargetsMixin
 from .training import Table, Training
 
 __all__ = ["SearchingMixin", "SelectedFit"]
-
-Array = NDArray[np.float64]
-Index = NDArray[np.intp]
 
 
 @dataclass(frozen=True, eq=False)

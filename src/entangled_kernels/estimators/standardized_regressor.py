@@ -5,13 +5,14 @@ from __future__ import annotations
 from typing import Any, Self
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 from sklearn.base import BaseEstimator, MultiOutputMixin, RegressorMixin, clone
 from sklearn.utils import check_consistent_length
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from ..doc_links import DocLinkMixin
 from ..features import fit_and_map, map_features
+from ..linalg import Array
 from ..parameters import check_numeric_columns
 from .cells import check_cells
 from .feature_maps import FeatureMapMixin, check_rows
@@ -19,8 +20,6 @@ from .output_kernel_ridge_cv import OutputKernelRidgeCV
 from .targets import TargetsMixin
 
 __all__ = ["StandardizedRegressor"]
-
-Array = NDArray[np.float64]
 
 
 class StandardizedRegressor(

@@ -11,7 +11,6 @@ from typing import Any, Self
 
 import joblib
 import numpy as np
-from numpy.typing import NDArray
 from sklearn.exceptions import NotFittedError
 from sklearn.utils import check_consistent_length
 from sklearn.utils.validation import _num_samples, validate_data
@@ -19,6 +18,7 @@ from sklearn.utils.validation import _num_samples, validate_data
 from ..features import is_fitted
 from ..learning import Moments, RowSample
 from ..learning.cell_moments import CellMoments
+from ..linalg import Array, Index
 from ..parameters import check_real
 from ..streams.stream import FeatureBlocks, Rows, Stream
 from ..streams.waiting import settle, wait_for_map
@@ -28,7 +28,6 @@ from .training import TrainingMixin
 
 __all__ = ["StreamingMixin"]
 
-Array = NDArray[np.float64]
 
 # What an estimator knows of the columns of its tables.
 COLUMN_ATTRIBUTES = ("n_features_in_", "feature_names_in_", "target_names_", "_one_dimensional")
@@ -103,7 +102,7 @@ class StreamingMixin(TrainingMixin):
         sample_weight: Any,
         groups: Any = None,
         *,
-        part: NDArray[np.intp] | None = None,
+        part: Index | None = None,
         where: str | None = None,
         forget: float = 1.0,
     ) -> None:
@@ -215,7 +214,7 @@ class StreamingMixin(TrainingMixin):
     def _n_parts(self) -> int:
         return 1
 
-    def _parts_of(self, rows: Rows, groups: Any) -> NDArray[np.intp] | None:
+    def _parts_of(self, rows: Rows, groups: Any) -> Index | None:
         """Part of every row, None when there is one only."""
         if groups is not None:
             raise ValueError(

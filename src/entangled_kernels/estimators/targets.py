@@ -8,13 +8,12 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.utils import check_consistent_length
 
+from ..linalg import Array
 from ..parameters import check_choice
 from .cells import check_cells, check_every_target_measured, check_targets, measured_rows, score_cells
 from .frames import CONTAINERS, target_names, to_container
 
 __all__ = ["TargetsMixin"]
-
-Array = NDArray[np.float64]
 
 
 class TargetsMixin:

@@ -14,6 +14,7 @@ from ..learning import Moments, Problem, RowSample, reduce_moments, reduce_rows
 from ..learning.cell_moments import CellMoments
 from ..learning.completion import reduce_cell_rows, reduce_cells
 from ..learning.row_sample import least_keys
+from ..linalg import Array, Index
 from ..parameters import check_range, check_weights
 from ..streams.row_folds import sampling_keys
 from ..streams.stream import FIRST_BLOCK, FeatureBlocks, Rows, Stream
@@ -24,8 +25,6 @@ from .targets import TargetsMixin
 
 __all__ = ["PRODUCT_DTYPES", "Table", "Training", "TrainingMixin"]
 
-Array = NDArray[np.float64]
-Index = NDArray[np.intp]
 
 PRODUCT_DTYPES = ("float64", "float32")
 

@@ -8,7 +8,6 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from joblib import Parallel, delayed, effective_n_jobs
-from numpy.typing import NDArray
 from sklearn.cross_decomposition import PLSRegression
 from sklearn.ensemble import ExtraTreesRegressor
 from sklearn.linear_model import RidgeCV
@@ -16,14 +15,13 @@ from sklearn.model_selection import GridSearchCV
 from threadpoolctl import threadpool_limits
 
 from ..estimators import EntangledKernelRidgeCV
+from ..linalg import Array, Index
 from ..storage import ExperimentResults, Record
 from .protocol import Partition, Rows, folds_of, partitions
 from .setup import Progress, Setup
 
 __all__ = ["OURS", "compare_partly_measured", "measured_sets"]
 
-Array = NDArray[np.float64]
-Index = NDArray[np.intp]
 
 OURS = "EntangledKernelRidgeCV"
 METHODS = {

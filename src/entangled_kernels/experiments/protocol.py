@@ -9,7 +9,6 @@ from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 from joblib import Parallel, delayed, effective_n_jobs
-from numpy.typing import NDArray
 from sklearn.base import clone
 from sklearn.kernel_approximation import Nystroem, RBFSampler
 from sklearn.model_selection import KFold
@@ -17,7 +16,7 @@ from sklearn.preprocessing import StandardScaler
 from threadpoolctl import threadpool_limits
 
 from ..features import median_distance
-from ..linalg import Array
+from ..linalg import Array, Index
 from ..selection import Split
 from ..storage import Record
 from .methods import Plan, fit_methods
@@ -113,8 +112,8 @@ class Partition(NamedTuple):
     """Training and test rows, drawn at random, with a number and a seed for what is random on them."""
 
     number: int
-    train: NDArray[np.intp]
-    test: NDArray[np.intp]
+    train: Index
+    test: Index
     seed: int
 
 

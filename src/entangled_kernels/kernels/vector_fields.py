@@ -5,14 +5,12 @@ from __future__ import annotations
 from abc import abstractmethod
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
-from ..linalg import BlockOperator, FunctionOperator
+from ..linalg import Array, BlockOperator, FunctionOperator
 from .base import OperatorValuedKernel, as_points
 
 __all__ = ["CurlFreeKernel", "DivergenceFreeKernel"]
-
-Array = NDArray[np.float64]
 
 
 class _GaussianFieldKernel(OperatorValuedKernel):

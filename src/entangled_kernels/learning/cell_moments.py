@@ -5,14 +5,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
+from ..linalg import Array, Index
 from .moments import Moments
 
 __all__ = ["CellMoments"]
 
-Array = NDArray[np.float64]
-Index = NDArray[np.intp]
 
 # Numbers that the moments of all groups may take.
 _MOST_NUMBERS = 2**28

@@ -5,16 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.linalg import eigh
 from scipy.linalg.blas import dsyrk
 
 from ..conditioning.shrinkage import SHRINKAGES, choose_shrinkage, estimate_correlation
+from ..linalg import Array, Index
 
 __all__ = ["fill_rows"]
 
-Array = NDArray[np.float64]
-Index = NDArray[np.intp]
 
 # Ridge penalties that are tried, in units of the mean squared length of the features.
 RELATIVE_ALPHAS = np.logspace(-4, 2, 13)

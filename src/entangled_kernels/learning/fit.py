@@ -8,9 +8,9 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from ..conditioning import Calibration, Residuals, calibrate
+from ..linalg import Array
 from .cell_moments import CellMoments
 from .cell_ridge import CellRidge
 from .input_range import InputRange
@@ -30,7 +30,6 @@ from .solvers import Progress, SolverOptions, solve
 
 __all__ = ["Fit", "FitSettings", "LinearModel", "fit_problem"]
 
-Array = NDArray[np.float64]
 
 # Features that the relation between targets may depend on.
 MOST_LEADING = 8

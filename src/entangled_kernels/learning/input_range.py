@@ -7,12 +7,12 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.sparse import issparse
+
+from ..linalg import Array, Index
 
 __all__ = ["InputRange", "as_numbers", "merge_ranges"]
 
-Array = NDArray[np.float64]
 
 # So many of the training rows, each judged without itself, may lie beyond the edge.
 SHARE_BEYOND = 0.01
@@ -43,7 +43,7 @@ class InputRange:
     array([False, False,  True,  True])
     """
 
-    columns: NDArray[np.intp]
+    columns: Index
     low: Array
     high: Array
     n_rows: int

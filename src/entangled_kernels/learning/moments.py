@@ -9,9 +9,10 @@ import numpy as np
 from numpy.typing import ArrayLike, DTypeLike, NDArray
 from scipy.linalg.blas import dger, dsyr, dsyrk, ssyrk
 
+from ..linalg import Array
+
 __all__ = ["Moments", "SecondMoments"]
 
-Array = NDArray[np.float64]
 
 # Rows are shifted in a buffer of this many numbers: small enough for the cache, long enough for BLAS-3.
 _BUFFER_NUMBERS = 2**20

@@ -6,10 +6,9 @@ from dataclasses import dataclass, replace
 from numbers import Integral
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.linalg import eigvalsh, qr, svd
 
-from ..linalg import principal_axes, rank_tolerance, stacked_to_kraus
+from ..linalg import Array, principal_axes, rank_tolerance, stacked_to_kraus
 from .alignment import Alignment
 from .compression import CompressedRows, compress_for_fit
 from .kernel import LearnedKernel
@@ -17,7 +16,6 @@ from .moments import Moments
 
 __all__ = ["Problem", "reduce_moments", "reduce_rows"]
 
-Array = NDArray[np.float64]
 
 # Of squared singular values: a share of the largest that is far above the rounding of squares.
 _CLEARLY_POSITIVE = 1e-8

@@ -7,10 +7,10 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from ..linalg import Array, Index
+
 __all__ = ["MOST_ROWS", "RowSample", "least_keys", "sample_size"]
 
-Array = NDArray[np.float64]
-Index = NDArray[np.intp]
 
 # Rows and numbers that a sample may have; very wide rows are kept in a small number all the same.
 MOST_ROWS, MOST_NUMBERS, FEWEST_ROWS = 2048, 2**22, 64

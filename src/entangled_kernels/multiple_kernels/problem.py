@@ -7,12 +7,13 @@ from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 from scipy.linalg import eigh, qr
+
+from ..linalg import Array
 
 __all__ = ["KernelPart", "KernelsProblem", "compress_kernels", "reduce_kernels", "retarget_kernels"]
 
-Array = NDArray[np.float64]
 
 EPS = float(np.finfo(np.float64).eps)
 # Rows of a Gram matrix that are worked on at once.

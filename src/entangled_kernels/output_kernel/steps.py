@@ -5,15 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.linalg import eigh, qr, svd
 
+from ..linalg import Array
 from .problem import EPS
 from .reduced import Point, Reduced
 
 __all__ = ["descend", "factor_gap", "factor_step", "newton_gap", "newton_step"]
 
-Array = NDArray[np.float64]
 
 TINY = float(np.finfo(np.float64).tiny)
 HALVINGS = 40

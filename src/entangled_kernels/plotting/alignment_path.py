@@ -5,8 +5,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
+from ..linalg import Array
 from .display import Display, fitted_estimator, house_style, integer_ticks, new_figure, whole_figure
 from .style import BLUE, GREY, VERMILION
 
@@ -47,7 +48,7 @@ class AlignmentPathDisplay(Display):
     def __init__(
         self, history: ArrayLike, *, maximum: float | None = None, reason: str | None = None
     ) -> None:
-        self.history: NDArray[np.float64] = np.asarray(history, dtype=np.float64)
+        self.history: Array = np.asarray(history, dtype=np.float64)
         if self.history.ndim != 1 or not self.history.size:
             raise ValueError(f"history must have shape (steps + 1,), got {self.history.shape}")
         self.maximum, self.reason = maximum, reason

@@ -6,10 +6,11 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 from scipy.cluster.hierarchy import leaves_list, linkage
 from scipy.spatial.distance import squareform
 
+from ..linalg import Array, Index
 from .display import Display, fitted_estimator, house_style, new_figure, whole_figure
 from .style import INK, PALE
 
@@ -18,7 +19,6 @@ if TYPE_CHECKING:
 
 __all__ = ["InformationDisplay", "shortened"]
 
-Array = NDArray[np.float64]
 
 # Of more targets those that tell or are told most are drawn; numbers stand in the cells of up to so many.
 MOST_TARGETS, MOST_NUMBERED = 40, 15
@@ -62,7 +62,7 @@ class InformationDisplay(Display):
     """
 
     ax_: Axes
-    order_: NDArray[np.intp]
+    order_: Index
 
     def __init__(self, information: ArrayLike, names: Sequence[str] | None = None) -> None:
         self.information: Array = np.asarray(information, dtype=np.float64)
@@ -119,7 +119,7 @@ class InformationDisplay(Display):
         return self
 
 
-def arranged(information: Array, most: int = MOST_TARGETS) -> NDArray[np.intp]:
+def arranged(information: Array, most: int = MOST_TARGETS) -> Index:
     """Places of the targets, neighbours near each other; of many those with the largest values.
 
     Examples

@@ -16,11 +16,11 @@ from ..learning.cell_moments import CellMoments
 from ..learning.input_range import InputRange, merge_ranges
 from ..learning.moments import Moments
 from ..learning.row_sample import RowSample
+from ..linalg import Array, Index
 from ..parameters import check_range
 
 __all__ = ["FIRST_BLOCK", "FeatureBlocks", "Rows", "Stream"]
 
-Array = NDArray[np.float64]
 
 # Rows that tell how many features there are.
 FIRST_BLOCK = 4096
@@ -40,7 +40,7 @@ class Rows(NamedTuple):
     X: Any
     Y: Array
     weight: Array | None = None
-    part: NDArray[np.intp] | None = None
+    part: Index | None = None
     where: str | None = None
     key: NDArray[np.uint64] | None = None
 

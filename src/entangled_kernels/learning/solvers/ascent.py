@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import numpy as np
-from numpy.typing import NDArray
 
 from ..kernel import LearnedKernel
 from ..problem import Problem
@@ -14,7 +13,6 @@ from .start import starting_point
 
 __all__ = ["solve_ascent"]
 
-Array = NDArray[np.float64]
 
 SUFFICIENT_INCREASE = 1e-4
 MAX_HALVINGS = 60

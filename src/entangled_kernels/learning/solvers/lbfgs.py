@@ -3,17 +3,15 @@
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.optimize import minimize
 
+from ...linalg import Array
 from ..kernel import LearnedKernel
 from ..problem import Problem
 from .result import Progress, SolverOptions, SolverResult
 from .start import starting_point
 
 __all__ = ["solve_lbfgs"]
-
-Array = NDArray[np.float64]
 
 
 def solve_lbfgs(problem: Problem, options: SolverOptions) -> SolverResult:
