@@ -33,7 +33,7 @@ def is_dask(*tables: Any) -> bool:
 
 def stream_partitions(estimator: Any, partitions: list[list[Any]]) -> Stream:
     """One stream of the rows of all partitions, by an estimator that has seen the first of them."""
-    stream: Stream = sum_partitions(_partition_stream, _add, estimator, partitions)
+    stream: Stream = sum_partitions(type(estimator)._stream_of, _add, estimator, partitions)
     return stream
 
 
@@ -176,11 +176,6 @@ def _take_named(take: Callable[..., Any], estimator: Any, number: int, *tables: 
         return take(estimator, *tables)
     except (TypeError, ValueError) as error:
         raise BatchError(f"partition {number}: {error}") from error
-
-
-def _partition_stream(estimator: Any, *tables: Any) -> Stream:
-    stream: Stream = estimator._stream_of(*tables)
-    return stream
 
 
 def _add(streams: list[Stream]) -> Stream:

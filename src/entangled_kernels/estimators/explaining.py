@@ -27,7 +27,6 @@ from .prediction import LinearPredictionMixin
 
 __all__ = ["ExplainingMixin"]
 
-
 METHODS = ("auto", "gradient", "permutation")
 # Draws of noise, and permutations of an input, where targets or inputs are few; and how few at least.
 DRAWS, NUMBERS_DRAWN, FEWEST_DRAWS = 20, 256, 4

@@ -46,11 +46,9 @@ class FeatureMapMixin:
         """
         if feature_map is None:
             return None, None
-        check_rows(X)
-        validate_data(self, X, skip_check_array=True)
+        self._check_columns(X)
         if is_cross_fitted(feature_map):
-            fitted, Phi = fit_and_map(feature_map, X, targets, sample_weight, ensure_min_samples=2)
-            return fitted, Phi
+            return fit_and_map(feature_map, X, targets, sample_weight, ensure_min_samples=2)
         return fit_feature_map(feature_map, X, targets, sample_weight), None
 
     def _training_features(self, feature_map: Any, X: Any, Phi: Any = None) -> Any:
@@ -66,13 +64,18 @@ class FeatureMapMixin:
         if feature_map is None:
             check_numeric_columns(X)
             return validate_rows(self, X, reset=reset, dtype=[np.float64, np.float32])
-        check_rows(X)
-        validate_data(self, X, reset=reset, skip_check_array=True)
+        self._check_columns(X, reset=reset)
         maps = feature_map if isinstance(feature_map, list) else [feature_map]
         finite = "allow-nan" if all(map(takes_missing, maps)) else True
         with naming_columns(X):
             check_array(X, accept_sparse=True, dtype=None, ensure_all_finite=finite, input_name="X")
         return X
+
+    def _check_columns(self, X: Any, *, reset: bool = True) -> None:
+        """Take or check number and names of the columns of a table that only the feature map reads."""
+        if isinstance(X, np.ndarray) and X.ndim != 2:
+            check_array(X, dtype=None, ensure_all_finite=False)  # raises scikit-learn's own error
+        validate_data(self, X, reset=reset, skip_check_array=True)
 
     def _features(self, X: Any) -> Any:
         """Features of new rows; finiteness is left to `_check_finite`, which looks at what came of them."""
@@ -80,8 +83,7 @@ class FeatureMapMixin:
             return validate_rows(
                 self, X, reset=False, dtype=[np.float64, np.float32], ensure_all_finite=False
             )
-        check_rows(X)
-        validate_data(self, X, reset=False, skip_check_array=True)
+        self._check_columns(X, reset=False)
         return map_features(self.feature_map_, X, ensure_all_finite=False)
 
     def _check_finite(self, Phi: Any, result: Array, coef: Array) -> None:
@@ -114,9 +116,3 @@ def takes_missing(feature_map: Any) -> bool:
         parts = [part for _, part, _ in feature_map.transformers] + [feature_map.remainder]
         return all(part == "drop" or takes_missing(part) for part in parts)
     return hasattr(feature_map, "transform") and bool(get_tags(feature_map).input_tags.allow_nan)
-
-
-def check_rows(X: Any) -> None:
-    """Raise scikit-learn's error for an array that is no table; its contents are the map's affair."""
-    if isinstance(X, np.ndarray) and X.ndim != 2:
-        check_array(X, dtype=None, ensure_all_finite=False)

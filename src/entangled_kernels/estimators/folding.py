@@ -27,7 +27,6 @@ from .training import Table
 
 __all__ = ["SMALL", "FoldingMixin"]
 
-
 # With this many rows or fewer, folds are repeated until there are so many.
 SMALL, FOLDS_WHEN_SMALL = 500, 20
 
@@ -36,7 +35,6 @@ class FoldingMixin(OutOfCoreMixin):
     """Folds by the parameter ``cv``, of rows in memory and of rows that come in batches."""
 
     cv: Any
-    random_state: Any
 
     def partial_fit(
         self, X: Any, y: Any, sample_weight: Any = None, *, groups: Any = None, forget: float = 1.0

@@ -16,7 +16,6 @@ from ..multiple_kernels import KernelPart
 
 __all__ = ["ColumnKernel", "resolve_kernels"]
 
-
 DEFAULT = ("linear", "rbf")
 
 

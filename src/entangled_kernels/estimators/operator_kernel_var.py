@@ -25,7 +25,6 @@ from ..parameters import (
 
 __all__ = ["OperatorKernelVAR"]
 
-
 KERNELS = ("hadamard", "additive")
 # Penalties on B whose conjugate is smooth, as the dual solver needs.
 PENALTIES = ("frobenius", "schatten", "elastic", "entrywise")
@@ -219,8 +218,7 @@ class OperatorKernelVAR(DocLinkMixin, BaseEstimator):
         for name in ("gamma", "output_gamma"):
             if getattr(self, name) is not None:
                 check_positive(name, getattr(self, name), zero_allowed=True)
-        if check_real("norm", self.norm, "a number of at least 1") < 1.0:
-            raise ValueError(f"norm must be a number of at least 1, got {self.norm!r}")
+        check_real("norm", self.norm, "a number of at least 1", lambda norm: norm >= 1.0)
 
     def _take_series(self, X: Any) -> Array:
         check_numeric_columns(X)

@@ -14,7 +14,6 @@ from .operator_kernel_var import OperatorKernelVAR
 
 __all__ = ["OperatorKernelVARCV"]
 
-
 ALPHAS = tuple(10.0 ** np.arange(-3, 3))
 
 

@@ -29,7 +29,6 @@ from .targets import TargetsMixin
 
 __all__ = ["OperatorValuedKernelRidge"]
 
-
 INDEFINITE = ("error", "krein")
 INDEFINITE_TOLERANCE = 1e-8
 STD_CHUNK_NUMBERS = 2**22

@@ -31,7 +31,6 @@ from .split_routing import SplitRoutingMixin
 
 __all__ = ["OutputKernelRidgeCV"]
 
-
 # In the units of `alpha_unit`: from next to interpolation to next to the mean of the targets.
 GRID = np.logspace(-4, 2, 13)
 # Penalties that are added to the objective and favour low rank have narrow optima.
@@ -149,23 +148,25 @@ stop_reason_
         fit_intercept: bool = True,
         n_jobs: int | None = None,
     ) -> None:
-        self.kernel = kernel
-        self.gamma = gamma
-        self.degree = degree
-        self.coef0 = coef0
-        self.kernel_params = kernel_params
+        super().__init__(
+            kernel,
+            gamma=gamma,
+            degree=degree,
+            coef0=coef0,
+            kernel_params=kernel_params,
+            constraint=constraint,
+            exponent=exponent,
+            l1_ratio=l1_ratio,
+            level_bounds=level_bounds,
+            rank=rank,
+            max_iter=max_iter,
+            tol=tol,
+            fit_intercept=fit_intercept,
+        )
         self.alphas = alphas
         self.penalty = penalty
-        self.constraint = constraint
-        self.exponent = exponent
-        self.l1_ratio = l1_ratio
-        self.level_bounds = level_bounds
-        self.rank = rank
         self.cv = cv
         self.scoring = scoring
-        self.max_iter = max_iter
-        self.tol = tol
-        self.fit_intercept = fit_intercept
         self.n_jobs = n_jobs
 
     def fit(

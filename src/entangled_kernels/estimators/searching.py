@@ -118,17 +118,12 @@ class SearchingMixin(FoldingMixin, ExplainingMixin):
     shrinkages: Any
     target_alphas: Any
     predictions: Any
-    solver: str
     ranks: Any
     scoring: str
     selection: str
     alpha_per_target: bool
     refit: bool
     fit_features: str
-    init: str
-    max_iter: int
-    tol: float
-    relation: str
     n_jobs: int | None
 
     def held_out_predictions(self, coverage: float = 0.9) -> HeldOut:
@@ -332,11 +327,11 @@ class SearchingMixin(FoldingMixin, ExplainingMixin):
         choices = [search.choose(self.selection) for search in learned]
         place = int(np.argmin([choice.error for choice in choices]))
         trial, training = trials[place], cast(Training, trials[place].training)
-        estimator = self._estimator(trial.feature_map).set_params(**choices[place].parameters())
+        estimator = self._estimator(trial.feature_map)
+        estimator.set_params(**choices[place].parameters())
         fit = replace(fit_problem(training.problem, estimator._settings()), sample=training.sample)
         fit = self._calibrate_in_target_units(fit, table)
-        adopted: EntangledKernelRidge = estimator._adopt(self, trial.fitted, fit, None)
-        return adopted
+        return estimator._adopt(self, trial.fitted, fit, None)
 
     def _given_map(self) -> Any:
         """The feature map, where there is but one."""

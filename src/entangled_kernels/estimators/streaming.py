@@ -28,7 +28,6 @@ from .training import TrainingMixin
 
 __all__ = ["StreamingMixin"]
 
-
 # What an estimator knows of the columns of its tables.
 COLUMN_ATTRIBUTES = ("n_features_in_", "feature_names_in_", "target_names_", "_one_dimensional")
 
@@ -89,9 +88,7 @@ class StreamingMixin(TrainingMixin):
 
     def _take_more(self, X: Any, y: Any, sample_weight: Any, groups: Any, forget: float) -> Self:
         self._check_parameters()
-        need = "a number above 0 and at most 1"
-        if not 0.0 < check_real("forget", forget, need) <= 1.0:
-            raise ValueError(f"forget must be {need}, got {forget!r}")
+        check_real("forget", forget, "a number above 0 and at most 1", lambda share: 0.0 < share <= 1.0)
         self._take_batch(X, y, sample_weight, groups, forget=float(forget))
         return self
 
@@ -203,9 +200,6 @@ class StreamingMixin(TrainingMixin):
         return self._stream.n_rows
 
     # What a subclass says of itself.
-
-    def _check_parameters(self) -> None:
-        raise NotImplementedError
 
     def _solve_moments(self, parts: list[Moments | CellMoments], sample: RowSample | None) -> Any:
         """The value of ``_fit`` that comes of the moments of all parts."""

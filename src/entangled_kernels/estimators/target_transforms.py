@@ -28,7 +28,6 @@ __all__ = [
     "is_ready",
 ]
 
-
 LOGARITHMS = ("log", "log1p")
 _NEED = (
     "None, 'log', 'log1p', a mapping from names of targets to these, or a transformer with inverse_transform"

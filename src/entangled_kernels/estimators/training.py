@@ -10,22 +10,23 @@ from numpy.typing import NDArray
 from sklearn.utils import _safe_indexing, check_consistent_length
 
 from ..features import map_features
-from ..learning import Moments, Problem, RowSample, reduce_moments, reduce_rows
+from ..learning import SOLVERS, Moments, Problem, RowSample, reduce_moments, reduce_rows
 from ..learning.cell_moments import CellMoments
 from ..learning.completion import reduce_cell_rows, reduce_cells
 from ..learning.row_sample import least_keys
 from ..linalg import Array, Index
-from ..parameters import check_range, check_weights
+from ..parameters import check_choice, check_flag, check_integer, check_positive, check_range, check_weights
 from ..streams.row_folds import sampling_keys
 from ..streams.stream import FIRST_BLOCK, FeatureBlocks, Rows, Stream
 from .cells import check_cells, check_every_target_measured
 from .feature_maps import FeatureMapMixin
-from .target_transforms import LogTargets, TransformerTargets, fit_target_transform
+from .target_transforms import LogTargets, TransformerTargets, check_target_transform, fit_target_transform
 from .targets import TargetsMixin
 
 __all__ = ["PRODUCT_DTYPES", "Table", "Training", "TrainingMixin"]
 
-
+INITS = ("identity", "random")
+RELATIONS = ("constant", "entangled", "auto")
 PRODUCT_DTYPES = ("float64", "float32")
 
 
@@ -98,13 +99,50 @@ class Training:
 
 
 class TrainingMixin(FeatureMapMixin, TargetsMixin):
-    """Training rows of an estimator whose features may take more than ``max_memory``."""
+    """Training rows of an estimator whose features may take more than ``max_memory``.
 
-    fit_intercept: bool
-    max_memory: float
-    product_dtype: str
-    target_transform: Any
+    It stores and checks the parameters that `EntangledKernelRidge` and `EntangledKernelRidgeCV` share.
+    """
+
     target_transform_: LogTargets | TransformerTargets | None = None
+
+    def __init__(
+        self,
+        feature_map: Any,
+        *,
+        solver: str,
+        init: str,
+        max_iter: int,
+        tol: float,
+        fit_intercept: bool,
+        relation: str,
+        random_state: Any,
+        max_memory: float,
+        product_dtype: str,
+        target_transform: Any,
+    ) -> None:
+        self.feature_map = feature_map
+        self.solver = solver
+        self.init = init
+        self.max_iter = max_iter
+        self.tol = tol
+        self.fit_intercept = fit_intercept
+        self.relation = relation
+        self.random_state = random_state
+        self.max_memory = max_memory
+        self.product_dtype = product_dtype
+        self.target_transform = target_transform
+
+    def _check_parameters(self) -> None:
+        check_choice("solver", self.solver, SOLVERS)
+        check_choice("init", self.init, INITS)
+        check_integer("max_iter", self.max_iter, low=1)
+        check_positive("tol", self.tol, zero_allowed=True)
+        check_flag("fit_intercept", self.fit_intercept)
+        check_choice("relation", self.relation, RELATIONS)
+        check_positive("max_memory", self.max_memory)
+        check_choice("product_dtype", self.product_dtype, PRODUCT_DTYPES)
+        check_target_transform(self.target_transform)
 
     def _check_table(self, X: Any, y: Any, sample_weight: Any, groups: Any = None) -> Table:
         """A table to fit, its targets transformed, without rows that have no target measured."""
