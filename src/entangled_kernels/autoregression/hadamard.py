@@ -16,7 +16,6 @@ from ..output_kernel import OutputPenalty
 
 __all__ = ["HadamardGram", "HadamardModel", "hadamard_gram", "learn_hadamard", "pivoted_features"]
 
-
 ROUGH = 1e-10
 # What the features of the kernel between variables leave of its diagonal.
 FEATURE_ERROR = 1e-10

@@ -13,7 +13,6 @@ from .registry import Factor
 
 __all__ = ["ObservedRidge"]
 
-
 # Right-hand sides of the intercepts are solved some at a time, about this many numbers (32 MB) together.
 CHUNK_NUMBERS = 2**22
 

@@ -11,7 +11,6 @@ from ..tables.phrases import counted
 
 __all__ = ["information_in_words", "information_of"]
 
-
 # Shares below this are not worth a sentence.
 WEAK = 0.05
 PAIRS = 5

@@ -74,16 +74,16 @@ def _target_scores(model: EntangledKernelRidgeCV, targets: list[str]) -> list[di
     return [
         {
             "target": name,
-            "nmse": _finite(own),
-            "kernel_ridge_nmse": _finite(plain),
-            "r2": _finite(1.0 - own),
+            "nmse": finite(own),
+            "kernel_ridge_nmse": finite(plain),
+            "r2": finite(1.0 - own),
             "rmse": float(rmse),
         }
         for name, own, plain, rmse in zip(targets, *columns, strict=True)
     ]
 
 
-def _finite(error: float) -> float | None:
+def finite(error: float) -> float | None:
     return float(error) if np.isfinite(error) else None
 
 

@@ -11,7 +11,6 @@ from ..linalg import Array, Index
 
 __all__ = ["score_quantile", "target_quantiles"]
 
-
 # With so many rows a target's own scores count as much as those of all targets together.
 HALF_OWN = 100.0
 

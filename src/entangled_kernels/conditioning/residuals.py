@@ -11,7 +11,6 @@ from ..linalg import Array, Index
 
 __all__ = ["Deviation", "HeldOutScore", "Residuals"]
 
-
 # Powers of the relative variance that deviations may follow; 0 is the same deviation at every input.
 POWERS = (0.0, 0.5, 1.0)
 

@@ -12,7 +12,6 @@ from .patterns import random_halves
 
 __all__ = ["SHRINKAGES", "choose_shrinkage", "estimate_correlation", "row_parts"]
 
-
 # Shares of the identity that are tried; with 1 the error of a target tells nothing of the others.
 SHRINKAGES = (0.005, 0.02, 0.05, 0.1, 0.2, 0.3, 0.45, 0.6, 0.8, 1.0)
 # The largest share within this many standard errors of the best one is taken.

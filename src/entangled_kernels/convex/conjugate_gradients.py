@@ -9,7 +9,6 @@ from .certificate import Gram
 
 __all__ = ["conjugate_gradients"]
 
-
 STEPS = 5000
 
 

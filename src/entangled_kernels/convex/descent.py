@@ -11,7 +11,6 @@ from ..linalg import Array
 
 __all__ = ["minimise"]
 
-
 MEMORY = 20
 
 

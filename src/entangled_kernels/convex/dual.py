@@ -11,7 +11,6 @@ from .penalties import Penalty
 
 __all__ = ["dual_round"]
 
-
 # The dual value is to be much nearer to its maximum than the gap asks for: that of the parameters lags.
 SHARP = 1e-6
 

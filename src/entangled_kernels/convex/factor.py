@@ -11,7 +11,6 @@ from .penalties import SpectralPenalty, compose
 
 __all__ = ["factor_round"]
 
-
 # Levels below this share of the largest start a round from it, so that they can grow again.
 FLOOR = 1e-12
 # What the preconditioner adds, as a share of the slope of the penalty, for directions without curvature.

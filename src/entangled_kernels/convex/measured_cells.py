@@ -14,7 +14,6 @@ from .penalties import Penalty
 
 __all__ = ["INNER", "CompleteResult", "Filled", "fill_blanks", "shrunk_conjugate"]
 
-
 # Complete problems are solved to this share of the tolerance: their errors must not lead the search astray.
 INNER = 0.1
 # Steps of L-BFGS after which it begins again, and rounds in a row that may bring nothing.

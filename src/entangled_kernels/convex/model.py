@@ -12,7 +12,6 @@ from .penalties import SpectralPenalty, compose
 
 __all__ = ["model_round"]
 
-
 # The objective is to be much nearer to its minimum than the gap asks for: the bound from below lags behind.
 SHARP = 1e-6
 

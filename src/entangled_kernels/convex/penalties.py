@@ -16,7 +16,6 @@ from ..linalg import Array
 
 __all__ = ["Cluster", "Elastic", "Entrywise", "Penalty", "Schatten", "SpectralPenalty"]
 
-
 TINY = float(np.finfo(np.float64).tiny)
 
 

@@ -13,7 +13,6 @@ from .penalties import Schatten, compose
 
 __all__ = ["Proximal", "proximal_round"]
 
-
 # The length of a step in its unit.
 REACH = 1.0
 # A round ends where its own problem is solved this well, in terms of the gap: more would be lost on the next.

@@ -22,7 +22,6 @@ from .setup import Progress, Setup
 
 __all__ = ["OURS", "compare_partly_measured", "measured_sets"]
 
-
 OURS = "EntangledKernelRidgeCV"
 METHODS = {
     OURS: "fitted once; measured targets are given to predict",

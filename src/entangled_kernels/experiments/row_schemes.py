@@ -15,7 +15,6 @@ from .protocol import N_FOLDS, Partition, partitions
 
 __all__ = ["RowScheme", "row_scheme"]
 
-
 # Training rows in time, from which the later ones are predicted in two folds.
 FEWEST = 6
 

@@ -16,7 +16,6 @@ from .measured import Mixture
 
 __all__ = ["gradient_effects", "permutation_effects"]
 
-
 # Gradients of rows are taken in chunks of this many numbers.
 _CHUNK_NUMBERS = 2**22
 

@@ -12,7 +12,6 @@ from ..linalg import Array
 
 __all__ = ["compare_onnx", "run_onnx"]
 
-
 # Predictions whose deviation is a smaller share of their size are all the same but for rounding.
 SAME = 1e-12
 

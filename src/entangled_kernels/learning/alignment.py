@@ -13,7 +13,6 @@ from .moments import Moments
 
 __all__ = ["Alignment", "Evaluation", "Line"]
 
-
 STATE = ("mix", "C", "B", "q", "g", "ones", "norms", "n_outputs")
 
 

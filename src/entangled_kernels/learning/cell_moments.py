@@ -11,7 +11,6 @@ from .moments import Moments
 
 __all__ = ["CellMoments"]
 
-
 # Numbers that the moments of all groups may take.
 _MOST_NUMBERS = 2**28
 

@@ -15,7 +15,6 @@ from .problem import Problem
 
 __all__ = ["CellPosterior", "CellRidge", "CellSolution"]
 
-
 _CHUNK_NUMBERS = 2**22
 _ROUNDING = 1e-13
 

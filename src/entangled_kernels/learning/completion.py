@@ -13,7 +13,6 @@ from .problem import Problem, reduce_moments
 
 __all__ = ["FILL_ALPHA", "complete_moments", "reduce_cell_rows", "reduce_cells"]
 
-
 # Ridge of the fit that fills in blanks, in units of the mean eigenvalue of the features' second moments.
 FILL_ALPHA = 0.1
 

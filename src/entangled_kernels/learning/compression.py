@@ -21,7 +21,6 @@ __all__ = [
     "subspace_is_small",
 ]
 
-
 # Tables of more numbers than this are not rotated to their principal axes.
 _LARGEST_ROTATED = 2**22
 # Axes shorter than this share of the longest are worth the rotation.

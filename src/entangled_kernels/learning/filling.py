@@ -13,7 +13,6 @@ from ..linalg import Array, Index
 
 __all__ = ["fill_rows"]
 
-
 # Ridge penalties that are tried, in units of the mean squared length of the features.
 RELATIVE_ALPHAS = np.logspace(-4, 2, 13)
 # With more rows than this the shrinkage of the correlation matters little, and is the share p / n.

@@ -30,7 +30,6 @@ from .solvers import Progress, SolverOptions, solve
 
 __all__ = ["Fit", "FitSettings", "LinearModel", "fit_problem"]
 
-
 # Features that the relation between targets may depend on.
 MOST_LEADING = 8
 

@@ -13,7 +13,6 @@ from ..linalg import Array, Index
 
 __all__ = ["InputRange", "as_numbers", "merge_ranges"]
 
-
 # So many of the training rows, each judged without itself, may lie beyond the edge.
 SHARE_BEYOND = 0.01
 # The edge in units of a column's range from its middle: never less, and never more however its tails are.

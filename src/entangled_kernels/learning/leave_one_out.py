@@ -17,7 +17,6 @@ if TYPE_CHECKING:
 
 __all__ = ["leave_one_out"]
 
-
 # A row that a model without it says nothing about has leverage one; its residual cannot be told.
 _LARGEST_LEVERAGE = 1.0 - 1e-9
 

@@ -13,7 +13,6 @@ from ..linalg import Array
 
 __all__ = ["Moments", "SecondMoments"]
 
-
 # Rows are shifted in a buffer of this many numbers: small enough for the cache, long enough for BLAS-3.
 _BUFFER_NUMBERS = 2**20
 # Fewer rows than this to a product, and reading and writing the sums would take longer than multiplying.

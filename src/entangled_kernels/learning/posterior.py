@@ -23,7 +23,6 @@ __all__ = [
     "fit_unit_posterior",
 ]
 
-
 # A result per row is larger than the row, so rows are handled in chunks of this many numbers.
 _CHUNK_NUMBERS = 2**22
 # What is left of a row outside the reduced features counts when it is more than rounding.

@@ -16,7 +16,6 @@ from .moments import Moments
 
 __all__ = ["Problem", "reduce_moments", "reduce_rows"]
 
-
 # Of squared singular values: a share of the largest that is far above the rounding of squares.
 _CLEARLY_POSITIVE = 1e-8
 

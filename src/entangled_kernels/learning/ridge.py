@@ -14,7 +14,6 @@ from .problem import Problem
 
 __all__ = ["KernelRidgeFactor", "Spectral"]
 
-
 # Alphas are solved together in chunks of this many numbers.
 _CHUNK_NUMBERS = 2**22
 _ROUNDING = 1e-13

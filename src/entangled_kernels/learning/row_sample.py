@@ -11,7 +11,6 @@ from ..linalg import Array, Index
 
 __all__ = ["MOST_ROWS", "RowSample", "least_keys", "sample_size"]
 
-
 # Rows and numbers that a sample may have; very wide rows are kept in a small number all the same.
 MOST_ROWS, MOST_NUMBERS, FEWEST_ROWS = 2048, 2**22, 64
 # A row that weighs less than this share of the heaviest one is forgotten.

@@ -21,7 +21,6 @@ from .weighted import WeightedGram
 
 __all__ = ["learn_diagonal", "learn_listed", "learn_own", "learn_shared", "learn_weights"]
 
-
 # Rows that a first look at the weights is taken on, and above how many rows that is worth it.
 FEW, MANY = 200, 500
 

@@ -17,7 +17,6 @@ from .summed import SummedGram
 
 __all__ = ["MeasuredGram", "expand_measured", "measured_gram"]
 
-
 # Systems of up to this many unknowns are preconditioned by their Cholesky factor.
 DIRECT = 1500
 

@@ -14,7 +14,6 @@ from ..linalg import Array
 
 __all__ = ["KernelPart", "KernelsProblem", "compress_kernels", "reduce_kernels", "retarget_kernels"]
 
-
 EPS = float(np.finfo(np.float64).eps)
 # Rows of a Gram matrix that are worked on at once.
 BLOCK = 64

@@ -13,7 +13,6 @@ from ..linalg import Array
 
 __all__ = ["ListedGram", "SummedGram"]
 
-
 # Systems of up to this many unknowns are solved by their Cholesky factor: sooner, and to the last digit.
 DIRECT = 800
 

@@ -22,7 +22,6 @@ from .steps import descend, factor_gap, factor_step, newton_gap, newton_step
 
 __all__ = ["learn_output_kernel", "output_kernel_path"]
 
-
 FROBENIUS = OutputPenalty()
 
 

@@ -17,7 +17,6 @@ from .result import OutputKernelResult
 
 __all__ = ["MeasuredProblem", "learn_measured", "reduce_cells"]
 
-
 Solve = Callable[[OutputKernelProblem, Array | None, float], OutputKernelResult]
 
 

@@ -16,7 +16,6 @@ from .result import OutputKernelResult
 
 __all__ = ["fixed_output_kernel", "learn_penalised"]
 
-
 # Levels of a start are at least this share of the largest, so that all directions can grow.
 FLOOR = 1e-2
 # Those of a given start, as a share of the size of L.

@@ -14,7 +14,6 @@ from ..linalg import Array
 
 __all__ = ["PENALTIES", "OutputPenalty", "graph_output_kernel"]
 
-
 #: Names of penalties, and what they are.
 PENALTIES: Mapping[str, str] = MappingProxyType(
     {

@@ -20,7 +20,6 @@ __all__ = [
     "typical_level",
 ]
 
-
 EPS = float(np.finfo(np.float64).eps)
 # A Gram matrix that was computed in single precision has negative eigenvalues of this relative size.
 NEGATIVE = 1e-6

@@ -13,7 +13,6 @@ from .reduced import Point, Reduced
 
 __all__ = ["descend", "factor_gap", "factor_step", "newton_gap", "newton_step"]
 
-
 TINY = float(np.finfo(np.float64).tiny)
 HALVINGS = 40
 CG_STEPS = 10

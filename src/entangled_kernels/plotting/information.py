@@ -19,7 +19,6 @@ if TYPE_CHECKING:
 
 __all__ = ["InformationDisplay", "shortened"]
 
-
 # Of more targets those that tell or are told most are drawn; numbers stand in the cells of up to so many.
 MOST_TARGETS, MOST_NUMBERED = 40, 15
 # Characters of a name.

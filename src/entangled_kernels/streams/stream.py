@@ -21,7 +21,6 @@ from ..parameters import check_range
 
 __all__ = ["FIRST_BLOCK", "FeatureBlocks", "Rows", "Stream"]
 
-
 # Rows that tell how many features there are.
 FIRST_BLOCK = 4096
 # What a feature takes: one float64, and one while it is made.

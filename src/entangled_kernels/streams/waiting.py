@@ -12,7 +12,6 @@ from .stream import FeatureBlocks, Rows, Stream
 
 __all__ = ["FEATURE_SAMPLE", "missing_cell", "settle", "wait_for_map"]
 
-
 # A feature map that comes unfitted is fitted on this many rows, the first ones of the stream.
 FEATURE_SAMPLE = 10_000
 

@@ -7,11 +7,12 @@ from pathlib import Path
 from typing import Any
 
 from ...report import Report
+from ...report.table import PageTable
 from ...storage import ExperimentResults, atomic_write
 from ...tables.phrases import counted
 from ..comparisons import far_off_splits, method_table, winner_in_words
 from ..model_words import listed, verdict_kind
-from ..paper_tables import PaperTable, agreement_in_words, cell_tables, claims_table
+from ..paper_tables import agreement_in_words, cell_tables, claims_table
 from ..results import DIGITS, METRICS, PAPER_DIGITS, SETTINGS, finding, metrics_of, pivot, sure_leads
 from ..training_table import TrainingTable
 
@@ -209,7 +210,7 @@ def add_experiment(page: Report, heading: str, name: str, results: ExperimentRes
         page.verdict(agreement)
     tables = experiment.tables(results)
     for made in tables:
-        page.table(made.columns, made.rows, caption=made.caption, digits=made.digits, note=made.note)
+        _add_table(page, made)
     figures = experiment.figures(results)
     # Errors of the paper's tables are in the tables of cells already.
     without = {metric for made in tables for metric in made.replaces} | ({"nmse", "ni"} if cells else set())
@@ -223,7 +224,7 @@ def add_experiment(page: Report, heading: str, name: str, results: ExperimentRes
         page.verdict(finding(results))
 
 
-def _add_table(page: Report, table: PaperTable) -> None:
+def _add_table(page: Report, table: PageTable) -> None:
     page.table(
         table.columns,
         table.rows,

@@ -13,7 +13,6 @@ from .start import starting_point
 
 __all__ = ["solve_ascent"]
 
-
 SUFFICIENT_INCREASE = 1e-4
 MAX_HALVINGS = 60
 
