@@ -84,6 +84,7 @@ def _target_scores(model: EntangledKernelRidgeCV, targets: list[str]) -> list[di
 
 
 def finite(error: float) -> float | None:
+    """An error as a plain number, None where there is none."""
     return float(error) if np.isfinite(error) else None
 
 

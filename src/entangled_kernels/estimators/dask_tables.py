@@ -12,6 +12,7 @@ from threadpoolctl import threadpool_limits
 
 from ..streams.batch import BatchError
 from ..streams.stream import Stream
+from .frames import to_container
 
 __all__ = [
     "first_rows",
@@ -88,9 +89,8 @@ def _lazy(model: Any, X: Any, options: dict[str, bool]) -> Any:
         )
     if len(shape) == 2:
         raise TypeError("return_cov needs X as a Dask array, got a Dask data frame: use X.to_dask_array()")
-    frame = X.map_partitions(
-        _predict_frame, delayed(slim), options, names, shape, meta=_frame(np.empty((0, *shape)), names)
-    )
+    meta = to_container("pandas", np.empty((0, *shape)), names, None)
+    frame = X.map_partitions(_predict_frame, delayed(slim), options, names, shape, meta=meta)
     return frame if model._container() == "pandas" else frame.to_dask_array()
 
 
@@ -102,15 +102,7 @@ def _predict_partition(X: Any, model: Any, options: dict[str, bool], shape: tupl
 
 
 def _predict_frame(X: Any, model: Any, options: Any, names: list[str], shape: tuple[int, ...]) -> Any:
-    return _frame(_predict_partition(X, model, options, shape), names, X.index)
-
-
-def _frame(values: Any, names: list[str], index: Any = None) -> Any:
-    import pandas as pd
-
-    if values.ndim == 1:
-        return pd.Series(values, name=names[0], index=index)
-    return pd.DataFrame(values, columns=names, index=index)
+    return to_container("pandas", _predict_partition(X, model, options, shape), names, X)
 
 
 def split_partitions(X: Any, y: Any, sample_weight: Any, groups: Any = None) -> list[list[Any]]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
-from functools import cache
+from functools import cache, partial
 from typing import Any, Self
 
 import numpy as np
@@ -378,18 +378,16 @@ class EntangledKernelRidgeCV(
         check_choice("fit_features", self.fit_features, FIT_FEATURES)
         check_flag("alpha_per_target", self.alpha_per_target)
         check_flag("refit", self.refit)
-        for value in check_grid("alignment_mixes", self.alignment_mixes):
-            check_fraction("alignment_mixes", value)
-        for value in check_grid("shrinkages", self.shrinkages):
-            check_fraction("shrinkages", value)
-        for value in check_grid("target_alphas", self.target_alphas):
-            check_positive("target_alphas", value, zero_allowed=True)
-        for value in check_grid("predictions", self.predictions):
-            check_choice("predictions", value, PREDICTIONS)
-        for value in check_grid("ranks", self.ranks):
-            check_rank(value)
-        for value in [] if self.alphas is None else check_grid("alphas", self.alphas):
-            check_positive("alphas", value)
-        for value in check_grid("gains", self.gains):
-            check_positive("gains", value)
+        grids: dict[str, Callable[[str, Any], None]] = {
+            "alignment_mixes": check_fraction,
+            "shrinkages": check_fraction,
+            "target_alphas": partial(check_positive, zero_allowed=True),
+            "predictions": partial(check_choice, choices=PREDICTIONS),
+            "ranks": lambda _, value: check_rank(value),
+            "gains": check_positive,
+        }
+        grids |= {} if self.alphas is None else {"alphas": check_positive}
+        for name, check in grids.items():
+            for value in check_grid(name, getattr(self, name)):
+                check(name, value)
         self._feature_maps()

@@ -14,6 +14,7 @@ from ..features import fit_and_map, fit_feature_map, is_cross_fitted, map_featur
 from ..linalg import Array
 from ..parameters import (
     check_numeric_columns,
+    check_range,
     naming_columns,
     validate_rows,
 )
@@ -55,8 +56,11 @@ class FeatureMapMixin:
         """Features (n, m) of the rows that the map was fitted on; ``Phi`` where they are known already."""
         if feature_map is None:
             check_numeric_columns(X)
-            return validate_rows(self, X, dtype=[np.float64, np.float32], ensure_min_samples=2)
-        return map_features(feature_map, X, ensure_min_samples=2) if Phi is None else Phi
+            Phi = validate_rows(self, X, dtype=[np.float64, np.float32], ensure_min_samples=2)
+        elif Phi is None:
+            Phi = map_features(feature_map, X, ensure_min_samples=2)
+        check_range("X" if feature_map is None else "the output of feature_map", Phi)
+        return Phi
 
     def _check_batch(self, X: Any, *, reset: bool) -> Any:
         """Rows of a batch, of the columns and names of those before; as an array where they are features."""

@@ -98,8 +98,9 @@ class OutOfCoreMixin(StreamingMixin, DocLinkMixin):
                 position = position.after(batch, with_checksum=checkpoint is not None)
                 if progress is not None:
                     progress(batch)
-                if position.done - saved >= checkpoint_every and self._may_save(checkpoint):
-                    self._save(checkpoint, batches, position, ends)
+                if position.done - saved >= checkpoint_every and self._save(
+                    checkpoint, batches, position, ends
+                ):
                     saved = position.done
             if self._stream is None:
                 raise ValueError("batches must hold at least one row, got none")
@@ -107,7 +108,7 @@ class OutOfCoreMixin(StreamingMixin, DocLinkMixin):
                 raise ValueError(f"n_rows must be that of all batches, {position.n_rows}, got {ends[-1]}")
             self._settle_named()
         finally:
-            if position.done > saved and self._may_save(checkpoint):
+            if position.done > saved:
                 self._save(checkpoint, batches, position, ends)
         return self.solve()
 
@@ -160,14 +161,14 @@ class OutOfCoreMixin(StreamingMixin, DocLinkMixin):
         except ValueError as error:
             raise BatchError(str(error)) from error
 
-    def _may_save(self, checkpoint: Any) -> bool:
-        """Rows that wait for a feature map are not saved: they are the first ones, and read again."""
-        return checkpoint is not None and self._stream is not None and not self._stream.waiting
+    def _save(self, checkpoint: Any, batches: Any, position: Position, ends: Index | None) -> bool:
+        """Write a checkpoint where one is asked for and there is something to save; tell whether it was.
 
-    def _save(self, checkpoint: Any, batches: Any, position: Position, ends: Index | None) -> None:
+        Rows that wait for a feature map are not saved: they are the first ones, and read again.
+        """
         stream = self._stream
-        if stream is None:
-            return
+        if checkpoint is None or stream is None or stream.waiting:
+            return False
         facts = {
             "fit": self._signature(batches, ends),
             "parts": [number for number, part in enumerate(stream.parts) if part is not None],
@@ -178,6 +179,7 @@ class OutOfCoreMixin(StreamingMixin, DocLinkMixin):
         if stream.inputs is not None:
             arrays["inputs"] = stream.inputs.packed()
         write_checkpoint(checkpoint, Checkpoint(stream.moments(), facts, arrays, stream.sample))
+        return True
 
     def _resume(
         self, path: Any, batches: Iterable[Any], targets: Any, groups: str | None, ends: Index | None

@@ -20,7 +20,6 @@ from ..parameters import (
     naming_columns,
 )
 from ..streams.stream import Stream
-from .cells import score_cells
 from .dask_tables import is_dask, predict_dask
 from .given import check_costs, check_given
 from .novelty import NoveltyMixin
@@ -229,10 +228,6 @@ class LinearPredictionMixin(NoveltyMixin):
             order[np.ix_(rows, np.arange(count))] = np.array(names, dtype=object)[plan.order]
             reduction[np.ix_(rows, np.arange(count))] = plan.reduction
         return order, reduction
-
-    def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
-        """R^2 of every target over its measured cells, mean over targets."""
-        return score_cells(y, self.predict(X), sample_weight)
 
     @property
     def residual_covariance_(self) -> Any:

@@ -62,15 +62,14 @@ class TargetsMixin:
             )
         names = target_names(y)
         targets = check_targets(y, names, blanks=blanks)
-        if not reset:
+        if reset:
+            self._one_dimensional = targets.ndim == 1
+            vars(self).pop("target_names_", None)
+            if names is not None:
+                self.target_names_ = names
+        else:
             self._check_alike(targets, names)
-            return np.asarray(targets)
-        self._one_dimensional = targets.ndim == 1
-        if names is not None:
-            self.target_names_ = names
-        elif hasattr(self, "target_names_"):
-            del self.target_names_
-        return np.asarray(targets)
+        return targets
 
     def _measured(
         self, rows: Any, targets: Array, sample_weight: Any

@@ -201,12 +201,6 @@ class TrainingMixin(FeatureMapMixin, TargetsMixin):
         """Inputs, targets in as many dimensions as y had, and weights, for a feature map to be fitted."""
         return table.X, self._targets_like_y(table.Y), table.weight
 
-    def _training_features(self, feature_map: Any, X: Any, Phi: Any = None) -> Any:
-        """Features (n, m) of the rows that the map was fitted on, checked."""
-        Phi = super()._training_features(feature_map, X, Phi)
-        check_range("X" if feature_map is None else "the output of feature_map", Phi)
-        return Phi
-
     def _training(self, feature_map: Any, table: Table, Phi: Any = None) -> Training:
         """What all rows of a table give to learn from; ``Phi`` are their features where these are known."""
         if Phi is None and self._exceeds_memory(feature_map, table):

@@ -16,6 +16,9 @@ __all__ = ["CurlFreeKernel", "DivergenceFreeKernel"]
 class _GaussianFieldKernel(OperatorValuedKernel):
     """A kernel of vector fields on R^d, so that there are as many outputs as columns."""
 
+    # The kernel is a mean of cos(w, x - z) B(w) B(w)^T over Gaussian frequencies w.
+    guaranteed_psd = True
+
     def __init__(self, n_outputs: int, gamma: float = 1.0) -> None:
         if int(n_outputs) != n_outputs or n_outputs < 1:
             raise ValueError(f"n_outputs must be a whole number of at least 1, got {n_outputs!r}.")
@@ -25,11 +28,6 @@ class _GaussianFieldKernel(OperatorValuedKernel):
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({self.n_outputs}, gamma={self.gamma:g})"
-
-    @property
-    def guaranteed_psd(self) -> bool:
-        """Always: the kernel is a mean of cos(w, x - z) B(w) B(w)^T over Gaussian frequencies w."""
-        return True
 
     @abstractmethod
     def _matrices(self, outer: Array, square: Array) -> Array:

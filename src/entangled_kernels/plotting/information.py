@@ -110,8 +110,9 @@ class InformationDisplay(Display):
             ax.spines[:].set_visible(False)
             ax.set_ylabel("measuring this ...")
             ax.set_xlabel("... removes so much of the uncertainty of this")
-            bar = whole_figure(ax).colorbar(image, ax=ax, format=lambda value, _: f"{value:.0%}", shrink=0.8)
-            bar.outline.set_visible(False)
+            whole_figure(ax).colorbar(
+                image, ax=ax, format=lambda value, _: f"{value:.0%}", shrink=0.8
+            ).outline.set_visible(False)
             more = f" (the {len(labels)} strongest of {len(self.names)})"
             ax.set_title("What tells what" + (more if len(labels) < len(self.names) else ""))
         self.ax_, self.figure_ = ax, whole_figure(ax)

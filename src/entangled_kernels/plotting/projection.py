@@ -203,8 +203,7 @@ def _project(model: Any, estimator: Any, X: Any, needed: int) -> Array:
             f"the candidate that the search chose ({chosen}) has {there} coordinates to project on, "
             f"{needed} are drawn; draw an EntangledKernelRidge with rank={needed} and shrinkage below 1"
         )
-    projected: Array = estimator.project(X)
-    return projected
+    return np.asarray(estimator.project(X))
 
 
 def _projections(name: str, Z: ArrayLike) -> Array:

@@ -124,9 +124,12 @@ class SelectionDisplay(Display):
             for alpha, shrinkage in self.chosen:
                 row = int(np.abs(self.shrinkages - shrinkage).argmin())
                 ax.plot(np.log10(alpha), row, **STAR)
-            bar = whole_figure(ax).colorbar(image, ax=ax, extend="max" if cut < largest else "neither")
-            bar.set_label(SCORINGS.get(self.scoring, self.scoring))
-            bar.outline.set_visible(False)
+            whole_figure(ax).colorbar(
+                image,
+                ax=ax,
+                extend="max" if cut < largest else "neither",
+                label=SCORINGS.get(self.scoring, self.scoring),
+            ).outline.set_visible(False)
             names = [f"{value:g}" + ("\nkernel ridge" if value == 1.0 else "") for value in self.shrinkages]
             ax.set_yticks(range(len(names)), names)
             title = "Least error over alpha and shrinkage" + (" (☆ chosen)" if self.chosen else "")

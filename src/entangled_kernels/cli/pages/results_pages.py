@@ -84,6 +84,10 @@ def add_results(
             row_headers=max(1, settings),
             note=note,
         )
+    _add_figures(page, results, figures)
+
+
+def _add_figures(page: Report, results: ExperimentResults, figures: dict[str, Any]) -> None:
     for name, figure in figures.items():
         kind = name.rpartition("-")[2]
         words = CAPTIONS.get(kind, name)
@@ -130,9 +134,7 @@ def write_comparison_page(
     if far := far_off_splits(found):
         page.text("Partitions that are far off, and that may decide the means above:")
         page.points(far)
-    for name, figure in time_figures(found).items():
-        words = CAPTIONS[name.rpartition("-")[2]]
-        page.figure(figure, caption=f"{words}.", alt=f"{found.title}: {words}")
+    _add_figures(page, found, time_figures(found))
     page.section("The kernel on all rows")
     page.text(f"EntangledKernelRidgeCV on all rows of the table chose: {whole['settings']}.")
     page.points(whole["sharing"])
