@@ -79,10 +79,7 @@ def explanation_in_words(found: Explanation) -> list[str]:
 
 def show_inputs(screen: Screen, found: Explanation) -> None:
     """Print which inputs matter."""
-    screen.say()
-    screen.say("Which inputs matter:")
-    for sentence in explanation_in_words(found):
-        screen.say(f"  {sentence}")
+    screen.points("Which inputs matter:", explanation_in_words(found))
     title = "Change of the predictions, in deviations of the targets, as the input grows by one of its own"
     screen.table(COLUMNS, input_rows(found), title=title)
 

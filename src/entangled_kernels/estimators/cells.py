@@ -19,6 +19,7 @@ __all__ = [
     "check_targets",
     "measured_rows",
     "score_cells",
+    "simplest_weights",
 ]
 
 Names = Sequence[str] | NDArray[np.object_] | None
@@ -68,9 +69,14 @@ def check_cells(y: Any, sample_weight: Any = None, names: Names = None) -> tuple
     if blank.any():
         weights = np.ones(Y.shape) if weights is None else weights
         weights = np.where(blank, 0.0, weights if weights.ndim == 2 else weights[:, None])
+    return Y, simplest_weights(weights)
+
+
+def simplest_weights(weights: Array | None) -> Array | None:
+    """Weights of rows where all cells of a row weigh the same, None where all rows do with weight one."""
     if weights is not None and weights.ndim == 2 and (weights == weights[:, :1]).all():
         weights = weights[:, 0].copy()
-    return Y, None if weights is None or (weights == 1.0).all() else weights
+    return None if weights is None or (weights == 1.0).all() else weights
 
 
 def check_every_target_measured(Y: Array, weights: Array | None, names: Names = None) -> None:

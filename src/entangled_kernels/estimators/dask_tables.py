@@ -11,7 +11,6 @@ from sklearn.utils.validation import _num_samples
 from threadpoolctl import threadpool_limits
 
 from ..streams.batch import BatchError
-from ..streams.stream import Stream
 from .frames import to_container
 
 __all__ = [
@@ -19,7 +18,6 @@ __all__ = [
     "is_dask",
     "predict_dask",
     "split_partitions",
-    "stream_partitions",
     "sum_partitions",
 ]
 
@@ -30,12 +28,6 @@ _SPLIT_EVERY = 8
 def is_dask(*tables: Any) -> bool:
     """Whether any of the tables is a Dask collection."""
     return any(hasattr(table, "__dask_graph__") for table in tables)
-
-
-def stream_partitions(estimator: Any, partitions: list[list[Any]]) -> Stream:
-    """One stream of the rows of all partitions, by an estimator that has seen the first of them."""
-    stream: Stream = sum_partitions(type(estimator)._stream_of, _add, estimator, partitions)
-    return stream
 
 
 def sum_partitions(
@@ -168,13 +160,6 @@ def _take_named(take: Callable[..., Any], estimator: Any, number: int, *tables: 
         return take(estimator, *tables)
     except (TypeError, ValueError) as error:
         raise BatchError(f"partition {number}: {error}") from error
-
-
-def _add(streams: list[Stream]) -> Stream:
-    total = streams[0].blank()
-    for stream in streams:
-        total.merge(stream)
-    return total
 
 
 def _compute(task: Any, *, parallel: bool) -> Any:

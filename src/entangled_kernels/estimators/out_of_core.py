@@ -21,7 +21,8 @@ from ..streams import waiting
 from ..streams.batch import Batch, BatchError, as_batch
 from ..streams.checkpoints import Checkpoint, CheckpointError, read_checkpoint, write_checkpoint
 from ..streams.position import Position, remaining
-from .dask_tables import first_rows, split_partitions, stream_partitions
+from ..streams.stream import Stream
+from .dask_tables import first_rows, split_partitions, sum_partitions
 from .streaming import StreamingMixin
 
 __all__ = ["OutOfCoreMixin"]
@@ -132,7 +133,7 @@ class OutOfCoreMixin(StreamingMixin, DocLinkMixin):
             if self._stream is None:
                 raise ValueError("X must hold at least one row, got none")
             self._settle()
-            self._stream = stream_partitions(self, partitions)
+            self._stream = sum_partitions(type(self)._stream_of, Stream.merged, self, partitions)
             return self.solve()
         except BaseException:
             # Of the first rows alone there is to be no model.
@@ -198,8 +199,7 @@ class OutOfCoreMixin(StreamingMixin, DocLinkMixin):
         position = Position.read(saved.facts.get("position"), path)
         seen, items = Position(), (as_batch(item, targets, groups) for item in batches)
         while seen.done < position.done and (self._stream is None or self._stream.probe is None):
-            batch = next(items, None)
-            if batch is None:
+            if (batch := next(items, None)) is None:
                 break
             self._take_named(batch, seen, ends)
             seen = seen.after(batch, with_checksum=True)

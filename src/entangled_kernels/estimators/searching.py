@@ -252,11 +252,10 @@ class SearchingMixin(FoldingMixin, ExplainingMixin):
             best_index=decision.index,
             n_splits=best.n_splits,
         )
-        trainings = [trial.training for trial in trials if trial.training is not None]
         if best.training is None:
             return selected, None
         estimator = self._estimator(best.feature_map).set_params(**choice.parameters())
-        problems = [training.problem for training in trainings]
+        problems = [trial.training.problem for trial in trials if trial.training is not None]
         fit, linear = refit(searches, decision, problems, estimator._settings(), options)
         warn_if_stalled(fit)
         # Where rows came in batches, the stream has watched their inputs.

@@ -18,7 +18,7 @@ from ..linalg import Array, Index
 from ..parameters import check_choice, check_flag, check_integer, check_positive, check_range, check_weights
 from ..streams.row_folds import sampling_keys
 from ..streams.stream import FIRST_BLOCK, FeatureBlocks, Rows, Stream
-from .cells import check_cells, check_every_target_measured
+from .cells import check_cells, check_every_target_measured, simplest_weights
 from .feature_maps import FeatureMapMixin
 from .target_transforms import LogTargets, TransformerTargets, check_target_transform, fit_target_transform
 from .targets import TargetsMixin
@@ -48,12 +48,8 @@ class Table:
 
     def some(self, index: Index) -> Table:
         """Rows at some places."""
-        weight = None if self.weight is None else self.weight[index]
-        if weight is not None and weight.ndim == 2 and (weight == weight[:, :1]).all():
-            weight = weight[:, 0]
         # What is left may weigh the same everywhere.
-        if weight is not None and weight.ndim == 1 and (weight == 1.0).all():
-            weight = None
+        weight = simplest_weights(None if self.weight is None else self.weight[index])
         groups = None if self.groups is None else _safe_indexing(self.groups, index)
         rows = index if self.rows is None else self.rows[index]
         original = None if self.original is None else self.original[index]

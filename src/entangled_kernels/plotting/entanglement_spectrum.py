@@ -71,8 +71,9 @@ class EntanglementSpectrumDisplay(Display):
     def from_kernel(cls, kernel: KrausKernel, *, figure: Figure | SubFigure | None = None) -> Self:
         """Draw for a kernel in Kraus form."""
         verdict = kernel.entanglement().verdict.split(":")[0]
-        display = cls(kernel.partial_transpose_eigenvalues(), kernel.schmidt_values(), verdict=verdict)
-        return display.plot(figure)
+        return cls(kernel.partial_transpose_eigenvalues(), kernel.schmidt_values(), verdict=verdict).plot(
+            figure
+        )
 
     def plot(self, figure: Figure | SubFigure | None = None) -> Self:
         """Draw in a figure, a new one by default."""

@@ -121,8 +121,9 @@ class ProjectionDisplay(Display):
         if names is None:
             names = kernel_names(estimator, Z_train.shape[1])
         Z_test = None if X_test is None else estimator.project(X_test)
-        display = cls(Z_train, y_train, Z_test, y_test, names=names, coordinates=coordinates, title=title)
-        return display.plot(figure)
+        return cls(Z_train, y_train, Z_test, y_test, names=names, coordinates=coordinates, title=title).plot(
+            figure
+        )
 
     @classmethod
     def from_results(

@@ -150,6 +150,14 @@ class Stream:
         """A stream of one part whose moments are known."""
         return cls(moments.n_outputs, [moments], sample=sample, n_rows=moments.n_samples)
 
+    @staticmethod
+    def merged(streams: list[Stream]) -> Stream:
+        """One stream of the rows of several, of which the first tells targets and parts."""
+        total = streams[0].blank()
+        for stream in streams:
+            total.merge(stream)
+        return total
+
     def blank(self) -> Stream:
         """A stream of the same parts without any rows."""
         return Stream(self.n_outputs, [None] * len(self.parts), grouped=self.grouped)
