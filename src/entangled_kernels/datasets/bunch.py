@@ -5,10 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 from sklearn.utils import Bunch
-
-from ..linalg import Array
 
 __all__ = ["make_bunch"]
 
@@ -45,7 +43,7 @@ def make_bunch(
     )
 
 
-def _frame(values: Array, columns: list[str], index: list[str] | None) -> Any:
+def _frame(values: NDArray[np.float64], columns: list[str], index: list[str] | None) -> Any:
     try:
         import pandas as pd
     except ImportError as error:
