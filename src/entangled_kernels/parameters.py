@@ -5,7 +5,7 @@ Feature maps and estimators share them.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from numbers import Integral, Real
 from typing import Any
@@ -44,35 +44,31 @@ def check_choice(name: str, value: Any, choices: Iterable[str]) -> None:
         raise ValueError(f"{name} must be one of {', '.join(map(repr, options))}, got {value!r}")
 
 
-def check_real(name: str, value: Any, need: str) -> float:
-    """Value as a finite float, or an error that says what is needed."""
+def check_real(
+    name: str, value: Any, need: str, holds: Callable[[float], bool] = lambda number: True
+) -> float:
+    """Value as a finite float for which ``holds`` holds, or an error that says what is needed."""
     if isinstance(value, bool | np.bool_) or not isinstance(value, Real):
         raise TypeError(f"{name} must be {need}, got {value!r} of type {type(value).__name__}")
-    if not np.isfinite(float(value)):
+    if not (np.isfinite(float(value)) and holds(float(value))):
         raise ValueError(f"{name} must be {need}, got {value!r}")
     return float(value)
 
 
 def check_fraction(name: str, value: Any) -> None:
     """Raise unless 0 <= value <= 1."""
-    need = "a number between 0 and 1"
-    if not 0.0 <= check_real(name, value, need) <= 1.0:
-        raise ValueError(f"{name} must be {need}, got {value!r}")
+    check_real(name, value, "a number between 0 and 1", lambda number: 0.0 <= number <= 1.0)
 
 
 def check_share(name: str, value: Any) -> None:
     """Raise unless 0 < value < 1."""
-    need = "a number between 0 and 1, neither of them"
-    if not 0.0 < check_real(name, value, need) < 1.0:
-        raise ValueError(f"{name} must be {need}, got {value!r}")
+    check_real(name, value, "a number between 0 and 1, neither of them", lambda number: 0.0 < number < 1.0)
 
 
 def check_positive(name: str, value: Any, *, zero_allowed: bool = False) -> None:
     """Raise unless value is positive, or zero where that is allowed."""
     need = "a number of at least 0" if zero_allowed else "a positive number"
-    number = check_real(name, value, need)
-    if number < 0.0 or (number == 0.0 and not zero_allowed):
-        raise ValueError(f"{name} must be {need}, got {value!r}")
+    check_real(name, value, need, lambda number: number > 0.0 or (number == 0.0 and zero_allowed))
 
 
 def check_integer(name: str, value: Any, low: int) -> None:
@@ -160,13 +156,9 @@ def check_flag(name: str, value: Any) -> None:
 def check_rank(rank: Any) -> None:
     """Raise unless rank is None, a count, or a fraction."""
     need = "None, a whole number of at least 1, or a fraction of the full rank in (0, 1]"
-    if rank is None:
-        return
-    if _is_count(rank):
-        if int(rank) < 1:
-            raise ValueError(f"rank must be {need}, got {rank!r}")
-    elif not 0.0 < check_real("rank", rank, need) <= 1.0:
-        raise ValueError(f"rank must be {need}, got {rank!r}")
+    if rank is not None:
+        count = _is_count(rank)
+        check_real("rank", rank, need, lambda number: number >= 1.0 if count else 0.0 < number <= 1.0)
 
 
 def check_rank_fits(rank: Any, n_features: int, n_outputs: int) -> None:

@@ -7,6 +7,8 @@ from entangled_kernels.block_solvers.conjugate_gradient import (
     ConjugateGradientFactor,
     NystroemPreconditioner,
     nearest_kronecker_of_sum,
+    norms,
+    solve_columns,
 )
 from entangled_kernels.linalg import DenseOperator, SumOfKroneckersOperator, operator_schmidt
 from kernels.draws import random_psd
@@ -85,3 +87,15 @@ def test_diagonal_blocks_of_the_inverse_in_chunks(chunk, monkeypatch):
     np.testing.assert_allclose(
         ConjugateGradientFactor(operator).inverse_diagonal_blocks(0.5), expected, atol=1e-8
     )
+
+
+def test_right_hand_sides_are_solved_at_once(rng):
+    """Each is left alone once it has converged, one of zeros from the start."""
+    A, B = random_psd(rng, 9) + 0.1 * np.eye(9), rng.normal(size=(9, 4, 1))
+    B[:, 2] = 0.0
+    found, n_iter = solve_columns(
+        lambda V: (A @ V[:, :, 0])[:, :, None], lambda V: V, B, lambda R: norms(R) > 1e-10, 100
+    )
+    np.testing.assert_allclose(found[:, :, 0], np.linalg.solve(A, B[:, :, 0]), atol=1e-8)
+    assert not found[:, 2].any()
+    assert 1 <= n_iter < 100

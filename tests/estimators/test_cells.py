@@ -12,11 +12,20 @@ from entangled_kernels.estimators.cells import (
     check_every_target_measured,
     measured_rows,
     score_cells,
+    simplest_weights,
 )
 
 NAN = np.nan
 Y = np.array([[1.0, 2.0], [3.0, 4.0], [5.0, 6.0]])
 HOLES = np.array([[1.0, NAN], [3.0, 4.0], [NAN, 6.0]])
+
+
+def test_weights_are_made_as_simple_as_they_are():
+    assert simplest_weights(None) is None
+    assert simplest_weights(np.ones((3, 2))) is None
+    np.testing.assert_array_equal(simplest_weights(np.array([[2.0, 2.0], [1.0, 1.0]])), [2.0, 1.0])
+    cells = np.array([[2.0, 0.0], [1.0, 1.0]])
+    assert simplest_weights(cells) is cells
 
 
 @pytest.mark.parametrize("sample_weight", [None, 1, 1.0, np.ones(3), np.ones((3, 2)), [1, 1, 1]])

@@ -37,7 +37,7 @@ def test_blocks_of_rows_do_not_change_predictions(make_rows, watched_features, m
     features, seen = watched_features
     model = EntangledKernelRidge(features).fit(X, Y)
     mean, cov = model.predict(X, return_cov=True)
-    monkeypatch.setattr("entangled_kernels.estimators.prediction.FIRST_BLOCK", 8)
+    monkeypatch.setattr("entangled_kernels.estimators.novelty.FIRST_BLOCK", 8)
     model.set_params(max_memory=1.0)
     seen.clear()
     in_blocks = model.predict(X, return_cov=True)

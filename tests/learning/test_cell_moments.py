@@ -4,7 +4,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from entangled_kernels.learning import Moments
-from entangled_kernels.learning.cell_moments import CellMoments
+from entangled_kernels.learning.cell_moments import CellMoments, weight_groups
 
 
 def draw(seed, n=20, m=3, p=4):
@@ -20,6 +20,14 @@ def own(cells, target):
         if target in places:
             return moments, list(places).index(target)
     raise AssertionError(f"target {target} is in no group")
+
+
+def test_targets_with_the_same_weights_are_one_group():
+    weight = draw(0)[2]
+    groups = sorted(weight_groups(weight), key=lambda group: group[0][0])
+    assert [places.tolist() for places, _ in groups] == [[0, 1], [2], [3]]
+    for places, own_weight in groups:
+        np.testing.assert_array_equal(weight[:, places[0]], own_weight)
 
 
 def test_every_target_has_the_moments_of_its_own_rows():

@@ -33,6 +33,15 @@ def test_parts_take_their_own_rows(rows):
     np.testing.assert_array_equal(stream.probe, rows.X[: len(stream.probe)])
 
 
+def test_streams_of_parts_of_the_rows_are_merged(rows):
+    streams = [Stream(2, [None] * 3) for _ in range(4)]
+    for stream, index in zip(streams, np.array_split(np.arange(50), 4), strict=True):
+        stream.take(rows.some(index), PLAIN)
+    merged = Stream.merged(streams)
+    assert (merged.n_rows, streams[0].n_rows) == (50, 13)
+    assert_same(merged, rows)
+
+
 def test_blocks_of_features_take_no_more_than_the_memory(rows, monkeypatch):
     monkeypatch.setattr(module, "FIRST_BLOCK", 7)
     seen = []

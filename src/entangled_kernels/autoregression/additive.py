@@ -5,14 +5,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 from sklearn.metrics.pairwise import rbf_kernel
 
+from ..linalg import Array
 from ..multiple_kernels import KernelPart, KernelsResult, learn_diagonal, reduce_kernels
 
 __all__ = ["AdditiveModel", "learn_additive"]
-
-Array = NDArray[np.float64]
 
 
 @dataclass(frozen=True, eq=False)

@@ -5,18 +5,16 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.linalg import eigh
 from sklearn.metrics.pairwise import rbf_kernel
 
 from ..convex import Solution, solve_convex
 from ..convex.certificate import Preconditioner
 from ..convex.conjugate_gradients import conjugate_gradients
+from ..linalg import Array
 from ..output_kernel import OutputPenalty
 
 __all__ = ["HadamardGram", "HadamardModel", "hadamard_gram", "learn_hadamard", "pivoted_features"]
-
-Array = NDArray[np.float64]
 
 ROUGH = 1e-10
 # What the features of the kernel between variables leave of its diagonal.

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
+
+from ..linalg import Array
 
 __all__ = ["lag_windows"]
-
-Array = NDArray[np.float64]
 
 
 def lag_windows(series: Array, lags: int) -> Array:

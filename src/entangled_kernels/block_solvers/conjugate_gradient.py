@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import numpy as np
+from numpy.typing import NDArray
 
 from ..linalg import Array, BlockOperator, KroneckerOperator, SumOfKroneckersOperator
 from .kronecker import KroneckerSpectrum
@@ -14,6 +15,8 @@ __all__ = [
     "NystroemPreconditioner",
     "inverse_blocks_by_solving",
     "nearest_kronecker_of_sum",
+    "norms",
+    "solve_columns",
 ]
 
 COLUMN_CHUNK = 64
@@ -116,39 +119,74 @@ class ConjugateGradientFactor:
 
     def solve(self, R: Array, alpha: float) -> Array:
         """Solve for right-hand sides R of shape (n, p, c)."""
-        B = R.reshape(-1, R.shape[2])
-        n, p = self.operator.n_rows, self.operator.n_outputs
+        B = R.reshape(-1, R.shape[2], 1)  # (n * p, c, 1)
+        size = norms(B)
+        size = np.where(size > 0, size, 1.0)
 
         def apply(V: Array) -> Array:
-            return self._preconditioner.solve(V.reshape(n, p, -1), alpha).reshape(V.shape)
+            product: Array = self.operator @ V[:, :, 0]
+            return product[:, :, None] + alpha * V
 
-        G = self.operator
-        size = np.linalg.norm(B, axis=0)
-        target = self.tol * np.where(size > 0, size, 1.0)
-        X, residual = np.zeros_like(B), B.copy()
-        Zr = apply(residual)
-        P, rho = Zr.copy(), np.einsum("ij,ij->j", residual, Zr)
-        self.n_iter = 0
-        active = np.linalg.norm(residual, axis=0) > target
-        while active.any() and self.n_iter < self.max_iter:
-            GP = G @ P + alpha * P
-            curvature = np.einsum("ij,ij->j", P, GP)
-            step = np.where(active & (curvature > 0), rho / np.where(curvature > 0, curvature, 1.0), 0.0)
-            X += step * P
-            residual -= step * GP
-            Zr = apply(residual)
-            rho, previous = np.einsum("ij,ij->j", residual, Zr), rho
-            P = Zr + np.where(previous > 0, rho / np.where(previous > 0, previous, 1.0), 0.0) * P
-            self.n_iter += 1
-            active = (np.linalg.norm(residual, axis=0) > target) & (curvature > 0)
-        exact = np.linalg.norm(B - (G @ X + alpha * X), axis=0)
-        self.residual = float((exact / np.where(size > 0, size, 1.0)).max(initial=0.0))
+        def precondition(V: Array) -> Array:
+            return self._preconditioner.solve(V.reshape(R.shape), alpha).reshape(V.shape)
+
+        X, self.n_iter = solve_columns(
+            apply, precondition, B, lambda residual: norms(residual) > self.tol * size, self.max_iter
+        )
+        self.residual = float((norms(B - apply(X)) / size).max(initial=0.0))
         return X.reshape(R.shape)
 
     def inverse_diagonal_blocks(self, alpha: float) -> Array:
         """Diagonal p x p blocks of the inverse, shape (n, p, p), by n*p solves in chunks."""
         shape = (self.operator.n_rows, self.operator.n_outputs)
         return inverse_blocks_by_solving(self.solve, shape, alpha)
+
+
+def solve_columns(
+    apply: Callable[[Array], Array],
+    precondition: Callable[[Array], Array],
+    B: Array,
+    unfinished: Callable[[Array], NDArray[np.bool_]],
+    max_iter: int,
+) -> tuple[Array, int]:
+    """Preconditioned conjugate gradients for c right-hand sides at once, and the number of iterations.
+
+    Parameters
+    ----------
+    apply, precondition : callable
+        The psd matrix, and about its inverse, times arrays like B.
+    B : ndarray of shape (rows, c, outputs)
+    unfinished : callable
+        Which right-hand sides, (c,), have not converged with these residuals.
+    max_iter : int
+    """
+    X, residual, n_iter = np.zeros_like(B), B.copy(), 0
+    Z = precondition(residual)
+    P, rho = Z.copy(), _dots(residual, Z)
+    active = unfinished(residual)
+    while active.any() and n_iter < max_iter:
+        AP = apply(P)
+        curvature = _dots(P, AP)
+        usable = curvature > 0
+        step = np.where(active & usable, rho / np.where(usable, curvature, 1.0), 0.0)[:, None]
+        X += step * P
+        residual -= step * AP
+        Z = precondition(residual)
+        rho, previous = _dots(residual, Z), rho
+        P = Z + np.where(previous > 0, rho / np.where(previous > 0, previous, 1.0), 0.0)[:, None] * P
+        n_iter += 1
+        active = unfinished(residual) & usable
+    return X, n_iter
+
+
+def _dots(A: Array, B: Array) -> Array:
+    """Inner products of right-hand sides, (c,)."""
+    return np.asarray(np.einsum("ick,ick->c", A, B))
+
+
+def norms(A: Array) -> Array:
+    """Norms of right-hand sides, (c,)."""
+    return np.sqrt(_dots(A, A))
 
 
 def inverse_blocks_by_solving(

@@ -17,6 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..linalg import (
+    Array,
     BlockOperator,
     DenseOperator,
     KroneckerOperator,
@@ -31,8 +32,6 @@ from .registry import Factor, dense_limit, factorize, low_rank_dimension, resolv
 from .scaled import ScaledOperator, scale_rows
 
 __all__ = ["GatheredFactor", "factorize_observed"]
-
-Array = NDArray[np.float64]
 
 
 class GatheredFactor:

@@ -3,14 +3,11 @@
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 
-from ..linalg import KroneckerOperator, LowRankKroneckerOperator
-from .conjugate_gradient import inverse_blocks_by_solving
+from ..linalg import Array, KroneckerOperator, LowRankKroneckerOperator
+from .conjugate_gradient import inverse_blocks_by_solving, norms, solve_columns
 
 __all__ = ["ObservedKroneckerFactor"]
-
-Array = NDArray[np.float64]
 
 
 class ObservedKroneckerFactor:
@@ -90,29 +87,19 @@ class ObservedKroneckerFactor:
     def solve(self, R: Array, alpha: float) -> Array:
         """Solve for right-hand sides R of shape (n, p, c)."""
         y = R.swapaxes(1, 2)
-        size = _norms(y)
-        target = self.tol * alpha * np.where(size > 0, size, 1.0)
-        diagonal = self.spectrum + alpha
-        g = self._collect(y)
-        x = np.zeros_like(g)
-        z = g / diagonal
-        P, rho = z.copy(), _dots(g, z)
-        self.n_iter = 0
-        # ||M L g||^2 = g^T L^T M^2 L g, and L^T M^2 L is about the spectrum.
-        active = _norms(np.sqrt(self.spectrum) * g) > target
-        while active.any() and self.n_iter < self.max_iter:
-            HP = self._collect(self._expand(P)) + alpha * P
-            step = np.where(active, rho / np.where(active, _dots(P, HP), 1.0), 0.0)[:, None]
-            x += step * P
-            g -= step * HP
-            z = g / diagonal
-            rho, previous = _dots(g, z), rho
-            P = z + np.where(previous > 0, rho / np.where(previous > 0, previous, 1.0), 0.0)[:, None] * P
-            self.n_iter += 1
-            active = _norms(np.sqrt(self.spectrum) * g) > target
+        size = norms(y)
+        size = np.where(size > 0, size, 1.0)
+        x, self.n_iter = solve_columns(
+            lambda v: self._collect(self._expand(v)) + alpha * v,
+            lambda g: g / (self.spectrum + alpha),
+            self._collect(y),
+            # ||M L g||^2 = g^T L^T M^2 L g, and L^T M^2 L is about the spectrum.
+            lambda g: norms(np.sqrt(self.spectrum) * g) > self.tol * alpha * size,
+            self.max_iter,
+        )
         solved = (y - self._expand(x)) / alpha
         error = y - self._expand(self._collect(solved)) - alpha * solved
-        self.residual = float((_norms(error) / np.where(size > 0, size, 1.0)).max(initial=0.0))
+        self.residual = float((norms(error) / size).max(initial=0.0))
         return solved.swapaxes(1, 2)
 
     def inverse_diagonal_blocks(self, alpha: float) -> Array:
@@ -128,13 +115,3 @@ def _diagonal_root(operator: KroneckerOperator) -> tuple[Array, Array]:
     k, E = np.linalg.eigh(operator.gram)
     k = np.clip(k, 0.0, None)
     return E * np.sqrt(k), k
-
-
-def _dots(A: Array, B: Array) -> Array:
-    """Inner products of right-hand sides, (c,)."""
-    return np.asarray(np.einsum("ick,ick->c", A, B))
-
-
-def _norms(A: Array) -> Array:
-    """Norms of right-hand sides, (c,)."""
-    return np.sqrt(_dots(A, A))

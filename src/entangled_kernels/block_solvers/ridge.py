@@ -8,11 +8,10 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.linalg import cho_factor, cho_solve, solve_triangular
 
+from ..linalg import Array
 from .registry import Factor
 
 __all__ = ["ObservedRidge"]
-
-Array = NDArray[np.float64]
 
 # Right-hand sides of the intercepts are solved some at a time, about this many numbers (32 MB) together.
 CHUNK_NUMBERS = 2**22

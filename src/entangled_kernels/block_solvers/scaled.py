@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 
 from ..linalg import (
+    Array,
     BlockOperator,
     KroneckerOperator,
     LowRankKroneckerOperator,
@@ -14,8 +14,6 @@ from ..linalg import (
 )
 
 __all__ = ["ScaledOperator", "scale_rows"]
-
-Array = NDArray[np.float64]
 
 
 class ScaledOperator(BlockOperator):
@@ -44,13 +42,11 @@ class ScaledOperator(BlockOperator):
     def block_rows(self, rows: slice) -> Array:
         """Blocks of some rows, shape (len(rows), n, p, p)."""
         left = self.scale[rows, None, :, None]  # (b, 1, p, 1)
-        blocks: Array = left * self.operator.block_rows(rows) * self.scale[None, :, None, :]
-        return blocks
+        return np.asarray(left * self.operator.block_rows(rows) * self.scale[None, :, None, :])
 
     def _matmat(self, V: Array) -> Array:
         s = self.scale.reshape(-1, 1)
-        product: Array = s * self.operator._matmat(s * V)
-        return product
+        return np.asarray(s * self.operator._matmat(s * V))
 
     def _adjoint(self) -> ScaledOperator:
         return ScaledOperator(self.operator._adjoint(), self.scale)

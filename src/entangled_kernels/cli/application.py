@@ -5,7 +5,7 @@ from __future__ import annotations
 import errno
 import sys
 import warnings
-from collections.abc import Iterator, MutableMapping
+from collections.abc import Iterator
 from contextlib import contextmanager
 from importlib import import_module
 from typing import Annotated, Any, NoReturn
@@ -42,46 +42,23 @@ EPILOG = (
 )
 
 
-class _Modules(MutableMapping[str, Any]):
-    """Commands by name, each imported when it is asked for."""
-
-    def __init__(self) -> None:
-        self.imported: dict[str, Any] = {}
-
-    def __getitem__(self, name: str) -> Any:
-        if name not in self.imported:
-            if name not in COMMANDS:
-                raise KeyError(name)
-            with exit_at_interrupt():
-                function = getattr(import_module(f"..commands.{name}", __name__), name)
-            alone = typer.Typer(add_completion=False, rich_markup_mode=None, pretty_exceptions_enable=False)
-            alone.command(name)(function)
-            self.imported[name] = typer.main.get_command(alone)
-        return self.imported[name]
-
-    def __setitem__(self, name: str, command: Any) -> None:
-        self.imported[name] = command
-
-    def __delitem__(self, name: str) -> None:
-        del self.imported[name]
-
-    def __iter__(self) -> Iterator[str]:
-        return iter(COMMANDS)
-
-    def __len__(self) -> int:
-        return len(COMMANDS)
-
-
 class Commands(TyperGroup):
     """Runs a command, shows warnings as notes, and errors as one sentence with an exit code."""
 
     def __init__(self, **settings: Any) -> None:
         super().__init__(**settings)
-        self.commands = _Modules()
+        # By name, for the help and for suggestions; None until it is imported.
+        self.commands: dict[str, Any] = dict.fromkeys(COMMANDS)
 
-    def list_commands(self, ctx: Any) -> list[str]:
-        """Names in the order of the help."""
-        return list(COMMANDS)
+    def get_command(self, ctx: Any, cmd_name: str) -> Any:
+        """The command of this name, imported when it is first asked for; None where there is none."""
+        if cmd_name in COMMANDS and self.commands[cmd_name] is None:
+            with exit_at_interrupt():
+                function = getattr(import_module(f"..commands.{cmd_name}", __name__), cmd_name)
+            alone = typer.Typer(add_completion=False, rich_markup_mode=None, pretty_exceptions_enable=False)
+            alone.command(cmd_name)(function)
+            self.commands[cmd_name] = typer.main.get_command(alone)
+        return self.commands.get(cmd_name)
 
     def format_commands(self, ctx: Any, formatter: Any) -> None:
         """Write names and sentences, without importing the commands."""

@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from ..explanation import Explanation
+from ..linalg import Array
 from ..tables.phrases import quoted
 from .screen import Screen
 
@@ -79,15 +79,12 @@ def explanation_in_words(found: Explanation) -> list[str]:
 
 def show_inputs(screen: Screen, found: Explanation) -> None:
     """Print which inputs matter."""
-    screen.say()
-    screen.say("Which inputs matter:")
-    for sentence in explanation_in_words(found):
-        screen.say(f"  {sentence}")
+    screen.points("Which inputs matter:", explanation_in_words(found))
     title = "Change of the predictions, in deviations of the targets, as the input grows by one of its own"
     screen.table(COLUMNS, input_rows(found), title=title)
 
 
-def _plain(values: NDArray[np.float64]) -> Any:
+def _plain(values: Array) -> Any:
     """Lists with six digits, None where there is no number, as JSON needs it."""
     if values.ndim > 1:
         return [_plain(row) for row in values]

@@ -103,11 +103,7 @@ def error_in_words(facts: dict[str, Any] | None) -> str:
 
 def group_values(frame: Any, name: str, path: Any) -> NDArray[Any]:
     """Groups of all rows of a table, numbers or texts; raises where one is blank."""
-    column = frame[name]
-    blank = np.flatnonzero((column.isna() | (column.astype(str).str.strip() == "")).to_numpy())
-    if len(blank):
-        raise TableError(path, EMPTY, row=int(blank[0]) + 1, column=name)
-    values = column.to_numpy()
+    values = _without_blanks(frame[name], path).to_numpy()
     return np.asarray(values if values.dtype.kind in "biuf" else values.astype(str))
 
 
@@ -115,10 +111,7 @@ def time_values(frame: Any, name: str, path: Any) -> NDArray[Any]:
     """Times of all rows of a table as numbers: numbers, dates, or texts of dates such as 2024-05-31."""
     import pandas as pd
 
-    column = frame[name]
-    blank = np.flatnonzero((column.isna() | (column.astype(str).str.strip() == "")).to_numpy())
-    if len(blank):
-        raise TableError(path, EMPTY, row=int(blank[0]) + 1, column=name)
+    column = _without_blanks(frame[name], path)
     if column.dtype.kind in "biuf":
         return np.asarray(column.to_numpy(), dtype=np.float64)
     found = pd.to_datetime(column, format="ISO8601", errors="coerce", utc=True)
@@ -132,3 +125,11 @@ def time_values(frame: Any, name: str, path: Any) -> NDArray[Any]:
             column=name,
         )
     return np.asarray(found.astype("int64").to_numpy())
+
+
+def _without_blanks(column: Any, path: Any) -> Any:
+    """A column of a table; raises where a cell is blank."""
+    blank = np.flatnonzero((column.isna() | (column.astype(str).str.strip() == "")).to_numpy())
+    if len(blank):
+        raise TableError(path, EMPTY, row=int(blank[0]) + 1, column=column.name)
+    return column

@@ -5,13 +5,11 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from ..linalg import Array
 from ..tables.phrases import counted
 
 __all__ = ["information_in_words", "information_of"]
-
-Array = NDArray[np.float64]
 
 # Shares below this are not worth a sentence.
 WEAK = 0.05

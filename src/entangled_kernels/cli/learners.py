@@ -6,10 +6,28 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
+from sklearn.base import clone
+from sklearn.gaussian_process.kernels import RBF
+from sklearn.impute import SimpleImputer
+from sklearn.model_selection import GridSearchCV
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
 
+from ..estimators import (
+    EntangledKernelRidgeCV,
+    MultipleKernelRidge,
+    MultiViewKernelRidge,
+    OperatorFourierRidge,
+    OperatorKernelVARCV,
+    OutputKernelRidge,
+    OutputKernelRidgeCV,
+    StandardizedRegressor,
+)
+from ..features import GaussianFeatures, OperatorFourierFeatures
 from .features import feature_maps, text_encoder
 from .input_groups import place_groups
 from .methods import Choice
+from .model_facts import finite, map_in_words
 from .screen import Screen
 from .training_table import TrainingTable
 
@@ -63,8 +81,6 @@ def fit_learner(
     if choice.name == "var":
         with screen.working("choosing the settings"):
             return _fit_series(table, choice, facts, folds)
-    from sklearn.base import clone
-
     folded = table.held_out.splits(len(table.Y), folds, seed)
     with screen.working("choosing the settings"):
         found = [
@@ -76,7 +92,7 @@ def fit_learner(
             key=lambda one: one.nmse,
         )
     scores = [
-        {"target": name, "nmse": _finite(own), "kernel_ridge_nmse": _finite(other)}
+        {"target": name, "nmse": finite(own), "kernel_ridge_nmse": finite(other)}
         for name, own, other in zip(table.targets, best.errors, plain.errors, strict=True)
     ]
     errors = {"nmse": best.nmse, "kernel_ridge_nmse": plain.nmse, "target_scores": scores}
@@ -88,8 +104,6 @@ class _Candidate:
     """A model, not fitted, with its settings chosen, and its errors on held-out rows."""
 
     def __init__(self, table: TrainingTable, search: Any, folds: Sequence[Any]) -> None:
-        from ..estimators import OutputKernelRidge
-
         Y = table.Y.to_numpy()
         search.fit(table.X, table.Y)
         self.model = getattr(search, "best_estimator_", search)
@@ -109,8 +123,6 @@ class _Candidate:
 
 def _predict_held_out(model: Any, table: TrainingTable, folds: Sequence[Any]) -> Any:
     """Predictions (n, p) of rows by models that have not seen them; NaN for those that are never held out."""
-    from sklearn.base import clone
-
     found = np.full(table.Y.shape, np.nan)
     for train, test in folds:
         fitted = clone(model).fit(table.X.iloc[train], table.Y.iloc[train])
@@ -122,17 +134,6 @@ def _searches(
     table: TrainingTable, choice: Choice, features: str, folds: Any, seed: int, jobs: int | None
 ) -> list[Any]:
     """Searches to try, each of which fits a model with settings that suit the table."""
-    from sklearn.model_selection import GridSearchCV
-
-    from ..estimators import (
-        MultipleKernelRidge,
-        MultiViewKernelRidge,
-        OperatorFourierRidge,
-        OutputKernelRidgeCV,
-        StandardizedRegressor,
-    )
-    from ..features import OperatorFourierFeatures
-
     if choice.name == "output-kernel":
         learner = OutputKernelRidgeCV(cv=folds, n_jobs=jobs, **choice.settings)
         maps = feature_maps(features, table.text, seed=seed)
@@ -161,11 +162,6 @@ def _searches(
 
 def _ridges(table: TrainingTable, features: str, folds: Any, seed: int) -> list[Any]:
     """Kernel ridge regression, to compare with."""
-    from sklearn.impute import SimpleImputer
-    from sklearn.pipeline import make_pipeline
-
-    from ..estimators import EntangledKernelRidgeCV
-
     maps = feature_maps(features, table.text, seed=seed)
     if table.X.isna().to_numpy().any():
         maps = [make_pipeline(SimpleImputer(), one) for one in maps]
@@ -174,9 +170,6 @@ def _ridges(table: TrainingTable, features: str, folds: Any, seed: int) -> list[
 
 
 def _standardised(table: TrainingTable) -> Any:
-    from sklearn.pipeline import make_pipeline
-    from sklearn.preprocessing import StandardScaler
-
     return make_pipeline(text_encoder(table.text), StandardScaler()) if table.text else StandardScaler()
 
 
@@ -203,10 +196,6 @@ def _kernels(table: TrainingTable, choice: Choice, features: str, seed: int) -> 
 
 def _kernel(name: str, n_columns: int, seed: int) -> Any:
     """A kernel of standardised columns by name, as `MultipleKernelRidge` takes it."""
-    from sklearn.gaussian_process.kernels import RBF
-
-    from ..features import GaussianFeatures
-
     widths = {"narrow": 0.5, "middle": 1.0, "wide": 2.0}
     if name in widths:
         return RBF(widths[name] * float(np.sqrt(n_columns)))
@@ -216,8 +205,6 @@ def _kernel(name: str, n_columns: int, seed: int) -> Any:
 def _fit_series(
     table: TrainingTable, choice: Choice, facts: dict[str, Any], folds: int
 ) -> tuple[Any, dict[str, Any]]:
-    from ..estimators import OperatorKernelVARCV
-
     model = OperatorKernelVARCV(cv=folds, **choice.settings).fit(table.Y)
     chosen = {"kernel": model.kernel, "lags": model.lags, "alpha": float(model.alpha_)}
     errors: dict[str, Any] = {"nmse": 1.0 - model.best_score_, "kernel_ridge_nmse": None, "target_scores": []}
@@ -226,8 +213,6 @@ def _fit_series(
 
 def _chosen(model: Any) -> dict[str, Any]:
     """Settings that say what a model is, as plain values."""
-    from .model_facts import map_in_words
-
     learner = model.regressor
     params = learner.get_params()
     names = ["penalty", "constraint", "output_kernel", "norm", "eta", "sparse"]
@@ -235,7 +220,3 @@ def _chosen(model: Any) -> dict[str, Any]:
     settings = {name.removeprefix("features__"): params[name] for name in names if name in params}
     plain = {name: value for name, value in settings.items() if value is not None}
     return {"features": map_in_words(model.feature_map), "alpha": float(learner.alpha), **plain}
-
-
-def _finite(error: float) -> float | None:
-    return float(error) if np.isfinite(error) else None

@@ -74,16 +74,17 @@ def _target_scores(model: EntangledKernelRidgeCV, targets: list[str]) -> list[di
     return [
         {
             "target": name,
-            "nmse": _finite(own),
-            "kernel_ridge_nmse": _finite(plain),
-            "r2": _finite(1.0 - own),
+            "nmse": finite(own),
+            "kernel_ridge_nmse": finite(plain),
+            "r2": finite(1.0 - own),
             "rmse": float(rmse),
         }
         for name, own, plain, rmse in zip(targets, *columns, strict=True)
     ]
 
 
-def _finite(error: float) -> float | None:
+def finite(error: float) -> float | None:
+    """An error as a plain number, None where there is none."""
     return float(error) if np.isfinite(error) else None
 
 
@@ -121,11 +122,15 @@ def entanglement_of(model: Any) -> dict[str, Any]:
     """Verdict, and the numbers behind it where the kernel is small enough to be tested."""
     facts: dict[str, Any] = {"entangled": None, "verdict": "", "entanglement": None}
     if isinstance(model, OutputKernelRidge | OutputKernelRidgeCV):
-        verdict = "Separable: one scalar kernel times one learned output matrix."
-        return facts | {"entangled": False, "verdict": verdict}
+        return facts | {
+            "entangled": False,
+            "verdict": "Separable: one scalar kernel times one learned output matrix.",
+        }
     if isinstance(model, MultipleKernelRidge | MultiViewKernelRidge):
-        verdict = "Separable: a sum of scalar kernels, each times an output matrix."
-        return facts | {"entangled": False, "verdict": verdict}
+        return facts | {
+            "entangled": False,
+            "verdict": "Separable: a sum of scalar kernels, each times an output matrix.",
+        }
     if not isinstance(model, EntangledKernelRidge):
         learned = isinstance(model, OperatorKernelVAR)
         why = "the test is for kernels of features" if learned else "the kernel was given, not learned"

@@ -27,7 +27,7 @@ from .files import check_input
 from .saved_models import inputs_of, learner_of, require_rows, targets_of
 from .screen import Screen, say_note
 from .standard_streams import STREAM
-from .table_options import TableOptions
+from .table_options import PLAIN, TableOptions
 from .training_table import left_out_in_words
 
 __all__ = ["NewRows", "Part", "require_calibrated", "write_parts"]
@@ -70,7 +70,7 @@ class NewRows:
         kept: list[str],
         *,
         measured: bool,
-        options: TableOptions | None = None,
+        options: TableOptions = PLAIN,
     ) -> None:
         require_rows(saved, path)
         self.model, self.kept, self.measured = saved.model, kept, measured
@@ -80,7 +80,7 @@ class NewRows:
         # Of views that a row lacks all cells are blank.
         self.blank_inputs = isinstance(learner_of(saved.model), MultiViewKernelRidge)
         self.told: set[str] = set()
-        self.options = options or TableOptions()
+        self.options = options
         fills = fills_blanks(feature_map)
         self.missing = self.options.missing or ("median" if fills else "error")
         if self.missing == "median" and not fills:

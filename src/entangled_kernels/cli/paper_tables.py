@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
+from ..report.table import PageTable, Table, format_cell
 from ..storage import ExperimentResults
 from .results import SETTINGS
 from .screen import Screen
 
 __all__ = [
-    "PaperTable",
     "agreement_in_words",
     "cell_tables",
     "claims_of",
@@ -25,18 +25,7 @@ MINUS = "\N{MINUS SIGN}"
 TITLES = {"over n": "", "over rank": ", over Kraus rank"}
 
 
-class PaperTable(NamedTuple):
-    """Columns and rows with a caption, a note, digits by column, and how many columns say what a row is."""
-
-    columns: list[str]
-    rows: list[list[Any]]
-    caption: str
-    note: str
-    digits: dict[str, int]
-    row_headers: int
-
-
-def cell_tables(results: ExperimentResults) -> Iterator[PaperTable]:
+def cell_tables(results: ExperimentResults) -> Iterator[PageTable]:
     """One table to a metric and a table of the paper: paper, ours, difference in its errors, verdict."""
     from ..experiments.agreement import METRICS, judge_cells
 
@@ -60,7 +49,7 @@ def cell_tables(results: ExperimentResults) -> Iterator[PaperTable]:
                 for one in own
             ]
             count = own[0].cell.partitions
-            yield PaperTable(
+            yield PageTable(
                 [
                     *(SETTINGS[key] for key in keys),
                     "method",
@@ -100,7 +89,7 @@ def agreement_in_words(results: ExperimentResults) -> str:
     return f"Means that agree with the paper's: {', '.join(words)}." if words else ""
 
 
-def claims_table(runs: Runs, *, experiment: str | None = None) -> PaperTable | None:
+def claims_table(runs: Runs, *, experiment: str | None = None) -> PageTable | None:
     """Claims of the summary, or all of one experiment, with what every protocol says; None without any."""
     from ..experiments.claims import CLAIMS, judge_claim
 
@@ -122,7 +111,7 @@ def claims_table(runs: Runs, *, experiment: str | None = None) -> PaperTable | N
     if not rows:
         return None
     names = [name for protocol in runs for name in (f"ours ({protocol})", f"verdict ({protocol} protocol)")]
-    return PaperTable(
+    return PageTable(
         ["claim", "paper", *names],
         rows,
         "What the paper claims, and what our runs say",
@@ -167,12 +156,10 @@ def claims_of(runs: Runs) -> list[dict[str, Any]]:
     return listed
 
 
-def show_cells(screen: Screen, tables: Iterable[PaperTable]) -> None:
+def show_cells(screen: Screen, tables: Iterable[PageTable]) -> None:
     """Print tables of cells or claims."""
-    from ..report.table import format_cell
-
     for table in tables:
-        digits = [table.digits.get(column, 3) for column in table.columns]
+        digits = Table(table.columns, table.rows, table.digits).digits
         cells = [
             [
                 format_cell(cell, own) if isinstance(cell, float | tuple) else cell

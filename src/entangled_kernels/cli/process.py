@@ -23,10 +23,8 @@ def exit_at_interrupt() -> Iterator[None]:
     Modules that are half imported may swallow the exception, or make another one of it; and there is nothing
     to clean up yet.
     """
-    if threading.current_thread() is not threading.main_thread():
-        yield
-        return
-    if signal.getsignal(signal.SIGINT) is not signal.default_int_handler:
+    main = threading.current_thread() is threading.main_thread()
+    if not main or signal.getsignal(signal.SIGINT) is not signal.default_int_handler:
         # Whoever started this process, or runs it inside of theirs, has other plans.
         yield
         return

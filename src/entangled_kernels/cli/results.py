@@ -60,7 +60,7 @@ def pivot(results: ExperimentResults, metric: str) -> tuple[list[str], list[list
 
     Methods that the paper has figures for come first; the last value tells whether there are any.
     """
-    keys = [key for key in SETTINGS if any(key in record for record in results.records)]
+    keys = _setting_keys(results)
     summary = results.summary(metric, (*keys, "method"))
     methods = dict.fromkeys(entry["method"] for entry in summary)
     if metric == "ni":
@@ -79,10 +79,15 @@ def pivot(results: ExperimentResults, metric: str) -> tuple[list[str], list[list
     return [*(SETTINGS[key] for key in keys), *columns], table, bool(quoted)
 
 
+def _setting_keys(results: ExperimentResults) -> list[str]:
+    """Settings that the records have."""
+    return [key for key in SETTINGS if any(key in record for record in results.records)]
+
+
 def summaries(results: ExperimentResults) -> dict[str, list[dict[str, Any]]]:
     """For machines: mean, spread, count and the paper's figure of every metric, setting and method."""
-    keys = [key for key in SETTINGS if any(key in record for record in results.records)]
-    return {metric: results.summary(metric, (*keys, "method")) for metric in metrics_of(results)}
+    by = (*_setting_keys(results), "method")
+    return {metric: results.summary(metric, by) for metric in metrics_of(results)}
 
 
 def metrics_of(results: ExperimentResults) -> list[str]:
@@ -113,7 +118,7 @@ def errors_by_split(
     results: ExperimentResults, metric: str
 ) -> dict[tuple[Any, ...], dict[str, dict[Any, float]]]:
     """A metric by setting, in the order of `pivot`, by method and by partition."""
-    keys = [key for key in SETTINGS if any(key in record for record in results.records)]
+    keys = _setting_keys(results)
     settings: dict[tuple[Any, ...], dict[str, dict[Any, float]]] = {}
     for record in results.records:
         if record.get(metric) is not None:

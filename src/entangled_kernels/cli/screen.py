@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import math
 import sys
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
@@ -54,6 +54,13 @@ class Screen:
         """A line on stdout for people."""
         if not self.as_json:
             self._print(visible(sentence))
+
+    def points(self, heading: str, points: Iterable[str]) -> None:
+        """Print sentences below a heading, unless machines read."""
+        self.say()
+        self.say(heading)
+        for point in points:
+            self.say(f"  {point}")
 
     def _print(self, text: str) -> None:
         """Print a line; that nobody reads it any more does not end the work."""

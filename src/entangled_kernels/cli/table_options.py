@@ -9,7 +9,7 @@ from ..streams import TextFormat
 from .errors import CommandError, check_choice
 from .held_out import HeldOut, read_held_out
 
-__all__ = ["MISSING", "TableOptions", "read_table_options"]
+__all__ = ["MISSING", "PLAIN", "TableOptions", "read_table_options"]
 
 MISSING = ("error", "drop", "median")
 DELIMITERS = {"tab": "\t", "\\t": "\t", "comma": ",", "semicolon": ";"}
@@ -34,6 +34,9 @@ class TableOptions:
     missing: str | None = None
     exclude: tuple[str, ...] = ()
     held_out: HeldOut = field(default_factory=HeldOut)
+
+
+PLAIN = TableOptions()
 
 
 def read_table_options(

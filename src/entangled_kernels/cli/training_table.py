@@ -19,7 +19,7 @@ from .blanks import Blanks
 from .errors import CommandError
 from .held_out import HeldOut, group_values, time_values
 from .shell_command import split_names
-from .table_options import TableOptions
+from .table_options import PLAIN, TableOptions
 
 __all__ = [
     "TrainingTable",
@@ -85,14 +85,13 @@ def read_rows(
     work: str,
     blanks: bool = False,
     blank_inputs: bool = False,
-    options: TableOptions | None = None,
+    options: TableOptions = PLAIN,
 ) -> TrainingTable:
     """Read a table into memory and choose its inputs and targets; the work needs so many rows at least.
 
     Rows are put in the order of the column of time, where there is one. With ``blanks`` cells of targets may
     be blank; rows without any target are left out. With ``blank_inputs`` cells of inputs may be blank too.
     """
-    options = options or TableOptions()
     frame = read_table(path, options.text_format)
     target_names, input_names, notes = choose_columns(frame, targets, inputs, path, options)
     way_out = "; a target must be a number" + (", or blank" if blanks else " in every row")
@@ -156,12 +155,11 @@ def open_batches(
     *,
     encode: bool,
     max_memory: float,
-    options: TableOptions | None = None,
+    options: TableOptions = PLAIN,
 ) -> TrainingTable:
     """Choose inputs and targets of files by the first of them, and look at the first rows."""
     import pandas as pd
 
-    options = options or TableOptions()
     kinds = table_columns(path, options.text_format)
     names = pd.DataFrame(columns=list(kinds))
     held_out = options.held_out
@@ -212,10 +210,9 @@ def choose_columns(
     targets: Sequence[str],
     inputs: Sequence[str] | None,
     path: Any,
-    options: TableOptions | None = None,
+    options: TableOptions = PLAIN,
 ) -> tuple[list[str], list[str], list[str]]:
     """Names of targets and inputs, and notes; all columns that are left are inputs when none are named."""
-    options = options or TableOptions()
     have, notes = [str(name) for name in frame.columns], list[str]()
     target_names = expand_names(targets, have, "--targets")
     if not target_names:

@@ -8,6 +8,8 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import roots_hermitenorm
 
+from ..linalg import Array
+
 __all__ = [
     "covariance_through",
     "domain_ends",
@@ -16,7 +18,6 @@ __all__ = [
     "moments_through",
 ]
 
-Array = NDArray[np.float64]
 # From a table (n, p) to one of the same shape, each column by itself.
 Function = Callable[[Array], Array]
 

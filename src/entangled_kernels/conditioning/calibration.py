@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from scipy.linalg import cholesky
 from scipy.sparse.linalg import LinearOperator
 
+from ..linalg import Array, Index
 from .correlation import Conditional, Correlation
 from .patterns import group_patterns
 from .quantiles import score_quantile, target_quantiles
@@ -20,7 +21,6 @@ from .shrinkage import N_PARTS, choose_shrinkage, estimate_correlation, row_part
 
 __all__ = ["Calibration", "calibrate"]
 
-Array = NDArray[np.float64]
 # More targets than this, and their covariance is an operator.
 MOST_DENSE = 2048
 Mask = NDArray[np.bool_]
@@ -130,7 +130,7 @@ class Calibration:
         return Z / self.residuals.left_out_scales(Z)
 
     @cached_property
-    def _parts(self) -> NDArray[np.intp]:
+    def _parts(self) -> Index:
         return row_parts(self.residuals.row, N_PARTS)
 
     @cached_property

@@ -9,11 +9,11 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.linalg import cho_factor, cho_solve
 
+from ..linalg import Array
 from .patterns import group_patterns
 
 __all__ = ["Conditional", "Correlation"]
 
-Array = NDArray[np.float64]
 Mask = NDArray[np.bool_]
 
 # No target is known to more digits than this because others are measured.

@@ -6,13 +6,11 @@ from collections.abc import Callable
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
+from ..linalg import Array
 from .calibration import Calibration
 
 __all__ = ["HeldOut", "held_out_intervals"]
-
-Array = NDArray[np.float64]
 
 
 class HeldOut(NamedTuple):

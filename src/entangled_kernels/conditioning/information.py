@@ -7,11 +7,11 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from ..linalg import Array, Index
 from .correlation import Correlation
 
 __all__ = ["Plan", "information", "plan_measurements"]
 
-Array = NDArray[np.float64]
 Mask = NDArray[np.bool_]
 
 
@@ -27,7 +27,7 @@ def information(correlation: Correlation) -> Array:
 class Plan(NamedTuple):
     """Targets in the order in which to measure them, and the share of all variance that each removes."""
 
-    order: NDArray[np.intp]
+    order: Index
     reduction: Array
 
 

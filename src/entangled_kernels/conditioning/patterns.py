@@ -7,10 +7,11 @@ from collections.abc import Iterator
 import numpy as np
 from numpy.typing import NDArray
 
+from ..linalg import Index
+
 __all__ = ["group_patterns", "random_halves"]
 
 Mask = NDArray[np.bool_]
-Index = NDArray[np.intp]
 
 
 def group_patterns(known: Mask) -> Iterator[tuple[Index, Mask]]:

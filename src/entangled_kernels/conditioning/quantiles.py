@@ -5,12 +5,11 @@ from __future__ import annotations
 import warnings
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.stats import norm
 
-__all__ = ["score_quantile", "target_quantiles"]
+from ..linalg import Array, Index
 
-Array = NDArray[np.float64]
+__all__ = ["score_quantile", "target_quantiles"]
 
 # With so many rows a target's own scores count as much as those of all targets together.
 HALF_OWN = 100.0
@@ -65,7 +64,7 @@ def target_quantiles(scores: Array, weight: Array, n_rows: int, coverage: float)
     return quantiles
 
 
-def _mixed_place(everyone: Array, own: NDArray[np.intp], mass: Array, share: float, needed: float) -> int:
+def _mixed_place(everyone: Array, own: Index, mass: Array, share: float, needed: float) -> int:
     """First place where the mass reaches what is needed, ``share`` of it that of a target's ``own`` places.
 
     Between two of its own places the mass of a target stays what it is, and only that of all scores grows.

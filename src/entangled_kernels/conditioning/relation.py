@@ -11,12 +11,12 @@ from numpy.typing import NDArray
 from scipy.linalg import cholesky, eigh, solve_triangular
 from scipy.optimize import minimize
 
+from ..linalg import Array
 from ..threads import SMALL_MATRIX, one_thread
 from .row_likelihood import RowLikelihood, RowsWithBlanks, row_likelihood
 
 __all__ = ["LARGEST", "Relation", "fit_relation", "relation_of_strength"]
 
-Array = NDArray[np.float64]
 Estimate = Callable[[Array, Array], Array]
 
 # Above this many targets the rows cannot tell how their relation turns.

@@ -6,11 +6,10 @@ from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
-from numpy.typing import NDArray
+
+from ..linalg import Array, Index
 
 __all__ = ["Deviation", "HeldOutScore", "Residuals"]
-
-Array = NDArray[np.float64]
 
 # Powers of the relative variance that deviations may follow; 0 is the same deviation at every input.
 POWERS = (0.0, 0.5, 1.0)
@@ -58,7 +57,7 @@ class Residuals:
 
     values: Array
     weight: Array
-    row: NDArray[np.intp]
+    row: Index
     relative_variance: Array
     features: Array | None = None
 

@@ -5,11 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
+
+from ..linalg import Array, Index
 
 __all__ = ["RowLikelihood", "RowsWithBlanks", "row_likelihood"]
-
-Array = NDArray[np.float64]
 
 
 @dataclass(frozen=True, eq=False)
@@ -20,7 +19,7 @@ class RowsWithBlanks:
     F: Array  # (n, k)
     weight: Array  # (n,), adding up to one
     patterns: Array  # (patterns, p), one where a cell is observed and zero elsewhere
-    pattern: NDArray[np.intp]  # (n,)
+    pattern: Index  # (n,)
 
     @classmethod
     def of(cls, Z: Array, F: Array, weight: Array) -> RowsWithBlanks:

@@ -6,13 +6,11 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.linalg import eigh
 
+from ..linalg import Array, Index
 from .correlation import Correlation
 from .patterns import random_halves
 
 __all__ = ["SHRINKAGES", "choose_shrinkage", "estimate_correlation", "row_parts"]
-
-Array = NDArray[np.float64]
-Index = NDArray[np.intp]
 
 # Shares of the identity that are tried; with 1 the error of a target tells nothing of the others.
 SHRINKAGES = (0.005, 0.02, 0.05, 0.1, 0.2, 0.3, 0.45, 0.6, 0.8, 1.0)

@@ -7,13 +7,11 @@ from dataclasses import dataclass, replace
 from typing import NamedTuple, Protocol
 
 import numpy as np
-from numpy.typing import NDArray
 
+from ..linalg import Array
 from .penalties import Penalty
 
 __all__ = ["Gram", "Point", "Preconditioner", "Step", "certify", "duality_gap", "witnessed"]
-
-Array = NDArray[np.float64]
 
 
 class Preconditioner(NamedTuple):

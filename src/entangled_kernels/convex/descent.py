@@ -5,12 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.optimize import minimize
 
-__all__ = ["minimise"]
+from ..linalg import Array
 
-Array = NDArray[np.float64]
+__all__ = ["minimise"]
 
 MEMORY = 20
 

@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 
+from ..linalg import Array
 from .certificate import Gram, Point, Step
 from .descent import minimise
 from .penalties import Penalty
 
 __all__ = ["dual_round"]
-
-Array = NDArray[np.float64]
 
 # The dual value is to be much nearer to its maximum than the gap asks for: that of the parameters lags.
 SHARP = 1e-6

@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 
+from ..linalg import Array
 from .certificate import Gram, Point, Preconditioner, Step, duality_gap
 from .descent import minimise
 from .penalties import SpectralPenalty, compose
 
 __all__ = ["factor_round"]
-
-Array = NDArray[np.float64]
 
 # Levels below this share of the largest start a round from it, so that they can grow again.
 FLOOR = 1e-12

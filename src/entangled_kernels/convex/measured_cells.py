@@ -7,14 +7,12 @@ from dataclasses import dataclass
 from typing import Generic, Protocol, TypeVar
 
 import numpy as np
-from numpy.typing import NDArray
 
+from ..linalg import Array
 from .descent import minimise
 from .penalties import Penalty
 
 __all__ = ["INNER", "CompleteResult", "Filled", "fill_blanks", "shrunk_conjugate"]
-
-Array = NDArray[np.float64]
 
 # Complete problems are solved to this share of the tolerance: their errors must not lead the search astray.
 INNER = 0.1

@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 
+from ..linalg import Array
 from .certificate import Point, Step
 from .descent import minimise
 from .kronecker import KroneckerGram
 from .penalties import SpectralPenalty, compose
 
 __all__ = ["model_round"]
-
-Array = NDArray[np.float64]
 
 # The objective is to be much nearer to its minimum than the gap asks for: the bound from below lags behind.
 SHARP = 1e-6

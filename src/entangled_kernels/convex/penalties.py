@@ -10,12 +10,11 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.optimize import brentq
 
-__all__ = ["Cluster", "Elastic", "Entrywise", "Penalty", "Schatten", "SpectralPenalty"]
+from ..linalg import Array
 
-Array = NDArray[np.float64]
+__all__ = ["Cluster", "Elastic", "Entrywise", "Penalty", "Schatten", "SpectralPenalty"]
 
 TINY = float(np.finfo(np.float64).tiny)
 

@@ -5,15 +5,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
+from ..linalg import Array
 from .certificate import Gram, Point, Step
 from .descent import minimise
 from .penalties import Schatten, compose
 
 __all__ = ["Proximal", "proximal_round"]
-
-Array = NDArray[np.float64]
 
 # The length of a step in its unit.
 REACH = 1.0

@@ -8,8 +8,8 @@ from types import MappingProxyType
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
+from ..linalg import Array
 from .certificate import Gram, Point, Step, certify, witnessed
 from .dual import dual_round
 from .factor import factor_round
@@ -18,8 +18,6 @@ from .penalties import Penalty
 from .proximal import proximal_round
 
 __all__ = ["SOLVERS", "Solution", "Solver", "solve_convex"]
-
-Array = NDArray[np.float64]
 
 
 class Solver(NamedTuple):

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 from sklearn.metrics import r2_score
 from sklearn.utils import check_array
 
+from ..linalg import Array, Index
 from .frames import target_names
 
 __all__ = [
@@ -18,9 +19,9 @@ __all__ = [
     "check_targets",
     "measured_rows",
     "score_cells",
+    "simplest_weights",
 ]
 
-Array = NDArray[np.float64]
 Names = Sequence[str] | NDArray[np.object_] | None
 
 
@@ -68,9 +69,14 @@ def check_cells(y: Any, sample_weight: Any = None, names: Names = None) -> tuple
     if blank.any():
         weights = np.ones(Y.shape) if weights is None else weights
         weights = np.where(blank, 0.0, weights if weights.ndim == 2 else weights[:, None])
+    return Y, simplest_weights(weights)
+
+
+def simplest_weights(weights: Array | None) -> Array | None:
+    """Weights of rows where all cells of a row weigh the same, None where all rows do with weight one."""
     if weights is not None and weights.ndim == 2 and (weights == weights[:, :1]).all():
         weights = weights[:, 0].copy()
-    return Y, None if weights is None or (weights == 1.0).all() else weights
+    return None if weights is None or (weights == 1.0).all() else weights
 
 
 def check_every_target_measured(Y: Array, weights: Array | None, names: Names = None) -> None:
@@ -207,7 +213,7 @@ def check_targets(y: Any, names: Names = None, *, blanks: bool = True) -> Array:
     return np.asarray(Y)
 
 
-def _text_columns(y: Any) -> NDArray[np.intp]:
+def _text_columns(y: Any) -> Index:
     """Numbers of the columns that hold text."""
     cells = np.asarray(y, dtype=object)
     if cells.ndim not in (1, 2):
@@ -237,7 +243,7 @@ def _weights(sample_weight: Any, shape: tuple[int, ...], names: Names) -> Array 
     return weights
 
 
-def _columns(numbers: NDArray[np.intp], names: Names) -> str:
+def _columns(numbers: Index, names: Names) -> str:
     """Columns in words, by name where there are names."""
     found = [repr(str(names[i])) if names is not None else str(i) for i in numbers]
     return f"column{'s' if len(found) > 1 else ''} {', '.join(found)}"

@@ -11,14 +11,13 @@ from sklearn.utils.validation import _num_samples
 from threadpoolctl import threadpool_limits
 
 from ..streams.batch import BatchError
-from ..streams.stream import Stream
+from .frames import to_container
 
 __all__ = [
     "first_rows",
     "is_dask",
     "predict_dask",
     "split_partitions",
-    "stream_partitions",
     "sum_partitions",
 ]
 
@@ -29,12 +28,6 @@ _SPLIT_EVERY = 8
 def is_dask(*tables: Any) -> bool:
     """Whether any of the tables is a Dask collection."""
     return any(hasattr(table, "__dask_graph__") for table in tables)
-
-
-def stream_partitions(estimator: Any, partitions: list[list[Any]]) -> Stream:
-    """One stream of the rows of all partitions, by an estimator that has seen the first of them."""
-    stream: Stream = sum_partitions(_partition_stream, _add, estimator, partitions)
-    return stream
 
 
 def sum_partitions(
@@ -88,9 +81,8 @@ def _lazy(model: Any, X: Any, options: dict[str, bool]) -> Any:
         )
     if len(shape) == 2:
         raise TypeError("return_cov needs X as a Dask array, got a Dask data frame: use X.to_dask_array()")
-    frame = X.map_partitions(
-        _predict_frame, delayed(slim), options, names, shape, meta=_frame(np.empty((0, *shape)), names)
-    )
+    meta = to_container("pandas", np.empty((0, *shape)), names, None)
+    frame = X.map_partitions(_predict_frame, delayed(slim), options, names, shape, meta=meta)
     return frame if model._container() == "pandas" else frame.to_dask_array()
 
 
@@ -102,15 +94,7 @@ def _predict_partition(X: Any, model: Any, options: dict[str, bool], shape: tupl
 
 
 def _predict_frame(X: Any, model: Any, options: Any, names: list[str], shape: tuple[int, ...]) -> Any:
-    return _frame(_predict_partition(X, model, options, shape), names, X.index)
-
-
-def _frame(values: Any, names: list[str], index: Any = None) -> Any:
-    import pandas as pd
-
-    if values.ndim == 1:
-        return pd.Series(values, name=names[0], index=index)
-    return pd.DataFrame(values, columns=names, index=index)
+    return to_container("pandas", _predict_partition(X, model, options, shape), names, X)
 
 
 def split_partitions(X: Any, y: Any, sample_weight: Any, groups: Any = None) -> list[list[Any]]:
@@ -176,18 +160,6 @@ def _take_named(take: Callable[..., Any], estimator: Any, number: int, *tables: 
         return take(estimator, *tables)
     except (TypeError, ValueError) as error:
         raise BatchError(f"partition {number}: {error}") from error
-
-
-def _partition_stream(estimator: Any, *tables: Any) -> Stream:
-    stream: Stream = estimator._stream_of(*tables)
-    return stream
-
-
-def _add(streams: list[Stream]) -> Stream:
-    total = streams[0].blank()
-    for stream in streams:
-        total.merge(stream)
-    return total
 
 
 def _compute(task: Any, *, parallel: bool) -> Any:

@@ -15,12 +15,11 @@ from ..kernels import KrausKernel
 from ..learning import SOLVERS, Fit, FitSettings, Moments, RowSample, fit_problem
 from ..learning.cell_moments import CellMoments
 from ..learning.input_range import InputRange
+from ..linalg import Array
 from ..parameters import (
     check_choice,
     check_feature_map,
-    check_flag,
     check_fraction,
-    check_integer,
     check_positive,
     check_rank,
     check_rank_fits,
@@ -33,17 +32,12 @@ from .notices import print_progress, warn_if_stalled, warn_of_size
 from .out_of_core import OutOfCoreMixin
 from .prediction import solved_attribute
 from .streaming import COLUMN_ATTRIBUTES
-from .target_transforms import check_target_transform
 from .targets import TargetsMixin
-from .training import PRODUCT_DTYPES, Training
+from .training import Training
 
-__all__ = ["INITS", "PREDICTIONS", "RELATIONS", "EntangledKernelRidge"]
-
-Array = NDArray[np.float64]
+__all__ = ["PREDICTIONS", "EntangledKernelRidge"]
 
 PREDICTIONS = ("entangled", "partial_trace")
-INITS = ("identity", "random")
-RELATIONS = ("constant", "entangled", "auto")
 
 
 class EntangledKernelRidge(
@@ -224,8 +218,19 @@ class EntangledKernelRidge(
         product_dtype: str = "float64",
         target_transform: Any = None,
     ) -> None:
-        self.feature_map = feature_map
-        self.solver = solver
+        super().__init__(
+            feature_map,
+            solver=solver,
+            init=init,
+            max_iter=max_iter,
+            tol=tol,
+            fit_intercept=fit_intercept,
+            relation=relation,
+            random_state=random_state,
+            max_memory=max_memory,
+            product_dtype=product_dtype,
+            target_transform=target_transform,
+        )
         self.rank = rank
         self.alignment_mix = alignment_mix
         self.shrinkage = shrinkage
@@ -233,16 +238,7 @@ class EntangledKernelRidge(
         self.alpha = alpha
         self.gain = gain
         self.prediction = prediction
-        self.init = init
-        self.max_iter = max_iter
-        self.tol = tol
-        self.fit_intercept = fit_intercept
-        self.relation = relation
-        self.random_state = random_state
         self.verbose = verbose
-        self.max_memory = max_memory
-        self.product_dtype = product_dtype
-        self.target_transform = target_transform
 
     coef_ = solved_attribute("coef_", "linear.coef", "Coefficients (p, m) of the features.")
     intercept_ = solved_attribute("intercept_", "linear.intercept", "Constant of every target, (p,).")
@@ -340,21 +336,6 @@ class EntangledKernelRidge(
             return mean, self._fit.posterior.covariance(Phi)
         return mean, np.sqrt(self._fit.posterior.variance(Phi)) if return_std else np.empty(0)
 
-    def _best_model(self) -> Self:
-        return self
-
-    def _relative_variance(self, X: Any, Phi: Any) -> Array:
-        relative: Array = self._fit.relative_variance(Phi)
-        return relative
-
-    def _relation_features(self, X: Any, Phi: Any) -> Array:
-        features: Array = self._fit.leading_features(Phi)
-        return features
-
-    def _target_variance(self) -> Array:
-        problem = self._fit.problem
-        return np.asarray(problem.target_scatter / problem.weight)
-
     def project(self, X: Any) -> Array:
         """Supervised multi-task dimension reduction: every row as r coordinates for each output.
 
@@ -373,8 +354,7 @@ class EntangledKernelRidge(
         Phi = self._features(X)
         with naming_columns(X):
             self._check_finite(Phi, Phi, self._fit.linear.coef)
-        projected: Array = self._fit.project(Phi)
-        return projected
+        return np.asarray(self._fit.project(Phi))
 
     def transform(self, X: Any) -> Array:
         """`project` with outputs and coordinates in one axis, (n, p * r), the coordinates running fastest."""
@@ -415,8 +395,7 @@ class EntangledKernelRidge(
     @property
     def kraus_(self) -> Array:
         """Kraus operators (r, p, m)."""
-        kraus: Array = self._solved_fit("kraus_").kraus()
-        return kraus
+        return np.asarray(self._solved_fit("kraus_").kraus())
 
     @property
     def metric_(self) -> Array | None:
@@ -425,24 +404,16 @@ class EntangledKernelRidge(
         return metric
 
     def _check_parameters(self) -> None:
-        check_choice("solver", self.solver, SOLVERS)
+        super()._check_parameters()
         check_choice("prediction", self.prediction, PREDICTIONS)
-        check_choice("init", self.init, INITS)
-        check_choice("relation", self.relation, RELATIONS)
         check_fraction("alignment_mix", self.alignment_mix)
         check_fraction("shrinkage", self.shrinkage)
         check_positive("target_alpha", self.target_alpha, zero_allowed=True)
         for name, value in (("alpha", self.alpha), ("gain", self.gain)):
             for number in [value] if np.ndim(value) == 0 else np.ravel(value).tolist():
                 check_positive(name, number)
-        check_positive("tol", self.tol, zero_allowed=True)
-        check_integer("max_iter", self.max_iter, low=1)
         check_rank(self.rank)
-        check_flag("fit_intercept", self.fit_intercept)
-        check_positive("max_memory", self.max_memory)
-        check_choice("product_dtype", self.product_dtype, PRODUCT_DTYPES)
         check_feature_map(self.feature_map)
-        check_target_transform(self.target_transform)
 
 
 def _number_or_array(value: Any) -> float | Array:

@@ -4,41 +4,38 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
-from functools import cache
+from functools import cache, partial
 from typing import Any, Self
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 from sklearn.base import BaseEstimator, MultiOutputMixin, RegressorMixin, clone
 from sklearn.exceptions import NotFittedError
 from sklearn.utils import indexable
 from sklearn.utils.validation import _num_samples
 
 from ..kernels import KrausKernel
-from ..learning import SOLVERS, LinearModel, Moments, RowSample
+from ..learning import LinearModel, Moments, RowSample
 from ..learning.cell_moments import CellMoments
+from ..linalg import Array
 from ..parameters import (
     check_choice,
     check_flag,
     check_fraction,
     check_grid,
     check_groups,
-    check_integer,
     check_positive,
     check_rank,
 )
 from ..selection import SCORINGS
 from .dask_tables import is_dask
-from .entangled_kernel_ridge import INITS, PREDICTIONS, RELATIONS, EntangledKernelRidge
+from .entangled_kernel_ridge import PREDICTIONS, EntangledKernelRidge
 from .prediction import solved_attribute
 from .searching import SearchingMixin, SelectedFit, Trial
 from .split_routing import SplitRoutingMixin
-from .target_transforms import check_target_transform
-from .training import PRODUCT_DTYPES, Table
+from .training import Table
 
 __all__ = ["EntangledKernelRidgeCV"]
-
-Array = NDArray[np.float64]
 
 SELECTIONS = ("best", "one_se", "average")
 FIT_FEATURES = ("auto", "fold", "all")
@@ -201,14 +198,25 @@ class EntangledKernelRidgeCV(
         product_dtype: str = "float64",
         target_transform: Any = None,
     ) -> None:
-        self.feature_map = feature_map
+        super().__init__(
+            feature_map,
+            solver=solver,
+            init=init,
+            max_iter=max_iter,
+            tol=tol,
+            fit_intercept=fit_intercept,
+            relation=relation,
+            random_state=random_state,
+            max_memory=max_memory,
+            product_dtype=product_dtype,
+            target_transform=target_transform,
+        )
         self.alphas = alphas
         self.gains = gains
         self.alignment_mixes = alignment_mixes
         self.shrinkages = shrinkages
         self.target_alphas = target_alphas
         self.predictions = predictions
-        self.solver = solver
         self.ranks = ranks
         self.cv = cv
         self.scoring = scoring
@@ -216,16 +224,7 @@ class EntangledKernelRidgeCV(
         self.alpha_per_target = alpha_per_target
         self.refit = refit
         self.fit_features = fit_features
-        self.fit_intercept = fit_intercept
-        self.init = init
-        self.max_iter = max_iter
-        self.tol = tol
-        self.relation = relation
         self.n_jobs = n_jobs
-        self.random_state = random_state
-        self.max_memory = max_memory
-        self.product_dtype = product_dtype
-        self.target_transform = target_transform
 
     best_estimator_ = solved_attribute("best_estimator_", "best_estimator", "The chosen candidate.")
     best_params_ = solved_attribute("best_params_", "best_params", "Its parameters.")
@@ -245,6 +244,9 @@ class EntangledKernelRidgeCV(
     kernel_ridge_target_score_ = solved_attribute(
         "kernel_ridge_target_score_", "kernel_ridge.targets", "The same of every target."
     )
+    n_iter_ = solved_attribute(
+        "n_iter_", "best_estimator.n_iter_", "Steps of the solver of the best estimator."
+    )
     n_splits_ = solved_attribute("n_splits_", "n_splits", "Number of splits.")
 
     @property
@@ -256,12 +258,6 @@ class EntangledKernelRidgeCV(
     def intercept_(self) -> Array:
         """Constant of every target, (p,)."""
         return self._solved_linear("intercept_").intercept
-
-    @property
-    def n_iter_(self) -> int:
-        """Steps of the solver of the best estimator."""
-        n_iter: int = self.best_estimator_.n_iter_
-        return n_iter
 
     @property
     def entangled_estimator_(self) -> EntangledKernelRidge:
@@ -365,30 +361,8 @@ class EntangledKernelRidgeCV(
         if self._fit.linear is None:
             raise NotFittedError("there is nothing to predict with, because refit was False; set refit=True")
 
-    def _predict_block(
-        self, X: Any, return_std: bool, return_cov: bool, given: Array | None
-    ) -> tuple[Array, Array]:
-        if given is not None or return_std or return_cov:
-            return self._calibrated_block(X, return_std, return_cov, given)
-        return self._features_and_mean(X)[1], np.empty(0)
-
-    def _best_model(self) -> EntangledKernelRidge:
-        best: EntangledKernelRidge = self._fit.best_estimator
-        return best
-
-    def _relative_variance(self, X: Any, Phi: Any) -> Array:
-        best = self._fit.best_estimator
-        relative: Array = best._fit.relative_variance(best._features(X))
-        return relative
-
-    def _relation_features(self, X: Any, Phi: Any) -> Array:
-        best = self._fit.best_estimator
-        features: Array = best._fit.leading_features(best._features(X))
-        return features
-
-    def _target_variance(self) -> Array:
-        variance: Array = self._fit.best_estimator._target_variance()
-        return variance
+    def _best_model(self) -> Any:
+        return self._fit.best_estimator
 
     def _for_workers(self) -> Self:
         slim = super()._for_workers()
@@ -398,32 +372,22 @@ class EntangledKernelRidgeCV(
         return slim
 
     def _check_parameters(self) -> None:
-        check_choice("solver", self.solver, SOLVERS)
+        super()._check_parameters()
         check_choice("scoring", self.scoring, SCORINGS)
         check_choice("selection", self.selection, SELECTIONS)
         check_choice("fit_features", self.fit_features, FIT_FEATURES)
-        check_choice("init", self.init, INITS)
-        check_choice("relation", self.relation, RELATIONS)
-        check_integer("max_iter", self.max_iter, low=1)
-        check_positive("tol", self.tol, zero_allowed=True)
-        check_positive("max_memory", self.max_memory)
-        check_choice("product_dtype", self.product_dtype, PRODUCT_DTYPES)
         check_flag("alpha_per_target", self.alpha_per_target)
         check_flag("refit", self.refit)
-        check_flag("fit_intercept", self.fit_intercept)
-        for value in check_grid("alignment_mixes", self.alignment_mixes):
-            check_fraction("alignment_mixes", value)
-        for value in check_grid("shrinkages", self.shrinkages):
-            check_fraction("shrinkages", value)
-        for value in check_grid("target_alphas", self.target_alphas):
-            check_positive("target_alphas", value, zero_allowed=True)
-        for value in check_grid("predictions", self.predictions):
-            check_choice("predictions", value, PREDICTIONS)
-        for value in check_grid("ranks", self.ranks):
-            check_rank(value)
-        for value in [] if self.alphas is None else check_grid("alphas", self.alphas):
-            check_positive("alphas", value)
-        for value in check_grid("gains", self.gains):
-            check_positive("gains", value)
-        check_target_transform(self.target_transform)
+        grids: dict[str, Callable[[str, Any], None]] = {
+            "alignment_mixes": check_fraction,
+            "shrinkages": check_fraction,
+            "target_alphas": partial(check_positive, zero_allowed=True),
+            "predictions": partial(check_choice, choices=PREDICTIONS),
+            "ranks": lambda _, value: check_rank(value),
+            "gains": check_positive,
+        }
+        grids |= {} if self.alphas is None else {"alphas": check_positive}
+        for name, check in grids.items():
+            for value in check_grid(name, getattr(self, name)):
+                check(name, value)
         self._feature_maps()

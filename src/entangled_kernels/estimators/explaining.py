@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from sklearn.utils.validation import _num_samples
 
 from ..explanation import (
@@ -21,13 +20,12 @@ from ..explanation import (
 from ..features.gradients import has_gradient
 from ..learning.input_range import as_numbers
 from ..learning.noise import noise_coefficients
+from ..linalg import Array
 from ..parameters import check_choice
 from .dask_tables import is_dask
 from .prediction import LinearPredictionMixin
 
 __all__ = ["ExplainingMixin"]
-
-Array = NDArray[np.float64]
 
 METHODS = ("auto", "gradient", "permutation")
 # Draws of noise, and permutations of an input, where targets or inputs are few; and how few at least.

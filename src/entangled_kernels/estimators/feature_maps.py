@@ -5,21 +5,21 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 from sklearn.compose import ColumnTransformer
 from sklearn.utils import Tags, check_array, get_tags
 from sklearn.utils.validation import validate_data
 
 from ..features import fit_and_map, fit_feature_map, is_cross_fitted, map_features
+from ..linalg import Array
 from ..parameters import (
     check_numeric_columns,
+    check_range,
     naming_columns,
     validate_rows,
 )
 
 __all__ = ["FeatureMapMixin", "takes_missing"]
-
-Array = NDArray[np.float64]
 
 
 class FeatureMapMixin:
@@ -47,19 +47,20 @@ class FeatureMapMixin:
         """
         if feature_map is None:
             return None, None
-        check_rows(X)
-        validate_data(self, X, skip_check_array=True)
+        self._check_columns(X)
         if is_cross_fitted(feature_map):
-            fitted, Phi = fit_and_map(feature_map, X, targets, sample_weight, ensure_min_samples=2)
-            return fitted, Phi
+            return fit_and_map(feature_map, X, targets, sample_weight, ensure_min_samples=2)
         return fit_feature_map(feature_map, X, targets, sample_weight), None
 
     def _training_features(self, feature_map: Any, X: Any, Phi: Any = None) -> Any:
         """Features (n, m) of the rows that the map was fitted on; ``Phi`` where they are known already."""
         if feature_map is None:
             check_numeric_columns(X)
-            return validate_rows(self, X, dtype=[np.float64, np.float32], ensure_min_samples=2)
-        return map_features(feature_map, X, ensure_min_samples=2) if Phi is None else Phi
+            Phi = validate_rows(self, X, dtype=[np.float64, np.float32], ensure_min_samples=2)
+        elif Phi is None:
+            Phi = map_features(feature_map, X, ensure_min_samples=2)
+        check_range("X" if feature_map is None else "the output of feature_map", Phi)
+        return Phi
 
     def _check_batch(self, X: Any, *, reset: bool) -> Any:
         """Rows of a batch, of the columns and names of those before; as an array where they are features."""
@@ -67,13 +68,18 @@ class FeatureMapMixin:
         if feature_map is None:
             check_numeric_columns(X)
             return validate_rows(self, X, reset=reset, dtype=[np.float64, np.float32])
-        check_rows(X)
-        validate_data(self, X, reset=reset, skip_check_array=True)
+        self._check_columns(X, reset=reset)
         maps = feature_map if isinstance(feature_map, list) else [feature_map]
         finite = "allow-nan" if all(map(takes_missing, maps)) else True
         with naming_columns(X):
             check_array(X, accept_sparse=True, dtype=None, ensure_all_finite=finite, input_name="X")
         return X
+
+    def _check_columns(self, X: Any, *, reset: bool = True) -> None:
+        """Take or check number and names of the columns of a table that only the feature map reads."""
+        if isinstance(X, np.ndarray) and X.ndim != 2:
+            check_array(X, dtype=None, ensure_all_finite=False)  # raises scikit-learn's own error
+        validate_data(self, X, reset=reset, skip_check_array=True)
 
     def _features(self, X: Any) -> Any:
         """Features of new rows; finiteness is left to `_check_finite`, which looks at what came of them."""
@@ -81,8 +87,7 @@ class FeatureMapMixin:
             return validate_rows(
                 self, X, reset=False, dtype=[np.float64, np.float32], ensure_all_finite=False
             )
-        check_rows(X)
-        validate_data(self, X, reset=False, skip_check_array=True)
+        self._check_columns(X, reset=False)
         return map_features(self.feature_map_, X, ensure_all_finite=False)
 
     def _check_finite(self, Phi: Any, result: Array, coef: Array) -> None:
@@ -115,9 +120,3 @@ def takes_missing(feature_map: Any) -> bool:
         parts = [part for _, part, _ in feature_map.transformers] + [feature_map.remainder]
         return all(part == "drop" or takes_missing(part) for part in parts)
     return hasattr(feature_map, "transform") and bool(get_tags(feature_map).input_tags.allow_nan)
-
-
-def check_rows(X: Any) -> None:
-    """Raise scikit-learn's error for an array that is no table; its contents are the map's affair."""
-    if isinstance(X, np.ndarray) and X.ndim != 2:
-        check_array(X, dtype=None, ensure_all_finite=False)

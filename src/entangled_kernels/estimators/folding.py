@@ -6,7 +6,6 @@ from numbers import Integral
 from typing import Any, Self
 
 import numpy as np
-from numpy.typing import NDArray
 from sklearn.model_selection import (
     GroupKFold,
     KFold,
@@ -17,6 +16,7 @@ from sklearn.model_selection import (
 )
 from sklearn.utils.validation import _num_samples
 
+from ..linalg import Index
 from ..parameters import check_groups, check_integer
 from ..selection import Split, group_splits
 from ..streams.batch import as_batch
@@ -27,8 +27,6 @@ from .training import Table
 
 __all__ = ["SMALL", "FoldingMixin"]
 
-Index = NDArray[np.intp]
-
 # With this many rows or fewer, folds are repeated until there are so many.
 SMALL, FOLDS_WHEN_SMALL = 500, 20
 
@@ -37,7 +35,6 @@ class FoldingMixin(OutOfCoreMixin):
     """Folds by the parameter ``cv``, of rows in memory and of rows that come in batches."""
 
     cv: Any
-    random_state: Any
 
     def partial_fit(
         self, X: Any, y: Any, sample_weight: Any = None, *, groups: Any = None, forget: float = 1.0

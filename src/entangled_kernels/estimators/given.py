@@ -6,14 +6,12 @@ from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from ..linalg import Array
 from .cells import check_targets
 from .frames import target_names
 
 __all__ = ["check_costs", "check_given"]
-
-Array = NDArray[np.float64]
 
 
 def check_given(given: Any, X: Any, n_rows: int, names: list[str], *, named: bool) -> Array:
@@ -59,19 +57,17 @@ def check_given(given: Any, X: Any, n_rows: int, names: list[str], *, named: boo
 
 def _like_rows(given: Any, X: Any) -> Any:
     """A pandas frame in the order of the rows of X."""
-    index, rows = (getattr(table, "index", None) for table in (given, X))
-    if index is None or rows is None:
+    rows: Any = getattr(X, "index", None)
+    comparable = hasattr(given, "reindex") and hasattr(rows, "equals")
+    # Where there are not as many rows as in X, that is the error to come.
+    if not comparable or len(given.index) != len(rows) or rows.equals(given.index):
         return given
-    if not hasattr(given, "reindex") or not hasattr(rows, "equals") or rows.equals(index):
-        return given
-    if len(index) == len(rows) and rows.is_unique and set(index) == set(rows):
+    if rows.is_unique and set(given.index) == set(rows):
         return given.reindex(rows)
-    if len(index) == len(rows):
-        raise ValueError(
-            "given must have the index of X, so that its rows can be told apart; use "
-            "given.set_axis(X.index) where rows correspond by their order"
-        )
-    return given
+    raise ValueError(
+        "given must have the index of X, so that its rows can be told apart; use "
+        "given.set_axis(X.index) where rows correspond by their order"
+    )
 
 
 def check_costs(cost: Any, names: list[str]) -> Array:

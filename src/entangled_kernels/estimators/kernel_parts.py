@@ -7,17 +7,14 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from sklearn.base import BaseEstimator
 
 from ..features import fit_feature_map, map_features
 from ..kernels.scalar import check_scalar_kernel, scalar_gram
+from ..linalg import Array, Index
 from ..multiple_kernels import KernelPart
 
 __all__ = ["ColumnKernel", "resolve_kernels"]
-
-Array = NDArray[np.float64]
-Index = NDArray[np.intp]
 
 DEFAULT = ("linear", "rbf")
 

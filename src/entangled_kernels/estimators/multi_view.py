@@ -15,6 +15,7 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, column_or_1d
 
 from ..doc_links import DocLinkMixin
+from ..linalg import Array
 from ..multiple_kernels import embed_view, learn_multiview, reduce_cells, view_coefficients
 from ..parameters import (
     check_flag,
@@ -28,8 +29,6 @@ from .kernel_parts import ColumnKernel, resolve_kernels
 from .targets import TargetsMixin
 
 __all__ = ["MultiViewKernelClassifier", "MultiViewKernelRidge"]
-
-Array = NDArray[np.float64]
 
 
 class _MultiViewModel(DocLinkMixin, BaseEstimator):
@@ -94,15 +93,14 @@ class _MultiViewModel(DocLinkMixin, BaseEstimator):
         self._fitted = [part.kernel for part, *_ in learned]
         self._columns = [part.columns for part, *_ in learned]
         self.view_weights_ = result.weights
-        p = Y.shape[1]
-        self.output_kernel_ = np.eye(p) if self.sparse else result.output_kernels[0]
+        self.output_kernel_ = np.eye(Y.shape[1]) if self.sparse else result.output_kernels[0]
         self.dual_coef_, self.intercept_ = result.C, result.intercept
-        self._coefs, self._offsets = [], []
-        for j, (_, kernel, share, present) in enumerate(learned):
-            C = result.C[present] @ result.output_kernels[j] / problem.scales[j]
-            coef, offset = view_coefficients(kernel, share, C)
-            self._coefs.append(coef)
-            self._offsets.append(offset)
+        scaled = result.output_kernels / problem.scales[:, None, None]
+        linear = [
+            view_coefficients(kernel, share, result.C[present] @ T)
+            for (_, kernel, share, present), T in zip(learned, scaled, strict=True)
+        ]
+        self._coefs, self._offsets = (list(part) for part in zip(*linear, strict=True))
         self.objective_, self.duality_gap_ = result.value, result.gap
         self.n_iter_, self.converged_ = max(result.n_iter, 1), result.converged
         self.stop_reason_ = result.reason

@@ -6,12 +6,13 @@ import warnings
 from typing import Any, Self
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 from sklearn.base import BaseEstimator, MultiOutputMixin, RegressorMixin
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import check_is_fitted
 
 from ..doc_links import DocLinkMixin
+from ..linalg import Array
 from ..multiple_kernels import (
     KernelsProblem,
     KernelsResult,
@@ -38,8 +39,6 @@ from .output_kernel_ridge import check_output_kernel
 from .targets import TargetsMixin
 
 __all__ = ["MultipleKernelRidge"]
-
-Array = NDArray[np.float64]
 
 OUTPUT_KERNELS = ("identity", "diagonal", "shared", "own")
 
@@ -227,7 +226,7 @@ class MultipleKernelRidge(TargetsMixin, MultiOutputMixin, RegressorMixin, DocLin
         ndarray of shape (n, p), or (n,) when y was one-dimensional
             A frame when `set_output` asked for one.
         """
-        return self._finish(self._contributions(X).sum(axis=0) + self.intercept_, X)
+        return self._finish(self.contributions(X).sum(axis=0) + self.intercept_, X)
 
     def contributions(self, X: Any) -> Array:
         """What every kernel adds to the prediction.
@@ -237,7 +236,14 @@ class MultipleKernelRidge(TargetsMixin, MultiOutputMixin, RegressorMixin, DocLin
         ndarray of shape (m, n, p)
             Summed over kernels, with `intercept_`, the prediction.
         """
-        return self._contributions(X)
+        check_is_fitted(self)
+        rows = np.asarray(validate_rows(self, X, reset=False, dtype=np.float64))
+        return np.stack(
+            [
+                (part.features(rows) if part.is_features else part.gram(rows, self.X_fit_)) @ coef
+                for part, coef in zip(self._parts(), self._coefs, strict=True)
+            ]
+        )
 
     def explained_variance(self, X: Any, y: Any) -> Array:
         """R^2 of every target, split by kernel.
@@ -259,7 +265,7 @@ class MultipleKernelRidge(TargetsMixin, MultiOutputMixin, RegressorMixin, DocLin
         (2 y - f) / sum y^2: these sum to 1 - sum (y - f)^2 / sum y^2. Where the mean of the prediction is
         off, what that costs is split evenly.
         """
-        parts = self._contributions(X)  # (m, n, p)
+        parts = self.contributions(X)  # (m, n, p)
         Y = check_targets(y).reshape(parts.shape[1], -1)
         known = np.isfinite(Y)
         share = known / np.maximum(known.sum(axis=0), 1)  # (n, p), sums to one by target
@@ -274,24 +280,12 @@ class MultipleKernelRidge(TargetsMixin, MultiOutputMixin, RegressorMixin, DocLin
         off = means.sum(axis=0) + self.intercept_ - mean
         return np.asarray(shares - known.sum(axis=0) * off**2 / (total * len(parts)))
 
-    def _contributions(self, X: Any) -> Array:
-        check_is_fitted(self)
-        rows = np.asarray(validate_rows(self, X, reset=False, dtype=np.float64))
-        return np.stack(
-            [
-                (part.features(rows) if part.is_features else part.gram(rows, self.X_fit_)) @ coef
-                for part, coef in zip(self._parts(), self._coefs, strict=True)
-            ]
-        )
-
     def _check_parameters(self) -> None:
         check_positive("alpha", self.alpha)
         check_positive("tol", self.tol)
         check_integer("max_iter", self.max_iter, low=1)
         check_flag("normalize", self.normalize)
-        need = "a number of at least 1"
-        if check_real("norm", self.norm, need) < 1.0:
-            raise ValueError(f"norm must be {need}, got {self.norm!r}")
+        check_real("norm", self.norm, "a number of at least 1", lambda norm: norm >= 1.0)
 
     def _method(self, m: int, p: int) -> Any:
         """The function from a problem to a result."""
@@ -333,7 +327,7 @@ class MultipleKernelRidge(TargetsMixin, MultiOutputMixin, RegressorMixin, DocLin
         self._columns = [part.columns for part in parts]
         self.kernel_weights_, self.output_kernels_ = result.weights, result.output_kernels
         self.kernel_scales_ = problem.scales
-        self.dual_coef_ = result.C[:, 0] if self._one_dimensional else result.C
+        self.dual_coef_ = self._targets_like_y(result.C)
         self.intercept_ = result.intercept
         scaled = result.output_kernels / problem.scales[:, None, None]
         self._coefs = [

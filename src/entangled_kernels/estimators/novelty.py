@@ -6,16 +6,16 @@ import warnings
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
+from sklearn.utils import _safe_indexing, gen_batches
 from sklearn.utils.validation import _num_samples
 
 from ..conditioning import Calibration
+from ..linalg import Array
+from ..streams.stream import FIRST_BLOCK
 from .dask_tables import is_dask
 from .streaming import StreamingMixin
 
 __all__ = ["NoveltyMixin", "NoveltyWarning"]
-
-Array = NDArray[np.float64]
 
 # A row whose model variance is more than this many times the largest of held-out training rows is far out.
 VARIANCE_BEYOND = 4.0
@@ -63,7 +63,7 @@ class NoveltyMixin(StreamingMixin):
             for _, block in self._row_blocks(X):
                 Phi, own = best._features(block), np.zeros(_num_samples(block))
                 if largest > 0.0:
-                    excess = best._relative_variance(block, Phi) - 1.0
+                    excess = best._fit.relative_variance(Phi) - 1.0
                     own = np.sqrt(np.maximum(excess, 0.0) / (VARIANCE_BEYOND * largest))
                     # A feature that is not finite is as far out as can be.
                     own = np.where(np.isfinite(own), own, np.inf)
@@ -71,14 +71,22 @@ class NoveltyMixin(StreamingMixin):
         return np.concatenate(found)
 
     def _ensure_model(self) -> None:
-        raise NotImplementedError
-
-    def _row_blocks(self, X: Any) -> list[tuple[slice, Any]]:
-        raise NotImplementedError
+        """Solve if that is needed, and raise where there is nothing to predict with."""
+        self._ensure_solved()
 
     def _best_model(self) -> Any:
         """The estimator itself, or the best of those that it averages or chose from."""
-        raise NotImplementedError
+        return self
+
+    def _row_blocks(self, X: Any) -> list[tuple[slice, Any]]:
+        """X in blocks whose features take no more than ``max_memory``, and their rows."""
+        if self.feature_map_ is None or not hasattr(X, "shape"):
+            return [(slice(None), X)]
+        n, m = X.shape[0], self._fit.linear.coef.shape[1]
+        height = max(FIRST_BLOCK, self._feature_blocks(self.feature_map_).height(m))
+        if n <= height:
+            return [(slice(None), X)]
+        return [(rows, _safe_indexing(X, rows)) for rows in gen_batches(n, height)]
 
     def _held_out_errors(self) -> Calibration | None:
         """What is known of the errors of held-out rows, None where none were kept."""

@@ -7,7 +7,7 @@ from copy import copy
 from typing import Any, Self
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 from sklearn.base import BaseEstimator, MultiOutputMixin, RegressorMixin, clone
 from sklearn.utils import check_consistent_length
 from sklearn.utils.validation import _num_samples, check_is_fitted
@@ -15,6 +15,7 @@ from sklearn.utils.validation import _num_samples, check_is_fitted
 from ..doc_links import DocLinkMixin
 from ..features import OperatorFourierFeatures
 from ..learning import Moments
+from ..linalg import Array
 from ..parameters import (
     check_flag,
     check_numeric_columns,
@@ -27,8 +28,6 @@ from .dask_tables import first_rows, is_dask, predict_dask, split_partitions, su
 from .targets import TargetsMixin
 
 __all__ = ["OperatorFourierRidge"]
-
-Array = NDArray[np.float64]
 
 
 class OperatorFourierRidge(TargetsMixin, MultiOutputMixin, RegressorMixin, DocLinkMixin, BaseEstimator):

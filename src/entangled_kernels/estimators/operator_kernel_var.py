@@ -6,13 +6,13 @@ import warnings
 from typing import Any, Self
 
 import numpy as np
-from numpy.typing import NDArray
 from sklearn.base import BaseEstimator
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import check_is_fitted
 
 from ..autoregression import AdditiveModel, HadamardModel, lag_windows, learn_additive, learn_hadamard
 from ..doc_links import DocLinkMixin
+from ..linalg import Array
 from ..output_kernel import OutputPenalty
 from ..parameters import (
     check_choice,
@@ -24,8 +24,6 @@ from ..parameters import (
 )
 
 __all__ = ["OperatorKernelVAR"]
-
-Array = NDArray[np.float64]
 
 KERNELS = ("hadamard", "additive")
 # Penalties on B whose conjugate is smooth, as the dual solver needs.
@@ -220,8 +218,7 @@ class OperatorKernelVAR(DocLinkMixin, BaseEstimator):
         for name in ("gamma", "output_gamma"):
             if getattr(self, name) is not None:
                 check_positive(name, getattr(self, name), zero_allowed=True)
-        if check_real("norm", self.norm, "a number of at least 1") < 1.0:
-            raise ValueError(f"norm must be a number of at least 1, got {self.norm!r}")
+        check_real("norm", self.norm, "a number of at least 1", lambda norm: norm >= 1.0)
 
     def _take_series(self, X: Any) -> Array:
         check_numeric_columns(X)

@@ -5,15 +5,14 @@ from __future__ import annotations
 from typing import Any, Self
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 from sklearn.model_selection import TimeSeriesSplit
 
+from ..linalg import Array
 from ..parameters import check_grid, check_positive
 from .operator_kernel_var import OperatorKernelVAR
 
 __all__ = ["OperatorKernelVARCV"]
-
-Array = NDArray[np.float64]
 
 ALPHAS = tuple(10.0 ** np.arange(-3, 3))
 

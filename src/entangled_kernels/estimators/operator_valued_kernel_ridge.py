@@ -7,16 +7,16 @@ from collections.abc import Sequence
 from typing import Any, Self
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 from sklearn.base import BaseEstimator, MultiOutputMixin, RegressorMixin
 from sklearn.exceptions import ConvergenceWarning
-from sklearn.utils import check_consistent_length
+from sklearn.utils import check_consistent_length, gen_batches
 from sklearn.utils.validation import check_is_fitted
 
 from ..block_solvers import SOLVERS, ObservedRidge, factorize_observed, lowest_eigenvalue
 from ..doc_links import DocLinkMixin
 from ..kernels import OperatorValuedKernel, SeparableKernel
-from ..linalg import BlockOperator
+from ..linalg import Array, BlockOperator
 from ..parameters import (
     check_choice,
     check_flag,
@@ -28,8 +28,6 @@ from .cells import check_cells, measured_rows
 from .targets import TargetsMixin
 
 __all__ = ["OperatorValuedKernelRidge"]
-
-Array = NDArray[np.float64]
 
 INDEFINITE = ("error", "krein")
 INDEFINITE_TOLERANCE = 1e-8
@@ -286,8 +284,7 @@ class OperatorValuedKernelRidge(TargetsMixin, MultiOutputMixin, RegressorMixin, 
         ridge = self._ready_ridge()
         variance = np.array(np.einsum("ioo->io", self.kernel_.diag(X)))  # (t, p)
         step = max(1, STD_CHUNK_NUMBERS // (n * p * p))
-        for start in range(0, len(X), step):
-            rows = slice(start, min(start + step, len(X)))
+        for rows in gen_batches(len(X), step):
             cross = self.kernel_(self.X_fit_, X[rows]).to_dense().reshape(n, p, -1)  # (n, p, t*p)
             variance[rows] -= ridge.variance_reduction(cross, self.alpha)
         self._warn_unless_solved()

@@ -10,23 +10,22 @@ from typing import Any, Self
 
 import joblib
 import numpy as np
-from numpy.typing import NDArray
 from sklearn.utils.validation import _num_samples
 
 from ..doc_links import DocLinkMixin
 from ..learning.input_range import InputRange
+from ..linalg import Index
 from ..parameters import check_integer
 from ..storage.atomic import remove_abandoned
 from ..streams import waiting
 from ..streams.batch import Batch, BatchError, as_batch
 from ..streams.checkpoints import Checkpoint, CheckpointError, read_checkpoint, write_checkpoint
 from ..streams.position import Position, remaining
-from .dask_tables import first_rows, split_partitions, stream_partitions
+from ..streams.stream import Stream
+from .dask_tables import first_rows, split_partitions, sum_partitions
 from .streaming import StreamingMixin
 
 __all__ = ["OutOfCoreMixin"]
-
-Index = NDArray[np.intp]
 
 
 class OutOfCoreMixin(StreamingMixin, DocLinkMixin):
@@ -100,8 +99,9 @@ class OutOfCoreMixin(StreamingMixin, DocLinkMixin):
                 position = position.after(batch, with_checksum=checkpoint is not None)
                 if progress is not None:
                     progress(batch)
-                if position.done - saved >= checkpoint_every and self._may_save(checkpoint):
-                    self._save(checkpoint, batches, position, ends)
+                if position.done - saved >= checkpoint_every and self._save(
+                    checkpoint, batches, position, ends
+                ):
                     saved = position.done
             if self._stream is None:
                 raise ValueError("batches must hold at least one row, got none")
@@ -109,7 +109,7 @@ class OutOfCoreMixin(StreamingMixin, DocLinkMixin):
                 raise ValueError(f"n_rows must be that of all batches, {position.n_rows}, got {ends[-1]}")
             self._settle_named()
         finally:
-            if position.done > saved and self._may_save(checkpoint):
+            if position.done > saved:
                 self._save(checkpoint, batches, position, ends)
         return self.solve()
 
@@ -133,7 +133,7 @@ class OutOfCoreMixin(StreamingMixin, DocLinkMixin):
             if self._stream is None:
                 raise ValueError("X must hold at least one row, got none")
             self._settle()
-            self._stream = stream_partitions(self, partitions)
+            self._stream = sum_partitions(type(self)._stream_of, Stream.merged, self, partitions)
             return self.solve()
         except BaseException:
             # Of the first rows alone there is to be no model.
@@ -162,14 +162,14 @@ class OutOfCoreMixin(StreamingMixin, DocLinkMixin):
         except ValueError as error:
             raise BatchError(str(error)) from error
 
-    def _may_save(self, checkpoint: Any) -> bool:
-        """Rows that wait for a feature map are not saved: they are the first ones, and read again."""
-        return checkpoint is not None and self._stream is not None and not self._stream.waiting
+    def _save(self, checkpoint: Any, batches: Any, position: Position, ends: Index | None) -> bool:
+        """Write a checkpoint where one is asked for and there is something to save; tell whether it was.
 
-    def _save(self, checkpoint: Any, batches: Any, position: Position, ends: Index | None) -> None:
+        Rows that wait for a feature map are not saved: they are the first ones, and read again.
+        """
         stream = self._stream
-        if stream is None:
-            return
+        if checkpoint is None or stream is None or stream.waiting:
+            return False
         facts = {
             "fit": self._signature(batches, ends),
             "parts": [number for number, part in enumerate(stream.parts) if part is not None],
@@ -180,6 +180,7 @@ class OutOfCoreMixin(StreamingMixin, DocLinkMixin):
         if stream.inputs is not None:
             arrays["inputs"] = stream.inputs.packed()
         write_checkpoint(checkpoint, Checkpoint(stream.moments(), facts, arrays, stream.sample))
+        return True
 
     def _resume(
         self, path: Any, batches: Iterable[Any], targets: Any, groups: str | None, ends: Index | None
@@ -198,8 +199,7 @@ class OutOfCoreMixin(StreamingMixin, DocLinkMixin):
         position = Position.read(saved.facts.get("position"), path)
         seen, items = Position(), (as_batch(item, targets, groups) for item in batches)
         while seen.done < position.done and (self._stream is None or self._stream.probe is None):
-            batch = next(items, None)
-            if batch is None:
+            if (batch := next(items, None)) is None:
                 break
             self._take_named(batch, seen, ends)
             seen = seen.after(batch, with_checksum=True)

@@ -6,7 +6,7 @@ import warnings
 from typing import Any, Self
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 from sklearn.base import BaseEstimator, MultiOutputMixin, RegressorMixin
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.metrics.pairwise import PAIRWISE_KERNEL_FUNCTIONS, pairwise_kernels
@@ -14,6 +14,7 @@ from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted
 
 from ..doc_links import DocLinkMixin
+from ..linalg import Array
 from ..output_kernel import (
     PENALTIES,
     OutputKernelResult,
@@ -34,27 +35,42 @@ from .targets import TargetsMixin
 
 __all__ = ["OutputKernelModel", "OutputKernelRidge", "check_output_kernel"]
 
-Array = NDArray[np.float64]
-
 KERNELS = (*sorted(PAIRWISE_KERNEL_FUNCTIONS), "precomputed")
 
 
 class OutputKernelModel(TargetsMixin, MultiOutputMixin, RegressorMixin, DocLinkMixin, BaseEstimator):
     """What the estimators of this family share: the input kernel, and predicting from dual coefficients."""
 
-    kernel: Any
-    gamma: float | None
-    degree: float
-    coef0: float
-    kernel_params: dict[str, Any] | None
-    constraint: bool
-    exponent: float
-    l1_ratio: float
-    level_bounds: tuple[float, float]
-    rank: int | None
-    fit_intercept: bool
-    max_iter: int
-    tol: float
+    def __init__(
+        self,
+        kernel: Any,
+        *,
+        gamma: float | None,
+        degree: float,
+        coef0: float,
+        kernel_params: dict[str, Any] | None,
+        constraint: bool,
+        exponent: float,
+        l1_ratio: float,
+        level_bounds: tuple[float, float],
+        rank: int | None,
+        max_iter: int,
+        tol: float,
+        fit_intercept: bool,
+    ) -> None:
+        self.kernel = kernel
+        self.gamma = gamma
+        self.degree = degree
+        self.coef0 = coef0
+        self.kernel_params = kernel_params
+        self.constraint = constraint
+        self.exponent = exponent
+        self.l1_ratio = l1_ratio
+        self.level_bounds = level_bounds
+        self.rank = rank
+        self.max_iter = max_iter
+        self.tol = tol
+        self.fit_intercept = fit_intercept
 
     def predict(self, X: Any) -> Any:
         """Predict the targets.
@@ -151,8 +167,7 @@ class OutputKernelModel(TargetsMixin, MultiOutputMixin, RegressorMixin, DocLinkM
     def _store(self, rows: Any, result: OutputKernelResult) -> None:
         self.X_fit_ = rows
         self._coef = result.C @ result.L  # (n, p)
-        flat = self._one_dimensional
-        self.dual_coef_ = result.C[:, 0] if flat else result.C
+        self.dual_coef_ = self._targets_like_y(result.C)
         self.intercept_ = result.intercept
         self.output_kernel_ = result.L
         self.duality_gap_, self.objective_history_ = result.gap, result.history
@@ -364,22 +379,24 @@ class OutputKernelRidge(OutputKernelModel):
         tol: float = 1e-3,
         fit_intercept: bool = True,
     ) -> None:
-        self.kernel = kernel
-        self.gamma = gamma
-        self.degree = degree
-        self.coef0 = coef0
-        self.kernel_params = kernel_params
+        super().__init__(
+            kernel,
+            gamma=gamma,
+            degree=degree,
+            coef0=coef0,
+            kernel_params=kernel_params,
+            constraint=constraint,
+            exponent=exponent,
+            l1_ratio=l1_ratio,
+            level_bounds=level_bounds,
+            rank=rank,
+            max_iter=max_iter,
+            tol=tol,
+            fit_intercept=fit_intercept,
+        )
         self.alpha = alpha
         self.penalty = penalty
-        self.constraint = constraint
-        self.exponent = exponent
-        self.l1_ratio = l1_ratio
-        self.level_bounds = level_bounds
         self.output_kernel = output_kernel
-        self.rank = rank
-        self.max_iter = max_iter
-        self.tol = tol
-        self.fit_intercept = fit_intercept
 
     def fit(self, X: Any, y: Any, sample_weight: ArrayLike | None = None) -> Self:
         """Learn the output kernel and the coefficients.

@@ -14,6 +14,7 @@ from sklearn.metrics import check_scoring
 from sklearn.model_selection import GroupKFold, check_cv
 from sklearn.utils.parallel import Parallel, delayed
 
+from ..linalg import Array, Index
 from ..output_kernel import (
     MeasuredProblem,
     OutputKernelProblem,
@@ -29,9 +30,6 @@ from .output_kernel_ridge import OutputKernelModel, OutputKernelRidge
 from .split_routing import SplitRoutingMixin
 
 __all__ = ["OutputKernelRidgeCV"]
-
-Array = NDArray[np.float64]
-Indices = NDArray[np.intp]
 
 # In the units of `alpha_unit`: from next to interpolation to next to the mean of the targets.
 GRID = np.logspace(-4, 2, 13)
@@ -150,23 +148,25 @@ stop_reason_
         fit_intercept: bool = True,
         n_jobs: int | None = None,
     ) -> None:
-        self.kernel = kernel
-        self.gamma = gamma
-        self.degree = degree
-        self.coef0 = coef0
-        self.kernel_params = kernel_params
+        super().__init__(
+            kernel,
+            gamma=gamma,
+            degree=degree,
+            coef0=coef0,
+            kernel_params=kernel_params,
+            constraint=constraint,
+            exponent=exponent,
+            l1_ratio=l1_ratio,
+            level_bounds=level_bounds,
+            rank=rank,
+            max_iter=max_iter,
+            tol=tol,
+            fit_intercept=fit_intercept,
+        )
         self.alphas = alphas
         self.penalty = penalty
-        self.constraint = constraint
-        self.exponent = exponent
-        self.l1_ratio = l1_ratio
-        self.level_bounds = level_bounds
-        self.rank = rank
         self.cv = cv
         self.scoring = scoring
-        self.max_iter = max_iter
-        self.tol = tol
-        self.fit_intercept = fit_intercept
         self.n_jobs = n_jobs
 
     def fit(
@@ -226,7 +226,7 @@ stop_reason_
 
     def _splits(
         self, rows: Any, Y: Array, weight: Array | None, groups: ArrayLike | None
-    ) -> list[tuple[Indices, Indices]]:
+    ) -> list[tuple[Index, Index]]:
         """Splits of the rows that have a measured target."""
         if isinstance(self.cv, Integral) and len(Y) < int(self.cv):
             raise ValueError(
@@ -248,7 +248,7 @@ stop_reason_
             self._check_split(weight, train, test)
         return splits
 
-    def _check_split(self, weight: Array | None, train: Indices, test: Indices) -> None:
+    def _check_split(self, weight: Array | None, train: Index, test: Index) -> None:
         """Raise unless a split has held-out rows, and every target in its training rows."""
         if not len(test) or (weight is not None and not weight[test].any()):
             raise ValueError("sample_weight is zero on all held-out rows of a fold; use other folds")
@@ -268,7 +268,7 @@ stop_reason_
         rows: Any,
         Y: Array,
         weight: Array | None,
-        splits: list[tuple[Indices, Indices]],
+        splits: list[tuple[Index, Index]],
         penalty: OutputPenalty,
         alphas: Array,
     ) -> Array:
@@ -277,7 +277,7 @@ stop_reason_
         order = np.argsort(-alphas, kind="stable")
         decreasing = [float(alpha) for alpha in alphas[order]]
 
-        def fold(train: Indices, test: Indices) -> list[float]:
+        def fold(train: Index, test: Index) -> list[float]:
             w = None if weight is None else weight[train]
             problem = reduce_cells(K[np.ix_(train, train)], Y[train], w, centred=self.fit_intercept)
             path = output_kernel_path(problem, decreasing, penalty=penalty, **self._settings())
@@ -290,7 +290,7 @@ stop_reason_
 
     def _score_function(
         self, K: Array, rows: Any, Y: Array, weight: Array | None, penalty: OutputPenalty
-    ) -> Callable[[float, OutputKernelResult, Indices, Indices], float]:
+    ) -> Callable[[float, OutputKernelResult, Index, Index], float]:
         """Score of a result from training rows on test rows."""
         if isinstance(self.scoring, str) and self.scoring == "nmse":
             w = np.ones(len(Y)) if weight is None else weight
@@ -301,7 +301,7 @@ stop_reason_
             # The variance of a constant target is rounding.
             variance[variance <= (4 * np.finfo(np.float64).eps * mean) ** 2] = 1.0
 
-            def nmse(alpha: float, result: OutputKernelResult, train: Indices, test: Indices) -> float:
+            def nmse(alpha: float, result: OutputKernelResult, train: Index, test: Index) -> float:
                 prediction = K[np.ix_(test, train)] @ (result.C @ result.L) + result.intercept
                 held = cells[test].any(axis=0)  # targets that are measured in held-out rows
                 squares = (known[test] - prediction)[:, held] ** 2
@@ -313,7 +313,7 @@ stop_reason_
         if weight is not None and weight.ndim == 2:
             Y = np.where(weight > 0.0, Y, np.nan)
 
-        def scored(alpha: float, result: OutputKernelResult, train: Indices, test: Indices) -> float:
+        def scored(alpha: float, result: OutputKernelResult, train: Index, test: Index) -> float:
             model = self._fold_model(alpha, penalty.name, result, rows, train)
             X_test = rows[np.ix_(test, train)] if self.kernel == "precomputed" else rows[test]
             return float(scorer(model, X_test, Y[test, 0] if self._one_dimensional else Y[test]))
@@ -321,7 +321,7 @@ stop_reason_
         return scored
 
     def _fold_model(
-        self, alpha: float, penalty: str, result: OutputKernelResult, rows: Any, train: Indices
+        self, alpha: float, penalty: str, result: OutputKernelResult, rows: Any, train: Index
     ) -> OutputKernelRidge:
         names = OutputKernelRidge().get_params(deep=False).keys() - {"alpha", "penalty", "output_kernel"}
         model = OutputKernelRidge(
@@ -359,7 +359,7 @@ stop_reason_
         }
         self._warn_at_the_end(mean, np.flatnonzero(penalties == self.penalty_))
 
-    def _warn_at_the_end(self, mean: Array, alike: Indices) -> None:
+    def _warn_at_the_end(self, mean: Array, alike: Index) -> None:
         """Warn where the choice is at an end of the alphas of its penalty."""
         order = alike[np.argsort(self.alphas_[alike], kind="stable")]
         if len(order) < 2 or self.best_index_ not in (order[0], order[-1]):

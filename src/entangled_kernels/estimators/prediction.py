@@ -7,21 +7,19 @@ from operator import attrgetter
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from sklearn.exceptions import NotFittedError
-from sklearn.utils import _safe_indexing
 from sklearn.utils.validation import _num_samples
 
 from ..conditioning import Calibration, group_patterns, information, plan_measurements
 from ..learning import Fit
 from ..learning.leave_one_out import leave_one_out
+from ..linalg import Array
 from ..parameters import (
     check_flag,
     check_share,
     naming_columns,
 )
-from ..streams.stream import FIRST_BLOCK, Stream
-from .cells import score_cells
+from ..streams.stream import Stream
 from .dask_tables import is_dask, predict_dask
 from .given import check_costs, check_given
 from .novelty import NoveltyMixin
@@ -29,8 +27,6 @@ from .target_transforms import LogTargets, TransformerTargets
 from .training import Table, Training
 
 __all__ = ["LinearPredictionMixin", "solved_attribute"]
-
-Array = NDArray[np.float64]
 
 
 def solved_attribute(name: str, path: str, doc: str) -> Any:
@@ -233,25 +229,15 @@ class LinearPredictionMixin(NoveltyMixin):
             reduction[np.ix_(rows, np.arange(count))] = plan.reduction
         return order, reduction
 
-    def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
-        """R^2 of every target over its measured cells, mean over targets."""
-        return score_cells(y, self.predict(X), sample_weight)
-
     @property
     def residual_covariance_(self) -> Any:
         """Covariance of the errors of the targets, (p, p); a `LinearOperator` for more than 2048 targets."""
-        calibration: Calibration = self._solved_fit("residual_covariance_").calibration
-        return calibration.mean_covariance()
+        return self._solved_fit("residual_covariance_").calibration.mean_covariance()
 
     @property
     def information_(self) -> Array:
         """Share of the remaining variance of target b that measuring a removes, (p, p), a in rows."""
-        calibration: Calibration = self._solved_fit("information_").calibration
-        return information(calibration.correlation)
-
-    def _ensure_model(self) -> None:
-        """Solve if that is needed, and raise where there is nothing to predict with."""
-        self._ensure_solved()
+        return information(self._solved_fit("information_").calibration.correlation)
 
     def _check_given(self, given: Any, X: Any) -> Array:
         names = self._output_names(self._n_targets())
@@ -274,11 +260,8 @@ class LinearPredictionMixin(NoveltyMixin):
 
     def _target_variance(self) -> Array:
         """Variance of each target over the training rows."""
-        raise NotImplementedError
-
-    def _relative_variance(self, X: Any, Phi: Any) -> Array:
-        """What the deviations of some rows, with these features, depend on, (n,)."""
-        raise NotImplementedError
+        problem = self._best_model()._fit.problem
+        return np.asarray(problem.target_scatter / problem.weight)
 
     def _features_and_mean(self, X: Any) -> tuple[Any, Array]:
         """Features and predictions of some rows."""
@@ -287,10 +270,6 @@ class LinearPredictionMixin(NoveltyMixin):
         with naming_columns(X):
             self._check_finite(Phi, mean, linear.coef)
         return Phi, mean
-
-    def _relation_features(self, X: Any, Phi: Any) -> Array:
-        """What the relation between targets may depend on, (n, q)."""
-        raise NotImplementedError
 
     def _mean_and_inputs(self, X: Any) -> tuple[Array, Array, Array | None]:
         """Predictions of some rows, and what deviations and relation depend on.
@@ -303,11 +282,11 @@ class LinearPredictionMixin(NoveltyMixin):
         if self._mixing_transform is not None:
             mean = self._mixing_transform.inverse_transform(mean)
         varies, turns = calibration.deviation.power > 0.0, calibration.relation is not None
-        return (
-            mean,
-            self._relative_variance(X, Phi) if varies else np.ones(len(mean)),
-            self._relation_features(X, Phi) if turns else None,
-        )
+        best = self._best_model()
+        if best is not self and (varies or turns):
+            Phi = best._features(X)
+        relative = best._fit.relative_variance(Phi) if varies else np.ones(len(mean))
+        return mean, relative, best._fit.leading_features(Phi) if turns else None
 
     @property
     def _own_transform(self) -> LogTargets | TransformerTargets | None:
@@ -387,18 +366,9 @@ class LinearPredictionMixin(NoveltyMixin):
         self, X: Any, return_std: bool, return_cov: bool, given: Array | None
     ) -> tuple[Array, Array]:
         """Mean, and standard deviation or covariance, or nothing, of some rows."""
-        raise NotImplementedError
-
-    def _row_blocks(self, X: Any) -> list[tuple[slice, Any]]:
-        """X in blocks whose features take no more than ``max_memory``, and their rows."""
-        if self.feature_map_ is None or not hasattr(X, "shape"):
-            return [(slice(None), X)]
-        n, m = X.shape[0], self._fit.linear.coef.shape[1]
-        height = max(FIRST_BLOCK, self._feature_blocks(self.feature_map_).height(m))
-        if n <= height:
-            return [(slice(None), X)]
-        blocks = (slice(start, start + height) for start in range(0, n, height))
-        return [(rows, _safe_indexing(X, rows)) for rows in blocks]
+        if given is not None or return_std or return_cov:
+            return self._calibrated_block(X, return_std, return_cov, given)
+        return self._features_and_mean(X)[1], np.empty(0)
 
 
 def _put_back(measured: Array, values: Array) -> Array:

@@ -33,6 +33,7 @@ from ..learning.cell_moments import CellMoments
 from ..learning.completion import complete_moments
 from ..learning.filling import fill_rows
 from ..learning.input_range import InputRange
+from ..linalg import Array, Index
 from ..parameters import check_feature_map, check_rank_fits, check_share
 from ..selection import (
     BlankFolds,
@@ -61,9 +62,6 @@ from .targets import TargetsMixin
 from .training import Table, Training
 
 __all__ = ["SearchingMixin", "SelectedFit"]
-
-Array = NDArray[np.float64]
-Index = NDArray[np.intp]
 
 
 @dataclass(frozen=True, eq=False)
@@ -121,17 +119,12 @@ class SearchingMixin(FoldingMixin, ExplainingMixin):
     shrinkages: Any
     target_alphas: Any
     predictions: Any
-    solver: str
     ranks: Any
     scoring: str
     selection: str
     alpha_per_target: bool
     refit: bool
     fit_features: str
-    init: str
-    max_iter: int
-    tol: float
-    relation: str
     n_jobs: int | None
 
     def held_out_predictions(self, coverage: float = 0.9) -> HeldOut:
@@ -260,11 +253,10 @@ class SearchingMixin(FoldingMixin, ExplainingMixin):
             best_index=decision.index,
             n_splits=best.n_splits,
         )
-        trainings = [trial.training for trial in trials if trial.training is not None]
         if best.training is None:
             return selected, None
         estimator = self._estimator(best.feature_map).set_params(**choice.parameters())
-        problems = [training.problem for training in trainings]
+        problems = [trial.training.problem for trial in trials if trial.training is not None]
         fit, linear = refit(searches, decision, problems, estimator._settings(), options)
         warn_if_stalled(fit)
         # Where rows came in batches, the stream has watched their inputs.
@@ -337,11 +329,11 @@ class SearchingMixin(FoldingMixin, ExplainingMixin):
         choices = [search.choose(self.selection) for search in learned]
         place = int(np.argmin([choice.error for choice in choices]))
         trial, training = trials[place], cast(Training, trials[place].training)
-        estimator = self._estimator(trial.feature_map).set_params(**choices[place].parameters())
+        estimator = self._estimator(trial.feature_map)
+        estimator.set_params(**choices[place].parameters())
         fit = replace(fit_problem(training.problem, estimator._settings()), sample=training.sample)
         fit = self._calibrate_in_target_units(fit, table)
-        adopted: EntangledKernelRidge = estimator._adopt(self, trial.fitted, fit, None)
-        return adopted
+        return estimator._adopt(self, trial.fitted, fit, None)
 
     def _given_map(self) -> Any:
         """The feature map, where there is but one."""

@@ -5,22 +5,21 @@ from __future__ import annotations
 from typing import Any, Self
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 from sklearn.base import BaseEstimator, MultiOutputMixin, RegressorMixin, clone
 from sklearn.utils import check_consistent_length
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from ..doc_links import DocLinkMixin
 from ..features import fit_and_map, map_features
+from ..linalg import Array
 from ..parameters import check_numeric_columns
 from .cells import check_cells
-from .feature_maps import FeatureMapMixin, check_rows
+from .feature_maps import FeatureMapMixin
 from .output_kernel_ridge_cv import OutputKernelRidgeCV
 from .targets import TargetsMixin
 
 __all__ = ["StandardizedRegressor"]
-
-Array = NDArray[np.float64]
 
 
 class StandardizedRegressor(
@@ -87,8 +86,7 @@ class StandardizedRegressor(
         if self.feature_map is None:
             self.feature_map_, Phi = None, self._columns(X, reset=True)
         else:
-            check_rows(X)
-            validate_data(self, X, skip_check_array=True)
+            self._check_columns(X)
             self.feature_map_, Phi = fit_and_map(
                 self.feature_map, X, targets, sample_weight, ensure_all_finite="allow-nan"
             )
@@ -105,8 +103,7 @@ class StandardizedRegressor(
         if self.feature_map_ is None:
             Phi = self._columns(X, reset=False)
         else:
-            check_rows(X)
-            validate_data(self, X, reset=False, skip_check_array=True)
+            self._check_columns(X, reset=False)
             Phi = map_features(self.feature_map_, X, ensure_all_finite="allow-nan")
         values = np.asarray(self.regressor_.predict(Phi), dtype=np.float64).reshape(len(Phi), -1)
         return self._finish(values * self.scale_ + self.mean_, X)

@@ -11,7 +11,6 @@ from typing import Any, Self
 
 import joblib
 import numpy as np
-from numpy.typing import NDArray
 from sklearn.exceptions import NotFittedError
 from sklearn.utils import check_consistent_length
 from sklearn.utils.validation import _num_samples, validate_data
@@ -19,6 +18,7 @@ from sklearn.utils.validation import _num_samples, validate_data
 from ..features import is_fitted
 from ..learning import Moments, RowSample
 from ..learning.cell_moments import CellMoments
+from ..linalg import Array, Index
 from ..parameters import check_real
 from ..streams.stream import FeatureBlocks, Rows, Stream
 from ..streams.waiting import settle, wait_for_map
@@ -27,8 +27,6 @@ from .target_transforms import is_ready
 from .training import TrainingMixin
 
 __all__ = ["StreamingMixin"]
-
-Array = NDArray[np.float64]
 
 # What an estimator knows of the columns of its tables.
 COLUMN_ATTRIBUTES = ("n_features_in_", "feature_names_in_", "target_names_", "_one_dimensional")
@@ -90,9 +88,7 @@ class StreamingMixin(TrainingMixin):
 
     def _take_more(self, X: Any, y: Any, sample_weight: Any, groups: Any, forget: float) -> Self:
         self._check_parameters()
-        need = "a number above 0 and at most 1"
-        if not 0.0 < check_real("forget", forget, need) <= 1.0:
-            raise ValueError(f"forget must be {need}, got {forget!r}")
+        check_real("forget", forget, "a number above 0 and at most 1", lambda share: 0.0 < share <= 1.0)
         self._take_batch(X, y, sample_weight, groups, forget=float(forget))
         return self
 
@@ -103,7 +99,7 @@ class StreamingMixin(TrainingMixin):
         sample_weight: Any,
         groups: Any = None,
         *,
-        part: NDArray[np.intp] | None = None,
+        part: Index | None = None,
         where: str | None = None,
         forget: float = 1.0,
     ) -> None:
@@ -205,9 +201,6 @@ class StreamingMixin(TrainingMixin):
 
     # What a subclass says of itself.
 
-    def _check_parameters(self) -> None:
-        raise NotImplementedError
-
     def _solve_moments(self, parts: list[Moments | CellMoments], sample: RowSample | None) -> Any:
         """The value of ``_fit`` that comes of the moments of all parts."""
         raise NotImplementedError
@@ -215,7 +208,7 @@ class StreamingMixin(TrainingMixin):
     def _n_parts(self) -> int:
         return 1
 
-    def _parts_of(self, rows: Rows, groups: Any) -> NDArray[np.intp] | None:
+    def _parts_of(self, rows: Rows, groups: Any) -> Index | None:
         """Part of every row, None when there is one only."""
         if groups is not None:
             raise ValueError(

@@ -18,6 +18,7 @@ from ..conditioning.back_transform import (
     moments_through,
 )
 from ..features import fit_feature_map, is_fitted
+from ..linalg import Array, Index
 
 __all__ = [
     "LogTargets",
@@ -26,8 +27,6 @@ __all__ = [
     "fit_target_transform",
     "is_ready",
 ]
-
-Array = NDArray[np.float64]
 
 LOGARITHMS = ("log", "log1p")
 _NEED = (
@@ -58,7 +57,7 @@ class LogTargets:
         """Number of targets."""
         return len(self.kinds)
 
-    def transform(self, Y: Array, name: str = "y", rows: NDArray[np.intp] | None = None) -> Array:
+    def transform(self, Y: Array, name: str = "y", rows: Index | None = None) -> Array:
         """Logarithms, NaN in blanks; errors name the table, and the place among ``rows``."""
         Z = np.array(Y, dtype=np.float64)
         for kind, log in (("log", np.log), ("log1p", np.log1p)):
@@ -128,7 +127,7 @@ class TransformerTargets:
     ends: tuple[Array, Array] | None
     variance: Array | None
 
-    def transform(self, Y: Array, name: str = "y", rows: NDArray[np.intp] | None = None) -> Array:
+    def transform(self, Y: Array, name: str = "y", rows: Index | None = None) -> Array:
         """Transformed targets, (n, q), NaN in blanks."""
         return _transformed(self.transformer, Y, name)
 

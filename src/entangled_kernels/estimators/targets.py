@@ -8,13 +8,12 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.utils import check_consistent_length
 
+from ..linalg import Array
 from ..parameters import check_choice
 from .cells import check_cells, check_every_target_measured, check_targets, measured_rows, score_cells
 from .frames import CONTAINERS, target_names, to_container
 
 __all__ = ["TargetsMixin"]
-
-Array = NDArray[np.float64]
 
 
 class TargetsMixin:
@@ -63,15 +62,14 @@ class TargetsMixin:
             )
         names = target_names(y)
         targets = check_targets(y, names, blanks=blanks)
-        if not reset:
+        if reset:
+            self._one_dimensional = targets.ndim == 1
+            vars(self).pop("target_names_", None)
+            if names is not None:
+                self.target_names_ = names
+        else:
             self._check_alike(targets, names)
-            return np.asarray(targets)
-        self._one_dimensional = targets.ndim == 1
-        if names is not None:
-            self.target_names_ = names
-        elif hasattr(self, "target_names_"):
-            del self.target_names_
-        return np.asarray(targets)
+        return targets
 
     def _measured(
         self, rows: Any, targets: Array, sample_weight: Any

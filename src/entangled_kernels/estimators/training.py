@@ -10,23 +10,23 @@ from numpy.typing import NDArray
 from sklearn.utils import _safe_indexing, check_consistent_length
 
 from ..features import map_features
-from ..learning import Moments, Problem, RowSample, reduce_moments, reduce_rows
+from ..learning import SOLVERS, Moments, Problem, RowSample, reduce_moments, reduce_rows
 from ..learning.cell_moments import CellMoments
 from ..learning.completion import reduce_cell_rows, reduce_cells
 from ..learning.row_sample import least_keys
-from ..parameters import check_range, check_weights
+from ..linalg import Array, Index
+from ..parameters import check_choice, check_flag, check_integer, check_positive, check_range, check_weights
 from ..streams.row_folds import sampling_keys
 from ..streams.stream import FIRST_BLOCK, FeatureBlocks, Rows, Stream
-from .cells import check_cells, check_every_target_measured
+from .cells import check_cells, check_every_target_measured, simplest_weights
 from .feature_maps import FeatureMapMixin
-from .target_transforms import LogTargets, TransformerTargets, fit_target_transform
+from .target_transforms import LogTargets, TransformerTargets, check_target_transform, fit_target_transform
 from .targets import TargetsMixin
 
 __all__ = ["PRODUCT_DTYPES", "Table", "Training", "TrainingMixin"]
 
-Array = NDArray[np.float64]
-Index = NDArray[np.intp]
-
+INITS = ("identity", "random")
+RELATIONS = ("constant", "entangled", "auto")
 PRODUCT_DTYPES = ("float64", "float32")
 
 
@@ -48,12 +48,8 @@ class Table:
 
     def some(self, index: Index) -> Table:
         """Rows at some places."""
-        weight = None if self.weight is None else self.weight[index]
-        if weight is not None and weight.ndim == 2 and (weight == weight[:, :1]).all():
-            weight = weight[:, 0]
         # What is left may weigh the same everywhere.
-        if weight is not None and weight.ndim == 1 and (weight == 1.0).all():
-            weight = None
+        weight = simplest_weights(None if self.weight is None else self.weight[index])
         groups = None if self.groups is None else _safe_indexing(self.groups, index)
         rows = index if self.rows is None else self.rows[index]
         original = None if self.original is None else self.original[index]
@@ -99,13 +95,50 @@ class Training:
 
 
 class TrainingMixin(FeatureMapMixin, TargetsMixin):
-    """Training rows of an estimator whose features may take more than ``max_memory``."""
+    """Training rows of an estimator whose features may take more than ``max_memory``.
 
-    fit_intercept: bool
-    max_memory: float
-    product_dtype: str
-    target_transform: Any
+    It stores and checks the parameters that `EntangledKernelRidge` and `EntangledKernelRidgeCV` share.
+    """
+
     target_transform_: LogTargets | TransformerTargets | None = None
+
+    def __init__(
+        self,
+        feature_map: Any,
+        *,
+        solver: str,
+        init: str,
+        max_iter: int,
+        tol: float,
+        fit_intercept: bool,
+        relation: str,
+        random_state: Any,
+        max_memory: float,
+        product_dtype: str,
+        target_transform: Any,
+    ) -> None:
+        self.feature_map = feature_map
+        self.solver = solver
+        self.init = init
+        self.max_iter = max_iter
+        self.tol = tol
+        self.fit_intercept = fit_intercept
+        self.relation = relation
+        self.random_state = random_state
+        self.max_memory = max_memory
+        self.product_dtype = product_dtype
+        self.target_transform = target_transform
+
+    def _check_parameters(self) -> None:
+        check_choice("solver", self.solver, SOLVERS)
+        check_choice("init", self.init, INITS)
+        check_integer("max_iter", self.max_iter, low=1)
+        check_positive("tol", self.tol, zero_allowed=True)
+        check_flag("fit_intercept", self.fit_intercept)
+        check_choice("relation", self.relation, RELATIONS)
+        check_positive("max_memory", self.max_memory)
+        check_choice("product_dtype", self.product_dtype, PRODUCT_DTYPES)
+        check_target_transform(self.target_transform)
 
     def _check_table(self, X: Any, y: Any, sample_weight: Any, groups: Any = None) -> Table:
         """A table to fit, its targets transformed, without rows that have no target measured."""
@@ -163,12 +196,6 @@ class TrainingMixin(FeatureMapMixin, TargetsMixin):
     def _map_targets(self, table: Table) -> tuple[Any, Array, Array | None]:
         """Inputs, targets in as many dimensions as y had, and weights, for a feature map to be fitted."""
         return table.X, self._targets_like_y(table.Y), table.weight
-
-    def _training_features(self, feature_map: Any, X: Any, Phi: Any = None) -> Any:
-        """Features (n, m) of the rows that the map was fitted on, checked."""
-        Phi = super()._training_features(feature_map, X, Phi)
-        check_range("X" if feature_map is None else "the output of feature_map", Phi)
-        return Phi
 
     def _training(self, feature_map: Any, table: Table, Phi: Any = None) -> Training:
         """What all rows of a table give to learn from; ``Phi`` are their features where these are known."""

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import numpy as np
 
-from ..learning import LearnedKernel, Problem, Progress, SolverOptions
+from ..learning import Problem, SolverOptions
+from ..learning.alignment import Line
 from ..learning.solvers import SolverResult
-from ..learning.solvers.start import starting_point
+from ..learning.solvers.ascent import ascend
+from ..linalg import Array
 
 __all__ = ["ascend_as_library"]
 
@@ -25,34 +27,15 @@ def ascend_as_library(problem: Problem, options: SolverOptions) -> SolverResult:
     A trial is halved until it brings 1e-4 of what the gradient promises, 25 times at most; a step that
     does not rise after these, or shorter than 1e-10, ends the ascent.
     """
-    Q = starting_point(problem, options)
-    root = np.sqrt(problem.scale)[:, None, None]
-    at = problem.whitened.evaluate(root * Q)
-    history, before, reason = [at.value], None, "max_iter"
-    for n_iter in range(1, options.max_iter + 1):
-        gradient = root * at.gradient
-        slope = float(np.vdot(gradient, gradient))
-        if np.sqrt(slope) <= options.tol:
-            reason = "tolerance"
+    return ascend(problem, options, _find_step)
+
+
+def _find_step(line: Line, history: list[float], gradient: Array, last: float) -> float:
+    slope, value = float(np.vdot(gradient, gradient)), history[-1]
+    step = 1.0 / np.sqrt(slope) if len(history) == 1 else 2.0 * OPTIMISM * (value - history[-2]) / slope
+    for _ in range(MAX_TRIALS):
+        if line(step) >= value + SUFFICIENT * step * slope:
             break
-        line = problem.whitened.line(root * Q, root * gradient, at)
-        step = 1.0 / np.sqrt(slope) if before is None else 2.0 * OPTIMISM * (at.value - before) / slope
-        for _ in range(MAX_TRIALS):
-            if line(step) >= at.value + SUFFICIENT * step * slope:
-                break
-            step *= CONTRACTION
-        if line(step) < at.value or step * np.sqrt(slope) < SHORTEST:
-            reason = "stalled"
-            break
-        Q = Q + step * gradient
-        norm = float(np.linalg.norm(Q))
-        Q, before = Q / norm, at.value
-        at = problem.whitened.evaluate(root * Q, line.inner_at(step, 1.0 / norm))
-        history.append(at.value)
-        if options.callback is not None:
-            options.callback(Progress(n_iter, at.value, float(np.sqrt(slope)), Q))
-    n_iter = len(history) - 1
-    kernel = LearnedKernel.from_operators(Q)
-    return SolverResult(
-        kernel, at.value, reason == "tolerance", reason, n_iter, n_iter + 1, np.array(history)
-    )
+        step *= CONTRACTION
+    stalled = line(step) < value or step * np.sqrt(slope) < SHORTEST
+    return 0.0 if stalled else float(step)

@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from ..kernels import (
     EntangledKernel,
@@ -94,7 +93,7 @@ def run(setup: Setup) -> ExperimentResults:
     separable = SeparableKernel("rbf", T, gamma=0.5)
     transformable = TransformableKernel("rbf", [lambda X: X, lambda X: X + 0.8, lambda X: -X], gamma=0.5)
     plain = SeparableKernel("rbf", np.eye(1), gamma=0.5)
-    arrays: dict[str, NDArray[np.float64]] = {
+    arrays: dict[str, Array] = {
         "scalar": plain(X).to_dense(),
         "output": T,
         "separable": separable(X).to_dense(),

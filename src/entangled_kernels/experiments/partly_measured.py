@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import warnings
+from functools import partial
 from time import process_time
 from typing import Any, NamedTuple
 
 import numpy as np
-from joblib import Parallel, delayed, effective_n_jobs
-from numpy.typing import NDArray
 from sklearn.cross_decomposition import PLSRegression
 from sklearn.ensemble import ExtraTreesRegressor
 from sklearn.linear_model import RidgeCV
@@ -16,14 +15,12 @@ from sklearn.model_selection import GridSearchCV
 from threadpoolctl import threadpool_limits
 
 from ..estimators import EntangledKernelRidgeCV
+from ..linalg import Array, Index
 from ..storage import ExperimentResults, Record
-from .protocol import Partition, Rows, folds_of, partitions
+from .protocol import Partition, Rows, folds_of, partitions, run_parallel
 from .setup import Progress, Setup
 
 __all__ = ["OURS", "compare_partly_measured", "measured_sets"]
-
-Array = NDArray[np.float64]
-Index = NDArray[np.intp]
 
 OURS = "EntangledKernelRidgeCV"
 METHODS = {
@@ -106,13 +103,7 @@ def compare_partly_measured(
     setup = Setup(seed=seed, n_jobs=n_jobs, progress=progress)
     inputs, targets = X.to_numpy(dtype=np.float64), Y.to_numpy(dtype=np.float64)
     own = list(partitions(len(X), n_train, repeats, seed))
-    workers, found = effective_n_jobs(n_jobs), list[_Found]()
-    with Parallel(n_jobs=workers) as parallel:
-        for start in range(0, repeats, workers):
-            setup.tell(start, repeats, name)
-            batch = own[start : start + workers]
-            found += parallel(delayed(_measure)(inputs, targets, one, most, coverage) for one in batch)
-    setup.tell(repeats, repeats, "done")
+    found = run_parallel(partial(_measure, inputs, targets, most, coverage), own, setup, name)
     records = sorted((record for one in found for record in one.records), key=lambda record: record["known"])
     shape = {"rows": len(X), "inputs": list(map(str, X.columns)), "targets": list(map(str, Y.columns))}
     own_meta = {"train_rows": n_train, "repeats": repeats, "coverage": coverage, "methods": METHODS}
@@ -147,7 +138,7 @@ class _Found(NamedTuple):
     removed: Array
 
 
-def _measure(X: Array, Y: Array, partition: Partition, most: int, coverage: float) -> _Found:
+def _measure(X: Array, Y: Array, most: int, coverage: float, partition: Partition) -> _Found:
     """All methods and sets on one partition, columns in units of their deviations in the training rows."""
     train, test = partition.train, partition.test
     X, Y = ((own - own[train].mean(axis=0)) / np.maximum(own[train].std(axis=0), 1e-300) for own in (X, Y))

@@ -9,7 +9,6 @@ from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 from joblib import Parallel, delayed, effective_n_jobs
-from numpy.typing import NDArray
 from sklearn.base import clone
 from sklearn.kernel_approximation import Nystroem, RBFSampler
 from sklearn.model_selection import KFold
@@ -17,7 +16,7 @@ from sklearn.preprocessing import StandardScaler
 from threadpoolctl import threadpool_limits
 
 from ..features import median_distance
-from ..linalg import Array
+from ..linalg import Array, Index
 from ..selection import Split
 from ..storage import Record
 from .methods import Plan, fit_methods
@@ -37,6 +36,7 @@ __all__ = [
 ]
 
 Part = TypeVar("Part")
+Found = TypeVar("Found")
 
 N_FOLDS = 5
 MAX_COMPONENTS = 300
@@ -113,8 +113,8 @@ class Partition(NamedTuple):
     """Training and test rows, drawn at random, with a number and a seed for what is random on them."""
 
     number: int
-    train: NDArray[np.intp]
-    test: NDArray[np.intp]
+    train: Index
+    test: Index
     seed: int
 
 
@@ -158,20 +158,20 @@ def fit_features(features: Any, X: Array, X_test: Array, seed: int) -> tuple[Arr
 
 def run_cases(cases: Sequence[Case], setup: Setup) -> list[Record]:
     """Records of all cases, in their order; the same whatever the number of jobs, but for the times."""
-    return run_parallel(_measure, cases, setup)
+    return [record for own in run_parallel(_measure, cases, setup) for record in own]
 
 
 def run_parallel(
-    measure: Callable[[Part], list[Record]], parts: Sequence[Part], setup: Setup
-) -> list[Record]:
-    """Records of all parts of an experiment, in their order, with progress told in the parts' own words."""
-    records: list[Record] = []
+    measure: Callable[[Part], Found], parts: Sequence[Part], setup: Setup, what: str | None = None
+) -> list[Found]:
+    """What is found of all parts, in their order, with progress told in the parts' own words or in others."""
+    found: list[Found] = []
     with Parallel(n_jobs=effective_n_jobs(setup.n_jobs), return_as="generator") as parallel:
         for done, own in enumerate(parallel(delayed(measure)(part) for part in parts)):
-            setup.tell(done, len(parts), str(parts[done]))
-            records.extend(own)
+            setup.tell(done, len(parts), str(parts[done]) if what is None else what)
+            found.append(own)
     setup.tell(len(parts), len(parts), "done")
-    return records
+    return found
 
 
 def _measure(case: Case) -> list[Record]:

@@ -8,13 +8,12 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from ..linalg import Index
 from ..parameters import check_groups
 from ..selection import Split, group_splits, time_splits
 from .protocol import N_FOLDS, Partition, partitions
 
 __all__ = ["RowScheme", "row_scheme"]
-
-Index = NDArray[np.intp]
 
 # Training rows in time, from which the later ones are predicted in two folds.
 FEWEST = 6

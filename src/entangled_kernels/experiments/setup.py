@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
+from ..report.table import PageTable
 from ..storage import ExperimentResults, software_versions
 
 if TYPE_CHECKING:
@@ -66,20 +67,6 @@ class Setup:
         """What is needed to repeat the run."""
         own = {"protocol": self.protocol, "quick": self.quick, "seed": self.seed}
         return own | {"versions": software_versions("joblib")} | more
-
-
-class PageTable(NamedTuple):
-    """A table of an experiment; rows begin with what they are about.
-
-    It stands beside the tables of the records, or in the place of those of the metrics that it ``replaces``.
-    """
-
-    columns: Sequence[str]
-    rows: Sequence[Sequence[Any]]
-    caption: str
-    note: str = ""
-    digits: int = 3
-    replaces: tuple[str, ...] = ()
 
 
 def no_tables(results: ExperimentResults) -> list[PageTable]:

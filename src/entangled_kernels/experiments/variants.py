@@ -238,7 +238,7 @@ def run(setup: Setup) -> ExperimentResults:
         for own in partitions(len(X), n, 1 if setup.quick else n_splits, setup.seed):
             rows = Rows(X[own.train], Y[own.train], X[own.test], Y[own.test])
             places.append(Place(task, own.number, rows, own.seed, setup.quick))
-    records = run_parallel(_measure, places, setup)
+    records = [record for own in run_parallel(_measure, places, setup) for record in own]
     methods = {
         f"{method}, {rule}": f"{method} of the variant, lambda {rule.removeprefix('lambda ')}"
         for method in ("EKL", "ptrEKL")

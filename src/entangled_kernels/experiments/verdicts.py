@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 from scipy.stats import norm
 from scipy.stats import t as student
 
@@ -108,9 +108,7 @@ def judge(
     return Verdict(word, percentile, mean, own, difference, in_errors)
 
 
-def means_of_as_many(
-    values: Array, count: int, rng: np.random.Generator, n_draws: int = N_DRAWS
-) -> NDArray[np.float64]:
+def means_of_as_many(values: Array, count: int, rng: np.random.Generator, n_draws: int = N_DRAWS) -> Array:
     """Means of ``count`` further partitions, as the values at hand foretell them, (n_draws,).
 
     Notes

@@ -6,17 +6,15 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.sparse import issparse
 from sklearn.utils import _safe_indexing
 
 from ..features.gradients import pull_back
 from ..learning.input_range import as_numbers
+from ..linalg import Array, Index
 from .measured import Mixture
 
 __all__ = ["gradient_effects", "permutation_effects"]
-
-Array = NDArray[np.float64]
 
 # Gradients of rows are taken in chunks of this many numbers.
 _CHUNK_NUMBERS = 2**22
@@ -121,7 +119,7 @@ def permutation_effects(
     return effect, _means(sums, squares, counts, size_unit)[1]
 
 
-def with_column(X: Any, column: int, order: NDArray[np.intp]) -> Any:
+def with_column(X: Any, column: int, order: Index) -> Any:
     """A copy of a table in which the values of one column come from other rows.
 
     Examples

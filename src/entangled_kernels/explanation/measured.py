@@ -5,13 +5,11 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from ..conditioning import Calibration, group_patterns
+from ..linalg import Array, Index
 
 __all__ = ["Mixture", "measured_effects", "mixtures"]
-
-Array = NDArray[np.float64]
 
 
 class Mixture(NamedTuple):
@@ -22,7 +20,7 @@ class Mixture(NamedTuple):
     in these and in the columns of targets that are not measured.
     """
 
-    rows: NDArray[np.intp]
+    rows: Index
     follow: Array
     weights: Array
 
@@ -71,7 +69,7 @@ def mixtures(
 
 def measured_effects(
     calibration: Calibration, measured: Array, found: list[Mixture]
-) -> tuple[NDArray[np.intp], Array, Array, Array]:
+) -> tuple[Index, Array, Array, Array]:
     """Places of the targets that are measured somewhere, (q,), and their effect, size and noise, (q, p).
 
     Rows where a target is measured and the other is not count; NaN where there is none. The noise is that of

@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["Explanation", "noise_level", "overall"]
+from ..linalg import Array, Index
 
-Array = NDArray[np.float64]
+__all__ = ["Explanation", "noise_level", "overall"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -61,7 +61,7 @@ class Explanation:
         return overall(self.size, self.target_deviation)
 
     @property
-    def order(self) -> NDArray[np.intp]:
+    def order(self) -> Index:
         """Places of the inputs, the most important first."""
         return np.argsort(-self.importance, kind="stable")
 

@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
+from ..linalg import Array
 from .graph import Graph
 
 __all__ = ["Beside", "Columns", "ExportError", "Products", "Texts", "matrix_columns"]
 
-Array = NDArray[np.float64]
 Term = tuple[str, "float | Array"]
 
 

@@ -7,11 +7,10 @@ from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
+
+from ..linalg import Array
 
 __all__ = ["compare_onnx", "run_onnx"]
-
-Array = NDArray[np.float64]
 
 # Predictions whose deviation is a smaller share of their size are all the same but for rounding.
 SAME = 1e-12

@@ -6,18 +6,16 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.sparse import issparse
 from sklearn.gaussian_process import kernels as gp
 
 from ..kernels.scalar import ExponentialDot, FeatureKernel
+from ..linalg import Array
 from .columns import Columns, Products, matrix_columns
 from .graph import Graph
 from .writer import Writer
 
 __all__ = ["KERNELS", "NAMES", "gram_columns"]
-
-Array = NDArray[np.float64]
 
 
 def gram_columns(

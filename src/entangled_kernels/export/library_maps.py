@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from ..features import (
     ColumnWidthFeatures,
@@ -15,6 +14,7 @@ from ..features import (
     OperatorFourierFeatures,
     RegressorFeatures,
 )
+from ..linalg import Array
 from .columns import Beside, Columns, Products, matrix_columns
 from .graph import Graph
 from .kernels import gram_columns
@@ -23,8 +23,6 @@ from .tree_ensembles import LeafColumns
 from .writer import Step, Writer
 
 __all__ = ["TRANSFORMERS"]
-
-Array = NDArray[np.float64]
 
 
 def _kernel_features(writer: Writer, step: Any, columns: Columns) -> Columns:

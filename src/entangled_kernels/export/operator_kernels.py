@@ -6,17 +6,15 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from ..kernels import KrausKernel, SeparableKernel, SumKernel
 from ..kernels.scalar import feature_rows
+from ..linalg import Array
 from .columns import Columns, Products
 from .kernels import gram_columns
 from .writer import Writer
 
 __all__ = ["OPERATOR_KERNELS", "kernel_predictions"]
-
-Array = NDArray[np.float64]
 
 
 def kernel_predictions(writer: Writer, kernel: Any, columns: Columns, Z: Array, C: Array) -> Products:

@@ -8,12 +8,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from ..linalg import Array
 from .columns import Columns, ExportError, matrix_columns
 from .graph import DOUBLE, Graph
 
 __all__ = ["Table", "TableColumns"]
-
-Array = NDArray[np.float64]
 
 
 class Table:

@@ -9,12 +9,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..features.trees import Trees
+from ..linalg import Array
 from .columns import Columns
 from .graph import DOUBLE, FLOAT, Graph
 
 __all__ = ["LeafColumns"]
-
-Array = NDArray[np.float64]
 
 
 class LeafColumns(Columns):

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
+from sklearn.utils import gen_batches
 
 from ..linalg import Array, BlockOperator, FunctionOperator, partial_trace
 from .base import OperatorValuedKernel, as_points
@@ -88,11 +89,8 @@ class PartialTraceKernel(OperatorValuedKernel):
         p = self.n_outputs
         size = self._operator_size(Phi, Psi)
         step = max(1, CHUNK_NUMBERS // (len(Psi) * size**2))
-        parts = []
-        for start in range(0, len(Phi), step):
-            P = np.asarray(self.operator(Phi[start : start + step], Psi))
-            parts.append(partial_trace(P, (p, size // p)))
-        return np.concatenate(parts)
+        chunks = (Phi[rows] for rows in gen_batches(len(Phi), step))
+        return np.concatenate([partial_trace(self.operator(own, Psi), (p, size // p)) for own in chunks])
 
     def _operator_size(self, Phi: Array, Psi: Array) -> int:
         shape = np.shape(self.operator(Phi[:1], Psi[:1]))

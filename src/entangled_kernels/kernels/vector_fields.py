@@ -5,18 +5,19 @@ from __future__ import annotations
 from abc import abstractmethod
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
-from ..linalg import BlockOperator, FunctionOperator
+from ..linalg import Array, BlockOperator, FunctionOperator
 from .base import OperatorValuedKernel, as_points
 
 __all__ = ["CurlFreeKernel", "DivergenceFreeKernel"]
 
-Array = NDArray[np.float64]
-
 
 class _GaussianFieldKernel(OperatorValuedKernel):
     """A kernel of vector fields on R^d, so that there are as many outputs as columns."""
+
+    # The kernel is a mean of cos(w, x - z) B(w) B(w)^T over Gaussian frequencies w.
+    guaranteed_psd = True
 
     def __init__(self, n_outputs: int, gamma: float = 1.0) -> None:
         if int(n_outputs) != n_outputs or n_outputs < 1:
@@ -27,11 +28,6 @@ class _GaussianFieldKernel(OperatorValuedKernel):
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({self.n_outputs}, gamma={self.gamma:g})"
-
-    @property
-    def guaranteed_psd(self) -> bool:
-        """Always: the kernel is a mean of cos(w, x - z) B(w) B(w)^T over Gaussian frequencies w."""
-        return True
 
     @abstractmethod
     def _matrices(self, outer: Array, square: Array) -> Array:

@@ -7,13 +7,11 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from ..linalg import Array
 from .moments import Moments
 
 __all__ = ["Alignment", "Evaluation", "Line"]
-
-Array = NDArray[np.float64]
 
 STATE = ("mix", "C", "B", "q", "g", "ones", "norms", "n_outputs")
 

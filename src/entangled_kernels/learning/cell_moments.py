@@ -5,14 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
+from ..linalg import Array, Index
 from .moments import Moments
 
-__all__ = ["CellMoments"]
-
-Array = NDArray[np.float64]
-Index = NDArray[np.intp]
+__all__ = ["CellMoments", "weight_groups"]
 
 # Numbers that the moments of all groups may take.
 _MOST_NUMBERS = 2**28
@@ -53,13 +50,9 @@ class CellMoments:
                 Phi[counted], targets[counted], own[counted], product_dtype=product_dtype
             )
 
-        _, group = np.unique(weight, axis=1, return_inverse=True)
-        group = group.reshape(-1)
-        _check_size(group.max(initial=0) + 1, Phi.shape[1])
-        groups = []
-        for number in range(group.max(initial=-1) + 1):
-            places = np.flatnonzero(group == number)
-            groups.append((places, moments(weight[:, places[0]], Y[:, places])))
+        alike = weight_groups(weight)
+        _check_size(len(alike), Phi.shape[1])
+        groups = [(places, moments(own, Y[:, places])) for places, own in alike]
         return cls(moments(weight.max(axis=1), Y[:, :0]), sorted(groups, key=lambda pair: int(pair[0][0])))
 
     @classmethod
@@ -125,6 +118,12 @@ class CellMoments:
     def simplest(self) -> Moments | CellMoments:
         """Plain moments where all targets have the same weights."""
         return self.groups[0][1] if len(self.groups) == 1 else self
+
+
+def weight_groups(weight: Array) -> list[tuple[Index, Array]]:
+    """Places of targets with the same weights, and these weights."""
+    distinct, group = np.unique(weight, axis=1, return_inverse=True)
+    return [(np.flatnonzero(group.reshape(-1) == number), own) for number, own in enumerate(distinct.T)]
 
 
 def _some_targets(moments: Moments, places: Index) -> Moments:

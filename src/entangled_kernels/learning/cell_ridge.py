@@ -6,17 +6,14 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.linalg import cho_solve, cholesky, eigh, solve_triangular
 
+from ..linalg import Array, Index
 from .cell_moments import CellMoments
 from .kernel import LearnedKernel
 from .problem import Problem
 
 __all__ = ["CellPosterior", "CellRidge", "CellSolution"]
-
-Array = NDArray[np.float64]
-Index = NDArray[np.intp]
 
 _CHUNK_NUMBERS = 2**22
 _ROUNDING = 1e-13

@@ -3,17 +3,15 @@
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.linalg import cho_factor, cho_solve
 
+from ..linalg import Array
 from .cell_moments import CellMoments
 from .compression import CompressedRows, compress_rows, rotate_to_axes
 from .moments import Moments, SecondMoments
 from .problem import Problem, reduce_moments
 
 __all__ = ["FILL_ALPHA", "complete_moments", "reduce_cell_rows", "reduce_cells"]
-
-Array = NDArray[np.float64]
 
 # Ridge of the fit that fills in blanks, in units of the mean eigenvalue of the features' second moments.
 FILL_ALPHA = 0.1

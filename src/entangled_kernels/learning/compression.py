@@ -7,11 +7,10 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.linalg import qr, svd
 from scipy.linalg.blas import dsyrk
 
-from ..linalg import rank_tolerance
+from ..linalg import Array, Index, rank_tolerance
 
 __all__ = [
     "LARGEST_ROTATED",
@@ -23,9 +22,6 @@ __all__ = [
     "rotate_to_axes",
     "subspace_is_small",
 ]
-
-Array = NDArray[np.float64]
-Index = NDArray[np.intp]
 
 # Tables of more numbers than this are not rotated to their principal axes.
 LARGEST_ROTATED = 2**22

@@ -2,19 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 import numpy as np
-from numpy.typing import NDArray
 from scipy.linalg import eigh
 from scipy.linalg.blas import dsyrk
 
 from ..conditioning.shrinkage import SHRINKAGES, choose_shrinkage, estimate_correlation
+from ..linalg import Array, Index
+from .cell_moments import weight_groups
 
 __all__ = ["fill_rows"]
-
-Array = NDArray[np.float64]
-Index = NDArray[np.intp]
 
 # Ridge penalties that are tried, in units of the mean squared length of the features.
 RELATIVE_ALPHAS = np.logspace(-4, 2, 13)
@@ -57,7 +53,7 @@ def fill_rows(
     """
     n, p = Y.shape
     values, errors = np.empty((n, p)), np.full((n, p), np.nan)
-    for places, own in _groups(weight):
+    for places, own in weight_groups(weight):
         rows = np.flatnonzero(own > 0.0)
         found = _own_fit(Phi, Y[np.ix_(rows, places)], rows, own[rows], centred)
         values[:, places], errors[np.ix_(rows, places)] = found
@@ -75,13 +71,6 @@ def fill_rows(
     # Measured cells of full weight stay what they are, to the last bit.
     pulled = np.where(share < 1.0, values + share * (Y - values), Y)
     return np.where(measured, pulled, values + unit * expected), shrinkage
-
-
-def _groups(weight: Array) -> Iterator[tuple[Index, Array]]:
-    """Places of targets with the same weights, and these weights."""
-    distinct, group = np.unique(weight, axis=1, return_inverse=True)
-    for number, own in enumerate(distinct.T):
-        yield np.flatnonzero(group.reshape(-1) == number), own
 
 
 def _own_fit(Phi: Array, Y: Array, rows: Index, weight: Array, centred: bool) -> tuple[Array, Array]:

@@ -8,9 +8,9 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from ..conditioning import Calibration, Residuals, calibrate
+from ..linalg import Array
 from .cell_moments import CellMoments
 from .cell_ridge import CellRidge
 from .input_range import InputRange
@@ -29,8 +29,6 @@ from .row_sample import RowSample
 from .solvers import Progress, SolverOptions, solve
 
 __all__ = ["Fit", "FitSettings", "LinearModel", "fit_problem"]
-
-Array = NDArray[np.float64]
 
 # Features that the relation between targets may depend on.
 MOST_LEADING = 8
@@ -83,6 +81,10 @@ class FitSettings:
     max_iter: int = 200
     tol: float = 1e-6
     seed: int = 0
+
+    def used_kernel(self, problem: Problem, kernel: LearnedKernel) -> LearnedKernel:
+        """The kernel to predict with, the learned one or its partial trace."""
+        return kernel.partial_trace(problem.n_outputs) if self.prediction == "partial_trace" else kernel
 
     def solver_options(self, problem: Problem, callback: Any = None) -> SolverOptions:
         """The part that solvers read."""
@@ -158,11 +160,12 @@ class Fit:
     @cached_property
     def posterior(self) -> Posterior | TargetPosteriors:
         """Predictive distribution in the Gaussian-process view; made when first asked for."""
+        used = self.settings.used_kernel(self.problem, self.kernel)
         if self.cells is not None:
-            ridge = _cell_ridge(self.problem, self.kernel, self.settings.prediction, self.cells)
+            ridge = CellRidge(self.problem, used, self.cells)
             found = ridge.solve(self.settings.alpha)
             return fit_cell_posterior(ridge.posterior(self.settings.alpha), found, self.centre()[1])
-        factor = _ridge_factor(self.problem, self.kernel, self.settings.prediction)
+        factor = KernelRidgeFactor(self.problem, used)
         alpha, gain = self.settings.alpha, self.settings.gain
         if np.ndim(alpha) == np.ndim(gain) == 0:
             return fit_posterior(factor, float(alpha), self.reduced_coef)
@@ -257,11 +260,14 @@ def fit_problem(
     found = solve(settings.solver, problem, settings.solver_options(problem, callback))
     kernel = problem.finished(found.kernel.canonical(problem.targets), settings.shrinkage)
     terms = problem.alignment_terms(kernel)
+    used = settings.used_kernel(problem, kernel)
+    alpha, gain = (_by_target(name, getattr(settings, name), problem, used) for name in ("alpha", "gain"))
     if cells is None:
-        coef, reduced_coef, rkhs_norm = _solve_ridge(problem, kernel, settings)
+        coef, reduced_coef, rkhs_norm = _solve_ridge(KernelRidgeFactor(problem, used), alpha, gain)
         intercept = problem.mean_y - coef @ problem.mean_phi
     else:
-        coef, intercept, reduced_coef, rkhs_norm = _solve_cells(problem, kernel, settings, cells)
+        ridge = CellRidge(problem, used, cells)
+        coef, intercept, reduced_coef, rkhs_norm = _solve_cells(ridge, cells, alpha, gain)
     return Fit(
         problem=problem,
         kernel=kernel,
@@ -279,28 +285,13 @@ def fit_problem(
     )
 
 
-def _ridge_factor(problem: Problem, kernel: LearnedKernel, prediction: str) -> KernelRidgeFactor:
-    if prediction == "partial_trace":
-        kernel = kernel.partial_trace(problem.n_outputs)
-    return KernelRidgeFactor(problem, kernel)
-
-
-def _cell_ridge(problem: Problem, kernel: LearnedKernel, prediction: str, cells: CellMoments) -> CellRidge:
-    if prediction == "partial_trace":
-        kernel = kernel.partial_trace(problem.n_outputs)
-    return CellRidge(problem, kernel, cells)
-
-
 def _solve_cells(
-    problem: Problem, kernel: LearnedKernel, settings: FitSettings, cells: CellMoments
+    ridge: CellRidge, cells: CellMoments, alpha: float | Array, gain: float | Array
 ) -> tuple[Array, Array, Array, float]:
     """Coefficients (p, m), intercept (p,), reduced coefficients (m', p), and the norm of the function."""
-    ridge = _cell_ridge(problem, kernel, settings.prediction, cells)
-    tied, p = ridge.Q.shape[2] > 0, problem.n_outputs
-    alpha, gain = (_by_target(name, getattr(settings, name), p, tied) for name in ("alpha", "gain"))
-    found = ridge.solve(alpha)
+    problem, found = ridge.problem, ridge.solve(alpha)
     coef = gain * found.coef  # (m', p)
-    intercept = np.zeros(p)
+    intercept = np.zeros(problem.n_outputs)
     for places, own in cells.groups if problem.centred else []:
         intercept[places] = own.mean_y - own.mean_phi @ coef[:, places]
     norm = np.sqrt(max(float(np.sum(gain**2 * found.squared_norms)), 0.0))
@@ -308,16 +299,14 @@ def _solve_cells(
 
 
 def _solve_ridge(
-    problem: Problem, kernel: LearnedKernel, settings: FitSettings
+    factor: KernelRidgeFactor, alpha: float | Array, gain: float | Array
 ) -> tuple[Array, Array, float]:
     """Coefficients (p, m) of the features, those of the reduced problem, and the norm of the function.
 
     With dual coefficients c the squared norm is c^T G c. In reduced coordinates, where the coefficients
     theta solve the ridge problem, alpha c = y - Phi theta, so that it is theta^T (B - C theta) / alpha.
     """
-    factor = _ridge_factor(problem, kernel, settings.prediction)
-    tied, p = factor.X.shape[2] > 0, problem.n_outputs
-    alpha, gain = (_by_target(name, getattr(settings, name), p, tied) for name in ("alpha", "gain"))
+    problem = factor.problem
     if np.ndim(alpha) == np.ndim(gain) == 0:
         reduced, targets = factor.coefficients(alpha)[0], problem.targets
         coef = problem.expand_coef(gain * reduced)
@@ -330,14 +319,14 @@ def _solve_ridge(
     return coef, reduced, float(np.sqrt(max(square, 0.0)))
 
 
-def _by_target(name: str, value: float | Array, p: int, tied: bool) -> float | Array:
+def _by_target(name: str, value: float | Array, problem: Problem, kernel: LearnedKernel) -> float | Array:
     """One number, or one for each of p targets where the kernel does not tie them together."""
-    values = np.asarray(value, dtype=np.float64)
+    values, p = np.asarray(value, dtype=np.float64), problem.n_outputs
     if values.ndim == 0:
         return float(values)
     if values.shape != (p,):
         raise ValueError(f"{name} must be a number or {p} numbers, one a target; got shape {values.shape}")
-    if tied:
+    if kernel.Q.shape[2] > 0:
         raise ValueError(
             f"{name} must be one number where the kernel ties the targets together; use "
             f"prediction='partial_trace' or shrinkage=1 for one {name} a target"

@@ -7,12 +7,11 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.sparse import issparse
 
-__all__ = ["InputRange", "as_numbers", "merge_ranges"]
+from ..linalg import Array, Index
 
-Array = NDArray[np.float64]
+__all__ = ["InputRange", "as_numbers", "merge_ranges"]
 
 # So many of the training rows, each judged without itself, may lie beyond the edge.
 SHARE_BEYOND = 0.01
@@ -43,7 +42,7 @@ class InputRange:
     array([False, False,  True,  True])
     """
 
-    columns: NDArray[np.intp]
+    columns: Index
     low: Array
     high: Array
     n_rows: int

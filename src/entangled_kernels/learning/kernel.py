@@ -5,14 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.linalg import eigh
 
-from ..linalg import rank_tolerance
+from ..linalg import Array, rank_tolerance
 
 __all__ = ["LearnedKernel"]
-
-Array = NDArray[np.float64]
 
 
 @dataclass(frozen=True, eq=False)

@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import numpy as np
-from numpy.typing import NDArray
 
 from ..conditioning import Residuals
+from ..linalg import Array
 from .cell_ridge import CellPosterior
 from .posterior import TargetPosteriors, UnitPosterior
 from .row_sample import RowSample
@@ -16,8 +16,6 @@ if TYPE_CHECKING:
     from .fit import Fit
 
 __all__ = ["leave_one_out"]
-
-Array = NDArray[np.float64]
 
 # A row that a model without it says nothing about has leverage one; its residual cannot be told.
 _LARGEST_LEVERAGE = 1.0 - 1e-9

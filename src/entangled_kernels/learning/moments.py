@@ -9,9 +9,9 @@ import numpy as np
 from numpy.typing import ArrayLike, DTypeLike, NDArray
 from scipy.linalg.blas import dger, dsyr, dsyrk, ssyrk
 
-__all__ = ["Moments", "SecondMoments"]
+from ..linalg import Array
 
-Array = NDArray[np.float64]
+__all__ = ["Moments", "SecondMoments"]
 
 # Rows are shifted in a buffer of this many numbers: small enough for the cache, long enough for BLAS-3.
 _BUFFER_NUMBERS = 2**20
@@ -218,9 +218,8 @@ class Moments:
 
     def allclose(self, other: Moments, rtol: float = 1e-9) -> bool:
         """Whether both describe the same rows, to ``rtol`` of the spread of each column."""
-        if self.scatter.shape != other.scatter.shape or self.n_features != other.n_features:
-            return False
-        if self.n_samples != other.n_samples or not np.isclose(self.weight, other.weight, rtol=rtol):
+        counts = [(own.scatter.shape, own.n_features, own.n_samples) for own in (self, other)]
+        if counts[0] != counts[1] or not np.isclose(self.weight, other.weight, rtol=rtol):
             return False
         spread = np.sqrt(np.maximum(np.diag(self.scatter), np.diag(other.scatter)))
         typical = spread / np.sqrt(max(self.weight, 1.0))

@@ -5,14 +5,12 @@ from __future__ import annotations
 from dataclasses import replace
 
 import numpy as np
-from numpy.typing import NDArray
 
 from ..conditioning import Calibration
+from ..linalg import Array
 from .fit import Fit, fit_problem
 
 __all__ = ["noise_coefficients"]
-
-Array = NDArray[np.float64]
 
 
 def noise_coefficients(fit: Fit, calibration: Calibration, n_draws: int, rng: np.random.Generator) -> Array:

@@ -6,9 +6,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.linalg import cho_solve, cholesky, solve_triangular
 
+from ..linalg import Array, Index
 from .cell_ridge import CellPosterior, CellSolution
 from .problem import Problem
 from .ridge import KernelRidgeFactor
@@ -22,8 +22,6 @@ __all__ = [
     "fit_target_posteriors",
     "fit_unit_posterior",
 ]
-
-Array = NDArray[np.float64]
 
 # A result per row is larger than the row, so rows are handled in chunks of this many numbers.
 _CHUNK_NUMBERS = 2**22
@@ -209,7 +207,7 @@ def fit_cell_posterior(unit: CellPosterior, found: CellSolution, weight: Array) 
 class TargetPosteriors:
     """Posteriors of outputs that have an alpha each and share nothing: (their places, posterior) by alpha."""
 
-    parts: list[tuple[NDArray[np.intp], Posterior]]
+    parts: list[tuple[Index, Posterior]]
 
     @property
     def noise_variance(self) -> Array:

@@ -6,18 +6,15 @@ from dataclasses import dataclass, replace
 from numbers import Integral
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.linalg import eigvalsh, qr, svd
 
-from ..linalg import principal_axes, rank_tolerance, stacked_to_kraus
+from ..linalg import Array, principal_axes, rank_tolerance, stacked_to_kraus
 from .alignment import Alignment
 from .compression import LARGEST_ROTATED, CompressedRows, columns_are_alike, compress_for_fit
 from .kernel import LearnedKernel
 from .moments import Moments
 
 __all__ = ["Problem", "reduce_centred_rows", "reduce_moments", "reduce_rows"]
-
-Array = NDArray[np.float64]
 
 # Of squared singular values: a share of the largest that is far above the rounding of squares.
 _CLEARLY_POSITIVE = 1e-8

@@ -5,15 +5,14 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 from scipy.linalg import eigh, qr, svd
 
+from ..linalg import Array
 from .kernel import LearnedKernel
 from .problem import Problem
 
 __all__ = ["KernelRidgeFactor", "Spectral"]
-
-Array = NDArray[np.float64]
 
 # Alphas are solved together in chunks of this many numbers.
 _CHUNK_NUMBERS = 2**22

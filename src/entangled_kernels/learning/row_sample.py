@@ -7,10 +7,9 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["MOST_ROWS", "RowSample", "least_keys", "sample_size"]
+from ..linalg import Array, Index
 
-Array = NDArray[np.float64]
-Index = NDArray[np.intp]
+__all__ = ["MOST_ROWS", "RowSample", "least_keys", "sample_size"]
 
 # Rows and numbers that a sample may have; very wide rows are kept in a small number all the same.
 MOST_ROWS, MOST_NUMBERS, FEWEST_ROWS = 2048, 2**22, 64

@@ -5,7 +5,8 @@ Every vector over (feature, output) pairs has row index ``feature * p + output``
 reshapes: an array of shape (m, p) or (n, p) flattens into such a vector with ``reshape(-1)``, and a
 block operator that acts on features alone is ``kron(A, eye(p))``.
 
-Also the types of the arrays that obey it: `Array` of real numbers, `AnyArray` of real or complex ones.
+Also the types of the arrays that obey it: `Array` of real numbers, `AnyArray` of real or complex ones, and
+`Index` of places in them.
 """
 
 from __future__ import annotations
@@ -15,10 +16,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["AnyArray", "Array", "kraus_to_stacked", "stacked_to_kraus"]
+__all__ = ["AnyArray", "Array", "Index", "kraus_to_stacked", "stacked_to_kraus"]
 
 Array = NDArray[np.float64]
 AnyArray = NDArray[Any]
+Index = NDArray[np.intp]
 
 
 def kraus_to_stacked(kraus: Array) -> Array:

@@ -6,12 +6,12 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from ..convex import Schatten, Solution, solve_convex
 from ..convex.descent import minimise
 from ..convex.kronecker import KroneckerGram
 from ..convex.measured_cells import shrunk_conjugate
+from ..linalg import Array
 from .measured_cells import MeasuredKernels, learn_measured
 from .measured_gram import expand_measured, measured_gram
 from .problem import KernelsProblem, compress_kernels
@@ -20,8 +20,6 @@ from .summed import ListedGram, SummedGram
 from .weighted import WeightedGram
 
 __all__ = ["learn_diagonal", "learn_listed", "learn_own", "learn_shared", "learn_weights"]
-
-Array = NDArray[np.float64]
 
 # Rows that a first look at the weights is taken on, and above how many rows that is worth it.
 FEW, MANY = 200, 500

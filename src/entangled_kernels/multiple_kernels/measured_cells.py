@@ -6,15 +6,13 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
-from numpy.typing import NDArray
 
 from ..convex.measured_cells import INNER, fill_blanks
+from ..linalg import Array
 from .problem import KernelPart, KernelsProblem, reduce_kernels, retarget_kernels
 from .result import KernelsResult
 
 __all__ = ["MeasuredKernels", "learn_measured", "reduce_cells"]
-
-Array = NDArray[np.float64]
 
 
 @dataclass(frozen=True, eq=False)

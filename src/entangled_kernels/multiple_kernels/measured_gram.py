@@ -5,19 +5,17 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.linalg import cholesky, solve_triangular
 
 from ..convex.certificate import Preconditioner
 from ..convex.conjugate_gradients import conjugate_gradients
+from ..linalg import Array
 from .measured_cells import MeasuredKernels
 from .problem import KernelsProblem, compress_kernels
 from .result import KernelsResult, intercept
 from .summed import SummedGram
 
 __all__ = ["MeasuredGram", "expand_measured", "measured_gram"]
-
-Array = NDArray[np.float64]
 
 # Systems of up to this many unknowns are preconditioned by their Cholesky factor.
 DIRECT = 1500

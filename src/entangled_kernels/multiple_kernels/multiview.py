@@ -7,6 +7,7 @@ from numpy.typing import NDArray
 
 from ..convex import Schatten, solve_convex
 from ..convex.measured_cells import shrunk_conjugate
+from ..linalg import Array
 from ..output_kernel import learn_output_kernel, reduce_problem
 from .measured_cells import MeasuredKernels, learn_measured
 from .problem import KernelPart, KernelsProblem
@@ -14,8 +15,6 @@ from .result import KernelsResult, expand
 from .weighted import WeightedGram
 
 __all__ = ["embed_view", "learn_multiview", "view_coefficients"]
-
-Array = NDArray[np.float64]
 
 
 def learn_multiview(

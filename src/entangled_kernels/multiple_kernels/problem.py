@@ -7,12 +7,12 @@ from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 from scipy.linalg import eigh, qr
 
-__all__ = ["KernelPart", "KernelsProblem", "compress_kernels", "reduce_kernels", "retarget_kernels"]
+from ..linalg import Array
 
-Array = NDArray[np.float64]
+__all__ = ["KernelPart", "KernelsProblem", "compress_kernels", "reduce_kernels", "retarget_kernels"]
 
 EPS = float(np.finfo(np.float64).eps)
 # Rows of a Gram matrix that are worked on at once.

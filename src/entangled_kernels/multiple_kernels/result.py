@@ -5,13 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
+from ..linalg import Array
 from .problem import KernelsProblem
 
 __all__ = ["KernelsResult", "expand", "intercept"]
-
-Array = NDArray[np.float64]
 
 
 @dataclass(frozen=True, eq=False)

@@ -5,15 +5,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.linalg import eigh, solve
 
 from ..convex.certificate import Preconditioner
 from ..convex.conjugate_gradients import conjugate_gradients
+from ..linalg import Array
 
 __all__ = ["ListedGram", "SummedGram"]
-
-Array = NDArray[np.float64]
 
 # Systems of up to this many unknowns are solved by their Cholesky factor: sooner, and to the last digit.
 DIRECT = 800

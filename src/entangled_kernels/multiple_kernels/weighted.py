@@ -6,14 +6,12 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.linalg import cho_factor, cho_solve, eigh, solve_triangular
 
 from ..convex.certificate import Preconditioner
+from ..linalg import Array
 
 __all__ = ["WeightedGram"]
-
-Array = NDArray[np.float64]
 
 
 @dataclass(frozen=True, eq=False)

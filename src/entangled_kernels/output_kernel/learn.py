@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from ..convex import Point as CertifiedPoint
 from ..convex import Schatten, certify
 from ..convex.kronecker import KroneckerGram
 from ..convex.penalties import compose
+from ..linalg import Array
 from .measured_cells import MeasuredProblem, learn_measured
 from .penalised import learn_penalised
 from .penalties import OutputPenalty
@@ -20,8 +21,6 @@ from .result import OutputKernelResult
 from .steps import descend, factor_gap, factor_step, newton_gap, newton_step
 
 __all__ = ["learn_output_kernel", "output_kernel_path"]
-
-Array = NDArray[np.float64]
 
 FROBENIUS = OutputPenalty()
 

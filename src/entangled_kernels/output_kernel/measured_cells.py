@@ -6,17 +6,16 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from ..convex import Schatten
 from ..convex.measured_cells import INNER, fill_blanks, shrunk_conjugate
+from ..linalg import Array
 from .penalties import OutputPenalty
 from .problem import OutputKernelProblem, reduce_problem, retarget
 from .result import OutputKernelResult
 
 __all__ = ["MeasuredProblem", "learn_measured", "reduce_cells"]
-
-Array = NDArray[np.float64]
 
 Solve = Callable[[OutputKernelProblem, Array | None, float], OutputKernelResult]
 

@@ -3,19 +3,18 @@
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from ..convex import Elastic, Penalty, Schatten, Solution, solve_convex
 from ..convex.kronecker import KroneckerGram
 from ..convex.penalties import SpectralPenalty, compose
+from ..linalg import Array
 from .measured_cells import MeasuredProblem, learn_measured
 from .penalties import OutputPenalty
 from .problem import OutputKernelProblem, alpha_unit, solve_sylvester
 from .result import OutputKernelResult
 
 __all__ = ["fixed_output_kernel", "learn_penalised"]
-
-Array = NDArray[np.float64]
 
 # Levels of a start are at least this share of the largest, so that all directions can grow.
 FLOOR = 1e-2

@@ -7,13 +7,12 @@ from dataclasses import dataclass
 from types import MappingProxyType
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from ..convex import Cluster, Elastic, Entrywise, Penalty, Schatten
+from ..linalg import Array
 
 __all__ = ["PENALTIES", "OutputPenalty", "graph_output_kernel"]
-
-Array = NDArray[np.float64]
 
 #: Names of penalties, and what they are.
 PENALTIES: Mapping[str, str] = MappingProxyType(

@@ -5,10 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 from scipy.linalg import eigh
 
-from ..linalg import rank_tolerance
+from ..linalg import Array, rank_tolerance
 from .penalties import OutputPenalty
 
 __all__ = [
@@ -19,8 +19,6 @@ __all__ = [
     "solve_sylvester",
     "typical_level",
 ]
-
-Array = NDArray[np.float64]
 
 EPS = float(np.finfo(np.float64).eps)
 # A Gram matrix that was computed in single precision has negative eigenvalues of this relative size.

@@ -5,14 +5,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.linalg import eigh, svd
 
+from ..linalg import Array
 from .problem import EPS, OutputKernelProblem, typical_level
 
 __all__ = ["Point", "Reduced"]
-
-Array = NDArray[np.float64]
 
 
 @dataclass(frozen=True, eq=False)

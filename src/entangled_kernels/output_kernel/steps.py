@@ -5,15 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.linalg import eigh, qr, svd
 
+from ..convex.conjugate_gradients import solve_psd
+from ..linalg import Array
 from .problem import EPS
 from .reduced import Point, Reduced
 
 __all__ = ["descend", "factor_gap", "factor_step", "newton_gap", "newton_step"]
-
-Array = NDArray[np.float64]
 
 TINY = float(np.finfo(np.float64).tiny)
 HALVINGS = 40
@@ -83,23 +82,12 @@ def _newton_direction(reduced: Reduced, point: Point, P: Array) -> Array:
     diagonal = 1.0 + (A + A.T) / 2
     size = float(np.linalg.norm(P))
     enough = size * min(0.1, size / _size(point))
-    D, residual = np.zeros_like(P), P.copy()
-    search = P / diagonal
-    squared = float(np.vdot(residual, search))
-    for _ in range(CG_STEPS):
-        if squared <= 0.0:
-            break
-        bent = F.T @ ((F @ search) * quotients)  # (k, k)
-        image = search + (bent + bent.T) / 2
-        length = squared / float(np.vdot(search, image))
-        D += length * search
-        residual -= length * image
-        if np.linalg.norm(residual) <= enough:
-            break
-        scaled = residual / diagonal
-        previous, squared = squared, float(np.vdot(residual, scaled))
-        search = scaled + (squared / previous) * search
-    return D
+
+    def apply(D: Array) -> Array:
+        bent = F.T @ ((F @ D) * quotients)  # (k, k)
+        return np.asarray(D + (bent + bent.T) / 2)
+
+    return solve_psd(apply, lambda residual: residual / diagonal, P, enough, CG_STEPS)
 
 
 def factor_gap(reduced: Reduced, point: Point) -> float:

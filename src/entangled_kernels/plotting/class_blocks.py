@@ -93,8 +93,8 @@ class ClassBlocksDisplay(Display):
                     ax.set_title(name, fontsize=8.5, fontweight="normal")
                     axes.append(ax)
             figure.suptitle(self.title, fontsize=10.0, fontweight="bold")
-            colorbar = figure.colorbar(image, ax=axes, location="bottom", shrink=0.5, aspect=40, pad=0.02)
-            colorbar.set_label("kernel value")
-            colorbar.outline.set_visible(False)
+            figure.colorbar(
+                image, ax=axes, label="kernel value", location="bottom", shrink=0.5, aspect=40, pad=0.02
+            ).outline.set_visible(False)
         self.axes_, self.figure_ = np.array(axes, dtype=object), whole_figure(figure)
         return self

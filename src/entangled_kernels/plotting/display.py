@@ -5,7 +5,7 @@ from __future__ import annotations
 import io
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Self
 
 from sklearn.utils.validation import check_is_fitted
 
@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 __all__ = [
+    "AxesDisplay",
     "Display",
     "fitted_estimator",
     "house_style",
@@ -47,6 +48,30 @@ class Display:
         file = io.BytesIO()
         self.figure_.savefig(file, format="png", bbox_inches="tight")
         return file.getvalue()
+
+
+class AxesDisplay(Display):
+    """Base of the displays in one pair of axes: a subclass draws them in ``_draw``.
+
+    Attributes
+    ----------
+    figure_ : matplotlib Figure
+    ax_ : Axes
+    """
+
+    _size: tuple[float, float]
+    ax_: Axes
+
+    def plot(self, ax: Axes | None = None) -> Self:
+        """Draw in axes, those of a new figure by default."""
+        with house_style():
+            ax = new_figure(*self._size).add_subplot() if ax is None else ax
+            self._draw(ax)
+        self.ax_, self.figure_ = ax, whole_figure(ax)
+        return self
+
+    def _draw(self, ax: Axes) -> None:
+        raise NotImplementedError
 
 
 @contextmanager

@@ -5,8 +5,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
+from ..linalg import Array
 from .display import Display, fitted_estimator, house_style, integer_ticks, new_figure, whole_figure
 from .style import BLUE, GREY, VERMILION
 
@@ -55,10 +56,8 @@ class EntanglementSpectrumDisplay(Display):
     """
 
     def __init__(self, eigenvalues: ArrayLike, schmidt_values: ArrayLike, *, verdict: str = "") -> None:
-        self.eigenvalues: NDArray[np.float64] = np.sort(np.asarray(eigenvalues, dtype=np.float64), axis=None)
-        self.schmidt_values: NDArray[np.float64] = np.sort(
-            np.asarray(schmidt_values, dtype=np.float64), axis=None
-        )[::-1]
+        self.eigenvalues: Array = np.sort(np.asarray(eigenvalues, dtype=np.float64), axis=None)
+        self.schmidt_values: Array = np.sort(np.asarray(schmidt_values, dtype=np.float64), axis=None)[::-1]
         if not self.eigenvalues.size or not self.schmidt_values.size or not self.schmidt_values[0] > 0:
             raise ValueError("eigenvalues and schmidt_values must not be empty or zero")
         self.verdict = verdict
@@ -72,8 +71,9 @@ class EntanglementSpectrumDisplay(Display):
     def from_kernel(cls, kernel: KrausKernel, *, figure: Figure | SubFigure | None = None) -> Self:
         """Draw for a kernel in Kraus form."""
         verdict = kernel.entanglement().verdict.split(":")[0]
-        display = cls(kernel.partial_transpose_eigenvalues(), kernel.schmidt_values(), verdict=verdict)
-        return display.plot(figure)
+        return cls(kernel.partial_transpose_eigenvalues(), kernel.schmidt_values(), verdict=verdict).plot(
+            figure
+        )
 
     def plot(self, figure: Figure | SubFigure | None = None) -> Self:
         """Draw in a figure, a new one by default."""

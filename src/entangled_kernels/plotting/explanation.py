@@ -134,5 +134,4 @@ class ExplanationDisplay(Display):
                 shade = "white" if abs(value) > 0.6 * limit else INK if abs(value) > 0.1 * limit else GREY
                 ax.text(column, row, f"{value:+.2f}", ha="center", va="center", color=shade, fontsize=7.5)
         else:
-            bar = whole_figure(ax).colorbar(image, ax=ax, shrink=0.8)
-            bar.outline.set_visible(False)
+            whole_figure(ax).colorbar(image, ax=ax, shrink=0.8).outline.set_visible(False)

@@ -160,9 +160,7 @@ class GramDisplay(Display):
             image = ax.imshow(self.gram, cmap="RdBu_r", vmin=-limit, vmax=limit, interpolation="nearest")
             self._draw_lines(ax)
             ax.set_title(self.title)
-            colorbar = figure.colorbar(image, ax=ax, **COLORBAR)
-            colorbar.set_label("kernel value")
-            colorbar.outline.set_visible(False)
+            figure.colorbar(image, ax=ax, label="kernel value", **COLORBAR).outline.set_visible(False)
             axes = [ax]
             for row, pair in enumerate(self.zoom):
                 axes.append(figure.add_subplot(grid[row, 1]))

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Self
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from ..conditioning import HeldOut
-from .display import Display, house_style, new_figure, whole_figure
+from .display import AxesDisplay
 from .style import BLUE, GREY, INK, PALE
 
 if TYPE_CHECKING:
@@ -19,7 +19,7 @@ __all__ = ["HeldOutDisplay"]
 MOST_ROWS = 300
 
 
-class HeldOutDisplay(Display):
+class HeldOutDisplay(AxesDisplay):
     """Held-out predictions of one target over what was measured, with their intervals.
 
     Parameters
@@ -49,7 +49,7 @@ class HeldOutDisplay(Display):
     'waist'
     """
 
-    ax_: Axes
+    _size = (3.3, 3.2)
 
     def __init__(self, held_out: HeldOut, target: int = 0, name: str = "") -> None:
         measured, predicted = held_out.measured[:, target], held_out.predicted[:, target]
@@ -61,17 +61,12 @@ class HeldOutDisplay(Display):
         self.lower, self.upper = (end[self.rows_, target] for end in (held_out.lower, held_out.upper))
         self.name = name
 
-    def plot(self, ax: Axes | None = None) -> Self:
-        """Draw in axes, those of a new figure by default."""
+    def _draw(self, ax: Axes) -> None:
         inside = (self.lower <= self.measured) & (self.measured <= self.upper)
-        with house_style():
-            ax = new_figure(3.3, 3.2).add_subplot() if ax is None else ax
-            ax.vlines(self.measured, self.lower, self.upper, color=PALE, linewidth=0.8, zorder=1)
-            for rows, color, marker in ((inside, BLUE, "o"), (~inside, INK, "x")):
-                ax.plot(self.measured[rows], self.predicted[rows], marker, color=color, markersize=3.5)
-            if len(self.rows_):
-                ends = [self.measured.min(), self.measured.max()]
-                ax.plot(ends, ends, color=GREY, linewidth=1.0, linestyle="--", zorder=1.5)
-            ax.set(xlabel="measured", ylabel="predicted, out of fold", title=self.name)
-        self.ax_, self.figure_ = ax, whole_figure(ax)
-        return self
+        ax.vlines(self.measured, self.lower, self.upper, color=PALE, linewidth=0.8, zorder=1)
+        for rows, color, marker in ((inside, BLUE, "o"), (~inside, INK, "x")):
+            ax.plot(self.measured[rows], self.predicted[rows], marker, color=color, markersize=3.5)
+        if len(self.rows_):
+            ends = [self.measured.min(), self.measured.max()]
+            ax.plot(ends, ends, color=GREY, linewidth=1.0, linestyle="--", zorder=1.5)
+        ax.set(xlabel="measured", ylabel="predicted, out of fold", title=self.name)

@@ -6,11 +6,12 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 from scipy.cluster.hierarchy import leaves_list, linkage
 from scipy.spatial.distance import squareform
 
-from .display import Display, fitted_estimator, house_style, new_figure, whole_figure
+from ..linalg import Array, Index
+from .display import AxesDisplay, fitted_estimator, whole_figure
 from .style import INK, PALE
 
 if TYPE_CHECKING:
@@ -18,15 +19,13 @@ if TYPE_CHECKING:
 
 __all__ = ["InformationDisplay", "shortened"]
 
-Array = NDArray[np.float64]
-
 # Of more targets those that tell or are told most are drawn; numbers stand in the cells of up to so many.
 MOST_TARGETS, MOST_NUMBERED = 40, 15
 # Characters of a name.
 LONGEST = 26
 
 
-class InformationDisplay(Display):
+class InformationDisplay(AxesDisplay):
     """Share of the uncertainty of each target that measuring another removes, as a matrix.
 
     Targets that tell much about each other stand side by side.
@@ -61,9 +60,6 @@ class InformationDisplay(Display):
     ['tin', 'zinc', 'cadmium']
     """
 
-    ax_: Axes
-    order_: NDArray[np.intp]
-
     def __init__(self, information: ArrayLike, names: Sequence[str] | None = None) -> None:
         self.information: Array = np.asarray(information, dtype=np.float64)
         p = len(self.information)
@@ -72,6 +68,9 @@ class InformationDisplay(Display):
         self.names = [f"output{place}" for place in range(p)] if names is None else list(map(str, names))
         if len(self.names) != p:
             raise ValueError(f"names must hold {p} names, one for each target, got {len(self.names)}")
+        self.order_ = arranged(self.information)
+        side = float(np.clip(0.42 * len(self.order_), 2.4, 8.0))
+        self._size = (side + 2.9, side + 1.6)
 
     @classmethod
     def from_estimator(
@@ -92,34 +91,28 @@ class InformationDisplay(Display):
         names = getattr(source, "target_names_", None) if names is None else names
         return cls(source.information_, names).plot(ax)
 
-    def plot(self, ax: Axes | None = None) -> Self:
-        """Draw in axes, those of a new figure by default."""
-        self.order_ = arranged(self.information)
+    def _draw(self, ax: Axes) -> None:
         shown = self.information[np.ix_(self.order_, self.order_)]
         labels = [shortened(self.names[place]) for place in self.order_]
-        size = float(np.clip(0.42 * len(labels), 2.4, 8.0))
-        with house_style():
-            ax = new_figure(size + 2.9, size + 1.6).add_subplot() if ax is None else ax
-            cells = np.ma.masked_array(shown, mask=np.eye(len(shown), dtype=bool))
-            image = ax.imshow(cells, cmap="Blues", vmin=0.0, vmax=1.0, interpolation="nearest")
-            ax.set_facecolor(PALE)
-            if len(labels) <= MOST_NUMBERED:
-                _write_numbers(ax, shown)
-            ax.set_xticks(range(len(labels)), labels, rotation=90)
-            ax.set_yticks(range(len(labels)), labels)
-            ax.tick_params(length=0, labelsize=8.5 if len(labels) <= 25 else 6.5)
-            ax.spines[:].set_visible(False)
-            ax.set_ylabel("measuring this ...")
-            ax.set_xlabel("... removes so much of the uncertainty of this")
-            bar = whole_figure(ax).colorbar(image, ax=ax, format=lambda value, _: f"{value:.0%}", shrink=0.8)
-            bar.outline.set_visible(False)
-            more = f" (the {len(labels)} strongest of {len(self.names)})"
-            ax.set_title("What tells what" + (more if len(labels) < len(self.names) else ""))
-        self.ax_, self.figure_ = ax, whole_figure(ax)
-        return self
+        cells = np.ma.masked_array(shown, mask=np.eye(len(shown), dtype=bool))
+        image = ax.imshow(cells, cmap="Blues", vmin=0.0, vmax=1.0, interpolation="nearest")
+        ax.set_facecolor(PALE)
+        if len(labels) <= MOST_NUMBERED:
+            _write_numbers(ax, shown)
+        ax.set_xticks(range(len(labels)), labels, rotation=90)
+        ax.set_yticks(range(len(labels)), labels)
+        ax.tick_params(length=0, labelsize=8.5 if len(labels) <= 25 else 6.5)
+        ax.spines[:].set_visible(False)
+        ax.set_ylabel("measuring this ...")
+        ax.set_xlabel("... removes so much of the uncertainty of this")
+        whole_figure(ax).colorbar(
+            image, ax=ax, format=lambda value, _: f"{value:.0%}", shrink=0.8
+        ).outline.set_visible(False)
+        more = f" (the {len(labels)} strongest of {len(self.names)})"
+        ax.set_title("What tells what" + (more if len(labels) < len(self.names) else ""))
 
 
-def arranged(information: Array, most: int = MOST_TARGETS) -> NDArray[np.intp]:
+def arranged(information: Array, most: int = MOST_TARGETS) -> Index:
     """Places of the targets, neighbours near each other; of many those with the largest values.
 
     Examples

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Self
+from typing import TYPE_CHECKING
 
-from .display import Display, house_style, new_figure, whole_figure
+from .display import AxesDisplay
 from .style import BLUE, GREY, INK, ORANGE, VERMILION
 
 if TYPE_CHECKING:
@@ -23,7 +23,7 @@ REGIONS = {
 }
 
 
-class KernelClassesDisplay(Display):
+class KernelClassesDisplay(AxesDisplay):
     """Ellipses for the classes, and in each the words on one kernel that lies there and in no smaller class.
 
     Parameters
@@ -44,30 +44,27 @@ class KernelClassesDisplay(Display):
     10
     """
 
+    _size = (7.6, 4.8)
+
     def __init__(self, witnesses: Mapping[str, str]) -> None:
         unknown = [name for name in witnesses if name not in REGIONS]
         if unknown:
             raise ValueError(f"witnesses must be named by {', '.join(REGIONS)}, got {unknown[0]!r}")
         self.witnesses = dict(witnesses)
 
-    def plot(self, ax: Axes | None = None) -> Self:
-        """Draw in axes, new ones by default."""
-        with house_style():
-            from matplotlib.patches import Ellipse
+    def _draw(self, ax: Axes) -> None:
+        from matplotlib.patches import Ellipse
 
-            ax = new_figure(7.6, 4.8).add_subplot() if ax is None else ax
-            for name, (centre, width, height, place, color) in REGIONS.items():
-                face = Ellipse(centre, width, height, facecolor=color, alpha=0.08, edgecolor="none")
-                edge = Ellipse(centre, width, height, fill=False, edgecolor=color, linewidth=1.4)
-                face.set_gid(name)
-                edge.set_clip_on(False)
-                ax.add_artist(face)
-                ax.add_patch(edge)
-                ax.text(*place, name, ha="center", va="bottom", fontweight="bold", color=INK)
-                words = self.witnesses.get(name)
-                if words:
-                    ax.text(*place, words, ha="center", va="top", fontsize=7.5, color=INK)
-            ax.set(xlim=(0, 10), ylim=(0, 6))
-            ax.set_axis_off()
-        self.ax_, self.figure_ = ax, whole_figure(ax)
-        return self
+        for name, (centre, width, height, place, color) in REGIONS.items():
+            face = Ellipse(centre, width, height, facecolor=color, alpha=0.08, edgecolor="none")
+            edge = Ellipse(centre, width, height, fill=False, edgecolor=color, linewidth=1.4)
+            face.set_gid(name)
+            edge.set_clip_on(False)
+            ax.add_artist(face)
+            ax.add_patch(edge)
+            ax.text(*place, name, ha="center", va="bottom", fontweight="bold", color=INK)
+            words = self.witnesses.get(name)
+            if words:
+                ax.text(*place, words, ha="center", va="top", fontsize=7.5, color=INK)
+        ax.set(xlim=(0, 10), ylim=(0, 6))
+        ax.set_axis_off()

@@ -121,8 +121,9 @@ class ProjectionDisplay(Display):
         if names is None:
             names = kernel_names(estimator, Z_train.shape[1])
         Z_test = None if X_test is None else estimator.project(X_test)
-        display = cls(Z_train, y_train, Z_test, y_test, names=names, coordinates=coordinates, title=title)
-        return display.plot(figure)
+        return cls(Z_train, y_train, Z_test, y_test, names=names, coordinates=coordinates, title=title).plot(
+            figure
+        )
 
     @classmethod
     def from_results(
@@ -203,8 +204,7 @@ def _project(model: Any, estimator: Any, X: Any, needed: int) -> Array:
             f"the candidate that the search chose ({chosen}) has {there} coordinates to project on, "
             f"{needed} are drawn; draw an EntangledKernelRidge with rank={needed} and shrinkage below 1"
         )
-    projected: Array = estimator.project(X)
-    return projected
+    return np.asarray(estimator.project(X))
 
 
 def _projections(name: str, Z: ArrayLike) -> Array:

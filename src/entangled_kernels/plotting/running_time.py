@@ -113,17 +113,14 @@ class RunningTimeDisplay(PanelsDisplay):
         _logarithmic(ax, curves)
 
     def _finish(self, axes: NDArray[np.object_], chosen: dict[str, Look], *, own: bool) -> list[Any]:
-        self._draw_legends(axes, own=own)
-        return self._legend_of_marks("least to largest of the repeats")
-
-    def _draw_legends(self, axes: NDArray[np.object_], *, own: bool) -> None:
-        """Beside a single panel of our own, else within the panels and above their curves."""
+        # Legends stand beside a single panel of our own, else within the panels and above their curves.
         if own and len(axes) == 1:
             axes[0].legend(loc="upper left", bbox_to_anchor=(1.01, 1.0))
-            return
-        for ax in axes:
-            ax.legend(loc="upper left", fontsize=7.5)
-        _make_room(axes, max(len(curves) for curves in self.panels.values()), shared=own)
+        else:
+            for ax in axes:
+                ax.legend(loc="upper left", fontsize=7.5)
+            _make_room(axes, max(len(curves) for curves in self.panels.values()), shared=own)
+        return self._legend_of_marks("least to largest of the repeats")
 
 
 def fitted_slope(x: Sequence[float], y: Array) -> float:

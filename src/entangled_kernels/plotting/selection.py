@@ -9,7 +9,7 @@ from numpy.typing import ArrayLike
 from sklearn.utils.validation import check_is_fitted
 
 from ..linalg import Array
-from .display import Display, house_style, integer_ticks, new_figure, whole_figure
+from .display import AxesDisplay, integer_ticks, whole_figure
 from .style import INK
 
 if TYPE_CHECKING:
@@ -30,7 +30,7 @@ STAR: dict[str, Any] = {
 SCORINGS = {"nmse": "cross-validated nMSE", "mse": "cross-validated mean squared error"}
 
 
-class SelectionDisplay(Display):
+class SelectionDisplay(AxesDisplay):
     """Least cross-validated error for every alpha and shrinkage, over all other settings; the choice marked.
 
     Parameters
@@ -58,6 +58,8 @@ class SelectionDisplay(Display):
     >>> display.ax_.get_ylabel()
     'shrinkage'
     """
+
+    _size = (6.2, 3.4)
 
     def __init__(
         self,
@@ -102,39 +104,35 @@ class SelectionDisplay(Display):
         scoring = getattr(model, "scoring", "nmse")
         return cls(columns, rows, surface, chosen, scoring=scoring).plot(ax)
 
-    def plot(self, ax: Axes | None = None) -> Self:
-        """Draw in axes, those of a new figure by default.
+    def _draw(self, ax: Axes) -> None:
+        # The colours tell small differences apart near the least error.
+        from matplotlib.colors import PowerNorm
 
-        The colours tell small differences apart near the least error.
-        """
-        with house_style():
-            from matplotlib.colors import PowerNorm
-
-            ax = new_figure(6.2, 3.4).add_subplot() if ax is None else ax
-            least, largest = float(np.nanmin(self.errors)), float(np.nanmax(self.errors))
-            cut = min(largest, CUT * least) if least > 0 else largest
-            norm = PowerNorm(0.5, vmin=least, vmax=cut)
-            image = ax.pcolormesh(
-                _edges(np.log10(self.alphas)),
-                np.arange(len(self.shrinkages) + 1) - 0.5,
-                np.ma.masked_invalid(self.errors),
-                cmap="cividis",
-                norm=norm,
-            )
-            for alpha, shrinkage in self.chosen:
-                row = int(np.abs(self.shrinkages - shrinkage).argmin())
-                ax.plot(np.log10(alpha), row, **STAR)
-            bar = whole_figure(ax).colorbar(image, ax=ax, extend="max" if cut < largest else "neither")
-            bar.set_label(SCORINGS.get(self.scoring, self.scoring))
-            bar.outline.set_visible(False)
-            names = [f"{value:g}" + ("\nkernel ridge" if value == 1.0 else "") for value in self.shrinkages]
-            ax.set_yticks(range(len(names)), names)
-            title = "Least error over alpha and shrinkage" + (" (☆ chosen)" if self.chosen else "")
-            ax.set(title=title, xlabel="alpha (ridge penalty)", ylabel="shrinkage")
-            integer_ticks(ax)
-            ax.xaxis.set_major_formatter(lambda value, _: f"$10^{{{value:g}}}$")
-        self.ax_, self.figure_ = ax, whole_figure(ax)
-        return self
+        least, largest = float(np.nanmin(self.errors)), float(np.nanmax(self.errors))
+        cut = min(largest, CUT * least) if least > 0 else largest
+        norm = PowerNorm(0.5, vmin=least, vmax=cut)
+        image = ax.pcolormesh(
+            _edges(np.log10(self.alphas)),
+            np.arange(len(self.shrinkages) + 1) - 0.5,
+            np.ma.masked_invalid(self.errors),
+            cmap="cividis",
+            norm=norm,
+        )
+        for alpha, shrinkage in self.chosen:
+            row = int(np.abs(self.shrinkages - shrinkage).argmin())
+            ax.plot(np.log10(alpha), row, **STAR)
+        whole_figure(ax).colorbar(
+            image,
+            ax=ax,
+            extend="max" if cut < largest else "neither",
+            label=SCORINGS.get(self.scoring, self.scoring),
+        ).outline.set_visible(False)
+        names = [f"{value:g}" + ("\nkernel ridge" if value == 1.0 else "") for value in self.shrinkages]
+        ax.set_yticks(range(len(names)), names)
+        title = "Least error over alpha and shrinkage" + (" (☆ chosen)" if self.chosen else "")
+        ax.set(title=title, xlabel="alpha (ridge penalty)", ylabel="shrinkage")
+        integer_ticks(ax)
+        ax.xaxis.set_major_formatter(lambda value, _: f"$10^{{{value:g}}}$")
 
 
 def _edges(centres: Array) -> Array:

@@ -173,11 +173,9 @@ class Report:
         """
         if not alt.strip():
             raise ValueError("alt must say what the figure shows, for readers who cannot see it")
-        source, width, height = embedded(figure)
-        name = f"Figure {self._next('Figure')}"
+        image, name = _image(figure, alt), f"Figure {self._next('Figure')}"
         self._parts.append(
-            f'<figure>\n<div class="plate" role="region" aria-label="{name}" tabindex="0">'
-            f'<img src="{source}" alt="{escape(alt, quote=True)}" width="{width}" height="{height}">'
+            f'<figure>\n<div class="plate" role="region" aria-label="{name}" tabindex="0">{image}'
             f"</div>\n<figcaption><b>{name}.</b> {escape(caption)}</figcaption>\n</figure>"
         )
 
@@ -192,11 +190,7 @@ class Report:
             Of all of them.
         """
         name = f"Figure {self._next('Figure')}"
-        plates = []
-        for figure, alt in figures:
-            source, width, height = embedded(figure)
-            image = f'<img src="{source}" alt="{escape(alt, quote=True)}" width="{width}" height="{height}">'
-            plates.append(f'<div class="plate">{image}</div>')
+        plates = [f'<div class="plate">{_image(figure, alt)}</div>' for figure, alt in figures]
         self._parts.append(
             f'<figure>\n<div class="row">\n{"".join(plates)}\n</div>\n'
             f"<figcaption><b>{name}.</b> {escape(caption)}</figcaption>\n</figure>"
@@ -265,6 +259,11 @@ class Report:
     def _next(self, kind: str) -> int:
         self._numbers[kind] += 1
         return self._numbers[kind]
+
+
+def _image(figure: Any, alt: str) -> str:
+    source, width, height = embedded(figure)
+    return f'<img src="{source}" alt="{escape(alt, quote=True)}" width="{width}" height="{height}">'
 
 
 def _plain(value: Any) -> str:

@@ -5,15 +5,31 @@ from __future__ import annotations
 import math
 from collections.abc import Collection, Mapping, Sequence
 from numbers import Integral, Real
-from typing import Any
+from typing import Any, NamedTuple
 
 from .visible import escape
 
-__all__ = ["Table"]
+__all__ = ["PageTable", "Table"]
 
 # Cells with more letters than this are wrapped.
 LONG = 28
 MINUS, NOTHING = "\N{MINUS SIGN}", "\N{EN DASH}"
+
+
+class PageTable(NamedTuple):
+    """Columns and rows of a table with its caption and note; rows begin with what they are about.
+
+    It stands beside the tables of an experiment's records, or in the place of those of the metrics that it
+    ``replaces``. Digits are of all columns, or by column; so many first columns are ``row_headers``.
+    """
+
+    columns: Sequence[str]
+    rows: Sequence[Sequence[Any]]
+    caption: str
+    note: str = ""
+    digits: int | Mapping[str, int] = 3
+    row_headers: int = 1
+    replaces: tuple[str, ...] = ()
 
 
 class Table:

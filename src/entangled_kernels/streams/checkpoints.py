@@ -9,11 +9,11 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from ..learning.cell_moments import CellMoments
 from ..learning.moments import Moments
 from ..learning.row_sample import RowSample
+from ..linalg import Array
 from ..storage.sealed import read_sealed, write_sealed
 
 __all__ = ["Checkpoint", "CheckpointError", "read_checkpoint", "write_checkpoint"]
@@ -43,7 +43,7 @@ class Checkpoint:
 
     parts: list[Moments | CellMoments]
     facts: dict[str, Any]
-    arrays: dict[str, NDArray[np.float64]] = field(default_factory=dict)
+    arrays: dict[str, Array] = field(default_factory=dict)
     sample: RowSample | None = None
 
 
@@ -98,7 +98,7 @@ def read_checkpoint(path: str | os.PathLike[str]) -> Checkpoint:
     return Checkpoint(parts, facts, further, sample)
 
 
-def _read_arrays(payload: bytes) -> dict[str, NDArray[np.float64]]:
+def _read_arrays(payload: bytes) -> dict[str, Array]:
     with zipfile.ZipFile(io.BytesIO(payload)) as archive:
         entries = archive.infolist()
     if any(entry.compress_type != zipfile.ZIP_STORED for entry in entries):
@@ -115,9 +115,7 @@ def _read_arrays(payload: bytes) -> dict[str, NDArray[np.float64]]:
     return arrays
 
 
-def _read_moments(
-    mean: NDArray[np.float64], scatter: NDArray[np.float64], n_samples: Any, weight: Any, n_features: Any
-) -> Moments:
+def _read_moments(mean: Array, scatter: Array, n_samples: Any, weight: Any, n_features: Any) -> Moments:
     """Moments whose numbers fit each other."""
     whole = all(
         isinstance(number, int) and not isinstance(number, bool) for number in (n_samples, n_features)
@@ -149,14 +147,14 @@ def _read_part(groups: Any, pieces: list[Moments]) -> Moments | CellMoments:
     return CellMoments(rows, found)
 
 
-def _pack_sample(sample: RowSample) -> dict[str, NDArray[np.float64]]:
+def _pack_sample(sample: RowSample) -> dict[str, Array]:
     """A sample as numbers; keys of 64 bits are two numbers each, so that none is rounded."""
     high, low = (sample.key >> np.uint64(32)), sample.key & np.uint64(2**32 - 1)
     rest = np.column_stack([sample.weight, sample.part, high, low]).astype(np.float64)
     return {"sample_Phi": sample.Phi, "sample_Y": sample.Y, "sample_rest": rest}
 
 
-def _read_sample(arrays: dict[str, NDArray[np.float64]]) -> RowSample | None:
+def _read_sample(arrays: dict[str, Array]) -> RowSample | None:
     """The sample among the arrays, taken out of them, if there is one."""
     if "sample_rest" not in arrays:
         return None

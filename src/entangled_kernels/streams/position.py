@@ -101,7 +101,7 @@ def remaining(
         Of the checkpoint, for the error.
     """
     if position.source is not None and hasattr(batches, "after"):
-        _check_files(batches, position, path)
+        _check_files(batches, position, position.source, path)
         rest: Iterator[Batch] = iter(batches.after(position.source))
         return rest
     while seen.done < position.done and (item := next(items, None)) is not None:
@@ -117,11 +117,8 @@ def remaining(
     return items
 
 
-def _check_files(reader: Any, position: Position, path: Any) -> None:
-    """Raise unless all that was read of the files is what it was."""
-    source = position.source
-    if source is None:
-        return
+def _check_files(reader: Any, position: Position, source: Source, path: Any) -> None:
+    """Raise unless all that was read of the files, up to the source of the last batch, is what it was."""
     if source.file not in reader.files:
         raise CheckpointError(
             f"{source.file}, where reading was interrupted, is not among the files; name the files that "

@@ -16,11 +16,10 @@ from ..learning.cell_moments import CellMoments
 from ..learning.input_range import InputRange, merge_ranges
 from ..learning.moments import Moments
 from ..learning.row_sample import RowSample
+from ..linalg import Array, Index
 from ..parameters import check_range
 
 __all__ = ["FIRST_BLOCK", "FeatureBlocks", "Rows", "Stream"]
-
-Array = NDArray[np.float64]
 
 # Rows that tell how many features there are.
 FIRST_BLOCK = 4096
@@ -40,7 +39,7 @@ class Rows(NamedTuple):
     X: Any
     Y: Array
     weight: Array | None = None
-    part: NDArray[np.intp] | None = None
+    part: Index | None = None
     where: str | None = None
     key: NDArray[np.uint64] | None = None
 
@@ -150,6 +149,14 @@ class Stream:
     def of_moments(cls, moments: Moments | CellMoments, sample: RowSample | None = None) -> Stream:
         """A stream of one part whose moments are known."""
         return cls(moments.n_outputs, [moments], sample=sample, n_rows=moments.n_samples)
+
+    @staticmethod
+    def merged(streams: list[Stream]) -> Stream:
+        """One stream of the rows of several, of which the first tells targets and parts."""
+        total = streams[0].blank()
+        for stream in streams:
+            total.merge(stream)
+        return total
 
     def blank(self) -> Stream:
         """A stream of the same parts without any rows."""

@@ -6,14 +6,11 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.sparse import csr_matrix, issparse, vstack
 
 from .stream import FeatureBlocks, Rows, Stream
 
 __all__ = ["FEATURE_SAMPLE", "missing_cell", "settle", "wait_for_map"]
-
-Array = NDArray[np.float64]
 
 # A feature map that comes unfitted is fitted on this many rows, the first ones of the stream.
 FEATURE_SAMPLE = 10_000

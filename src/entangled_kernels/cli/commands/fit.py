@@ -227,9 +227,15 @@ def fit(
             "--target-transform": target_transform or [],
         },
     )
-    info |= {"held_out": rows.held_out.facts()}
-    info |= {"table": source.name, "method": method, "features": features, "seed": seed, "command": command}
-    info |= {"target_transform": scales}
+    info |= {
+        "held_out": rows.held_out.facts(),
+        "table": source.name,
+        "method": method,
+        "features": features,
+        "seed": seed,
+        "command": command,
+        "target_transform": scales,
+    }
     save_model(model, out, info=info)
     show(screen, info, Path(source.name) if table == STREAM else table, out, rows.blanks)
     matrices = ("relations", "target_correlations", "explanation")
@@ -258,12 +264,10 @@ def show(screen: Screen, info: dict[str, Any], table: Path, out: Path, blanks: B
     if info["nmse"] >= 1.0:
         screen.say("That is no better than predicting the mean: the inputs tell little about the targets.")
     show_target_errors(screen, info["target_scores"])
+    following = command_line("predict", out, "TABLE", options={"--out": "PREDICTIONS.csv"})
     if info["method"] == "var":
-        forecast = command_line("forecast", table, options={"--model": out, "--out": "STEPS.csv"})
-        screen.say(f"Saved to {out}. To predict: {forecast}")
-        return
-    predict = command_line("predict", out, "TABLE", options={"--out": "PREDICTIONS.csv"})
-    screen.say(f"Saved to {out}. To predict: {predict}")
+        following = command_line("forecast", table, options={"--model": out, "--out": "STEPS.csv"})
+    screen.say(f"Saved to {out}. To predict: {following}")
 
 
 def read_time_steps(table: Path, targets: list[str], inputs: list[str] | None) -> TrainingTable:

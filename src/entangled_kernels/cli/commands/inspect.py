@@ -146,10 +146,7 @@ def show(screen: Screen, findings: dict[str, Any], learner: Any) -> None:
         )
         screen.say(f"{error_in_words(findings.get('held_out'))}: nMSE {findings['nmse']:.4g}{beside}.")
         show_target_errors(screen, findings["target_scores"])
-    screen.say()
-    screen.say("Who shares what:")
-    for sentence in findings["sharing"]:
-        screen.say(f"  {sentence}")
+    screen.points("Who shares what:", findings["sharing"])
     if findings["relations"]:
         pairs = strongest_pairs(np.array(findings["relations"]), findings["targets"])
         title = "Correlation of targets in the kernel" + (", strongest pairs" if len(pairs) > SHOWN else "")
@@ -160,10 +157,7 @@ def show(screen: Screen, findings: dict[str, Any], learner: Any) -> None:
     explanation = explanation_of(findings["explanation"])
     if explanation is not None:
         show_inputs(screen, explanation)
-    screen.say()
-    screen.say("What tells what, once it is measured:")
-    for sentence in findings["telling"]:
-        screen.say(f"  {sentence}")
+    screen.points("What tells what, once it is measured:", findings["telling"])
     screen.say()
     screen.say(findings["verdict"])
     if findings["entanglement"]:

@@ -80,18 +80,16 @@ def measured_in_words(results: ExperimentResults) -> list[str]:
 
 def _add_table(page: Report, results: ExperimentResults) -> None:
     """The sections of one table."""
-    from matplotlib import pyplot as plt
-
     from ...plotting import ComparisonDisplay, InformationDisplay
 
     place = results.title.partition(":")[0]
     page.section(results.title)
     page.text(ABOUT.get(results.name, ""))
-    figure = ComparisonDisplay.from_results(results, x="known").figure_
-    caption = "Error of the targets that are not measured, on unseen rows."
-    alt = f"{results.title}: error over the number of measured targets, a curve for each method"
-    page.figure(figure, caption=caption, alt=alt)
-    plt.close(figure)
+    page.figure(
+        ComparisonDisplay.from_results(results, x="known").figure_,
+        caption="Error of the targets that are not measured, on unseen rows.",
+        alt=f"{results.title}: error over the number of measured targets, a curve for each method",
+    )
     columns, rows, _ = pivot(results, "nmse")
     page.table(columns, rows, caption=f"{place}: nMSE of the targets that are not measured", best="min")
     sentences = measured_in_words(results)
@@ -105,11 +103,12 @@ def _add_table(page: Report, results: ExperimentResults) -> None:
         f"The model finds it from held-out errors of its {results.meta['train_rows']} training rows. The "
         "table has beside it what came of it on rows that the model has not seen."
     )
-    display = InformationDisplay(results.array("information"), results.meta["targets"]).plot()
-    caption = f"{place}: what tells what, mean of {counted(results.meta['repeats'], 'model')}."
-    alt = "Matrix of targets, groups that tell about each other side by side; the table below has the pairs"
-    page.figure(display.figure_, caption=caption, alt=alt)
-    plt.close(display.figure_)
+    page.figure(
+        InformationDisplay(results.array("information"), results.meta["targets"]).plot().figure_,
+        caption=f"{place}: what tells what, mean of {counted(results.meta['repeats'], 'model')}.",
+        alt="Matrix of targets, groups that tell about each other side by side; the table below has the "
+        "pairs",
+    )
     page.table(
         ["Measuring", "removes of", "the model says, %", "unseen rows, %"],
         _strongest_pairs(results),

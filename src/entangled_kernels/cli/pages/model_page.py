@@ -9,6 +9,14 @@ import numpy as np
 
 from ...estimators import EntangledKernelRidge, EntangledKernelRidgeCV
 from ...explanation import Explanation
+from ...plotting import (
+    AlignmentPathDisplay,
+    EntanglementSpectrumDisplay,
+    ExplanationDisplay,
+    HeldOutDisplay,
+    InformationDisplay,
+    SelectionDisplay,
+)
 from ...report import Report
 from ...storage import SavedModel
 from ...tables.phrases import counted
@@ -136,8 +144,6 @@ def _add_errors(page: Report, model: Any, findings: dict[str, Any]) -> None:
         held_out = model.held_out_predictions(COVERAGE)
     except (AttributeError, ValueError):
         return
-    from ...plotting import HeldOutDisplay
-
     shown = findings["targets"][:MOST_PANELS]
     pictures = [
         (HeldOutDisplay(held_out, place, name).plot().figure_, f"Predictions of {name} over measurements")
@@ -153,8 +159,6 @@ def _add_errors(page: Report, model: Any, findings: dict[str, Any]) -> None:
 
 def _add_inputs(page: Report, explanation: Explanation) -> None:
     """Which inputs matter."""
-    from ...plotting import ExplanationDisplay
-
     page.section("Which inputs matter")
     page.points(explanation_in_words(explanation))
     names = [name.capitalize() for name in COLUMNS]
@@ -167,9 +171,11 @@ def _add_inputs(page: Report, explanation: Explanation) -> None:
         digits=2,
         note=f"Found by {how}. Noise is exceeded by chance one time in twenty.",
     )
-    figure = ExplanationDisplay(explanation).plot().figure_
-    alt = "Bars of the importance of inputs with that of noise, and a matrix of effects on targets"
-    page.figure(figure, caption="Importance of inputs, noise marked, and their effects on targets.", alt=alt)
+    page.figure(
+        ExplanationDisplay(explanation).plot().figure_,
+        caption="Importance of inputs, noise marked, and their effects on targets.",
+        alt="Bars of the importance of inputs with that of noise, and a matrix of effects on targets",
+    )
 
 
 def _add_correlations(page: Report, findings: dict[str, Any]) -> None:
@@ -194,15 +200,11 @@ def _add_correlations(page: Report, findings: dict[str, Any]) -> None:
 
 
 def _add_information(page: Report, findings: dict[str, Any]) -> None:
-    from matplotlib import pyplot as plt
-
-    from ...plotting import InformationDisplay
-
-    display = InformationDisplay(findings["information"], findings["targets"]).plot()
-    caption = "Share of the uncertainty of a column's target that measuring a row's target removes."
-    alt = "Matrix of targets, groups that tell about each other side by side; the list above has the pairs"
-    page.figure(display.figure_, caption=caption, alt=alt)
-    plt.close(display.figure_)
+    page.figure(
+        InformationDisplay(findings["information"], findings["targets"]).plot().figure_,
+        caption="Share of the uncertainty of a column's target that measuring a row's target removes.",
+        alt="Matrix of targets, groups that tell about each other side by side; the list above has the pairs",
+    )
 
 
 def _error_digits(least: float) -> int:
@@ -212,25 +214,28 @@ def _error_digits(least: float) -> int:
 
 def _add_figures(page: Report, model: Any, *, entangled: bool) -> None:
     """Pictures that need no rows: the spectrum of an entangled kernel, and the path of its solver."""
-    from ...plotting import AlignmentPathDisplay, EntanglementSpectrumDisplay
-
     inner = getattr(model, "best_estimator_", model)
     if entangled:
-        alt = "Eigenvalues of the partial transpose, and operator-Schmidt values, of the learned kernel"
-        figure = EntanglementSpectrumDisplay.from_estimator(inner).figure_
-        page.figure(figure, caption="How far the kernel is from separable.", alt=alt)
+        page.figure(
+            EntanglementSpectrumDisplay.from_estimator(inner).figure_,
+            caption="How far the kernel is from separable.",
+            alt="Eigenvalues of the partial transpose, and operator-Schmidt values, of the learned kernel",
+        )
     if isinstance(inner, EntangledKernelRidge) and len(inner.alignment_history_) > 1:
-        alt = "Alignment of the kernel with the targets after every step of the solver"
-        figure = AlignmentPathDisplay.from_estimator(inner).figure_
-        page.figure(figure, caption="How the kernel was learned.", alt=alt)
+        page.figure(
+            AlignmentPathDisplay.from_estimator(inner).figure_,
+            caption="How the kernel was learned.",
+            alt="Alignment of the kernel with the targets after every step of the solver",
+        )
 
 
 def _add_search(page: Report, model: Any) -> None:
     """How the settings of a search were chosen."""
-    from ...plotting import SelectionDisplay
-
     if isinstance(model, EntangledKernelRidgeCV):
         page.section("How the settings were chosen")
-        alt = "Cross-validated error of the candidates over alpha and shrinkage, with the chosen one marked"
-        figure = SelectionDisplay.from_estimator(model).figure_
-        page.figure(figure, caption="The search: lower is better.", alt=alt)
+        page.figure(
+            SelectionDisplay.from_estimator(model).figure_,
+            caption="The search: lower is better.",
+            alt="Cross-validated error of the candidates over alpha and shrinkage, with the chosen one "
+            "marked",
+        )

@@ -7,11 +7,12 @@ from pathlib import Path
 from typing import Any
 
 from ...report import Report
+from ...report.table import PageTable
 from ...storage import ExperimentResults, atomic_write
 from ...tables.phrases import counted
 from ..comparisons import far_off_splits, method_table, winner_in_words
 from ..model_words import listed, verdict_kind
-from ..paper_tables import PaperTable, agreement_in_words, cell_tables, claims_table
+from ..paper_tables import agreement_in_words, cell_tables, claims_table
 from ..results import DIGITS, METRICS, PAPER_DIGITS, SETTINGS, finding, metrics_of, pivot, sure_leads
 from ..training_table import TrainingTable
 
@@ -83,6 +84,10 @@ def add_results(
             row_headers=max(1, settings),
             note=note,
         )
+    _add_figures(page, results, figures)
+
+
+def _add_figures(page: Report, results: ExperimentResults, figures: dict[str, Any]) -> None:
     for name, figure in figures.items():
         kind = name.rpartition("-")[2]
         words = CAPTIONS.get(kind, name)
@@ -129,9 +134,7 @@ def write_comparison_page(
     if far := far_off_splits(found):
         page.text("Partitions that are far off, and that may decide the means above:")
         page.points(far)
-    for name, figure in time_figures(found).items():
-        words = CAPTIONS[name.rpartition("-")[2]]
-        page.figure(figure, caption=f"{words}.", alt=f"{found.title}: {words}")
+    _add_figures(page, found, time_figures(found))
     page.section("The kernel on all rows")
     page.text(f"EntangledKernelRidgeCV on all rows of the table chose: {whole['settings']}.")
     page.points(whole["sharing"])
@@ -209,7 +212,7 @@ def add_experiment(page: Report, heading: str, name: str, results: ExperimentRes
         page.verdict(agreement)
     tables = experiment.tables(results)
     for made in tables:
-        page.table(made.columns, made.rows, caption=made.caption, digits=made.digits, note=made.note)
+        _add_table(page, made)
     figures = experiment.figures(results)
     # Errors of the paper's tables are in the tables of cells already.
     without = {metric for made in tables for metric in made.replaces} | ({"nmse", "ni"} if cells else set())
@@ -223,7 +226,7 @@ def add_experiment(page: Report, heading: str, name: str, results: ExperimentRes
         page.verdict(finding(results))
 
 
-def _add_table(page: Report, table: PaperTable) -> None:
+def _add_table(page: Report, table: PageTable) -> None:
     page.table(
         table.columns,
         table.rows,

@@ -5,19 +5,19 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import numpy as np
-from numpy.typing import NDArray
 
+from ...linalg import Array
+from ..alignment import Line
 from ..kernel import LearnedKernel
 from ..problem import Problem
 from .result import Progress, SolverOptions, SolverResult
 from .start import starting_point
 
-__all__ = ["solve_ascent"]
-
-Array = NDArray[np.float64]
+__all__ = ["ascend", "solve_ascent"]
 
 SUFFICIENT_INCREASE = 1e-4
 MAX_HALVINGS = 60
+FindStep = Callable[[Line, list[float], Array, float], float]
 
 
 def solve_ascent(problem: Problem, options: SolverOptions) -> SolverResult:
@@ -34,6 +34,15 @@ def solve_ascent(problem: Problem, options: SolverOptions) -> SolverResult:
     is evaluated at sqrt(scale) * Q, where the features' form is the identity.
 
     Time per step m' k r (m' + r), however many trial steps it takes.
+    """
+    return ascend(problem, options, _double_and_halve)
+
+
+def ascend(problem: Problem, options: SolverOptions, find_step: FindStep) -> SolverResult:
+    """Steepest ascent on the sphere, its steps found by a rule.
+
+    ``find_step(line, history, gradient, last)`` gets the objective along the gradient, its values so far, the
+    gradient, and the last step, and gives the next step; zero ends the ascent.
     """
     Q = starting_point(problem, options)
     root = np.sqrt(problem.scale)[:, None, None]
@@ -53,7 +62,7 @@ def solve_ascent(problem: Problem, options: SolverOptions) -> SolverResult:
         if n_iter == options.max_iter:
             break
         line = problem.whitened.line(root * Q, root * gradient, at)
-        step = _backtrack(line, at.value, gradient_norm**2, 2.0 * step or 1.0 / gradient_norm)
+        step = find_step(line, history, gradient, step)
         if step == 0.0:
             reason = "stalled"
             break
@@ -68,10 +77,12 @@ def solve_ascent(problem: Problem, options: SolverOptions) -> SolverResult:
     return SolverResult(kernel, at.value, converged, reason, n_iter, n_iter + 1, np.array(history))
 
 
-def _backtrack(objective: Callable[[float], float], value: float, slope: float, step: float) -> float:
-    """Longest of step, step/2, step/4, ... that brings a sufficient increase, or 0 when none does."""
+def _double_and_halve(line: Line, history: list[float], gradient: Array, last: float) -> float:
+    """Longest of twice the last step, or one of unit length, and its halves that rises enough, or 0."""
+    gradient_norm = float(np.linalg.norm(gradient))
+    step = 2.0 * last or 1.0 / gradient_norm
     for _ in range(MAX_HALVINGS):
-        if objective(step) >= value + SUFFICIENT_INCREASE * step * slope:
+        if line(step) >= history[-1] + SUFFICIENT_INCREASE * step * gradient_norm**2:
             return step
         step *= 0.5
     return 0.0

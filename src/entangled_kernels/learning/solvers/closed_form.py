@@ -3,17 +3,14 @@
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.linalg import eigh, svd
 
-from ...linalg import rank_tolerance
+from ...linalg import Array, rank_tolerance
 from ..kernel import LearnedKernel
 from ..problem import Problem
 from .result import SolverOptions, SolverResult
 
 __all__ = ["solve_closed_form"]
-
-Array = NDArray[np.float64]
 
 
 def solve_closed_form(problem: Problem, options: SolverOptions) -> SolverResult:

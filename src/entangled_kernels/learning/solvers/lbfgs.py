@@ -3,17 +3,15 @@
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.optimize import minimize
 
+from ...linalg import Array
 from ..kernel import LearnedKernel
 from ..problem import Problem
 from .result import Progress, SolverOptions, SolverResult
 from .start import starting_point
 
 __all__ = ["solve_lbfgs"]
-
-Array = NDArray[np.float64]
 
 
 def solve_lbfgs(problem: Problem, options: SolverOptions) -> SolverResult:
@@ -30,7 +28,8 @@ def solve_lbfgs(problem: Problem, options: SolverOptions) -> SolverResult:
     search = _Search(problem, options)
     start = problem.whiten(starting_point(problem, options))
     start /= np.linalg.norm(start)
-    search.begin(start.reshape(-1))
+    search(start.reshape(-1))
+    search.record()
     if not search.reason:
         outcome = minimize(
             search,
@@ -76,17 +75,13 @@ class _Search:
             self.best_gradient_norm = float(np.linalg.norm(at.gradient) * np.linalg.norm(X))
         return -at.value, -at.gradient.reshape(-1)
 
-    def begin(self, x: Array) -> None:
-        self(x)
-        self._record()
-
-    def _record(self) -> None:
+    def record(self) -> None:
         self.history.append(self.best_value)
         if self.best_gradient_norm <= self.options.tol:
             self.reason = "tolerance"
 
     def after_step(self, x: Array) -> None:
-        self._record()
+        self.record()
         if self.options.callback is not None:
             Q = self.best_Q / np.linalg.norm(self.best_Q)
             Q.flags.writeable = False

@@ -6,13 +6,11 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 
 import numpy as np
-from numpy.typing import NDArray
 
+from ...linalg import Array
 from ..kernel import LearnedKernel
 
 __all__ = ["Progress", "SolverOptions", "SolverResult"]
-
-Array = NDArray[np.float64]
 
 
 @dataclass(frozen=True, eq=False)

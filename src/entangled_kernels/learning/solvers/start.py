@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 
+from ...linalg import Array
 from ..problem import Problem
 from .result import SolverOptions
 
 __all__ = ["starting_point"]
-
-Array = NDArray[np.float64]
 
 
 def starting_point(problem: Problem, options: SolverOptions) -> Array:
