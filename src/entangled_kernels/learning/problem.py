@@ -263,8 +263,7 @@ def reduce_centred_rows(
     if not columns_are_alike(A):
         return None
     left, spread, axes = svd(A, full_matrices=False)
-    # The shortest first, as eigenvalues come: what is drawn at random along axes is drawn in one order.
-    keep = np.flatnonzero(spread > rank_tolerance(min(A.shape)) * spread[0])[::-1]
+    keep = spread > rank_tolerance(min(A.shape)) * spread[0]
     scores, spread, features = left[:, keep].T @ T, spread[keep], np.ascontiguousarray(axes[keep].T)
     scatter = np.einsum("no,no->o", T, T)
     unit = np.sqrt(scatter)
