@@ -54,12 +54,16 @@ def test_the_recipe_and_the_oldest_versions_are_the_declared_ones():
     assert listed == declared | {"python": PROJECT["project"]["requires-python"].removeprefix(">=")}
     extras = PROJECT["project"]["optional-dependencies"]
     own = [
-        one
-        for name in ("plot", "data", "persist", "cli", "onnx")
+        minimum(one)
+        for name in ("plot", "data", "persist", "cli", "onnx", "dask")
         for one in extras[name]
         if "entangled" not in one
     ]
-    declared |= dict(minimum(one) for one in own)
+    constrained = dict(re.findall(r"- ([\w-]+) >=([\d.]+)", recipe.split("  run_constrained:\n")[1]))
+    constrained["matplotlib"] = constrained.pop("matplotlib-base")
+    assert constrained == dict(own)
+    declared |= dict(own)
+    declared |= dict(minimum(one) for one in extras["dev"] if one.startswith("polars"))
     oldest = (ROOT / "packaging/oldest.txt").read_text(encoding="utf-8")
     pinned = dict(re.findall(r"^([\w-]+)==([\d.]+)$", oldest, re.MULTILINE))
     assert {name: padded(version) for name, version in pinned.items()} == {

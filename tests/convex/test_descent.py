@@ -56,3 +56,9 @@ def test_steps_are_bounded(rng):
     X, evaluations = minimise(valley, np.array([-1.2, 1.0]), 3)
     assert valley(X)[0] < valley(np.array([-1.2, 1.0]))[0]
     assert evaluations <= 26
+
+
+def test_an_empty_array_is_at_its_minimum():
+    X, evaluations = minimise(lambda X: (0.0, X), np.zeros((0, 2)), 5)
+    assert X.shape == (0, 2)
+    assert evaluations == 1

@@ -110,6 +110,8 @@ def test_what_is_given_is_not_changed():
         (["a", "b"], "got text in column 0"),
         (np.empty((3, 0)), r"at least one column, got shape \(3, 0\)"),
         (np.ones((3, 2, 2)), "dim 3"),
+        (np.empty((0, 2)), r"0 sample\(s\)"),
+        (np.empty(0), r"0 sample\(s\)"),
         (None, "the target y is None"),
     ],
 )

@@ -2,7 +2,8 @@
 
 import numpy as np
 import pytest
-from sklearn.pipeline import make_pipeline
+from sklearn.compose import ColumnTransformer
+from sklearn.pipeline import FeatureUnion, make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 from entangled_kernels import (
@@ -52,6 +53,20 @@ def test_an_average_over_several_maps_is_explained_as_a_whole():
     model = EntangledKernelRidgeCV(maps, cv=3, random_state=0).fit(X, Y)
     expected = slopes(model, X[:10]) * X[:10].std(axis=0)
     np.testing.assert_allclose(model.explain(X[:10]).effect, expected.mean(axis=0).T, atol=1e-6)
+
+
+def test_noise_of_an_average_is_that_of_all_its_maps():
+    """The best map does not see three of the inputs, and the other one follows noise in them."""
+    rng = np.random.default_rng(0)
+    rows = rng.normal(size=(60, 4))
+    first = ColumnTransformer([("first", StandardScaler(), [0])])
+    model = EntangledKernelRidgeCV([first, StandardScaler()], cv=3, random_state=0)
+    model.fit(rows, rows[:, :1] + rng.normal(size=(60, 2)))
+    found = model.explain(rows)
+    assert isinstance(model.feature_map_, FeatureUnion)
+    assert model.best_params_["feature_map"] == 0
+    assert (found.importance[1:] > 0.0).all()
+    assert found.important.tolist() == [True, False, False, False]
 
 
 def test_given_explains_the_conditional_prediction():

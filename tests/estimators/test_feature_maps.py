@@ -3,6 +3,7 @@ import pandas as pd
 import pytest
 from scipy.sparse import csr_array
 from sklearn.compose import ColumnTransformer
+from sklearn.decomposition import TruncatedSVD
 from sklearn.feature_extraction.text import CountVectorizer
 from sklearn.impute import SimpleImputer
 from sklearn.kernel_approximation import Nystroem
@@ -11,7 +12,12 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import MaxAbsScaler, StandardScaler
 from sklearn.utils import get_tags
 
-from entangled_kernels import EntangledKernelRidge, RegressorFeatures
+from entangled_kernels import (
+    EntangledKernelRidge,
+    EntangledKernelRidgeCV,
+    RegressorFeatures,
+    StandardizedRegressor,
+)
 from entangled_kernels.estimators.feature_maps import takes_missing
 from entangled_kernels.features import fit_and_map
 
@@ -21,6 +27,27 @@ def test_tags_follow_the_feature_map():
     scaler = StandardScaler(with_mean=False)
     assert get_tags(EntangledKernelRidge(scaler)).input_tags.sparse == get_tags(scaler).input_tags.sparse
     assert get_tags(EntangledKernelRidge(MaxAbsScaler())).input_tags.sparse
+
+
+@pytest.mark.parametrize(
+    "model",
+    [
+        EntangledKernelRidge(StandardScaler()),
+        EntangledKernelRidgeCV(),
+        StandardizedRegressor(feature_map=StandardScaler()),
+    ],
+    ids=["plain", "search", "standardized"],
+)
+def test_a_map_that_takes_no_sparse_rows_tells_the_way_out(make_rows, model):
+    X, Y = make_rows(20, 3, 2)
+    with pytest.raises(TypeError, match=r"X is sparse, and StandardScaler needs dense rows; use X.toarray()"):
+        model.fit(csr_array(X), Y)
+
+
+def test_other_errors_of_sparse_rows_are_left_alone(make_rows):
+    X, Y = make_rows(20, 3, 2)
+    with pytest.raises(ValueError, match="n_components"):
+        EntangledKernelRidge(TruncatedSVD(n_components=9)).fit(csr_array(X), Y)
 
 
 @pytest.mark.parametrize("feature_map", [None, StandardScaler()])

@@ -63,7 +63,7 @@ def curves():
 @parametrize_with_checks(
     [
         EntangledKernelRidge(target_transform=StandardScaler()),
-        EntangledKernelRidge(target_transform=StandardScaler()),
+        EntangledKernelRidge(StandardScaler(), target_transform=StandardScaler()),
         EntangledKernelRidgeCV(None, **SMALL_GRID, target_transform=StandardScaler(), selection="best"),
     ]
 )

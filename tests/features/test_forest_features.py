@@ -96,7 +96,7 @@ def test_with_few_components_the_forest_is_within_reach(rows, rng, least):
     forecast = forest_of(X, Y, min_samples_leaf=least).predict(standard(new, X))
     Phi = features.transform(new)
     assert Phi.shape == (80, 15)
-    np.testing.assert_allclose(Phi @ np.linalg.lstsq(Phi, forecast)[0], forecast, atol=1e-9)
+    np.testing.assert_allclose(Phi @ np.linalg.lstsq(Phi, forecast, rcond=None)[0], forecast, atol=1e-9)
     if least == 1:
         model = EntangledKernelRidge(features, shrinkage=1.0, alpha=1e-9).fit(X, Y)
         expected = forecast * Y.std(axis=0) + Y.mean(axis=0)

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from entangled_kernels import EntangledKernelRidge
-from entangled_kernels.learning.noise import noise_coefficients
+from entangled_kernels.learning.noise import AveragedPart, noise_coefficients, noise_of_average
 
 
 @pytest.mark.parametrize("settings", [{"shrinkage": 1.0}, {"shrinkage": 1.0, "alpha": [0.5, 5.0]}, {}])
@@ -39,3 +39,27 @@ def test_without_errors_there_is_no_noise():
     X = np.random.default_rng(0).normal(size=(20, 2))
     model = EntangledKernelRidge().fit(X, np.ones((20, 1)))
     assert not noise_coefficients(model._fit, model._fit.calibration, 2, np.random.default_rng(0)).any()
+
+
+@pytest.mark.parametrize("n", [60, 30])
+def test_noise_of_an_average_of_like_parts_is_that_of_one(n):
+    """Whether the rows are those of training or half of them."""
+    rng = np.random.default_rng(0)
+    X = np.tile(rng.normal(size=(30, 3)) * [1.0, 2.0, 0.5], (2, 1))
+    model = EntangledKernelRidge(shrinkage=1.0).fit(
+        X, X[:, :2] + rng.normal(size=(60, 2)) @ [[1.0, 0.5], [0, 1]]
+    )
+    fit, calibration = model._fit, model._fit.calibration
+    parts = [AveragedPart(X[:n], fit.settings, np.array(share)) for share in ([0.3, 1.0], [0.7, 0.0])]
+    drawn = noise_of_average(parts, fit, calibration, 300, rng)
+    assert drawn.shape == (300, 2, 6)
+    assert not drawn[:, 1, 3:].any()
+    expected = noise_coefficients(fit, calibration, 300, rng)
+    np.testing.assert_allclose((drawn[..., :3] + drawn[..., 3:]).std(axis=0), expected.std(axis=0), rtol=0.2)
+
+
+def test_an_average_without_errors_has_no_noise():
+    X = np.random.default_rng(0).normal(size=(20, 2))
+    fit = EntangledKernelRidge().fit(X, np.ones((20, 1)))._fit
+    part = AveragedPart(X, fit.settings, np.ones(1))
+    assert not noise_of_average([part], fit, fit.calibration, 2, np.random.default_rng(0)).any()

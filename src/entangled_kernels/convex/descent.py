@@ -46,6 +46,9 @@ def minimise(
     start is made the unit of the array, and this trial is Newton's step.
     """
     first, first_slope = value_and_slope(start)
+    if not start.size:
+        # SciPy before 1.13 fails on it.
+        return start, 1
     unit = abs(first) or 1.0
     size = (float(np.linalg.norm(first_slope)) or 1.0) if whitened else 1.0
     begin = start.ravel() / size

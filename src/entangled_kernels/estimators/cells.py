@@ -216,7 +216,7 @@ def check_targets(y: Any, names: Names = None, *, blanks: bool = True) -> Array:
 def _text_columns(y: Any) -> Index:
     """Numbers of the columns that hold text."""
     cells = np.asarray(y, dtype=object)
-    if cells.ndim not in (1, 2):
+    if cells.ndim not in (1, 2) or not cells.size:
         return np.array([], dtype=np.intp)
     cells = cells.reshape(len(cells), -1)
     return np.flatnonzero([any(isinstance(cell, str) for cell in column) for column in cells.T])

@@ -19,7 +19,7 @@ from ..explanation import (
 )
 from ..features.gradients import has_gradient
 from ..learning.input_range import as_numbers
-from ..learning.noise import noise_coefficients
+from ..learning.noise import AveragedPart, noise_coefficients, noise_of_average
 from ..linalg import Array
 from ..parameters import check_choice
 from .dask_tables import is_dask
@@ -63,8 +63,9 @@ class ExplainingMixin(LinearPredictionMixin):
         linear function (`entangled_kernels.explanation.permutation_effects`).
 
         Noise is the size that effects have in models, with the same features and settings, of targets that
-        are nothing but errors of held-out rows. Of an average of models the features and settings of the best
-        one count. What follows noise in tuning the features themselves is not in it.
+        are nothing but errors of held-out rows. In an average every feature map counts by its share, with the
+        settings of its heaviest candidate; over several maps the rows of X stand for those of training. What
+        follows noise in tuning the features themselves is not in it.
 
         Inputs that go together share what they have in common in whatever way the model does; neither
         gradients nor permutations tell which of them is the cause.
@@ -102,10 +103,13 @@ class ExplainingMixin(LinearPredictionMixin):
         deviation = np.sqrt(np.maximum(self._target_variance(), 0.0))
         noise, overall_noise = np.full(size[0].shape, np.nan), np.full(len(unit), np.nan)
         if calibration is not None:
-            best = self._best_model()
+            best, averaged, rng = self._best_model(), self._averaged_parts(X), np.random.default_rng(0)
             n_draws = max(FEWEST_DRAWS, min(DRAWS, NUMBERS_DRAWN // p))
-            coefs = noise_coefficients(best._fit, calibration, n_draws, np.random.default_rng(0))
-            draws = best._effects(coefs, X, found, unit, by_gradient=by_gradient)[1]  # (draws, d, p)
+            if averaged:
+                coefs, model = noise_of_average(averaged, best._fit, calibration, n_draws, rng), self
+            else:
+                coefs, model = noise_coefficients(best._fit, calibration, n_draws, rng), best
+            draws = model._effects(coefs, X, found, unit, by_gradient=by_gradient)[1]  # (draws, d, p)
             noise, overall_noise = noise_level(draws), noise_level(overall(draws, deviation))
         numbered = [f"x{place}" for place in range(len(unit))]
         names = [str(name) for name in getattr(self, "feature_names_in_", numbered)]
@@ -126,6 +130,10 @@ class ExplainingMixin(LinearPredictionMixin):
             target_deviation=deviation,
             method=method,
         )
+
+    def _averaged_parts(self, X: Any) -> list[AveragedPart]:
+        """Features of rows, settings and shares of the feature maps in an average of several, else empty."""
+        return []
 
     def _effects(
         self, coefs: Array, X: Any, found: list[Mixture], unit: Array, *, by_gradient: bool

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
+from scipy.sparse import issparse
 from sklearn.compose import ColumnTransformer
 from sklearn.utils import Tags, check_array, get_tags
 from sklearn.utils.validation import validate_data
@@ -48,9 +51,10 @@ class FeatureMapMixin:
         if feature_map is None:
             return None, None
         self._check_columns(X)
-        if is_cross_fitted(feature_map):
-            return fit_and_map(feature_map, X, targets, sample_weight, ensure_min_samples=2)
-        return fit_feature_map(feature_map, X, targets, sample_weight), None
+        with refusing_sparse_rows(feature_map, X):
+            if is_cross_fitted(feature_map):
+                return fit_and_map(feature_map, X, targets, sample_weight, ensure_min_samples=2)
+            return fit_feature_map(feature_map, X, targets, sample_weight), None
 
     def _training_features(self, feature_map: Any, X: Any, Phi: Any = None) -> Any:
         """Features (n, m) of the rows that the map was fitted on; ``Phi`` where they are known already."""
@@ -101,6 +105,20 @@ class FeatureMapMixin:
         name = "X" if self.feature_map_ is None else "features"
         with np.errstate(invalid="ignore", over="ignore"):
             check_array(Phi, dtype=[np.float64, np.float32], input_name=name)
+
+
+@contextmanager
+def refusing_sparse_rows(feature_map: Any, X: Any) -> Iterator[None]:
+    """Turn the error of a map that takes no sparse rows into one that tells the way out."""
+    try:
+        yield
+    except (TypeError, ValueError) as error:
+        if not (issparse(X) and "sparse" in str(error).lower()):
+            raise
+        raise TypeError(
+            f"X is sparse, and {type(feature_map).__name__} needs dense rows; use X.toarray(), or a "
+            f"feature_map for sparse rows, such as MaxAbsScaler() ({error})"
+        ) from error
 
 
 def takes_missing(feature_map: Any) -> bool:

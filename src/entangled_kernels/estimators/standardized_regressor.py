@@ -15,7 +15,7 @@ from ..features import fit_and_map, map_features
 from ..linalg import Array
 from ..parameters import check_numeric_columns
 from .cells import check_cells
-from .feature_maps import FeatureMapMixin
+from .feature_maps import FeatureMapMixin, refusing_sparse_rows
 from .output_kernel_ridge_cv import OutputKernelRidgeCV
 from .targets import TargetsMixin
 
@@ -87,9 +87,10 @@ class StandardizedRegressor(
             self.feature_map_, Phi = None, self._columns(X, reset=True)
         else:
             self._check_columns(X)
-            self.feature_map_, Phi = fit_and_map(
-                self.feature_map, X, targets, sample_weight, ensure_all_finite="allow-nan"
-            )
+            with refusing_sparse_rows(self.feature_map, X):
+                self.feature_map_, Phi = fit_and_map(
+                    self.feature_map, X, targets, sample_weight, ensure_all_finite="allow-nan"
+                )
         cells = np.ones(Y.shape) if weights is None else np.broadcast_to(weights.reshape(len(Y), -1), Y.shape)
         self.mean_, self.scale_ = _moments(np.where(cells > 0.0, Y, 0.0), cells)
         self.regressor_ = OutputKernelRidgeCV() if self.regressor is None else clone(self.regressor)

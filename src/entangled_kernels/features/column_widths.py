@@ -5,12 +5,12 @@ from __future__ import annotations
 from typing import Any, Self
 
 import numpy as np
-from numpy.typing import NDArray
 from sklearn.base import clone
 from sklearn.gaussian_process.kernels import RBF, ConstantKernel, DotProduct, Matern
 from sklearn.utils import Tags, check_random_state
 from sklearn.utils.validation import check_is_fitted
 
+from ..linalg import Array
 from ..parameters import check_choice, check_flag, check_integer, check_positive
 from .kernel_features import KernelFeatures, median_distance
 from .nystroem import some_rows
@@ -18,8 +18,6 @@ from .training_rows import standardised_targets, training_rows
 from .widths import SHAPES, PenalisedEvidence, tune_widths
 
 __all__ = ["ColumnWidthFeatures"]
-
-Array = NDArray[np.float64]
 
 
 class ColumnWidthFeatures(KernelFeatures):

@@ -14,11 +14,11 @@ from scipy.optimize import minimize
 from scipy.spatial.distance import cdist
 from sklearn.gaussian_process.kernels import RBF, ConstantKernel, DotProduct, Product, Sum
 
+from ..linalg import Array
 from ..threads import SMALL_MATRIX, one_thread
 
 __all__ = ["Evidence", "thin_root", "tune_kernel"]
 
-Array = NDArray[np.float64]
 
 # Noise, in units of the variance of the targets.
 NOISE_BOUNDS = (1e-6, 1e2)

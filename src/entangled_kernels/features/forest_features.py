@@ -14,7 +14,7 @@ from sklearn.utils import Tags, check_random_state
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from ..doc_links import DocLinkMixin
-from ..linalg import rank_tolerance
+from ..linalg import Array, rank_tolerance
 from ..parameters import check_integer
 from .nystroem import inverse_root, some_rows
 from .training_rows import mean_and_scale, standardised_targets, training_rows
@@ -22,7 +22,6 @@ from .trees import Trees, leaf_means, shared_leaves
 
 __all__ = ["ForestFeatures"]
 
-Array = NDArray[np.float64]
 
 # Trees are grown for all targets where there are no more, else for so many principal axes of them.
 AXES = 16

@@ -23,13 +23,13 @@ from sklearn.preprocessing import (
 )
 from sklearn.utils import _safe_indexing
 
+from ..linalg import Array
 from .kernel_features import KernelFeatures
 from .kernel_slopes import has_slopes, kernel_slopes, pull_slopes
 from .operator_fourier import OperatorFourierFeatures
 
 __all__ = ["has_gradient", "pull_back"]
 
-Array = NDArray[np.float64]
 SCALERS = (StandardScaler, MinMaxScaler, MaxAbsScaler, RobustScaler)
 
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import Any, Self
 
 import numpy as np
-from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, TransformerMixin, clone
 from sklearn.gaussian_process.kernels import RBF, ConstantKernel, DotProduct
 from sklearn.kernel_approximation import RBFSampler
@@ -14,6 +13,7 @@ from sklearn.utils import Tags, check_random_state
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from ..doc_links import DocLinkMixin
+from ..linalg import Array
 from ..parameters import (
     check_choice,
     check_flag,
@@ -29,7 +29,6 @@ from .training_rows import mean_and_scale, standardised_targets, training_rows
 
 __all__ = ["EvidenceFeatures", "GaussianFeatures", "KernelFeatures", "median_distance"]
 
-Array = NDArray[np.float64]
 
 APPROXIMATIONS = ("nystroem", "fourier")
 # Factors by which the width may leave the median distance.

@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.spatial.distance import cdist
 from sklearn.gaussian_process.kernels import (
     RBF,
@@ -18,9 +17,10 @@ from sklearn.gaussian_process.kernels import (
     Sum,
 )
 
+from ..linalg import Array
+
 __all__ = ["Slope", "has_slopes", "kernel_slopes", "pull_slopes"]
 
-Array = NDArray[np.float64]
 
 # Matern kernels that are differentiable everywhere, in closed form.
 MATERNS = (1.5, 2.5)

@@ -6,11 +6,9 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.linalg import eigh
 
-from ..linalg import rank_tolerance
+from ..linalg import Array, rank_tolerance
 
 __all__ = ["inverse_root", "some_rows"]
-
-Array = NDArray[np.float64]
 
 
 def some_rows(n: int, limit: int, rng: np.random.RandomState) -> NDArray[np.intp]:

@@ -5,19 +5,18 @@ from __future__ import annotations
 from typing import Any, Self
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 from scipy.linalg import eigh, solve
 from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from ..doc_links import DocLinkMixin
-from ..linalg import psd_factor
+from ..linalg import Array, psd_factor
 from ..parameters import check_choice, check_integer, check_positive
 
 __all__ = ["OperatorFourierFeatures"]
 
-Array = NDArray[np.float64]
 
 KINDS = ("decomposable", "curl_free", "divergence_free", "transformable")
 

@@ -5,17 +5,16 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.special import boxcox1p
 
+from ..linalg import Array
 from .training_rows import mean_and_scale
 
 __all__ = ["POWERS", "ColumnPowers"]
 
-Array = NDArray[np.float64]
 
-# What is tried: 1 leaves a column as it is, 0 is a logarithm above the mean, 2 one below it. Far from the mean
-# no power grows faster than a square.
+# What is tried: 1 leaves a column as it is, 0 is a logarithm above the mean, 2 one below it. Far from the
+# mean no power grows faster than a square.
 POWERS = np.linspace(0.0, 2.0, 17)
 # The powers are found on no more rows than this, evenly spaced.
 _MOST_ROWS = 1000

@@ -6,7 +6,6 @@ from numbers import Integral
 from typing import Any, Self
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.sparse import issparse
 from sklearn.base import BaseEstimator, MetaEstimatorMixin, TransformerMixin, clone
 from sklearn.linear_model import RidgeCV
@@ -16,12 +15,11 @@ from sklearn.utils import Tags, _safe_indexing, check_array, get_tags
 from sklearn.utils.validation import _num_samples, check_is_fitted, has_fit_parameter, validate_data
 
 from ..doc_links import DocLinkMixin
+from ..linalg import Array
 from ..parameters import check_integer, check_weights
 from .training_rows import mean_and_scale
 
 __all__ = ["RegressorFeatures"]
-
-Array = NDArray[np.float64]
 
 
 class RegressorFeatures(MetaEstimatorMixin, TransformerMixin, DocLinkMixin, BaseEstimator):

@@ -5,15 +5,13 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from sklearn.utils import check_consistent_length
 from sklearn.utils.validation import validate_data
 
+from ..linalg import Array
 from ..parameters import check_numeric_columns, check_weights
 
 __all__ = ["mean_and_scale", "standardised_targets", "training_rows"]
-
-Array = NDArray[np.float64]
 
 
 def training_rows(feature_map: Any, X: Any, y: Any, sample_weight: Any) -> tuple[Array, Array, Array | None]:

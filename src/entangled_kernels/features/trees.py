@@ -10,10 +10,10 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import csr_array
 
+from ..linalg import Array, Index
+
 __all__ = ["Trees", "leaf_means", "shared_leaves"]
 
-Array = NDArray[np.float64]
-Index = NDArray[np.intp]
 Leaves = NDArray[np.int32]
 
 # Rows walked at a time, and rows times trees: small enough to stay in the cache, large enough for few calls.

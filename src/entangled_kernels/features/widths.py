@@ -6,17 +6,16 @@ from dataclasses import dataclass
 from functools import partial
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.linalg.lapack import dpotrf, dpotri
 from scipy.optimize import minimize
 
+from ..linalg import Array
 from ..threads import SMALL_MATRIX, one_thread
 from .evidence import NOISE_BOUNDS, thin_root
 from .kernel_features import WIDTHS
 
 __all__ = ["SHAPES", "SPREADS", "PenalisedEvidence", "WidthSearch", "tune_widths"]
 
-Array = NDArray[np.float64]
 
 # Prior standard deviations of a log width about the common one that are compared.
 SPREADS = (0.1, 0.3, 0.6, 1.0, 2.0)

@@ -160,4 +160,5 @@ def _number(value: Any) -> float | None:
 
 
 def _is_bool(value: Any) -> bool:
-    return isinstance(value, bool) or type(value).__name__ == "bool"
+    # NumPy 1 calls its own type bool_.
+    return isinstance(value, bool) or type(value).__name__ in ("bool", "bool_")

@@ -8,19 +8,17 @@ from functools import partial
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from sklearn.utils import _safe_indexing
 
 from ..features import fit_and_map, map_features
 from ..learning.filling import fill_rows
+from ..linalg import Array
 from ..threads import SMALL_MATRIX, one_thread
 from .fold import Fold
 from .folds import RowFolds, Split
 from .observed_fold import ObservedFold
 
 __all__ = ["BlankFolds"]
-
-Array = NDArray[np.float64]
 
 
 @dataclass(frozen=True, eq=False)

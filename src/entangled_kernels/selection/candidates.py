@@ -12,10 +12,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..learning.solvers import SOLVERS
+from ..linalg import Array
 
 __all__ = ["PATH_STEPS", "Grid", "Member", "default_alphas", "grid_members"]
 
-Array = NDArray[np.float64]
 
 # In units of tr(C) / n, the mean eigenvalue of the Gram matrix of one output.
 RELATIVE_ALPHAS = np.logspace(-8, 3, 34)

@@ -13,12 +13,12 @@ from numpy.typing import NDArray
 from ..learning.fit import Fit, FitSettings, LinearModel, fit_problem
 from ..learning.problem import Problem
 from ..learning.solvers import SolverOptions
+from ..linalg import Array
 from .search import Choice, Search
 from .weights import DRAWS, bootstrap_winners, draws_without
 
 __all__ = ["Ballot", "Decision", "average_candidates", "decide", "refit", "vote"]
 
-Array = NDArray[np.float64]
 
 # How much a process that was tuned by evidence counts beside an average by held-out errors, before errors of
 # both on the same rows have a say: its evidence comes from all rows.

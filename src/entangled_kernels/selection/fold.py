@@ -13,10 +13,10 @@ from ..learning.compression import CompressedRows
 from ..learning.moments import Moments
 from ..learning.problem import Problem, reduce_moments
 from ..learning.ridge import Spectral
+from ..linalg import Array
 
 __all__ = ["Fold", "HeldOutRows"]
 
-Array = NDArray[np.float64]
 
 ROUNDING = 1e-13
 # The coefficients as the ridge problem gives them.

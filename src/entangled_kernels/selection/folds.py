@@ -9,7 +9,6 @@ from itertools import accumulate
 from typing import Any, TypeVar
 
 import numpy as np
-from numpy.typing import NDArray
 from sklearn.utils import _safe_indexing
 
 from ..features import fit_and_map, map_features
@@ -26,6 +25,7 @@ from ..learning.compression import (
 from ..learning.moments import Moments
 from ..learning.problem import reduce_centred_rows
 from ..learning.row_sample import RowSample
+from ..linalg import Array, Index
 from ..threads import SMALL_MATRIX, one_thread
 from .fold import Fold
 from .observed_fold import ObservedFold
@@ -39,8 +39,6 @@ __all__ = [
     "leave_one_out_sums",
 ]
 
-Array = NDArray[np.float64]
-Index = NDArray[np.intp]
 Split = tuple[Index, Index]
 AnyMoments = TypeVar("AnyMoments", Moments, CellMoments, Moments | CellMoments)
 

@@ -9,11 +9,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..learning.ridge import Spectral
+from ..linalg import Array
 from .fold import UNIT_GAIN, Fold, scaled_parts, spectral_parts
 
 __all__ = ["ObservedFold"]
-
-Array = NDArray[np.float64]
 
 
 @dataclass(frozen=True, eq=False)

@@ -12,6 +12,7 @@ from ..conditioning import Residuals
 from ..learning.posterior import fit_unit_posterior
 from ..learning.row_sample import sample_size
 from ..learning.solvers import SolverOptions
+from ..linalg import Array
 from ..threads import SMALL_MATRIX, one_thread
 from .decision import Decision, decide
 from .errors import member_factors, weighted_coefficients
@@ -19,8 +20,6 @@ from .fold import Fold
 from .search import Choice, Search
 
 __all__ = ["HeldOutPredictions", "ModelPredictions", "measured_rows", "predict_held_out"]
-
-Array = NDArray[np.float64]
 
 
 @dataclass(frozen=True, eq=False)

@@ -16,6 +16,7 @@ from ..learning.cell_moments import CellMoments
 from ..learning.moments import Moments
 from ..learning.problem import Problem
 from ..learning.solvers import SolverOptions
+from ..linalg import Array, Index
 from ..threads import SMALL_MATRIX, one_thread
 from .candidates import Grid, Member, default_alphas
 from .errors import candidate_errors, weighted_coefficients
@@ -32,8 +33,6 @@ __all__ = [
     "run_search",
 ]
 
-Array = NDArray[np.float64]
-Index = NDArray[np.intp]
 
 SCORINGS = ("nmse", "mse")
 

@@ -5,16 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 
 import numpy as np
-from numpy.typing import NDArray
 
 from ..learning.problem import Problem
 from ..learning.ridge import Spectral
+from ..linalg import Array, Index
 from .candidates import Member
 
 __all__ = ["in_two", "stacked_forms"]
 
-Array = NDArray[np.float64]
-Index = NDArray[np.intp]
 
 # Members are taken together in stacks of about this many numbers, which stay near the processor.
 _STACK_NUMBERS = 2**18

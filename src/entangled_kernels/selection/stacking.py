@@ -12,13 +12,13 @@ from scipy.optimize import nnls
 from scipy.stats import norm
 
 from ..learning.solvers import SolverOptions
+from ..linalg import Array
 from .decision import Decision, decide
 from .out_of_fold import HeldOutPredictions, measured_rows, predict_held_out
 from .search import Search
 
 __all__ = ["HeldOutErrors", "draw_in", "settle", "simplex_shares"]
 
-Array = NDArray[np.float64]
 
 # How strongly shares are drawn towards the prior ones: this over the total weight of the rows.
 PULL = 9.0

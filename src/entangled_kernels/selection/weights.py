@@ -7,6 +7,8 @@ from functools import lru_cache
 import numpy as np
 from numpy.typing import NDArray
 
+from ..linalg import Array
+
 __all__ = [
     "bootstrap_weights",
     "bootstrap_winners",
@@ -16,7 +18,6 @@ __all__ = [
     "split_draws",
 ]
 
-Array = NDArray[np.float64]
 
 # Errors that differ by no more than this share of the least are alike.
 TIE = 1e-4

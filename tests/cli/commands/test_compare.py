@@ -89,7 +89,7 @@ def test_wrong_options(plant, run, options, sentence):
 
 def test_more_training_rows_than_there_are(plant, run):
     result = run(*COMPARE, "-m", "KRR", "-n", 400, code=3)
-    assert "plant.csv: train_sizes must be from 3 to 38" in result.stderr
+    assert "plant.csv: --train-sizes must be from 3 to 38, two less than the rows, got 400" in result.stderr
 
 
 def test_odd_tables(plant, run):

@@ -16,7 +16,7 @@ from entangled_kernels import EntangledKernelRidgeCV
 from entangled_kernels.cli.application import app
 from entangled_kernels.cli.batches import in_batches
 from entangled_kernels.storage import load_model, open_model
-from entangled_kernels.tables import write_table
+from entangled_kernels.tables import read_table, write_table
 
 INPUTS = 'inlet temp,"flow, l/s",pressure'
 NAMES = ["inlet temp", "flow, l/s", "pressure"]
@@ -279,7 +279,7 @@ def test_a_model_with_text_predicts_from_the_raw_table_in_python(plant, run, fea
     moved = model.predict(rows.assign(town=np.where(rows["town"] == "Ulm", "Aix", "Ulm")))[:, 0]
     assert 2.0 < np.mean(model.predict(rows)[::2, 0] - moved[::2]) < 4.0
     run("predict", "plant.model", "plant.csv", "-o", "p.csv")
-    np.testing.assert_array_equal(pd.read_csv("p.csv"), model.predict(rows))
+    np.testing.assert_array_equal(read_table("p.csv"), model.predict(rows))
     middle = model.predict(rows.assign(town="Ems"))[:, 0]
     assert (np.abs(middle - model.predict(rows)[:, 0]) < 4.0).all()
 

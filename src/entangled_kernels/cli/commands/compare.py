@@ -8,6 +8,7 @@ from typing import Annotated, Any
 import numpy as np
 import typer
 
+from ...tables import TableError
 from ..comparisons import winner_in_words
 from ..errors import CommandError, check_choice, data_errors
 from ..features import text_encoder
@@ -151,6 +152,11 @@ def compare(
     for note in data.notes:
         say_note(note)
     sizes = sizes or default_sizes(len(data.Y))
+    most = len(data.Y) - 2
+    if not all(3 <= size <= most for size in sizes):
+        raise TableError(
+            table, f"--train-sizes must be from 3 to {most}, two less than the rows, got {train_sizes}"
+        )
     held_out = data.held_out
     if held_out.by == "time" and held_out.values is None:
         held_out = held_out.with_values(np.arange(len(data.Y)))
