@@ -2,7 +2,6 @@
 
 import numpy as np
 import pytest
-import sklearn
 from sklearn.compose import ColumnTransformer
 from sklearn.decomposition import PCA, TruncatedSVD
 from sklearn.gaussian_process.kernels import RBF, Matern
@@ -86,11 +85,6 @@ def test_gradients_agree_with_differences(name):
     np.testing.assert_allclose(found, expected, atol=1e-6 * max(1.0, np.abs(expected).max()))
 
 
-@pytest.mark.xfail(
-    sklearn.__version__.startswith("1.6."),
-    raises=FutureWarning,
-    reason="reading the columns that are left over makes scikit-learn 1.6 announce what 1.7 changes",
-)
 def test_columns_of_a_frame_are_found_by_name():
     pd = pytest.importorskip("pandas")
     frame = pd.DataFrame(X, columns=["a", "b", "c"])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import UserList
 from collections.abc import Callable
 from typing import Any
 
@@ -125,7 +126,9 @@ def _pull_columns(feature_map: ColumnTransformer, X: Any, weights: Array) -> Arr
     n, d = np.shape(X)
     found = np.zeros((n, weights.shape[-2], d))
     names = list(getattr(feature_map, "feature_names_in_", range(d)))
-    for name, part, columns in feature_map.transformers_:
+    for name, part, given in feature_map.transformers_:
+        # scikit-learn 1.6 wraps the columns of the remainder in a list that warns when it is read.
+        columns = given.data if isinstance(given, UserList) else given
         places = np.arange(d)[_places(columns, names)]
         if part != "drop" and len(places):
             own = weights[..., feature_map.output_indices_[name]]
