@@ -79,8 +79,7 @@ class KroneckerFactor:
         out = rotated / alpha  # what a zero eigenvalue leaves
         if nonzero.any():
             part = (rotated[:, nonzero] / t[nonzero, None]).reshape(n, -1)
-            solved = self.system.solve(np.repeat(alpha / t[nonzero], c), part)
-            out[:, nonzero] = solved.reshape(n, -1, c)
+            out[:, nonzero] = self.system.solve(np.repeat(alpha / t[nonzero], c), part).reshape(n, -1, c)
         return self.basis.leave(out)
 
     def inverse_diagonal_blocks(self, alpha: float) -> Array:
@@ -154,8 +153,7 @@ class LowRankKroneckerFactor:
         n, p, c = R.shape
         rotated = self.basis.enter(R)
         H = (self.F.T @ rotated.reshape(n, p * c)).reshape(-1, p, c) * self._weights(alpha)[:, :, None]
-        out = (rotated - (self.F @ H.reshape(-1, p * c)).reshape(n, p, c)) / alpha
-        return self.basis.leave(out)
+        return self.basis.leave((rotated - (self.F @ H.reshape(-1, p * c)).reshape(n, p, c)) / alpha)
 
     def inverse_diagonal_blocks(self, alpha: float) -> Array:
         """Diagonal p x p blocks of the inverse, shape (n, p, p)."""

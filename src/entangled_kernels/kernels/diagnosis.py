@@ -120,10 +120,8 @@ class EntanglementReport:
 
 def _check_psd(state: Array) -> None:
     """Raise unless a matrix of trace one is psd, to rounding: nothing is proven of any other."""
-    shifted = np.array(state, dtype=np.result_type(state, np.float64))
-    shifted[np.diag_indices_from(shifted)] += ROUNDING
     try:
-        np.linalg.cholesky(shifted)
+        np.linalg.cholesky(state + ROUNDING * np.eye(len(state)))
     except np.linalg.LinAlgError:
         lowest = float(np.linalg.eigvalsh(state)[0])
         raise ValueError(

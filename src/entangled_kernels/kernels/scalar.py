@@ -120,9 +120,7 @@ def feature_rows(feature_map: Any, X: Array) -> Array:
     if feature_map is None:
         return np.asarray(X, dtype=np.float64)
     Phi = feature_map.transform(X)
-    if hasattr(Phi, "toarray"):
-        Phi = Phi.toarray()
-    return np.asarray(Phi, dtype=np.float64)
+    return np.asarray(Phi.toarray() if hasattr(Phi, "toarray") else Phi, dtype=np.float64)
 
 
 def check_scalar_kernel(kernel: Any, params: dict[str, Any]) -> None:

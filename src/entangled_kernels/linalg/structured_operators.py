@@ -31,8 +31,7 @@ def multiple_of_identity(T: AnyArray) -> Any:
     2.0
     """
     c = T[0, 0]
-    is_multiple = np.count_nonzero(T) <= len(T) and np.array_equal(T, c * np.eye(len(T)))
-    return c if is_multiple else None
+    return c if np.count_nonzero(T) <= len(T) and np.array_equal(T, c * np.eye(len(T))) else None
 
 
 class KroneckerOperator(BlockOperator):
@@ -107,8 +106,7 @@ class LowRankKroneckerOperator(KroneckerOperator):
 
     def block_rows(self, rows: slice) -> AnyArray:
         """Blocks of some rows, shape (len(rows), t, p, p)."""
-        scalar: AnyArray = self.Phi[rows] @ self.Psi.conj().T  # (b, t)
-        return scalar[:, :, None, None] * self.output
+        return np.asarray(self.Phi[rows] @ self.Psi.conj().T)[:, :, None, None] * self.output
 
     def diagonal_blocks(self) -> AnyArray:
         """Blocks (i, i), shape (min(n, t), p, p)."""
@@ -157,10 +155,8 @@ class SumOfKroneckersOperator(BlockOperator):
 
     def _matmat(self, V: AnyArray) -> AnyArray:
         p, c = self.n_outputs, V.shape[1]
-        KV = self.Ks @ V.reshape(self.n_columns, p * c)  # (L, n, p*c)
-        KV = KV.reshape(len(self.Ks), self.n_rows, p, c)
-        out: AnyArray = np.einsum("lop,lnpc->noc", self.Ts, KV, optimize=True)
-        return out.reshape(self.n_rows * p, c)
+        KV = (self.Ks @ V.reshape(self.n_columns, p * c)).reshape(len(self.Ks), self.n_rows, p, c)
+        return np.reshape(np.einsum("lop,lnpc->noc", self.Ts, KV, optimize=True), (self.n_rows * p, c))
 
     def _adjoint(self) -> SumOfKroneckersOperator:
         return SumOfKroneckersOperator(self.Ks.conj().swapaxes(1, 2), self.Ts.conj().swapaxes(1, 2))
@@ -202,8 +198,7 @@ class LowRankOperator(BlockOperator):
     def factor_rows(self, Phi: AnyArray) -> AnyArray:
         """Rows kron(Phi, I_p) @ Q of the low-rank factor, shape (n, p, r)."""
         m, p, r = self.Phi.shape[1], self.n_outputs, self.Q.shape[1]
-        rows: AnyArray = Phi @ self.Q.reshape(m, p * r)
-        return rows.reshape(len(Phi), p, r)
+        return np.reshape(Phi @ self.Q.reshape(m, p * r), (len(Phi), p, r))
 
     def block_rows(self, rows: slice) -> AnyArray:
         """Blocks of some rows, shape (len(rows), t, p, p)."""
@@ -233,8 +228,7 @@ class LowRankOperator(BlockOperator):
         DF = (self.Q @ (self.Q.conj().T @ F.reshape(m * p, c))).reshape(m, p * c)
         if self.metric is not None:
             DF = DF + self.metric @ F
-        out: AnyArray = self.Phi @ DF
-        return out.reshape(self.n_rows * p, c)
+        return np.reshape(self.Phi @ DF, (self.n_rows * p, c))
 
     def _adjoint(self) -> LowRankOperator:
         metric = None if self.metric is None else self.metric.conj().T
