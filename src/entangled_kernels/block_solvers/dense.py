@@ -40,8 +40,7 @@ class DenseFactor:
     def inverse_diagonal_blocks(self, alpha: float) -> Array:
         """Diagonal p x p blocks of the inverse, shape (n, p, p)."""
         size = len(self.system.A)
-        inverse = self.system.solve(np.full(size, alpha), np.eye(size))
-        return _diagonal_blocks(inverse, self.n_outputs)
+        return _diagonal_blocks(self.system.solve(np.full(size, alpha), np.eye(size)), self.n_outputs)
 
 
 class DenseSpectrum:

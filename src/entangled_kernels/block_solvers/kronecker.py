@@ -9,6 +9,7 @@ from __future__ import annotations
 import numpy as np
 
 from ..linalg import Array, KroneckerOperator, LowRankKroneckerOperator, multiple_of_identity
+from ..linalg.structured_operators import mix_outputs
 from .shifted import ShiftedSystem, cholesky_limit
 
 __all__ = ["KroneckerFactor", "KroneckerSpectrum", "LowRankKroneckerFactor", "krein_inverse"]
@@ -32,17 +33,11 @@ class _OutputBasis:
 
     def enter(self, R: Array) -> Array:
         """Apply V^T to the output axis of R (n, p, c)."""
-        return R if self.V is None else self._apply(self.V.T, R)
+        return R if self.V is None else mix_outputs(self.V.T, R)
 
     def leave(self, R: Array) -> Array:
         """Apply V to the output axis of R (n, p, c)."""
-        return R if self.V is None else self._apply(self.V, R)
-
-    @staticmethod
-    def _apply(V: Array, R: Array) -> Array:
-        if R.shape[2] == 1:  # one matrix product instead of n matrix-vector ones
-            return np.asarray(R[:, :, 0] @ V.T)[:, :, None]
-        return np.asarray(V @ R)
+        return R if self.V is None else mix_outputs(self.V, R)
 
     def diagonals(self, w: Array) -> Array:
         """Blocks V diag(w_i) V^T for w (n, p), shape (n, p, p)."""

@@ -205,8 +205,7 @@ def nearest_kronecker(A: ArrayLike, dims: tuple[int, int]) -> tuple[AnyArray, An
     d0, d1 = dims
     R = _rearranged(A, dims)  # (..., d0*d0, d1*d1)
     left, values, _ = np.linalg.svd(R, full_matrices=False)
-    start = partial_trace(A, dims, keep=0)
-    start = start.reshape(*start.shape[:-2], d0 * d0, 1)
+    start = partial_trace(A, dims, keep=0).reshape(*R.shape[:-2], d0 * d0, 1)
     weights = left.conj().swapaxes(-1, -2) @ start  # (..., k, 1)
     tied = values >= (1 - 1e-9) * values[..., :1]
     weights = np.where(tied[..., None], weights, 0.0)

@@ -17,6 +17,7 @@ __all__ = [
     "LowRankKroneckerOperator",
     "LowRankOperator",
     "SumOfKroneckersOperator",
+    "mix_outputs",
     "multiple_of_identity",
 ]
 
@@ -32,6 +33,13 @@ def multiple_of_identity(T: AnyArray) -> Any:
     """
     c = T[0, 0]
     return c if np.count_nonzero(T) <= len(T) and np.array_equal(T, c * np.eye(len(T))) else None
+
+
+def mix_outputs(T: AnyArray, V: AnyArray) -> AnyArray:
+    """Product of T (p, p) with every one of n matrices V (n, p, c)."""
+    if V.shape[2] == 1:  # one matrix product instead of n matrix-vector ones
+        return np.asarray(V[:, :, 0] @ T.T)[:, :, None]
+    return np.asarray(T @ V)
 
 
 class KroneckerOperator(BlockOperator):
@@ -74,11 +82,7 @@ class KroneckerOperator(BlockOperator):
     def _mix_outputs(self, V: AnyArray) -> AnyArray:
         """Apply T to the output axis of V (n, p, c)."""
         scale = multiple_of_identity(self.output)
-        if scale is not None:
-            return np.asarray(V * scale)
-        if V.shape[2] == 1:  # one matrix product instead of n matrix-vector ones
-            return np.asarray(V[:, :, 0] @ self.output.T)[:, :, None]
-        return np.asarray(self.output @ V)
+        return mix_outputs(self.output, V) if scale is None else np.asarray(V * scale)
 
     def _adjoint(self) -> KroneckerOperator:
         return KroneckerOperator(self.gram.conj().T, self.output.conj().T)
