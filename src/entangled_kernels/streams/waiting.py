@@ -68,8 +68,7 @@ def _refuse(stream: Stream, place: int | None, error: BaseException, *, newest_o
     first = sum(len(rows.Y) for rows in stream.waiting[:place])
     refused = stream.waiting.pop(place)
     stream.n_rows -= len(refused.Y)
-    newest = newest_on_trial and place == len(stream.waiting)
-    if newest or not isinstance(error, ValueError):
+    if (newest_on_trial and place == len(stream.waiting)) or not isinstance(error, ValueError):
         return
     where = f"rows {first + 1} to {first + len(refused.Y)}" if refused.where is None else refused.where
     raise ValueError(
@@ -111,8 +110,9 @@ def missing_cell(*tables: Any) -> str:
             found = np.argwhere(table.isna().to_numpy())
             if len(found):
                 row, column = found[0]
-                name = table.columns[column]
-                return f"; the first missing value is in row {row + 1} of them, column {name!r}"
+                return (
+                    f"; the first missing value is in row {row + 1} of them, column {table.columns[column]!r}"
+                )
     return ""
 
 
