@@ -7,20 +7,18 @@ from copy import deepcopy
 from dataclasses import replace
 
 import numpy as np
-from numpy.typing import NDArray
 
 from ..learning.kernel import LearnedKernel
 from ..learning.problem import Problem
 from ..learning.ridge import KernelRidgeFactor, Spectral
 from ..learning.solvers import Progress, SolverOptions, solve
+from ..linalg import Array
 from ..threads import SMALL_MATRIX, one_thread
 from .candidates import Grid, Member
 from .fold import Fold
 from .stacked_members import in_two, stacked_forms
 
 __all__ = ["candidate_errors", "member_factors", "weighted_coefficients"]
-
-Array = NDArray[np.float64]
 
 # With so many times more outputs times alphas than features, errors of all alphas are found together.
 _ALPHAS_TOGETHER = 4
