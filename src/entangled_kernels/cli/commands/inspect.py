@@ -149,8 +149,12 @@ def show(screen: Screen, findings: dict[str, Any], learner: Any) -> None:
     screen.points("Who shares what:", findings["sharing"])
     if findings["relations"]:
         pairs = strongest_pairs(np.array(findings["relations"]), findings["targets"])
-        title = "Correlation of targets in the kernel" + (", strongest pairs" if len(pairs) > SHOWN else "")
-        screen.table(["target", "target", "correlation"], pairs[:SHOWN], title=title)
+        screen.table(
+            ["target", "target", "correlation"],
+            pairs[:SHOWN],
+            title="Correlation of targets in the kernel"
+            + (", strongest pairs" if len(pairs) > SHOWN else ""),
+        )
     show_weights(screen, learner)
     if findings["influence"] is not None:
         show_network(screen, findings["influence"], findings["targets"])

@@ -134,11 +134,21 @@ def predict(
     if measured:
         screen.say(f"Measured already, and written as they are: {counted(predictor.n_given, 'cell')}.")
     if predictor.errors:
-        title = "The table holds the targets too; error on its rows (too good if they were fitted to)"
-        screen.table(["target", "nMSE"], list(predictor.errors.items()), title=title)
-    result = {"out": str(out), "rows": rows, "columns": columns, "nmse": predictor.errors or None}
-    given = {"measured_cells": predictor.n_given if measured else None}
-    screen.result(result | given | {"far_rows": predictor.n_far if predictor.judges else None})
+        screen.table(
+            ["target", "nMSE"],
+            list(predictor.errors.items()),
+            title="The table holds the targets too; error on its rows (too good if they were fitted to)",
+        )
+    screen.result(
+        {
+            "out": str(out),
+            "rows": rows,
+            "columns": columns,
+            "nmse": predictor.errors or None,
+            "measured_cells": predictor.n_given if measured else None,
+            "far_rows": predictor.n_far if predictor.judges else None,
+        }
+    )
 
 
 class Predictor:

@@ -45,8 +45,7 @@ LEAST_CORRELATION = 0.005
 
 def write_model_page(saved: SavedModel, findings: dict[str, Any], path: Path) -> None:
     """Write the page."""
-    name = Path(findings["model"]).name
-    page = Report(f"The model {name}", lead=_lead(findings))
+    page = Report(f"The model {Path(findings['model']).name}", lead=_lead(findings))
     if findings["target_scores"]:
         page.section("How well it predicts")
         _add_errors(page, saved.model, findings)
@@ -60,8 +59,12 @@ def write_model_page(saved: SavedModel, findings: dict[str, Any], path: Path) ->
         page.table(["Kernel", "Weight"], findings["weights"], caption="Weight of every kernel", digits=3)
     if findings["influence"] is not None:
         rows = network_frame(findings["influence"], findings["targets"]).to_numpy(dtype=object).tolist()
-        caption = "Influence on the next step: of the column's variable on the row's"
-        page.table(["On", *findings["targets"]], rows, caption=caption, digits=3)
+        page.table(
+            ["On", *findings["targets"]],
+            rows,
+            caption="Influence on the next step: of the column's variable on the row's",
+            digits=3,
+        )
     page.section("What tells what")
     if findings["information"]:
         page.text(
@@ -138,8 +141,12 @@ def _add_errors(page: Report, model: Any, findings: dict[str, Any]) -> None:
         # Units differ by target, and so do digits after the point.
         place = columns.index("RMSE")
         rows = [[*row[:place], f"{row[place]:.3g}", *row[place + 1 :]] for row in rows]
-    caption = "Held-out errors of each target; RMSE in the unit of the target"
-    page.table(columns, rows, caption=caption, digits=digits)
+    page.table(
+        columns,
+        rows,
+        caption="Held-out errors of each target; RMSE in the unit of the target",
+        digits=digits,
+    )
     try:
         held_out = model.held_out_predictions(COVERAGE)
     except (AttributeError, ValueError):
@@ -161,10 +168,9 @@ def _add_inputs(page: Report, explanation: Explanation) -> None:
     """Which inputs matter."""
     page.section("Which inputs matter")
     page.points(explanation_in_words(explanation))
-    names = [name.capitalize() for name in COLUMNS]
     how = "gradients" if explanation.method == "gradient" else "permutations"
     page.table(
-        names,
+        [name.capitalize() for name in COLUMNS],
         input_rows(explanation),
         caption="The most important inputs: change of the predictions, in standard deviations of the "
         "targets, as the input grows by one of its own",
@@ -180,23 +186,26 @@ def _add_inputs(page: Report, explanation: Explanation) -> None:
 
 def _add_correlations(page: Report, findings: dict[str, Any]) -> None:
     """Correlations of the targets in the table beside those in the kernel, the strongest pairs first."""
-    names, shown = findings["targets"], {}
-    for title, key in (("In the table", "target_correlations"), ("In the kernel", "relations")):
-        if findings.get(key) and len(names) > 1:
-            shown[title] = np.array(findings[key])
-    if not shown:
+    names = findings["targets"]
+    keys = {"In the table": "target_correlations", "In the kernel": "relations"}
+    shown = {title: np.array(findings[key]) for title, key in keys.items() if findings.get(key)}
+    if not shown or len(names) < 2:
         return
     first = next(iter(shown.values()))
     pairs = [pair[:2] for pair in strongest_pairs(np.abs(np.stack(list(shown.values()))).max(axis=0), names)]
     rows = []
     for one, other in pairs[:LONGEST_TABLE]:
-        places = names.index(one), names.index(other)
-        values = [float(matrix[places]) for matrix in shown.values()]
+        values = [float(matrix[names.index(one), names.index(other)]) for matrix in shown.values()]
         if max(map(abs, values)) >= LEAST_CORRELATION:
             rows.append([one, other, *values])
     if rows and first.shape == (len(names), len(names)):
-        caption = "Correlation of targets, the strongest pairs first"
-        page.table(["Target", "Target ", *shown], rows, caption=caption, digits=2, row_headers=2)
+        page.table(
+            ["Target", "Target ", *shown],
+            rows,
+            caption="Correlation of targets, the strongest pairs first",
+            digits=2,
+            row_headers=2,
+        )
 
 
 def _add_information(page: Report, findings: dict[str, Any]) -> None:
