@@ -113,13 +113,9 @@ def run(setup: Setup) -> ExperimentResults:
         for name in ("entangled", "partial trace")
         for label, share in SHARES.items()
     }
+    meta = setup.meta(methods=methods, draws=n_draws, timings=N_TIMINGS)
     # The paper shows these results as curves, without figures to quote.
-    return ExperimentResults(
-        RUNNING_TIMES.name,
-        RUNNING_TIMES.title,
-        records,
-        meta=setup.meta(methods=methods, draws=n_draws, timings=N_TIMINGS),
-    )
+    return ExperimentResults(RUNNING_TIMES.name, RUNNING_TIMES.title, records, meta=meta)
 
 
 def _measure(train: BlockOperator, test: BlockOperator, rng: np.random.Generator) -> Record:

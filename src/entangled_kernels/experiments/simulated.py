@@ -42,13 +42,9 @@ def run(setup: Setup) -> ExperimentResults:
         for split in range(n_splits)
     ]
     records = run_cases(cases, setup)
+    meta = setup.meta(methods=plan.labels(), draws=n_splits, steps=ascent.n_steps, noise=NOISE)
     # The paper shows these results as curves, without figures to quote.
-    return ExperimentResults(
-        SIMULATED.name,
-        SIMULATED.title,
-        records,
-        meta=setup.meta(methods=plan.labels(), draws=n_splits, steps=ascent.n_steps, noise=NOISE),
-    )
+    return ExperimentResults(SIMULATED.name, SIMULATED.title, records, meta=meta)
 
 
 def _case(setup: Setup, plan: Plan, keys: dict[str, Any], split: int) -> Case:

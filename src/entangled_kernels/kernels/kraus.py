@@ -190,12 +190,8 @@ class KrausKernel(OperatorValuedKernel):
 
         e is the first unit vector of the traced space, so that its block traces give the Kraus sum.
         """
-        return PartialTraceKernel(
-            _KrausAsPartialTrace(self.kraus, self.metric),
-            self.n_outputs,
-            self.feature_map,
-            guaranteed_psd=True,
-        )
+        operator = _KrausAsPartialTrace(self.kraus, self.metric)
+        return PartialTraceKernel(operator, self.n_outputs, self.feature_map, guaranteed_psd=True)
 
 
 class _KrausAsPartialTrace:

@@ -214,14 +214,9 @@ class GramDisplay(Display):
         if p <= NUMBERED:
             for (row, column), value in np.ndenumerate(block):
                 dark = abs(value) > 0.6 * limit
+                text = _short(value, limit)
                 ax.text(
-                    column,
-                    row,
-                    _short(value, limit),
-                    ha="center",
-                    va="center",
-                    fontsize=6.5,
-                    color="white" if dark else INK,
+                    column, row, text, ha="center", va="center", fontsize=6.5, color="white" if dark else INK
                 )
 
     def _pair_name(self, pair: tuple[int, int]) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import suppress
 from typing import Any
 
 import numpy as np
@@ -95,11 +96,9 @@ def _fit_on(waiting: list[Rows], fit_map: FitMap) -> Any:
 def _spoiling_batch(waiting: list[Rows], fit_map: FitMap) -> int | None:
     """Place of a batch without which the feature map can be fitted, the newest of them; None without one."""
     for place in reversed(range(len(waiting) if len(waiting) > 1 else 0)):
-        try:
+        with suppress(ValueError):
             _fit_on(waiting[:place] + waiting[place + 1 :], fit_map)
-        except ValueError:
-            continue
-        return place
+            return place
     return None
 
 

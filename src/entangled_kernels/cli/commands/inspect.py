@@ -149,12 +149,8 @@ def show(screen: Screen, findings: dict[str, Any], learner: Any) -> None:
     screen.points("Who shares what:", findings["sharing"])
     if findings["relations"]:
         pairs = strongest_pairs(np.array(findings["relations"]), findings["targets"])
-        screen.table(
-            ["target", "target", "correlation"],
-            pairs[:SHOWN],
-            title="Correlation of targets in the kernel"
-            + (", strongest pairs" if len(pairs) > SHOWN else ""),
-        )
+        title = "Correlation of targets in the kernel" + (", strongest pairs" if len(pairs) > SHOWN else "")
+        screen.table(["target", "target", "correlation"], pairs[:SHOWN], title=title)
     show_weights(screen, learner)
     if findings["influence"] is not None:
         show_network(screen, findings["influence"], findings["targets"])

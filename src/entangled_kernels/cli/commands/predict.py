@@ -134,11 +134,8 @@ def predict(
     if measured:
         screen.say(f"Measured already, and written as they are: {counted(predictor.n_given, 'cell')}.")
     if predictor.errors:
-        screen.table(
-            ["target", "nMSE"],
-            list(predictor.errors.items()),
-            title="The table holds the targets too; error on its rows (too good if they were fitted to)",
-        )
+        title = "The table holds the targets too; error on its rows (too good if they were fitted to)"
+        screen.table(["target", "nMSE"], list(predictor.errors.items()), title=title)
     screen.result(
         {
             "out": str(out),

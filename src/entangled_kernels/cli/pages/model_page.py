@@ -59,12 +59,8 @@ def write_model_page(saved: SavedModel, findings: dict[str, Any], path: Path) ->
         page.table(["Kernel", "Weight"], findings["weights"], caption="Weight of every kernel", digits=3)
     if findings["influence"] is not None:
         rows = network_frame(findings["influence"], findings["targets"]).to_numpy(dtype=object).tolist()
-        page.table(
-            ["On", *findings["targets"]],
-            rows,
-            caption="Influence on the next step: of the column's variable on the row's",
-            digits=3,
-        )
+        caption = "Influence on the next step: of the column's variable on the row's"
+        page.table(["On", *findings["targets"]], rows, caption=caption, digits=3)
     page.section("What tells what")
     if findings["information"]:
         page.text(
@@ -141,12 +137,8 @@ def _add_errors(page: Report, model: Any, findings: dict[str, Any]) -> None:
         # Units differ by target, and so do digits after the point.
         place = columns.index("RMSE")
         rows = [[*row[:place], f"{row[place]:.3g}", *row[place + 1 :]] for row in rows]
-    page.table(
-        columns,
-        rows,
-        caption="Held-out errors of each target; RMSE in the unit of the target",
-        digits=digits,
-    )
+    caption = "Held-out errors of each target; RMSE in the unit of the target"
+    page.table(columns, rows, caption=caption, digits=digits)
     try:
         held_out = model.held_out_predictions(COVERAGE)
     except (AttributeError, ValueError):
@@ -199,13 +191,8 @@ def _add_correlations(page: Report, findings: dict[str, Any]) -> None:
         if max(map(abs, values)) >= LEAST_CORRELATION:
             rows.append([one, other, *values])
     if rows and first.shape == (len(names), len(names)):
-        page.table(
-            ["Target", "Target ", *shown],
-            rows,
-            caption="Correlation of targets, the strongest pairs first",
-            digits=2,
-            row_headers=2,
-        )
+        caption = "Correlation of targets, the strongest pairs first"
+        page.table(["Target", "Target ", *shown], rows, caption=caption, digits=2, row_headers=2)
 
 
 def _add_information(page: Report, findings: dict[str, Any]) -> None:

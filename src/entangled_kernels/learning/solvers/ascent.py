@@ -73,9 +73,8 @@ def ascend(problem: Problem, options: SolverOptions, find_step: FindStep) -> Sol
         history.append(at.value)
         n_iter += 1
     kernel = LearnedKernel.from_operators(Q)
-    return SolverResult(
-        kernel, at.value, reason == "tolerance", reason, n_iter, n_iter + 1, np.array(history)
-    )
+    converged = reason == "tolerance"
+    return SolverResult(kernel, at.value, converged, reason, n_iter, n_iter + 1, np.array(history))
 
 
 def _double_and_halve(line: Line, history: list[float], gradient: Array, last: float) -> float:
