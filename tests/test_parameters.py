@@ -49,6 +49,8 @@ from entangled_kernels.parameters import (
             "count must be a whole number of at least 1",
         ),
         (check_integer, ("count", 0, 1), ValueError, "at least 1, got 0"),
+        (check_integer, ("count", -(10**400), 1), ValueError, "at least 1, got -1000"),
+        (check_positive, ("alpha", 10**400), ValueError, "a positive number, got 1000"),
         (check_flag, ("flag", 1), TypeError, "flag must be True or False, got 1 of type int"),
         (check_rank, (0,), ValueError, "rank must be None, a whole number"),
         (check_rank, (1.5,), ValueError, "a fraction of the full rank"),

@@ -45,14 +45,22 @@ def check_choice(name: str, value: Any, choices: Iterable[str]) -> None:
 
 
 def check_real(
-    name: str, value: Any, need: str, holds: Callable[[float], bool] = lambda number: True
+    name: str,
+    value: Any,
+    need: str,
+    holds: Callable[[float], bool] = lambda number: True,
+    kind: type[Any] = Real,
 ) -> float:
     """Value as a finite float for which ``holds`` holds, or an error that says what is needed."""
-    if isinstance(value, bool | np.bool_) or not isinstance(value, Real):
+    if isinstance(value, bool | np.bool_) or not isinstance(value, kind):
         raise TypeError(f"{name} must be {need}, got {value!r} of type {type(value).__name__}")
-    if not (np.isfinite(float(value)) and holds(float(value))):
+    try:
+        number = float(value)
+    except OverflowError:
+        number = np.inf
+    if not (np.isfinite(number) and holds(number)):
         raise ValueError(f"{name} must be {need}, got {value!r}")
-    return float(value)
+    return number
 
 
 def check_fraction(name: str, value: Any) -> None:
@@ -73,11 +81,7 @@ def check_positive(name: str, value: Any, *, zero_allowed: bool = False) -> None
 
 def check_integer(name: str, value: Any, low: int) -> None:
     """Raise unless value is a whole number of at least low."""
-    need = f"a whole number of at least {low}"
-    if isinstance(value, bool | np.bool_) or not isinstance(value, Integral):
-        raise TypeError(f"{name} must be {need}, got {value!r} of type {type(value).__name__}")
-    if value < low:
-        raise ValueError(f"{name} must be {need}, got {value!r}")
+    check_real(name, value, f"a whole number of at least {low}", lambda number: number >= low, Integral)
 
 
 def check_range(name: str, values: Any, smallest: float = SMALLEST) -> None:
@@ -241,8 +245,7 @@ def _with_columns(message: str, X: Any) -> str | None:
             if dates
             else "leave these columns out, or encode them with a ColumnTransformer as feature_map"
         )
-        about_kinds = ("string", "DType", "dtype", "convert")
-        found = found if any(word in message for word in about_kinds) else []
+        found = found if any(word in message for word in ("string", "DType", "dtype", "convert")) else []
     if not found or any(repr(name) in message for name in found):
         return None
     return f"{what} in {'column ' if len(found) == 1 else 'columns '}{_listed(found)}; {way_out}"

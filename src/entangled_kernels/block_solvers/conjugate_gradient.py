@@ -31,10 +31,8 @@ def nearest_kronecker_of_sum(operator: SumOfKroneckersOperator) -> KroneckerOper
     The optimum is kron(sum_l b_l K_l, sum_l a_l T_l), so only the L x L inner products of the factors are
     needed. The alternating updates are a power method; from psd factors the weights stay nonnegative.
     """
-    L = len(operator.Ks)
-    inner_K = operator.Ks.reshape(L, -1) @ operator.Ks.reshape(L, -1).T
-    inner_T = operator.Ts.reshape(L, -1) @ operator.Ts.reshape(L, -1).T
-    a = b = np.ones(L)
+    inner_K, inner_T = (np.tensordot(A, A, ([1, 2], [1, 2])) for A in (operator.Ks, operator.Ts))  # (L, L)
+    a = b = np.ones(len(inner_K))
     for _ in range(50):
         a = inner_K @ b / (b @ inner_K @ b)
         b = inner_T @ a / (a @ inner_T @ a)
@@ -73,8 +71,7 @@ class NystroemPreconditioner:
         """Apply to right-hand sides R of shape (n, p, c)."""
         B = R.reshape(-1, R.shape[2])
         weights = (self.s[-1] + alpha) / (self.s + alpha) - 1.0
-        out: Array = B + self.U @ (weights[:, None] * (self.U.T @ B))
-        return out.reshape(R.shape)
+        return np.reshape(B + self.U @ (weights[:, None] * (self.U.T @ B)), R.shape)
 
 
 def _make_preconditioner(operator: BlockOperator) -> KroneckerSpectrum | NystroemPreconditioner:
@@ -124,8 +121,7 @@ class ConjugateGradientFactor:
         size = np.where(size > 0, size, 1.0)
 
         def apply(V: Array) -> Array:
-            product: Array = self.operator @ V[:, :, 0]
-            return product[:, :, None] + alpha * V
+            return np.asarray(self.operator @ V[:, :, 0])[:, :, None] + alpha * V
 
         def precondition(V: Array) -> Array:
             return self._preconditioner.solve(V.reshape(R.shape), alpha).reshape(V.shape)
@@ -138,8 +134,7 @@ class ConjugateGradientFactor:
 
     def inverse_diagonal_blocks(self, alpha: float) -> Array:
         """Diagonal p x p blocks of the inverse, shape (n, p, p), by n*p solves in chunks."""
-        shape = (self.operator.n_rows, self.operator.n_outputs)
-        return inverse_blocks_by_solving(self.solve, shape, alpha)
+        return inverse_blocks_by_solving(self.solve, (self.operator.n_rows, self.operator.n_outputs), alpha)
 
 
 def solve_columns(

@@ -40,8 +40,7 @@ class DenseFactor:
     def inverse_diagonal_blocks(self, alpha: float) -> Array:
         """Diagonal p x p blocks of the inverse, shape (n, p, p)."""
         size = len(self.system.A)
-        inverse = self.system.solve(np.full(size, alpha), np.eye(size))
-        return _diagonal_blocks(inverse, self.n_outputs)
+        return _diagonal_blocks(self.system.solve(np.full(size, alpha), np.eye(size)), self.n_outputs)
 
 
 class DenseSpectrum:
@@ -57,12 +56,9 @@ class DenseSpectrum:
 
     def solve(self, R: Array, alpha: float) -> Array:
         """Solve for right-hand sides R of shape (n, p, c)."""
-        inverse = krein_inverse(self.s, alpha)
         F = self.E.T @ R.reshape(-1, R.shape[2])
-        solved: Array = self.E @ (F * inverse[:, None])
-        return solved.reshape(R.shape)
+        return np.reshape(self.E @ (F * krein_inverse(self.s, alpha)[:, None]), R.shape)
 
     def inverse_diagonal_blocks(self, alpha: float) -> Array:
         """Diagonal p x p blocks of the stabilised inverse, shape (n, p, p)."""
-        inverse = krein_inverse(self.s, alpha)
-        return _diagonal_blocks((self.E * inverse) @ self.E.T, self.n_outputs)
+        return _diagonal_blocks((self.E * krein_inverse(self.s, alpha)) @ self.E.T, self.n_outputs)

@@ -9,6 +9,7 @@ from __future__ import annotations
 import numpy as np
 
 from ..linalg import Array, KroneckerOperator, LowRankKroneckerOperator, multiple_of_identity
+from ..linalg.structured_operators import mix_outputs
 from .shifted import ShiftedSystem, cholesky_limit
 
 __all__ = ["KroneckerFactor", "KroneckerSpectrum", "LowRankKroneckerFactor", "krein_inverse"]
@@ -32,17 +33,11 @@ class _OutputBasis:
 
     def enter(self, R: Array) -> Array:
         """Apply V^T to the output axis of R (n, p, c)."""
-        return R if self.V is None else self._apply(self.V.T, R)
+        return R if self.V is None else mix_outputs(self.V.T, R)
 
     def leave(self, R: Array) -> Array:
         """Apply V to the output axis of R (n, p, c)."""
-        return R if self.V is None else self._apply(self.V, R)
-
-    @staticmethod
-    def _apply(V: Array, R: Array) -> Array:
-        if R.shape[2] == 1:  # one matrix product instead of n matrix-vector ones
-            return np.asarray(R[:, :, 0] @ V.T)[:, :, None]
-        return np.asarray(V @ R)
+        return R if self.V is None else mix_outputs(self.V, R)
 
     def diagonals(self, w: Array) -> Array:
         """Blocks V diag(w_i) V^T for w (n, p), shape (n, p, p)."""
@@ -79,8 +74,7 @@ class KroneckerFactor:
         out = rotated / alpha  # what a zero eigenvalue leaves
         if nonzero.any():
             part = (rotated[:, nonzero] / t[nonzero, None]).reshape(n, -1)
-            solved = self.system.solve(np.repeat(alpha / t[nonzero], c), part)
-            out[:, nonzero] = solved.reshape(n, -1, c)
+            out[:, nonzero] = self.system.solve(np.repeat(alpha / t[nonzero], c), part).reshape(n, -1, c)
         return self.basis.leave(out)
 
     def inverse_diagonal_blocks(self, alpha: float) -> Array:
@@ -154,8 +148,7 @@ class LowRankKroneckerFactor:
         n, p, c = R.shape
         rotated = self.basis.enter(R)
         H = (self.F.T @ rotated.reshape(n, p * c)).reshape(-1, p, c) * self._weights(alpha)[:, :, None]
-        out = (rotated - (self.F @ H.reshape(-1, p * c)).reshape(n, p, c)) / alpha
-        return self.basis.leave(out)
+        return self.basis.leave((rotated - (self.F @ H.reshape(-1, p * c)).reshape(n, p, c)) / alpha)
 
     def inverse_diagonal_blocks(self, alpha: float) -> Array:
         """Diagonal p x p blocks of the inverse, shape (n, p, p)."""

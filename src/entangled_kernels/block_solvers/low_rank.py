@@ -32,12 +32,11 @@ class LowRankFactor:
         p, m = operator.n_outputs, operator.Phi.shape[1]
         Q = operator.Q
         if operator.metric is not None:
-            D = Q @ Q.T + np.kron(operator.metric, np.eye(p))
-            Q = kraus_to_stacked(kraus_from_choi(D, p))
+            Q = kraus_to_stacked(kraus_from_choi(Q @ Q.T + np.kron(operator.metric, np.eye(p)), p))
         self.mask = None if mask is None else mask[:, :, None]  # (n, p, 1)
         if mask is None:
-            C = operator.Phi.T @ operator.Phi
-            CQ = (C @ Q.reshape(m, -1)).reshape(Q.shape)  # kron(C, I_p) Q
+            # kron(C, I_p) Q with C = Phi^T Phi
+            CQ = (operator.Phi.T @ operator.Phi @ Q.reshape(m, -1)).reshape(Q.shape)
         else:
             CQ = _masked_products(operator.Phi, mask, Q.reshape(m, p, -1)).reshape(Q.shape)
         s, W = np.linalg.eigh(Q.T @ CQ)
@@ -51,16 +50,14 @@ class LowRankFactor:
         m = self.Phi.shape[1]
         F = (self.Phi.T @ self._masked(R).reshape(n, p * c)).reshape(m * p, c)
         H = self.Q @ ((self.Q.T @ F) / (self.s + alpha)[:, None])
-        explained: Array = (self.Phi @ H.reshape(m, p * c)).reshape(n, p, c)
-        return (R - self._masked(explained)) / alpha
+        return (R - self._masked((self.Phi @ H.reshape(m, p * c)).reshape(n, p, c))) / alpha
 
     def inverse_diagonal_blocks(self, alpha: float) -> Array:
         """Diagonal p x p blocks of the inverse, shape (n, p, p); O(n m p r + n p^2 r)."""
         m, r = self.Phi.shape[1], len(self.s)
         p = len(self.Q) // m
         Z = self._masked((self.Phi @ self.Q.reshape(m, p * r)).reshape(len(self.Phi), p, r))
-        explained: Array = (Z / (self.s + alpha)) @ Z.swapaxes(1, 2)
-        return (np.eye(p) - explained) / alpha
+        return np.asarray(np.eye(p) - (Z / (self.s + alpha)) @ Z.swapaxes(1, 2)) / alpha
 
     def _masked(self, A: Array) -> Array:
         """Cells of A (n, p, c) times their factors."""

@@ -46,11 +46,9 @@ class Factor(Protocol):
 
     def solve(self, R: Array, alpha: float) -> Array:
         """Solve (G + alpha I) X = R for R of shape (n, p, c)."""
-        ...
 
     def inverse_diagonal_blocks(self, alpha: float) -> Array:
         """Diagonal p x p blocks of (G + alpha I)^-1, shape (n, p, p)."""
-        ...
 
 
 class Solver(NamedTuple):

@@ -24,12 +24,14 @@ CODES = {
     "missing": 6,
     "interrupted": INTERRUPTED,
 }
-# Errors that are sentences already.
-SENTENCES: dict[type[BaseException], str] = {
-    TableError: "data",
-    BatchError: "data",
-    ModelFileError: "model",
-    ImportError: "missing",
+# Codes of errors, and what is said of those that are no sentences themselves.
+SENTENCES: dict[type[BaseException], tuple[str, str | None]] = {
+    TableError: ("data", None),
+    BatchError: ("data", None),
+    ModelFileError: ("model", None),
+    ImportError: ("missing", None),
+    MemoryError: ("unexpected", "not enough memory; use fewer rows or columns"),
+    KeyboardInterrupt: ("interrupted", INTERRUPTED_IN_WORDS),
 }
 
 
@@ -62,17 +64,14 @@ def explain(error: BaseException) -> tuple[int, str]:
     """Exit code and sentence for an error."""
     if isinstance(error, CommandError):
         return error.code, str(error)
-    for kind, code in SENTENCES.items():
+    for kind, (code, sentence) in SENTENCES.items():
         if isinstance(error, kind):
-            return CODES[code], str(error)
+            return CODES[code], str(error) if sentence is None else sentence
     if isinstance(error, OSError):
         return _explain_os_error(error)
-    if isinstance(error, MemoryError):
-        return CODES["unexpected"], "not enough memory; use fewer rows or columns"
-    if isinstance(error, KeyboardInterrupt):
-        return CODES["interrupted"], INTERRUPTED_IN_WORDS
-    details = "(run with --debug before the command for details)"
-    return CODES["unexpected"], f"unexpected {type(error).__name__}: {error} {details}"
+    return CODES["unexpected"], (
+        f"unexpected {type(error).__name__}: {error} (run with --debug before the command for details)"
+    )
 
 
 def _explain_os_error(error: OSError) -> tuple[int, str]:

@@ -37,8 +37,7 @@ def feature_maps(name: str, text: Sequence[str], *, seed: int, fill: bool = Fals
     elif name == "linear":
         maps = [StandardScaler()]
     else:
-        approximation = {"rbf": "nystroem", "fourier": "fourier"}[name]
-        maps = [GaussianFeatures(approximation=approximation, random_state=seed)]
+        maps = [GaussianFeatures(approximation="nystroem" if name == "rbf" else name, random_state=seed)]
     if text:
         return [make_pipeline(text_encoder(text, fill=fill), one) for one in maps]
     return [make_pipeline(median_filler(), one) for one in maps] if fill else maps
@@ -71,9 +70,10 @@ def text_encoder(columns: Sequence[str], *, fill: bool = False) -> ColumnTransfo
     >>> encoder.transform(rows.assign(town=["Aix", "Ems"])).tolist()
     [[1.0, 0.0, 1.5], [0.0, 0.0, 2.5]]
     """
-    one_hot = OneHotEncoder(handle_unknown="ignore", sparse_output=False)
-    remainder = median_filler() if fill else "passthrough"
-    return ColumnTransformer([("text", one_hot, list(columns))], remainder=remainder)
+    return ColumnTransformer(
+        [("text", OneHotEncoder(handle_unknown="ignore", sparse_output=False), list(columns))],
+        remainder=median_filler() if fill else "passthrough",
+    )
 
 
 def known_texts(feature_map: Any) -> dict[str, set[str]]:

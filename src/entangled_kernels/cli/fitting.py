@@ -60,9 +60,12 @@ def fit_table(
     cv: Any = folds if table.Y is None or held_out.by != "rows" else min(folds, len(table.Y))
     if held_out.by == "time":
         cv = TimeSeriesSplit(folds) if table.Y is None else held_out.splits(len(table.Y), folds, seed)
-    maps = feature_maps(features, table.text, seed=seed, fill=table.fill)
     model = EntangledKernelRidgeCV(
-        maps, cv=cv, n_jobs=jobs, random_state=seed, target_transform=target_transform
+        feature_maps(features, table.text, seed=seed, fill=table.fill),
+        cv=cv,
+        n_jobs=jobs,
+        random_state=seed,
+        target_transform=target_transform,
     )
     if table.reader is not None and dask is not None:
         if held_out.by == "time":
@@ -80,9 +83,12 @@ def fit_table(
                 watch(batch)
 
             return model.fit_batches(table.reader, checkpoint=checkpoint, progress=take)
-        what = "choosing the settings, splits"
-        groups = held_out.values if held_out.by == "groups" else None
-        model.fit(table.X, table.Y, groups=groups, progress=lambda done, total: report(done, total, what))
+        model.fit(
+            table.X,
+            table.Y,
+            groups=held_out.values if held_out.by == "groups" else None,
+            progress=lambda done, total: report(done, total, "choosing the settings, splits"),
+        )
         # Places of rows mean nothing without the table.
         return model.set_params(cv=TimeSeriesSplit(folds)) if held_out.by == "time" else model
 

@@ -44,7 +44,8 @@ def describe(model: EntangledKernelRidgeCV, table: TrainingTable) -> dict[str, A
         "targets": table.targets,
         "text": table.text,
         "chosen": settings_of(model.best_estimator_),
-        "candidates": _effective_candidates(model),
+        # Those that share in the average, of small weight for less; over all targets that weigh them apart.
+        "candidates": float(1.0 / np.mean(np.sum(model.average_weights_**2, axis=0))),
         "nmse": float(model.cv_score_),
         "kernel_ridge_nmse": float(model.kernel_ridge_score_),
         "target_scores": _target_scores(model, table.targets),
@@ -60,12 +61,6 @@ def _target_correlations(model: EntangledKernelRidgeCV) -> list[list[float]]:
 
     found = pd.DataFrame(model.held_out_predictions().measured).corr().fillna(0.0)
     return found.round(6).to_numpy().tolist()  # type: ignore[no-any-return]
-
-
-def _effective_candidates(model: EntangledKernelRidgeCV) -> float:
-    """How many candidates share in the average, counting those of small weight for less."""
-    # Where targets weigh candidates apart, over all of them.
-    return float(1.0 / np.mean(np.sum(model.average_weights_**2, axis=0)))
 
 
 def _target_scores(model: EntangledKernelRidgeCV, targets: list[str]) -> list[dict[str, Any]]:
@@ -102,8 +97,7 @@ def map_in_words(feature_map: Any) -> str:
     """A feature map by the names of its steps."""
     if feature_map is None:
         return "inputs as they are"
-    steps = getattr(feature_map, "steps", [("", feature_map)])
-    return " + ".join(_step_in_words(step) for _, step in steps)
+    return " + ".join(_step_in_words(step) for _, step in getattr(feature_map, "steps", [("", feature_map)]))
 
 
 def _step_in_words(step: Any) -> str:
@@ -136,8 +130,9 @@ def entanglement_of(model: Any) -> dict[str, Any]:
         why = "the test is for kernels of features" if learned else "the kernel was given, not learned"
         return facts | {"verdict": f"Not tested: {why}."}
     if (size := model.coef_.size) > LARGEST:
-        verdict = f"Not tested: features times targets are {size}, and the test is for up to {LARGEST}."
-        return facts | {"verdict": verdict}
+        return facts | {
+            "verdict": f"Not tested: features times targets are {size}, and the test is for up to {LARGEST}."
+        }
     found = model.kernel_.entanglement()
     numbers = {name: getattr(found, name) for name in MEASURES}
     return {"entangled": found.entangled, "verdict": found.verdict, "entanglement": numbers}

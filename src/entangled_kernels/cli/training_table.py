@@ -126,8 +126,18 @@ def read_rows(
         raise TableError(path, f"{work} needs at least {fewest} rows, got {len(X)}")
     X, Y, held_out = _in_order(frame, X, Y, path, options.held_out)
     notes += _many_texts(X[text]) + _constant(X, "input") + _constant(Y, "target")
-    fill = options.missing == "median"
-    return TrainingTable(input_names, target_names, text, X, Y, None, notes, found, fill, held_out)
+    return TrainingTable(
+        input_names,
+        target_names,
+        text,
+        X,
+        Y,
+        None,
+        notes,
+        blanks=found,
+        fill=options.missing == "median",
+        held_out=held_out,
+    )
 
 
 def _in_order(frame: Any, X: Any, Y: Any, path: Path, held_out: HeldOut) -> tuple[Any, Any, HeldOut]:
@@ -201,8 +211,17 @@ def open_batches(
     if n_rows == 0:
         raise CommandError(f"{path} holds no rows", "data")
     first = pd.concat(frames, ignore_index=True)[:FIRST_ROWS]
-    fill = options.missing == "median"
-    return TrainingTable(wanted, target_names, text, first, None, reader, notes, fill=fill, held_out=held_out)
+    return TrainingTable(
+        wanted,
+        target_names,
+        text,
+        first,
+        None,
+        reader,
+        notes,
+        fill=options.missing == "median",
+        held_out=held_out,
+    )
 
 
 def choose_columns(

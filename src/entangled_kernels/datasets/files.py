@@ -41,8 +41,7 @@ def data_folder(data_home: str | os.PathLike[str] | None = None) -> Path:
     folder = os.environ.get(ENVIRONMENT) if data_home is None else data_home
     if folder:
         return Path(folder).expanduser()
-    cache = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
-    return Path(cache) / "entangled-kernels"
+    return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache", "entangled-kernels")
 
 
 def read_file(

@@ -18,6 +18,7 @@ COMPRESSIONS = {b"\x1f\x8b": gzip.decompress, b"BZ": bz2.decompress, b"\xfd7": l
 SYMBOL, PAIRLIST, CHARS, LOGICAL, INTEGER, REAL, STRINGS, LIST = 1, 2, 9, 10, 13, 14, 16, 19
 REFERENCE, NOTHING, MISSING_STRING = 255, 254, -1
 HAS_ATTRIBUTES, HAS_TAG = 1 << 9, 1 << 10
+NUMBERS = {INTEGER: ">i4", LOGICAL: ">i4", REAL: ">f8"}
 
 
 def read_rda(content: bytes) -> dict[str, Any]:
@@ -26,8 +27,7 @@ def read_rda(content: bytes) -> dict[str, Any]:
     Numbers come as arrays with their ``dim``, strings as lists, lists with names as dicts; an array with
     ``dimnames`` as ``{"values": array, "dimnames": [...]}``. The names of plain vectors are left out.
     """
-    decompress = COMPRESSIONS.get(content[:2], bytes)
-    content = decompress(content)
+    content = COMPRESSIONS.get(content[:2], bytes)(content)
     if not content.startswith(MAGIC):
         raise ValueError("this is not a file that R's save wrote in its binary format, version 2")
     # After the magic letters: the version of the format, and two versions of R.
@@ -78,16 +78,13 @@ class _Reader:
         while flags & 0xFF != NOTHING:
             if flags & HAS_ATTRIBUTES:
                 self.read()
-            tag = self.read() if flags & HAS_TAG else ""
-            pairs.append((tag, self.read()))
+            pairs.append((self.read() if flags & HAS_TAG else "", self.read()))
             flags = self.integer()
         return pairs
 
     def vector(self, kind: int) -> Any:
-        if kind in (INTEGER, LOGICAL):
-            return self.array(self.integer(), ">i4")
-        if kind == REAL:
-            return self.array(self.integer(), ">f8")
+        if kind in NUMBERS:
+            return self.array(self.integer(), NUMBERS[kind])
         if kind in (STRINGS, LIST):
             return [self.read() for _ in range(self.integer())]
         raise ValueError(f"the file holds an object of R's kind {kind}, which this reader does not know")

@@ -87,8 +87,7 @@ def make_bilinear(
     ((20, 10), (20, 100), (200, 100))
     """
     rank = n_outputs if output_rank is None else output_rank
-    sizes = {"n_samples": n_samples, "n_outputs": n_outputs, "n_features": n_features, "output_rank": rank}
-    _check_sizes(sizes, noise)
+    _check_sizes(noise, n_samples=n_samples, n_outputs=n_outputs, n_features=n_features, output_rank=rank)
     check_integer("n_test", n_test, low=0)
     random = check_random_state(random_state)
     X = random.standard_normal((n_samples + n_test, n_features))
@@ -177,8 +176,7 @@ def make_entangled(
     >>> rows.kernel.entanglement().entangled
     True
     """
-    sizes = {"n_samples": n_samples, "n_features": n_features, "n_outputs": n_outputs, "n_kraus": n_kraus}
-    _check_sizes(sizes, noise)
+    _check_sizes(noise, n_samples=n_samples, n_features=n_features, n_outputs=n_outputs, n_kraus=n_kraus)
     random = check_random_state(random_state)
     X = random.standard_normal((n_samples, n_features))
     fitted = None if feature_map is None else clone(feature_map).fit(X)
@@ -204,7 +202,7 @@ def _names(n_features: int, n_outputs: int) -> tuple[list[str], list[str]]:
     return [f"x{i}" for i in range(n_features)], [f"y{o}" for o in range(n_outputs)]
 
 
-def _check_sizes(sizes: dict[str, Any], noise: float) -> None:
+def _check_sizes(noise: float, **sizes: Any) -> None:
     for name, size in sizes.items():
         check_integer(name, size, low=1)
     check_positive("noise", noise, zero_allowed=True)

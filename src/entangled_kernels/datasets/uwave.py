@@ -108,8 +108,7 @@ def _check_axes(name: str, axes: str) -> None:
 
 
 def _chosen(labels: NDArray[np.intp], classes: Sequence[int]) -> NDArray[np.bool_]:
-    unknown = set(classes) - set(labels.tolist())
-    if unknown or not classes:
+    if not classes or set(classes) - set(labels.tolist()):
         raise ValueError(f"classes must be some of 1 to 8, got {list(classes)!r}")
     return np.isin(labels, list(classes))
 
@@ -121,8 +120,7 @@ def _read(
     series, paths, labels = {}, [], np.zeros(0, dtype=np.intp)
     for axis in axes:
         content, path = read_file(FILES[axis], data_home, download_if_missing)
-        values = np.fromstring(content.decode("ascii"), sep=" ")
-        table = values.reshape(content.strip().count(b"\n") + 1, -1)
+        table = np.fromstring(content.decode("ascii"), sep=" ").reshape(content.strip().count(b"\n") + 1, -1)
         labels, series[axis] = table[:, 0].astype(np.intp), table[:, 1:]
         paths.append(str(path))
     return labels, series, paths

@@ -145,9 +145,8 @@ def first_rows(partitions: list[list[Any]], n_rows: int) -> Iterator[tuple[str, 
     """The first rows of one partition after the other, each with a name for errors."""
     from dask.delayed import delayed
 
-    head = delayed(_head)
     for number, tables in enumerate(partitions):
-        yield f"partition {number}", _compute(head(n_rows, *tables), parallel=False)
+        yield f"partition {number}", _compute(delayed(_head)(n_rows, *tables), parallel=False)
 
 
 def _head(n_rows: int, *tables: Any) -> list[Any]:

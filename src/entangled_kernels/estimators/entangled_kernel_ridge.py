@@ -365,9 +365,8 @@ class EntangledKernelRidge(
         """Names of the columns of `transform`: target and number of the Kraus operator."""
         # Asked for by displays, so it must not start a solve.
         check_is_fitted(self, "intercept_")
-        targets = self._learned_names()
-        names = [f"{target}_kraus{i}" for target in targets for i in range(self._fit.n_operators)]
-        return np.array(names, dtype=object)
+        numbers = range(self._fit.n_operators)
+        return np.array([f"{name}_kraus{i}" for name in self._learned_names() for i in numbers], dtype=object)
 
     def set_output(self, *, transform: str | None = None, predict: str | None = None) -> Self:
         """Choose the containers that `transform` and `predict` return.

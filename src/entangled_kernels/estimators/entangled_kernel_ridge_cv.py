@@ -29,7 +29,7 @@ from ..parameters import (
     check_positive,
     check_rank,
 )
-from ..selection import SCORINGS
+from ..selection import SCORINGS, Member, SearchSettings, grid_members
 from .dask_tables import is_dask
 from .entangled_kernel_ridge import PREDICTIONS, EntangledKernelRidge
 from .prediction import solved_attribute
@@ -39,8 +39,12 @@ from .training import Table
 
 __all__ = ["EntangledKernelRidgeCV"]
 
-SELECTIONS = ("best", "one_se", "average")
-FIT_FEATURES = ("auto", "fold", "all")
+# Parameters that are one of a few words.
+CHOICES = {
+    "scoring": SCORINGS,
+    "selection": ("best", "one_se", "average"),
+    "fit_features": ("auto", "fold", "all"),
+}
 
 
 class EntangledKernelRidgeCV(
@@ -358,6 +362,34 @@ class EntangledKernelRidgeCV(
             rows = Table(sample.Phi, sample.Y, sample.weight, mapped=True, original=original)
         return self._conclude([trial], rows)[0]
 
+    def _search_settings(self) -> SearchSettings:
+        return SearchSettings(
+            members=self._members(),
+            # One is always among the gains, since kernel ridge is always a candidate.
+            gains=np.unique(np.array([1.0, *self.gains], dtype=np.float64)),
+            alphas=None if self.alphas is None else np.asarray(self.alphas, dtype=np.float64),
+            options=self._solver_options(),
+            scoring=self.scoring,
+            averaging=self.selection == "average",
+            alpha_per_target=bool(self.alpha_per_target),
+            n_jobs=self.n_jobs,
+        )
+
+    def _members(self) -> list[Member]:
+        members = grid_members(
+            self.solver,
+            self.ranks,
+            self.target_alphas,
+            self.alignment_mixes,
+            self.shrinkages,
+            self.predictions,
+            max_iter=int(self.max_iter),
+        )
+        if not self.alpha_per_target:
+            return members
+        # Operators tie the targets together, so that they cannot have alphas of their own.
+        return [one for one in members if one.shrinkage == 1.0 or one.prediction == "partial_trace"]
+
     def _ensure_model(self) -> None:
         self._ensure_solved()
         if self._fit.linear is None:
@@ -393,9 +425,8 @@ class EntangledKernelRidgeCV(
 
     def _check_parameters(self) -> None:
         super()._check_parameters()
-        check_choice("scoring", self.scoring, SCORINGS)
-        check_choice("selection", self.selection, SELECTIONS)
-        check_choice("fit_features", self.fit_features, FIT_FEATURES)
+        for name, choices in CHOICES.items():
+            check_choice(name, getattr(self, name), choices)
         check_flag("alpha_per_target", self.alpha_per_target)
         check_flag("refit", self.refit)
         grids: dict[str, Callable[[str, Any], None]] = {

@@ -270,9 +270,7 @@ class OperatorValuedKernelRidge(TargetsMixin, MultiOutputMixin, RegressorMixin, 
         check_is_fitted(self)
         points = np.asarray(validate_rows(self, X, reset=False, dtype=np.float64))
         mean = self.kernel_(points, self.X_fit_) @ self.dual_coef_.reshape(-1)
-        mean = mean.reshape(len(points), self.kernel_.n_outputs)
-        if self.intercept_.any():
-            mean = mean + self.intercept_
+        mean = mean.reshape(len(points), self.kernel_.n_outputs) + self.intercept_
         if not return_std:
             return self._finish(mean, X)
         return self._finish(mean, X), self._finish(self._standard_deviation(points), X)
@@ -283,8 +281,7 @@ class OperatorValuedKernelRidge(TargetsMixin, MultiOutputMixin, RegressorMixin, 
         n, p = self._Y.shape
         ridge = self._ready_ridge()
         variance = np.array(np.einsum("ioo->io", self.kernel_.diag(X)))  # (t, p)
-        step = max(1, STD_CHUNK_NUMBERS // (n * p * p))
-        for rows in gen_batches(len(X), step):
+        for rows in gen_batches(len(X), max(1, STD_CHUNK_NUMBERS // (n * p * p))):
             cross = self.kernel_(self.X_fit_, X[rows]).to_dense().reshape(n, p, -1)  # (n, p, t*p)
             variance[rows] -= ridge.variance_reduction(cross, self.alpha)
         self._warn_unless_solved()

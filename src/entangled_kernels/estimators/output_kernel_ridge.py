@@ -97,10 +97,8 @@ class OutputKernelModel(TargetsMixin, MultiOutputMixin, RegressorMixin, DocLinkM
 
     def _gram(self, X: Any, Z: Any) -> Array:
         """Input kernel between rows; new rows and training rows, or training rows and themselves."""
-        if callable(self.kernel):
-            settings = self.kernel_params or {}
-        else:
-            settings = {"gamma": self.gamma, "degree": self.degree, "coef0": self.coef0}
+        named = {"gamma": self.gamma, "degree": self.degree, "coef0": self.coef0}
+        settings = (self.kernel_params or {}) if callable(self.kernel) else named
         K = pairwise_kernels(X, Z, metric=self.kernel, filter_params=True, **settings)
         return np.asarray(K, dtype=np.float64)
 

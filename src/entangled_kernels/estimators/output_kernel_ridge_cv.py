@@ -215,9 +215,7 @@ stop_reason_
         return self
 
     def _grid(self, problem: OutputKernelProblem | MeasuredProblem, penalty: OutputPenalty) -> Array:
-        grid = FINE_GRID if penalty.name in ("trace", "elastic") else GRID
-        if penalty.is_ball:
-            grid = WIDE_GRID
+        grid = WIDE_GRID if penalty.is_ball else FINE_GRID if penalty.name in ("trace", "elastic") else GRID
         complete = problem.complete if isinstance(problem, MeasuredProblem) else problem
         return np.asarray(grid * alpha_unit(complete, rank=self.rank, penalty=penalty))
 

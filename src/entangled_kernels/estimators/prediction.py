@@ -224,9 +224,8 @@ class LinearPredictionMixin(NoveltyMixin):
         reduction = np.full(known.shape, np.nan)
         for rows, pattern in group_patterns(known):
             plan = plan_measurements(calibration.correlation, pattern, importance, costs)
-            count = len(plan.order)
-            order[np.ix_(rows, np.arange(count))] = np.array(names, dtype=object)[plan.order]
-            reduction[np.ix_(rows, np.arange(count))] = plan.reduction
+            order[rows, : len(plan.order)] = np.array(names, dtype=object)[plan.order]
+            reduction[rows, : len(plan.order)] = plan.reduction
         return order, reduction
 
     @property
@@ -330,11 +329,13 @@ class LinearPredictionMixin(NoveltyMixin):
     ) -> tuple[Array, Array]:
         """Mean, and standard deviation or covariance, or nothing, on that scale, in blocks of rows."""
         given, mixing = None if measured is None else self._given_as_learned(measured), self._mixing_transform
-        predict, blocks = self._predict_block, []
+        predict = self._predict_block
         if mixing is not None and (return_std or return_cov or given is not None):
             predict = self._calibrated_block
-        for rows, block in self._row_blocks(X):
-            blocks.append(predict(block, return_std, return_cov, None if given is None else given[rows]))
+        blocks = [
+            predict(block, return_std, return_cov, None if given is None else given[rows])
+            for rows, block in self._row_blocks(X)
+        ]
         mean, spread = (
             part[0] if len(part) == 1 else np.concatenate(part) for part in zip(*blocks, strict=True)
         )

@@ -38,7 +38,6 @@ from ..parameters import check_feature_map, check_rank_fits, check_share
 from ..selection import (
     BlankFolds,
     HeldOutPredictions,
-    Member,
     MomentFolds,
     RefittedFolds,
     RowFolds,
@@ -47,7 +46,6 @@ from ..selection import (
     Split,
     TableSummary,
     decide,
-    grid_members,
     group_partitions,
     refit,
     run_search,
@@ -74,7 +72,6 @@ class Trial:
     feature_map: Any
     fitted: Any
     search: Search
-    n_splits: int
     training: Training | None
 
 
@@ -114,18 +111,10 @@ class SearchingMixin(FoldingMixin, ExplainingMixin):
     """The search of `EntangledKernelRidgeCV`, whose parameters it reads."""
 
     alphas: ArrayLike | None
-    gains: Any
-    alignment_mixes: Any
-    shrinkages: Any
-    target_alphas: Any
-    predictions: Any
     ranks: Any
-    scoring: str
     selection: str
-    alpha_per_target: bool
     refit: bool
     fit_features: str
-    n_jobs: int | None
 
     def held_out_predictions(self, coverage: float = 0.9) -> HeldOut:
         """Training rows as models that had not seen them predict them, with intervals.
@@ -176,7 +165,7 @@ class SearchingMixin(FoldingMixin, ExplainingMixin):
             Phi, table.Y, table.weight, found_noise(fitted), centred=self.fit_intercept
         )
         search = run_search(summary, source, self._search_settings(), report)
-        return Trial(feature_map, fitted, search, source.n_splits, training)
+        return Trial(feature_map, fitted, search, training)
 
     def _row_folds(
         self, feature_map: Any, fitted: Any, Phi: Any, table: Table, splits: list[Split]
@@ -186,8 +175,11 @@ class SearchingMixin(FoldingMixin, ExplainingMixin):
         A feature map is fitted in every fold, where there is one to fit; its search for a kernel starts from
         what all rows gave.
         """
-        norms = SOLVERS[self.solver].iterative
-        rows: dict[str, Any] = {"splits": splits, "centred": bool(self.fit_intercept), "norms": norms}
+        rows: dict[str, Any] = {
+            "splits": splits,
+            "centred": bool(self.fit_intercept),
+            "norms": SOLVERS[self.solver].iterative,
+        }
         started = None if feature_map is None else warm_start(feature_map, fitted)
         X = Phi if feature_map is None else table.X
         filled: Array | None = None
@@ -229,7 +221,7 @@ class SearchingMixin(FoldingMixin, ExplainingMixin):
         source = MomentFolds(rounds, centred=centred, sample=sample, places=places, ordered=ordered)
         summary = TableSummary.from_moments(total, found_noise(fitted), centred=centred)
         search = run_search(summary, source, self._search_settings(), report)
-        return Trial(feature_map, fitted, search, source.n_splits, training)
+        return Trial(feature_map, fitted, search, training)
 
     def _conclude(self, trials: list[Trial], table: Table) -> tuple[SelectedFit, Any]:
         """Choose among what was tried, fit it on all rows; and the feature map to predict with.
@@ -251,7 +243,7 @@ class SearchingMixin(FoldingMixin, ExplainingMixin):
             best_params=choice.parameters() | place,
             best_score=choice.error,
             best_index=decision.index,
-            n_splits=best.n_splits,
+            n_splits=len(best.search.folds),
         )
         if best.training is None:
             return selected, None
@@ -265,9 +257,8 @@ class SearchingMixin(FoldingMixin, ExplainingMixin):
         fit = replace(fit, sample=best.training.sample, relation=self.relation, inputs=inputs)
         fit = self._calibrate_in_target_units(fit, table)
         estimator._adopt(self, best.fitted, fit, self._stream_kept(best.training))
-        mixed, residuals = self._mixing_transform is not None, None
-        if held_out is not None:
-            residuals = self._residuals(held_out, table, in_target_units=mixed)
+        mixed = self._mixing_transform is not None
+        residuals = None if held_out is None else self._residuals(held_out, table, in_target_units=mixed)
         measured = table.original if mixed and table.original is not None else table.Y
         if residuals is not None and self.relation != "constant":
             rows, copy = np.unique(residuals.row, return_inverse=True)
@@ -317,9 +308,8 @@ class SearchingMixin(FoldingMixin, ExplainingMixin):
             no_features = np.zeros((len(table.Y), 1))
             targets = TableSummary.from_rows(no_features, table.original, table.weight, centred=True)
             weights = self._search_settings().score_weights(targets)
-        both = (self._residuals(one, table, in_target_units=True) for one in (held_out, ridge))
-        own, other = (HeldOutScore.of(one, weights) for one in both)
-        return own, other
+        own, other = (self._residuals(one, table, in_target_units=True) for one in (held_out, ridge))
+        return HeldOutScore.of(own, weights), HeldOutScore.of(other, weights)
 
     def _best_entangled(self, trials: list[Trial], table: Table) -> EntangledKernelRidge | None:
         """The best entangled candidate, fitted on all rows; None where there is none."""
@@ -368,32 +358,8 @@ class SearchingMixin(FoldingMixin, ExplainingMixin):
         return maps
 
     def _search_settings(self) -> SearchSettings:
-        return SearchSettings(
-            members=self._members(),
-            # One is always among the gains, since kernel ridge is always a candidate.
-            gains=np.unique(np.array([1.0, *self.gains], dtype=np.float64)),
-            alphas=None if self.alphas is None else np.asarray(self.alphas, dtype=np.float64),
-            options=self._solver_options(),
-            scoring=self.scoring,
-            averaging=self.selection == "average",
-            alpha_per_target=bool(self.alpha_per_target),
-            n_jobs=self.n_jobs,
-        )
-
-    def _members(self) -> list[Member]:
-        members = grid_members(
-            self.solver,
-            self.ranks,
-            self.target_alphas,
-            self.alignment_mixes,
-            self.shrinkages,
-            self.predictions,
-            max_iter=int(self.max_iter),
-        )
-        if not self.alpha_per_target:
-            return members
-        # Operators tie the targets together, so that they cannot have alphas of their own.
-        return [one for one in members if one.shrinkage == 1.0 or one.prediction == "partial_trace"]
+        """What is tried: the estimator says it."""
+        raise NotImplementedError
 
     def _solver_options(self) -> SolverOptions:
         seed = check_random_state(self.random_state).randint(np.iinfo(np.int32).max)

@@ -47,8 +47,7 @@ class TargetsMixin:
         if predict is not None:
             check_choice("predict", predict, CONTAINERS)
             # scikit-learn's clone copies this dictionary, so the choice survives cross-validation.
-            config = getattr(self, "_sklearn_output_config", {})
-            self._sklearn_output_config = {**config, "predict": predict}
+            self._sklearn_output_config = {**getattr(self, "_sklearn_output_config", {}), "predict": predict}
         return self
 
     def _take_targets(self, y: Any, *, reset: bool = True, blanks: bool = False) -> Array:
@@ -102,7 +101,7 @@ class TargetsMixin:
     def _finish(self, values: Array, X: Any) -> Any:
         """One-dimensional where y was, in the container asked for."""
         names = self._output_names(values.shape[1])
-        return to_container(self._container(), values[:, 0] if self._one_dimensional else values, names, X)
+        return to_container(self._container(), self._targets_like_y(values), names, X)
 
     def _container(self) -> str:
         """The container that `set_output` asked for."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -25,9 +26,14 @@ from .targets import TargetsMixin
 
 __all__ = ["PRODUCT_DTYPES", "Table", "Training", "TrainingMixin"]
 
-INITS = ("identity", "random")
-RELATIONS = ("constant", "entangled", "auto")
 PRODUCT_DTYPES = ("float64", "float32")
+# Parameters that are one of a few words.
+CHOICES = {
+    "solver": tuple(SOLVERS),
+    "init": ("identity", "random"),
+    "relation": ("constant", "entangled", "auto"),
+    "product_dtype": PRODUCT_DTYPES,
+}
 
 
 @dataclass(frozen=True, eq=False)
@@ -68,8 +74,7 @@ class Table:
 
     def sampled_places(self, size: int) -> Index:
         """Places of the rows of a `RowSample` of this size, in its order."""
-        _, key, weight = self.sampled()
-        return least_keys(key, weight, size)
+        return least_keys(sampling_keys(self.X, self.Y), self.weight, size)
 
 
 @dataclass(frozen=True, eq=False)
@@ -130,14 +135,12 @@ class TrainingMixin(FeatureMapMixin, TargetsMixin):
         self.target_transform = target_transform
 
     def _check_parameters(self) -> None:
-        check_choice("solver", self.solver, SOLVERS)
-        check_choice("init", self.init, INITS)
+        for name, choices in CHOICES.items():
+            check_choice(name, getattr(self, name), choices)
         check_integer("max_iter", self.max_iter, low=1)
         check_positive("tol", self.tol, zero_allowed=True)
         check_flag("fit_intercept", self.fit_intercept)
-        check_choice("relation", self.relation, RELATIONS)
         check_positive("max_memory", self.max_memory)
-        check_choice("product_dtype", self.product_dtype, PRODUCT_DTYPES)
         check_target_transform(self.target_transform)
 
     def _check_table(self, X: Any, y: Any, sample_weight: Any, groups: Any = None) -> Table:
@@ -147,9 +150,7 @@ class TrainingMixin(FeatureMapMixin, TargetsMixin):
         Y, weight = self._cells(targets, sample_weight)
         check_every_target_measured(Y, weight, getattr(self, "target_names_", None))
         table = Table(X, Y, weight, groups)
-        blank = np.isnan(Y).all(axis=1)
-        if weight is not None and weight.ndim == 2:
-            blank = ~weight.any(axis=1)
+        blank = np.isnan(Y).all(axis=1) if weight is None or weight.ndim == 1 else ~weight.any(axis=1)
         table = table.some(np.flatnonzero(~blank)) if blank.any() else table
         self._fit_target_transform(table.Y, table.weight)
         if self.target_transform_ is None:
@@ -249,13 +250,10 @@ class TrainingMixin(FeatureMapMixin, TargetsMixin):
 
     def _feature_blocks(self, feature_map: Any) -> FeatureBlocks:
         """How rows become features with a fitted map."""
-
-        def transform(X: Any) -> Any:
-            return map_features(feature_map, X)
-
         # Columns that have been checked already are taken as they are.
         plain = feature_map is None and self._given_map() is None
-        return FeatureBlocks(None if plain else transform, self.max_memory, self.product_dtype)
+        transform = None if plain else partial(map_features, feature_map)
+        return FeatureBlocks(transform, self.max_memory, self.product_dtype)
 
     def _moments_of_parts(
         self, feature_map: Any, table: Table, parts: list[Index]

@@ -103,11 +103,17 @@ def compare_methods(
     scheme = row_scheme(len(inputs), groups, times)
     cases = table_cases(inputs, targets, train_sizes, repeats, plan, setup, features=features, scheme=scheme)
     records = run_cases(cases, setup)
-    own = {"repeats": repeats, "train_sizes": [int(n) for n in train_sizes], "methods": plan.labels()}
-    shape = {"rows": len(inputs), "inputs": inputs.shape[1], "outputs": targets.shape[1]}
-    named = features if isinstance(features, str) else repr(features)
-    shape |= {} if scheme.by == "rows" else {"held_out": scheme.by}
-    return ExperimentResults(name, title, records, meta=setup.meta(**own, **shape, features=named))
+    meta = setup.meta(
+        repeats=repeats,
+        train_sizes=[int(n) for n in train_sizes],
+        methods=plan.labels(),
+        rows=len(inputs),
+        inputs=inputs.shape[1],
+        outputs=targets.shape[1],
+        **({} if scheme.by == "rows" else {"held_out": scheme.by}),
+        features=features if isinstance(features, str) else repr(features),
+    )
+    return ExperimentResults(name, title, records, meta=meta)
 
 
 def table_cases(
@@ -169,8 +175,9 @@ def class_figures(results: ExperimentResults) -> Figures:
             same = ("n", size) if x == "rank" else ("rank", "100%")
             paper = [record for record in results.paper if record[same[0]] == same[1]]
             own = replace(results, records=records, paper=paper)
-            display = ComparisonDisplay.from_results(own, x=x, facet="task", title=f"{results.title}{words}")
-            drawn[f"{results.name}-{kind}"] = display.figure_
+            drawn[f"{results.name}-{kind}"] = ComparisonDisplay.from_results(
+                own, x=x, facet="task", title=f"{results.title}{words}"
+            ).figure_
     return drawn
 
 
@@ -206,7 +213,6 @@ def varied_figures(
 
 def _check_methods(methods: Sequence[str]) -> tuple[str, ...]:
     known = METHODS | LEARNERS
-    unknown = [method for method in methods if method not in known]
-    if unknown or not methods:
+    if not methods or set(methods) - set(known):
         raise ValueError(f"methods must be some of {', '.join(known)}, got {list(methods)!r}")
     return tuple(dict.fromkeys(methods))

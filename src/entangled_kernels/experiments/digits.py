@@ -56,8 +56,7 @@ def run(setup: Setup) -> ExperimentResults:
         records += _answers("KRR", prediction, rows, split)
         records += _answers("always no", -np.ones_like(rows["Y_test"]), rows, split)
     setup.tell(total, total, "done")
-    methods = {"EKL": METHODS["EKL"], **OTHERS}
-    meta |= {"methods": methods, "test rows": N_DIGITS * N_EACH}
+    meta |= {"methods": {"EKL": METHODS["EKL"], **OTHERS}, "test rows": N_DIGITS * N_EACH}
     return ExperimentResults(DIGITS.name, DIGITS.title, records, PAPER, setup.meta(**meta), arrays)
 
 
@@ -74,8 +73,7 @@ def _rows(seed: int) -> dict[str, Any]:
         stratify=digits.labels,
         random_state=seed,
     )
-    names = ("X", "X_test", "Y", "Y_test", "labels", "labels_test")
-    rows = dict(zip(names, parts, strict=True))
+    rows = dict(zip(("X", "X_test", "Y", "Y_test", "labels", "labels_test"), parts, strict=True))
     order = np.argsort(rows["labels"], kind="stable")
     return rows | {name: rows[name][order] for name in ("X", "Y", "labels")}
 
@@ -87,8 +85,8 @@ def _answers(method: str, prediction: Array, rows: dict[str, Any], split: int, *
     records = [common | {"task": "all", "accuracy": right}]
     for task in range(N_DIGITS):
         truth, said = rows["Y_test"][:, task] > 0, prediction[:, task] > 0
-        shares = {"accuracy": float(np.mean(truth == said))}
-        shares |= {"balanced_accuracy": float(balanced_accuracy_score(truth, said))}
+        balanced = float(balanced_accuracy_score(truth, said))
+        shares = {"accuracy": float(np.mean(truth == said)), "balanced_accuracy": balanced}
         records.append(common | {"task": f"is {task}"} | shares)
     return records
 

@@ -110,8 +110,7 @@ def fit_methods(
         inputs = several or method in ("selected", "KRR-selected", "extra-trees")
         start = process_time()
         # Features that are the inputs themselves stand for linear kernels of groups.
-        kernel = "linear" if Phi is X else "rbf"
-        model = _estimator(plan, method, X if inputs else Phi, kernel, folds, seed)
+        model = _estimator(plan, method, X if inputs else Phi, "linear" if Phi is X else "rbf", folds, seed)
         model.fit(X if inputs else Phi, Y)
         yield Fitted(method, model.predict, inputs, process_time() - start)
     if plan.protocol == "paper":
@@ -126,9 +125,12 @@ def _fit_published(plan: Plan, Phi: Array, Y: Array, folds: Sequence[Split], see
     published = replace(plan.ascent, rank=plan.rank)
     ascents = {"": published}
     if plan.early:
-        few = min(EARLY_STEPS, published.n_steps)
         ascents[", early"] = replace(
-            published, init="identity", early=True, n_steps=few, shrinkages=SHRINKAGES
+            published,
+            init="identity",
+            early=True,
+            n_steps=min(EARLY_STEPS, published.n_steps),
+            shrinkages=SHRINKAGES,
         )
     for suffix, ascent in ascents.items():
         start = process_time()
@@ -151,8 +153,7 @@ def _estimator(plan: Plan, method: str, Phi: Array, kernel: str, folds: Sequence
     if method == "OKL":
         return OutputKernelRidgeCV("linear", cv=folds, fit_intercept=fair)
     if method == "PLS":
-        smallest = min(len(train) for train, _ in folds)
-        most = max(1, min(Phi.shape[1], smallest - 1, 15))
+        most = max(1, min(Phi.shape[1], 15, *(len(train) - 1 for train, _ in folds)))
         grid = {"n_components": list(range(1, most + 1))}
         return GridSearchCV(PLSRegression(scale=False), grid, cv=folds, scoring="neg_mean_squared_error")
     if method == "extra-trees":
@@ -160,8 +161,15 @@ def _estimator(plan: Plan, method: str, Phi: Array, kernel: str, folds: Sequence
     if method in ("selected", "KRR-selected"):
         plain: dict[str, Any] = {"shrinkages": (1.0,)} if method == "KRR-selected" else {}
         return EntangledKernelRidgeCV(cv=folds, random_state=seed, **plain)
-    settings: dict[str, Any] = {"feature_map": None, "cv": folds, "selection": "best", "random_state": seed}
-    settings |= {"alphas": None if fair else LAMBDAS, "gains": (1.0,), "fit_intercept": fair}
+    settings: dict[str, Any] = {
+        "feature_map": None,
+        "cv": folds,
+        "selection": "best",
+        "random_state": seed,
+        "alphas": None if fair else LAMBDAS,
+        "gains": (1.0,),
+        "fit_intercept": fair,
+    }
     if method == "KRR":
         settings |= {"shrinkages": (1.0,)}
     else:

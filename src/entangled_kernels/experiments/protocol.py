@@ -188,8 +188,16 @@ def _measure(case: Case) -> list[Record]:
             prediction = np.asarray(fitted.predict(rows.X_test if fitted.takes_inputs else Phi_test))
             seconds = process_time() - start
             error = nmse(rows.Y_test, prediction.reshape(rows.Y_test.shape))
-            times = {"fit_seconds": fitted.fit_seconds, "predict_seconds": seconds}
-            records.append({"method": fitted.label, **case.keys, "nmse": error, "ni": None, **times})
+            records.append(
+                {
+                    "method": fitted.label,
+                    **case.keys,
+                    "nmse": error,
+                    "ni": None,
+                    "fit_seconds": fitted.fit_seconds,
+                    "predict_seconds": seconds,
+                }
+            )
     return _with_improvement(records, list(case.plan.labels()))
 
 

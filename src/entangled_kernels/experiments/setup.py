@@ -55,8 +55,7 @@ class Setup:
 
     def __post_init__(self) -> None:
         if self.protocol not in PROTOCOLS:
-            names = " or ".join(map(repr, PROTOCOLS))
-            raise ValueError(f"protocol must be {names}, got {self.protocol!r}")
+            raise ValueError(f"protocol must be {' or '.join(map(repr, PROTOCOLS))}, got {self.protocol!r}")
 
     def tell(self, done: int, total: int, what: str) -> None:
         """Tell of progress, where somebody listens."""
@@ -65,8 +64,13 @@ class Setup:
 
     def meta(self, **more: Any) -> dict[str, Any]:
         """What is needed to repeat the run."""
-        own = {"protocol": self.protocol, "quick": self.quick, "seed": self.seed}
-        return own | {"versions": software_versions("joblib")} | more
+        return {
+            "protocol": self.protocol,
+            "quick": self.quick,
+            "seed": self.seed,
+            "versions": software_versions("joblib"),
+            **more,
+        }
 
 
 def no_tables(results: ExperimentResults) -> list[PageTable]:

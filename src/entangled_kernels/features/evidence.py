@@ -19,7 +19,6 @@ from ..threads import SMALL_MATRIX, one_thread
 
 __all__ = ["Evidence", "thin_root", "tune_kernel"]
 
-
 # Noise, in units of the variance of the targets.
 NOISE_BOUNDS = (1e-6, 1e2)
 # Groups of targets, measured on the same rows each, that the likelihood is taken of.

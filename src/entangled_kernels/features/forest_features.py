@@ -22,7 +22,6 @@ from .trees import Trees, leaf_means, shared_leaves
 
 __all__ = ["ForestFeatures"]
 
-
 # Trees are grown for all targets where there are no more, else for so many principal axes of them.
 AXES = 16
 # Targets are rounded to so many parts of their standard deviation. Then sums of them are exact, and where two

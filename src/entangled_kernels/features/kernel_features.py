@@ -29,7 +29,6 @@ from .training_rows import mean_and_scale, standardised_targets, training_rows
 
 __all__ = ["EvidenceFeatures", "GaussianFeatures", "KernelFeatures", "median_distance"]
 
-
 APPROXIMATIONS = ("nystroem", "fourier")
 # Factors by which the width may leave the median distance.
 WIDTHS = (0.05, 50.0)

@@ -21,7 +21,6 @@ from ..linalg import Array
 
 __all__ = ["Slope", "has_slopes", "kernel_slopes", "pull_slopes"]
 
-
 # Matern kernels that are differentiable everywhere, in closed form.
 MATERNS = (1.5, 2.5)
 

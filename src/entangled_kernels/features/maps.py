@@ -34,7 +34,6 @@ __all__ = [
     "warm_start",
 ]
 
-
 # Maps whose search can go on from what another has found.
 TUNED = (EvidenceFeatures, ColumnWidthFeatures)
 

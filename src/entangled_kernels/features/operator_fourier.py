@@ -17,7 +17,6 @@ from ..parameters import check_choice, check_integer, check_positive
 
 __all__ = ["OperatorFourierFeatures"]
 
-
 KINDS = ("decomposable", "curl_free", "divergence_free", "transformable")
 
 

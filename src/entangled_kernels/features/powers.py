@@ -12,7 +12,6 @@ from .training_rows import mean_and_scale
 
 __all__ = ["POWERS", "ColumnPowers"]
 
-
 # What is tried: 1 leaves a column as it is, 0 is a logarithm above the mean, 2 one below it. Far from the
 # mean no power grows faster than a square.
 POWERS = np.linspace(0.0, 2.0, 17)

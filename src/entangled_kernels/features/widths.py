@@ -16,7 +16,6 @@ from .kernel_features import WIDTHS
 
 __all__ = ["SHAPES", "SPREADS", "PenalisedEvidence", "WidthSearch", "tune_widths"]
 
-
 # Prior standard deviations of a log width about the common one that are compared.
 SPREADS = (0.1, 0.3, 0.6, 1.0, 2.0)
 # Of the search: steps, and the largest slope that ends it.

@@ -89,9 +89,7 @@ class SumKernel(OperatorValuedKernel):
         """Lazy block Gram matrix; a sum of Kronecker products when every term is separable."""
         operators = [kernel(X, Z) for kernel in self.kernels]
         if len(operators) == 1:
-            scaled = _scaled(operators[0], self.weights[0])
-            if scaled is not None:
-                return scaled
+            return _scaled(operators[0], self.weights[0])
         kroneckers = [operator for operator in operators if isinstance(operator, KroneckerOperator)]
         if len(kroneckers) == len(operators):
             Ks = np.stack([operator.gram for operator in kroneckers])
@@ -113,8 +111,9 @@ class SumKernel(OperatorValuedKernel):
         if len(separable) != len(self.kernels):
             raise TypeError("to_partial_trace needs separable terms only; other terms have their own form.")
         Ts = np.stack([w * kernel.T for w, kernel in zip(self.weights, separable, strict=True)])
-        operator = _SeparableTermsAsPartialTrace(separable, Ts)
-        return PartialTraceKernel(operator, self.n_outputs, guaranteed_psd=self.guaranteed_psd)
+        return PartialTraceKernel(
+            _SeparableTermsAsPartialTrace(separable, Ts), self.n_outputs, guaranteed_psd=self.guaranteed_psd
+        )
 
 
 class _SeparableTermsAsPartialTrace:
@@ -133,8 +132,8 @@ class _SeparableTermsAsPartialTrace:
         return P.reshape(len(X), len(Z), p * L, p * L)
 
 
-def _scaled(operator: BlockOperator, weight: float) -> BlockOperator | None:
-    """Multiple of a structured operator that keeps its structure, or None where there is no such form."""
+def _scaled(operator: BlockOperator, weight: float) -> BlockOperator:
+    """Multiple of an operator that keeps its structure, where it has one."""
     if isinstance(operator, LowRankKroneckerOperator):
         return LowRankKroneckerOperator(operator.Phi, operator.Psi, weight * operator.output)
     if isinstance(operator, KroneckerOperator):
@@ -143,7 +142,7 @@ def _scaled(operator: BlockOperator, weight: float) -> BlockOperator | None:
         metric = None if operator.metric is None else weight * operator.metric
         Q = np.sqrt(weight) * operator.Q
         return LowRankOperator(operator.Phi, operator.Psi, Q, operator.n_outputs, metric)
-    return None
+    return SumOperator([operator], [weight])
 
 
 def _kronecker_terms(operator: BlockOperator) -> tuple[Array, Array] | None:

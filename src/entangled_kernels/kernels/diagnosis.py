@@ -72,35 +72,32 @@ class EntanglementReport:
     @property
     def entangled(self) -> bool | None:
         """True or False where proven, None where these tests do not decide."""
-        if self.is_product:
-            return False
-        if not self.ppt or self.realignment > 1.0 + TOLERANCE:
-            return True
-        return False if self._ppt_decides else None
-
-    @property
-    def _ppt_decides(self) -> bool:
-        return self.dims[0] * self.dims[1] <= 6
+        return self._finding()[0]
 
     @property
     def verdict(self) -> str:
         """One sentence that says what is proven, and by what."""
+        return self._finding()[1]
+
+    def _finding(self) -> tuple[bool | None, str]:
         m, p = self.dims
         if self.is_product:
-            return "Separable: the kernel is one scalar kernel times one output matrix (Schmidt rank one)."
+            return False, (
+                "Separable: the kernel is one scalar kernel times one output matrix (Schmidt rank one)."
+            )
         if not self.ppt:
-            return (
+            return True, (
                 f"Entangled: PPT fails (eigenvalue {self.lowest_eigenvalue:.3g} of the partial transpose), "
                 "which proves that the kernel is no sum of separable kernels."
             )
         if self.realignment > 1.0 + TOLERANCE:
-            return (
+            return True, (
                 f"Entangled: PPT holds and leaves {m} x {p} undecided, but the realignment value "
                 f"{self.realignment:.4g} above 1 proves entanglement."
             )
-        if self._ppt_decides:
-            return f"Not entangled: PPT holds, which proves separability in dimensions {m} x {p}."
-        return (
+        if m * p <= 6:
+            return False, f"Not entangled: PPT holds, which proves separability in dimensions {m} x {p}."
+        return None, (
             f"Undecided: PPT holds, which beyond 2 x 2 and 2 x 3 (here {m} x {p}) proves neither "
             "entanglement nor its absence."
         )
@@ -120,10 +117,8 @@ class EntanglementReport:
 
 def _check_psd(state: Array) -> None:
     """Raise unless a matrix of trace one is psd, to rounding: nothing is proven of any other."""
-    shifted = np.array(state, dtype=np.result_type(state, np.float64))
-    shifted[np.diag_indices_from(shifted)] += ROUNDING
     try:
-        np.linalg.cholesky(shifted)
+        np.linalg.cholesky(state + ROUNDING * np.eye(len(state)))
     except np.linalg.LinAlgError:
         lowest = float(np.linalg.eigvalsh(state)[0])
         raise ValueError(

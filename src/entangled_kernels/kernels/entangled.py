@@ -54,8 +54,7 @@ class EntangledKernel(KrausKernel):
             )
         kraus = kraus_from_entangler(self.U, self.T, size // p)
         if len(kraus) > size // p:
-            compressed = kraus_from_choi(choi_from_kraus(kraus), p)
-            kraus = compressed if len(compressed) < len(kraus) else kraus
+            kraus = min(kraus, kraus_from_choi(choi_from_kraus(kraus), p), key=len)
         super().__init__(kraus, feature_map)
 
     def __repr__(self) -> str:

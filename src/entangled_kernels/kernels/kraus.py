@@ -161,8 +161,7 @@ class KrausKernel(OperatorValuedKernel):
     def schmidt_values(self) -> Array:
         """Operator-Schmidt values of D in decreasing order; one nonzero value means separable."""
         values = operator_schmidt(*self._support).values
-        missing = min(self.n_features, self.n_outputs) ** 2 - len(values)
-        return np.pad(values, (0, missing))
+        return np.pad(values, (0, min(self.n_features, self.n_outputs) ** 2 - len(values)))
 
     def nearest_separable(self) -> SeparableKernel:
         """Separable kernel phi(x)^T B phi(z) C whose matrix kron(B, C) is nearest to D in Frobenius norm."""
@@ -175,9 +174,8 @@ class KrausKernel(OperatorValuedKernel):
 
     def entanglement(self) -> EntanglementReport:
         """Report on what is proven about the entanglement of this kernel, with a one-sentence verdict."""
-        D, dims = self._support
-        report = entanglement_report(D, dims)
-        if dims[0] == self.n_features:
+        report = entanglement_report(*self._support)
+        if report.dims[0] == self.n_features:
             return report
         # Features outside the span add zeros to the spectrum of the partial transpose.
         lowest = min(report.lowest_eigenvalue, 0.0)

@@ -98,12 +98,12 @@ class FeatureKernel(MatrixKernel):
 
     def factors(self, X: Array, Z: Array | None) -> tuple[Array, Array]:
         """Thin factors of the Gram matrix, shapes (n, m) and (t, m)."""
+        left = self._rows(X)
+        return left, left if Z is None else self._rows(Z)
+
+    def _rows(self, X: Array) -> Array:
         Phi = feature_rows(self.feature_map, X)
-        Psi = Phi if Z is None else feature_rows(self.feature_map, Z)
-        if self.root is None:
-            return Phi, Psi
-        left = Phi @ self.root
-        return left, left if Psi is Phi else Psi @ self.root
+        return Phi if self.root is None else np.asarray(Phi @ self.root)
 
     def gram(self, X: Array, Z: Array) -> Array:
         """Gram matrix of shape (n, t)."""
@@ -120,9 +120,7 @@ def feature_rows(feature_map: Any, X: Array) -> Array:
     if feature_map is None:
         return np.asarray(X, dtype=np.float64)
     Phi = feature_map.transform(X)
-    if hasattr(Phi, "toarray"):
-        Phi = Phi.toarray()
-    return np.asarray(Phi, dtype=np.float64)
+    return np.asarray(Phi.toarray() if hasattr(Phi, "toarray") else Phi, dtype=np.float64)
 
 
 def check_scalar_kernel(kernel: Any, params: dict[str, Any]) -> None:

@@ -86,8 +86,7 @@ class SeparableKernel(OperatorValuedKernel):
 
     def diag(self, X: ArrayLike) -> Array:
         """Values K(x_i, x_i), shape (n, p, p)."""
-        k = scalar_diagonal(self.kernel, as_points(X), self.params)
-        return k[:, None, None] * self.T
+        return scalar_diagonal(self.kernel, as_points(X), self.params)[:, None, None] * self.T
 
     def is_psd(self, X: ArrayLike, tol: float = 1e-9) -> bool:
         """Whether the Gram matrix on X is psd, from the n x n and p x p factors: O(n^3 + p^3)."""

@@ -17,11 +17,6 @@ __all__ = ["TransformableKernel"]
 Map = Callable[[Array], Array] | ArrayLike
 
 
-def _apply(S: Any, X: Array) -> Array:
-    mapped = S(X) if callable(S) else X @ S.T
-    return as_points(mapped, "maps(X)")
-
-
 class _ScaledCopies:
     """The map x -> kron(weights, x); a class, so that kernels can be pickled."""
 
@@ -107,7 +102,8 @@ class TransformableKernel(OperatorValuedKernel):
 
     def _transformed(self, X: Array) -> Array:
         """Points after every map, shape (n, p, d')."""
-        return np.stack([_apply(S, X) for S in self.maps], axis=1)
+        mapped = (S(X) if callable(S) else X @ S.T for S in self.maps)
+        return np.stack([as_points(own, "maps(X)") for own in mapped], axis=1)
 
     def _between(self, A: Array, B: Array) -> Array:
         (n, p, d), t = A.shape, len(B)

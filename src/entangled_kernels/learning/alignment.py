@@ -125,8 +125,7 @@ class Line:
 
     def inner_at(self, t: float, scale: float) -> tuple[Array, Array]:
         """Inner products that `Alignment.evaluate` can start from at scale * (Q + t * direction)."""
-        first, second = (scale**2 * term.inner_at(t) for term in self.terms)
-        return first, second
+        return scale**2 * self.terms[0].inner_at(t), scale**2 * self.terms[1].inner_at(t)
 
 
 class Alignment:
@@ -330,8 +329,7 @@ class Alignment:
             Ag = A @ self.g
             once, twice = float(self.g @ Ag), float(Ag @ self._apply_C(Ag))
             squared += (self.n_outputs - 1) * (once**2 + 2.0 * twice)
-        a2 = self._full.ratio(gain, squared)
-        return a1, a2
+        return a1, self._full.ratio(gain, squared)
 
     def _blend(self, terms: tuple[float, float]) -> float:
         return (1.0 - self.mix) * terms[0] + self.mix * terms[1]

@@ -161,12 +161,11 @@ class Fit:
     def posterior(self) -> Posterior | TargetPosteriors:
         """Predictive distribution in the Gaussian-process view; made when first asked for."""
         used = self.settings.used_kernel(self.problem, self.kernel)
+        alpha, gain = self.settings.alpha, self.settings.gain
         if self.cells is not None:
             ridge = CellRidge(self.problem, used, self.cells)
-            found = ridge.solve(self.settings.alpha)
-            return fit_cell_posterior(ridge.posterior(self.settings.alpha), found, self.centre()[1])
+            return fit_cell_posterior(ridge.posterior(alpha), ridge.solve(alpha), self.centre()[1])
         factor = KernelRidgeFactor(self.problem, used)
-        alpha, gain = self.settings.alpha, self.settings.gain
         if np.ndim(alpha) == np.ndim(gain) == 0:
             return fit_posterior(factor, float(alpha), self.reduced_coef)
         return fit_target_posteriors(factor, np.broadcast_to(alpha, self.problem.n_outputs))
@@ -203,8 +202,7 @@ class Fit:
 
     def __getstate__(self) -> dict[str, Any]:
         # They are larger than the model, and made again when they are asked for.
-        made = ("posterior", "calibration")
-        return {name: value for name, value in vars(self).items() if name not in made}
+        return {name: value for name, value in vars(self).items() if name not in ("posterior", "calibration")}
 
     def largest_alignment(self) -> float | None:
         """The largest alignment that any kernel has; known in closed form for models with an intercept."""

@@ -80,19 +80,15 @@ class LearnedKernel:
         """The kernel (S / p) kron I_p, with S = p metric + sum_i M_i^T M_i the trace over the outputs."""
         if self.Q.shape[2] == 0:
             return self
-        Q_wide = self.Q.reshape(len(self.Q), -1)  # (m, k * r)
-        L = _compact(np.hstack([self.L, Q_wide / np.sqrt(n_outputs)]))
+        # Q as (m, k * r).
+        L = _compact(np.hstack([self.L, self.Q.reshape(len(self.Q), -1) / np.sqrt(n_outputs)]))
         return LearnedKernel(self.identity, L, self.Q[:, :, :0])
 
 
 def _compact(L: Array) -> Array:
     """A factor of L L^T with no more columns than its rank."""
-    m, n_columns = L.shape
-    if n_columns > m:
-        values, vectors = eigh(L @ L.T)
-    else:
-        values, vectors = eigh(L.T @ L)
-        vectors = L @ vectors
+    wide = L.shape[1] > L.shape[0]
+    values, vectors = eigh(L @ L.T if wide else L.T @ L)
     keep = values > rank_tolerance(len(values)) * values[-1]
-    columns = vectors[:, keep]
-    return np.asarray(columns * np.sqrt(values[keep]) if n_columns > m else columns)
+    columns = (vectors if wide else L @ vectors)[:, keep]
+    return np.asarray(columns * np.sqrt(values[keep]) if wide else columns)

@@ -99,8 +99,7 @@ class KernelRidgeFactor:
         alphas = np.atleast_1d(np.asarray(alphas, dtype=np.float64))
         m, k, r = self.X.shape
         step = max(1, _CHUNK_NUMBERS // max(1, m * k * max(1, r)))
-        chunks = [self._coefficients(alphas[i : i + step]) for i in range(0, len(alphas), step)]
-        return np.concatenate(chunks)
+        return np.concatenate([self._coefficients(alphas[i : i + step]) for i in range(0, len(alphas), step)])
 
     def spectral(self, alphas: Array) -> Spectral | None:
         """The coefficients of all alphas in the form of `Spectral`, where there is one."""
@@ -136,8 +135,7 @@ class KernelRidgeFactor:
             along_Q = dual.reshape(len(alphas), m * k) @ X_tall  # (a, r)
         else:
             along_Q = self._along_operators(alphas)
-            left = self.b - (along_Q @ X_tall.T).reshape(shape)
-            dual, along_L = self.solve_metric(alphas, left)
+            dual, along_L = self.solve_metric(alphas, self.b - (along_Q @ X_tall.T).reshape(shape))
         if self.U is None:
             coef = self.kernel.identity * (self.root[:, None] * dual) + self.kernel.L @ along_L
         else:

@@ -58,8 +58,7 @@ def partial_transpose_eigenvalues(A: ArrayLike, dims: tuple[int, int]) -> AnyArr
     """
     array = np.asarray(A)
     adjoint = array.conj().swapaxes(-1, -2)
-    scale = np.abs(array).max(initial=0.0)
-    if not np.allclose(array, adjoint, rtol=0.0, atol=1e-8 * scale):
+    if not np.allclose(array, adjoint, rtol=0.0, atol=1e-8 * np.abs(array).max(initial=0.0)):
         raise ValueError(
             "A must be Hermitian (symmetric when real) for its partial transpose to have real eigenvalues; "
             "its largest departure is "
@@ -94,8 +93,7 @@ def is_ppt(A: ArrayLike, dims: tuple[int, int], tol: float = 1e-10) -> bool | ND
     False
     """
     eigenvalues = partial_transpose_eigenvalues(A, dims)
-    scale = np.abs(eigenvalues).max(axis=-1)
-    holds = eigenvalues[..., 0] >= -tol * scale
+    holds = eigenvalues[..., 0] >= -tol * np.abs(eigenvalues).max(axis=-1)
     return bool(holds) if holds.ndim == 0 else holds
 
 
@@ -112,8 +110,7 @@ def negativity(A: ArrayLike, dims: tuple[int, int]) -> Any:
     >>> round(float(negativity(np.outer(bell, bell), (2, 2))), 12)
     0.5
     """
-    eigenvalues = partial_transpose_eigenvalues(A, dims)
-    return -np.minimum(eigenvalues, 0.0).sum(axis=-1)
+    return -np.minimum(partial_transpose_eigenvalues(A, dims), 0.0).sum(axis=-1)
 
 
 def _rearranged(A: ArrayLike, dims: tuple[int, int]) -> AnyArray:
@@ -208,8 +205,7 @@ def nearest_kronecker(A: ArrayLike, dims: tuple[int, int]) -> tuple[AnyArray, An
     d0, d1 = dims
     R = _rearranged(A, dims)  # (..., d0*d0, d1*d1)
     left, values, _ = np.linalg.svd(R, full_matrices=False)
-    start = partial_trace(A, dims, keep=0)
-    start = start.reshape(*start.shape[:-2], d0 * d0, 1)
+    start = partial_trace(A, dims, keep=0).reshape(*R.shape[:-2], d0 * d0, 1)
     weights = left.conj().swapaxes(-1, -2) @ start  # (..., k, 1)
     tied = values >= (1 - 1e-9) * values[..., :1]
     weights = np.where(tied[..., None], weights, 0.0)

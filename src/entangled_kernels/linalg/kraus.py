@@ -149,8 +149,7 @@ def kraus_from_entangler(U: ArrayLike, T: ArrayLike, n_features: int) -> AnyArra
         raise ValueError(
             f"U has shape {U_array.shape}, but T of shape {(p, p)} and n_features={m} need {(p * m, p * m)}."
         )
-    U4 = U_array.reshape(p, m, p, m)
-    kraus = np.einsum("okqa,qt->tkoa", U4, V, optimize=True)  # (rank, m, p, m)
+    kraus = np.einsum("okqa,qt->tkoa", U_array.reshape(p, m, p, m), V, optimize=True)  # (rank, m, p, m)
     return np.reshape(kraus, (-1, p, m))
 
 

@@ -61,11 +61,8 @@ class BlockOperator(LinearOperator):
 
     def diagonal_blocks(self) -> AnyArray:
         """Blocks (i, i), shape (min(n, t), p, p)."""
-        parts = []
-        for rows in self._chunks(min(self.n_rows, self.n_columns)):
-            at = np.arange(rows.start, rows.stop)
-            parts.append(self.block_rows(rows)[at - rows.start, at])
-        return np.concatenate(parts)
+        chunks = self._chunks(min(self.n_rows, self.n_columns))
+        return np.concatenate([np.einsum("iiop->iop", self.block_rows(rows)[:, rows]) for rows in chunks])
 
     def _chunks(self, n_rows: int) -> Iterator[slice]:
         step = max(1, CHUNK_NUMBERS // max(1, self.n_columns * self.n_outputs**2))
@@ -77,8 +74,7 @@ class BlockOperator(LinearOperator):
         out = np.empty((self.n_rows, p, c), dtype=np.result_type(self.dtype, V.dtype))
         for rows in self._chunks(self.n_rows):
             blocks = self.block_rows(rows).swapaxes(1, 2)  # (b, p, t, p)
-            flat = blocks.reshape(-1, self.n_columns * p) @ V
-            out[rows] = flat.reshape(-1, p, c)
+            out[rows] = (blocks.reshape(-1, self.n_columns * p) @ V).reshape(-1, p, c)
         return out.reshape(self.n_rows * p, c)
 
     @abstractmethod
@@ -199,8 +195,7 @@ class SumOperator(BlockOperator):
         return self._add(term.diagonal_blocks() for term in self.terms)
 
     def _add(self, arrays: Iterator[AnyArray]) -> AnyArray:
-        total: AnyArray = sum(w * array for w, array in zip(self.weights, arrays, strict=True))  # type: ignore[assignment]
-        return total
+        return np.asarray(sum(w * array for w, array in zip(self.weights, arrays, strict=True)))
 
     def _matmat(self, V: AnyArray) -> AnyArray:
         return self._add(term._matmat(V) for term in self.terms)

@@ -72,9 +72,8 @@ def partial_trace(A: ArrayLike, dims: tuple[int, int], keep: int = 0) -> AnyArra
            [ 0., 12.]])
     """
     _check_system("keep", keep)
-    A4 = as_bipartite(A, dims)
     subscripts = "...ibjb->...ij" if keep == 0 else "...aiaj->...ij"
-    return np.asarray(np.einsum(subscripts, A4))  # (..., d_keep, d_keep)
+    return np.asarray(np.einsum(subscripts, as_bipartite(A, dims)))  # (..., d_keep, d_keep)
 
 
 def block_trace(A: ArrayLike, dims: tuple[int, int]) -> AnyArray:
@@ -106,6 +105,5 @@ def partial_transpose(A: ArrayLike, dims: tuple[int, int], system: int = 1) -> A
            [ 9., 13., 11., 15.]])
     """
     _check_system("system", system)
-    A4 = as_bipartite(A, dims)
-    swapped = A4.swapaxes(-3, -1) if system == 1 else A4.swapaxes(-4, -2)
-    return swapped.reshape(np.asarray(A).shape)
+    axes = (-3, -1) if system == 1 else (-4, -2)
+    return as_bipartite(A, dims).swapaxes(*axes).reshape(np.asarray(A).shape)

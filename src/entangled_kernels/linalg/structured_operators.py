@@ -17,6 +17,7 @@ __all__ = [
     "LowRankKroneckerOperator",
     "LowRankOperator",
     "SumOfKroneckersOperator",
+    "mix_outputs",
     "multiple_of_identity",
 ]
 
@@ -31,8 +32,14 @@ def multiple_of_identity(T: AnyArray) -> Any:
     2.0
     """
     c = T[0, 0]
-    is_multiple = np.count_nonzero(T) <= len(T) and np.array_equal(T, c * np.eye(len(T)))
-    return c if is_multiple else None
+    return c if np.count_nonzero(T) <= len(T) and np.array_equal(T, c * np.eye(len(T))) else None
+
+
+def mix_outputs(T: AnyArray, V: AnyArray) -> AnyArray:
+    """Product of T (p, p) with every one of n matrices V (n, p, c)."""
+    if V.shape[2] == 1:  # one matrix product instead of n matrix-vector ones
+        return np.asarray(V[:, :, 0] @ T.T)[:, :, None]
+    return np.asarray(T @ V)
 
 
 class KroneckerOperator(BlockOperator):
@@ -75,11 +82,7 @@ class KroneckerOperator(BlockOperator):
     def _mix_outputs(self, V: AnyArray) -> AnyArray:
         """Apply T to the output axis of V (n, p, c)."""
         scale = multiple_of_identity(self.output)
-        if scale is not None:
-            return np.asarray(V * scale)
-        if V.shape[2] == 1:  # one matrix product instead of n matrix-vector ones
-            return np.asarray(V[:, :, 0] @ self.output.T)[:, :, None]
-        return np.asarray(self.output @ V)
+        return mix_outputs(self.output, V) if scale is None else np.asarray(V * scale)
 
     def _adjoint(self) -> KroneckerOperator:
         return KroneckerOperator(self.gram.conj().T, self.output.conj().T)
@@ -107,8 +110,7 @@ class LowRankKroneckerOperator(KroneckerOperator):
 
     def block_rows(self, rows: slice) -> AnyArray:
         """Blocks of some rows, shape (len(rows), t, p, p)."""
-        scalar: AnyArray = self.Phi[rows] @ self.Psi.conj().T  # (b, t)
-        return scalar[:, :, None, None] * self.output
+        return np.asarray(self.Phi[rows] @ self.Psi.conj().T)[:, :, None, None] * self.output
 
     def diagonal_blocks(self) -> AnyArray:
         """Blocks (i, i), shape (min(n, t), p, p)."""
@@ -157,10 +159,8 @@ class SumOfKroneckersOperator(BlockOperator):
 
     def _matmat(self, V: AnyArray) -> AnyArray:
         p, c = self.n_outputs, V.shape[1]
-        KV = self.Ks @ V.reshape(self.n_columns, p * c)  # (L, n, p*c)
-        KV = KV.reshape(len(self.Ks), self.n_rows, p, c)
-        out: AnyArray = np.einsum("lop,lnpc->noc", self.Ts, KV, optimize=True)
-        return out.reshape(self.n_rows * p, c)
+        KV = (self.Ks @ V.reshape(self.n_columns, p * c)).reshape(len(self.Ks), self.n_rows, p, c)
+        return np.reshape(np.einsum("lop,lnpc->noc", self.Ts, KV, optimize=True), (self.n_rows * p, c))
 
     def _adjoint(self) -> SumOfKroneckersOperator:
         return SumOfKroneckersOperator(self.Ks.conj().swapaxes(1, 2), self.Ts.conj().swapaxes(1, 2))
@@ -202,8 +202,7 @@ class LowRankOperator(BlockOperator):
     def factor_rows(self, Phi: AnyArray) -> AnyArray:
         """Rows kron(Phi, I_p) @ Q of the low-rank factor, shape (n, p, r)."""
         m, p, r = self.Phi.shape[1], self.n_outputs, self.Q.shape[1]
-        rows: AnyArray = Phi @ self.Q.reshape(m, p * r)
-        return rows.reshape(len(Phi), p, r)
+        return np.reshape(Phi @ self.Q.reshape(m, p * r), (len(Phi), p, r))
 
     def block_rows(self, rows: slice) -> AnyArray:
         """Blocks of some rows, shape (len(rows), t, p, p)."""
@@ -233,8 +232,7 @@ class LowRankOperator(BlockOperator):
         DF = (self.Q @ (self.Q.conj().T @ F.reshape(m * p, c))).reshape(m, p * c)
         if self.metric is not None:
             DF = DF + self.metric @ F
-        out: AnyArray = self.Phi @ DF
-        return out.reshape(self.n_rows * p, c)
+        return np.reshape(self.Phi @ DF, (self.n_rows * p, c))
 
     def _adjoint(self) -> LowRankOperator:
         metric = None if self.metric is None else self.metric.conj().T

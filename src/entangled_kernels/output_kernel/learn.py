@@ -233,7 +233,15 @@ def _zero_result(problem: OutputKernelProblem, alpha: float) -> OutputKernelResu
     p = problem.Y.shape[1]
     value = float(np.vdot(problem.Y, problem.Y)) / (2 * alpha)
     witness = problem.Y / alpha
-    C = problem.root_weight[:, None] * witness
     return OutputKernelResult(
-        C, np.zeros((p, p)), problem.mean_y, value, 0.0, witness, True, "zero", 0, np.array([value])
+        C=problem.root_weight[:, None] * witness,
+        L=np.zeros((p, p)),
+        intercept=problem.mean_y,
+        value=value,
+        gap=0.0,
+        witness=witness,
+        converged=True,
+        reason="zero",
+        n_iter=0,
+        history=np.array([value]),
     )

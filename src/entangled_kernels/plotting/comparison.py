@@ -127,8 +127,7 @@ class ComparisonDisplay(PanelsDisplay):
         numeric = all(isinstance(setting, int | float) for setting in settings)
         in_a_row = len(settings) <= SIDE_BY_SIDE or not numeric
         place = {setting: float(row if in_a_row else setting) for row, setting in enumerate(settings)}
-        gap = 1.0 if in_a_row else float(np.diff(settings).min())
-        step = DODGE * gap / max(4, len(curves))
+        step = DODGE * (1.0 if in_a_row else float(np.diff(settings).min())) / max(4, len(curves))
         for rank, series in enumerate(curves):
             shift = step * (rank - (len(curves) - 1) / 2)
             places = {setting: place[setting] + shift for setting in settings}
@@ -181,9 +180,8 @@ class ComparisonDisplay(PanelsDisplay):
         return [legend_entry(name, DOTS["color"], "", line=DOTS["linestyle"])]
 
     def _legend(self, chosen: dict[str, Look]) -> list[Any]:
-        handles = []
-        if list(chosen) != [self.metric]:
-            handles = [
-                legend_entry(name, look.color, look.marker, line=look.line) for name, look in chosen.items()
-            ]
+        named = {} if list(chosen) == [self.metric] else chosen
+        handles = [
+            legend_entry(name, look.color, look.marker, line=look.line) for name, look in named.items()
+        ]
         return handles + self._legend_of_marks(f"{self.level:.0%} interval of the mean")

@@ -91,12 +91,10 @@ class EntanglementSpectrumDisplay(Display):
         places = np.arange(1, len(values) + 1)
         negative = values < 0
         size = 5.0 if len(values) <= 40 else 3.0
-        positives = f"positive: {(~negative).sum()}"
-        negatives = f"negative: {negative.sum()}, their sum {values[negative].sum():.3g}"
         ax.axhline(0, color=GREY, linewidth=0.8)
         for own, color, marker, label in (
-            (~negative, BLUE, "o", positives),
-            (negative, VERMILION, "v", negatives),
+            (~negative, BLUE, "o", f"positive: {(~negative).sum()}"),
+            (negative, VERMILION, "v", f"negative: {negative.sum()}, their sum {values[negative].sum():.3g}"),
         ):
             if own.any():
                 ax.vlines(places[own], 0, values[own], color=color, linewidth=1.2)

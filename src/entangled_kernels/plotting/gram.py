@@ -181,8 +181,7 @@ class GramDisplay(Display):
             ticks = [str(sample) for sample in range(n)]
             ax.set_xlabel(f"sample{each}")
         else:
-            changes = np.flatnonzero(self.labels[1:] != self.labels[:-1]) + 1
-            starts = np.concatenate([[0], changes, [n]])
+            starts = np.concatenate([[0], np.flatnonzero(self.labels[1:] != self.labels[:-1]) + 1, [n]])
             ticks = [shortened(str(self.labels[start]), LETTERS) for start in starts[:-1]]
             ax.set_xlabel(f"class of the sample{each}")
         for edge in starts[1:-1] * p - 0.5:
@@ -223,7 +222,8 @@ class GramDisplay(Display):
     def _pair_name(self, pair: tuple[int, int]) -> str:
         if self.labels is None:
             return f"sample {pair[0]}" if pair[0] == pair[1] else f"samples {pair[0]} and {pair[1]}"
-        first, second = (_class_name(self.labels[place]) for place in pair)
+        labels = self.labels[list(pair)]
+        first, second = (label if isinstance(label, str) else f"class {label}" for label in labels)
         if pair[0] == pair[1]:
             return f"{first}, one sample"
         return f"{first}, two samples" if first == second else f"{first} with {second}"
@@ -232,13 +232,8 @@ class GramDisplay(Display):
 def _blocks(kernel: Any, X: Any) -> Array:
     """Values K(x_i, x_j) of a kernel; its feature map sees data frames as they are, names and all."""
     if isinstance(kernel, KrausKernel):
-        Phi = feature_rows(kernel.feature_map, X)
-        return KrausKernel(kernel.kraus, metric=kernel.metric).blocks(Phi)
+        return KrausKernel(kernel.kraus, metric=kernel.metric).blocks(feature_rows(kernel.feature_map, X))
     return np.asarray(kernel.blocks(X))
-
-
-def _class_name(label: Any) -> str:
-    return label if isinstance(label, str) else f"class {label}"
 
 
 def _as_matrix(gram: ArrayLike, n_outputs: int | None) -> tuple[Array, int]:
@@ -299,8 +294,7 @@ def _order(order: Any, n: int, labels: NDArray[Any] | None) -> NDArray[np.intp]:
 
 def _limit(G: Array) -> float:
     """Half-width of the colour scale: a few extreme values are cut off, so that the rest can be seen."""
-    limit = float(np.quantile(np.abs(G), 0.995))
-    return limit or float(np.abs(G).max()) or 1.0
+    return float(np.quantile(np.abs(G), 0.995)) or float(np.abs(G).max()) or 1.0
 
 
 def _short(value: float, limit: float) -> str:

@@ -168,8 +168,7 @@ class ProjectionDisplay(Display):
         if self.by_class:
             for own in (False, True):
                 for (Z, values), look in ((test, TEST), (train, TRAIN)):
-                    color = OWN if own else PALE
-                    ax.scatter(*Z[values == own].T, facecolors=color, zorder=2 + own, **look)
+                    ax.scatter(*Z[values == own].T, facecolors=OWN if own else PALE, zorder=2 + own, **look)
         else:
             both = np.concatenate([train[1], test[1]])
             for (Z, values), look in ((test, TEST), (train, TRAIN)):

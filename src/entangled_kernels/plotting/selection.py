@@ -94,15 +94,15 @@ class SelectionDisplay(AxesDisplay):
         keep = np.ones(len(errors), dtype=bool)
         if "feature_map" in best and "param_feature_map" in results:
             keep = np.array([place == best["feature_map"] for place in results["param_feature_map"]])
-        alphas = np.asarray(results["param_alpha"], dtype=np.float64)[keep]
-        shrinkages = np.asarray(results["param_shrinkage"], dtype=np.float64)[keep]
+        alphas, shrinkages = (
+            np.asarray(results[name], dtype=np.float64)[keep] for name in ("param_alpha", "param_shrinkage")
+        )
         columns, column = np.unique(alphas, return_inverse=True)
         rows, row = np.unique(shrinkages, return_inverse=True)
         surface = np.full((len(rows), len(columns)), np.nan)
         np.fmin.at(surface, (row, column), errors[keep])
         chosen = [(alpha, best["shrinkage"]) for alpha in np.unique(best["alpha"])]
-        scoring = getattr(model, "scoring", "nmse")
-        return cls(columns, rows, surface, chosen, scoring=scoring).plot(ax)
+        return cls(columns, rows, surface, chosen, scoring=getattr(model, "scoring", "nmse")).plot(ax)
 
     def _draw(self, ax: Axes) -> None:
         # The colours tell small differences apart near the least error.
@@ -110,17 +110,15 @@ class SelectionDisplay(AxesDisplay):
 
         least, largest = float(np.nanmin(self.errors)), float(np.nanmax(self.errors))
         cut = min(largest, CUT * least) if least > 0 else largest
-        norm = PowerNorm(0.5, vmin=least, vmax=cut)
         image = ax.pcolormesh(
             _edges(np.log10(self.alphas)),
             np.arange(len(self.shrinkages) + 1) - 0.5,
             np.ma.masked_invalid(self.errors),
             cmap="cividis",
-            norm=norm,
+            norm=PowerNorm(0.5, vmin=least, vmax=cut),
         )
         for alpha, shrinkage in self.chosen:
-            row = int(np.abs(self.shrinkages - shrinkage).argmin())
-            ax.plot(np.log10(alpha), row, **STAR)
+            ax.plot(np.log10(alpha), np.abs(self.shrinkages - shrinkage).argmin(), **STAR)
         whole_figure(ax).colorbar(
             image,
             ax=ax,

@@ -6,11 +6,10 @@ from typing import Any, NamedTuple
 
 __all__ = ["BLUE", "GREY", "INK", "ORANGE", "PALE", "RC", "VERMILION", "Look", "looks"]
 
-# Okabe and Ito's palette, which remains distinct under all common kinds of colour blindness.
+# Okabe and Ito's palette, which remains distinct under all common kinds of colour blindness; brown, and grey
+# below, are for pictures of many curves.
 BLUE, ORANGE, GREEN, VERMILION = "#0072B2", "#E69F00", "#009E73", "#D55E00"
-SKY, PURPLE, BLACK = "#56B4E9", "#CC79A7", "#000000"
-# Two more for pictures of many curves.
-BROWN = "#7A4A1E"
+SKY, PURPLE, BLACK, BROWN = "#56B4E9", "#CC79A7", "#000000", "#7A4A1E"
 INK, GREY, PALE = "#222222", "#767676", "#C4C4C4"
 
 RC: dict[Any, Any] = {

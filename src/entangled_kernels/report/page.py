@@ -93,7 +93,7 @@ class Report:
 
     def code(self, code: str) -> None:
         """Add commands or code to copy."""
-        name = f"Code {self._next('Code')}"
+        name = self._next("Code")
         self._parts.append(
             f'<pre role="region" aria-label="{name}" tabindex="0"><code>{escape(code.strip())}</code></pre>'
         )
@@ -157,8 +157,7 @@ class Report:
             Cells that are marked in any case; the note says what for.
         """
         made = Table(columns, rows, digits, best, best_among, row_headers, sure, marked)
-        number = self._next("Table")
-        self._parts.append(made.html(f"Table {number}", caption, note))
+        self._parts.append(made.html(self._next("Table"), caption, note))
 
     def figure(self, figure: Any, *, caption: str, alt: str) -> None:
         """Add a figure.
@@ -173,7 +172,7 @@ class Report:
         """
         if not alt.strip():
             raise ValueError("alt must say what the figure shows, for readers who cannot see it")
-        image, name = _image(figure, alt), f"Figure {self._next('Figure')}"
+        image, name = _image(figure, alt), self._next("Figure")
         self._parts.append(
             f'<figure>\n<div class="plate" role="region" aria-label="{name}" tabindex="0">{image}'
             f"</div>\n<figcaption><b>{name}.</b> {escape(caption)}</figcaption>\n</figure>"
@@ -189,7 +188,7 @@ class Report:
         caption : str
             Of all of them.
         """
-        name = f"Figure {self._next('Figure')}"
+        name = self._next("Figure")
         plates = [f'<div class="plate">{_image(figure, alt)}</div>' for figure, alt in figures]
         self._parts.append(
             f'<figure>\n<div class="row">\n{"".join(plates)}\n</div>\n'
@@ -256,9 +255,9 @@ class Report:
         )
         return f'<nav aria-label="Contents">\n<ul>\n{links}\n</ul>\n</nav>\n'
 
-    def _next(self, kind: str) -> int:
+    def _next(self, kind: str) -> str:
         self._numbers[kind] += 1
-        return self._numbers[kind]
+        return f"{kind} {self._numbers[kind]}"
 
 
 def _image(figure: Any, alt: str) -> str:

@@ -42,9 +42,8 @@ def _from_matplotlib(figure: Any) -> tuple[str, int, int]:
         svg = _saved(figure, format="svg", metadata={"Date": None, "Creator": None})
     png = _saved(figure, format="png", dpi=PIXELS * DENSITY, metadata={"Software": None})
     width, height = (round(dots / DENSITY) for dots in _size_of_png(png))
-    if len(svg) <= LARGE:
-        return _uri("image/svg+xml", svg), width, height
-    return _uri("image/png", png), width, height
+    drawn = ("image/svg+xml", svg) if len(svg) <= LARGE else ("image/png", png)
+    return _uri(*drawn), width, height
 
 
 def _saved(figure: Any, **options: Any) -> bytes:

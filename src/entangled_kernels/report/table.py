@@ -68,13 +68,12 @@ class Table:
 
     def html(self, name: str, caption: str, note: str = "") -> str:
         """The table as HTML; ``name`` is what the region is called, such as "Table 1"."""
-        rows = [self._row(number, row) for number, row in enumerate(self.rows)]
         if any(self._best_places(row, number) for number, row in enumerate(self.rows)):
             word = "least" if self.best == "min" else "largest"
             sure = "" if self.sure is None else ", by more than chance would give"
             note = f"★ {word} of the row{sure}. {note}".strip()
         foot = f'\n<p class="note">{escape(note)}</p>' if note else ""
-        body = "\n".join(rows)
+        body = "\n".join(self._row(number, row) for number, row in enumerate(self.rows))
         return (
             f'<div class="table">\n<div class="scroll" role="region" aria-label="{name}" tabindex="0">\n'
             f"<table>\n<caption><span><b>{name}.</b> {escape(caption)}</span></caption>\n"

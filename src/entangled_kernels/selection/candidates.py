@@ -16,7 +16,6 @@ from ..linalg import Array
 
 __all__ = ["PATH_STEPS", "Grid", "Member", "default_alphas", "grid_members"]
 
-
 # In units of tr(C) / n, the mean eigenvalue of the Gram matrix of one output.
 RELATIVE_ALPHAS = np.logspace(-8, 3, 34)
 # Steps along the path of an iterative solver that are candidates of their own.

@@ -20,7 +20,6 @@ from .stacked_members import in_two, stacked_forms
 
 __all__ = ["candidate_errors", "member_factors", "weighted_coefficients"]
 
-
 # With so many times more outputs times alphas than features, errors of all alphas are found together.
 _ALPHAS_TOGETHER = 4
 

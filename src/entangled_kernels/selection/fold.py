@@ -17,7 +17,6 @@ from ..linalg import Array
 
 __all__ = ["Fold", "HeldOutRows"]
 
-
 ROUNDING = 1e-13
 # The coefficients as the ridge problem gives them.
 UNIT_GAIN = np.ones(1)

@@ -33,7 +33,6 @@ __all__ = [
     "run_search",
 ]
 
-
 SCORINGS = ("nmse", "mse")
 
 # How much the error of all targets counts beside a target's own where it votes for candidates.
@@ -80,9 +79,8 @@ class SearchSettings:
 
     def by_target(self, table: TableSummary) -> bool:
         """Whether errors of every target are wanted."""
-        n_outputs = len(table.mean)
-        votes = self.averaging and 1 < n_outputs <= min(table.n_samples, MOST_VOTERS)
-        return self.alpha_per_target or votes
+        few = 1 < len(table.mean) <= min(table.n_samples, MOST_VOTERS)
+        return self.alpha_per_target or (self.averaging and few)
 
     def score_weights(self, table: TableSummary) -> Array:
         """Weights of the squared errors of the outputs in the score; none for an output that is constant."""
@@ -187,23 +185,21 @@ def run_search(
     error, fold = _try_candidates(next(pending), grid, settings.options, by_target)
     seconds = time.perf_counter() - start
     errors, folds = [error], [fold]
-    if report is not None:
-        report(1, source.n_splits)
+    tell = report or (lambda done, total: None)
+    tell(1, source.n_splits)
     kept = _still_in_the_race(error, fold.problem, grid, output_weights)
     raced = replace(grid, members=[grid.members[place] for place in kept])
     # Workers that start for less than a moment of work would take longer than they save.
     short = seconds * (source.n_splits - 1) * len(kept) / len(grid.members) < _MOMENT
     parallel = Parallel(n_jobs=1 if short else settings.n_jobs, prefer="threads", return_as="generator")
-    job = delayed(_try_candidates)
-    jobs = (job(fold, raced, settings.options, by_target) for fold in pending)
+    jobs = (delayed(_try_candidates)(fold, raced, settings.options, by_target) for fold in pending)
     with one_thread(max(fold.problem.targets.shape) <= SMALL_MATRIX):
         for own, fold in parallel(jobs):
             error = np.full_like(errors[0], np.inf)
             error[kept] = own
             errors.append(error)
             folds.append(fold)
-            if report is not None:
-                report(len(errors), source.n_splits)
+            tell(len(errors), source.n_splits)
     return Search(
         grid=grid,
         folds=folds,
@@ -227,12 +223,10 @@ def _still_in_the_race(errors: Array, problem: Problem, grid: Grid, output_weigh
     votes = errors
     if errors.shape[-1] > 1:
         relative = errors * output_weights
-        together = relative.sum(axis=-1, keepdims=True)
-        votes = relative * np.count_nonzero(output_weights) + SHARED * together
+        votes = relative * np.count_nonzero(output_weights) + SHARED * relative.sum(axis=-1, keepdims=True)
     least = votes.min(axis=(1, 2))  # (members, 1 or p)
     near = (least <= (1.0 + MARGIN) * least.min(axis=0)).any(axis=1)
-    plain = np.array([member.shrinkage == 1.0 for member in grid.members])
-    return np.flatnonzero(near | plain)
+    return np.flatnonzero(near | np.array([member.shrinkage == 1.0 for member in grid.members]))
 
 
 def _without_gaps(errors: Array) -> Array:
@@ -240,8 +234,7 @@ def _without_gaps(errors: Array) -> Array:
     gaps = np.isnan(errors)
     if not gaps.any():
         return errors
-    counts = np.maximum((~gaps).sum(axis=0), 1)
-    means = np.where(gaps, 0.0, errors).sum(axis=0) / counts
+    means = np.where(gaps, 0.0, errors).sum(axis=0) / np.maximum((~gaps).sum(axis=0), 1)
     return np.where(gaps, means, errors)
 
 

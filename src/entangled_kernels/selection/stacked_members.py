@@ -13,7 +13,6 @@ from .candidates import Member
 
 __all__ = ["in_two", "stacked_forms"]
 
-
 # Members are taken together in stacks of about this many numbers, which stay near the processor.
 _STACK_NUMBERS = 2**18
 # Where axes differ more than this in their second moments, rounding of long ones would swamp short ones.

@@ -19,7 +19,6 @@ from .search import Search
 
 __all__ = ["HeldOutErrors", "draw_in", "settle", "simplex_shares"]
 
-
 # How strongly shares are drawn towards the prior ones: this over the total weight of the rows.
 PULL = 9.0
 # How much the error of all targets counts in the shares of a target, beside its own.

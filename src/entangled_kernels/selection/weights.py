@@ -18,7 +18,6 @@ __all__ = [
     "split_draws",
 ]
 
-
 # Errors that differ by no more than this share of the least are alike.
 TIE = 1e-4
 # The same, where rounding alone must not decide.

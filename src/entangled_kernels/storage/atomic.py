@@ -37,8 +37,7 @@ def atomic_write(path: str | os.PathLike[str], mode: str = "w") -> Iterator[IO[A
     path = _resolved(Path(path))
     text = {} if "b" in mode else {"encoding": "utf-8", "newline": ""}
     name = path.parent / f".{path.name}.{_machine()}-{os.getpid()}.{secrets.token_hex(4)}.part"
-    flags = os.O_RDWR | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0)
-    descriptor = os.open(name, flags, 0o666)
+    descriptor = os.open(name, os.O_RDWR | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0), 0o666)
     try:
         with os.fdopen(descriptor, mode, **text) as file:  # type: ignore[call-overload]
             yield file
@@ -76,22 +75,20 @@ def _machine() -> str:
 def _is_alive(process: int) -> bool:
     """Whether a process of this machine runs; asked by a signal that does nothing, where there is one."""
     try:
-        os.kill(process, 0)
+        with suppress(PermissionError, OverflowError):
+            os.kill(process, 0)
     except ProcessLookupError:
         return False
-    except (PermissionError, OverflowError):
-        return True
     return True
 
 
 def _resolved(path: Path) -> Path:
     """The file to write, in a folder that is there."""
-    if path.is_symlink():
-        target = Path(os.path.realpath(path))
-        if not target.parent.is_dir():
-            raise FileNotFoundError(
-                errno.ENOENT, f"the link leads to {target}, in a folder that is not there", str(path)
-            )
-        return target
-    path.parent.mkdir(parents=True, exist_ok=True)
-    return Path(os.path.realpath(path))
+    target = Path(os.path.realpath(path))
+    if not path.is_symlink():
+        path.parent.mkdir(parents=True, exist_ok=True)
+    elif not target.parent.is_dir():
+        raise FileNotFoundError(
+            errno.ENOENT, f"the link leads to {target}, in a folder that is not there", str(path)
+        )
+    return target

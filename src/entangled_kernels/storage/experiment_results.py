@@ -53,8 +53,14 @@ class ExperimentResults:
         """Write ``NAME.json`` and ``NAME.csv``, and ``NAME.npz`` when there are arrays; the paths written."""
         base = Path(folder) / self.name
         paths = [base.with_suffix(".json"), base.with_suffix(".csv")]
-        content = {"format": FORMAT, "name": self.name, "title": self.title, "meta": self.meta}
-        content |= {"records": self.records, "paper": self.paper}
+        content = {
+            "format": FORMAT,
+            "name": self.name,
+            "title": self.title,
+            "meta": self.meta,
+            "records": self.records,
+            "paper": self.paper,
+        }
         with atomic_write(paths[0]) as file:
             json.dump(content, file, indent=1, default=_plain)
             file.write("\n")

@@ -12,6 +12,7 @@ import importlib
 import os
 import platform
 from collections.abc import Sequence
+from contextlib import suppress
 from importlib.metadata import PackageNotFoundError, version
 from typing import Any, NamedTuple
 from zipfile import ZIP_DEFLATED, ZIP_STORED
@@ -157,10 +158,8 @@ def software_versions(*more: str) -> dict[str, str]:
     """Versions of Python, of the core packages and of those named that are installed."""
     versions = {"python": platform.python_version()}
     for package in (*PACKAGES, *more):
-        try:
+        with suppress(PackageNotFoundError):
             versions[package] = version(package)
-        except PackageNotFoundError:
-            continue
     return versions
 
 

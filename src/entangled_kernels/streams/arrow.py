@@ -70,21 +70,18 @@ def text_options(path: str, text_format: TextFormat, **more: Any) -> dict[str, A
     from pyarrow import csv
 
     found = text_format.of(path)
+    # Then pyarrow needs no codec; it knows one spelling only, and the mark at the beginning itself.
+    utf8 = codecs.lookup(str(found.encoding)).name in ("utf-8", "utf-8-sig", "ascii")
     handler, block_size = more.pop("invalid_row_handler", None), more.pop("block_size", None)
     return {
         "read_options": csv.ReadOptions(
-            use_threads=False, block_size=block_size, encoding="utf8" if _is_utf8(found) else found.encoding
+            use_threads=False, block_size=block_size, encoding="utf8" if utf8 else found.encoding
         ),
         "parse_options": csv.ParseOptions(
             delimiter=found.delimiter, newlines_in_values=True, invalid_row_handler=handler
         ),
         "convert_options": csv.ConvertOptions(strings_can_be_null=True, decimal_point=found.decimal, **more),
     }
-
-
-def _is_utf8(text_format: TextFormat) -> bool:
-    """Whether pyarrow needs no codec; it knows one spelling only, and the mark at the beginning itself."""
-    return codecs.lookup(str(text_format.encoding)).name in ("utf-8", "utf-8-sig", "ascii")
 
 
 class _ParquetFile:
@@ -108,8 +105,7 @@ class _ParquetFile:
             else:
                 groups.append(group)
         if groups:
-            batches = self.file.iter_batches(batch_rows, row_groups=groups, columns=columns)
-            yield from _skip(batches, row)
+            yield from _skip(self.file.iter_batches(batch_rows, row_groups=groups, columns=columns), row)
 
 
 class _ArrowFile:
@@ -136,8 +132,7 @@ class _TextFile:
         self.path, self.text, self.text_format = path, text, text_format
         with self._reader() as reader:
             self.in_file = reader.schema
-        names = [name.strip() for name in self.in_file.names]
-        self.schema = need_arrow().schema([f.with_name(n) for f, n in zip(self.in_file, names, strict=True)])
+        self.schema = need_arrow().schema([field.with_name(field.name.strip()) for field in self.in_file])
 
     def tables(self, columns: list[str], row: int, batch_rows: int) -> Iterator[Any]:
         """Tables of some rows each, from the given row on; those before it are read and left."""
@@ -185,8 +180,7 @@ def cut_tables(tables: Iterable[Any], height: int) -> Iterator[Any]:
     n_held = 0
     for table in tables:
         while n_held + table.num_rows >= height:
-            head = table.slice(0, height - n_held)
-            yield pa.concat_tables([*held, head])
+            yield pa.concat_tables([*held, table.slice(0, height - n_held)])
             table, held, n_held = table.slice(height - n_held), [], 0
         if table.num_rows:
             held.append(table)

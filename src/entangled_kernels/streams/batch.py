@@ -62,8 +62,7 @@ def as_batch(item: Any, targets: Sequence[str] | None = None, groups: str | None
         if groups is not None and groups not in item.columns:
             raise ValueError(f"groups must name a column of every batch, got {groups!r}")
         inputs = [name for name in item.columns if name not in targets and name != groups]
-        own = None if groups is None else item[groups]
-        return Batch(item[inputs], item[list(targets)], groups=own)
+        return Batch(item[inputs], item[list(targets)], groups=None if groups is None else item[groups])
     if hasattr(item, "data") and hasattr(item, "target"):
         return Batch(
             item.data, item.target, getattr(item, "sample_weight", None), groups=getattr(item, "groups", None)

@@ -58,9 +58,8 @@ class Position:
         """The position with digests of all files that are finished."""
         if self.source is None or not hasattr(batches, "files_before"):
             return self
-        for file in batches.files_before(self.source):
-            if file not in self.digests:
-                self.digests[file] = _digest(file)
+        before = batches.files_before(self.source)
+        self.digests.update({file: _digest(file) for file in before if file not in self.digests})
         return self
 
     @classmethod

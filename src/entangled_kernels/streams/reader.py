@@ -163,15 +163,15 @@ class BatchReader:
 
     def after(self, source: Source | None) -> Iterator[Batch]:
         """Batches after the one that came from ``source``, as an uninterrupted pass would give them."""
-        start = 0
-        files = list(self.files)
+        files = self.files
         if source is not None:
             if source.file not in files:
                 raise BatchError(f"{source.file}, where reading was interrupted, is not among the files")
-            files, start = files[files.index(source.file) :], source.stop
+            files = files[files.index(source.file) :]
         for file in files:
-            yield from self._batches_of(file, start)
-            start = 0
+            yield from self._batches_of(
+                file, source.stop if source is not None and source.file == file else 0
+            )
 
     def layout(self) -> dict[str, Any]:
         """How rows are cut and columns chosen, which must not change where a pass is to go on."""
@@ -195,13 +195,12 @@ class BatchReader:
 
     def bytes_until(self, source: Source) -> int:
         """About how many bytes of the files have been read with the batch that came from ``source``."""
-        place = self.files.index(source.file)
         size = os.path.getsize(source.file)
         n_rows = open_table(source.file, text_format=self.text_format).n_rows
         share = 1.0 if not n_rows else source.stop / n_rows
         if n_rows is None:
             share = min(1.0, source.stop * bytes_per_row(source.file) / max(1, size))
-        return sum(os.path.getsize(file) for file in self.files[:place]) + int(share * size)
+        return sum(os.path.getsize(file) for file in self.files_before(source)) + int(share * size)
 
     @property
     def n_rows(self) -> int | None:
@@ -221,8 +220,7 @@ class BatchReader:
             for name, kind in self.kinds.items():
                 if kinds[name] != kind:
                     raise BatchError(f"{where}: column {name!r} holds {kinds[name]}, before it held {kind}")
-            tables = cut_tables(opened.tables(list(self.kinds), row, self.batch_rows), self.batch_rows)
-            for table in tables:
+            for table in cut_tables(opened.tables(list(self.kinds), row, self.batch_rows), self.batch_rows):
                 yield self._batch(table, Source(file, row, row + table.num_rows))
                 row += table.num_rows
         except (need_arrow().ArrowException, OSError) as error:

@@ -44,8 +44,7 @@ def row_folds(X: Any, Y: NDArray[Any], n_folds: int) -> NDArray[np.intp]:
     >>> bool((row_folds(X[::-1], Y, 3) == row_folds(X, Y, 3)[::-1]).all())
     True
     """
-    total = _hash_table(Y, 0) + _hash_table(X, Y.shape[1])
-    return (_mix(total) % np.uint64(n_folds)).astype(np.intp)
+    return _folds(_hash_table(Y, 0) + _hash_table(X, Y.shape[1]), n_folds)
 
 
 def group_folds(groups: NDArray[Any], n_folds: int) -> NDArray[np.intp]:
@@ -68,9 +67,7 @@ def group_folds(groups: NDArray[Any], n_folds: int) -> NDArray[np.intp]:
     >>> bool(folds[0] == folds[2] == group_folds(groups[2:], 5)[0])
     True
     """
-    numbers = groups.dtype.kind in "biuf"
-    hashes = _hash_numbers(groups, 0) if numbers else _hash_text(groups, 0)
-    return (_mix(hashes + _GOLDEN) % np.uint64(n_folds)).astype(np.intp)
+    return _folds(_hash_column(groups, 0) + _GOLDEN, n_folds)
 
 
 def block_ends(n_rows: int, n_blocks: int) -> NDArray[np.intp]:
@@ -116,15 +113,16 @@ def _hash_table(table: Any, first: int) -> Hashes:
     if hasattr(table, "columns"):
         columns = [np.asarray(table[name]) for name in table.columns]
     else:
-        table = np.asarray(table)
         # A list of texts is one column.
-        table = table[:, None] if table.ndim == 1 else table
-        columns = [table[:, place] for place in range(table.shape[1])]
+        columns = list(np.atleast_2d(np.asarray(table).T))
     total = np.zeros(len(columns[0]) if columns else 0, dtype=np.uint64)
     for place, column in enumerate(columns, start=first):
-        numeric = column.dtype.kind in "biuf"
-        total += _hash_numbers(column, place) if numeric else _hash_text(column, place)
+        total += _hash_column(column, place)
     return total
+
+
+def _hash_column(column: NDArray[Any], place: int) -> Hashes:
+    return _hash_numbers(column, place) if column.dtype.kind in "biuf" else _hash_text(column, place)
 
 
 def _hash_numbers(values: Any, place: Any) -> Hashes:
@@ -143,6 +141,10 @@ def _hash_text(values: Any, place: int) -> Hashes:
         for text in distinct
     ]
     return np.array(hashes, dtype=np.uint64)[where.reshape(-1)]
+
+
+def _folds(hashes: Hashes, n_folds: int) -> NDArray[np.intp]:
+    return (_mix(hashes) % np.uint64(n_folds)).astype(np.intp)
 
 
 def _mix(hashes: Hashes) -> Hashes:

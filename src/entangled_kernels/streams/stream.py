@@ -54,8 +54,7 @@ class Rows(NamedTuple):
 
     def copied(self) -> Rows:
         """The same rows in memory of their own."""
-        weight = None if self.weight is None else self.weight.copy()
-        return self._replace(X=deepcopy(self.X), Y=self.Y.copy(), weight=weight)
+        return self._replace(X=deepcopy(self.X), Y=self.Y.copy(), weight=deepcopy(self.weight))
 
 
 @dataclass(frozen=True, eq=False)
@@ -214,8 +213,7 @@ class Stream:
             for part in np.unique(block.part):
                 own = np.flatnonzero(block.part == part)
                 # Inputs are not needed any more.
-                some = block._replace(X=block.Y).some(own)
-                found._add(int(part), blocks.moments(Phi[own], some))
+                found._add(int(part), blocks.moments(Phi[own], block._replace(X=block.Y).some(own)))
         found.n_rows = n_rows
         if forget != 1.0:
             self.forget(forget)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import suppress
 from typing import Any
 
 import numpy as np
@@ -68,8 +69,7 @@ def _refuse(stream: Stream, place: int | None, error: BaseException, *, newest_o
     first = sum(len(rows.Y) for rows in stream.waiting[:place])
     refused = stream.waiting.pop(place)
     stream.n_rows -= len(refused.Y)
-    newest = newest_on_trial and place == len(stream.waiting)
-    if newest or not isinstance(error, ValueError):
+    if (newest_on_trial and place == len(stream.waiting)) or not isinstance(error, ValueError):
         return
     where = f"rows {first + 1} to {first + len(refused.Y)}" if refused.where is None else refused.where
     raise ValueError(
@@ -96,11 +96,9 @@ def _fit_on(waiting: list[Rows], fit_map: FitMap) -> Any:
 def _spoiling_batch(waiting: list[Rows], fit_map: FitMap) -> int | None:
     """Place of a batch without which the feature map can be fitted, the newest of them; None without one."""
     for place in reversed(range(len(waiting) if len(waiting) > 1 else 0)):
-        try:
+        with suppress(ValueError):
             _fit_on(waiting[:place] + waiting[place + 1 :], fit_map)
-        except ValueError:
-            continue
-        return place
+            return place
     return None
 
 
@@ -111,8 +109,9 @@ def missing_cell(*tables: Any) -> str:
             found = np.argwhere(table.isna().to_numpy())
             if len(found):
                 row, column = found[0]
-                name = table.columns[column]
-                return f"; the first missing value is in row {row + 1} of them, column {name!r}"
+                return (
+                    f"; the first missing value is in row {row + 1} of them, column {table.columns[column]!r}"
+                )
     return ""
 
 

@@ -126,8 +126,7 @@ def _require_number_type(column: Any, path: Any, way_out: str, rows_before: int)
 def _raise_first_bad_cell(values: Any, wrong: Any, names: list[str], path: Any, rows_before: int) -> None:
     bad = np.argwhere(wrong)
     row, column = (int(place) for place in bad[0])
-    missing = bool(np.isnan(values[row, column]))
-    problem = EMPTY if missing else f"{values[row, column]} is not finite"
+    problem = EMPTY if np.isnan(values[row, column]) else f"{values[row, column]} is not finite"
     if len(bad) > 1:
         problem += f" (one of {len(bad)} such cells, in {counted(len(set(bad[:, 0].tolist())), 'row')})"
     raise TableError(path, problem, row=rows_before + row + 1, column=names[column])

@@ -89,8 +89,14 @@ def text_appender(file: IO[str], separator: str = ",") -> Callable[[Any], None]:
         text = [frame[name] for name in text_columns(frame, frame.columns)]
         # The csv module does not see that a carriage return ends a line for others.
         returns = any("\r" in str(cell) for cells in (frame.columns, *text) for cell in cells)
-        quoting = csv.QUOTE_NONNUMERIC if returns else csv.QUOTE_MINIMAL
-        frame.to_csv(file, index=False, header=first, sep=separator, lineterminator="\n", quoting=quoting)
+        frame.to_csv(
+            file,
+            index=False,
+            header=first,
+            sep=separator,
+            lineterminator="\n",
+            quoting=csv.QUOTE_NONNUMERIC if returns else csv.QUOTE_MINIMAL,
+        )
         first = False
 
     return append

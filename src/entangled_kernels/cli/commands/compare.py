@@ -205,8 +205,7 @@ def compare(
 
         with data_errors(table):
             whole = look_at_all_rows(screen, data, features, seed, jobs)
-        repeated = {OPTION: input_group or []}
-        command = command_line("compare", table, options=options, repeated=repeated)
+        command = command_line("compare", table, options=options, repeated={OPTION: input_group or []})
         write_comparison_page(found, table, data, whole, command, report)
         screen.say(f"Wrote {report}.")
     screen.result(

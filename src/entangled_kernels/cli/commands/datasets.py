@@ -85,8 +85,7 @@ def export_sample(screen: Screen, path: Path, *, force: bool) -> None:
     write_table(new, beside)
     screen.say(f"Wrote {counted(len(known), 'wine')} to {path}.")
     screen.say(f"Wrote {counted(len(new), 'wine')} to {beside}, with only {quoted(MEASURED)} of the targets.")
-    fit = command_line("fit", path, options={"--targets": TARGETS, "--out": "wine.model"})
-    screen.say(f"To fit: {fit}")
+    screen.say("To fit: " + command_line("fit", path, options={"--targets": TARGETS, "--out": "wine.model"}))
     screen.result({"tables": [str(path), str(beside)], "targets": TARGETS, "measured": MEASURED})
 
 
@@ -94,13 +93,18 @@ def look_for(name: str, function: str, options: dict[str, Any]) -> dict[str, Any
     """Load a table where it is, and tell its shape and place, or what is wrong."""
     from ... import datasets
 
-    entry = dict.fromkeys(("name", "function", "rows", "inputs", "outputs", "state", "file", "problem"))
-    entry |= {"name": name, "function": function}
+    unknown = dict.fromkeys(("rows", "inputs", "outputs", "state", "file", "problem"))
+    entry = {"name": name, "function": function, **unknown}
     try:
         table = getattr(datasets, function)(**options)
     except (FileNotFoundError, ValueError) as error:
         state = "no" if isinstance(error, FileNotFoundError) else "damaged"
         return entry | {"state": state, "problem": str(error)}
     files = table.get("filenames") or [table.get("filename") or "comes with scikit-learn"]
-    shape = {"rows": len(table.data), "inputs": table.data.shape[1], "outputs": table.target.shape[1]}
-    return entry | shape | {"state": "yes", "file": str(files[0])}
+    return entry | {
+        "rows": len(table.data),
+        "inputs": table.data.shape[1],
+        "outputs": table.target.shape[1],
+        "state": "yes",
+        "file": str(files[0]),
+    }

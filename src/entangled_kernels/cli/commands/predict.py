@@ -136,9 +136,16 @@ def predict(
     if predictor.errors:
         title = "The table holds the targets too; error on its rows (too good if they were fitted to)"
         screen.table(["target", "nMSE"], list(predictor.errors.items()), title=title)
-    result = {"out": str(out), "rows": rows, "columns": columns, "nmse": predictor.errors or None}
-    given = {"measured_cells": predictor.n_given if measured else None}
-    screen.result(result | given | {"far_rows": predictor.n_far if predictor.judges else None})
+    screen.result(
+        {
+            "out": str(out),
+            "rows": rows,
+            "columns": columns,
+            "nmse": predictor.errors or None,
+            "measured_cells": predictor.n_given if measured else None,
+            "far_rows": predictor.n_far if predictor.judges else None,
+        }
+    )
 
 
 class Predictor:

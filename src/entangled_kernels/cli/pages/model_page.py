@@ -45,8 +45,7 @@ LEAST_CORRELATION = 0.005
 
 def write_model_page(saved: SavedModel, findings: dict[str, Any], path: Path) -> None:
     """Write the page."""
-    name = Path(findings["model"]).name
-    page = Report(f"The model {name}", lead=_lead(findings))
+    page = Report(f"The model {Path(findings['model']).name}", lead=_lead(findings))
     if findings["target_scores"]:
         page.section("How well it predicts")
         _add_errors(page, saved.model, findings)
@@ -161,10 +160,9 @@ def _add_inputs(page: Report, explanation: Explanation) -> None:
     """Which inputs matter."""
     page.section("Which inputs matter")
     page.points(explanation_in_words(explanation))
-    names = [name.capitalize() for name in COLUMNS]
     how = "gradients" if explanation.method == "gradient" else "permutations"
     page.table(
-        names,
+        [name.capitalize() for name in COLUMNS],
         input_rows(explanation),
         caption="The most important inputs: change of the predictions, in standard deviations of the "
         "targets, as the input grows by one of its own",
@@ -180,18 +178,16 @@ def _add_inputs(page: Report, explanation: Explanation) -> None:
 
 def _add_correlations(page: Report, findings: dict[str, Any]) -> None:
     """Correlations of the targets in the table beside those in the kernel, the strongest pairs first."""
-    names, shown = findings["targets"], {}
-    for title, key in (("In the table", "target_correlations"), ("In the kernel", "relations")):
-        if findings.get(key) and len(names) > 1:
-            shown[title] = np.array(findings[key])
-    if not shown:
+    names = findings["targets"]
+    keys = {"In the table": "target_correlations", "In the kernel": "relations"}
+    shown = {title: np.array(findings[key]) for title, key in keys.items() if findings.get(key)}
+    if not shown or len(names) < 2:
         return
     first = next(iter(shown.values()))
     pairs = [pair[:2] for pair in strongest_pairs(np.abs(np.stack(list(shown.values()))).max(axis=0), names)]
     rows = []
     for one, other in pairs[:LONGEST_TABLE]:
-        places = names.index(one), names.index(other)
-        values = [float(matrix[places]) for matrix in shown.values()]
+        values = [float(matrix[names.index(one), names.index(other)]) for matrix in shown.values()]
         if max(map(abs, values)) >= LEAST_CORRELATION:
             rows.append([one, other, *values])
     if rows and first.shape == (len(names), len(names)):
