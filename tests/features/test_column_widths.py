@@ -59,7 +59,7 @@ def test_one_width_is_evidence_features(rows):
 def test_warped_features_are_those_of_symmetric_columns(rows):
     X, Y = rows
     X = np.exp(X / np.abs(X).max(axis=0) * 3.0)
-    symmetric = ColumnPowers.of(X, None).apply(X)
+    symmetric = ColumnPowers.of(X, None, np.random.RandomState(0)).apply(X)
     warped, plain = ColumnWidthFeatures(warp=True).fit(X, Y), ColumnWidthFeatures().fit(symmetric, Y)
     np.testing.assert_array_equal(warped.theta_, plain.theta_)
     np.testing.assert_allclose(warped.transform(X), plain.transform(symmetric), rtol=1e-9, atol=1e-12)

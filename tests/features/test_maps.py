@@ -140,6 +140,9 @@ def test_exact_maps_give_one_kernel_whatever_rows_they_saw(make_rows):
     assert not is_exact(exact, 13)
     assert not is_exact(make_pipeline(StandardScaler(), exact), 12)
     assert not is_exact(GaussianFeatures(), 12)
+    # Indefinite, or unknown, kernels.
+    assert not is_exact(Nystroem("sigmoid", n_components=12), 12)
+    assert not is_exact(Nystroem(lambda x, z: float(x @ z), n_components=12), 12)
     train, test = X[:8], X[8:]
     whole = fit_feature_map(exact, X, None, None)
     part = fit_feature_map(clone(exact).set_params(n_components=8), train, None, None)

@@ -23,6 +23,26 @@ def test_spread_is_that_of_fits_to_noise(settings):
     np.testing.assert_allclose(drawn.std(axis=0), np.std(fitted, axis=0), rtol=0.25)
 
 
+@pytest.mark.parametrize("shrinkage", [1.0, 0.5])
+def test_more_targets_than_features_have_their_own_noise(shrinkage):
+    """Draws reach other combinations of the targets than what was learned, and than each other."""
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(60, 2))
+    model = EntangledKernelRidge(shrinkage=shrinkage)
+    fit = model.fit(X, X @ rng.normal(size=(2, 12)) + rng.normal(size=(60, 12)))._fit
+    spread = fit.calibration.deviation.scale
+    fitted = [
+        EntangledKernelRidge(shrinkage=shrinkage).fit(X, rng.normal(size=(60, 12)) * spread).coef_
+        for _ in range(100)
+    ]
+    expected = np.mean(np.square(fitted))
+    drawn = noise_coefficients(fit, fit.calibration, 100, rng)
+    assert np.mean(drawn**2) == pytest.approx(expected, rel=0.25)
+    averaged = noise_of_average([AveragedPart(X, fit.settings, np.ones(1))], fit, fit.calibration, 100, rng)
+    assert np.mean(averaged**2) == pytest.approx(expected, rel=0.25)
+    assert np.mean(averaged[0] ** 2) < 3.0 * np.mean(averaged[1:] ** 2)
+
+
 def test_blanks_make_noise_larger():
     rng = np.random.default_rng(0)
     X = rng.normal(size=(400, 2))

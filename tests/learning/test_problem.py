@@ -1,5 +1,7 @@
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from entangled_kernels.learning.compression import compress_rows
 from entangled_kernels.learning.kernel import LearnedKernel
@@ -62,6 +64,31 @@ def test_rows_give_the_problem_of_their_moments(make_rows, rng, shape, weighted,
             kernel = LearnedKernel.from_operators(W[:, :, None]).scaled(1.0 / np.sum(W**2))
             terms.append(problem.alignment_terms(kernel))
         np.testing.assert_allclose(*terms, rtol=1e-9)
+
+
+@given(st.integers(0, 10**6), st.sampled_from([0.0, 1e2, 1e4, 1e6]))
+def test_no_axis_comes_of_where_the_rows_lie(seed, offset):
+    """With more columns than rows, rounding of a far mean must not look like one more axis."""
+    rng = np.random.default_rng(seed)
+    Phi, Y = rng.normal(size=(9, 14)), rng.normal(size=(9, 2))
+    near, far = (reduce_centred_rows(Z, Y, None) for Z in (Phi, Phi + offset))
+    assert len(near.scale) == len(far.scale) == 8
+    np.testing.assert_allclose(far.scale, near.scale, rtol=1e-13 * max(1.0, offset) * 100)
+
+
+def test_rows_without_weight_and_single_precision(rng):
+    Phi, Y = rng.normal(size=(9, 5)), rng.normal(size=(9, 2))
+    weight = np.append(0.0, np.ones(9))
+    far = np.vstack([np.full(5, 1e14), Phi])
+    one, other = (
+        reduce_centred_rows(Phi, Y, None),
+        reduce_centred_rows(far, np.vstack([Y[:1], Y]), weight),
+    )
+    np.testing.assert_allclose(other.scale, one.scale, rtol=1e-12)
+    np.testing.assert_allclose(other.mean_phi, one.mean_phi, rtol=1e-12)
+    single = Phi.astype(np.float32)
+    problems = [reduce_centred_rows(rows, Y, None) for rows in (single, single.astype(float))]
+    np.testing.assert_array_equal(problems[0].scale, problems[1].scale)
 
 
 def test_rows_that_one_decomposition_cannot_keep(make_rows):

@@ -27,7 +27,7 @@ def test_splits_of_every_kind(make_rows, splitter):
 
 @pytest.mark.parametrize("weighted", [True, False])
 @pytest.mark.parametrize(
-    ("shape", "splitter"), [((15, 9, 2), KFold(3)), ((15, 9, 20), KFold(3)), ((30, 3, 2), ShuffleSplit(3))]
+    ("shape", "splitter"), [((15, 9, 2), KFold(3)), ((15, 9, 14), KFold(3)), ((30, 3, 2), ShuffleSplit(3))]
 )
 def test_folds_from_rows_are_those_from_moments(make_rows, rng, shape, splitter, weighted):
     Phi, Y = make_rows(*shape)
@@ -48,6 +48,16 @@ def test_folds_from_rows_are_those_from_moments(make_rows, rng, shape, splitter,
         for one, other in zip(*errors, strict=True):
             np.testing.assert_allclose(other, one, rtol=1e-9)
         np.testing.assert_allclose(predictions[1], predictions[0], rtol=1e-9, atol=1e-9)
+
+
+@pytest.mark.parametrize("shape", [(12, 40, 2), (12, 8, 40)])
+def test_wide_tables_are_compressed_once(make_rows, shape):
+    """What a fold keeps grows with the rows, not with the columns."""
+    Phi, Y = make_rows(*shape)
+    for fold in RowFolds(Phi, Y, None, list(KFold(3).split(Phi)), norms=False).folds(np.ones(shape[2])):
+        assert len(fold.problem.features) <= 12
+        assert fold.rows.Phi.shape[1] <= 12
+        assert len(fold.problem.outputs) <= 13
 
 
 def test_columns_of_many_lengths_keep_their_moments(make_rows):

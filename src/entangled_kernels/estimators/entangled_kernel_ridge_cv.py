@@ -60,8 +60,8 @@ class EntangledKernelRidgeCV(
     feature_map : "auto", transformer, None, or list of the last two, default="auto"
         Features phi(x), as in `EntangledKernelRidge`. Those of a list are candidates. ``"auto"`` tries the
         standardised columns; `EvidenceFeatures`, of a Gaussian plus linear kernel tuned by marginal
-        likelihood, of the columns and of columns with compressed tails; `ColumnWidthFeatures`, with a width
-        for every column; and `ForestFeatures` with leaves of one and of four rows.
+        likelihood; `ColumnWidthFeatures`, with a width for every column, of the columns and of columns made
+        symmetric by powers; and `ForestFeatures` with leaves of one and of four rows.
     alphas : array-like or None, default=None
         Ridge penalties to try. None takes 34 values over eleven decades about the scale of the features, and
         the noise that a feature map has found, its ``noise_``.
@@ -97,7 +97,8 @@ class EntangledKernelRidgeCV(
         Fit the chosen candidate on all rows. Without it there is nothing to predict with.
     fit_features : {"auto", "fold", "all"}, default="auto"
         Fit feature maps anew in every fold, or once on all rows. ``"auto"`` does the first for up to 500
-        rows, where it is cheap and matters most, and for maps that need the targets.
+        rows, where it is cheap and matters most, and for maps that need the targets; not for `Nystroem` of a
+        psd kernel with as many components as rows, whose kernel is the same whatever rows it has seen.
     fit_intercept : bool, default=True
     init, max_iter, tol, relation : as in `EntangledKernelRidge`
     n_jobs : int or None, default=None

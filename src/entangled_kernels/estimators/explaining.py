@@ -42,7 +42,8 @@ class ExplainingMixin(LinearPredictionMixin):
         Parameters
         ----------
         X : array-like or data frame of shape (n, n_features)
-            Rows to explain predictions of, at least two; a few hundred do.
+            Rows to explain predictions of, at least two; a few hundred do. With a handful, the noise of an
+            average over several feature maps comes out too small.
         given : array-like or data frame of shape (n, p), optional
             Targets that are measured already, as in `predict`. Then the predictions of the others given these
             are explained, and measured targets count as inputs too.

@@ -62,10 +62,10 @@ class KernelFeatures(TransformerMixin, DocLinkMixin, BaseEstimator):
         Z = (self._columns(X) - self.mean_) / self.scale_
         return np.asarray(self.kernel_(Z, self.components_) @ self._whitener)
 
-    def _warp(self, X: Array, weight: Array | None) -> Array:
+    def _warp(self, X: Array, weight: Array | None, rng: np.random.RandomState) -> Array:
         """What is standardised, with powers that are found on these rows where columns are to be warped."""
         if self.warp:
-            found = ColumnPowers.of(X, weight)
+            found = ColumnPowers.of(X, weight, rng)
             self.column_mean_, self.column_scale_, self.powers_ = found.mean, found.scale, found.power
         return self._columns(X)
 
@@ -235,9 +235,9 @@ class EvidenceFeatures(KernelFeatures):
         check_integer("max_rows", self.max_rows, low=2)
         check_flag("warp", self.warp)
         X, Y, weight = training_rows(self, X, y, sample_weight)
-        X = self._warp(X, weight)
-        Z = self._standardise(X, weight)
         rng = check_random_state(self.random_state)
+        X = self._warp(X, weight, rng)
+        Z = self._standardise(X, weight)
         rows = some_rows(len(Z), int(self.max_rows), rng)
         start = _default_kernel(Z[rows]) if self.kernel is None else clone(self.kernel)
         targets = standardised_targets(Y, weight)[rows]

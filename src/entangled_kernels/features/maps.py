@@ -36,6 +36,8 @@ __all__ = [
 
 # Maps whose search can go on from what another has found.
 TUNED = (EvidenceFeatures, ColumnWidthFeatures)
+# Names of scikit-learn's kernels that are psd whatever their parameters.
+PSD_KERNELS = ("rbf", "laplacian", "linear", "cosine")
 
 
 def default_feature_maps(random_state: Any = None) -> list[Any]:
@@ -112,9 +114,11 @@ def interpolates(feature_map: Any) -> bool:
 def is_exact(feature_map: Any, n_rows: int) -> bool:
     """Whether a map gives the same kernel between so many rows whichever of them it is fitted on.
 
-    Then ridge predicts held-out rows alike, whether the map has seen them or not.
+    Then kernel ridge predicts held-out rows alike, whether the map has seen them or not. Of an indefinite
+    kernel `Nystroem` takes singular values, which depend on the rows, so only kernels that are psd count.
     """
-    return type(feature_map) is Nystroem and feature_map.n_components >= n_rows
+    exact = type(feature_map) is Nystroem and feature_map.n_components >= n_rows
+    return exact and feature_map.kernel in PSD_KERNELS and feature_map.kernel_params is None
 
 
 def is_fitted(feature_map: Any) -> bool:

@@ -8,6 +8,7 @@ import numpy as np
 from scipy.special import boxcox1p
 
 from ..linalg import Array
+from .nystroem import some_rows
 from .training_rows import mean_and_scale
 
 __all__ = ["POWERS", "ColumnPowers"]
@@ -15,7 +16,7 @@ __all__ = ["POWERS", "ColumnPowers"]
 # What is tried: 1 leaves a column as it is, 0 is a logarithm above the mean, 2 one below it. Far from the
 # mean no power grows faster than a square.
 POWERS = np.linspace(0.0, 2.0, 17)
-# The powers are found on no more rows than this, evenly spaced.
+# The powers are found on no more rows than this, drawn at random.
 _MOST_ROWS = 1000
 
 
@@ -40,11 +41,11 @@ class ColumnPowers:
     power: Array
 
     @classmethod
-    def of(cls, X: Array, weight: Array | None) -> ColumnPowers:
-        """Powers with the largest likelihood of a normal law, of rows (n, d) with weights (n,)."""
+    def of(cls, X: Array, weight: Array | None, rng: np.random.RandomState) -> ColumnPowers:
+        """Powers with the largest likelihood of a normal law, of rows (n, d) with positive weights (n,)."""
         mean, scale = mean_and_scale(X, weight)
-        some = slice(None, None, -(-len(X) // _MOST_ROWS))
-        U, w = (X[some] - mean) / scale, np.ones(len(X[some])) if weight is None else weight[some]
+        some = some_rows(len(X), _MOST_ROWS, rng)
+        U, w = (X[some] - mean) / scale, np.ones(len(some)) if weight is None else weight[some]
         total, leaning = w.sum(), w @ (np.sign(U) * np.log1p(np.abs(U)))
         likelihood = np.empty((len(POWERS), U.shape[1]))
         for place, power in enumerate(POWERS):

@@ -7,11 +7,12 @@ from dataclasses import replace
 from typing import NamedTuple
 
 import numpy as np
+from scipy.linalg import qr
 
 from ..conditioning import Calibration
 from ..linalg import Array
 from .fit import Fit, FitSettings, fit_problem
-from .problem import reduce_rows
+from .problem import Problem, reduce_rows
 
 __all__ = ["AveragedPart", "noise_coefficients", "noise_of_average"]
 
@@ -43,15 +44,14 @@ def noise_coefficients(fit: Fit, calibration: Calibration, n_draws: int, rng: np
     # From the longest axis to the shortest, in whatever order the problem has them.
     place = np.argsort(np.argsort(-problem.scale, kind="stable"))
     for draw in range(n_draws):
-        errors = _draw_errors(len(root), fit, calibration, rng)[place]
-        targets = (root * errors) @ problem.outputs  # (m', k)
-        if targets.any():
-            found[draw] = fit_problem(replace(problem, targets=targets), settings).linear.coef
+        B = root * _draw_errors(len(root), fit, calibration, rng)[place]  # (m', p)
+        if B.any():
+            found[draw] = fit_problem(_with_targets(problem, B), settings).linear.coef
     return found
 
 
 class AveragedPart(NamedTuple):
-    """One feature map of an average: features of rows (n, m), settings, and share for every target, (p,)."""
+    """One feature map of an average: features of rows (n, m), settings, and shares of it, (1,) or (p,)."""
 
     Phi: Array
     settings: FitSettings
@@ -79,23 +79,38 @@ def noise_of_average(
     average. Where training had the weight W, a row counts W / n times, and errors are smaller by sqrt(n / W):
     so the moments have the covariance that those of the training rows would have.
 
-    Time for every part that of `reduce_rows`, and n_draws times n m p and that of `fit_problem`.
+    Time for every part that of `reduce_rows`, and n_draws times n m p and that of `fit_problem`; memory that
+    of the features once more, and of one draw.
     """
-    weight, n = fit.problem.weight, len(parts[0].Phi)
-    errors = np.stack([_draw_errors(n, fit, calibration, rng) for _ in range(n_draws)]) * np.sqrt(n / weight)
-    found = [np.zeros((n_draws, errors.shape[2], part.Phi.shape[1])) for part in parts]
-    if not errors.any():
-        return np.concatenate(found, axis=2)
-    for (Phi, given, share), coefs in zip(parts, found, strict=True):
-        settings, rows = replace(given, solver="closed-form"), np.full(n, weight / n)
-        problem = reduce_rows(Phi, errors[0], rows, centred=fit.problem.centred)[0]
-        Z = (Phi - problem.mean_phi) @ problem.features  # (n, m')
-        for draw, E in enumerate(errors):
-            targets = (weight / n) * Z.T @ E @ problem.outputs  # (m', k)
-            if targets.any():
-                own = fit_problem(replace(problem, targets=targets), settings).linear.coef
-                coefs[draw] = share[:, None] * own
+    weight, n, p = fit.problem.weight, len(parts[0].Phi), fit.problem.n_outputs
+    found = [np.zeros((n_draws, p, part.Phi.shape[1])) for part in parts]
+    reduced: list[tuple[Problem, Array]] = []
+    for draw in range(n_draws):
+        E = _draw_errors(n, fit, calibration, rng) * np.sqrt(n / weight)  # (n, p)
+        if not E.any():
+            continue
+        if not reduced:
+            rows = np.full(n, weight / n)
+            problems = [reduce_rows(part.Phi, E, rows, centred=fit.problem.centred)[0] for part in parts]
+            reduced = [
+                (problem, (part.Phi - problem.mean_phi) @ problem.features)  # (n, m')
+                for problem, part in zip(problems, parts, strict=True)
+            ]
+        for (problem, Z), part, coefs in zip(reduced, parts, found, strict=True):
+            settings = replace(part.settings, solver="closed-form")
+            own = fit_problem(_with_targets(problem, (weight / n) * Z.T @ E), settings).linear.coef
+            coefs[draw] = part.share[:, None] * own
     return np.concatenate(found, axis=2)
+
+
+def _with_targets(problem: Problem, B: Array) -> Problem:
+    """The problem with other second moments with the targets, (m', p), for a kernel in closed form.
+
+    Outputs get a basis of what these moments reach, which need not be what others did.
+    """
+    m, p = B.shape
+    outputs = np.eye(p) if m >= p else np.asarray(qr(B.T, mode="economic")[0])
+    return replace(problem, targets=B @ outputs, outputs=outputs)
 
 
 def _draw_errors(n: int, fit: Fit, calibration: Calibration, rng: np.random.Generator) -> Array:

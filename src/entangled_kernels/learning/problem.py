@@ -250,7 +250,9 @@ def reduce_centred_rows(
     Notes
     -----
     The singular value decomposition of the centred rows, times the roots of their weights, has the axes and
-    the roots of ``scale``, without squares, which would blur short axes. Time n m min(n, m) + n m' p.
+    the roots of ``scale``, without second moments, in which short axes are blurred.
+
+    Time n m min(n, m) + n m' p.
     """
     if max(Phi.size, Y.size) > LARGEST_ROTATED or len(Y) == 0:
         return None
@@ -258,8 +260,8 @@ def reduce_centred_rows(
     total, root = float(w.sum()), np.sqrt(w)[:, None]
     if total == 0.0:
         return None
-    mean_phi, mean_y = (rows[0] + w @ (rows - rows[0]) / total for rows in (Phi, Y))
-    A, T = root * (Phi - mean_phi), root * (Y - mean_y)
+    (mean_phi, A), (mean_y, T) = (_centre(rows, w, total) for rows in (Phi, Y))
+    A, T = root * A, root * T
     if not columns_are_alike(A):
         return None
     left, spread, axes = svd(A, full_matrices=False)
@@ -301,6 +303,18 @@ def reduce_centred_rows(
         weight=total,
         target_scatter=scatter,
     )
+
+
+def _centre(rows: Array, weight: Array, total: float) -> tuple[Array, Array]:
+    """Weighted mean of rows, and the rows less it, to rounding of their spread wherever they lie."""
+    rows = np.asarray(rows, dtype=np.float64)
+    # A row that counts, so that constant columns are exactly zero.
+    first = rows[np.argmax(weight > 0.0)]
+    mean = first + weight @ (rows - first) / total
+    centred = rows - mean
+    # The mean is rounded at its own size; what that leaves would be an axis of its own.
+    left = weight @ centred / total
+    return mean + left, centred - left
 
 
 def _row_space(rows: Array, unit: Array, *, compressed: bool, principal: bool = True) -> Array:

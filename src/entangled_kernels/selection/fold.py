@@ -31,7 +31,7 @@ class HeldOutRows:
     index : ndarray of shape (t,)
         Their places in the table.
     Phi : ndarray of shape (t, m)
-        Their features, in the coordinates of the moments.
+        Their features, in the coordinates of the problem's basis.
     mean_y : ndarray of shape (p,)
         Mean of the targets of the training rows; zero without an intercept.
     weight : ndarray of shape (t,) or None
@@ -122,22 +122,29 @@ class Fold:
 
     @classmethod
     def from_rows(
-        cls, problem: Problem, index: NDArray[np.intp], Phi: Array, Y: Array, weight: Array, weights: Array
+        cls,
+        problem: Problem,
+        index: NDArray[np.intp],
+        Phi: Array,
+        Y: Array,
+        weight: Array,
+        output_weights: Array,
     ) -> Fold:
         """Fold of a problem of the training rows and of the held-out rows themselves.
 
-        ``index`` has their places, ``weight`` (t,) their weights, and ``weights`` (p,) is the diagonal form.
+        ``index`` has their places, ``weight`` (t,) their weights; ``output_weights`` (p,) is the diagonal of
+        the form on the outputs.
         """
         R, errors = problem.outputs, Y - problem.mean_y
         reduced = (Phi - problem.mean_phi) @ problem.features  # (t, m')
         B, V = (weight[:, None] * reduced).T @ errors, weight @ errors**2
-        weighted = weights[:, None] * R
+        weighted = output_weights[:, None] * R
         return cls(
             problem=problem,
             C=(weight[:, None] * reduced).T @ reduced,
             BN=B @ weighted,
             N=R.T @ weighted,
-            VN=float(weights @ V),
+            VN=float(output_weights @ V),
             weight=float(weight.sum()),
             B=B,
             V=V,

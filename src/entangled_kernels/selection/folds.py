@@ -97,8 +97,12 @@ class RowFolds:
                 yield from self._moment_folds([split], output_weights) if fold is None else [fold]
 
     def _from_rows(self, group: Sequence[Split]) -> bool:
-        """Whether decomposing the rows of every split is no more work than moments of parts, and enough."""
-        few = len(group) == 1 or len(self.Y) <= _FEW_ROWS * self.Phi.shape[1]
+        """Whether decomposing the rows of every split is no more work than moments of parts, and enough.
+
+        Wide tables are compressed once for all splits.
+        """
+        n, m, p = len(self.Y), self.Phi.shape[1], self.Y.shape[1]
+        few = (len(group) == 1 or n <= _FEW_ROWS * m) and m <= n and p <= n + 1
         small = max(self.Phi.size, self.Y.size) <= LARGEST_ROTATED
         return few and small and self.centred and not self.norms and self.product_dtype == "float64"
 

@@ -146,7 +146,8 @@ def draw_in(typical: Array, weight: Array) -> Array:
     """
     order = np.argsort(typical, axis=1, kind="stable")
     mass = np.cumsum(np.take_along_axis(weight, order, axis=1), axis=1)
-    middle = np.argmax(mass >= 0.5 * mass[:, -1:], axis=1)[:, None]
+    # Sums of equal weights reach a half exactly, or a rounding below it.
+    middle = np.argmax(mass >= (0.5 - 1e-9) * mass[:, -1:], axis=1)[:, None]
     median = np.take_along_axis(np.take_along_axis(typical, order, axis=1), middle, axis=1)
     limit = FAR * median / norm.ppf(0.75)
     # Where most errors are zero, nothing tells what is far.
