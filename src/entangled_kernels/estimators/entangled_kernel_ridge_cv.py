@@ -30,6 +30,7 @@ from ..parameters import (
     check_rank,
 )
 from ..selection import SCORINGS, Member, SearchSettings, grid_members
+from ..threads import SMALL_MATRIX, one_thread
 from .dask_tables import is_dask
 from .entangled_kernel_ridge import PREDICTIONS, EntangledKernelRidge
 from .prediction import solved_attribute
@@ -334,14 +335,16 @@ class EntangledKernelRidgeCV(
         maps, trials = self._feature_maps(), list[Trial]()
         # All feature maps are tried on the same splits.
         splits = cache(lambda: self._splits(table))
-        for place, feature_map in enumerate(maps):
+        # Where matrices are small, one BLAS thread to the end, instead of on and off with every step.
+        with one_thread(max(table.Y.shape) <= SMALL_MATRIX):
+            for place, feature_map in enumerate(maps):
 
-            def report(done: int, n_splits: int, place: int = place) -> None:
-                if progress is not None:
-                    progress(place * n_splits + done, len(maps) * n_splits)
+                def report(done: int, n_splits: int, place: int = place) -> None:
+                    if progress is not None:
+                        progress(place * n_splits + done, len(maps) * n_splits)
 
-            trials.append(self._search_rows(feature_map, table, splits, report))
-        self._fit, feature_map = self._conclude(trials, table)
+                trials.append(self._search_rows(feature_map, table, splits, report))
+            self._fit, feature_map = self._conclude(trials, table)
         if self.refit:
             self.feature_map_ = feature_map
         return self

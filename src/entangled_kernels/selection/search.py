@@ -45,7 +45,7 @@ MOST_VOTERS = 64
 # no more than this share of it are tried on the other splits.
 RACED, MARGIN = 128, 0.05
 # Seconds that are not worth a worker.
-_MOMENT = 0.5
+_MOMENT = 1.0
 _ROWS_AT_ONCE = 256
 
 
