@@ -55,6 +55,21 @@ def test_blanks_make_noise_larger():
     assert 1.8 < spread[1] / spread[0] < 2.2
 
 
+@pytest.mark.parametrize("settings", [{}, {"fit_intercept": False}, {"prediction": "partial_trace"}])
+def test_a_constant_target_has_no_noise(settings):
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(30, 3))
+    Y = np.column_stack([X[:, 0] + rng.normal(size=30), np.zeros(30), rng.normal(size=30)])
+    fit = EntangledKernelRidge(**settings).fit(X, Y)._fit
+    part = AveragedPart(X, fit.settings, np.ones(3))
+    for drawn in (
+        noise_coefficients(fit, fit.calibration, 3, rng),
+        noise_of_average([part], fit, fit.calibration, 3, rng),
+    ):
+        assert drawn[:, [0, 2]].all()
+        assert np.abs(drawn[:, 1]).max() < 1e-6 * np.abs(drawn).max()
+
+
 def test_without_errors_there_is_no_noise():
     X = np.random.default_rng(0).normal(size=(20, 2))
     model = EntangledKernelRidge().fit(X, np.ones((20, 1)))

@@ -11,6 +11,7 @@ from scipy.linalg import qr
 
 from ..conditioning import Calibration
 from ..linalg import Array
+from .alignment import Alignment
 from .fit import Fit, FitSettings, fit_problem
 from .problem import Problem, reduce_rows
 
@@ -106,11 +107,17 @@ def noise_of_average(
 def _with_targets(problem: Problem, B: Array) -> Problem:
     """The problem with other second moments with the targets, (m', p), for a kernel in closed form.
 
-    Outputs get a basis of what these moments reach, which need not be what others did.
+    Outputs get a basis of what these moments reach, which need not be what others did. The unit of the
+    alignment, which nobody asks for, is any.
     """
     m, p = B.shape
     outputs = np.eye(p) if m >= p else np.asarray(qr(B.T, mode="economic")[0])
-    return replace(problem, targets=B @ outputs, outputs=outputs)
+    targets = B @ outputs  # (m', k)
+    b, ones = targets / np.sqrt(problem.scale)[:, None], outputs.sum(axis=0)
+    whitened = Alignment(
+        problem.whitened.mix, C=None, B=b, q=b, g=None, ones=ones, norms=(1.0, 1.0), n_outputs=p
+    )
+    return replace(problem, targets=targets, outputs=outputs, whitened=whitened)
 
 
 def _draw_errors(n: int, fit: Fit, calibration: Calibration, rng: np.random.Generator) -> Array:
