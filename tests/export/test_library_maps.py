@@ -26,6 +26,8 @@ MAPS = {
     "own kernel": (EvidenceFeatures(RBF([1.0, 2.0, 1.0, 2.0]) + WhiteKernel(), random_state=0), 1e-9),
     "widths": (ColumnWidthFeatures(random_state=0), 1e-9),
     "warped widths": (ColumnWidthFeatures(warp=True, random_state=0), 1e-9),
+    "limits": (EvidenceFeatures(reach=0.0, random_state=0), 1e-9),
+    "limited powers": (ColumnWidthFeatures(warp=True, reach=0.2, random_state=0), 1e-9),
     "Gaussian widths": (ColumnWidthFeatures("gaussian", random_state=0), 1e-9),
     "forest": (ForestFeatures(20, random_state=0), 1e-6),
     "leaves of 4": (ForestFeatures(20, min_samples_leaf=4, random_state=0), 1e-6),

@@ -117,6 +117,7 @@ def test_bad_input(rows):
         ({"start": np.zeros(3)}, r"start must be theta_ .* 7 finite numbers, got shape \(3,\)"),
         ({"n_components": 0}, "n_components must be a whole number of at least 1, got 0"),
         ({"max_rows": 1}, "max_rows must be a whole number of at least 2, got 1"),
+        ({"reach": -0.5}, "reach must be a number of at least 0, got -0.5"),
     ):
         with pytest.raises(ValueError, match=message):
             ColumnWidthFeatures(**settings).fit(X, Y)

@@ -53,6 +53,8 @@ MAPS = {
     "widths": ColumnWidthFeatures(random_state=0),
     "warped widths": ColumnWidthFeatures(warp=True, random_state=0),
     "gaussian widths": ColumnWidthFeatures("gaussian", random_state=0),
+    "limited": EvidenceFeatures(reach=0.0, random_state=0),
+    "limited and warped": ColumnWidthFeatures(warp=True, reach=0.5, random_state=0),
     "operator fourier": OperatorFourierFeatures(n_frequencies=20, gamma=0.01, random_state=0),
     "transformable": OperatorFourierFeatures("transformable", n_frequencies=5, gamma=0.01, random_state=0),
     "nystroem": make_pipeline(StandardScaler(), Nystroem(n_components=12, random_state=0)),
@@ -77,6 +79,8 @@ MAPS = {
 def test_gradients_agree_with_differences(name):
     feature_map = fit_feature_map(MAPS[name], X, Y, None)
     rows = X[:5] + 0.01
+    # Far beyond the training rows, where some maps stand still.
+    rows[0, 1] += 10.0 * np.ptp(X[:, 1])
     m = map_features(feature_map, rows).shape[1]
     weights = np.random.default_rng(1).normal(size=(2, m))
     assert has_gradient(feature_map)

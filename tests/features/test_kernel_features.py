@@ -5,7 +5,12 @@ from sklearn.gaussian_process.kernels import RBF
 from sklearn.metrics.pairwise import euclidean_distances
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
-from entangled_kernels import EntangledKernelRidge, EvidenceFeatures, GaussianFeatures
+from entangled_kernels import (
+    ColumnWidthFeatures,
+    EntangledKernelRidge,
+    EvidenceFeatures,
+    GaussianFeatures,
+)
 from entangled_kernels.features.powers import ColumnPowers
 
 
@@ -58,6 +63,20 @@ def test_warm_start_goes_on_from_what_was_found(rows):
     assert again.fit(X, Y).log_marginal_likelihood_ >= first.log_marginal_likelihood_ - 1e-6
 
 
+@pytest.mark.parametrize("warp", [False, True])
+@pytest.mark.parametrize("kind", [EvidenceFeatures, ColumnWidthFeatures])
+def test_what_is_out_of_reach_counts_as_the_farthest_within(rows, kind, warp):
+    X, Y = rows
+    limited, free = kind(warp=warp, reach=0.5).fit(X, Y), kind(warp=warp).fit(X, Y)
+    width = np.ptp(X, axis=0)
+    near, far = X.max(axis=0) + 0.5 * width, X.max(axis=0) + 50.0 * width
+    # Rows within reach, the training rows among them, are mapped as without a limit.
+    np.testing.assert_array_equal(limited.transform(X), free.transform(X))
+    np.testing.assert_allclose(limited.transform([near]), free.transform([near]), rtol=1e-9, atol=1e-12)
+    np.testing.assert_array_equal(limited.transform([far]), limited.transform([near]))
+    assert np.abs(free.transform([far]) - free.transform([near])).max() > 0.1
+
+
 def test_warped_features_are_those_of_symmetric_columns(rows):
     X, Y = rows
     X = np.exp(X / np.abs(X).max(axis=0) * 3.0)
@@ -107,6 +126,7 @@ def test_bad_input(rows):
         ({"noise": 0.0}, "noise must be a positive number, got 0.0"),
         ({"n_components": 0}, "n_components must be a whole number of at least 1, got 0"),
         ({"max_rows": 1}, "max_rows must be a whole number of at least 2, got 1"),
+        ({"reach": -0.5}, "reach must be a number of at least 0, got -0.5"),
     ):
         with pytest.raises(ValueError, match=message):
             EvidenceFeatures(**settings).fit(X, Y)

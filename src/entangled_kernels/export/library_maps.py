@@ -37,6 +37,9 @@ def _gaussian_features(writer: Writer, step: Any, columns: Columns) -> Columns:
 
 
 def _tuned_features(writer: Writer, step: Any, columns: Columns) -> Columns:
+    if step.reach is not None:
+        limited = writer.graph.add("Min", writer.graph.add("Max", columns.matrix(), step.lower_), step.upper_)
+        columns = matrix_columns(writer.graph, limited, columns.width)
     if not step.warp:
         return _kernel_features(writer, step, columns)
     spread = standardise(columns, step.column_mean_, step.column_scale_)

@@ -43,6 +43,9 @@ class ColumnWidthFeatures(KernelFeatures):
         Rows, drawn at random, that the marginal likelihood is taken of; the time grows with their cube.
     warp : bool, default=False
         Make every column symmetric first, as in `EvidenceFeatures`.
+    reach : float or None, default=None
+        How far new rows count beyond the training rows, in units of the range of a column, as in
+        `EvidenceFeatures`.
     random_state : int, RandomState or None, default=None
 
     Attributes
@@ -54,6 +57,8 @@ class ColumnWidthFeatures(KernelFeatures):
         In standard deviations of the columns, symmetric where ``warp`` says so.
     column_mean_, column_scale_, powers_ : ndarray of shape (d,)
         Of the columns as given, and the powers; only there with ``warp``.
+    lower_, upper_ : ndarray of shape (d,)
+        Limits of the columns; only there with a ``reach``.
     spread_ : float
     theta_ : ndarray of shape (4 + d,)
         Logarithms of the weights of the two kernels, of the noise and of the common width, and what is added
@@ -94,6 +99,7 @@ class ColumnWidthFeatures(KernelFeatures):
         n_components: int = 300,
         max_rows: int = 300,
         warp: bool = False,
+        reach: float | None = None,
         random_state: Any = None,
     ) -> None:
         self.shape = shape
@@ -102,6 +108,7 @@ class ColumnWidthFeatures(KernelFeatures):
         self.n_components = n_components
         self.max_rows = max_rows
         self.warp = warp
+        self.reach = reach
         self.random_state = random_state
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
@@ -120,9 +127,11 @@ class ColumnWidthFeatures(KernelFeatures):
         check_integer("n_components", self.n_components, low=1)
         check_integer("max_rows", self.max_rows, low=2)
         check_flag("warp", self.warp)
+        if self.reach is not None:
+            check_positive("reach", self.reach, zero_allowed=True)
         X, Y, weight = training_rows(self, X, y, sample_weight)
         rng = check_random_state(self.random_state)
-        X = self._warp(X, weight, rng)
+        X = self._fit_columns(X, weight, rng)
         Z, targets = self._standardise(X, weight), standardised_targets(Y, weight)
         rows = some_rows(len(Z), int(self.max_rows), rng)
         own, median = None if weight is None else weight[rows], median_distance(Z[rows])

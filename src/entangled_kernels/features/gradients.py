@@ -147,7 +147,7 @@ def _places(columns: Any, names: list[Any]) -> Any:
 
 
 def _pull_kernel(feature_map: Any, X: Array, weights: Array) -> Array:
-    slope = feature_map._powers().slope(X)[:, None, :] if feature_map.warp else 1.0
+    slope = feature_map._column_slopes(X)[:, None, :]
     Z = (feature_map._columns(X) - feature_map.mean_) / feature_map.scale_
     if getattr(feature_map, "approximation", "nystroem") == "fourier":
         pulled = _pull_fourier(feature_map._sampler, Z, weights)

@@ -42,6 +42,8 @@ class KernelFeatures(TransformerMixin, DocLinkMixin, BaseEstimator):
     n_components: int
     # Whether columns are made symmetric first.
     warp: bool = False
+    # How far new rows count beyond the training rows, in units of the range of a column.
+    reach: float | None = None
 
     def _standardise(self, X: Array, weight: Array | None) -> Array:
         self.mean_, self.scale_ = mean_and_scale(X, weight)
@@ -62,16 +64,29 @@ class KernelFeatures(TransformerMixin, DocLinkMixin, BaseEstimator):
         Z = (self._columns(X) - self.mean_) / self.scale_
         return np.asarray(self.kernel_(Z, self.components_) @ self._whitener)
 
-    def _warp(self, X: Array, weight: Array | None, rng: np.random.RandomState) -> Array:
-        """What is standardised, with powers that are found on these rows where columns are to be warped."""
+    def _fit_columns(self, X: Array, weight: Array | None, rng: np.random.RandomState) -> Array:
+        """What is standardised, with the limits and powers that are to be found on these rows."""
+        if self.reach is not None:
+            low, high = X.min(axis=0), X.max(axis=0)
+            beyond = float(self.reach) * (high - low)
+            self.lower_, self.upper_ = low - beyond, high + beyond
         if self.warp:
             found = ColumnPowers.of(X, weight, rng)
             self.column_mean_, self.column_scale_, self.powers_ = found.mean, found.scale, found.power
         return self._columns(X)
 
     def _columns(self, X: Array) -> Array:
-        """What is standardised: the columns themselves, or powers of them."""
+        """What is standardised: the columns within their limits, or powers of them."""
+        X = X if self.reach is None else np.clip(X, self.lower_, self.upper_)
         return self._powers().apply(X) if self.warp else X
+
+    def _column_slopes(self, X: Array) -> Array:
+        """Derivatives (n, d) of what is standardised by the columns."""
+        within = np.ones_like(X)
+        if self.reach is not None:
+            within[(self.lower_ > X) | (self.upper_ < X)] = 0.0
+            X = np.clip(X, self.lower_, self.upper_)
+        return np.asarray(within * self._powers().slope(X)) if self.warp else within
 
     def _powers(self) -> ColumnPowers:
         return ColumnPowers(self.column_mean_, self.column_scale_, self.powers_)
@@ -174,6 +189,10 @@ class EvidenceFeatures(KernelFeatures):
     warp : bool, default=False
         Make every column symmetric first, by a power of Yeo and Johnson's family, so that a few large values
         of a skewed column do not set its scale.
+    reach : float or None, default=None
+        How far new rows count beyond the training rows, in units of the range of a column: what lies farther
+        out is taken for what lies there, so that a column which hardly varied in the training rows cannot
+        carry predictions away. None sets no limit.
     random_state : int, RandomState or None, default=None
 
     Attributes
@@ -189,6 +208,8 @@ class EvidenceFeatures(KernelFeatures):
         Of the columns, symmetric where ``warp`` says so.
     column_mean_, column_scale_, powers_ : ndarray of shape (d,)
         Of the columns as given, and the powers; only there with ``warp``.
+    lower_, upper_ : ndarray of shape (d,)
+        Limits of the columns; only there with a ``reach``.
     n_features_in_, feature_names_in_
 
     Examples
@@ -211,6 +232,7 @@ class EvidenceFeatures(KernelFeatures):
         n_components: int = 300,
         max_rows: int = 300,
         warp: bool = False,
+        reach: float | None = None,
         random_state: Any = None,
     ) -> None:
         self.kernel = kernel
@@ -218,6 +240,7 @@ class EvidenceFeatures(KernelFeatures):
         self.n_components = n_components
         self.max_rows = max_rows
         self.warp = warp
+        self.reach = reach
         self.random_state = random_state
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
@@ -234,9 +257,11 @@ class EvidenceFeatures(KernelFeatures):
         check_integer("n_components", self.n_components, low=1)
         check_integer("max_rows", self.max_rows, low=2)
         check_flag("warp", self.warp)
+        if self.reach is not None:
+            check_positive("reach", self.reach, zero_allowed=True)
         X, Y, weight = training_rows(self, X, y, sample_weight)
         rng = check_random_state(self.random_state)
-        X = self._warp(X, weight, rng)
+        X = self._fit_columns(X, weight, rng)
         Z = self._standardise(X, weight)
         rows = some_rows(len(Z), int(self.max_rows), rng)
         start = _default_kernel(Z[rows]) if self.kernel is None else clone(self.kernel)

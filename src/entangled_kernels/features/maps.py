@@ -36,6 +36,8 @@ __all__ = [
 
 # Maps whose search can go on from what another has found.
 TUNED = (EvidenceFeatures, ColumnWidthFeatures)
+# Ranges of a column, beyond its training rows, that the automatic kernel maps tell apart.
+REACH = 1.0
 # Names of scikit-learn's kernels that are psd whatever their parameters.
 PSD_KERNELS = ("rbf", "laplacian", "linear", "cosine")
 
@@ -44,9 +46,9 @@ def default_feature_maps(random_state: Any = None) -> list[Any]:
     """The maps that ``feature_map="auto"`` tries."""
     return [
         StandardScaler(),
-        EvidenceFeatures(random_state=random_state),
-        ColumnWidthFeatures(random_state=random_state),
-        ColumnWidthFeatures(warp=True, random_state=random_state),
+        EvidenceFeatures(reach=REACH, random_state=random_state),
+        ColumnWidthFeatures(reach=REACH, random_state=random_state),
+        ColumnWidthFeatures(warp=True, reach=REACH, random_state=random_state),
         ForestFeatures(random_state=random_state),
         ForestFeatures(min_samples_leaf=4, random_state=random_state),
     ]
