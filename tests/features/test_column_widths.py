@@ -3,7 +3,7 @@ import pytest
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from entangled_kernels import ColumnWidthFeatures, EntangledKernelRidge, EvidenceFeatures
-from entangled_kernels.features import found_noise, needs_targets, warm_start
+from entangled_kernels.features import found_noise, median_distance, needs_targets, warm_start, widths
 from entangled_kernels.features.powers import ColumnPowers
 from entangled_kernels.storage import load_model, save_model
 
@@ -47,13 +47,38 @@ def test_the_column_that_matters_is_narrow(rows):
     assert needs_targets(features)
 
 
-def test_one_width_is_evidence_features(rows):
+def test_one_width_without_penalties_is_evidence_features(rows, monkeypatch):
     X, Y = rows
+    monkeypatch.setattr(widths, "_PRIOR_SPREAD", np.full(4, 1e6))
     features, evidence = ColumnWidthFeatures("gaussian", spread=0.0).fit(X, Y), EvidenceFeatures().fit(X, Y)
     expected = evidence.log_marginal_likelihood_
     assert features.log_marginal_likelihood_ == pytest.approx(expected, abs=1e-3)
     assert np.ptp(features.widths_) == 0.0
     assert features.noise_ == pytest.approx(evidence.noise_, rel=0.02)
+
+
+def test_penalties_cost_no_more_likelihood_than_they_save(rows):
+    X, Y = rows
+    Z, targets = ((own - own.mean(axis=0)) / own.std(axis=0) for own in (X, Y))
+    evidence = widths.PenalisedEvidence(Z, targets, None, median_distance(Z), "gaussian")
+    free, penalised = EvidenceFeatures().fit(X, Y), ColumnWidthFeatures("gaussian", spread=0.0).fit(X, Y)
+    (c1, width, c2), noise = free.kernel_.theta, np.log(free.noise_)
+
+    def penalty(theta):
+        return 0.5 * np.sum(((theta - evidence.prior) / [2.5, 2.5, 6.0, 3.0]) ** 2)
+
+    saved = penalty(np.array([c1, c2, noise, width])) - penalty(penalised.theta_[:4])
+    lost = free.log_marginal_likelihood_ - penalised.log_marginal_likelihood_
+    assert 0.0 < evidence.n_effective * lost < saved
+
+
+def test_a_part_that_evidence_leaves_out_is_kept_small(rng):
+    """Where targets are linear, evidence has no use for the Gaussian part; a weak penalty keeps a little."""
+    X = rng.normal(size=(40, 3))
+    Y = X @ rng.normal(size=(3, 2)) + 0.5 * rng.normal(size=(40, 2))
+    free, penalised = EvidenceFeatures().fit(X, Y), ColumnWidthFeatures("gaussian").fit(X, Y)
+    assert np.exp(free.kernel_.theta[0]) < 2e-5
+    assert 1e-3 < np.exp(penalised.theta_[0]) < 0.5
 
 
 def test_warped_features_are_those_of_symmetric_columns(rows):

@@ -26,7 +26,8 @@ class ColumnWidthFeatures(KernelFeatures):
     Columns are standardised. The kernel is a Gaussian or Matern one plus a linear one. Their weights, the
     noise and the widths maximise the marginal likelihood of the targets, all outputs together, with a penalty
     on the log widths about a common one; how strong it is the evidence decides as well. So columns that do
-    not matter fade out where the rows tell, and where they do not one width is left.
+    not matter fade out where the rows tell, and where they do not one width is left. Weak penalties keep the
+    weights and the noise where they would be no surprise.
 
     Parameters
     ----------
@@ -137,7 +138,7 @@ class ColumnWidthFeatures(KernelFeatures):
         own, median = None if weight is None else weight[rows], median_distance(Z[rows])
         evidence = PenalisedEvidence(Z[rows], targets[rows], own, median, self.shape)
         spread = None if self.spread is None else float(self.spread)
-        found = tune_widths(evidence, self._start(Z.shape[1], median), spread)
+        found = tune_widths(evidence, self._start(evidence.prior, Z.shape[1]), spread)
         self.theta_, self.spread_ = found.theta, found.spread
         self.log_marginal_likelihood_ = found.log_likelihood
         self.noise_ = float(np.exp(self.theta_[2]))
@@ -151,9 +152,9 @@ class ColumnWidthFeatures(KernelFeatures):
         started: ColumnWidthFeatures = clone(self)
         return started.set_params(start=self.theta_, spread=self.spread_)  # type: ignore[no-any-return]
 
-    def _start(self, d: int, median: float) -> Array:
+    def _start(self, prior: Array, d: int) -> Array:
         if self.start is None:
-            return np.append(np.log([0.5, 0.5 / d, 0.1, median]), np.zeros(d))
+            return np.append(prior, np.zeros(d))
         start = np.asarray(self.start, dtype=np.float64)
         if start.shape != (4 + d,) or not np.isfinite(start).all():
             raise ValueError(

@@ -47,8 +47,8 @@ def default_feature_maps(random_state: Any = None) -> list[Any]:
     return [
         StandardScaler(),
         EvidenceFeatures(reach=REACH, random_state=random_state),
-        ColumnWidthFeatures(reach=REACH, random_state=random_state),
-        ColumnWidthFeatures(warp=True, reach=REACH, random_state=random_state),
+        ColumnWidthFeatures("gaussian", reach=REACH, random_state=random_state),
+        ColumnWidthFeatures("gaussian", warp=True, reach=REACH, random_state=random_state),
         ForestFeatures(random_state=random_state),
         ForestFeatures(min_samples_leaf=4, random_state=random_state),
     ]

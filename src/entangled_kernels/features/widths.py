@@ -22,9 +22,10 @@ SPREADS = (0.1, 0.3, 0.6, 1.0, 2.0)
 MAX_ITER, TOL = 100, 1e-4
 # A spread must have more evidence than the one before by so much.
 LEAST_RISE = 1e-3
-# Prior standard deviation of the log of the common width about that of the typical one: weak, but where all
-# widths are as good it says which one to take.
-_WIDTH_SPREAD = 3.0
+# Prior standard deviations of the logs of the two weights, the noise and the common width, about values that
+# would be no surprise: weak, but where rows cannot tell a small weight from none, or all widths are as good,
+# they say what to take.
+_PRIOR_SPREAD = np.array([2.5, 2.5, 6.0, 3.0])
 # Factors by which a width may leave the common one, as a logarithm.
 _FARTHEST = 6.0
 # Step of the differences of slopes, in log widths.
@@ -104,6 +105,8 @@ class PenalisedEvidence:
         self, X: Array, Y: Array, weight: Array | None, typical: float, shape: str = "gaussian"
     ) -> None:
         self.X, self.shape, self.linear, self.typical = X, SHAPES[shape], X @ X.T, typical
+        # Half of the variance from each kernel, and a tenth of noise.
+        self.prior = np.log([0.5, 0.5 / X.shape[1], 0.1, typical])
         self.weight = np.ones(len(X)) if weight is None else weight
         known = ~np.isnan(Y)
         patterns, columns = np.unique(known, axis=1, return_inverse=True)
@@ -160,10 +163,10 @@ class PenalisedEvidence:
         """What is minimised over theta (4 + d,), as `WidthSearch` has it, and its slopes."""
         L, own = self.likelihood(np.append(theta[:3], theta[3] + theta[4:]))
         slope = -self.n_effective * np.concatenate([own[:3], [own[3:].sum()], own[3:]])
-        away, apart = (theta[3] - np.log(self.typical)) / _WIDTH_SPREAD, theta[4:] / spread
-        slope[3] += away / _WIDTH_SPREAD
+        away, apart = (theta[:4] - self.prior) / _PRIOR_SPREAD, theta[4:] / spread
+        slope[:4] += away / _PRIOR_SPREAD
         slope[4:] += apart / spread
-        return -self.n_effective * L + 0.5 * float(away**2 + apart @ apart), slope
+        return -self.n_effective * L + 0.5 * float(away @ away + apart @ apart), slope
 
     def found(self, theta: Array, spread: float) -> WidthSearch:
         """The outcome of a search that ended at theta."""
@@ -229,8 +232,9 @@ def tune_widths(evidence: PenalisedEvidence, start: Array, spread: float | None 
     Notes
     -----
     The penalty is sum_j u_j^2 / (2 spread^2) for the addition u_j to the log width of column j. As the spread
-    goes to zero its evidence goes to that of one width. The common width has a weak penalty too, about the
-    typical one, so that there is one optimum where rows are so far apart that no width is too small.
+    goes to zero its evidence goes to that of one width. The weights, the noise and the common width have weak
+    penalties too, so that the Gaussian part does not vanish where rows cannot tell a small weight from none,
+    and there is one optimum where rows are so far apart that no width is too small.
     """
     with one_thread(len(evidence.X) <= SMALL_MATRIX):
         if spread is not None:
