@@ -11,7 +11,7 @@ from ..learning.ridge import Spectral
 from ..linalg import Array, Index
 from .candidates import Member
 
-__all__ = ["in_two", "stacked_forms"]
+__all__ = ["StackedKernels", "in_two", "is_closed_form", "stacked_forms", "without_metric"]
 
 # Members are taken together in stacks of about this many numbers, which stay near the processor.
 _STACK_NUMBERS = 2**18
@@ -28,14 +28,24 @@ def in_two(problem: Problem, members: Iterable[Member], n_alphas: int) -> tuple[
     where `KernelRidgeFactor` takes m' k^2 for each of the alphas.
     """
     m, k = problem.targets.shape
-    learned, few = bool(problem.targets.any()), m <= max(_FEW_AXES, np.sqrt(n_alphas) * k)
+    few = m <= max(_FEW_AXES, np.sqrt(n_alphas) * k)
     stacked, others = list[Member](), list[Member]()
     for member in members:
-        closed = learned and member.solver == "closed-form" and member.rank is None
-        operator_alone = member.alignment_mix == 1.0 and member.prediction == "entangled"
-        taken = member.shrinkage == 1.0 or (closed and (few or operator_alone))
+        taken = is_closed_form(problem, member) and (few or without_metric(member))
         (stacked if taken else others).append(member)
     return stacked, others
+
+
+def is_closed_form(problem: Problem, member: Member) -> bool:
+    """Whether the kernel of a member is one of `StackedKernels`."""
+    return member.shrinkage == 1.0 or (
+        member.solver == "closed-form" and member.rank is None and bool(problem.targets.any())
+    )
+
+
+def without_metric(member: Member) -> bool:
+    """Whether the axes of the problem are those of the kernel, which is plain or has an operator beside."""
+    return member.shrinkage == 1.0 or (member.alignment_mix == 1.0 and member.prediction == "entangled")
 
 
 def stacked_forms(
@@ -52,7 +62,7 @@ def stacked_forms(
 
     Time m'^3 for every member whose metric has both parts, and m' k (m' + number of alphas) for each.
     """
-    kernels = _Kernels(problem, members)
+    kernels = StackedKernels(problem, members)
     root = np.sqrt(problem.scale)
     b = problem.targets / root[:, None]
     m, k = b.shape
@@ -79,7 +89,7 @@ def stacked_forms(
             yield own, Spectral(back, gains, along * alphas[:, None] * delta, turned, X)
 
 
-class _Kernels:
+class StackedKernels:
     """Kernels (plain I + metric W W^T) kron I + operator vec(W) vec(W)^T, with W ridge fits of unit norm.
 
     Attributes
