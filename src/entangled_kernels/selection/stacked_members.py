@@ -25,13 +25,15 @@ def in_two(problem: Problem, members: Iterable[Member], n_alphas: int) -> tuple[
     """Members that `stacked_forms` takes, and others.
 
     It takes those whose kernel is known in closed form, and worth a decomposition of all its axes, m'^3,
-    where `KernelRidgeFactor` takes m' k^2 for each of the alphas.
+    where `KernelRidgeFactor` takes m' k^2 for each of the alphas. Without a plain part, k axes are all.
     """
     m, k = problem.targets.shape
     few = m <= max(_FEW_AXES, np.sqrt(n_alphas) * k)
     stacked, others = list[Member](), list[Member]()
     for member in members:
-        taken = is_closed_form(problem, member) and (few or without_metric(member))
+        taken = is_closed_form(problem, member) and (
+            few or member.shrinkage == 0.0 or without_metric(member)
+        )
         (stacked if taken else others).append(member)
     return stacked, others
 
@@ -67,7 +69,8 @@ def stacked_forms(
     b = problem.targets / root[:, None]
     m, k = b.shape
     step = max(1, _STACK_NUMBERS // max(1, m * max(m, k * len(alphas))))
-    kinds = 2 * (kernels.metric > 0.0) + (kernels.operator > 0.0)
+    alone = (kernels.plain == 0.0) & (kernels.metric > 0.0)
+    kinds = 4 * alone + 2 * (kernels.metric > 0.0) + (kernels.operator > 0.0)
     for kind in np.unique(kinds):
         places = np.flatnonzero(kinds == kind)
         for start in range(0, len(places), step):
@@ -131,31 +134,28 @@ class StackedKernels:
         self._singular: dict[int, tuple[Array, Array]] = {}
 
     def axes(self, places: Index) -> tuple[Array | None, Array]:
-        """Eigenvectors (members, m', m') and eigenvalues (members, m') of the whitened metrics.
+        """Eigenvectors (members, m', r) and eigenvalues (members, r) of the whitened metrics, r = m' or less.
 
-        None are the axes of the problem. Axes without a level may be zero, since nothing comes of them.
+        The members are of one kind: without a metric the axes are those of the problem, None; without a plain
+        part those that have a level; and with both of them all.
         """
         plain, metric = self.plain[places], self.metric[places]
         if not metric.any():
             return None, plain[:, None] * self.scale
+        if not plain.any():
+            found = [self._singular_vectors(int(fit)) for fit in self.fit[places]]
+            levels = metric[:, None] * np.stack([values for _, values in found]) ** 2
+            return np.stack([left for left, _ in found]), levels
         m = len(self.scale)
-        turn, levels = np.zeros((len(places), m, m)), np.zeros((len(places), m))
-        alone = plain == 0.0
-        for row in np.flatnonzero(alone):
-            left, values = self._singular_vectors(int(self.fit[places[row]]))
-            turn[row, :, : len(values)], levels[row, : len(values)] = left, metric[row] * values**2
-        both = np.flatnonzero(~alone)
-        if len(both) > 0:
-            fits, which = np.unique(self.fit[places[both]], return_inverse=True)
-            gram = self.fits[fits] @ self.fits[fits].transpose(0, 2, 1)
-            A = metric[both, None, None] * gram[which]
-            A[:, np.arange(m), np.arange(m)] += plain[both, None] * self.scale
-            values, turn[both] = np.linalg.eigh(A)
-            levels[both] = np.maximum(values, 0.0)
-        return turn, levels
+        fits, which = np.unique(self.fit[places], return_inverse=True)
+        gram = self.fits[fits] @ self.fits[fits].transpose(0, 2, 1)
+        A = metric[:, None, None] * gram[which]
+        A[:, np.arange(m), np.arange(m)] += plain[:, None] * self.scale
+        levels, turn = np.linalg.eigh(A)
+        return turn, np.maximum(levels, 0.0)
 
     def back(self, places: Index, turn: Array, levels: Array) -> Array:
-        """Directions in the coordinates of the problem, turn / sqrt(scale), (members, m', m').
+        """Directions in the coordinates of the problem, turn / sqrt(scale), (members, m', r).
 
         With A the whitened metric, A turn = turn * levels. What joins an axis of large level to a short one
         is rounding in ``turn``, which its length would blow up; there it is taken from the left side.
