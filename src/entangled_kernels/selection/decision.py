@@ -194,8 +194,8 @@ def vote(search: Search, place: int) -> Ballot:
     """Let random weights of the splits choose among the candidates of a search."""
     order, votes = search.grid.preference(), search.votes()
     ordered = votes.reshape(len(votes), len(order), -1)[:, order]
-    winners = [order[bootstrap_winners(errors, search.n_repeats)] for errors in np.moveaxis(ordered, 2, 0)]
-    return Ballot(place, np.stack(winners, axis=1), search.grid.shape, len(votes), search.n_repeats)
+    winners = order[bootstrap_winners(ordered, search.n_repeats)]
+    return Ballot(place, winners, search.grid.shape, len(votes), search.n_repeats)
 
 
 def average_candidates(
