@@ -88,4 +88,4 @@ def test_winners_are_those_of_every_draw(rng, n_candidates, dropped):
         means = split_draws(20, 4.0) @ errors[:, dropped:, voter]
         least = means <= (1.0 + ROUNDING) * means.min(axis=1, keepdims=True)
         np.testing.assert_array_equal(found[:, voter], least.argmax(axis=1) + dropped)
-    assert len(np.unique(found)) > 5
+    assert len(np.unique(found)) > 2
