@@ -17,6 +17,8 @@ __all__ = ["StackedKernels", "in_two", "is_closed_form", "stacked_forms", "witho
 _STACK_NUMBERS = 2**18
 # Where axes differ more than this in their second moments, rounding of long ones would swamp short ones.
 _GRADED = 1e4
+# Scales that differ by no more than this share are equal but for rounding.
+_ALIKE = 1e-12
 # Up to so many axes of the features a decomposition costs no more than what is done about it.
 _FEW_AXES = 128
 
@@ -59,18 +61,20 @@ def stacked_forms(
     -----
     In whitened coordinates the metric of a member is plain diag(scale) + metric Ww Ww^T, with Ww a ridge fit
     of the targets. Where one of the two is zero, the axes are those of the problem, or the left singular
-    vectors of Ww; else they are eigenvectors, found for many members in one call. The operator, where there
+    vectors of Ww; else they are eigenvectors, found for many members in one call. Where all scales are equal,
+    as of a forest with a row in every leaf, they are the singular vectors too. The operator, where there
     is one, is a multiple of vec(Ww), so that one number for each alpha says how much of it is added.
 
     Time m'^3 for every member whose metric has both parts, and m' k (m' + number of alphas) for each.
     """
+    if len(members) == 0:
+        return
     kernels = StackedKernels(problem, members)
     root = np.sqrt(problem.scale)
     b = problem.targets / root[:, None]
     m, k = b.shape
     step = max(1, _STACK_NUMBERS // max(1, m * max(m, k * len(alphas))))
-    alone = (kernels.plain == 0.0) & (kernels.metric > 0.0)
-    kinds = 4 * alone + 2 * (kernels.metric > 0.0) + (kernels.operator > 0.0)
+    kinds = 4 * (kernels.plain == 0.0) + 2 * (kernels.metric > 0.0) + (kernels.operator > 0.0)
     for kind in np.unique(kinds):
         places = np.flatnonzero(kinds == kind)
         for start in range(0, len(places), step):
@@ -131,21 +135,23 @@ class StackedKernels:
         self.plain, self.metric, self.operator = (
             factor * own for own in (self.plain, self.metric, self.operator)
         )
+        self._all_alike = bool(np.all(self.scale <= (1.0 + _ALIKE) * self.scale.min(initial=np.inf)))
         self._singular: dict[int, tuple[Array, Array]] = {}
 
     def axes(self, places: Index) -> tuple[Array | None, Array]:
         """Eigenvectors (members, m', r) and eigenvalues (members, r) of the whitened metrics, r = m' or less.
 
         The members are of one kind: without a metric the axes are those of the problem, None; without a plain
-        part those that have a level; and with both of them all.
+        part those of the fit; and with both of them all, unless the problem has no axes of its own because
+        all of its scales are equal, so that those of the fit, which then is a multiple of the targets, do.
         """
         plain, metric = self.plain[places], self.metric[places]
         if not metric.any():
             return None, plain[:, None] * self.scale
-        if not plain.any():
+        if self._all_alike or not plain.any():
             found = [self._singular_vectors(int(fit)) for fit in self.fit[places]]
             levels = metric[:, None] * np.stack([values for _, values in found]) ** 2
-            return np.stack([left for left, _ in found]), levels
+            return np.stack([left for left, _ in found]), levels + plain[:, None] * self.scale.mean()
         m = len(self.scale)
         fits, which = np.unique(self.fit[places], return_inverse=True)
         gram = self.fits[fits] @ self.fits[fits].transpose(0, 2, 1)
