@@ -72,10 +72,10 @@ def weighted_coefficients(
     alphas = np.flatnonzero(weighed.any(axis=0))
     apart = scaled.shape[2] > 1
     total = np.zeros((len(problem.scale), len(basis) if apart else basis.shape[1]))
-    few = needs_few_alphas(problem, used)
+    few = {member: used[member] for member in needs_few_alphas(problem, used)}
     if few:
-        total += sum_of_few_alphas(problem, basis, grid.alphas, {member: used[member] for member in few})
-    left = [member for member in used if member not in set(few)]
+        total += sum_of_few_alphas(problem, basis, grid.alphas, few)
+    left = [member for member in used if member not in few]
     stacked, others = in_two(problem, left, int(weighed.sum(axis=1).max()))
     for places, form in stacked_forms(problem, stacked, grid.alphas[alphas]):
         own = np.stack([used[stacked[place]][alphas] for place in places])  # (members, alphas, 1 or p)
