@@ -23,9 +23,9 @@ TIE = 1e-4
 # The same, where rounding alone must not decide.
 ROUNDING = 1e-9
 DRAWS = 500
-# With more candidates than this, those that cannot win are found first, by the winners of every so many draws
-# and by the least errors of so many candidates that stand together, which are much alike.
-_MANY, _EVERY, _TOGETHER = 256, 32, 16
+# With more candidates than this, those that cannot win are found first, by the winners of every so many draws;
+# and by the least errors of so many candidates that stand together, which are much alike, unless splits are few.
+_MANY, _EVERY, _TOGETHER, _FEW_SPLITS = 256, 32, 16, 8
 # Means of so many numbers stay near the processor; draws, or voters, are taken together up to there.
 _NUMBERS_AT_ONCE = 2**16
 
@@ -105,14 +105,20 @@ def _first_of_the_least(means: Array) -> NDArray[np.intp]:
 def _able_to_win(errors: Array, draws: Array) -> NDArray[np.intp]:
     """Places of candidates that may be the best in some draw, of errors (splits, candidates).
 
-    No other can win: in every draw, with the least errors on each split of all that stand together with it,
-    it would still be worse than one of the winners of a few draws.
+    No other can win beside the winners of a few draws. Where splits are few, it is worse than one of these on
+    each of them. Else it would be worse than one of them in every draw even with the least errors on each
+    split of all that stand together with it.
     """
     able = np.flatnonzero(np.isfinite(errors.sum(axis=0)))
     if len(able) <= _MANY:
         return able
     left = errors if len(able) == errors.shape[1] else errors[:, able]
     rivals = np.unique(np.argmin(draws[::_EVERY] @ left, axis=1))
+    if len(errors) <= _FEW_SPLITS:
+        for rival in left[:, rivals].T:
+            keep = np.flatnonzero((left <= (1.0 + ROUNDING) * rival[:, None]).any(axis=0))
+            able, left = able[keep], left[:, keep]
+        return able
     reached = (draws @ left[:, rivals]).min(axis=1, keepdims=True)
     least = np.minimum.reduceat(left, np.arange(0, len(able), _TOGETHER), axis=1)
     near = (draws @ least <= (1.0 + 2.0 * ROUNDING) * reached).any(axis=0)
