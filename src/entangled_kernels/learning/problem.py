@@ -19,8 +19,8 @@ __all__ = ["Problem", "reduce_centred_rows", "reduce_moments", "reduce_rows"]
 
 # Of squared singular values: a share of the largest that is far above the rounding of squares.
 _CLEARLY_POSITIVE = 1e-8
-# Second moments take the place of rows with this many columns, and as many rows, where the reciprocal of their
-# condition, and so the share of the shortest axis in the squared length of the longest, is above this.
+# Second moments take the place of as many rows and columns as this or more, where the reciprocal of their
+# condition, and so the share of the shortest axis in the squared length of the longest, is above that.
 _WORTH_SQUARING, _SHORTEST_SQUARE = 64, 1e-5
 
 
@@ -329,7 +329,7 @@ def _axes_of_rows(A: Array, root: Array) -> tuple[Array, Array, Array]:
 
 
 def _no_axis_is_short(squares: Array, null: Array | None) -> bool:
-    """Whether the eigenvalues of a psd matrix, but for the null vector, keep their digits, from its condition."""
+    """Whether eigenvalues of a psd matrix, but for that of the null vector, keep most of their digits."""
     own, size = squares, float(np.trace(squares)) / len(squares)
     if null is not None:
         own = squares + np.outer(size / float(null @ null) * null, null)

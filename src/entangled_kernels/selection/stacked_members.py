@@ -33,9 +33,7 @@ def in_two(problem: Problem, members: Iterable[Member], n_alphas: int) -> tuple[
     few = m <= max(_FEW_AXES, np.sqrt(n_alphas) * k)
     stacked, others = list[Member](), list[Member]()
     for member in members:
-        taken = is_closed_form(problem, member) and (
-            few or member.shrinkage == 0.0 or without_metric(member)
-        )
+        taken = is_closed_form(problem, member) and (few or member.shrinkage == 0.0 or without_metric(member))
         (stacked if taken else others).append(member)
     return stacked, others
 

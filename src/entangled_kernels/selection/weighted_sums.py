@@ -22,7 +22,7 @@ _WELL_CONDITIONED = 1e5
 
 
 def needs_few_alphas(problem: Problem, weights: Mapping[Member, Array]) -> list[Member]:
-    """Members that `sum_of_few_alphas` takes: a system of k equations for each alpha is less than eigenvectors.
+    """Members that `sum_of_few_alphas` takes: a system of k equations for each alpha costs them less.
 
     ``weights`` are (alphas, 1 or p), for every member.
     """
@@ -38,8 +38,10 @@ def needs_few_alphas(problem: Problem, weights: Mapping[Member, Array]) -> list[
     ]
 
 
-def sum_of_few_alphas(problem: Problem, basis: Array, alphas: Array, weights: Mapping[Member, Array]) -> Array:
-    """Weighted sum of coefficients, (m', k), or (m', p) of targets with a basis (p, k) where these weigh apart.
+def sum_of_few_alphas(
+    problem: Problem, basis: Array, alphas: Array, weights: Mapping[Member, Array]
+) -> Array:
+    """Weighted sum of coefficients, (m', k), or (m', p) of targets with a basis where these weigh apart.
 
     Parameters
     ----------
@@ -70,9 +72,8 @@ def sum_of_few_alphas(problem: Problem, basis: Array, alphas: Array, weights: Ma
     member, place = np.nonzero(stacked.any(axis=2))
     weight, alpha = stacked[member, place], alphas[place]  # (q, 1 or p) and (q,)
     apart = weight.shape[1] > 1
-    plain, metric, operator, fit = (
-        own[member] for own in (kernels.plain, kernels.metric, kernels.operator, kernels.fit)
-    )
+    plain, metric, operator = (own[member] for own in (kernels.plain, kernels.metric, kernels.operator))
+    fit = kernels.fit[member]
     delta = 1.0 / (plain[:, None] * problem.scale + alpha[:, None])  # (q, m')
     level = plain[:, None] * problem.scale * delta
     total = (level.T @ weight) * (b @ basis.T if apart else b)
@@ -107,5 +108,7 @@ def _inner_solutions(W: Array, b: Array, scaled: Array, metric: Array, operator:
     P[:, np.arange(k), np.arange(k)] += 1.0
     inverse = np.linalg.inv(P)
     solved = inverse @ target
-    along = operator * np.trace(solved, axis1=1, axis2=2) / (1.0 + operator * np.sum(inverse * J, axis=(1, 2)))
+    along = (
+        operator * np.trace(solved, axis1=1, axis2=2) / (1.0 + operator * np.sum(inverse * J, axis=(1, 2)))
+    )
     return np.asarray(metric[:, None, None] * solved + along[:, None, None] * inverse)

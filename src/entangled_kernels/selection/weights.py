@@ -23,9 +23,10 @@ TIE = 1e-4
 # The same, where rounding alone must not decide.
 ROUNDING = 1e-9
 DRAWS = 500
-# With more candidates than this, those that cannot win are found first, by the winners of every so many draws;
-# and by the least errors of so many candidates that stand together, which are much alike, unless splits are few.
-_MANY, _EVERY, _TOGETHER, _FEW_SPLITS = 256, 32, 16, 8
+# Of more candidates than this those that cannot win are found first, by the winners of every so many draws.
+_MANY, _EVERY = 256, 32
+# With more splits than this, so many candidates that stand together, and are much alike, are judged together.
+_FEW_SPLITS, _TOGETHER = 8, 16
 # Means of so many numbers stay near the processor; draws, or voters, are taken together up to there.
 _NUMBERS_AT_ONCE = 2**16
 
@@ -99,7 +100,7 @@ def bootstrap_winners(errors: Array, n_repeats: float = 1.0) -> NDArray[np.intp]
 
 def _first_of_the_least(means: Array) -> NDArray[np.intp]:
     """Place along the last axis of the first number that is the least, but for rounding."""
-    return np.argmax(means <= (1.0 + ROUNDING) * means.min(axis=-1, keepdims=True), axis=-1)
+    return np.asarray(np.argmax(means <= (1.0 + ROUNDING) * means.min(axis=-1, keepdims=True), axis=-1))
 
 
 def _able_to_win(errors: Array, draws: Array) -> NDArray[np.intp]:
