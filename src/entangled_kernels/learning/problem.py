@@ -312,6 +312,7 @@ def reduce_centred_rows(
 def _axes_of_rows(A: Array, root: Array) -> tuple[Array, Array, Array]:
     """Left axes (n, m'), lengths (m',) and right axes (m, m') of rows A (n, m), without those of no length.
 
+    The longest come first: what follows keeps the digits of short axes behind long ones only.
     Of A times ``root`` (n,) from the left nothing is left but rounding.
     """
     wide = len(A) <= A.shape[1]
@@ -319,7 +320,7 @@ def _axes_of_rows(A: Array, root: Array) -> tuple[Array, Array, Array]:
         squares = A @ A.T if wide else A.T @ A
         if _no_axis_is_short(squares, root if wide else None):
             values, vectors = np.linalg.eigh(squares)
-            keep = values > _SHORTEST_SQUARE * values[-1]
+            keep = np.flatnonzero(values > _SHORTEST_SQUARE * values[-1])[::-1]
             spread, vectors = np.sqrt(values[keep]), np.ascontiguousarray(vectors[:, keep])
             others = (A.T if wide else A) @ (vectors / spread)
             return (vectors, spread, others) if wide else (others, spread, vectors)
