@@ -3,6 +3,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from entangled_kernels.learning import problem as module
 from entangled_kernels.learning.compression import compress_rows
 from entangled_kernels.learning.kernel import LearnedKernel
 from entangled_kernels.learning.moments import Moments
@@ -36,7 +37,9 @@ def test_moments_in_reduced_coordinates(make_rows, shape, centred):
 
 @pytest.mark.parametrize("for_ascent", [True, False])
 @pytest.mark.parametrize("weighted", [True, False])
-@pytest.mark.parametrize("shape", [(20, 4, 3), (6, 9, 3), (6, 4, 15), (6, 9, 15), (9, 1, 1)])
+@pytest.mark.parametrize(
+    "shape", [(20, 4, 3), (6, 9, 3), (6, 4, 15), (6, 9, 15), (9, 1, 1), (70, 100, 3), (90, 70, 4)]
+)
 def test_rows_give_the_problem_of_their_moments(make_rows, rng, shape, weighted, for_ascent):
     Phi, Y = make_rows(*shape)
     weight = rng.uniform(0.5, 2.0, size=len(Y)) if weighted else None
@@ -96,6 +99,32 @@ def test_rows_that_one_decomposition_cannot_keep(make_rows):
     assert reduce_centred_rows(Phi * [1.0, 1.0, 1.0, 1e-9], Y, None) is None
     assert reduce_centred_rows(np.ones_like(Phi), Y, None) is None
     assert reduce_centred_rows(Phi, Y, np.zeros(20)) is None
+
+
+@pytest.mark.parametrize("weighted", [True, False])
+@pytest.mark.parametrize("shape", [(70, 100), (90, 70), (64, 64)])
+def test_axes_from_squares_are_those_of_the_rows(make_rows, rng, monkeypatch, shape, weighted):
+    """Where no axis is short, and where one is, which squares would blur."""
+    Phi, Y = make_rows(*shape, 3)
+    weight = rng.uniform(0.5, 2.0, size=len(Y)) if weighted else None
+    left, spread, right = np.linalg.svd(Phi, full_matrices=False)
+    short = np.where(np.arange(len(spread)) < len(spread) - 2, spread, 1e-7 * spread[0])
+    for rows in (Phi, left * np.maximum(spread, 0.1 * spread[0]) @ right, left * short @ right):
+        found = reduce_centred_rows(rows, Y, weight)
+        with monkeypatch.context() as patch:
+            patch.setattr(module, "_WORTH_SQUARING", 10**9)
+            expected = reduce_centred_rows(rows, Y, weight)
+        assert found.targets.shape == expected.targets.shape
+        np.testing.assert_allclose(found.scale, expected.scale, rtol=1e-10)
+        assert (np.diff(found.scale) <= 0.0).all()
+        m = len(found.scale)
+        np.testing.assert_allclose(found.features.T @ found.features, np.eye(m), atol=1e-10)
+        # What ridge with a small alpha makes of both.
+        ridges = [
+            own.features @ (own.targets / (own.scale + 1e-8)[:, None]) @ own.outputs.T
+            for own in (found, expected)
+        ]
+        np.testing.assert_allclose(*ridges, atol=1e-9 * np.abs(ridges[1]).max())
 
 
 def test_wide_tables_become_small(make_rows):

@@ -4,6 +4,7 @@ from sklearn.model_selection import KFold
 
 from entangled_kernels import EntangledKernelRidgeCV
 from entangled_kernels.learning import Moments, SolverOptions, reduce_moments
+from entangled_kernels.learning.problem import reduce_centred_rows
 from entangled_kernels.selection import Member, RowFolds
 from entangled_kernels.selection import stacked_members as module
 from entangled_kernels.selection.candidates import Grid
@@ -49,6 +50,23 @@ def test_a_stack_has_the_coefficients_of_its_members(make_rows, monkeypatch, cen
                 size = np.abs(wanted).max(axis=(1, 2), keepdims=True)
                 np.testing.assert_allclose(coefficients(form, row) / size, wanted / size, atol=1e-10)
         assert sorted(seen) == list(range(len(MEMBERS)))
+
+
+def test_axes_that_are_all_alike(rng):
+    """Where all scales are equal, the axes of the fit are enough."""
+    centred = rng.normal(size=(30, 12))
+    axes = np.linalg.qr(centred - centred.mean(axis=0))[0]
+    Y = axes @ rng.normal(size=(12, 4)) + 0.1 * rng.normal(size=(30, 4))
+    problem = reduce_centred_rows(3.0 * axes, Y, None)
+    assert problem.scale.max() > problem.scale.min()
+    alphas = RELATIVE_ALPHAS * problem.scale.mean()
+    expected = dict(member_factors(problem, MEMBERS, SolverOptions()))
+    for places, form in stacked_forms(problem, MEMBERS, alphas):
+        assert form.back.shape[-1] == 4 or form.back.ndim == 1
+        for row, place in enumerate(places):
+            wanted = expected[MEMBERS[place]].coefficients(alphas)
+            size = np.abs(wanted).max(axis=(1, 2), keepdims=True)
+            np.testing.assert_allclose(coefficients(form, row) / size, wanted / size, atol=1e-10)
 
 
 def test_short_axes_keep_their_coefficients(rng):

@@ -1,7 +1,14 @@
 import numpy as np
 import pytest
 
-from entangled_kernels.selection.weights import bootstrap_weights, choose, one_standard_error
+from entangled_kernels.selection.weights import (
+    ROUNDING,
+    bootstrap_weights,
+    bootstrap_winners,
+    choose,
+    one_standard_error,
+    split_draws,
+)
 
 
 def test_first_among_equals():
@@ -67,3 +74,19 @@ def test_an_infinite_error_rules_a_candidate_out(rng):
     errors = rng.uniform(1.0, 2.0, size=(6, 5))
     dropped = np.insert(errors, 2, np.append(0.1, np.full(5, np.inf)), axis=1)
     np.testing.assert_array_equal(bootstrap_weights(dropped), np.insert(bootstrap_weights(errors), 2, 0.0))
+
+
+@pytest.mark.parametrize("n_candidates", [7, 256, 257, 3000])
+@pytest.mark.parametrize("dropped", [0, 3])
+@pytest.mark.parametrize(("n_splits", "n_repeats"), [(20, 4.0), (5, 1.0), (1, 1.0)])
+def test_winners_are_those_of_every_draw(rng, n_candidates, dropped, n_splits, n_repeats):
+    """Candidates side by side are alike, as those of neighbouring alphas are, and three voters disagree."""
+    slow, fast = (rng.normal(size=(n_splits, n, 3)) for n in (1, n_candidates))
+    errors = 1.0 + np.cumsum(0.01 * fast, axis=1) ** 2 + 0.1 * slow**2
+    errors[n_splits // 2 :, :dropped] = np.inf
+    found = bootstrap_winners(errors, n_repeats)
+    for voter in range(3):
+        means = split_draws(n_splits, n_repeats) @ errors[:, dropped:, voter]
+        least = means <= (1.0 + ROUNDING) * means.min(axis=1, keepdims=True)
+        np.testing.assert_array_equal(found[:, voter], least.argmax(axis=1) + dropped)
+    assert len(np.unique(found)) > 2 or n_splits == 1

@@ -7,6 +7,7 @@ from numbers import Integral
 
 import numpy as np
 from scipy.linalg import eigvalsh, qr, svd
+from scipy.linalg.lapack import dpocon, dpotrf
 
 from ..linalg import Array, principal_axes, rank_tolerance, stacked_to_kraus
 from .alignment import Alignment
@@ -18,6 +19,9 @@ __all__ = ["Problem", "reduce_centred_rows", "reduce_moments", "reduce_rows"]
 
 # Of squared singular values: a share of the largest that is far above the rounding of squares.
 _CLEARLY_POSITIVE = 1e-8
+# Second moments take the place of as many rows and columns as this or more, where the reciprocal of their
+# condition, and so the share of the shortest axis in the squared length of the longest, is above that.
+_WORTH_SQUARING, _SHORTEST_SQUARE = 64, 1e-5
 
 
 @dataclass(frozen=True, eq=False)
@@ -250,7 +254,8 @@ def reduce_centred_rows(
     Notes
     -----
     The singular value decomposition of the centred rows, times the roots of their weights, has the axes and
-    the roots of ``scale``, without second moments, in which short axes are blurred.
+    the roots of ``scale``, without second moments, in which short axes are blurred. Where no axis is short,
+    second moments of the fewer of rows and columns do, in half the time.
 
     Time n m min(n, m) + n m' p.
     """
@@ -264,9 +269,8 @@ def reduce_centred_rows(
     A, T = root * A, root * T
     if not columns_are_alike(A):
         return None
-    left, spread, axes = svd(A, full_matrices=False)
-    keep = spread > rank_tolerance(min(A.shape)) * spread[0]
-    scores, spread, features = left[:, keep].T @ T, spread[keep], np.ascontiguousarray(axes[keep].T)
+    left, spread, features = _axes_of_rows(A, root[:, 0])
+    scores = left.T @ T
     scatter = np.einsum("no,no->o", T, T)
     unit = np.sqrt(scatter)
     unit[unit == 0.0] = 1.0
@@ -303,6 +307,35 @@ def reduce_centred_rows(
         weight=total,
         target_scatter=scatter,
     )
+
+
+def _axes_of_rows(A: Array, root: Array) -> tuple[Array, Array, Array]:
+    """Left axes (n, m'), lengths (m',) and right axes (m, m') of rows A (n, m), without those of no length.
+
+    The longest come first: what follows keeps the digits of short axes behind long ones only.
+    Of A times ``root`` (n,) from the left nothing is left but rounding.
+    """
+    wide = len(A) <= A.shape[1]
+    if min(A.shape) >= _WORTH_SQUARING:
+        squares = A @ A.T if wide else A.T @ A
+        if _no_axis_is_short(squares, root if wide else None):
+            values, vectors = np.linalg.eigh(squares)
+            keep = np.flatnonzero(values > _SHORTEST_SQUARE * values[-1])[::-1]
+            spread, vectors = np.sqrt(values[keep]), np.ascontiguousarray(vectors[:, keep])
+            others = (A.T if wide else A) @ (vectors / spread)
+            return (vectors, spread, others) if wide else (others, spread, vectors)
+    left, spread, axes = svd(A, full_matrices=False)
+    keep = spread > rank_tolerance(min(A.shape)) * spread[0]
+    return left[:, keep], spread[keep], np.ascontiguousarray(axes[keep].T)
+
+
+def _no_axis_is_short(squares: Array, null: Array | None) -> bool:
+    """Whether eigenvalues of a psd matrix, but for that of the null vector, keep most of their digits."""
+    own, size = squares, float(np.trace(squares)) / len(squares)
+    if null is not None:
+        own = squares + np.outer(size / float(null @ null) * null, null)
+    factor, failed = dpotrf(own)
+    return not failed and dpocon(factor, float(np.abs(own).sum(axis=0).max()))[0] > _SHORTEST_SQUARE
 
 
 def _centre(rows: Array, weight: Array, total: float) -> tuple[Array, Array]:

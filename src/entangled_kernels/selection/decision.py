@@ -57,9 +57,11 @@ class Ballot:
         winners = self.winners
         if without is not None:
             winners = winners[draws_without(without, self.n_splits, self.n_repeats)]
-        size = int(np.prod(self.shape))
-        columns = [np.bincount(own, minlength=size) / len(winners) for own in winners.T]
-        return np.stack(columns, axis=1).reshape(*self.shape, -1)
+        size, voters = int(np.prod(self.shape)), winners.shape[1]
+        # One count for all voters, each with places of its own.
+        places = winners * voters + np.arange(voters)
+        counts = np.bincount(places.reshape(-1), minlength=size * voters)  # (draws * voters,)
+        return np.asarray(counts / len(winners)).reshape(*self.shape, voters)
 
 
 @dataclass(frozen=True, eq=False)
@@ -194,8 +196,8 @@ def vote(search: Search, place: int) -> Ballot:
     """Let random weights of the splits choose among the candidates of a search."""
     order, votes = search.grid.preference(), search.votes()
     ordered = votes.reshape(len(votes), len(order), -1)[:, order]
-    winners = [order[bootstrap_winners(errors, search.n_repeats)] for errors in np.moveaxis(ordered, 2, 0)]
-    return Ballot(place, np.stack(winners, axis=1), search.grid.shape, len(votes), search.n_repeats)
+    winners = order[bootstrap_winners(ordered, search.n_repeats)]
+    return Ballot(place, winners, search.grid.shape, len(votes), search.n_repeats)
 
 
 def average_candidates(

@@ -17,6 +17,7 @@ from ..threads import SMALL_MATRIX, one_thread
 from .candidates import Grid, Member
 from .fold import Fold
 from .stacked_members import in_two, stacked_forms
+from .weighted_sums import needs_few_alphas, sum_of_few_alphas
 
 __all__ = ["candidate_errors", "member_factors", "weighted_coefficients"]
 
@@ -69,9 +70,13 @@ def weighted_coefficients(
     used = {member: own for member, own in zip(grid.members, scaled, strict=True) if own.any()}
     weighed = scaled.any(axis=2)  # (members, alphas)
     alphas = np.flatnonzero(weighed.any(axis=0))
-    stacked, others = in_two(problem, used, int(weighed.sum(axis=1).max()))
     apart = scaled.shape[2] > 1
     total = np.zeros((len(problem.scale), len(basis) if apart else basis.shape[1]))
+    few = {member: used[member] for member in needs_few_alphas(problem, used)}
+    if few:
+        total += sum_of_few_alphas(problem, basis, grid.alphas, few)
+    left = [member for member in used if member not in few]
+    stacked, others = in_two(problem, left, int(weighed.sum(axis=1).max()))
     for places, form in stacked_forms(problem, stacked, grid.alphas[alphas]):
         own = np.stack([used[stacked[place]][alphas] for place in places])  # (members, alphas, 1 or p)
         parts = [(form.gains, form.targets), (form.operator_gains, form.operator)]

@@ -294,10 +294,13 @@ def spectral_parts(form: Spectral, basis: Array) -> list[tuple[Array, Array]]:
 
 
 def scaled_parts(parts: Sequence[tuple[Array, Array]]) -> Array:
-    """Sum of the parts for all alphas, (..., f, a * p), to be multiplied in one product."""
-    # For every axis a product (a, parts) (parts, p), which is far faster than entry by entry.
-    gains = np.stack([axes.swapaxes(-1, -2) for axes, _ in parts], axis=-1)  # (..., f, a, parts)
-    total = gains @ np.stack(np.broadcast_arrays(*(rows for _, rows in parts)), axis=-2)  # (..., f, a, p)
+    """Sum of one part, or two, for all alphas, (..., f, a * p), to be multiplied in one product."""
+    # For every axis a product (a, 2) (2, p), which is far faster than entry by entry, or than (a, 1) (1, p).
+    axes, rows = parts[0][0], np.broadcast_arrays(*(rows for _, rows in parts))
+    gains = np.zeros((*axes.shape[:-2], axes.shape[-1], axes.shape[-2], 2))  # (..., f, a, 2)
+    for place, (own, _) in enumerate(parts):
+        gains[..., place] = own.swapaxes(-1, -2)
+    total = gains @ np.stack([rows[0], rows[-1]], axis=-2)  # (..., f, a, p)
     return np.asarray(total.reshape(*total.shape[:-2], total.shape[-2] * total.shape[-1]))
 
 

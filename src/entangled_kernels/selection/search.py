@@ -322,7 +322,9 @@ class Search:
         plain = all(member.shrinkage == 1.0 for member in chosen)
         gains = np.flatnonzero((self.grid.gains == 1.0) | (not plain))
         grid = Grid(chosen, self.grid.gains[gains], self.grid.alphas)
-        return replace(self, grid=grid, target_errors=self.target_errors[:, members][:, :, gains])
+        # Both at once: one after the other copies all of it twice.
+        places = np.array(members, dtype=np.intp)[:, None]
+        return replace(self, grid=grid, target_errors=self.target_errors[:, places, gains])
 
     @property
     def process(self) -> int | None:
@@ -398,20 +400,20 @@ class Search:
         handicap = np.where(self.grid.gains == 1.0, 1.0, 1.0 + HANDICAP)[:, None, None]
         if not self.by_target or self.alpha_per_target:
             return self.target_errors * handicap
-        errors = self._relative()
+        errors = self._relative(self.target_errors)
         errors += SHARED * self.errors[..., None]
         errors *= handicap
         return errors
 
     def target_scores(self) -> Array:
         """Mean over splits of the error of every candidate and target, (candidates, p); NaN for constants."""
-        mean = self._relative().mean(axis=0)
+        mean = self._relative(self.target_errors.mean(axis=0))
         return np.where(self.output_weights > 0.0, mean, np.nan).reshape(-1, len(self.output_weights))
 
-    def _relative(self) -> Array:
-        """Errors of all targets in units in which their mean is the score."""
+    def _relative(self, errors: Array) -> Array:
+        """Errors (..., p) of all targets in units in which their mean is the score."""
         counts = self.output_weights > 0.0
-        counted = self.target_errors if counts.all() else np.where(counts, self.target_errors, 0.0)
+        counted = errors if counts.all() else np.where(counts, errors, 0.0)
         return counted * (self.output_weights * np.count_nonzero(counts))
 
     def _weighted(self, errors: Array) -> Array:

@@ -11,12 +11,14 @@ from ..learning.ridge import Spectral
 from ..linalg import Array, Index
 from .candidates import Member
 
-__all__ = ["in_two", "stacked_forms"]
+__all__ = ["StackedKernels", "in_two", "is_closed_form", "stacked_forms", "without_metric"]
 
 # Members are taken together in stacks of about this many numbers, which stay near the processor.
 _STACK_NUMBERS = 2**18
 # Where axes differ more than this in their second moments, rounding of long ones would swamp short ones.
 _GRADED = 1e4
+# Scales that differ by no more than this share are equal but for rounding.
+_ALIKE = 1e-12
 # Up to so many axes of the features a decomposition costs no more than what is done about it.
 _FEW_AXES = 128
 
@@ -25,17 +27,27 @@ def in_two(problem: Problem, members: Iterable[Member], n_alphas: int) -> tuple[
     """Members that `stacked_forms` takes, and others.
 
     It takes those whose kernel is known in closed form, and worth a decomposition of all its axes, m'^3,
-    where `KernelRidgeFactor` takes m' k^2 for each of the alphas.
+    where `KernelRidgeFactor` takes m' k^2 for each of the alphas. Without a plain part, k axes are all.
     """
     m, k = problem.targets.shape
-    learned, few = bool(problem.targets.any()), m <= max(_FEW_AXES, np.sqrt(n_alphas) * k)
+    few = m <= max(_FEW_AXES, np.sqrt(n_alphas) * k)
     stacked, others = list[Member](), list[Member]()
     for member in members:
-        closed = learned and member.solver == "closed-form" and member.rank is None
-        operator_alone = member.alignment_mix == 1.0 and member.prediction == "entangled"
-        taken = member.shrinkage == 1.0 or (closed and (few or operator_alone))
+        taken = is_closed_form(problem, member) and (few or member.shrinkage == 0.0 or without_metric(member))
         (stacked if taken else others).append(member)
     return stacked, others
+
+
+def is_closed_form(problem: Problem, member: Member) -> bool:
+    """Whether the kernel of a member is one of `StackedKernels`."""
+    return member.shrinkage == 1.0 or (
+        member.solver == "closed-form" and member.rank is None and bool(problem.targets.any())
+    )
+
+
+def without_metric(member: Member) -> bool:
+    """Whether the axes of the problem are those of the kernel, which is plain or has an operator beside."""
+    return member.shrinkage == 1.0 or (member.alignment_mix == 1.0 and member.prediction == "entangled")
 
 
 def stacked_forms(
@@ -47,17 +59,20 @@ def stacked_forms(
     -----
     In whitened coordinates the metric of a member is plain diag(scale) + metric Ww Ww^T, with Ww a ridge fit
     of the targets. Where one of the two is zero, the axes are those of the problem, or the left singular
-    vectors of Ww; else they are eigenvectors, found for many members in one call. The operator, where there
+    vectors of Ww; else they are eigenvectors, found for many members in one call. Where all scales are equal,
+    as of a forest with a row in every leaf, they are the singular vectors too. The operator, where there
     is one, is a multiple of vec(Ww), so that one number for each alpha says how much of it is added.
 
     Time m'^3 for every member whose metric has both parts, and m' k (m' + number of alphas) for each.
     """
-    kernels = _Kernels(problem, members)
+    if len(members) == 0:
+        return
+    kernels = StackedKernels(problem, members)
     root = np.sqrt(problem.scale)
     b = problem.targets / root[:, None]
     m, k = b.shape
     step = max(1, _STACK_NUMBERS // max(1, m * max(m, k * len(alphas))))
-    kinds = 2 * (kernels.metric > 0.0) + (kernels.operator > 0.0)
+    kinds = 4 * (kernels.plain == 0.0) + 2 * (kernels.metric > 0.0) + (kernels.operator > 0.0)
     for kind in np.unique(kinds):
         places = np.flatnonzero(kinds == kind)
         for start in range(0, len(places), step):
@@ -79,7 +94,7 @@ def stacked_forms(
             yield own, Spectral(back, gains, along * alphas[:, None] * delta, turned, X)
 
 
-class _Kernels:
+class StackedKernels:
     """Kernels (plain I + metric W W^T) kron I + operator vec(W) vec(W)^T, with W ridge fits of unit norm.
 
     Attributes
@@ -118,34 +133,33 @@ class _Kernels:
         self.plain, self.metric, self.operator = (
             factor * own for own in (self.plain, self.metric, self.operator)
         )
+        self._all_alike = bool(np.all(self.scale <= (1.0 + _ALIKE) * self.scale.min(initial=np.inf)))
         self._singular: dict[int, tuple[Array, Array]] = {}
 
     def axes(self, places: Index) -> tuple[Array | None, Array]:
-        """Eigenvectors (members, m', m') and eigenvalues (members, m') of the whitened metrics.
+        """Eigenvectors (members, m', r) and eigenvalues (members, r) of the whitened metrics, r = m' or less.
 
-        None are the axes of the problem. Axes without a level may be zero, since nothing comes of them.
+        The members are of one kind: without a metric the axes are those of the problem, None; without a plain
+        part those of the fit; and with both of them all, unless the problem has no axes of its own because
+        all of its scales are equal, so that those of the fit, which then is a multiple of the targets, do.
         """
         plain, metric = self.plain[places], self.metric[places]
         if not metric.any():
             return None, plain[:, None] * self.scale
+        if self._all_alike or not plain.any():
+            found = [self._singular_vectors(int(fit)) for fit in self.fit[places]]
+            levels = metric[:, None] * np.stack([values for _, values in found]) ** 2
+            return np.stack([left for left, _ in found]), levels + plain[:, None] * self.scale.mean()
         m = len(self.scale)
-        turn, levels = np.zeros((len(places), m, m)), np.zeros((len(places), m))
-        alone = plain == 0.0
-        for row in np.flatnonzero(alone):
-            left, values = self._singular_vectors(int(self.fit[places[row]]))
-            turn[row, :, : len(values)], levels[row, : len(values)] = left, metric[row] * values**2
-        both = np.flatnonzero(~alone)
-        if len(both) > 0:
-            fits, which = np.unique(self.fit[places[both]], return_inverse=True)
-            gram = self.fits[fits] @ self.fits[fits].transpose(0, 2, 1)
-            A = metric[both, None, None] * gram[which]
-            A[:, np.arange(m), np.arange(m)] += plain[both, None] * self.scale
-            values, turn[both] = np.linalg.eigh(A)
-            levels[both] = np.maximum(values, 0.0)
-        return turn, levels
+        fits, which = np.unique(self.fit[places], return_inverse=True)
+        gram = self.fits[fits] @ self.fits[fits].transpose(0, 2, 1)
+        A = metric[:, None, None] * gram[which]
+        A[:, np.arange(m), np.arange(m)] += plain[:, None] * self.scale
+        levels, turn = np.linalg.eigh(A)
+        return turn, np.maximum(levels, 0.0)
 
     def back(self, places: Index, turn: Array, levels: Array) -> Array:
-        """Directions in the coordinates of the problem, turn / sqrt(scale), (members, m', m').
+        """Directions in the coordinates of the problem, turn / sqrt(scale), (members, m', r).
 
         With A the whitened metric, A turn = turn * levels. What joins an axis of large level to a short one
         is rounding in ``turn``, which its length would blow up; there it is taken from the left side.

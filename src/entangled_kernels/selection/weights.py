@@ -23,9 +23,11 @@ TIE = 1e-4
 # The same, where rounding alone must not decide.
 ROUNDING = 1e-9
 DRAWS = 500
-# Draws whose winners rule out other candidates before all draws are counted.
-RIVALS = 4
-# Means of so many numbers stay near the processor; draws are taken together up to there.
+# Of more candidates than this those that cannot win are found first, by the winners of every so many draws.
+_MANY, _EVERY = 256, 32
+# With more splits than this, so many candidates that stand together, and are much alike, are judged together.
+_FEW_SPLITS, _TOGETHER = 8, 16
+# Means of so many numbers stay near the processor; draws, or voters, are taken together up to there.
 _NUMBERS_AT_ONCE = 2**16
 
 
@@ -71,35 +73,57 @@ def bootstrap_weights(errors: Array, n_repeats: float = 1.0) -> Array:
     the candidate with the least weighted error is counted. Where the errors cannot tell candidates apart,
     many share the weight; where one is clearly best, it gets all. The draws are the same in every call.
     """
-    return np.bincount(bootstrap_winners(errors, n_repeats), minlength=errors.shape[1]) / DRAWS
+    winners = bootstrap_winners(errors[:, :, None], n_repeats)[:, 0]
+    return np.bincount(winners, minlength=errors.shape[1]) / DRAWS
 
 
 def bootstrap_winners(errors: Array, n_repeats: float = 1.0) -> NDArray[np.intp]:
-    """The best candidate of every draw of `bootstrap_weights`, (draws,)."""
+    """The best candidate of every draw of `bootstrap_weights`, (draws, voters).
+
+    ``errors`` are (splits, candidates, voters), since targets may have errors of their own.
+    """
     draws = split_draws(len(errors), n_repeats)
-    able = _able_to_win(errors, draws[:RIVALS])
-    left, winners = errors[:, able], np.empty(len(draws), dtype=np.intp)
-    step = max(20, _NUMBERS_AT_ONCE // max(1, len(able)))
-    for start in range(0, len(draws), step):
-        means = draws[start : start + step] @ left
-        alike = means <= (1.0 + ROUNDING) * means.min(axis=1, keepdims=True)
-        winners[start : start + step] = np.argmax(alike, axis=1)
-    return np.asarray(able[winners])
+    by_voter = np.ascontiguousarray(np.moveaxis(errors, 2, 0))  # (voters, splits, candidates)
+    winners = np.empty((len(by_voter), len(draws)), dtype=np.intp)
+    if errors.shape[1] <= _MANY and np.isfinite(by_voter.sum()):
+        step = max(1, _NUMBERS_AT_ONCE // (len(draws) * errors.shape[1]))
+        for start in range(0, len(by_voter), step):
+            winners[start : start + step] = _first_of_the_least(draws @ by_voter[start : start + step])
+        return winners.T
+    for own, best in zip(by_voter, winners, strict=True):
+        able = _able_to_win(own, draws)
+        left, step = own[:, able], max(20, _NUMBERS_AT_ONCE // max(1, len(able)))
+        for start in range(0, len(draws), step):
+            best[start : start + step] = able[_first_of_the_least(draws[start : start + step] @ left)]
+    return winners.T
+
+
+def _first_of_the_least(means: Array) -> NDArray[np.intp]:
+    """Place along the last axis of the first number that is the least, but for rounding."""
+    return np.asarray(np.argmax(means <= (1.0 + ROUNDING) * means.min(axis=-1, keepdims=True), axis=-1))
 
 
 def _able_to_win(errors: Array, draws: Array) -> NDArray[np.intp]:
-    """Places of candidates that do better on some split than each of a few good ones; no other can win.
+    """Places of candidates that may be the best in some draw, of errors (splits, candidates).
 
-    The good ones are the one with the least mean error, then the best of every draw among those left.
+    No other can win beside the winners of a few draws. Where splits are few, it is worse than one of these on
+    each of them. Else it would be worse than one of them in every draw even with the least errors on each
+    split of all that stand together with it.
     """
     able = np.flatnonzero(np.isfinite(errors.sum(axis=0)))
-    left = errors[:, able]
-    for weights in [np.full(len(errors), 1.0 / len(errors)), *draws]:
-        best = left[:, [np.argmin(weights @ left)]]
-        keep = np.flatnonzero((left <= (1.0 + ROUNDING) * best).any(axis=0))
-        if len(keep) < 0.9 * len(able):
+    if len(able) <= _MANY:
+        return able
+    left = errors if len(able) == errors.shape[1] else errors[:, able]
+    rivals = np.unique(np.argmin(draws[::_EVERY] @ left, axis=1))
+    if len(errors) <= _FEW_SPLITS:
+        for rival in left[:, rivals].T:
+            keep = np.flatnonzero((left <= (1.0 + ROUNDING) * rival[:, None]).any(axis=0))
             able, left = able[keep], left[:, keep]
-    return able
+        return able
+    reached = (draws @ left[:, rivals]).min(axis=1, keepdims=True)
+    least = np.minimum.reduceat(left, np.arange(0, len(able), _TOGETHER), axis=1)
+    near = (draws @ least <= (1.0 + 2.0 * ROUNDING) * reached).any(axis=0)
+    return np.asarray(able[np.repeat(near, _TOGETHER)[: len(able)]])
 
 
 @lru_cache(maxsize=8)
