@@ -163,7 +163,22 @@ def report(records, name):
             for column in ("ratio to it", "ratio to the process"):
                 mean = np.exp(np.mean([np.log(row[column]) for row in rows if row["n"] == n]))
                 print(f"n = {n}, geometric mean of the {column}: {mean:.3f}")
+    if rows := promises(records):
+        print_table("cv_score_ over the error on fresh rows", rows)
     draw(records, RESULTS / f"{name}.png")
+
+
+def promises(records):
+    """What a search said of its own error over what it was, by n and over all."""
+    found = [(r["n"], r["promised / fresh"]) for r in records if "promised / fresh" in r]
+    rows = []
+    for n in [*sorted({n for n, _ in found}), "all"]:
+        own = np.array([ratio for size, ratio in found if n in (size, "all")])
+        if len(own):
+            row = {"n": n, "splits": len(own), "mean": float(own.mean())}
+            row |= {"geometric mean": float(np.exp(np.log(own).mean())), "median": float(np.median(own))}
+            rows.append(row)
+    return rows
 
 
 def _filled(rows):

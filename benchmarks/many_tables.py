@@ -18,7 +18,7 @@ import pandas as pd
 from joblib import Parallel, delayed
 from sklearn.ensemble import ExtraTreesRegressor
 
-from accuracy import Boosted, ByEvidence, nmse, standardised
+from accuracy import Boosted, ByEvidence, nmse, promised_over_fresh, standardised
 from entangled_kernels import EntangledKernelRidgeCV
 from entangled_kernels.storage import ExperimentResults, software_versions
 
@@ -110,8 +110,7 @@ def run_split(name, X, Y, n, split):
             record[method] = nmse(Y_test, prediction)
             record[f"{method} s"] = time.process_time() - start
             if method == "auto":
-                fresh = np.mean(np.mean((Y_test - prediction) ** 2, axis=0) / Y.var(axis=0))
-                record["promised / fresh"] = float(model.cv_score_ / fresh)
+                record["promised / fresh"] = promised_over_fresh(model, Y, Y_test, prediction)
     return record
 
 
