@@ -43,7 +43,7 @@ HANDICAP = 0.05
 MOST_VOTERS = 64
 # With more axes of the features than this, only members whose error on the first split is above the least by
 # no more than this share of it are tried on the other splits.
-RACED, MARGIN = 128, 0.05
+RACED, MARGIN = 128, 0.02
 # Seconds that are not worth a worker.
 _MOMENT = 1.0
 _ROWS_AT_ONCE = 256
