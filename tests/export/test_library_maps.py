@@ -13,6 +13,7 @@ from entangled_kernels import (
     OperatorFourierFeatures,
     RegressorFeatures,
 )
+from entangled_kernels.export import export_onnx, run_onnx
 from entangled_kernels.export.library_maps import TRANSFORMERS
 from entangled_kernels.features import __all__ as names
 
@@ -56,6 +57,16 @@ def test_features_are_those_of_the_map(name, rows, new_rows, same_features):
 def test_a_model_on_the_map_predicts_alike(name, rows, new_rows, agrees):
     feature_map, exact = MAPS[name]
     agrees(EntangledKernelRidge(feature_map, alpha=0.01).fit(*rows), new_rows, exact)
+
+
+@pytest.mark.parametrize("value", [np.nan, np.inf, -np.inf])
+def test_what_predict_refuses_is_no_number_within_limits(value, rows, new_rows, tmp_path):
+    model = EntangledKernelRidge(EvidenceFeatures(reach=0.5, random_state=0)).fit(*rows)
+    odd = np.array(new_rows[:3])
+    odd[1, 0] = value
+    export_onnx(model, tmp_path / "model.onnx", dtype="float64")
+    found = run_onnx(tmp_path / "model.onnx", odd)
+    np.testing.assert_array_equal(np.isnan(found).all(axis=1), [False, True, False])
 
 
 def test_a_small_ridge_keeps_its_digits(rows, new_rows, agrees):

@@ -112,7 +112,13 @@ def test_maps_that_begin_alike_share_their_beginning(rows, tmp_path):
 
 def test_the_sample_is_like_the_rows_of_training(rows, tmp_path):
     X, Y = rows
-    for step in (GaussianFeatures(random_state=0), make_pipeline(SimpleImputer(), StandardScaler())):
+    steps = [
+        GaussianFeatures(random_state=0),
+        EvidenceFeatures(reach=1.0, random_state=0),
+        EvidenceFeatures(reach=1.0, warp=True, random_state=0),
+        make_pipeline(SimpleImputer(), StandardScaler()),
+    ]
+    for step in steps:
         made = export_onnx(EntangledKernelRidge(step).fit(X, Y), tmp_path / "model.onnx")
         np.testing.assert_allclose(
             made.sample["X"].mean(axis=0), X.mean(axis=0), atol=0.5 * X.std(axis=0).max()

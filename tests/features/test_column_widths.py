@@ -65,7 +65,7 @@ def test_penalties_cost_no_more_likelihood_than_they_save(rows):
     (c1, width, c2), noise = free.kernel_.theta, np.log(free.noise_)
 
     def penalty(theta):
-        return 0.5 * np.sum(((theta - evidence.prior) / [2.5, 2.5, 6.0, 3.0]) ** 2)
+        return 0.5 * np.sum(((theta - evidence.prior) / widths._PRIOR_SPREAD) ** 2)
 
     saved = penalty(np.array([c1, c2, noise, width])) - penalty(penalised.theta_[:4])
     lost = free.log_marginal_likelihood_ - penalised.log_marginal_likelihood_

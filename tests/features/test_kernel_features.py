@@ -75,6 +75,9 @@ def test_what_is_out_of_reach_counts_as_the_farthest_within(rows, kind, warp):
     np.testing.assert_allclose(limited.transform([near]), free.transform([near]), rtol=1e-9, atol=1e-12)
     np.testing.assert_array_equal(limited.transform([far]), limited.transform([near]))
     assert np.abs(free.transform([far]) - free.transform([near])).max() > 0.1
+    # What was fitted stays; a new reach counts from the next fit on.
+    np.testing.assert_array_equal(free.set_params(reach=0.0).transform(X), limited.transform(X))
+    assert np.isinf(free.lower_).all()
 
 
 def test_warped_features_are_those_of_symmetric_columns(rows):

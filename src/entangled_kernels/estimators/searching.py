@@ -332,20 +332,22 @@ class SearchingMixin(FoldingMixin, ExplainingMixin):
 
     def _fit_first_map(self, rows: Rows) -> Any:
         """Choose a feature map as `fit` would on the first rows of a stream, and fit it on them."""
-        maps, best = self._feature_maps(), 0
+        maps, best = self._feature_maps(reach=None), 0
         rows = self._transform_first(rows)
         targets = self._targets_like_y(rows.Y)
         if len(maps) > 1:
-            search = clone(self).set_params(cv=self._first_splits(rows), refit=False, target_transform=None)
+            search = clone(self).set_params(
+                feature_map=maps, cv=self._first_splits(rows), refit=False, target_transform=None
+            )
             best = search.fit(rows.X, targets, rows.weight).best_params_["feature_map"]
         elif is_fitted(maps[0]):
             return maps[0]
         return fit_feature_map(maps[best], rows.X, targets, rows.weight)
 
-    def _feature_maps(self) -> list[Any]:
-        """The maps to choose from."""
+    def _feature_maps(self, **limits: float | None) -> list[Any]:
+        """The maps to choose from; ``limits`` are those of `default_feature_maps`."""
         if isinstance(self.feature_map, str) and self.feature_map == "auto":
-            return default_feature_maps(self.random_state)
+            return default_feature_maps(self.random_state, **limits)
         maps = list(self.feature_map) if isinstance(self.feature_map, list | tuple) else [self.feature_map]
         if not maps:
             raise ValueError("feature_map must hold at least one feature map, got an empty list")

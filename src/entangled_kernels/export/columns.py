@@ -71,7 +71,7 @@ class Products(Columns):
         Tensors T_i (n, k_i) and constants R_i (k_i, width); a number stands for a multiple of the identity.
     offset : ndarray of shape (width,), optional
     source : Columns, optional
-        Columns of which these are a filled copy.
+        Columns of which these are a copy, filled or kept within limits.
     """
 
     def __init__(

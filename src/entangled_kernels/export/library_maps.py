@@ -37,9 +37,12 @@ def _gaussian_features(writer: Writer, step: Any, columns: Columns) -> Columns:
 
 
 def _tuned_features(writer: Writer, step: Any, columns: Columns) -> Columns:
-    if step.reach is not None:
-        limited = writer.graph.add("Min", writer.graph.add("Max", columns.matrix(), step.lower_), step.upper_)
-        columns = matrix_columns(writer.graph, limited, columns.width)
+    if np.isfinite(step.lower_).all():
+        graph, x = writer.graph, columns.matrix()
+        limited = graph.add("Min", graph.add("Max", x, step.lower_), step.upper_)
+        # What is infinite is refused by `predict`, and no number here: adds zero to all else.
+        limited = graph.add("Add", limited, graph.add("Sub", x, x))
+        columns = Products(graph, columns.width, [(limited, 1.0)], source=columns)
     if not step.warp:
         return _kernel_features(writer, step, columns)
     spread = standardise(columns, step.column_mean_, step.column_scale_)

@@ -27,7 +27,7 @@ class ColumnWidthFeatures(KernelFeatures):
     noise and the widths maximise the marginal likelihood of the targets, all outputs together, with a penalty
     on the log widths about a common one; how strong it is the evidence decides as well. So columns that do
     not matter fade out where the rows tell, and where they do not one width is left. Weak penalties keep the
-    weights and the noise where they would be no surprise.
+    weights, the noise and the common width where they would be no surprise.
 
     Parameters
     ----------
@@ -45,7 +45,7 @@ class ColumnWidthFeatures(KernelFeatures):
     warp : bool, default=False
         Make every column symmetric first, as in `EvidenceFeatures`.
     reach : float or None, default=None
-        How far new rows count beyond the training rows, in units of the range of a column, as in
+        How far rows count beyond those that the map is fitted on, in units of the range of a column, as in
         `EvidenceFeatures`.
     random_state : int, RandomState or None, default=None
 
@@ -59,7 +59,7 @@ class ColumnWidthFeatures(KernelFeatures):
     column_mean_, column_scale_, powers_ : ndarray of shape (d,)
         Of the columns as given, and the powers; only there with ``warp``.
     lower_, upper_ : ndarray of shape (d,)
-        Limits of the columns; only there with a ``reach``.
+        Limits of the columns, infinite without a ``reach``.
     spread_ : float
     theta_ : ndarray of shape (4 + d,)
         Logarithms of the weights of the two kernels, of the noise and of the common width, and what is added
@@ -128,8 +128,6 @@ class ColumnWidthFeatures(KernelFeatures):
         check_integer("n_components", self.n_components, low=1)
         check_integer("max_rows", self.max_rows, low=2)
         check_flag("warp", self.warp)
-        if self.reach is not None:
-            check_positive("reach", self.reach, zero_allowed=True)
         X, Y, weight = training_rows(self, X, y, sample_weight)
         rng = check_random_state(self.random_state)
         X = self._fit_columns(X, weight, rng)

@@ -42,8 +42,11 @@ class KernelFeatures(TransformerMixin, DocLinkMixin, BaseEstimator):
     n_components: int
     # Whether columns are made symmetric first.
     warp: bool = False
-    # How far new rows count beyond the training rows, in units of the range of a column.
+    # How far rows count beyond those that the map is fitted on, in units of the range of a column.
     reach: float | None = None
+    # Limits of columns, those of models from before there were any.
+    lower_: Any = -np.inf
+    upper_: Any = np.inf
 
     def _standardise(self, X: Array, weight: Array | None) -> Array:
         self.mean_, self.scale_ = mean_and_scale(X, weight)
@@ -66,10 +69,12 @@ class KernelFeatures(TransformerMixin, DocLinkMixin, BaseEstimator):
 
     def _fit_columns(self, X: Array, weight: Array | None, rng: np.random.RandomState) -> Array:
         """What is standardised, with the limits and powers that are to be found on these rows."""
+        low, high = X.min(axis=0), X.max(axis=0)
+        beyond = np.full_like(low, np.inf)
         if self.reach is not None:
-            low, high = X.min(axis=0), X.max(axis=0)
+            check_positive("reach", self.reach, zero_allowed=True)
             beyond = float(self.reach) * (high - low)
-            self.lower_, self.upper_ = low - beyond, high + beyond
+        self.lower_, self.upper_ = low - beyond, high + beyond
         if self.warp:
             found = ColumnPowers.of(X, weight, rng)
             self.column_mean_, self.column_scale_, self.powers_ = found.mean, found.scale, found.power
@@ -77,16 +82,15 @@ class KernelFeatures(TransformerMixin, DocLinkMixin, BaseEstimator):
 
     def _columns(self, X: Array) -> Array:
         """What is standardised: the columns within their limits, or powers of them."""
-        X = X if self.reach is None else np.clip(X, self.lower_, self.upper_)
+        X = np.clip(X, self.lower_, self.upper_)
         return self._powers().apply(X) if self.warp else X
 
     def _column_slopes(self, X: Array) -> Array:
         """Derivatives (n, d) of what is standardised by the columns."""
-        within = np.ones_like(X)
-        if self.reach is not None:
-            within[(self.lower_ > X) | (self.upper_ < X)] = 0.0
-            X = np.clip(X, self.lower_, self.upper_)
-        return np.asarray(within * self._powers().slope(X)) if self.warp else within
+        within = np.asarray((self.lower_ <= X) & (self.upper_ >= X), dtype=np.float64)
+        if not self.warp:
+            return within
+        return within * self._powers().slope(np.clip(X, self.lower_, self.upper_))
 
     def _powers(self) -> ColumnPowers:
         return ColumnPowers(self.column_mean_, self.column_scale_, self.powers_)
@@ -190,9 +194,9 @@ class EvidenceFeatures(KernelFeatures):
         Make every column symmetric first, by a power of Yeo and Johnson's family, so that a few large values
         of a skewed column do not set its scale.
     reach : float or None, default=None
-        How far new rows count beyond the training rows, in units of the range of a column: what lies farther
-        out is taken for what lies there, so that a column which hardly varied in the training rows cannot
-        carry predictions away. None sets no limit.
+        How far rows count beyond those that the map is fitted on, in units of the range of a column: what
+        lies farther out is taken for what lies there, so that a column which hardly varied among these rows
+        cannot carry predictions away. A trend is not followed beyond it. None sets no limit.
     random_state : int, RandomState or None, default=None
 
     Attributes
@@ -209,7 +213,7 @@ class EvidenceFeatures(KernelFeatures):
     column_mean_, column_scale_, powers_ : ndarray of shape (d,)
         Of the columns as given, and the powers; only there with ``warp``.
     lower_, upper_ : ndarray of shape (d,)
-        Limits of the columns; only there with a ``reach``.
+        Limits of the columns, infinite without a ``reach``.
     n_features_in_, feature_names_in_
 
     Examples
@@ -257,8 +261,6 @@ class EvidenceFeatures(KernelFeatures):
         check_integer("n_components", self.n_components, low=1)
         check_integer("max_rows", self.max_rows, low=2)
         check_flag("warp", self.warp)
-        if self.reach is not None:
-            check_positive("reach", self.reach, zero_allowed=True)
         X, Y, weight = training_rows(self, X, y, sample_weight)
         rng = check_random_state(self.random_state)
         X = self._fit_columns(X, weight, rng)

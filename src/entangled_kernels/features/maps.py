@@ -42,13 +42,13 @@ REACH = 1.0
 PSD_KERNELS = ("rbf", "laplacian", "linear", "cosine")
 
 
-def default_feature_maps(random_state: Any = None) -> list[Any]:
-    """The maps that ``feature_map="auto"`` tries."""
+def default_feature_maps(random_state: Any = None, reach: float | None = REACH) -> list[Any]:
+    """The maps that ``feature_map="auto"`` tries; in streams without a reach, since later rows count too."""
     return [
         StandardScaler(),
-        EvidenceFeatures(reach=REACH, random_state=random_state),
-        ColumnWidthFeatures("gaussian", reach=REACH, random_state=random_state),
-        ColumnWidthFeatures("gaussian", warp=True, reach=REACH, random_state=random_state),
+        EvidenceFeatures(reach=reach, random_state=random_state),
+        ColumnWidthFeatures("gaussian", reach=reach, random_state=random_state),
+        ColumnWidthFeatures("gaussian", warp=True, reach=reach, random_state=random_state),
         ForestFeatures(random_state=random_state),
         ForestFeatures(min_samples_leaf=4, random_state=random_state),
     ]

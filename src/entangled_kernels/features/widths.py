@@ -25,7 +25,7 @@ LEAST_RISE = 1e-3
 # Prior standard deviations of the logs of the two weights, the noise and the common width, about values that
 # would be no surprise: weak, but where rows cannot tell a small weight from none, or all widths are as good,
 # they say what to take.
-_PRIOR_SPREAD = np.array([2.5, 2.5, 6.0, 3.0])
+_PRIOR_SPREAD = np.array([2.5, 2.5, 6.0, 1.0])
 # Factors by which a width may leave the common one, as a logarithm.
 _FARTHEST = 6.0
 # Step of the differences of slopes, in log widths.
@@ -94,6 +94,8 @@ class PenalisedEvidence:
     2 / width_j^2 times sum_il N_il (x_ij - x_lj)^2 = 2 (N 1)^T x_j^2 - 2 x_j^T N x_j: all columns take one
     product N X. Columns of targets with blanks count over their known rows, one factorisation for each set of
     such rows, of at most 16 sets.
+
+    ``prior`` has the logarithms of the weights, the noise and the common width that weak penalties are about.
 
     Outputs that hang together say less than as many that do not. ``n_effective`` is the participation ratio
     (tr S)^2 / ||S||_F^2, one where all are alike and p where none are; it multiplies L beside the penalty.

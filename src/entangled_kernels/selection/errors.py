@@ -68,15 +68,15 @@ def weighted_coefficients(
     """
     scaled = np.einsum("g,mgao->mao", grid.gains, weights)  # (members, alphas, 1 or p)
     used = {member: own for member, own in zip(grid.members, scaled, strict=True) if own.any()}
-    weighed = scaled.any(axis=2)  # (members, alphas)
-    alphas = np.flatnonzero(weighed.any(axis=0))
     apart = scaled.shape[2] > 1
     total = np.zeros((len(problem.scale), len(basis) if apart else basis.shape[1]))
     few = {member: used[member] for member in needs_few_alphas(problem, used)}
     if few:
         total += sum_of_few_alphas(problem, basis, grid.alphas, few)
     left = [member for member in used if member not in few]
-    stacked, others = in_two(problem, left, int(weighed.sum(axis=1).max()))
+    weighed = np.array([used[member].any(axis=1) for member in left]).reshape(-1, len(grid.alphas))
+    alphas = np.flatnonzero(weighed.any(axis=0))
+    stacked, others = in_two(problem, left, int(weighed.sum(axis=1).max(initial=0)))
     for places, form in stacked_forms(problem, stacked, grid.alphas[alphas]):
         own = np.stack([used[stacked[place]][alphas] for place in places])  # (members, alphas, 1 or p)
         parts = [(form.gains, form.targets), (form.operator_gains, form.operator)]
