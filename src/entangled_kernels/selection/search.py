@@ -41,9 +41,10 @@ SHARED = 2.0
 HANDICAP = 0.05
 # More targets than this, or than rows, weigh candidates together.
 MOST_VOTERS = 64
-# With more axes of the features than this, only members whose error on the first split is above the least by
-# no more than this share of it are tried on the other splits.
-RACED, MARGIN = 128, 0.02
+# With more axes of the features than this, only members whose error on the first split is near the least are
+# tried on the other splits: within a share of it that falls with the number of cells of the table, between
+# these two.
+RACED, MARGINS = 128, (0.01, 0.05)
 # Seconds that are not worth a worker.
 _MOMENT = 1.0
 _ROWS_AT_ONCE = 256
@@ -187,7 +188,7 @@ def run_search(
     errors, folds = [error], [fold]
     tell = report or (lambda done, total: None)
     tell(1, source.n_splits)
-    kept = _still_in_the_race(error, fold.problem, grid, output_weights)
+    kept = _still_in_the_race(error, fold.problem, grid, output_weights, table.n_samples)
     raced = replace(grid, members=[grid.members[place] for place in kept])
     # Workers that start for less than a moment of work would take longer than they save.
     short = seconds * (source.n_splits - 1) * len(kept) / len(grid.members) < _MOMENT
@@ -211,11 +212,14 @@ def run_search(
     )
 
 
-def _still_in_the_race(errors: Array, problem: Problem, grid: Grid, output_weights: Array) -> Index:
+def _still_in_the_race(
+    errors: Array, problem: Problem, grid: Grid, output_weights: Array, n_samples: int
+) -> Index:
     """Places of the members that go on to further splits, from errors (members, ..., 1 or p) on the first.
 
     Where decompositions are small, all. Else those whose best candidate is near the best of all, or near the
-    best for a target by the votes of `Search.votes`; and always kernel ridge.
+    best for a target by the votes of `Search.votes`; and always kernel ridge. The more cells were held out,
+    the less of a difference is noise.
     """
     if len(problem.scale) <= RACED:
         return np.arange(len(grid.members))
@@ -225,7 +229,8 @@ def _still_in_the_race(errors: Array, problem: Problem, grid: Grid, output_weigh
         relative = errors * output_weights
         votes = relative * np.count_nonzero(output_weights) + SHARED * relative.sum(axis=-1, keepdims=True)
     least = votes.min(axis=(1, 2))  # (members, 1 or p)
-    near = (least <= (1.0 + MARGIN) * least.min(axis=0)).any(axis=1)
+    margin = np.clip(1.0 / np.sqrt(n_samples * len(output_weights)), *MARGINS)
+    near = (least <= (1.0 + margin) * least.min(axis=0)).any(axis=1)
     return np.flatnonzero(near | np.array([member.shrinkage == 1.0 for member in grid.members]))
 
 
