@@ -47,8 +47,8 @@ class NoveltyMixin(StreamingMixin):
         in units of four times the largest of held-out training rows. Features of Gaussian kernels, of forests
         and of maps with a ``reach`` saturate far away, so it is blind there. The second is about inputs: the
         distance of each from the middle of its range in training, in units of the range or, with heavy tails,
-        somewhat more (`entangled_kernels.learning.input_range.InputRange`); a row that is half a range outside
-        is at 1.
+        somewhat more (`entangled_kernels.learning.input_range.InputRange`); a row that is half a range
+        outside is at 1.
 
         Time that of predictions with deviations.
         """
