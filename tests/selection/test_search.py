@@ -156,6 +156,21 @@ def test_members_far_from_the_best_are_dropped_after_the_first_split(wide, monke
     assert one.choose("best").error == every.choose("best").error
 
 
+def test_few_cells_leave_more_members_in_the_race(wide):
+    search = run_search(*wide, settings(alphas=None))
+    problem, weights = search.folds[0].problem, search.output_weights
+    errors = np.ones((len(search.grid.members), 1, 1, 3))
+    errors[1:] += 0.03
+    left = [
+        module._still_in_the_race(errors, problem, search.grid, weights, n).tolist() for n in (20, 300, 10**6)
+    ]
+    everyone = list(range(len(search.grid.members)))
+    # One over the root of 60, 900 and 3 million cells, but no more than 5%.
+    assert left == [everyone, everyone, [0]]
+    errors[1:] += 0.03
+    assert module._still_in_the_race(errors, problem, search.grid, weights, 20).tolist() == [0]
+
+
 def test_what_was_dropped_is_never_chosen(rng):
     """Not even where a constant target has no weight, or a split counts for everything."""
     errors = rng.uniform(0.5, 1.0, size=(4, 3, 2, 3, 2))

@@ -40,7 +40,7 @@ def _tuned_features(writer: Writer, step: Any, columns: Columns) -> Columns:
     if np.isfinite(step.lower_).all():
         graph, x = writer.graph, columns.matrix()
         limited = graph.add("Min", graph.add("Max", x, step.lower_), step.upper_)
-        # What is infinite is refused by `predict`, and no number here: adds zero to all else.
+        # Adds zero to numbers, and makes NaN of what is infinite, which `predict` refuses.
         limited = graph.add("Add", limited, graph.add("Sub", x, x))
         columns = Products(graph, columns.width, [(limited, 1.0)], source=columns)
     if not step.warp:
