@@ -131,6 +131,12 @@ def test_the_automatic_maps():
     tuned = [EvidenceFeatures, ColumnWidthFeatures, ColumnWidthFeatures]
     assert kinds == [StandardScaler, *tuned, ForestFeatures, ForestFeatures]
     assert [one.random_state for one in default_feature_maps(3)[1:]] == [3] * 5
+    assert [one.reach for one in default_feature_maps()[1:4]] == [1.0] * 3
+    assert [one.shape for one in default_feature_maps()[2:4]] == ["gaussian"] * 2
+    streamed = default_feature_maps(3, streamed=True)
+    assert [type(one) for one in streamed] == kinds
+    assert [one.reach for one in streamed[1:4]] == [None] * 3
+    assert [one.shape for one in streamed[2:4]] == ["matern"] * 2
 
 
 def test_exact_maps_give_one_kernel_whatever_rows_they_saw(make_rows):

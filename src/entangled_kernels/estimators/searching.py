@@ -332,7 +332,7 @@ class SearchingMixin(FoldingMixin, ExplainingMixin):
 
     def _fit_first_map(self, rows: Rows) -> Any:
         """Choose a feature map as `fit` would on the first rows of a stream, and fit it on them."""
-        maps, best = self._feature_maps(reach=None), 0
+        maps, best = self._feature_maps(streamed=True), 0
         rows = self._transform_first(rows)
         targets = self._targets_like_y(rows.Y)
         if len(maps) > 1:
@@ -344,10 +344,10 @@ class SearchingMixin(FoldingMixin, ExplainingMixin):
             return maps[0]
         return fit_feature_map(maps[best], rows.X, targets, rows.weight)
 
-    def _feature_maps(self, **limits: float | None) -> list[Any]:
-        """The maps to choose from; ``limits`` are those of `default_feature_maps`."""
+    def _feature_maps(self, *, streamed: bool = False) -> list[Any]:
+        """The maps to choose from, for rows in memory or in a stream."""
         if isinstance(self.feature_map, str) and self.feature_map == "auto":
-            return default_feature_maps(self.random_state, **limits)
+            return default_feature_maps(self.random_state, streamed=streamed)
         maps = list(self.feature_map) if isinstance(self.feature_map, list | tuple) else [self.feature_map]
         if not maps:
             raise ValueError("feature_map must hold at least one feature map, got an empty list")

@@ -42,13 +42,18 @@ REACH = 1.0
 PSD_KERNELS = ("rbf", "laplacian", "linear", "cosine")
 
 
-def default_feature_maps(random_state: Any = None, reach: float | None = REACH) -> list[Any]:
-    """The maps that ``feature_map="auto"`` tries; in streams without a reach, since later rows count too."""
+def default_feature_maps(random_state: Any = None, *, streamed: bool = False) -> list[Any]:
+    """The maps that ``feature_map="auto"`` tries.
+
+    Those of streams have no reach, since later rows count too, and Matern shapes: rows that come in batches
+    are not turned to their axes, and Gaussian kernels decay so fast that small alphas would lose digits.
+    """
+    reach, shape = (None, "matern") if streamed else (REACH, "gaussian")
     return [
         StandardScaler(),
         EvidenceFeatures(reach=reach, random_state=random_state),
-        ColumnWidthFeatures("gaussian", reach=reach, random_state=random_state),
-        ColumnWidthFeatures("gaussian", warp=True, reach=reach, random_state=random_state),
+        ColumnWidthFeatures(shape, reach=reach, random_state=random_state),
+        ColumnWidthFeatures(shape, warp=True, reach=reach, random_state=random_state),
         ForestFeatures(random_state=random_state),
         ForestFeatures(min_samples_leaf=4, random_state=random_state),
     ]
