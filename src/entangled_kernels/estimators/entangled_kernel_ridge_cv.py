@@ -63,9 +63,8 @@ class EntangledKernelRidgeCV(
         standardised columns; `EvidenceFeatures`, of a Gaussian plus linear kernel tuned by marginal
         likelihood; `ColumnWidthFeatures`, with a width for every column, of the columns and of columns made
         symmetric by powers; and `ForestFeatures` with leaves of one and of four rows. Kernels count columns
-        up to one range beyond the training rows (``reach=1``), so only the standardised columns follow a
-        trend farther out; in streams, where later rows count too, they have no such limit, and widths are of
-        Matern instead of Gaussian shape.
+        up to one range beyond the training rows (``reach=1``; none in streams), so that only the standardised
+        columns follow a trend farther out.
     alphas : array-like or None, default=None
         Ridge penalties to try. None takes 34 values over eleven decades about the scale of the features, and
         the noise that a feature map has found, its ``noise_``.
