@@ -89,7 +89,7 @@ def test_best_estimator_is_the_chosen_candidate(rows):
     again = EntangledKernelRidge(**model.best_params_).fit(X, Y)
     np.testing.assert_allclose(model.predict(X), again.predict(X), atol=1e-12)
     np.testing.assert_array_equal(model.coef_, model.best_estimator_.coef_)
-    assert model.n_splits_ == 20
+    assert model.n_splits_ == 10
     assert model.best_score_ <= model.cv_results_["mean_test_score"].min() * (1 + 1e-3)
 
 
@@ -436,7 +436,7 @@ def test_defaults_on_a_small_table(rng):
     X = rng.normal(size=(25, 3))
     Y = X @ rng.normal(size=(3, 4)) + 0.3 * rng.normal(size=(25, 4))
     model = EntangledKernelRidgeCV(random_state=0).fit(X, Y)
-    assert model.n_splits_ == 20
+    assert model.n_splits_ == 10
     assert model.score(X, Y) > 0.8
     assert len(model.cv_results_["mean_test_score"]) == 49 * 3 * (34 + 3 * 35 + 2 * 34)
 

@@ -49,8 +49,8 @@ class TestInMemory:
     def test_a_number_of_folds_keeps_groups_whole(self, rows):
         X, Y, groups = rows
         model = search(cv=4).fit(X, Y, groups=groups)
-        assert model.n_splits_ == 20
-        splits = group_splits(groups, 4, n_repeats=5, random_state=0)
+        assert model.n_splits_ == 12
+        splits = group_splits(groups, 4, n_repeats=3, random_state=0)
         assert_same_errors(model, search(cv=splits).fit(X, Y))
         # As many folds as groups need no second round.
         model = search(cv=12).fit(X, Y, groups=groups)

@@ -80,7 +80,7 @@ class EntangledKernelRidgeCV(
         With ``"ascent"`` the steps along the path are candidates too, so that early stopping is selected.
     cv : int, splitter or iterable of splits, default=5
         An int asks for shuffled folds, of whole groups where `fit` is given groups; of up to 500 rows they
-        are repeated until there are 20. With `TimeSeriesSplit` folds are predicted from rows before them.
+        are repeated until there are 10. With `TimeSeriesSplit` folds are predicted from rows before them.
     scoring : {"nmse", "mse"}, default="nmse"
         Mean over outputs of the squared error, divided by the variance of the output or not. Lower is better.
     selection : {"average", "best", "one_se"}, default="average"
