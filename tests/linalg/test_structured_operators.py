@@ -8,6 +8,7 @@ from entangled_kernels.linalg import (
     LowRankKroneckerOperator,
     LowRankOperator,
     SumOfKroneckersOperator,
+    is_identity,
     multiple_of_identity,
 )
 from linalg.registry import OPERATORS, T_, N, P
@@ -27,6 +28,13 @@ def test_what_is_a_multiple_to_rounding_only_is_none():
     assert multiple_of_identity(np.diag([1.0, 1.0 + 1e-15])) is None
     assert multiple_of_identity(np.eye(2) + 1e-300) is None
     assert multiple_of_identity(np.diag([1.0, 0.0])) is None
+
+
+def test_is_identity():
+    assert is_identity(np.eye(3))
+    assert is_identity(np.zeros((0, 0)))
+    for other in (2.0 * np.eye(3), np.eye(3)[:2], np.eye(3)[::-1], np.eye(3) + 1e-300, np.zeros((3, 0))):
+        assert not is_identity(other)
 
 
 @pytest.mark.parametrize("c", [2.5, 0.0, -1.0, 1j])

@@ -3,7 +3,8 @@ import pytest
 from sklearn.model_selection import KFold, LeaveOneOut, RepeatedKFold, ShuffleSplit, TimeSeriesSplit
 from sklearn.preprocessing import StandardScaler
 
-from entangled_kernels.learning import Moments
+from entangled_kernels.learning import LearnedKernel, Moments
+from entangled_kernels.learning.ridge import KernelRidgeFactor
 from entangled_kernels.selection import MomentFolds, RefittedFolds, RowFolds
 from entangled_kernels.selection.folds import leave_one_out_sums
 
@@ -48,6 +49,29 @@ def test_folds_from_rows_are_those_from_moments(make_rows, rng, shape, splitter,
         for one, other in zip(*errors, strict=True):
             np.testing.assert_allclose(other, one, rtol=1e-9)
         np.testing.assert_allclose(predictions[1], predictions[0], rtol=1e-9, atol=1e-9)
+
+
+@pytest.mark.parametrize("n_outputs", [2, 14])
+def test_folds_for_kernel_ridge_alone_keep_the_outputs(make_rows, rng, n_outputs):
+    """Fewer outputs than features, which need no basis anyway, or more."""
+    Phi, Y = make_rows(18, 9, n_outputs)
+    splits, output_weights = list(KFold(3).split(Phi)), rng.uniform(0.5, 2.0, size=n_outputs)
+    both = (RowFolds(Phi, Y, None, splits, norms=False, plain=plain) for plain in (False, True))
+    alphas, gains = np.array([1e-3, 1.0]), np.array([1.0, 1.2])
+    for slow, fast in zip(*(own.folds(output_weights) for own in both), strict=True):
+        np.testing.assert_array_equal(fast.problem.outputs, np.eye(n_outputs))
+        assert slow.problem.outputs.shape == (n_outputs, min(9, n_outputs))
+        assert fast.N.ndim == 1
+        found = []
+        for fold in (slow, fast):
+            none = np.zeros((*fold.problem.targets.shape, 0))
+            factor = KernelRidgeFactor(fold.problem, LearnedKernel(1.0, none[:, 0], none))
+            form, coef = factor.spectral(alphas), factor.coefficients(alphas)
+            predicted = fold.predictions(coef[0] @ fold.basis.T, np.ones(1))
+            errors = fold.spectral_error(form, gains), fold.error(coef, gains)
+            found.append((predicted, *errors, fold.spectral_target_errors(form, gains)))
+        for one, other in zip(*found, strict=True):
+            np.testing.assert_allclose(other, one, rtol=1e-9, atol=1e-12)
 
 
 @pytest.mark.parametrize("shape", [(12, 40, 2), (12, 8, 40)])

@@ -160,15 +160,18 @@ class SearchingMixin(FoldingMixin, ExplainingMixin):
                 return self._search_moments(parts, sample, feature_map, fitted, report, places)
         Phi = self._training_features(fitted, table.X, Phi)
         self._check_ranks(Phi.shape[1], table.Y.shape[1])
-        source, training = self._row_folds(feature_map if in_folds else None, fitted, Phi, table, splits())
+        own_splits, settings = splits(), self._search_settings()
+        source, training = self._row_folds(
+            feature_map if in_folds else None, fitted, Phi, table, own_splits, plain=settings.plain
+        )
         summary = TableSummary.from_rows(
             Phi, table.Y, table.weight, found_noise(fitted), centred=self.fit_intercept
         )
-        search = run_search(summary, source, self._search_settings(), report)
+        search = run_search(summary, source, settings, report)
         return Trial(feature_map, fitted, search, training)
 
     def _row_folds(
-        self, feature_map: Any, fitted: Any, Phi: Any, table: Table, splits: list[Split]
+        self, feature_map: Any, fitted: Any, Phi: Any, table: Table, splits: list[Split], *, plain: bool
     ) -> tuple[RowFolds, Training | None]:
         """Folds of rows in memory, and what all rows give to refit on.
 
@@ -179,6 +182,7 @@ class SearchingMixin(FoldingMixin, ExplainingMixin):
             "splits": splits,
             "centred": bool(self.fit_intercept),
             "norms": SOLVERS[self.solver].iterative,
+            "plain": plain,
         }
         started = None if feature_map is None else warm_start(feature_map, fitted)
         X = Phi if feature_map is None else table.X
@@ -308,8 +312,10 @@ class SearchingMixin(FoldingMixin, ExplainingMixin):
             no_features = np.zeros((len(table.Y), 1))
             targets = TableSummary.from_rows(no_features, table.original, table.weight, centred=True)
             weights = self._search_settings().score_weights(targets)
-        own, other = (self._residuals(one, table, in_target_units=True) for one in (held_out, ridge))
-        return HeldOutScore.of(own, weights), HeldOutScore.of(other, weights)
+        own = HeldOutScore.of(self._residuals(held_out, table, in_target_units=True), weights)
+        if ridge is held_out:
+            return own, own
+        return own, HeldOutScore.of(self._residuals(ridge, table, in_target_units=True), weights)
 
     def _best_entangled(self, trials: list[Trial], table: Table) -> EntangledKernelRidge | None:
         """The best entangled candidate, fitted on all rows; None where there is none."""

@@ -9,7 +9,7 @@ import numpy as np
 from scipy.linalg import eigvalsh, qr, svd
 from scipy.linalg.lapack import dpocon, dpotrf
 
-from ..linalg import Array, principal_axes, rank_tolerance, stacked_to_kraus
+from ..linalg import Array, is_identity, principal_axes, rank_tolerance, stacked_to_kraus
 from .alignment import Alignment
 from .compression import LARGEST_ROTATED, CompressedRows, columns_are_alike, compress_for_fit
 from .kernel import LearnedKernel
@@ -236,7 +236,12 @@ def reduce_rows(
 
 
 def reduce_centred_rows(
-    Phi: Array, Y: Array, weight: Array | None, *, for_ascent: bool = True
+    Phi: Array,
+    Y: Array,
+    weight: Array | None,
+    *,
+    for_ascent: bool = True,
+    every_output: bool = False,
 ) -> Problem | None:
     """What `reduce_moments` gives for a model with an intercept, from one decomposition of the rows.
 
@@ -250,6 +255,8 @@ def reduce_centred_rows(
     for_ascent : bool, default=True
         Without it the alignment has another unit, and outputs are in any basis of what features can reach:
         neither matters to a kernel in closed form.
+    every_output : bool, default=False
+        Keep the outputs as they are, which is less work where no kernel is learned.
 
     Notes
     -----
@@ -275,13 +282,16 @@ def reduce_centred_rows(
     unit = np.sqrt(scatter)
     unit[unit == 0.0] = 1.0
     wide = Y.shape[1] > len(Y) + 1
-    outputs = _row_space(scores, unit, compressed=wide, principal=for_ascent)
+    if every_output:
+        outputs = np.eye(Y.shape[1])
+    else:
+        outputs = _row_space(scores, unit, compressed=wide, principal=for_ascent)
     energy, V_norm = float(scatter.sum()), 1.0
     size = np.sqrt(energy) if energy > 0.0 else 1.0
     if for_ascent:
         T = T / size
         V_norm = float(np.linalg.norm(T @ T.T if len(T) < T.shape[1] else T.T @ T))
-    reached = scores @ outputs  # (m', k)
+    reached = scores if is_identity(outputs) else scores @ outputs  # (m', k)
     whitened = Alignment(
         0.5,
         C=None,

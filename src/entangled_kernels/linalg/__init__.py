@@ -19,6 +19,7 @@ from .structured_operators import (
     LowRankKroneckerOperator,
     LowRankOperator,
     SumOfKroneckersOperator,
+    is_identity,
     multiple_of_identity,
 )
 
@@ -38,6 +39,7 @@ __all__ = [
     "SumOperator",
     "block_trace",
     "choi_from_kraus",
+    "is_identity",
     "is_ppt",
     "kraus_from_choi",
     "kraus_from_entangler",

@@ -35,6 +35,11 @@ def multiple_of_identity(T: AnyArray) -> Any:
     return c if np.count_nonzero(T) <= len(T) and np.array_equal(T, c * np.eye(len(T))) else None
 
 
+def is_identity(T: AnyArray) -> bool:
+    """Whether a matrix of any shape is the identity, so that a product with it can be left out."""
+    return T.shape[0] == T.shape[1] == np.count_nonzero(T) and bool(np.all(np.diag(T) == 1.0))
+
+
 def mix_outputs(T: AnyArray, V: AnyArray) -> AnyArray:
     """Product of T (p, p) with every one of n matrices V (n, p, c)."""
     if V.shape[2] == 1:  # one matrix product instead of n matrix-vector ones

@@ -12,7 +12,7 @@ from ..learning.kernel import LearnedKernel
 from ..learning.problem import Problem
 from ..learning.ridge import KernelRidgeFactor, Spectral
 from ..learning.solvers import Progress, SolverOptions, solve
-from ..linalg import Array
+from ..linalg import Array, is_identity
 from ..threads import SMALL_MATRIX, one_thread
 from .candidates import Grid, Member
 from .fold import Fold
@@ -93,7 +93,7 @@ def weighted_coefficients(
         for weight, coef in zip(own[places], factor.coefficients(grid.alphas[places]), strict=True):
             targets = np.flatnonzero(weight) if apart else slice(None)
             total[:, targets] += weight[targets] * (coef @ basis[targets].T) if apart else weight * coef
-    return total if apart else total @ basis.T
+    return total if apart or is_identity(basis) else total @ basis.T
 
 
 def member_factors(

@@ -13,7 +13,7 @@ from ..learning.compression import CompressedRows
 from ..learning.moments import Moments
 from ..learning.problem import Problem, reduce_moments
 from ..learning.ridge import Spectral
-from ..linalg import Array
+from ..linalg import Array, is_identity
 
 __all__ = ["Fold", "HeldOutRows"]
 
@@ -61,7 +61,7 @@ class Fold:
         Held-out features.
     BN : ndarray of shape (m', k)
         Held-out features with targets, times the form.
-    N : ndarray of shape (k, k)
+    N : ndarray of shape (k, k), or (k,) for a diagonal one
     VN : float
         tr(N V).
     weight : float
@@ -135,15 +135,15 @@ class Fold:
         ``index`` has their places, ``weight`` (t,) their weights; ``output_weights`` (p,) is the diagonal of
         the form on the outputs.
         """
-        R, errors = problem.outputs, Y - problem.mean_y
+        errors = Y - problem.mean_y
         reduced = (Phi - problem.mean_phi) @ problem.features  # (t, m')
         B, V = (weight[:, None] * reduced).T @ errors, weight @ errors**2
-        weighted = output_weights[:, None] * R
+        R: Array | None = None if is_identity(problem.outputs) else problem.outputs
         return cls(
             problem=problem,
             C=(weight[:, None] * reduced).T @ reduced,
-            BN=B @ weighted,
-            N=R.T @ weighted,
+            BN=B * output_weights if R is None else B * output_weights @ R,
+            N=output_weights if R is None else R.T @ (output_weights[:, None] * R),
             VN=float(output_weights @ V),
             weight=float(weight.sum()),
             B=B,
@@ -158,7 +158,7 @@ class Fold:
         The coefficients are taken times each of the g gains.
         """
         linear = np.einsum("...fk,fk->...", coef, self.BN)
-        quadratic = np.einsum("...fk,...fk->...", self.C @ coef, coef @ self.N)
+        quadratic = np.einsum("...fk,...fk->...", self.C @ coef, _times(coef, self.N))
         return _squares(self.VN, linear, quadratic, gains)
 
     def spectral_error(self, form: Spectral, gains: Array = UNIT_GAIN) -> Array:
@@ -171,12 +171,12 @@ class Fold:
         G, s, t, b, x = form
         S, BN = self._between(G), _from_left(G, self.BN)
         linear = s @ np.einsum("...fk,...fk->...f", b, BN)[..., None]
-        bN = b @ self.N
+        bN = _times(b, self.N)
         quadratic = _form(s, S * (bN @ b.swapaxes(-1, -2)), s)
         if t.size:
             linear = linear + t @ np.einsum("...fk,...fk->...f", x, BN)[..., None]
             quadratic = quadratic + 2.0 * _form(s, S * (bN @ x.swapaxes(-1, -2)), t)
-            quadratic = quadratic + _form(t, S * (x @ self.N @ x.swapaxes(-1, -2)), t)
+            quadratic = quadratic + _form(t, S * (_times(x, self.N) @ x.swapaxes(-1, -2)), t)
         return np.moveaxis(_squares(self.VN, linear[..., 0], quadratic, gains), 0, -2)
 
     def target_errors(self, coef: Array, gains: Array = UNIT_GAIN) -> Array:
@@ -248,15 +248,17 @@ class Fold:
         none = np.zeros((0, 0))
         return replace(self, C=none, BN=none, N=none, B=none, V=none)
 
-    def predictions(self, coef: Array, share: Array) -> Array:
+    def predictions(self, coef: Array, share: Array, basis: Array | None = None) -> Array:
         """Values (t, p) at the held-out rows of coefficients (m', p) of the original targets.
 
-        ``share`` (p,) or (1,) is the weight of the training mean, one for coefficients of one model.
+        ``share`` (p,) or (1,) is the weight of the training mean, one for coefficients of one model. With a
+        ``basis`` (p, q) of the targets coefficients are of its coordinates, (m', q).
         """
         if self.rows is None:
             raise ValueError("the fold was made of moments alone, without its held-out rows")
         reduced = (self.rows.Phi - self.problem.mean_phi) @ self.problem.features  # (t, m')
-        return np.asarray(reduced @ coef + share * self.rows.mean_y)
+        values = reduced @ coef
+        return np.asarray((values if basis is None else values @ basis.T) + share * self.rows.mean_y)
 
     @cached_property
     def _targets(self) -> tuple[Array, Array, Array]:

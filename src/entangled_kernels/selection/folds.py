@@ -65,6 +65,8 @@ class RowFolds:
     norms : bool
         Without them the alignments of training problems may be in the wrong unit, which does not matter to
         the closed form.
+    plain : bool
+        Whether all candidates are kernel ridge, which needs no basis of what outputs can be reached.
     product_dtype : {"float64", "float32"}
     """
 
@@ -74,6 +76,7 @@ class RowFolds:
     splits: Sequence[Split]
     centred: bool = True
     norms: bool = True
+    plain: bool = False
     product_dtype: str = "float64"
 
     @property
@@ -111,7 +114,9 @@ class RowFolds:
         train, test = split
         weights = self._row_weight(train), self._row_weight(test)
         _check_weights(*(float(own.sum()) for own in weights))
-        problem = reduce_centred_rows(self.Phi[train], self.Y[train], weights[0], for_ascent=False)
+        problem = reduce_centred_rows(
+            self.Phi[train], self.Y[train], weights[0], for_ascent=False, every_output=self.plain
+        )
         if problem is None:
             return None
         return Fold.from_rows(problem, test, self.Phi[test], self.Y[test], weights[1], output_weights)
@@ -275,6 +280,7 @@ class RefittedFolds(RowFolds):
                 splits=[(np.arange(len(train)), np.arange(len(train), len(order)))],
                 centred=self.centred,
                 norms=self.norms,
+                plain=self.plain,
             )
             return next(rows.folds(output_weights)).at(test)
 

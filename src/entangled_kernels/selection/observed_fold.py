@@ -52,9 +52,9 @@ class ObservedFold(Fold):
         none = np.zeros((0, 0))
         return replace(self, C=none, BN=none, N=none, B=none, V=none, targets=none, cell_weight=none)
 
-    def predictions(self, coef: Array, share: Array) -> Array:
+    def predictions(self, coef: Array, share: Array, basis: Array | None = None) -> Array:
         """What `Fold.predictions` gives, NaN for targets that are not judged."""
-        return np.where(self.judged, super().predictions(coef, share), np.nan)
+        return np.where(self.judged, super().predictions(coef, share, basis), np.nan)
 
     def error(self, coef: Array, gains: Array = UNIT_GAIN) -> Array:
         """Weighted mean of the errors of the targets that were measured, times the weight of the rows."""

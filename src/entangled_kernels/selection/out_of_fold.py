@@ -179,8 +179,11 @@ def _places(values: Array, wanted: Array) -> NDArray[np.intp]:
 
 def _predict_fold(search: Search, fold: Fold, weights: Array, options: SolverOptions) -> Array:
     """Weighted sum of the predictions of all candidates of a search, (t, p)."""
-    total = weighted_coefficients(fold.problem, fold.basis, search.grid, weights, options)
-    return fold.predictions(total, weights.sum(axis=(0, 1, 2)))
+    # Weights that targets share do without the basis of all of them, which takes longer than the predictions.
+    apart = weights.shape[-1] > 1
+    basis = fold.basis if apart else fold.problem.outputs
+    total = weighted_coefficients(fold.problem, basis, search.grid, weights, options)
+    return fold.predictions(total, weights.sum(axis=(0, 1, 2)), None if apart else fold.outputs)
 
 
 def _relative_variance(fold: Fold, choice: Choice, options: SolverOptions) -> Array:

@@ -78,6 +78,11 @@ class SearchSettings:
     alpha_per_target: bool = False
     n_jobs: int | None = None
 
+    @property
+    def plain(self) -> bool:
+        """Whether all candidates are kernel ridge."""
+        return all(member.shrinkage == 1.0 for member in self.members)
+
     def by_target(self, table: TableSummary) -> bool:
         """Whether errors of every target are wanted."""
         few = 1 < len(table.mean) <= min(table.n_samples, MOST_VOTERS)
