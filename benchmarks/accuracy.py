@@ -293,7 +293,7 @@ def promised_over_fresh(model, Y, Y_test, prediction):
 def run_split(table, rows, n, split, wanted, features):
     """Records of all wanted methods on one split."""
     X, Y, X_test, Y_test = standardised(*rows)
-    splitter = RepeatedKFold(n_splits=5, n_repeats=4, random_state=split)
+    splitter = RepeatedKFold(n_splits=5, n_repeats=2, random_state=split)
     folds = list(splitter.split(X))
     records = []
 
@@ -349,7 +349,7 @@ def main():
     parser.add_argument("--name", default="accuracy", help="name of the files in benchmarks/results")
     parser.add_argument("--jobs", type=int, default=2)
     options = parser.parse_args()
-    folds = list(RepeatedKFold(n_splits=5, n_repeats=4).split(np.zeros(12)))
+    folds = list(RepeatedKFold(n_splits=5, n_repeats=2).split(np.zeros(12)))
     wanted = options.methods or [*kernel_methods(folds), *other_methods(folds, 12, 3)]
     found = {name: rows for name, rows in tables().items() if not options.tables or name in options.tables}
     tasks = [
