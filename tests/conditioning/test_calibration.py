@@ -1,4 +1,5 @@
 import pickle
+from dataclasses import replace
 from functools import cache
 
 import numpy as np
@@ -87,6 +88,33 @@ def test_residuals_with_blanks():
     none = np.zeros((2000, 3), dtype=bool)
     widths = calibration.half_widths(0.9, none, std, joint=False)
     assert abs(np.mean(np.abs(new.values) <= widths) - 0.9) < 0.03
+
+
+@pytest.mark.parametrize("joint", [True, False])
+def test_a_target_without_errors_changes_nothing_for_the_others(joint):
+    residuals = draw(40)
+    wider = replace(residuals, values=np.insert(residuals.values, 1, 0.0, axis=1))
+    std, known = np.ones((1, 3)), np.array([[False, False, True]])
+    expected, found = (calibrate(own, np.random.default_rng(0)) for own in (residuals, wider))
+    assert found.shrinkage == expected.shrinkage
+    others = np.array([0, 2, 3])
+    np.testing.assert_allclose(
+        found.mean_covariance()[np.ix_(others, others)], expected.mean_covariance(), rtol=1e-12
+    )
+    for pattern in (known, np.zeros_like(known)):
+        widths = found.half_widths(
+            0.8, np.insert(pattern, 1, False, axis=1), np.insert(std, 1, 0.0, axis=1), joint=joint
+        )
+        assert widths[0, 1] == 0.0
+        np.testing.assert_allclose(
+            widths[:, others], expected.half_widths(0.8, pattern, std, joint=joint), rtol=1e-12
+        )
+
+
+def test_no_target_with_errors_has_no_width():
+    calibration = calibrate(replace(draw(20), values=np.zeros((20, 3))), np.random.default_rng(0))
+    assert calibration.shrinkage == 1.0
+    assert not calibration.half_widths(0.8, np.zeros((2, 3), dtype=bool), np.zeros((2, 3)), joint=True).any()
 
 
 def test_many_targets_have_an_operator_for_a_covariance(monkeypatch, calibration):

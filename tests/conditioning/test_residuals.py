@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 
-from entangled_kernels.conditioning import Deviation, HeldOutScore, Residuals
+from entangled_kernels.conditioning import Deviation, HeldOutScore, Residuals, without_rounding
 
 
 def draw(n=300, p=2, power=1.0, seed=0):
@@ -60,6 +60,16 @@ def test_a_target_without_errors():
     np.testing.assert_array_equal(residuals.standardised(deviation), 0.0)
     np.testing.assert_array_equal(residuals.left_out_scales(np.zeros((5, 2))), 1.0)
     assert Deviation(np.ones(2), 0.0).at(np.ones(3)).shape == (3, 2)
+
+
+def test_errors_of_constant_targets_are_rounding():
+    targets = np.column_stack([np.full(4, 0.1), [1.0, 2.0, 1.0, 1.0], [np.nan, 7.0, np.nan, 7.0]])
+    errors = np.full((4, 3), 1e-16)
+    errors[0, 2] = np.nan
+    expected = np.column_stack([np.zeros(4), np.full(4, 1e-16), [np.nan, 0.0, 0.0, 0.0]])
+    np.testing.assert_array_equal(without_rounding(errors, targets), expected)
+    # Variation that the target can hold is none of rounding.
+    assert without_rounding(errors, targets * [1.0, 1e-9, 1.0] + [0.0, 1.0, 0.0])[0, 1] == 1e-16
 
 
 def test_targets_without_errors_say_nothing_of_the_power():

@@ -58,6 +58,11 @@ class TestInMemory:
         assert model.n_splits_ == left_out.n_splits_ == 12
         assert model.best_score_ == pytest.approx(left_out.best_score_)
 
+    @pytest.mark.parametrize(("cv", "n_splits"), [(3, 12), (5, 10), (7, 14), (10, 20), (11, 11)])
+    def test_few_folds_are_taken_twice_or_more(self, rows, cv, n_splits):
+        X, Y, _ = rows
+        assert search(cv=cv, refit=False).fit(X, Y).n_splits_ == n_splits
+
     def test_groups_may_be_a_series_and_rows_may_lack_targets(self, rows):
         X, Y, groups = rows
         Y = Y.copy()

@@ -6,6 +6,8 @@ from sklearn.pipeline import FeatureUnion, make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 from entangled_kernels import EntangledKernelRidge, EntangledKernelRidgeCV, EvidenceFeatures
+from entangled_kernels.learning.problem import reduce_centred_rows
+from entangled_kernels.selection import folds
 
 GRID = {"alphas": np.logspace(-2, 3, 6), "shrinkages": (0.0, 0.5), "target_alphas": (0.1,), "random_state": 0}
 
@@ -54,6 +56,34 @@ def test_nothing_is_fitted_without_refit(make_rows):
     names = ("best_estimator_", "coef_", "intercept_", "average_weights_", "feature_map_", "n_iter_")
     for name in (*names, "residual_covariance_", "information_"):
         assert not hasattr(search, name), name
+
+
+@pytest.mark.parametrize("constant", [0.1, 2.5])
+@pytest.mark.parametrize("estimator", [EntangledKernelRidge, EntangledKernelRidgeCV])
+def test_a_constant_target_leaves_the_intervals_of_others_alone(make_rows, estimator, constant):
+    X, Y = make_rows(32, 4, 3)
+    settings = {"shrinkage": 1.0} if estimator is EntangledKernelRidge else {"shrinkages": (1.0,), "cv": 4}
+    wider = np.column_stack([Y, np.full(32, constant)])
+    expected, found = (estimator(None, **settings, random_state=0).fit(X, own) for own in (Y, wider))
+    np.testing.assert_allclose(found.residual_covariance_[:3, :3], expected.residual_covariance_, rtol=1e-6)
+    for own, other in zip(found.predict_interval(X), expected.predict_interval(X), strict=True):
+        np.testing.assert_allclose(own[:, :3], other, rtol=1e-6)
+        np.testing.assert_allclose(own[:, 3], constant, rtol=1e-12)
+
+
+@pytest.mark.parametrize(("shrinkages", "expected"), [((1.0,), True), ((0.5, 1.0), False)])
+def test_folds_are_told_that_all_is_kernel_ridge(make_rows, monkeypatch, shrinkages, expected):
+    """Which saves them the basis of the outputs that can be reached."""
+    X, Y = make_rows(30, 3, 2)
+    seen = []
+
+    def spy(*args, every_output, **kwargs):
+        seen.append(every_output)
+        return reduce_centred_rows(*args, every_output=every_output, **kwargs)
+
+    monkeypatch.setattr(folds, "reduce_centred_rows", spy)
+    EntangledKernelRidgeCV(StandardScaler(), shrinkages=shrinkages, cv=3, random_state=0).fit(X, Y)
+    assert seen == [expected] * 12
 
 
 @pytest.mark.filterwarnings("ignore:the (smallest|largest) of the alphas:UserWarning")

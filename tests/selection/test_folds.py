@@ -56,7 +56,7 @@ def test_folds_for_kernel_ridge_alone_keep_the_outputs(make_rows, rng, n_outputs
     """Fewer outputs than features, which need no basis anyway, or more."""
     Phi, Y = make_rows(18, 9, n_outputs)
     splits, output_weights = list(KFold(3).split(Phi)), rng.uniform(0.5, 2.0, size=n_outputs)
-    both = (RowFolds(Phi, Y, None, splits, norms=False, plain=plain) for plain in (False, True))
+    both = (RowFolds(Phi, Y, None, splits, norms=False, ridge_only=own) for own in (False, True))
     alphas, gains = np.array([1e-3, 1.0]), np.array([1.0, 1.2])
     for slow, fast in zip(*(own.folds(output_weights) for own in both), strict=True):
         np.testing.assert_array_equal(fast.problem.outputs, np.eye(n_outputs))

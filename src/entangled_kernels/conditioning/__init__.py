@@ -6,7 +6,7 @@ from .held_out import HeldOut, held_out_intervals
 from .information import Plan, information, plan_measurements
 from .patterns import group_patterns
 from .relation import Relation
-from .residuals import Deviation, HeldOutScore, Residuals
+from .residuals import Deviation, HeldOutScore, Residuals, without_rounding
 
 __all__ = [
     "Calibration",
@@ -23,4 +23,5 @@ __all__ = [
     "held_out_intervals",
     "information",
     "plan_measurements",
+    "without_rounding",
 ]

@@ -109,8 +109,11 @@ class Calibration:
         for rows, pattern in group_patterns(known):
             if pattern.all():
                 continue
-            scores = self._scores(pattern)
+            # A target without errors says nothing of how far others lie.
+            scores = np.where(self.deviation.scale[~pattern] > 0.0, self._scores(pattern), np.nan)
             observed = np.isfinite(scores).any(axis=1)
+            if not observed.any():
+                continue
             scores, weight = scores[observed], self.residuals.weight[observed]
             n_rows = len(np.unique(self.residuals.row[observed]))
             if joint:
@@ -181,7 +184,7 @@ def calibrate(residuals: Residuals, rng: np.random.Generator, relation: str = "c
     """
     deviation = residuals.deviation()
     Z = residuals.standardised(deviation)
-    shrinkage = choose_shrinkage(Z, residuals.weight, residuals.row, rng)
+    shrinkage = choose_shrinkage(Z[:, deviation.scale > 0.0], residuals.weight, residuals.row, rng)
     correlation = estimate_correlation(Z, residuals.weight, shrinkage)
     found, facts = None, dict[str, Any]()
     if relation != "constant" and residuals.features is not None:

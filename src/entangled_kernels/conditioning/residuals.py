@@ -9,10 +9,12 @@ import numpy as np
 
 from ..linalg import Array, Index
 
-__all__ = ["Deviation", "HeldOutScore", "Residuals"]
+__all__ = ["Deviation", "HeldOutScore", "Residuals", "without_rounding"]
 
 # Powers of the relative variance that deviations may follow; 0 is the same deviation at every input.
 POWERS = (0.0, 0.5, 1.0)
+# A target that varies by no more than so many roundings is constant.
+_ROUNDINGS = 10
 
 
 @dataclass(frozen=True, eq=False)
@@ -110,6 +112,16 @@ class Residuals:
         left = np.maximum(squares.sum(axis=0) - own_squares, 0.0) / np.where(rest > 0.0, rest, 1.0)
         scale = np.sqrt(np.where((rest > 0.0) & (left > 0.0), left, 1.0))
         return np.asarray(scale[place.reshape(-1)])
+
+
+def without_rounding(errors: Array, targets: Array) -> Array:
+    """Errors (N, p) of targets (N, p), both NaN where blank; zero for a target that is constant.
+
+    It is predicted to rounding, which must have no say in how the errors of others are spread.
+    """
+    low, high = np.fmin.reduce(targets, axis=0), np.fmax.reduce(targets, axis=0)
+    constant = high - low <= _ROUNDINGS * np.finfo(float).eps * np.fmax(np.abs(low), np.abs(high))
+    return np.where(constant & ~np.isnan(errors), 0.0, errors)
 
 
 @dataclass(frozen=True, eq=False)

@@ -72,7 +72,7 @@ def choose_shrinkage(Z: Array, weight: Array, row: Index, rng: np.random.Generat
     taken: a relation must show before it is used. Time 5 x 16 x 10 systems of half the targets.
     """
     n_rows = len(np.unique(row))
-    if Z.shape[1] == 1 or n_rows < 4:
+    if Z.shape[1] <= 1 or n_rows < 4:
         return 1.0
     if Z.shape[1] > MOST_TARGETS:
         Z = Z[:, np.sort(rng.choice(Z.shape[1], MOST_TARGETS, replace=False))]

@@ -79,8 +79,8 @@ class EntangledKernelRidgeCV(
     solver : {"closed-form", "ascent", "lbfgs"}, default="closed-form"
         With ``"ascent"`` the steps along the path are candidates too, so that early stopping is selected.
     cv : int, splitter or iterable of splits, default=5
-        An int asks for shuffled folds, of whole groups where `fit` is given groups; of up to 500 rows they
-        are repeated until there are 10. With `TimeSeriesSplit` folds are predicted from rows before them.
+        An int asks for shuffled folds, of whole groups where `fit` is given groups; of up to 500 rows, up to
+        10 are taken twice or more, until there are 10. `TimeSeriesSplit` predicts folds from rows before.
     scoring : {"nmse", "mse"}, default="nmse"
         Mean over outputs of the squared error, divided by the variance of the output or not. Lower is better.
     selection : {"average", "best", "one_se"}, default="average"

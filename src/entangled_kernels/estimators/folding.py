@@ -28,7 +28,7 @@ from .training import Table
 
 __all__ = ["SMALL", "FoldingMixin"]
 
-# With this many rows or fewer, folds are repeated until there are so many.
+# With this many rows or fewer, so many folds or fewer are taken twice, or until there are so many.
 SMALL, FOLDS_WHEN_SMALL = 500, 10
 
 
@@ -79,7 +79,8 @@ class FoldingMixin(OutOfCoreMixin):
         if n_folds > n:
             raise ValueError(f"cv must be at most the number of rows, {n}, got {n_folds}")
         n_units = n if table.groups is None else len(np.unique(table.groups))
-        n_repeats = ceil(FOLDS_WHEN_SMALL / n_folds) if n_folds < n_units and n <= SMALL else 1
+        repeated = n_folds < n_units and n_folds <= FOLDS_WHEN_SMALL and n <= SMALL
+        n_repeats = max(2, ceil(FOLDS_WHEN_SMALL / n_folds)) if repeated else 1
         if table.groups is not None:
             return group_splits(table.groups, n_folds, n_repeats=n_repeats, random_state=self.random_state)
         folds = RepeatedKFold(n_splits=n_folds, n_repeats=n_repeats, random_state=self.random_state)

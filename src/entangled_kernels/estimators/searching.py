@@ -162,7 +162,7 @@ class SearchingMixin(FoldingMixin, ExplainingMixin):
         self._check_ranks(Phi.shape[1], table.Y.shape[1])
         own_splits, settings = splits(), self._search_settings()
         source, training = self._row_folds(
-            feature_map if in_folds else None, fitted, Phi, table, own_splits, plain=settings.plain
+            feature_map if in_folds else None, fitted, Phi, table, own_splits, ridge_only=settings.ridge_only
         )
         summary = TableSummary.from_rows(
             Phi, table.Y, table.weight, found_noise(fitted), centred=self.fit_intercept
@@ -171,7 +171,7 @@ class SearchingMixin(FoldingMixin, ExplainingMixin):
         return Trial(feature_map, fitted, search, training)
 
     def _row_folds(
-        self, feature_map: Any, fitted: Any, Phi: Any, table: Table, splits: list[Split], *, plain: bool
+        self, feature_map: Any, fitted: Any, Phi: Any, table: Table, splits: list[Split], *, ridge_only: bool
     ) -> tuple[RowFolds, Training | None]:
         """Folds of rows in memory, and what all rows give to refit on.
 
@@ -182,7 +182,7 @@ class SearchingMixin(FoldingMixin, ExplainingMixin):
             "splits": splits,
             "centred": bool(self.fit_intercept),
             "norms": SOLVERS[self.solver].iterative,
-            "plain": plain,
+            "ridge_only": ridge_only,
         }
         started = None if feature_map is None else warm_start(feature_map, fitted)
         X = Phi if feature_map is None else table.X

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from ..conditioning import Residuals
+from ..conditioning import Residuals, without_rounding
 from ..linalg import Array
 from .cell_ridge import CellPosterior
 from .posterior import TargetPosteriors, UnitPosterior
@@ -59,6 +59,7 @@ def leave_one_out(fit: Fit, sample: RowSample) -> Residuals:
     leverage = np.minimum((posterior.relative_variance(sample.Phi) - 1.0) * weight, _LARGEST_LEVERAGE)
     # The relative variance as it is without the row.
     relative = 1.0 + leverage / (1.0 - leverage) / weight
+    left = without_rounding(left, sample.Y)
     return Residuals(left, sample.row_weight, np.arange(len(left)), relative)
 
 

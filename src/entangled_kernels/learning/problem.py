@@ -256,7 +256,7 @@ def reduce_centred_rows(
         Without it the alignment has another unit, and outputs are in any basis of what features can reach:
         neither matters to a kernel in closed form.
     every_output : bool, default=False
-        Keep the outputs as they are, which is less work where no kernel is learned.
+        Keep the outputs as they are, unless far fewer would do: less work where no kernel is learned.
 
     Notes
     -----
@@ -282,7 +282,7 @@ def reduce_centred_rows(
     unit = np.sqrt(scatter)
     unit[unit == 0.0] = 1.0
     wide = Y.shape[1] > len(Y) + 1
-    if every_output:
+    if every_output and Y.shape[1] <= 2 * len(scores):
         outputs = np.eye(Y.shape[1])
     else:
         outputs = _row_space(scores, unit, compressed=wide, principal=for_ascent)

@@ -70,7 +70,7 @@ class BlankFolds(RowFolds):
                 splits=[(np.arange(n_train), np.arange(n_train, n_train + n_test))],
                 centred=self.centred,
                 norms=self.norms,
-                plain=self.plain,
+                ridge_only=self.ridge_only,
             )
             fold = next(inner.folds(output_weights))
         # A target without a training cell has no prediction to be judged.

@@ -65,8 +65,9 @@ class RowFolds:
     norms : bool
         Without them the alignments of training problems may be in the wrong unit, which does not matter to
         the closed form.
-    plain : bool
-        Whether all candidates are kernel ridge, which needs no basis of what outputs can be reached.
+    ridge_only : bool
+        Whether all candidates are kernel ridge; then folds that are made of their rows need no basis of the
+        outputs that can be reached.
     product_dtype : {"float64", "float32"}
     """
 
@@ -76,7 +77,7 @@ class RowFolds:
     splits: Sequence[Split]
     centred: bool = True
     norms: bool = True
-    plain: bool = False
+    ridge_only: bool = False
     product_dtype: str = "float64"
 
     @property
@@ -115,7 +116,7 @@ class RowFolds:
         weights = self._row_weight(train), self._row_weight(test)
         _check_weights(*(float(own.sum()) for own in weights))
         problem = reduce_centred_rows(
-            self.Phi[train], self.Y[train], weights[0], for_ascent=False, every_output=self.plain
+            self.Phi[train], self.Y[train], weights[0], for_ascent=False, every_output=self.ridge_only
         )
         if problem is None:
             return None
@@ -280,7 +281,7 @@ class RefittedFolds(RowFolds):
                 splits=[(np.arange(len(train)), np.arange(len(train), len(order)))],
                 centred=self.centred,
                 norms=self.norms,
-                plain=self.plain,
+                ridge_only=self.ridge_only,
             )
             return next(rows.folds(output_weights)).at(test)
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from ..conditioning import Residuals
+from ..conditioning import Residuals, without_rounding
 from ..learning.posterior import fit_unit_posterior
 from ..learning.row_sample import sample_size
 from ..learning.solvers import SolverOptions
@@ -42,7 +42,7 @@ class HeldOutPredictions:
     def residuals(self, Y: Array, weight: Array | None = None) -> Residuals:
         """Residuals of targets (n, p), NaN where blank, with weights of rows (n,) or of cells (n, p)."""
         Y, row_weight = measured_rows(self.index, Y, weight)
-        errors = Y - self.values
+        errors = without_rounding(Y - self.values, Y)
         counted = (row_weight > 0.0) & ~np.isnan(errors).all(axis=1)
         return Residuals(
             errors[counted],
@@ -179,7 +179,7 @@ def _places(values: Array, wanted: Array) -> NDArray[np.intp]:
 
 def _predict_fold(search: Search, fold: Fold, weights: Array, options: SolverOptions) -> Array:
     """Weighted sum of the predictions of all candidates of a search, (t, p)."""
-    # Weights that targets share do without the basis of all of them, which takes longer than the predictions.
+    # With weights that targets share, rows are predicted in the fold's own coordinates of the outputs first.
     apart = weights.shape[-1] > 1
     basis = fold.basis if apart else fold.problem.outputs
     total = weighted_coefficients(fold.problem, basis, search.grid, weights, options)

@@ -79,7 +79,7 @@ class SearchSettings:
     n_jobs: int | None = None
 
     @property
-    def plain(self) -> bool:
+    def ridge_only(self) -> bool:
         """Whether all candidates are kernel ridge."""
         return all(member.shrinkage == 1.0 for member in self.members)
 
