@@ -74,6 +74,14 @@ def test_folds_for_kernel_ridge_alone_keep_the_outputs(make_rows, rng, n_outputs
             np.testing.assert_allclose(other, one, rtol=1e-9, atol=1e-12)
 
 
+def test_far_more_outputs_than_axes_are_reduced_for_kernel_ridge_too(make_rows):
+    Phi, Y = make_rows(18, 9, 19)
+    for fold in RowFolds(Phi, Y, None, list(KFold(3).split(Phi)), norms=False, ridge_only=True).folds(
+        np.ones(19)
+    ):
+        assert fold.problem.outputs.shape == (19, 9)
+
+
 @pytest.mark.parametrize("shape", [(12, 40, 2), (12, 8, 40)])
 def test_wide_tables_are_compressed_once(make_rows, shape):
     """What a fold keeps grows with the rows, not with the columns."""
