@@ -13,8 +13,9 @@ __all__ = ["Deviation", "HeldOutScore", "Residuals", "without_rounding"]
 
 # Powers of the relative variance that deviations may follow; 0 is the same deviation at every input.
 POWERS = (0.0, 0.5, 1.0)
-# A target that varies by no more than so many roundings is constant.
-_ROUNDINGS = 10
+# A target that varies by no more than this share of its size is constant, and one that is constant has no
+# errors but those beyond the other share: rows may be a sample, in which a target that varies is constant.
+_CONSTANT, _NO_ERROR = 10.0 * np.finfo(float).eps, 1e-9
 
 
 @dataclass(frozen=True, eq=False)
@@ -115,13 +116,13 @@ class Residuals:
 
 
 def without_rounding(errors: Array, targets: Array) -> Array:
-    """Errors (N, p) of targets (N, p), both NaN where blank; zero for a target that is constant.
+    """Errors (N, p) of targets (N, p), both NaN where blank; rounding in those of a constant target is zero.
 
     It is predicted to rounding, which must have no say in how the errors of others are spread.
     """
     low, high = np.fmin.reduce(targets, axis=0), np.fmax.reduce(targets, axis=0)
-    constant = high - low <= _ROUNDINGS * np.finfo(float).eps * np.fmax(np.abs(low), np.abs(high))
-    return np.where(constant & ~np.isnan(errors), 0.0, errors)
+    size = np.fmax(np.abs(low), np.abs(high))
+    return np.where((high - low <= _CONSTANT * size) & (np.abs(errors) <= _NO_ERROR * size), 0.0, errors)
 
 
 @dataclass(frozen=True, eq=False)
