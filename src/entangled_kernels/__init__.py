@@ -26,6 +26,7 @@ if TYPE_CHECKING:
         GaussianFeatures,
         OperatorFourierFeatures,
         RegressorFeatures,
+        TargetProcessFeatures,
     )
 
 __all__ = [
@@ -47,6 +48,7 @@ __all__ = [
     "OutputKernelRidgeCV",
     "RegressorFeatures",
     "StandardizedRegressor",
+    "TargetProcessFeatures",
     "__version__",
 ]
 

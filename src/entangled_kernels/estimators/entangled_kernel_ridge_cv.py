@@ -334,7 +334,7 @@ class EntangledKernelRidgeCV(
         (X,) = indexable(X)
         groups = None if groups is None else check_groups(groups, _num_samples(X))
         table = self._check_table(X, y, sample_weight, groups)
-        maps, trials = self._feature_maps(), list[Trial]()
+        maps, trials = self._suited_maps(table.Y.shape[1]), list[Trial]()
         # All feature maps are tried on the same splits.
         splits = cache(lambda: self._splits(table))
         # Where matrices are small, one BLAS thread to the end, instead of on and off with every step.

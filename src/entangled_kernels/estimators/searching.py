@@ -26,6 +26,7 @@ from ..features import (
     is_fitted,
     map_features,
     needs_targets,
+    suits,
     warm_start,
 )
 from ..learning import SOLVERS, LinearModel, Moments, RowSample, SolverOptions, fit_problem
@@ -195,7 +196,8 @@ class SearchingMixin(FoldingMixin, ExplainingMixin):
             source = RefittedFolds(X, table.Y, table.weight, **rows, feature_map=started)
         else:
             source = RowFolds(X, table.Y, table.weight, **rows, product_dtype=self.product_dtype)
-        return source, self._training_of_rows(Phi, table, filled) if self.refit else None
+        training = self._training_of_rows(Phi, table, filled, feature_map=fitted) if self.refit else None
+        return source, training
 
     def _search_moments(
         self,
@@ -349,6 +351,12 @@ class SearchingMixin(FoldingMixin, ExplainingMixin):
         elif is_fitted(maps[0]):
             return maps[0]
         return fit_feature_map(maps[best], rows.X, targets, rows.weight)
+
+    def _suited_maps(self, n_targets: int) -> list[Any]:
+        """The maps to choose from that are to be tried with so many targets."""
+        maps = self._feature_maps()
+        suited = [one for one in maps if suits(one, n_targets)]
+        return suited if suited else maps
 
     def _feature_maps(self, *, streamed: bool = False) -> list[Any]:
         """The maps to choose from, for rows in memory or in a stream."""

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils import _safe_indexing, check_consistent_length
 
-from ..features import map_features
+from ..features import left_out_features, map_features
 from ..learning import SOLVERS, Moments, Problem, RowSample, reduce_moments, reduce_rows
 from ..learning.cell_moments import CellMoments
 from ..learning.completion import reduce_cell_rows, reduce_cells
@@ -203,16 +203,25 @@ class TrainingMixin(FeatureMapMixin, TargetsMixin):
         if Phi is None and self._exceeds_memory(feature_map, table):
             (moments,), sample = self._moments_of_parts(feature_map, table, [np.arange(len(table.Y))])
             return self._training_of_moments(moments, sample)
-        return self._training_of_rows(self._training_features(feature_map, table.X, Phi), table)
+        return self._training_of_rows(
+            self._training_features(feature_map, table.X, Phi), table, feature_map=feature_map
+        )
 
-    def _training_of_rows(self, Phi: Any, table: Table, filled: Array | None = None) -> Training:
-        """What features in memory give to learn from; ``filled`` are targets with their blanks filled in."""
+    def _training_of_rows(
+        self, Phi: Any, table: Table, filled: Array | None = None, *, feature_map: Any = None
+    ) -> Training:
+        """What features in memory give to learn from; ``filled`` are targets with their blanks filled in.
+
+        Residuals are found of features that a fitted map would give the rows if they were new.
+        """
+        left_out = left_out_features(feature_map, *self._map_targets(table))
         weight, Y = table.weight, table.Y if filled is None else filled
         if weight is not None:
             weight = weight if filled is None or weight.ndim == 1 else weight.max(axis=1)
             keep = np.flatnonzero(weight if weight.ndim == 1 else weight.any(axis=1))
             if len(keep) < len(Y):
                 Phi, Y, weight, table = Phi[keep], Y[keep], weight[keep], table.some(keep)
+                left_out = None if left_out is None else left_out[keep]
         if len(Y) < 2:
             raise ValueError("at least 2 rows of positive sample_weight are needed, got 1")
         options: dict[str, Any] = {
@@ -225,7 +234,7 @@ class TrainingMixin(FeatureMapMixin, TargetsMixin):
             problem, cells, kept = reduce_cell_rows(Phi, np.where(weight > 0.0, Y, 0.0), weight, **options)
         else:
             problem, kept = reduce_rows(Phi, Y, weight, **options)
-        sample = RowSample.of(Phi, *table.sampled())
+        sample = RowSample.of(Phi if left_out is None else left_out, *table.sampled())
         return Training(problem, cells, None if kept is None else Stream.of_moments(kept, sample), sample)
 
     def _training_of_moments(self, moments: Moments | CellMoments, sample: RowSample | None) -> Training:

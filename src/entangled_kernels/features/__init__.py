@@ -13,12 +13,15 @@ from .maps import (
     is_cross_fitted,
     is_exact,
     is_fitted,
+    left_out_features,
     map_features,
     needs_targets,
+    suits,
     warm_start,
 )
 from .operator_fourier import OperatorFourierFeatures
 from .regressor_features import RegressorFeatures
+from .target_processes import TargetProcessFeatures
 
 __all__ = [
     "ColumnWidthFeatures",
@@ -27,6 +30,7 @@ __all__ = [
     "GaussianFeatures",
     "OperatorFourierFeatures",
     "RegressorFeatures",
+    "TargetProcessFeatures",
     "default_feature_maps",
     "fit_and_map",
     "fit_feature_map",
@@ -35,9 +39,11 @@ __all__ = [
     "is_cross_fitted",
     "is_exact",
     "is_fitted",
+    "left_out_features",
     "map_features",
     "median_distance",
     "needs_targets",
+    "suits",
     "tune_kernel",
     "warm_start",
 ]

@@ -15,9 +15,12 @@ from ..parameters import check_choice, check_flag, check_integer, check_positive
 from .kernel_features import KernelFeatures, median_distance
 from .nystroem import some_rows
 from .training_rows import standardised_targets, training_rows
-from .widths import SHAPES, PenalisedEvidence, tune_widths
+from .widths import COMMON, SHAPES, PenalisedEvidence, tune_widths
 
 __all__ = ["ColumnWidthFeatures"]
+
+# Of Matern kernels, by the name of the shape.
+SMOOTHNESS = {"matern": 2.5, "exponential": 0.5}
 
 
 class ColumnWidthFeatures(KernelFeatures):
@@ -36,7 +39,7 @@ class ColumnWidthFeatures(KernelFeatures):
     spread : float or None, default=None
         Prior standard deviation of a log width about the common one; 0 is one width for all columns. None
         compares 0, 0.1, 0.3, 0.6, 1 and 2 by evidence.
-    start : ndarray of shape (4 + d,) or None, default=None
+    start : ndarray of shape (5 + d,) or None, default=None
         Where the search starts, as ``theta_`` of fitted features.
     n_components : int, default=300
         Rows that the features are built on. With as many as there are training rows they are exact.
@@ -61,8 +64,8 @@ class ColumnWidthFeatures(KernelFeatures):
     lower_, upper_ : ndarray of shape (d,)
         Limits of the columns, infinite without a ``reach``.
     spread_ : float
-    theta_ : ndarray of shape (4 + d,)
-        Logarithms of the weights of the two kernels, of the noise and of the common width, and what is added
+    theta_ : ndarray of shape (5 + d,)
+        Logarithms of the weights of the three parts, of the noise and of the common width, and what is added
         to the last for every column.
     log_marginal_likelihood_ : float
         Per output, of standardised targets.
@@ -139,8 +142,10 @@ class ColumnWidthFeatures(KernelFeatures):
         found = tune_widths(evidence, self._start(evidence.prior, Z.shape[1]), spread)
         self.theta_, self.spread_ = found.theta, found.spread
         self.log_marginal_likelihood_ = found.log_likelihood
-        self.noise_ = float(np.exp(self.theta_[2]))
-        self.widths_ = np.exp(self.theta_[3] + self.theta_[4:])
+        self.noise_ = float(np.exp(self.theta_[3]))
+        self.widths_ = np.exp(self.theta_[4] + self.theta_[COMMON:])
+        # Columns that count less are shorter, for the linear part too.
+        self.scale_ = self.scale_ * np.exp(self.theta_[COMMON:])
         self._carry(X, self._tuned_kernel(), rng)
         return self
 
@@ -154,17 +159,19 @@ class ColumnWidthFeatures(KernelFeatures):
         if self.start is None:
             return np.append(prior, np.zeros(d))
         start = np.asarray(self.start, dtype=np.float64)
-        if start.shape != (4 + d,) or not np.isfinite(start).all():
+        if start.shape != (COMMON + d,) or not np.isfinite(start).all():
             raise ValueError(
-                f"start must be theta_ of features fitted on as many columns, {4 + d} finite numbers, got "
+                f"start must be theta_ of features fitted on as many columns, {COMMON + d} finite numbers, got "
                 f"shape {start.shape}"
             )
         return start
 
     def _tuned_kernel(self) -> Any:
-        c1, c2 = np.exp(self.theta_[:2])
-        own = RBF(self.widths_) if self.shape == "gaussian" else Matern(self.widths_, nu=2.5)
-        return ConstantKernel(c1) * own + ConstantKernel(c2) * DotProduct(0.0, "fixed")
+        c1, c2, c3, _, width = np.exp(self.theta_[:COMMON])
+        near = RBF(width) if self.shape == "gaussian" else Matern(width, nu=SMOOTHNESS[self.shape])
+        linear = DotProduct(0.0, "fixed")
+        local = ConstantKernel(c1) + ConstantKernel(c3) * linear
+        return near * local + ConstantKernel(c2) * linear
 
     def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()

@@ -18,6 +18,7 @@ from ..parameters import check_numeric_columns, naming_columns
 from .column_widths import ColumnWidthFeatures
 from .forest_features import ForestFeatures
 from .kernel_features import EvidenceFeatures
+from .target_processes import TargetProcessFeatures
 
 __all__ = [
     "default_feature_maps",
@@ -28,16 +29,20 @@ __all__ = [
     "is_cross_fitted",
     "is_exact",
     "is_fitted",
+    "left_out_features",
     "map_features",
     "needs_targets",
+    "suits",
     "takes_blanks",
     "warm_start",
 ]
 
 # Maps whose search can go on from what another has found.
-TUNED = (EvidenceFeatures, ColumnWidthFeatures)
+TUNED = (EvidenceFeatures, ColumnWidthFeatures, TargetProcessFeatures)
 # Ranges of a column, beyond its training rows, that the automatic kernel maps tell apart.
 REACH = 1.0
+# With more targets than this, processes of their own would take longer than all other maps.
+MOST_PROCESSES = 8
 # Names of scikit-learn's kernels that are psd whatever their parameters.
 PSD_KERNELS = ("rbf", "laplacian", "linear", "cosine")
 
@@ -45,18 +50,22 @@ PSD_KERNELS = ("rbf", "laplacian", "linear", "cosine")
 def default_feature_maps(random_state: Any = None, *, streamed: bool = False) -> list[Any]:
     """The maps that ``feature_map="auto"`` tries.
 
-    Those of streams have no reach, since later rows count too, and Matern shapes: rows that come in batches
-    are not turned to their axes, and Gaussian kernels decay so fast that small alphas would lose digits.
+    Those of streams have no reach, since later rows count too, and no processes of single targets, whose
+    features of training rows are the targets: of rows in batches there is but what they predict.
     """
-    reach, shape = (None, "matern") if streamed else (REACH, "gaussian")
-    return [
+    reach = None if streamed else REACH
+    maps = [
         StandardScaler(),
         EvidenceFeatures(reach=reach, random_state=random_state),
-        ColumnWidthFeatures(shape, reach=reach, random_state=random_state),
-        ColumnWidthFeatures(shape, warp=True, reach=reach, random_state=random_state),
+        ColumnWidthFeatures("exponential", reach=reach, random_state=random_state),
+        ColumnWidthFeatures("exponential", warp=True, reach=reach, random_state=random_state),
         ForestFeatures(random_state=random_state),
         ForestFeatures(min_samples_leaf=4, random_state=random_state),
     ]
+    if streamed:
+        return maps
+    own = TargetProcessFeatures(max_targets=MOST_PROCESSES, reach=reach, random_state=random_state)
+    return [*maps, own]
 
 
 def fit_feature_map(
@@ -89,6 +98,26 @@ def fit_and_map(
     with naming_columns(X):
         Phi = fitted.fit_transform(X, _targets_for(fitted, targets), **_weights(fitted, sample_weight))
         return fitted, _as_features(Phi, checks)
+
+
+def left_out_features(
+    feature_map: Any, X: Any, targets: ArrayLike, sample_weight: ArrayLike | None
+) -> Any | None:
+    """Features of the rows that a map was fitted on, each as if it were new, where the map can tell; or None.
+
+    A map whose features of training rows are the targets has them, so that errors can be judged on these.
+    """
+    last = _last_step(feature_map)
+    if not hasattr(last, "left_out"):
+        return None
+    rows = X if last is feature_map else feature_map[:-1].transform(X)
+    return last.left_out(rows, np.asarray(targets), **_weights(last, sample_weight))
+
+
+def suits(feature_map: Any, n_targets: int) -> bool:
+    """Whether a map, or the last step of a pipeline, is to be tried with so many targets."""
+    most = getattr(_last_step(feature_map), "max_targets", None)
+    return most is None or 1 < n_targets <= most
 
 
 def map_features(feature_map: Any, X: Any, **checks: Any) -> Any:

@@ -11,7 +11,7 @@ from sklearn.utils.validation import validate_data
 from ..linalg import Array
 from ..parameters import check_numeric_columns, check_weights
 
-__all__ = ["mean_and_scale", "standardised_targets", "training_rows"]
+__all__ = ["mean_and_scale", "standardised_targets", "target_mean_and_scale", "training_rows"]
 
 
 def training_rows(feature_map: Any, X: Any, y: Any, sample_weight: Any) -> tuple[Array, Array, Array | None]:
@@ -35,16 +35,21 @@ def training_rows(feature_map: Any, X: Any, y: Any, sample_weight: Any) -> tuple
 
 def standardised_targets(Y: Array, weight: Array | None) -> Array:
     """Targets with mean zero and variance one over the cells that are known; blanks stay NaN."""
+    mean, scale = target_mean_and_scale(Y, weight)
+    return np.asarray((Y - mean) / scale)
+
+
+def target_mean_and_scale(Y: Array, weight: Array | None) -> tuple[Array, Array]:
+    """Weighted mean and standard deviation of targets over the cells that are known."""
     known = ~np.isnan(Y)
     if known.all():
-        mean, scale = mean_and_scale(Y, weight)
-        return np.asarray((Y - mean) / scale)
+        return mean_and_scale(Y, weight)
     mass = known * (1.0 if weight is None else weight[:, None])
     total = np.maximum(mass.sum(axis=0), np.finfo(float).tiny)
     filled = np.where(known, Y, 0.0)
     mean = (mass * filled).sum(axis=0) / total
     scale = np.sqrt((mass * (filled - mean) ** 2).sum(axis=0) / total)
-    return np.asarray((Y - mean) / _where_varying(mean, scale))
+    return mean, _where_varying(mean, scale)
 
 
 def mean_and_scale(X: Array, weight: Array | None) -> tuple[Array, Array]:

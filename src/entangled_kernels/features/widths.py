@@ -14,7 +14,10 @@ from ..threads import SMALL_MATRIX, one_thread
 from .evidence import NOISE_BOUNDS, thin_root
 from .kernel_features import WIDTHS
 
-__all__ = ["SHAPES", "SPREADS", "PenalisedEvidence", "WidthSearch", "tune_widths"]
+__all__ = ["COMMON", "SHAPES", "SPREADS", "PenalisedEvidence", "WidthSearch", "tune_widths"]
+
+# Parameters before those of single columns: logs of three weights, of the noise and of the common width.
+COMMON = 5
 
 # Prior standard deviations of a log width about the common one that are compared.
 SPREADS = (0.1, 0.3, 0.6, 1.0, 2.0)
@@ -22,14 +25,18 @@ SPREADS = (0.1, 0.3, 0.6, 1.0, 2.0)
 MAX_ITER, TOL = 100, 1e-4
 # A spread must have more evidence than the one before by so much.
 LEAST_RISE = 1e-3
-# Prior standard deviations of the logs of the two weights, the noise and the common width, about values that
-# would be no surprise: weak, but where rows cannot tell a small weight from none, or all widths are as good,
-# they say what to take.
-_PRIOR_SPREAD = np.array([2.5, 2.5, 6.0, 1.0])
+# Prior standard deviations of the logs of the three weights, the noise and the common width, about values
+# that would be no surprise: weak, but where rows cannot tell a small weight from none, or all widths are as
+# good, they say what to take.
+_PRIOR_SPREAD = np.array([2.5, 2.5, 2.5, 6.0, 1.0])
+# What the weights may be.
+_WEIGHTS = ((1e-5, 1e3), (1e-6, 1e2), (1e-8, 1e2))
 # Factors by which a width may leave the common one, as a logarithm.
 _FARTHEST = 6.0
 # Step of the differences of slopes, in log widths.
 _STEP = 1e-3
+# Distances below this are rounding.
+_ALIKE = 1e-6
 # Ways in which blanks lie in columns of targets that are told apart; those with the most cells count.
 _PATTERNS = 16
 
@@ -45,8 +52,15 @@ def _matern(D: Array) -> tuple[Array, Array]:
     return (1.0 + r + r**2 / 3.0) * decay, 5.0 / 6.0 * (1.0 + r) * decay
 
 
+def _exponential(D: Array) -> tuple[Array, Array]:
+    r = np.sqrt(D)
+    value = np.exp(-r)
+    # Rows alike stay alike, whatever the widths are.
+    return value, np.divide(0.5 * value, r, out=np.zeros_like(r), where=r > _ALIKE)
+
+
 # Kernels of the scaled squared distance: the value, and minus its derivative.
-SHAPES = {"gaussian": _gaussian, "matern": _matern}
+SHAPES = {"gaussian": _gaussian, "matern": _matern, "exponential": _exponential}
 
 
 @dataclass(frozen=True, eq=False)
@@ -55,9 +69,9 @@ class WidthSearch:
 
     Attributes
     ----------
-    theta : ndarray of shape (4 + d,)
-        Logarithms of the weights of the two kernels, of the noise and of the common width, and what is to
-        be added to the last for every column.
+    theta : ndarray of shape (5 + d,)
+        Logarithms of the three weights, of the noise and of the common width, and what is to be added to the
+        last for every column.
     spread : float
         Prior standard deviation of the additions; 0 where one width is best.
     log_likelihood : float
@@ -70,7 +84,11 @@ class WidthSearch:
 
 
 class PenalisedEvidence:
-    """Log marginal likelihood of c1 k(D) + c2 x^T z + noise, D = sum_j (x_j - z_j)^2 / width_j^2.
+    """Log marginal likelihood of c1 k(D) + c2 l + c3 b + noise.
+
+    With columns divided by widths of their own about one, exp(u_j), l is the inner product of two rows, D
+    their squared distance over the square of the common width, k the shape, and b bends what is linear: k l,
+    whose slopes vary from place to place, or with ``squares`` l^2, products of two columns.
 
     Parameters
     ----------
@@ -81,7 +99,8 @@ class PenalisedEvidence:
         Positive; a row of weight w counts as w rows alike.
     typical : float
         A width that would be no surprise, such as the median distance between rows.
-    shape : {"gaussian", "matern"}
+    shape : {"gaussian", "matern", "exponential"}
+    squares : bool
 
     Notes
     -----
@@ -90,10 +109,14 @@ class PenalisedEvidence:
 
         -2 L = log|A| + tr(A^-1 S) + (W - n) log noise,   dA -> tr(M dA)
 
-    With N = M * c1 k'(D), entry by entry, the slope in the log width of column j is, but for its sign,
-    2 / width_j^2 times sum_il N_il (x_ij - x_lj)^2 = 2 (N 1)^T x_j^2 - 2 x_j^T N x_j: all columns take one
-    product N X. Columns of targets with blanks count over their known rows, one factorisation for each set of
-    such rows, of at most 16 sets.
+    Let N and P be M times the slopes of A in -D and in l, entry by entry, and s the columns divided by
+    exp(u). Then tr(M dA) is 2 sum_il N_il D_il along the log of the common width w, and along u_j, since
+    dD = -2 (s_ij - s_lj)^2 / w^2 and dl = -2 s_ij s_lj,
+
+        4 (N 1)^T s_j^2 / w^2 - s_j^T (4 N / w^2 + 2 P) s_j
+
+    so that all columns take one product. Columns of targets with blanks count over their known rows, one
+    factorisation for each set of such rows, of at most 16 sets.
 
     ``prior`` has the logarithms of the weights, the noise and the common width that weak penalties are about.
 
@@ -104,11 +127,19 @@ class PenalisedEvidence:
     """
 
     def __init__(
-        self, X: Array, Y: Array, weight: Array | None, typical: float, shape: str = "gaussian"
+        self,
+        X: Array,
+        Y: Array,
+        weight: Array | None,
+        typical: float,
+        shape: str = "gaussian",
+        *,
+        squares: bool = False,
     ) -> None:
-        self.X, self.shape, self.linear, self.typical = X, SHAPES[shape], X @ X.T, typical
-        # Half of the variance from each kernel, and a tenth of noise.
-        self.prior = np.log([0.5, 0.5 / X.shape[1], 0.1, typical])
+        self.X, self.shape, self.typical, self.squares = X, SHAPES[shape], typical, squares
+        # Half of the variance from the shape, half from the linear part, and a tenth of noise.
+        d = X.shape[1]
+        self.prior = np.log([0.5, 0.5 / d, 0.25 / d**2 if squares else 0.25 / d, 0.1, typical])
         self.weight = np.ones(len(X)) if weight is None else weight
         known = ~np.isnan(Y)
         patterns, columns = np.unique(known, axis=1, return_inverse=True)
@@ -127,16 +158,36 @@ class PenalisedEvidence:
         self.n_effective = float(np.trace(S) / size) ** 2 if size > 0.0 else 1.0
 
     def likelihood(self, theta: Array) -> tuple[float, Array]:
-        """Log likelihood per output, and slopes, at logarithms (c1, c2, noise, widths), (3 + d,)."""
-        c1, c2, noise = np.exp(theta[:3])
-        squares = np.exp(-2.0 * theta[3:])
-        scaled = self.X * np.sqrt(squares)
-        lengths = np.einsum("ij,ij->i", scaled, scaled)
-        D = np.maximum(lengths[:, None] + lengths - 2.0 * scaled @ scaled.T, 0.0)
+        """Log likelihood per output, and slopes, at theta (5 + d,) as `WidthSearch` has it."""
+        c1, c2, c3, noise, width = np.exp(theta[:COMMON])
+        scaled = self.X * np.exp(-theta[COMMON:])
+        linear = scaled @ scaled.T
+        lengths = np.diag(linear)
+        D = np.maximum(lengths[:, None] + lengths - 2.0 * linear, 0.0) / width**2
         K, fall = self.shape(D)
-        K *= c1
-        A, M = K + c2 * self.linear, np.zeros_like(K)
-        value, slope = 0.0, np.zeros_like(theta)
+        bend = (linear if self.squares else K) * linear
+        found = self._slope_matrix(c1 * K + c2 * linear + c3 * bend, float(noise), float(theta[3]))
+        if found is None:
+            return -np.inf, np.zeros_like(theta)
+        value, along_noise, M = found
+        if self.squares:
+            N, P = M * (c1 * fall), M * (c2 + 2.0 * c3 * linear)
+        else:
+            N, P = M * fall * (c1 + c3 * linear), M * (c2 + c3 * K)
+        both = (4.0 / width**2) * N + 2.0 * P
+        apart = (4.0 / width**2) * (N.sum(axis=1) @ scaled**2)
+        slope = np.concatenate(
+            [
+                [c1 * np.vdot(M, K), c2 * np.vdot(M, linear), c3 * np.vdot(M, bend)],
+                [along_noise, 2.0 * np.vdot(N, D)],
+                apart - np.einsum("ij,ij->j", scaled, both @ scaled),
+            ]
+        )
+        return -0.5 * value, -0.5 * slope
+
+    def _slope_matrix(self, A: Array, noise: float, log_noise: float) -> tuple[float, float, Array] | None:
+        """-2 L of a kernel matrix, its slope along the log of the noise, and M; None without a factor."""
+        value, along_noise, M = 0.0, 0.0, np.zeros_like(A)
         for rows, root, share in self.parts:
             w = self.weight[rows]
             # Slices are views, much faster than lists of all rows.
@@ -145,40 +196,36 @@ class PenalisedEvidence:
             own[np.diag_indices(len(rows))] += noise / w
             factor, failed = dpotrf(own, lower=1, clean=1)
             if failed:
-                return -np.inf, slope
+                return None
             logs = float(np.log(np.diag(factor)).sum())
             # The lower triangle, in the order of Fortran, is the upper one in that of C.
             half = dpotri(factor, lower=1)[0].T
             inverse = half + np.triu(half, 1).T
             solved = inverse @ root
             inner = inverse - solved @ solved.T
-            value += share * (2.0 * logs + np.vdot(root, solved) + extra * theta[2])
-            slope[2] += share * (np.diag(inner) @ (noise / w) + extra)
+            value += share * (2.0 * logs + float(np.vdot(root, solved)) + extra * log_noise)
+            along_noise += share * (float(np.diag(inner) @ (noise / w)) + extra)
             M[block] += share * inner
-        slope[0], slope[1] = np.vdot(M, K), c2 * np.vdot(M, self.linear)
-        N = M * (c1 * fall)
-        apart = 2.0 * N.sum(axis=1) @ self.X**2 - 2.0 * np.einsum("ij,ij->j", self.X, N @ self.X)
-        slope[3:] = 2.0 * squares * apart
-        return -0.5 * float(value), -0.5 * slope
+        return value, along_noise, M
 
     def loss(self, theta: Array, spread: float) -> tuple[float, Array]:
-        """What is minimised over theta (4 + d,), as `WidthSearch` has it, and its slopes."""
-        L, own = self.likelihood(np.append(theta[:3], theta[3] + theta[4:]))
-        slope = -self.n_effective * np.concatenate([own[:3], [own[3:].sum()], own[3:]])
-        away, apart = (theta[:4] - self.prior) / _PRIOR_SPREAD, theta[4:] / spread
-        slope[:4] += away / _PRIOR_SPREAD
-        slope[4:] += apart / spread
+        """What is minimised over theta (5 + d,), as `WidthSearch` has it, and its slopes."""
+        L, own = self.likelihood(theta)
+        slope = -self.n_effective * own
+        away, apart = (theta[:COMMON] - self.prior) / _PRIOR_SPREAD, theta[COMMON:] / spread
+        slope[:COMMON] += away / _PRIOR_SPREAD
+        slope[COMMON:] += apart / spread
         return -self.n_effective * L + 0.5 * float(away @ away + apart @ apart), slope
 
     def found(self, theta: Array, spread: float) -> WidthSearch:
         """The outcome of a search that ended at theta."""
-        L = self.likelihood(np.append(theta[:3], theta[3] + theta[4:]))[0]
+        L = self.likelihood(theta)[0]
         return WidthSearch(theta, spread, L - 0.5 * self.n_known * float(np.log(2.0 * np.pi)))
 
     def common_loss(self, theta: Array) -> tuple[float, Array]:
-        """The same with one width, theta (4,)."""
+        """The same with one width, theta (5,)."""
         value, slope = self.loss(np.append(theta, np.zeros(self.X.shape[1])), 1.0)
-        return value, slope[:4]
+        return value, slope[:COMMON]
 
     def log_evidence(self, theta: Array, spread: float) -> float:
         """Laplace's approximation of the evidence of a spread, at its optimum.
@@ -189,29 +236,29 @@ class PenalisedEvidence:
         Cost: d times that of a value.
         """
         if spread == 0.0:
-            return -self.common_loss(theta[:4])[0]
+            return -self.common_loss(theta[:COMMON])[0]
         value, slope = self.loss(theta, spread)
-        H = np.empty((len(theta) - 4, len(theta) - 4))
+        H = np.empty((len(theta) - COMMON, len(theta) - COMMON))
         for column in range(len(H)):
             near = theta.copy()
-            near[4 + column] += _STEP
-            H[column] = (self.loss(near, spread)[1] - slope)[4:] / _STEP
+            near[COMMON + column] += _STEP
+            H[column] = (self.loss(near, spread)[1] - slope)[COMMON:] / _STEP
         curvature = np.maximum(np.linalg.eigvalsh(0.5 * (H + H.T)) * spread**2, 0.5)
         return -value - 0.5 * float(np.log(curvature).sum())
 
-    def optimum(self, start: Array, spread: float) -> Array:
-        """Theta (4 + d,) of least loss; with a spread of zero all additions are zero."""
+    def optimum(self, start: Array, spread: float, tol: float = TOL) -> Array:
+        """Theta (5 + d,) of least loss; with a spread of zero all additions are zero."""
         widths = (WIDTHS[0] * self.typical, WIDTHS[1] * self.typical)
-        limits = np.log([(1e-5, 1e3), (1e-6, 1e2), NOISE_BOUNDS, widths])
-        bounds = np.vstack([limits, np.full((len(start) - 4, 2), [-_FARTHEST, _FARTHEST])])
-        free = len(start) if spread > 0.0 else 4
+        limits = np.log([*_WEIGHTS, NOISE_BOUNDS, widths])
+        bounds = np.vstack([limits, np.full((len(start) - COMMON, 2), [-_FARTHEST, _FARTHEST])])
+        free = len(start) if spread > 0.0 else COMMON
         found = minimize(
             partial(self.loss, spread=spread) if spread > 0.0 else self.common_loss,
             np.clip(start, *bounds.T)[:free],
             jac=True,
             method="L-BFGS-B",
             bounds=bounds[:free],
-            options={"maxiter": MAX_ITER, "ftol": 0.0, "gtol": TOL},
+            options={"maxiter": MAX_ITER, "ftol": 0.0, "gtol": tol},
         )
         theta = np.zeros(len(start))
         # Finer than the rows can tell, and the same when rounding has led the search along another path.
@@ -225,7 +272,7 @@ def tune_widths(evidence: PenalisedEvidence, start: Array, spread: float | None 
     Parameters
     ----------
     evidence : PenalisedEvidence
-    start : ndarray of shape (4 + d,)
+    start : ndarray of shape (5 + d,)
         As ``WidthSearch.theta``.
     spread : float, optional
         0 is one width for all columns. If None, the search begins there and goes on to larger spreads, each

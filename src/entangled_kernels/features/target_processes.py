@@ -1,0 +1,263 @@
+"""Predictions of a Gaussian process for every target, each with widths of its own, as features."""
+
+from __future__ import annotations
+
+from typing import Any, Self
+
+import numpy as np
+from scipy.linalg import cho_factor, cho_solve
+from sklearn.base import BaseEstimator, TransformerMixin, clone
+from sklearn.gaussian_process.kernels import ConstantKernel, DotProduct, Matern
+from sklearn.utils import Tags, check_random_state
+from sklearn.utils.validation import check_is_fitted, validate_data
+
+from ..doc_links import DocLinkMixin
+from ..linalg import Array
+from ..parameters import check_integer, check_positive
+from ..threads import SMALL_MATRIX, one_thread
+from .kernel_features import median_distance
+from .nystroem import some_rows
+from .training_rows import mean_and_scale, target_mean_and_scale, training_rows
+from .widths import COMMON, PenalisedEvidence
+
+__all__ = ["TargetProcessFeatures"]
+
+# The largest slope that ends a search: there are many searches, and predictions hardly change any more.
+_TOL = 3e-2
+
+
+class TargetProcessFeatures(TransformerMixin, DocLinkMixin, BaseEstimator):
+    """Predictions of a Gaussian process of its own for every target, as features.
+
+    Targets may depend on different columns, and then no widths suit all of them. Here every target has a
+    process with widths, weights and noise of its own, by penalised evidence as in `ColumnWidthFeatures`: an
+    exponential kernel, a linear one and its square, on standardised columns divided by their widths.
+
+    Features of new rows are what the processes predict. Those of training rows are the targets themselves,
+    so that ridge on the features learns the identity, and predicts new rows as the processes do; with more
+    ridge, nearer to the mean.
+
+    Parameters
+    ----------
+    spread : float, default=0.6
+        Prior standard deviation of a log width about the common one; 0 is one width for all columns.
+    start : ndarray of shape (p, 5 + d) or None, default=None
+        Where the searches start, as ``theta_`` of fitted features.
+    n_components : int, default=300
+        Rows, drawn at random, that a process knows.
+    max_rows : int, default=150
+        Rows, drawn at random, that the marginal likelihoods are taken of; the time grows with their cube.
+    reach : float or None, default=None
+        How far rows count beyond those that the map is fitted on, in units of the range of a column, as in
+        `EvidenceFeatures`. Squares count the range alone.
+    max_targets : int or None, default=None
+        In a search among several maps this one is left out with more targets than so many, or with one, which
+        `ColumnWidthFeatures` has as well. None always tries it.
+    random_state : int, RandomState or None, default=None
+
+    Attributes
+    ----------
+    theta_ : ndarray of shape (p, 5 + d)
+        Of every target, as that of `ColumnWidthFeatures`.
+    widths_ : ndarray of shape (p, d)
+        In standard deviations of the columns.
+    noises_ : ndarray of shape (p,)
+        Variances of the noise, in units of the variance of a target.
+    noise_ : float
+        The ridge penalty with which ridge on these features predicts as the processes do: next to none.
+    components_ : ndarray of shape (number of components, d)
+        Rows that the processes know, standardised.
+    dual_coef_ : ndarray of shape (number of components, p)
+    mean_, scale_ : ndarray of shape (d,)
+    target_mean_, target_scale_ : ndarray of shape (p,)
+    lower_, upper_ : ndarray of shape (d,)
+        Limits of the columns, infinite without a ``reach``.
+    n_features_in_, feature_names_in_
+
+    Notes
+    -----
+    The kernel of all targets together has those of the processes on its diagonal: no scalar kernel times a
+    matrix is like it, unless all are alike.
+
+    `fit_transform` gives targets where they are known, so what is learned on them must be judged on other
+    rows; `left_out` has predictions of every training row without that row.
+
+    Cost of a step of a search: n^3 + n^2 d for each target.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from entangled_kernels import TargetProcessFeatures
+    >>> X = np.random.default_rng(0).normal(size=(60, 4))
+    >>> features = TargetProcessFeatures().fit(X, np.sin(2 * X[:, :2]))
+    >>> features.widths_.argmin(axis=1)
+    array([0, 1])
+    """
+
+    #: Features of the rows that it is fitted on come from `fit_transform`.
+    cross_fitted = True
+    # Targets may be NaN where they were not measured.
+    takes_blanks = True
+    # Ridge may have any small alpha.
+    interpolates = True
+
+    def __init__(
+        self,
+        spread: float = 0.6,
+        *,
+        start: Any = None,
+        n_components: int = 300,
+        max_rows: int = 150,
+        reach: float | None = None,
+        max_targets: int | None = None,
+        random_state: Any = None,
+    ) -> None:
+        self.spread = spread
+        self.start = start
+        self.n_components = n_components
+        self.max_rows = max_rows
+        self.reach = reach
+        self.max_targets = max_targets
+        self.random_state = random_state
+
+    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
+        """Tune a process to every target.
+
+        Parameters
+        ----------
+        X : array-like of shape (n, d)
+        y : array-like of shape (n,) or (n, p)
+            NaN where a target is not known.
+        sample_weight : array-like of shape (n,), optional
+        """
+        check_positive("spread", self.spread, zero_allowed=True)
+        check_integer("n_components", self.n_components, low=1)
+        check_integer("max_rows", self.max_rows, low=2)
+        if self.max_targets is not None:
+            check_integer("max_targets", self.max_targets, low=1)
+        X, Y, weight = training_rows(self, X, y, sample_weight)
+        rng = check_random_state(self.random_state)
+        low, high = X.min(axis=0), X.max(axis=0)
+        beyond = np.full_like(low, np.inf)
+        if self.reach is not None:
+            check_positive("reach", self.reach, zero_allowed=True)
+            beyond = float(self.reach) * (high - low)
+        self.lower_, self.upper_ = low - beyond, high + beyond
+        self.mean_, self.scale_ = mean_and_scale(X, weight)
+        Z, w = (X - self.mean_) / self.scale_, np.ones(len(X)) if weight is None else weight
+        self.target_mean_, self.target_scale_ = target_mean_and_scale(Y, weight)
+        T = (Y - self.target_mean_) / self.target_scale_
+        self._least, self._most = Z.min(axis=0), Z.max(axis=0)
+        kept = some_rows(len(Z), int(self.n_components), rng)
+        rows, typical = some_rows(len(Z), int(self.max_rows), rng), median_distance(Z)
+        start = self._start(T.shape[1], Z.shape[1])
+        self.components_, self.noise_ = Z[kept], 1e-6
+        self.dual_coef_ = np.zeros((len(kept), T.shape[1]))
+        thetas = []
+        with one_thread(len(Z) <= SMALL_MATRIX):
+            for target, y in enumerate(T.T):
+                own = rows[~np.isnan(y[rows])]
+                evidence = PenalisedEvidence(
+                    Z[own], y[own, None], w[own], typical, "exponential", squares=True
+                )
+                begin = np.append(evidence.prior, np.zeros(Z.shape[1])) if start is None else start[target]
+                varies = len(own) > 1 and y[own].any()
+                thetas.append(evidence.optimum(begin, float(self.spread), _TOL) if varies else begin)
+                known = np.flatnonzero(~np.isnan(y[kept]))
+                factor = self._factor(thetas[-1], known, w[kept])
+                self.dual_coef_[known, target] = cho_solve(factor, y[kept][known])
+        self.theta_ = np.array(thetas)
+        self.noises_ = np.exp(self.theta_[:, 3])
+        self.widths_ = np.exp(self.theta_[:, 4:5] + self.theta_[:, COMMON:])
+        return self
+
+    def transform(self, X: Any) -> Array:
+        """Predictions of rows, (n, p), in standard units of the targets."""
+        check_is_fitted(self)
+        X = validate_data(self, X, reset=False, dtype=np.float64)
+        Z = (np.clip(X, self.lower_, self.upper_) - self.mean_) / self.scale_
+        columns = [self._kernel(theta, Z) @ own for theta, own in zip(self.theta_, self.dual_coef_.T, strict=True)]
+        return np.column_stack(columns)
+
+    def fit_transform(self, X: Any, y: Any, sample_weight: Any = None) -> Array:
+        """Fit, and targets in standard units, (n, p), with predictions where they are blank."""
+        Phi = self.fit(X, y, sample_weight).transform(X)
+        known = (np.asarray(y, dtype=np.float64).reshape(Phi.shape) - self.target_mean_) / self.target_scale_
+        return np.where(np.isnan(known), Phi, known)
+
+    def left_out(self, X: Any, y: Any, sample_weight: Any = None) -> Array:
+        """Predictions (n, p) of the rows that the map was fitted on, of each row without it.
+
+        Parameters
+        ----------
+        X, y, sample_weight
+            As in `fit`.
+
+        Notes
+        -----
+        With A the kernel matrix with the noise, (A^-1 y)_i / (A^-1)_ii is the error of row i in a process of
+        all other rows. Rows that a process does not know, since they are many, are predicted as new ones.
+        """
+        Phi = self.transform(X)
+        Z = (np.asarray(X, dtype=np.float64) - self.mean_) / self.scale_
+        known = (np.asarray(y, dtype=np.float64).reshape(Phi.shape) - self.target_mean_) / self.target_scale_
+        w = np.ones(len(Z)) if sample_weight is None else np.asarray(sample_weight, dtype=np.float64)
+        kept = np.flatnonzero((Z[:, None] == self.components_).all(axis=2).any(axis=1) & (w > 0.0))
+        for target, theta in enumerate(self.theta_):
+            rows = kept[~np.isnan(known[kept, target])]
+            own = self._kernel(theta, Z[rows], Z[rows])
+            own[np.diag_indices(len(rows))] += np.exp(theta[3]) / w[rows]
+            inverse = np.linalg.inv(own)
+            Phi[rows, target] = known[rows, target] - inverse @ known[rows, target] / np.diag(inverse)
+        return Phi
+
+    def warm_start(self) -> TargetProcessFeatures:
+        """New features, not fitted, whose searches start from what was found here."""
+        check_is_fitted(self)
+        started: TargetProcessFeatures = clone(self)
+        return started.set_params(start=self.theta_)  # type: ignore[no-any-return]
+
+    def kernels(self, target: int) -> tuple[Any, Any]:
+        """Kernels of a process on standardised columns that are divided by ``exp(theta_[target, 5:])``.
+
+        The second, squares of inner products, is of columns within the range of the training rows.
+        """
+        return _kernels(self.theta_[target])
+
+    def _kernel(self, theta: Array, Z: Array, R: Array | None = None) -> Array:
+        """Kernel values of standardised rows with the rows that processes know, or with others."""
+        R, relative = self.components_ if R is None else R, np.exp(-theta[COMMON:])
+        near, squares = _kernels(theta)
+        within = np.clip(Z, self._least, self._most)
+        return np.asarray(near(Z * relative, R * relative) + squares(within * relative, R * relative))
+
+    def _factor(self, theta: Array, known: Array, weight: Array) -> Any:
+        K = self._kernel(theta, self.components_[known], self.components_[known])
+        K[np.diag_indices(len(known))] += np.exp(theta[3]) / weight[known]
+        return cho_factor(K, lower=True)
+
+    def _start(self, p: int, d: int) -> Array | None:
+        if self.start is None:
+            return None
+        start = np.asarray(self.start, dtype=np.float64)
+        if start.shape != (p, COMMON + d) or not np.isfinite(start).all():
+            raise ValueError(
+                f"start must be theta_ of features fitted on as many targets and columns, finite numbers of "
+                f"shape {(p, COMMON + d)}, got shape {start.shape}"
+            )
+        return start
+
+    def __sklearn_tags__(self) -> Tags:
+        tags = super().__sklearn_tags__()
+        tags.target_tags.required = True
+        tags.target_tags.multi_output = True
+        return tags
+
+
+def _kernels(theta: Array) -> tuple[Any, Any]:
+    c1, c2, c3, _, width = np.exp(theta[:COMMON])
+    linear = DotProduct(0.0, "fixed")
+    return (
+        ConstantKernel(c1) * Matern(width, nu=0.5) + ConstantKernel(c2) * linear,
+        ConstantKernel(c3) * linear**2,
+    )
