@@ -12,7 +12,7 @@ from entangled_kernels.storage import load_model, save_model
     [
         ColumnWidthFeatures(random_state=0),
         ColumnWidthFeatures("gaussian", spread=0.5, random_state=0),
-        ColumnWidthFeatures(warp=True, random_state=0),
+        ColumnWidthFeatures("exponential", warp=True, random_state=0),
     ]
 )
 def test_scikit_learn_contract(estimator, check):
@@ -27,7 +27,7 @@ def rows(rng):
     return X, Y + 0.05 * rng.normal(size=Y.shape)
 
 
-@pytest.mark.parametrize("shape", ["gaussian", "matern"])
+@pytest.mark.parametrize("shape", ["gaussian", "matern", "exponential"])
 def test_features_are_exact_where_all_rows_carry_them(rows, shape):
     X, Y = rows
     features = ColumnWidthFeatures(shape).fit(X, Y)
@@ -42,32 +42,40 @@ def test_the_column_that_matters_is_narrow(rows):
     features = ColumnWidthFeatures().fit(X, Y)
     assert features.spread_ > 0.0
     assert 3.0 * features.widths_[0] < features.widths_[1:].min()
-    np.testing.assert_allclose(np.exp(features.theta_[3] + features.theta_[4:]), features.widths_)
-    assert found_noise(features) == np.exp(features.theta_[2])
+    np.testing.assert_allclose(np.exp(features.theta_[4] + features.theta_[5:]), features.widths_)
+    assert found_noise(features) == np.exp(features.theta_[3])
     assert needs_targets(features)
 
 
 def test_one_width_without_penalties_is_evidence_features(rows, monkeypatch):
+    """But for the part whose slopes vary, which can only add to the likelihood."""
     X, Y = rows
-    monkeypatch.setattr(widths, "_PRIOR_SPREAD", np.full(4, 1e6))
+    monkeypatch.setattr(widths, "_PRIOR_SPREAD", np.full(5, 1e6))
+    monkeypatch.setattr(widths, "_WEIGHTS", (*widths._WEIGHTS[:2], (1e-12, 1e-12)))
     features, evidence = ColumnWidthFeatures("gaussian", spread=0.0).fit(X, Y), EvidenceFeatures().fit(X, Y)
     expected = evidence.log_marginal_likelihood_
     assert features.log_marginal_likelihood_ == pytest.approx(expected, abs=1e-3)
     assert np.ptp(features.widths_) == 0.0
     assert features.noise_ == pytest.approx(evidence.noise_, rel=0.02)
+    monkeypatch.undo()
+    monkeypatch.setattr(widths, "_PRIOR_SPREAD", np.full(5, 1e6))
+    more = ColumnWidthFeatures("gaussian", spread=0.0).fit(X, Y)
+    assert more.log_marginal_likelihood_ > expected - 1e-3
 
 
-def test_penalties_cost_no_more_likelihood_than_they_save(rows):
+def test_penalties_cost_no_more_likelihood_than_they_save(rows, monkeypatch):
     X, Y = rows
     Z, targets = ((own - own.mean(axis=0)) / own.std(axis=0) for own in (X, Y))
     evidence = widths.PenalisedEvidence(Z, targets, None, median_distance(Z), "gaussian")
-    free, penalised = EvidenceFeatures().fit(X, Y), ColumnWidthFeatures("gaussian", spread=0.0).fit(X, Y)
-    (c1, width, c2), noise = free.kernel_.theta, np.log(free.noise_)
+    penalised = ColumnWidthFeatures("gaussian", spread=0.0).fit(X, Y)
 
     def penalty(theta):
-        return 0.5 * np.sum(((theta - evidence.prior) / widths._PRIOR_SPREAD) ** 2)
+        return 0.5 * np.sum(((theta - evidence.prior) / spread) ** 2)
 
-    saved = penalty(np.array([c1, c2, noise, width])) - penalty(penalised.theta_[:4])
+    spread = widths._PRIOR_SPREAD
+    monkeypatch.setattr(widths, "_PRIOR_SPREAD", np.full(5, 1e6))
+    free = ColumnWidthFeatures("gaussian", spread=0.0).fit(X, Y)
+    saved = penalty(free.theta_[:5]) - penalty(penalised.theta_[:5])
     lost = free.log_marginal_likelihood_ - penalised.log_marginal_likelihood_
     assert 0.0 < evidence.n_effective * lost < saved
 
@@ -106,7 +114,7 @@ def test_weights_are_repeated_rows(rows, rng):
     counts = rng.integers(1, 4, size=60)
     weighted = ColumnWidthFeatures(spread=1.0).fit(X, Y, counts)
     repeated = ColumnWidthFeatures(spread=1.0).fit(np.repeat(X, counts, axis=0), np.repeat(Y, counts, axis=0))
-    np.testing.assert_allclose(weighted.theta_[:5], repeated.theta_[:5], atol=0.02)
+    np.testing.assert_allclose(weighted.theta_[:6], repeated.theta_[:6], atol=0.02)
     np.testing.assert_array_equal(weighted.components_.shape, repeated.components_.shape)
 
 
@@ -124,7 +132,7 @@ def test_constant_columns_and_targets(rows):
     X[:, 1] = 4.0
     features = ColumnWidthFeatures().fit(X, np.column_stack([Y, np.full(60, 2.0)]))
     assert np.isfinite(features.transform(X)).all()
-    assert features.theta_[5] == 0.0
+    assert features.theta_[6] == 0.0
 
 
 def test_files_hold_them(rows, tmp_path):
@@ -137,9 +145,9 @@ def test_files_hold_them(rows, tmp_path):
 def test_bad_input(rows):
     X, Y = rows
     for settings, message in (
-        ({"shape": "round"}, "shape must be one of 'gaussian', 'matern', got 'round'"),
+        ({"shape": "round"}, "shape must be one of 'gaussian', 'matern', 'exponential', got 'round'"),
         ({"spread": -1.0}, "spread must be a number of at least 0, got -1.0"),
-        ({"start": np.zeros(3)}, r"start must be theta_ .* 7 finite numbers, got shape \(3,\)"),
+        ({"start": np.zeros(3)}, r"start must be theta_ .* 8 finite numbers, got shape \(3,\)"),
         ({"n_components": 0}, "n_components must be a whole number of at least 1, got 0"),
         ({"max_rows": 1}, "max_rows must be a whole number of at least 2, got 1"),
         ({"reach": -0.5}, "reach must be a number of at least 0, got -0.5"),

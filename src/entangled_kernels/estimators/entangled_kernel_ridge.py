@@ -12,6 +12,7 @@ from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
 from ..kernels import KrausKernel
+from ..features import knows_targets
 from ..learning import SOLVERS, Fit, FitSettings, Moments, RowSample, fit_problem
 from ..learning.cell_moments import CellMoments
 from ..learning.input_range import InputRange
@@ -329,7 +330,8 @@ class EntangledKernelRidge(
     def _predict_block(
         self, X: Any, return_std: bool, return_cov: bool, given: Array | None
     ) -> tuple[Array, Array]:
-        if given is not None:
+        wanted = return_std or return_cov
+        if given is not None or (wanted and knows_targets(self.feature_map_)):
             return self._calibrated_block(X, return_std, return_cov, given)
         Phi, mean = self._features_and_mean(X)
         if return_cov:

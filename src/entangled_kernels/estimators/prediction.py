@@ -82,7 +82,8 @@ class LinearPredictionMixin(NoveltyMixin):
 
         Deviations of `EntangledKernelRidgeCV`, and all that are conditioned, are those that such residuals
         show. Without ``given`` those of `EntangledKernelRidge` are of the Gaussian-process view: the
-        posterior of the model plus `noise_variance_`, and with an intercept its variance, noise over n.
+        posterior of the model plus `noise_variance_`, and with an intercept its variance, noise over n;
+        with `TargetProcessFeatures`, whose training rows show no noise, they are those of residuals too.
 
         With ``target_transform`` all of this is in units of the targets (docs/target-transforms.md). Where
         each target is transformed by itself, transformed targets are normal: the prediction goes back to

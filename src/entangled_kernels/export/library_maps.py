@@ -13,6 +13,7 @@ from ..features import (
     GaussianFeatures,
     OperatorFourierFeatures,
     RegressorFeatures,
+    TargetProcessFeatures,
 )
 from ..linalg import Array
 from .columns import Beside, Columns, Products, matrix_columns
@@ -36,13 +37,34 @@ def _gaussian_features(writer: Writer, step: Any, columns: Columns) -> Columns:
     return writer.features(step._sampler, standardise(columns, step.mean_, step.scale_))
 
 
+def _within(writer: Writer, columns: Columns, lower: Array, upper: Array) -> Columns:
+    """Columns within limits, as they are where these are infinite."""
+    if not np.isfinite(lower).all():
+        return columns
+    graph, x = writer.graph, columns.matrix()
+    limited = graph.add("Min", graph.add("Max", x, lower), upper)
+    # Adds zero to numbers, and makes NaN of what is infinite, which `predict` refuses.
+    limited = graph.add("Add", limited, graph.add("Sub", x, x))
+    return Products(graph, columns.width, [(limited, 1.0)], source=columns)
+
+
+def _target_processes(writer: Writer, step: Any, columns: Columns) -> Columns:
+    rows = _within(writer, columns, step.lower_, step.upper_)
+    within = _within(writer, columns, *step.range_)
+    predictions = []
+    for target, dual in enumerate(step.dual_coef_.T):
+        relative, kernels = step.kernels(target)
+        scale, R = step.scale_ * relative, step.components_ / relative
+        grams = [
+            gram_columns(writer, kernel, standardise(own, step.mean_, scale), R)
+            for kernel, own in zip(kernels, (rows, within), strict=True)
+        ]
+        predictions.append(grams[0].plus(grams[1]).into(dual[:, None]))
+    return Beside(writer.graph, predictions)
+
+
 def _tuned_features(writer: Writer, step: Any, columns: Columns) -> Columns:
-    if np.isfinite(step.lower_).all():
-        graph, x = writer.graph, columns.matrix()
-        limited = graph.add("Min", graph.add("Max", x, step.lower_), step.upper_)
-        # Adds zero to numbers, and makes NaN of what is infinite, which `predict` refuses.
-        limited = graph.add("Add", limited, graph.add("Sub", x, x))
-        columns = Products(graph, columns.width, [(limited, 1.0)], source=columns)
+    columns = _within(writer, columns, step.lower_, step.upper_)
     if not step.warp:
         return _kernel_features(writer, step, columns)
     spread = standardise(columns, step.column_mean_, step.column_scale_)
@@ -86,5 +108,6 @@ TRANSFORMERS: dict[type, Step] = {
     ColumnWidthFeatures: _tuned_features,
     ForestFeatures: _forest_features,
     RegressorFeatures: _regressor_features,
+    TargetProcessFeatures: _target_processes,
     OperatorFourierFeatures: _operator_fourier,
 }

@@ -29,6 +29,7 @@ __all__ = [
     "is_cross_fitted",
     "is_exact",
     "is_fitted",
+    "knows_targets",
     "left_out_features",
     "map_features",
     "needs_targets",
@@ -50,14 +51,16 @@ PSD_KERNELS = ("rbf", "laplacian", "linear", "cosine")
 def default_feature_maps(random_state: Any = None, *, streamed: bool = False) -> list[Any]:
     """The maps that ``feature_map="auto"`` tries.
 
-    Those of streams have no reach, since later rows count too, and no processes of single targets, whose
-    features of training rows are the targets: of rows in batches there is but what they predict.
+    Those of streams have no reach, since later rows count too; no Gaussian widths, since rows that come in
+    batches are not turned to their axes, and small alphas of kernels that decay so fast would lose digits; and
+    no processes of single targets, whose features of training rows are the targets: of rows in batches there
+    is but what they predict.
     """
     reach = None if streamed else REACH
     maps = [
         StandardScaler(),
         EvidenceFeatures(reach=reach, random_state=random_state),
-        ColumnWidthFeatures("exponential", reach=reach, random_state=random_state),
+        ColumnWidthFeatures("matern" if streamed else "gaussian", reach=reach, random_state=random_state),
         ColumnWidthFeatures("exponential", warp=True, reach=reach, random_state=random_state),
         ForestFeatures(random_state=random_state),
         ForestFeatures(min_samples_leaf=4, random_state=random_state),
@@ -100,16 +103,24 @@ def fit_and_map(
         return fitted, _as_features(Phi, checks)
 
 
+def knows_targets(feature_map: Any) -> bool:
+    """Whether training rows have their targets for features, in which no error can be seen.
+
+    So it is with a map, or a pipeline that ends with one, that can tell features of rows left out.
+    """
+    return hasattr(_last_step(feature_map), "left_out")
+
+
 def left_out_features(
     feature_map: Any, X: Any, targets: ArrayLike, sample_weight: ArrayLike | None
 ) -> Any | None:
     """Features of the rows that a map was fitted on, each as if it were new, where the map can tell; or None.
 
-    A map whose features of training rows are the targets has them, so that errors can be judged on these.
+    A map that `knows_targets` can, so that errors are judged on these features.
     """
-    last = _last_step(feature_map)
-    if not hasattr(last, "left_out"):
+    if not knows_targets(feature_map):
         return None
+    last = _last_step(feature_map)
     rows = X if last is feature_map else feature_map[:-1].transform(X)
     return last.left_out(rows, np.asarray(targets), **_weights(last, sample_weight))
 

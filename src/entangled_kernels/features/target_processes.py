@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any, Self
 
 import numpy as np
-from scipy.linalg import cho_factor, cho_solve
+from scipy.linalg import solve
 from sklearn.base import BaseEstimator, TransformerMixin, clone
 from sklearn.gaussian_process.kernels import ConstantKernel, DotProduct, Matern
 from sklearn.utils import Tags, check_random_state
@@ -23,7 +23,7 @@ from .widths import COMMON, PenalisedEvidence
 __all__ = ["TargetProcessFeatures"]
 
 # The largest slope that ends a search: there are many searches, and predictions hardly change any more.
-_TOL = 3e-2
+_TOL = 0.1
 
 
 class TargetProcessFeatures(TransformerMixin, DocLinkMixin, BaseEstimator):
@@ -70,6 +70,8 @@ class TargetProcessFeatures(TransformerMixin, DocLinkMixin, BaseEstimator):
     dual_coef_ : ndarray of shape (number of components, p)
     mean_, scale_ : ndarray of shape (d,)
     target_mean_, target_scale_ : ndarray of shape (p,)
+    range_ : ndarray of shape (2, d)
+        The least and the largest of every column.
     lower_, upper_ : ndarray of shape (d,)
         Limits of the columns, infinite without a ``reach``.
     n_features_in_, feature_names_in_
@@ -147,7 +149,7 @@ class TargetProcessFeatures(TransformerMixin, DocLinkMixin, BaseEstimator):
         Z, w = (X - self.mean_) / self.scale_, np.ones(len(X)) if weight is None else weight
         self.target_mean_, self.target_scale_ = target_mean_and_scale(Y, weight)
         T = (Y - self.target_mean_) / self.target_scale_
-        self._least, self._most = Z.min(axis=0), Z.max(axis=0)
+        self.range_ = np.stack([low, high])
         kept = some_rows(len(Z), int(self.n_components), rng)
         rows, typical = some_rows(len(Z), int(self.max_rows), rng), median_distance(Z)
         start = self._start(T.shape[1], Z.shape[1])
@@ -163,9 +165,9 @@ class TargetProcessFeatures(TransformerMixin, DocLinkMixin, BaseEstimator):
                 begin = np.append(evidence.prior, np.zeros(Z.shape[1])) if start is None else start[target]
                 varies = len(own) > 1 and y[own].any()
                 thetas.append(evidence.optimum(begin, float(self.spread), _TOL) if varies else begin)
-                known = np.flatnonzero(~np.isnan(y[kept]))
-                factor = self._factor(thetas[-1], known, w[kept])
-                self.dual_coef_[known, target] = cho_solve(factor, y[kept][known])
+                known = ~np.isnan(y[kept])
+                A = self._noisy(thetas[-1], Z[kept][known], w[kept][known])
+                self.dual_coef_[known, target] = solve(A, y[kept][known], assume_a="pos")
         self.theta_ = np.array(thetas)
         self.noises_ = np.exp(self.theta_[:, 3])
         self.widths_ = np.exp(self.theta_[:, 4:5] + self.theta_[:, COMMON:])
@@ -176,13 +178,13 @@ class TargetProcessFeatures(TransformerMixin, DocLinkMixin, BaseEstimator):
         check_is_fitted(self)
         X = validate_data(self, X, reset=False, dtype=np.float64)
         Z = (np.clip(X, self.lower_, self.upper_) - self.mean_) / self.scale_
-        columns = [self._kernel(theta, Z) @ own for theta, own in zip(self.theta_, self.dual_coef_.T, strict=True)]
-        return np.column_stack(columns)
+        pairs = zip(self.theta_, self.dual_coef_.T, strict=True)
+        return np.column_stack([self._kernel(theta, Z) @ own for theta, own in pairs])
 
     def fit_transform(self, X: Any, y: Any, sample_weight: Any = None) -> Array:
         """Fit, and targets in standard units, (n, p), with predictions where they are blank."""
         Phi = self.fit(X, y, sample_weight).transform(X)
-        known = (np.asarray(y, dtype=np.float64).reshape(Phi.shape) - self.target_mean_) / self.target_scale_
+        known = self._standardised(y, Phi.shape)
         return np.where(np.isnan(known), Phi, known)
 
     def left_out(self, X: Any, y: Any, sample_weight: Any = None) -> Array:
@@ -200,14 +202,13 @@ class TargetProcessFeatures(TransformerMixin, DocLinkMixin, BaseEstimator):
         """
         Phi = self.transform(X)
         Z = (np.asarray(X, dtype=np.float64) - self.mean_) / self.scale_
-        known = (np.asarray(y, dtype=np.float64).reshape(Phi.shape) - self.target_mean_) / self.target_scale_
+        known = self._standardised(y, Phi.shape)
         w = np.ones(len(Z)) if sample_weight is None else np.asarray(sample_weight, dtype=np.float64)
-        kept = np.flatnonzero((Z[:, None] == self.components_).all(axis=2).any(axis=1) & (w > 0.0))
+        # Processes know rows of positive weight, all of them or some.
+        chosen = np.isin(_as_words(Z), _as_words(self.components_)) & (w > 0.0)
         for target, theta in enumerate(self.theta_):
-            rows = kept[~np.isnan(known[kept, target])]
-            own = self._kernel(theta, Z[rows], Z[rows])
-            own[np.diag_indices(len(rows))] += np.exp(theta[3]) / w[rows]
-            inverse = np.linalg.inv(own)
+            rows = np.flatnonzero(chosen & ~np.isnan(known[:, target]))
+            inverse = np.linalg.inv(self._noisy(theta, Z[rows], w[rows]))
             Phi[rows, target] = known[rows, target] - inverse @ known[rows, target] / np.diag(inverse)
         return Phi
 
@@ -217,24 +218,30 @@ class TargetProcessFeatures(TransformerMixin, DocLinkMixin, BaseEstimator):
         started: TargetProcessFeatures = clone(self)
         return started.set_params(start=self.theta_)  # type: ignore[no-any-return]
 
-    def kernels(self, target: int) -> tuple[Any, Any]:
-        """Kernels of a process on standardised columns that are divided by ``exp(theta_[target, 5:])``.
+    def kernels(self, target: int) -> tuple[Array, tuple[Any, Any]]:
+        """Widths of columns about one, (d,), and two kernels of standardised columns divided by them.
 
-        The second, squares of inner products, is of columns within the range of the training rows.
+        The process of the target has the sum of both; the second, squares of inner products, sees columns
+        within the range of the training rows.
         """
         return _kernels(self.theta_[target])
 
     def _kernel(self, theta: Array, Z: Array, R: Array | None = None) -> Array:
         """Kernel values of standardised rows with the rows that processes know, or with others."""
-        R, relative = self.components_ if R is None else R, np.exp(-theta[COMMON:])
-        near, squares = _kernels(theta)
-        within = np.clip(Z, self._least, self._most)
-        return np.asarray(near(Z * relative, R * relative) + squares(within * relative, R * relative))
+        relative, (near, squares) = _kernels(theta)
+        R = (self.components_ if R is None else R) / relative
+        within = np.clip(Z, *(self.range_ - self.mean_) / self.scale_)
+        return np.asarray(near(Z / relative, R) + squares(within / relative, R))
 
-    def _factor(self, theta: Array, known: Array, weight: Array) -> Any:
-        K = self._kernel(theta, self.components_[known], self.components_[known])
-        K[np.diag_indices(len(known))] += np.exp(theta[3]) / weight[known]
-        return cho_factor(K, lower=True)
+    def _noisy(self, theta: Array, Z: Array, weight: Array) -> Array:
+        """Kernel matrix of rows, with the noise."""
+        A = self._kernel(theta, Z, Z)
+        A[np.diag_indices(len(Z))] += np.exp(theta[3]) / weight
+        return A
+
+    def _standardised(self, y: Any, shape: tuple[int, ...]) -> Array:
+        targets = np.asarray(y, dtype=np.float64).reshape(shape)  # (n, p)
+        return np.asarray((targets - self.target_mean_) / self.target_scale_)
 
     def _start(self, p: int, d: int) -> Array | None:
         if self.start is None:
@@ -254,10 +261,13 @@ class TargetProcessFeatures(TransformerMixin, DocLinkMixin, BaseEstimator):
         return tags
 
 
-def _kernels(theta: Array) -> tuple[Any, Any]:
+def _kernels(theta: Array) -> tuple[Array, tuple[Any, Any]]:
     c1, c2, c3, _, width = np.exp(theta[:COMMON])
     linear = DotProduct(0.0, "fixed")
-    return (
-        ConstantKernel(c1) * Matern(width, nu=0.5) + ConstantKernel(c2) * linear,
-        ConstantKernel(c3) * linear**2,
-    )
+    near = ConstantKernel(c1) * Matern(width, nu=0.5) + ConstantKernel(c2) * linear
+    return np.exp(theta[COMMON:]), (near, ConstantKernel(c3) * linear**2)
+
+
+def _as_words(Z: Array) -> Any:
+    """Rows as texts of their bytes, so that they can be looked up."""
+    return np.ascontiguousarray(Z).view(f"V{Z.shape[1] * Z.itemsize}").reshape(-1)

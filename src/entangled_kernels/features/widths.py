@@ -35,8 +35,10 @@ _WEIGHTS = ((1e-5, 1e3), (1e-6, 1e2), (1e-8, 1e2))
 _FARTHEST = 6.0
 # Step of the differences of slopes, in log widths.
 _STEP = 1e-3
-# Distances below this are rounding.
-_ALIKE = 1e-6
+# Loss of a kernel matrix that has no factor: one that is not finite would end the search.
+_NO_FACTOR = 1e10
+# Squared distances below this are rounding.
+_ALIKE = 1e-12
 # Ways in which blanks lie in columns of targets that are told apart; those with the most cells count.
 _PATTERNS = 16
 
@@ -53,10 +55,10 @@ def _matern(D: Array) -> tuple[Array, Array]:
 
 
 def _exponential(D: Array) -> tuple[Array, Array]:
-    r = np.sqrt(D)
+    # The root of a rounding is no rounding; rows alike stay alike, whatever the widths are.
+    r = np.sqrt(np.where(D > _ALIKE, D, 0.0))
     value = np.exp(-r)
-    # Rows alike stay alike, whatever the widths are.
-    return value, np.divide(0.5 * value, r, out=np.zeros_like(r), where=r > _ALIKE)
+    return value, np.divide(0.5 * value, r, out=np.zeros_like(r), where=r > 0.0)
 
 
 # Kernels of the scaled squared distance: the value, and minus its derivative.
@@ -211,6 +213,8 @@ class PenalisedEvidence:
     def loss(self, theta: Array, spread: float) -> tuple[float, Array]:
         """What is minimised over theta (5 + d,), as `WidthSearch` has it, and its slopes."""
         L, own = self.likelihood(theta)
+        if not np.isfinite(L):
+            return _NO_FACTOR, own
         slope = -self.n_effective * own
         away, apart = (theta[:COMMON] - self.prior) / _PRIOR_SPREAD, theta[COMMON:] / spread
         slope[:COMMON] += away / _PRIOR_SPREAD

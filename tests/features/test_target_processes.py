@@ -1,0 +1,211 @@
+import numpy as np
+import pandas as pd
+import pytest
+from sklearn.exceptions import NotFittedError
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+from sklearn.utils.estimator_checks import parametrize_with_checks
+
+from entangled_kernels import (
+    ColumnWidthFeatures,
+    EntangledKernelRidge,
+    EntangledKernelRidgeCV,
+    TargetProcessFeatures,
+)
+from entangled_kernels.features import (
+    fit_and_map,
+    found_noise,
+    interpolates,
+    left_out_features,
+    needs_targets,
+    suits,
+    warm_start,
+)
+from entangled_kernels.features.maps import takes_blanks
+from entangled_kernels.storage import load_model, save_model
+
+from reference.evidence import process_prediction
+
+
+@parametrize_with_checks([TargetProcessFeatures(random_state=0)])
+def test_scikit_learn_contract(estimator, check):
+    check(estimator)
+
+
+@pytest.fixture
+def rows(rng):
+    X = rng.normal(size=(50, 4)) * [1.0, 100.0, 1e-3, 1.0] + [0.0, 50.0, 7.0, 1.0]
+    Z = (X - X.mean(axis=0)) / X.std(axis=0)
+    Y = np.column_stack([np.sin(2.0 * Z[:, 0]), 30.0 * Z[:, 1] ** 2 + 7.0, Z[:, 2] * Z[:, 3]])
+    return X, Y + 0.05 * Y.std(axis=0) * rng.normal(size=Y.shape)
+
+
+def standard(values, own):
+    return (values - own.mean(axis=0)) / own.std(axis=0)
+
+
+def test_features_of_new_rows_are_predictions_of_processes(rows, rng):
+    X, Y = rows
+    features = TargetProcessFeatures(random_state=0).fit(X, Y)
+    Z, Z_new = standard(X, X), standard(X[:9] + 3.0 * X.std(axis=0) * rng.normal(size=(9, 4)), X)
+    found = features.transform(Z_new * X.std(axis=0) + X.mean(axis=0))
+    for target, y in enumerate(standard(Y, Y).T):
+        expected = process_prediction(Z, y, Z_new, features.theta_[target], Z.min(axis=0), Z.max(axis=0))
+        np.testing.assert_allclose(found[:, target], expected, rtol=1e-7, atol=1e-9)
+
+
+def test_every_target_has_widths_of_its_own(rows):
+    features = TargetProcessFeatures(random_state=0).fit(*rows)
+    relative = np.argsort(features.theta_[:, 5:], axis=1)
+    assert (relative[0, 0], relative[1, 0], set(relative[2, :2])) == (0, 1, {2, 3})
+    np.testing.assert_allclose(features.widths_, np.exp(features.theta_[:, 4:5] + features.theta_[:, 5:]))
+    np.testing.assert_allclose(features.noises_, np.exp(features.theta_[:, 3]))
+    assert TargetProcessFeatures(0.0).fit(*rows).theta_[:, 5:].any() == 0.0
+
+
+def test_features_of_training_rows_are_the_targets(rows):
+    X, Y = rows
+    Phi = TargetProcessFeatures(random_state=0).fit_transform(X, Y)
+    np.testing.assert_allclose(Phi, standard(Y, Y))
+    fitted, mapped = fit_and_map(TargetProcessFeatures(random_state=0), X, Y, None)
+    np.testing.assert_array_equal(mapped, Phi)
+    assert needs_targets(fitted)
+    assert interpolates(fitted)
+    assert takes_blanks(fitted)
+
+
+def test_ridge_on_the_features_predicts_as_the_processes_do(rows, rng):
+    X, Y = rows
+    X_new = X[:5] + 0.1 * X.std(axis=0)
+    features = TargetProcessFeatures(random_state=0).fit(X, Y)
+    ridge = EntangledKernelRidge(features.__class__(random_state=0), shrinkage=1.0, alpha=found_noise(features))
+    expected = features.transform(X_new) * Y.std(axis=0) + Y.mean(axis=0)
+    np.testing.assert_allclose(ridge.fit(X, Y).predict(X_new), expected, rtol=1e-5)
+    large = ridge.set_params(alpha=1e12).fit(X, Y).predict(X_new)
+    np.testing.assert_allclose(large, np.broadcast_to(Y.mean(axis=0), large.shape), rtol=1e-4, atol=1e-6)
+
+
+def test_rows_left_out_are_predicted_by_all_others(rows):
+    X, Y = rows
+    Y[4, 1] = np.nan
+    weight = np.linspace(0.5, 2.0, len(X))
+    weight[6] = 0.0
+    features = TargetProcessFeatures(random_state=0).fit(X, Y, weight)
+    found = features.left_out(X, Y, weight)
+    Z = (X - features.mean_) / features.scale_
+    targets = (Y - features.target_mean_) / features.target_scale_
+    for row, target in ((0, 0), (4, 0), (9, 1), (30, 2)):
+        others = np.flatnonzero((np.arange(len(X)) != row) & ~np.isnan(targets[:, target]) & (weight > 0.0))
+        theta = features.theta_[target]
+        A = features._kernel(theta, Z[others], Z[others]) + np.diag(np.exp(theta[3]) / weight[others])
+        expected = features._kernel(theta, Z[[row]], Z[others]) @ np.linalg.solve(A, targets[others, target])
+        assert found[row, target] == pytest.approx(float(expected[0]), rel=1e-7)
+    # What a process has not seen is new to it.
+    np.testing.assert_array_equal(found[6], features.transform(X)[6])
+    assert found[4, 1] == features.transform(X)[4, 1]
+
+
+def test_errors_are_judged_on_rows_that_were_left_out(rows, rng):
+    """Features of training rows are the targets, which no error is to be read off."""
+    X, Y = rows
+    Y = Y + Y.std(axis=0) * rng.normal(size=Y.shape)
+    model = EntangledKernelRidge(TargetProcessFeatures(random_state=0), shrinkage=1.0, alpha=1e-6).fit(X, Y)
+    _, deviation = model.predict(X, return_std=True)
+    assert np.all(deviation.mean(axis=0) > 0.5 * Y.std(axis=0))
+    pipeline = make_pipeline(StandardScaler(), TargetProcessFeatures(random_state=0)).fit(X, Y)
+    direct = TargetProcessFeatures(random_state=0).fit(X, Y)
+    np.testing.assert_allclose(left_out_features(pipeline, X, Y, None), direct.left_out(X, Y), atol=1e-6)
+    assert left_out_features(ColumnWidthFeatures(), X, Y, None) is None
+
+
+def test_blanks_are_predicted(rows):
+    X, Y = rows
+    Y[:20, 0], Y[30, 1:] = np.nan, np.nan
+    features = TargetProcessFeatures(random_state=0)
+    Phi = features.fit_transform(X, Y)
+    known = ~np.isnan(Y)
+    mean, scale = np.nanmean(Y, axis=0), np.nanstd(Y, axis=0)
+    np.testing.assert_allclose(Phi[known], ((Y - mean) / scale)[known])
+    np.testing.assert_array_equal(Phi[~known], features.transform(X)[~known])
+    assert not features.dual_coef_[:20, 0].any()
+    model = EntangledKernelRidgeCV([features, StandardScaler()], cv=3, random_state=0).fit(X, Y)
+    assert np.isfinite(model.predict(X)).all()
+
+
+def test_constant_columns_and_targets(rows):
+    X, Y = rows
+    X[:, 1] = 4.0
+    features = TargetProcessFeatures().fit(X, np.column_stack([Y, np.full(50, 2.0)]))
+    assert np.isfinite(features.transform(X)).all()
+    assert not features.transform(X)[:, 3].any()
+
+
+def test_many_rows_are_drawn(rows):
+    X, Y = rows
+    features = TargetProcessFeatures(n_components=20, max_rows=15, random_state=0).fit(X, Y)
+    assert features.components_.shape == (20, 4)
+    left, new = features.left_out(X, Y), features.transform(X)
+    assert np.count_nonzero((left != new).any(axis=1)) == 20
+
+
+def test_a_reach_limits_columns(rows):
+    X, Y = rows
+    features = TargetProcessFeatures(reach=0.5, random_state=0).fit(X, Y)
+    edge = X.max(axis=0) + 0.5 * np.ptp(X, axis=0)
+    np.testing.assert_allclose(features.transform([edge * 1.0]), features.transform([edge + 100.0]))
+    free = TargetProcessFeatures(random_state=0).fit(X, Y)
+    assert not np.allclose(free.transform([edge]), free.transform([edge + 100.0]))
+
+
+def test_weights_are_repeated_rows(rows, rng):
+    X, Y = rows
+    counts = rng.integers(1, 4, size=50)
+    weighted = TargetProcessFeatures().fit(X, Y, counts)
+    repeated = TargetProcessFeatures().fit(np.repeat(X, counts, axis=0), np.repeat(Y, counts, axis=0))
+    np.testing.assert_allclose(weighted.transform(X), repeated.transform(X), atol=0.05)
+
+
+def test_warm_start_goes_on_from_what_was_found(rows):
+    X, Y = rows
+    first = TargetProcessFeatures(random_state=0).fit(X, Y)
+    again = warm_start(TargetProcessFeatures(random_state=0), first)
+    np.testing.assert_array_equal(again.start, first.theta_)
+    np.testing.assert_allclose(again.fit(X, Y).transform(X), first.transform(X), atol=0.05)
+
+
+def test_in_a_search_it_is_left_out_where_targets_are_many_or_one(rows):
+    X, Y = rows
+    few, any_number = TargetProcessFeatures(max_targets=2), TargetProcessFeatures()
+    assert [suits(few, p) for p in (1, 2, 3)] == [False, True, False]
+    assert suits(make_pipeline(StandardScaler(), any_number), 1)
+    settings = {"cv": 3, "shrinkages": (1.0,), "random_state": 0}
+    for targets, tried in ((Y[:, :1], 1), (Y[:, :2], 2), (Y, 1)):
+        model = EntangledKernelRidgeCV([StandardScaler(), few], **settings).fit(X, targets)
+        assert len(np.unique(model.cv_results_["param_feature_map"])) == tried
+    alone = EntangledKernelRidgeCV([few], **settings).fit(X, Y)
+    assert isinstance(alone.feature_map_, TargetProcessFeatures)
+
+
+def test_frames_and_files(rows, tmp_path):
+    X, Y = rows
+    frame = pd.DataFrame(X, columns=list("abcd"))
+    maps = [StandardScaler(), TargetProcessFeatures(random_state=0)]
+    model = EntangledKernelRidgeCV(maps, cv=3, shrinkages=(0.5, 1.0), random_state=0).fit(frame, Y)
+    save_model(model, tmp_path / "model")
+    assert load_model(tmp_path / "model").predict(frame).tobytes() == model.predict(frame).tobytes()
+
+
+def test_bad_input(rows):
+    X, Y = rows
+    for settings, message in (
+        ({"spread": -1.0}, "spread must be a number of at least 0, got -1.0"),
+        ({"start": np.zeros((3, 4))}, r"start must be theta_ .* of shape \(3, 9\), got shape \(3, 4\)"),
+        ({"n_components": 0}, "n_components must be a whole number of at least 1, got 0"),
+        ({"max_rows": 1}, "max_rows must be a whole number of at least 2, got 1"),
+        ({"max_targets": 0}, "max_targets must be a whole number of at least 1, got 0"),
+        ({"reach": -0.5}, "reach must be a number of at least 0, got -0.5"),
+    ):
+        with pytest.raises(ValueError, match=message):
+            TargetProcessFeatures(**settings).fit(X, Y)
+    with pytest.raises(NotFittedError):
+        TargetProcessFeatures().transform(X)
