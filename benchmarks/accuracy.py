@@ -240,7 +240,14 @@ def kernel_methods(folds):
 
 
 # Places of kinds of maps among the automatic ones.
-MAPS = {"columns": (0,), "evidence": (1,), "widths": (2,), "warped widths": (3,), "forests": (4, 5)}
+MAPS = {
+    "columns": (0,),
+    "evidence": (1,),
+    "widths": (2,),
+    "warped widths": (3,),
+    "forests": (4, 5),
+    "own processes": (6,),
+}
 
 
 def without(*places):

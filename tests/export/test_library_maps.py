@@ -12,6 +12,7 @@ from entangled_kernels import (
     GaussianFeatures,
     OperatorFourierFeatures,
     RegressorFeatures,
+    TargetProcessFeatures,
 )
 from entangled_kernels.export import export_onnx, run_onnx
 from entangled_kernels.export.library_maps import TRANSFORMERS
@@ -30,6 +31,9 @@ MAPS = {
     "limits": (EvidenceFeatures(reach=0.0, random_state=0), 1e-9),
     "limited powers": (ColumnWidthFeatures(warp=True, reach=0.2, random_state=0), 1e-9),
     "Gaussian widths": (ColumnWidthFeatures("gaussian", random_state=0), 1e-9),
+    "exponential widths": (ColumnWidthFeatures("exponential", random_state=0), 1e-9),
+    "processes": (TargetProcessFeatures(random_state=0), 1e-9),
+    "limited processes": (TargetProcessFeatures(reach=0.2, random_state=0), 1e-9),
     "forest": (ForestFeatures(20, random_state=0), 1e-6),
     "leaves of 4": (ForestFeatures(20, min_samples_leaf=4, random_state=0), 1e-6),
     "forecasts": (ForestFeatures(20, n_components=10, random_state=0), 1e-6),

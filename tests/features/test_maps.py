@@ -13,6 +13,7 @@ from entangled_kernels.features import (
     ForestFeatures,
     GaussianFeatures,
     RegressorFeatures,
+    TargetProcessFeatures,
     default_feature_maps,
     fit_and_map,
     fit_feature_map,
@@ -129,14 +130,15 @@ def test_other_maps_have_found_nothing():
 def test_the_automatic_maps():
     kinds = [type(one) for one in default_feature_maps(3)]
     tuned = [EvidenceFeatures, ColumnWidthFeatures, ColumnWidthFeatures]
-    assert kinds == [StandardScaler, *tuned, ForestFeatures, ForestFeatures]
-    assert [one.random_state for one in default_feature_maps(3)[1:]] == [3] * 5
-    assert [one.reach for one in default_feature_maps()[1:4]] == [1.0] * 3
-    assert [one.shape for one in default_feature_maps()[2:4]] == ["gaussian"] * 2
+    assert kinds == [StandardScaler, *tuned, ForestFeatures, ForestFeatures, TargetProcessFeatures]
+    assert [one.random_state for one in default_feature_maps(3)[1:]] == [3] * 6
+    assert [default_feature_maps()[place].reach for place in (1, 2, 3, 6)] == [1.0] * 4
+    assert [one.shape for one in default_feature_maps()[2:4]] == ["gaussian", "exponential"]
+    assert default_feature_maps()[6].max_targets == 8
     streamed = default_feature_maps(3, streamed=True)
-    assert [type(one) for one in streamed] == kinds
+    assert [type(one) for one in streamed] == kinds[:-1]
     assert [one.reach for one in streamed[1:4]] == [None] * 3
-    assert [one.shape for one in streamed[2:4]] == ["matern"] * 2
+    assert [one.shape for one in streamed[2:4]] == ["matern", "exponential"]
 
 
 def test_exact_maps_give_one_kernel_whatever_rows_they_saw(make_rows):

@@ -62,9 +62,10 @@ class EntangledKernelRidgeCV(
         Features phi(x), as in `EntangledKernelRidge`. Those of a list are candidates. ``"auto"`` tries the
         standardised columns; `EvidenceFeatures`, of a Gaussian plus linear kernel tuned by marginal
         likelihood; `ColumnWidthFeatures`, with a width for every column, of the columns and of columns made
-        symmetric by powers; and `ForestFeatures` with leaves of one and of four rows. Kernels count columns
-        up to one range beyond the training rows (``reach=1``; none in streams), so that only the standardised
-        columns follow a trend farther out.
+        symmetric by powers; `ForestFeatures` with leaves of one and of four rows; and, with two to eight
+        targets and not in streams, `TargetProcessFeatures`, a process of its own for every target. Kernels
+        count columns up to one range beyond the training rows (``reach=1``; none in streams), so that only
+        the standardised columns follow a trend farther out.
     alphas : array-like or None, default=None
         Ridge penalties to try. None takes 34 values over eleven decades about the scale of the features, and
         the noise that a feature map has found, its ``noise_``.

@@ -26,16 +26,18 @@ SMOOTHNESS = {"matern": 2.5, "exponential": 0.5}
 class ColumnWidthFeatures(KernelFeatures):
     """Nystroem features of a kernel with a width of its own for every column, chosen by evidence.
 
-    Columns are standardised. The kernel is a Gaussian or Matern one plus a linear one. Their weights, the
-    noise and the widths maximise the marginal likelihood of the targets, all outputs together, with a penalty
+    Columns are standardised and divided by their widths. The kernel has three parts: a Gaussian or Matern
+    one, a linear one, and their product, which lets slopes vary from place to place. Their weights, the noise
+    and the widths maximise the marginal likelihood of the targets, all outputs together, with a penalty
     on the log widths about a common one; how strong it is the evidence decides as well. So columns that do
     not matter fade out where the rows tell, and where they do not one width is left. Weak penalties keep the
     weights, the noise and the common width where they would be no surprise.
 
     Parameters
     ----------
-    shape : {"matern", "gaussian"}, default="matern"
-        Matern of smoothness 5/2, or Gaussian.
+    shape : {"matern", "gaussian", "exponential"}, default="matern"
+        Matern of smoothness 5/2, Gaussian, or exp(-distance), the Matern kernel of smoothness 1/2, for what
+        bends sharply.
     spread : float or None, default=None
         Prior standard deviation of a log width about the common one; 0 is one width for all columns. None
         compares 0, 0.1, 0.3, 0.6, 1 and 2 by evidence.
@@ -72,6 +74,7 @@ class ColumnWidthFeatures(KernelFeatures):
     components_ : ndarray of shape (number of components, d)
         The rows, standardised.
     mean_, scale_ : ndarray of shape (d,)
+        Of the columns; the scale times what the width of a column is over the common one.
     n_features_in_, feature_names_in_
 
     Notes
@@ -161,8 +164,8 @@ class ColumnWidthFeatures(KernelFeatures):
         start = np.asarray(self.start, dtype=np.float64)
         if start.shape != (COMMON + d,) or not np.isfinite(start).all():
             raise ValueError(
-                f"start must be theta_ of features fitted on as many columns, {COMMON + d} finite numbers, got "
-                f"shape {start.shape}"
+                f"start must be theta_ of features fitted on as many columns, {COMMON + d} finite numbers, "
+                f"got shape {start.shape}"
             )
         return start
 

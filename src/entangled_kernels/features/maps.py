@@ -51,10 +51,10 @@ PSD_KERNELS = ("rbf", "laplacian", "linear", "cosine")
 def default_feature_maps(random_state: Any = None, *, streamed: bool = False) -> list[Any]:
     """The maps that ``feature_map="auto"`` tries.
 
-    Those of streams have no reach, since later rows count too; no Gaussian widths, since rows that come in
-    batches are not turned to their axes, and small alphas of kernels that decay so fast would lose digits; and
-    no processes of single targets, whose features of training rows are the targets: of rows in batches there
-    is but what they predict.
+    Those of streams have no reach, since later rows count too; no Gaussian widths, since rows in batches are
+    not turned to their axes, and small alphas of kernels that decay so fast would lose digits; and no
+    processes of single targets, whose features of training rows are the targets, since rows in batches only
+    have features that a map gives new rows.
     """
     reach = None if streamed else REACH
     maps = [
