@@ -1,6 +1,7 @@
 import numpy as np
 import pandas as pd
 import pytest
+from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
@@ -119,6 +120,84 @@ def test_errors_are_judged_on_rows_that_were_left_out(rows, rng):
     assert left_out_features(ColumnWidthFeatures(), X, Y, None) is None
 
 
+def test_held_out_rows_are_judged_by_processes_that_have_not_seen_them(rng):
+    """Whatever ``fit_features`` says: features of training rows are the targets."""
+    X, Y = rng.normal(size=(40, 3)), rng.normal(size=(40, 2))
+    own = TargetProcessFeatures(random_state=0)
+    found = [
+        EntangledKernelRidgeCV(own, fit_features=one, cv=3, shrinkages=(1.0,), random_state=0).fit(X, Y)
+        for one in ("auto", "all")
+    ]
+    assert found[0].best_score_ == found[1].best_score_ > 0.8
+    assert np.all(found[1].best_estimator_.noise_variance_ > 0.5 * Y.var(axis=0))
+    assert np.all(found[1].predict(X[:1], return_std=True)[1] > 0.5 * Y.std(axis=0))
+
+
+def test_a_row_far_out_leaves_deviations_of_others_alone(rows):
+    X, Y = rows
+    X[0] += 8.0 * X.std(axis=0)
+    model = EntangledKernelRidge(TargetProcessFeatures(random_state=0), alpha=1e-3, shrinkage=1.0).fit(X, Y)
+    _, deviation = model.predict(X[5:8], return_std=True)
+    assert np.all(deviation < 2.0 * Y.std(axis=0))
+    assert np.all(model.noise_variance_ < 2.0 * Y.var(axis=0))
+
+
+def test_cells_without_weight_are_blanks(rows):
+    X, Y = rows
+    weight = np.ones_like(Y)
+    weight[:5, 0], weight[6, 1] = 0.0, 0.5
+    odd, blank = Y.copy(), Y.copy()
+    odd[:5, 0], blank[:5, 0] = 1e6, np.nan
+    model = EntangledKernelRidge(TargetProcessFeatures(random_state=0), alpha=1e-3)
+    expected = clone(model).fit(X, blank, weight)
+    found = model.fit(X, odd, weight)
+    np.testing.assert_array_equal(found.predict(X), expected.predict(X))
+    np.testing.assert_array_equal(found.noise_variance_, expected.noise_variance_)
+
+
+def test_rows_that_are_repeated_are_left_out_one_by_one(rng):
+    X = rng.integers(0, 3, size=(200, 2)).astype(float)
+    Y = np.column_stack([X[:, 0], X[:, 1] ** 2]) + 0.1 * rng.normal(size=(200, 2))
+    features = TargetProcessFeatures(n_components=30, random_state=0).fit(X, Y)
+    left, new = features.left_out(X, Y), features.transform(X)
+    assert np.count_nonzero((left != new).any(axis=1)) == 30
+
+
+def test_a_target_that_is_seldom_known_is_learned_from_rows_where_it_is(rng):
+    X = rng.normal(size=(300, 2))
+    Y = np.column_stack([X[:, 0], X[:, 1]])
+    Y[12:, 0] = np.nan
+    features = TargetProcessFeatures(n_components=40, max_rows=20, random_state=0).fit(X, Y)
+    assert np.count_nonzero(features.dual_coef_[:, 0]) == 12
+    assert np.count_nonzero(features.dual_coef_[:, 1]) == 40
+    assert np.corrcoef(features.transform(X)[:, 0], X[:, 0])[0, 1] > 0.9
+
+
+def test_weights_of_a_pipeline_are_those_that_it_was_fitted_with(rows):
+    """A pipeline takes none."""
+    X, Y = rows
+    pipeline = make_pipeline(StandardScaler(), TargetProcessFeatures(random_state=0)).fit(X, Y)
+    weight = np.linspace(0.1, 3.0, len(X))
+    expected = left_out_features(pipeline, X, Y, None)
+    np.testing.assert_array_equal(left_out_features(pipeline, X, Y, weight), expected)
+
+
+def test_rows_in_batches_are_refused(rows, rng):
+    X, _ = rows
+    Y = X[:, [0, 3]] + 0.1 * rng.normal(size=(50, 2))
+    own = TargetProcessFeatures(random_state=0)
+    for model in (EntangledKernelRidge(own), EntangledKernelRidgeCV([own], cv=3)):
+        with pytest.raises(
+            ValueError, match=r"rows in batches .* got TargetProcessFeatures, which has the targets"
+        ):
+            model.partial_fit(X, Y).solve()
+    settings = {"cv": 3, "shrinkages": (1.0,), "random_state": 0}
+    model = EntangledKernelRidgeCV([own, StandardScaler()], **settings).partial_fit(X, Y).solve()
+    assert isinstance(model.feature_map_, StandardScaler)
+    fitted = own.fit(X[:30], Y[:30])
+    assert EntangledKernelRidge(fitted).partial_fit(X[30:], Y[30:]).predict(X).shape == Y.shape
+
+
 def test_blanks_are_predicted(rows):
     X, Y = rows
     Y[:20, 0], Y[30, 1:] = np.nan, np.nan
@@ -127,7 +206,7 @@ def test_blanks_are_predicted(rows):
     known = ~np.isnan(Y)
     mean, scale = np.nanmean(Y, axis=0), np.nanstd(Y, axis=0)
     np.testing.assert_allclose(Phi[known], ((Y - mean) / scale)[known])
-    np.testing.assert_array_equal(Phi[~known], features.transform(X)[~known])
+    np.testing.assert_allclose(Phi[~known], features.transform(X)[~known], rtol=1e-12)
     assert not features.dual_coef_[:20, 0].any()
     model = EntangledKernelRidgeCV([features, StandardScaler()], cv=3, random_state=0).fit(X, Y)
     assert np.isfinite(model.predict(X)).all()
@@ -183,6 +262,10 @@ def test_in_a_search_it_is_left_out_where_targets_are_many_or_one(rows):
     for targets, tried in ((Y[:, :1], 1), (Y[:, :2], 2), (Y, 1)):
         model = EntangledKernelRidgeCV([StandardScaler(), few], **settings).fit(X, targets)
         assert len(np.unique(model.cv_results_["param_feature_map"])) == tried
+    several = [few, StandardScaler(), few, ColumnWidthFeatures(random_state=0)]
+    model = EntangledKernelRidgeCV(several, **settings).fit(X, Y)
+    assert set(model.cv_results_["param_feature_map"]) == {1, 3}
+    assert model.best_params_["feature_map"] in (1, 3)
     alone = EntangledKernelRidgeCV([few], **settings).fit(X, Y)
     assert isinstance(alone.feature_map_, TargetProcessFeatures)
 
@@ -203,7 +286,7 @@ def test_bad_input(rows):
         ({"start": np.zeros((3, 4))}, r"start must be theta_ .* of shape \(3, 9\), got shape \(3, 4\)"),
         ({"n_components": 0}, "n_components must be a whole number of at least 1, got 0"),
         ({"max_rows": 1}, "max_rows must be a whole number of at least 2, got 1"),
-        ({"max_targets": 0}, "max_targets must be a whole number of at least 1, got 0"),
+        ({"max_targets": 0}, "max_targets must be a whole number of at least 2, got 0"),
         ({"reach": -0.5}, "reach must be a number of at least 0, got -0.5"),
     ):
         with pytest.raises(ValueError, match=message):

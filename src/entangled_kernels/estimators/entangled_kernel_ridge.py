@@ -11,7 +11,6 @@ from sklearn.base import BaseEstimator, MultiOutputMixin, RegressorMixin, Transf
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
-from ..features import knows_targets
 from ..kernels import KrausKernel
 from ..learning import SOLVERS, Fit, FitSettings, Moments, RowSample, fit_problem
 from ..learning.cell_moments import CellMoments
@@ -252,7 +251,7 @@ class EntangledKernelRidge(
     stop_reason_ = solved_attribute("stop_reason_", "stop_reason", "Why the solver stopped.")
     solver_ = solved_attribute("solver_", "settings.solver", "The solver used.")
     noise_variance_ = solved_attribute(
-        "noise_variance_", "posterior.noise_variance", "Estimated variance of each target about the model."
+        "noise_variance_", "noise_variance", "Estimated variance of each target about the model."
     )
     full_rank_ = solved_attribute("full_rank_", "problem.full_rank", "Largest Kraus rank that can matter.")
 
@@ -300,7 +299,7 @@ class EntangledKernelRidge(
         progress = print_progress(int(self.max_iter)) if self.verbose else None
         fit = fit_problem(problem, self._settings(), progress, cells=training.cells)
         warn_if_stalled(fit)
-        return replace(fit, sample=training.sample, relation=self.relation)
+        return replace(training.sampled(fit), relation=self.relation)
 
     def _settings(self) -> FitSettings:
         seed = check_random_state(self.random_state).randint(np.iinfo(np.int32).max)
@@ -330,8 +329,7 @@ class EntangledKernelRidge(
     def _predict_block(
         self, X: Any, return_std: bool, return_cov: bool, given: Array | None
     ) -> tuple[Array, Array]:
-        wanted = return_std or return_cov
-        if given is not None or (wanted and knows_targets(self.feature_map_)):
+        if given is not None or ((return_std or return_cov) and self._fit.left_out):
             return self._calibrated_block(X, return_std, return_cov, given)
         Phi, mean = self._features_and_mean(X)
         if return_cov:

@@ -340,13 +340,14 @@ class EntangledKernelRidgeCV(
         splits = cache(lambda: self._splits(table))
         # Where matrices are small, one BLAS thread to the end, instead of on and off with every step.
         with one_thread(max(table.Y.shape) <= SMALL_MATRIX):
-            for place, feature_map in enumerate(maps):
+            for place, feature_map in maps.items():
 
-                def report(done: int, n_splits: int, place: int = place) -> None:
+                def report(done: int, n_splits: int, tried: int = len(trials)) -> None:
                     if progress is not None:
-                        progress(place * n_splits + done, len(maps) * n_splits)
+                        progress(tried * n_splits + done, len(maps) * n_splits)
 
-                trials.append(self._search_rows(feature_map, table, splits, report))
+                trial = self._search_rows(feature_map, table, splits, report)
+                trials.append(replace(trial, place=place))
             self._fit, feature_map = self._conclude(trials, table)
         if self.refit:
             self.feature_map_ = feature_map

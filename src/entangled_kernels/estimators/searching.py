@@ -24,8 +24,11 @@ from ..features import (
     interpolates,
     is_exact,
     is_fitted,
+    knows_targets,
+    left_out_features,
     map_features,
     needs_targets,
+    refuse_in_batches,
     suits,
     warm_start,
 )
@@ -67,13 +70,14 @@ __all__ = ["SearchingMixin", "SelectedFit"]
 class Trial:
     """All candidates tried with one feature map, given and fitted, and what all rows give to refit on.
 
-    Without ``refit`` there is nothing to refit on.
+    Without ``refit`` there is nothing to refit on. ``place`` is that of the map among those that were given.
     """
 
     feature_map: Any
     fitted: Any
     search: Search
     training: Training | None
+    place: int = 0
 
 
 @dataclass(frozen=True, eq=False)
@@ -242,7 +246,9 @@ class SearchingMixin(FoldingMixin, ExplainingMixin):
             decision, held_out = settle(searches, self.selection, table.Y, table.weight, options)
         choice, best = decision.choice, trials[decision.place]
         self._warn_of_ends(choice.alpha, best)
-        place = {"feature_map": decision.place} if len(trials) > 1 else {}
+        place = {"feature_map": best.place} if len(trials) > 1 else {}
+        given = np.array([trial.place for trial in trials])
+        decision.table["param_feature_map"] = given[decision.table["param_feature_map"]]
         selected = SelectedFit(
             cv_results=decision.table,
             cv_target_scores=decision.target_scores,
@@ -260,7 +266,7 @@ class SearchingMixin(FoldingMixin, ExplainingMixin):
         # Where rows came in batches, the stream has watched their inputs.
         streamed = None if self._stream is None else self._stream.inputs
         inputs = streamed if table.mapped else InputRange.of(table.X)
-        fit = replace(fit, sample=best.training.sample, relation=self.relation, inputs=inputs)
+        fit = replace(best.training.sampled(fit), relation=self.relation, inputs=inputs)
         fit = self._calibrate_in_target_units(fit, table)
         estimator._adopt(self, best.fitted, fit, self._stream_kept(best.training))
         mixed = self._mixing_transform is not None
@@ -268,7 +274,10 @@ class SearchingMixin(FoldingMixin, ExplainingMixin):
         measured = table.original if mixed and table.original is not None else table.Y
         if residuals is not None and self.relation != "constant":
             rows, copy = np.unique(residuals.row, return_inverse=True)
-            Phi = map_features(None if table.mapped else best.fitted, _safe_indexing(table.X, rows))
+            if knows_targets(best.fitted):
+                Phi = cast(Array, left_out_features(best.fitted, *self._map_targets(table)))[rows]
+            else:
+                Phi = map_features(None if table.mapped else best.fitted, _safe_indexing(table.X, rows))
             residuals = replace(residuals, features=fit.leading_features(Phi)[copy.reshape(-1)])
         own, ridge = self._scores(held_out, searches, table, options)
         used = [trials[place].fitted for place in decision.used()]
@@ -329,7 +338,7 @@ class SearchingMixin(FoldingMixin, ExplainingMixin):
         trial, training = trials[place], cast(Training, trials[place].training)
         estimator = self._estimator(trial.feature_map)
         estimator.set_params(**choices[place].parameters())
-        fit = replace(fit_problem(training.problem, estimator._settings()), sample=training.sample)
+        fit = training.sampled(fit_problem(training.problem, estimator._settings()))
         fit = self._calibrate_in_target_units(fit, table)
         return estimator._adopt(self, trial.fitted, fit, None)
 
@@ -340,8 +349,8 @@ class SearchingMixin(FoldingMixin, ExplainingMixin):
 
     def _fit_first_map(self, rows: Rows) -> Any:
         """Choose a feature map as `fit` would on the first rows of a stream, and fit it on them."""
-        maps, best = self._feature_maps(streamed=True), 0
         rows = self._transform_first(rows)
+        maps, best = list(self._suited_maps(rows.Y.shape[1], streamed=True).values()), 0
         targets = self._targets_like_y(rows.Y)
         if len(maps) > 1:
             search = clone(self).set_params(
@@ -350,12 +359,17 @@ class SearchingMixin(FoldingMixin, ExplainingMixin):
             best = search.fit(rows.X, targets, rows.weight).best_params_["feature_map"]
         elif is_fitted(maps[0]):
             return maps[0]
+        refuse_in_batches(maps[best])
         return fit_feature_map(maps[best], rows.X, targets, rows.weight)
 
-    def _suited_maps(self, n_targets: int) -> list[Any]:
-        """The maps to choose from that are to be tried with so many targets."""
-        maps = self._feature_maps()
-        suited = [one for one in maps if suits(one, n_targets)]
+    def _suited_maps(self, n_targets: int, *, streamed: bool = False) -> dict[int, Any]:
+        """The maps, by their places, that are to be tried with so many targets, in memory or in a stream."""
+        maps = dict(enumerate(self._feature_maps(streamed=streamed)))
+        suited = {
+            place: one
+            for place, one in maps.items()
+            if suits(one, n_targets) and not (streamed and knows_targets(one))
+        }
         return suited if suited else maps
 
     def _feature_maps(self, *, streamed: bool = False) -> list[Any]:
@@ -399,6 +413,8 @@ class SearchingMixin(FoldingMixin, ExplainingMixin):
         return TargetsMixin.set_output(estimator, predict=self._container())
 
     def _fitted_in_folds(self, feature_map: Any, n_rows: int) -> bool:
+        if knows_targets(feature_map):
+            return True
         if self.fit_features != "auto":
             return self.fit_features == "fold"
         return needs_targets(feature_map) or (n_rows <= SMALL and not is_exact(feature_map, n_rows))

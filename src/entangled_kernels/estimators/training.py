@@ -10,8 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils import _safe_indexing, check_consistent_length
 
-from ..features import left_out_features, map_features
-from ..learning import SOLVERS, Moments, Problem, RowSample, reduce_moments, reduce_rows
+from ..features import knows_targets, left_out_features, map_features
+from ..learning import SOLVERS, Fit, Moments, Problem, RowSample, reduce_moments, reduce_rows
 from ..learning.cell_moments import CellMoments
 from ..learning.completion import reduce_cell_rows, reduce_cells
 from ..learning.row_sample import least_keys
@@ -91,12 +91,19 @@ class Training:
         To which more rows can be added; None where there are more columns than rows.
     sample : RowSample or None
         Rows to find residuals of.
+    left_out : bool
+        Whether the sample has features that its rows would have if they were new.
     """
 
     problem: Problem
     cells: CellMoments | None = None
     stream: Stream | None = None
     sample: RowSample | None = None
+    left_out: bool = False
+
+    def sampled(self, fit: Fit) -> Fit:
+        """A fit that finds its residuals on the rows of the sample."""
+        return replace(fit, sample=self.sample, left_out=self.left_out)
 
 
 class TrainingMixin(FeatureMapMixin, TargetsMixin):
@@ -214,7 +221,9 @@ class TrainingMixin(FeatureMapMixin, TargetsMixin):
 
         Residuals are found of features that a fitted map would give the rows if they were new.
         """
-        left_out = left_out_features(feature_map, *self._map_targets(table))
+        left_out: Any = None
+        if knows_targets(feature_map):
+            left_out = left_out_features(feature_map, *self._map_targets(table))
         weight, Y = table.weight, table.Y if filled is None else filled
         if weight is not None:
             weight = weight if filled is None or weight.ndim == 1 else weight.max(axis=1)
@@ -235,7 +244,8 @@ class TrainingMixin(FeatureMapMixin, TargetsMixin):
         else:
             problem, kept = reduce_rows(Phi, Y, weight, **options)
         sample = RowSample.of(Phi if left_out is None else left_out, *table.sampled())
-        return Training(problem, cells, None if kept is None else Stream.of_moments(kept, sample), sample)
+        stream = None if kept is None else Stream.of_moments(kept, sample)
+        return Training(problem, cells, stream, sample, left_out is not None)
 
     def _training_of_moments(self, moments: Moments | CellMoments, sample: RowSample | None) -> Training:
         """What rows of which the moments are known give to learn from."""

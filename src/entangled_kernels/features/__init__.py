@@ -17,6 +17,7 @@ from .maps import (
     left_out_features,
     map_features,
     needs_targets,
+    refuse_in_batches,
     suits,
     warm_start,
 )
@@ -45,6 +46,7 @@ __all__ = [
     "map_features",
     "median_distance",
     "needs_targets",
+    "refuse_in_batches",
     "suits",
     "tune_kernel",
     "warm_start",

@@ -33,6 +33,7 @@ __all__ = [
     "left_out_features",
     "map_features",
     "needs_targets",
+    "refuse_in_batches",
     "suits",
     "takes_blanks",
     "warm_start",
@@ -83,7 +84,8 @@ def fit_feature_map(
         return None
     fitted = clone(feature_map)
     with naming_columns(X):
-        return fitted.fit(X, _targets_for(fitted, targets), **_weights(fitted, sample_weight))
+        measured = _targets_for(fitted, targets, sample_weight)
+        return fitted.fit(X, measured, **_weights(fitted, sample_weight))
 
 
 def fit_and_map(
@@ -99,7 +101,8 @@ def fit_and_map(
         return fitted, map_features(fitted, X, **checks)
     fitted = clone(feature_map)
     with naming_columns(X):
-        Phi = fitted.fit_transform(X, _targets_for(fitted, targets), **_weights(fitted, sample_weight))
+        measured = _targets_for(fitted, targets, sample_weight)
+        Phi = fitted.fit_transform(X, measured, **_weights(fitted, sample_weight))
         return fitted, _as_features(Phi, checks)
 
 
@@ -122,7 +125,21 @@ def left_out_features(
         return None
     last = _last_step(feature_map)
     rows = X if last is feature_map else feature_map[:-1].transform(X)
-    return last.left_out(rows, np.asarray(targets), **_weights(last, sample_weight))
+    measured = _targets_for(feature_map, targets, sample_weight)
+    return last.left_out(rows, measured, **_weights(feature_map, sample_weight))
+
+
+def refuse_in_batches(feature_map: Any) -> None:
+    """Raise an error for a map that `knows_targets`, to be fitted on rows that come in batches.
+
+    Of these the features of new rows are all there is, and of rows that it has seen they are far too good.
+    """
+    if knows_targets(feature_map):
+        raise ValueError(
+            f"feature_map must be one that rows in batches can be learned with, got "
+            f"{type(_last_step(feature_map)).__name__}, which has the targets for features of training rows; "
+            f"use fit, or give a map that was fitted on other rows"
+        )
 
 
 def suits(feature_map: Any, n_targets: int) -> bool:
@@ -217,11 +234,19 @@ def _weights(feature_map: Any, sample_weight: ArrayLike | None) -> dict[str, Any
     return {"sample_weight": weight.max(axis=1) if weight.ndim == 2 else sample_weight}
 
 
-def _targets_for(feature_map: Any, targets: ArrayLike | None) -> ArrayLike | None:
-    """Targets with the mean in the place of blanks, for a map that does not take these."""
+def _targets_for(
+    feature_map: Any, targets: ArrayLike | None, sample_weight: ArrayLike | None
+) -> ArrayLike | None:
+    """Targets with the mean in the place of blanks, for a map that does not take these.
+
+    Cells without weight are blanks, whatever they hold.
+    """
     if targets is None:
         return None
     values = np.asarray(targets)
+    if sample_weight is not None and np.ndim(sample_weight) == 2 and not np.all(sample_weight):
+        weight = np.asarray(sample_weight).reshape(values.shape)
+        targets = values = np.where(weight > 0.0, values.astype(np.float64), np.nan)
     blank = np.isnan(values) if values.dtype.kind == "f" else np.zeros(values.shape, dtype=bool)
     if takes_blanks(feature_map) or not blank.any():
         return targets

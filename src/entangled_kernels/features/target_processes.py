@@ -8,7 +8,7 @@ import numpy as np
 from scipy.linalg import solve
 from sklearn.base import BaseEstimator, TransformerMixin, clone
 from sklearn.gaussian_process.kernels import ConstantKernel, DotProduct, Matern
-from sklearn.utils import Tags, check_random_state
+from sklearn.utils import Tags, _safe_indexing, check_random_state
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from ..doc_links import DocLinkMixin
@@ -16,7 +16,6 @@ from ..linalg import Array
 from ..parameters import check_integer, check_positive
 from ..threads import SMALL_MATRIX, one_thread
 from .kernel_features import median_distance
-from .nystroem import some_rows
 from .training_rows import mean_and_scale, target_mean_and_scale, training_rows
 from .widths import COMMON, PenalisedEvidence
 
@@ -24,6 +23,11 @@ __all__ = ["TargetProcessFeatures"]
 
 # The largest slope that ends a search: there are many searches, and predictions hardly change any more.
 _TOL = 0.1
+# Ridge that leaves predictions as they are.
+_NEXT_TO_NONE = 1e-6
+# Deviations of standardised targets that are rounding.
+_ROUNDING = 1e-9
+_ROWS_AT_ONCE = 2000
 
 
 class TargetProcessFeatures(TransformerMixin, DocLinkMixin, BaseEstimator):
@@ -136,7 +140,7 @@ class TargetProcessFeatures(TransformerMixin, DocLinkMixin, BaseEstimator):
         check_integer("n_components", self.n_components, low=1)
         check_integer("max_rows", self.max_rows, low=2)
         if self.max_targets is not None:
-            check_integer("max_targets", self.max_targets, low=1)
+            check_integer("max_targets", self.max_targets, low=2)
         X, Y, weight = training_rows(self, X, y, sample_weight)
         rng = check_random_state(self.random_state)
         low, high = X.min(axis=0), X.max(axis=0)
@@ -144,31 +148,33 @@ class TargetProcessFeatures(TransformerMixin, DocLinkMixin, BaseEstimator):
         if self.reach is not None:
             check_positive("reach", self.reach, zero_allowed=True)
             beyond = float(self.reach) * (high - low)
-        self.lower_, self.upper_ = low - beyond, high + beyond
+        self.lower_, self.upper_, self.range_ = low - beyond, high + beyond, np.stack([low, high])
         self.mean_, self.scale_ = mean_and_scale(X, weight)
-        Z, w = (X - self.mean_) / self.scale_, np.ones(len(X)) if weight is None else weight
         self.target_mean_, self.target_scale_ = target_mean_and_scale(Y, weight)
-        T = (Y - self.target_mean_) / self.target_scale_
-        self.range_ = np.stack([low, high])
-        kept = some_rows(len(Z), int(self.n_components), rng)
-        rows, typical = some_rows(len(Z), int(self.max_rows), rng), median_distance(Z)
+        Z, T = (X - self.mean_) / self.scale_, (Y - self.target_mean_) / self.target_scale_
+        w = np.ones(len(X)) if weight is None else weight
         start = self._start(T.shape[1], Z.shape[1])
-        self.components_, self.noise_ = Z[kept], 1e-6
-        self.dual_coef_ = np.zeros((len(kept), T.shape[1]))
-        thetas = []
+        # The first of the known rows in one order, so that targets without blanks know the same rows.
+        order = rng.permutation(len(Z))
+        known = [np.sort(order[~np.isnan(y[order])][: int(self.n_components)]) for y in T.T]
+        self._rows = np.unique(np.concatenate(known))
+        self.components_, self.noise_ = Z[self._rows], _NEXT_TO_NONE
+        self.dual_coef_ = np.zeros((len(self._rows), T.shape[1]))
+        self.theta_ = np.empty((T.shape[1], COMMON + Z.shape[1]))
         with one_thread(len(Z) <= SMALL_MATRIX):
-            for target, y in enumerate(T.T):
-                own = rows[~np.isnan(y[rows])]
-                evidence = PenalisedEvidence(
-                    Z[own], y[own, None], w[own], typical, "exponential", squares=True
-                )
-                begin = np.append(evidence.prior, np.zeros(Z.shape[1])) if start is None else start[target]
-                varies = len(own) > 1 and y[own].any()
-                thetas.append(evidence.optimum(begin, float(self.spread), _TOL) if varies else begin)
-                known = ~np.isnan(y[kept])
-                A = self._noisy(thetas[-1], Z[kept][known], w[kept][known])
-                self.dual_coef_[known, target] = solve(A, y[kept][known], assume_a="pos")
-        self.theta_ = np.array(thetas)
+            typical = median_distance(Z[np.sort(order[: int(self.max_rows)])])
+            for target, rows in enumerate(known):
+                some = np.sort(order[~np.isnan(T[order, target])][: int(self.max_rows)])
+                y = T[:, [target]]
+                evidence = PenalisedEvidence(Z[some], y[some], w[some], typical, "exponential", squares=True)
+                theta = np.append(evidence.prior, np.zeros(Z.shape[1])) if start is None else start[target]
+                # A constant target is nought but for rounding.
+                if np.abs(y[some]).max(initial=0.0) > _ROUNDING:
+                    theta = evidence.optimum(theta, float(self.spread), _TOL)
+                A = self._noisy(theta, Z[rows], w[rows])
+                solved = solve(A, y[rows, 0], assume_a="pos") if len(rows) else np.zeros(0)
+                self.dual_coef_[np.isin(self._rows, rows), target] = solved
+                self.theta_[target] = theta
         self.noises_ = np.exp(self.theta_[:, 3])
         self.widths_ = np.exp(self.theta_[:, 4:5] + self.theta_[:, COMMON:])
         return self
@@ -178,14 +184,22 @@ class TargetProcessFeatures(TransformerMixin, DocLinkMixin, BaseEstimator):
         check_is_fitted(self)
         X = validate_data(self, X, reset=False, dtype=np.float64)
         Z = (np.clip(X, self.lower_, self.upper_) - self.mean_) / self.scale_
-        pairs = zip(self.theta_, self.dual_coef_.T, strict=True)
-        return np.column_stack([self._kernel(theta, Z) @ own for theta, own in pairs])
+        found = np.empty((len(Z), len(self.theta_)))
+        for start in range(0, len(Z), _ROWS_AT_ONCE):
+            block = slice(start, start + _ROWS_AT_ONCE)
+            for target, theta in enumerate(self.theta_):
+                found[block, target] = self._kernel(theta, Z[block]) @ self.dual_coef_[:, target]
+        return found
 
     def fit_transform(self, X: Any, y: Any, sample_weight: Any = None) -> Array:
         """Fit, and targets in standard units, (n, p), with predictions where they are blank."""
-        Phi = self.fit(X, y, sample_weight).transform(X)
-        known = self._standardised(y, Phi.shape)
-        return np.where(np.isnan(known), Phi, known)
+        self.fit(X, y, sample_weight)
+        known = self._standardised(y, (-1, len(self.theta_)))
+        blank = np.isnan(known).any(axis=1)
+        if blank.any():
+            predicted = self.transform(_safe_indexing(X, np.flatnonzero(blank)))
+            known[blank] = np.where(np.isnan(known[blank]), predicted, known[blank])
+        return known
 
     def left_out(self, X: Any, y: Any, sample_weight: Any = None) -> Array:
         """Predictions (n, p) of the rows that the map was fitted on, of each row without it.
@@ -198,18 +212,18 @@ class TargetProcessFeatures(TransformerMixin, DocLinkMixin, BaseEstimator):
         Notes
         -----
         With A the kernel matrix with the noise, (A^-1 y)_i / (A^-1)_ii is the error of row i in a process of
-        all other rows. Rows that a process does not know, since they are many, are predicted as new ones.
+        all other rows. Rows that a process does not know, since they are many, are predicted as new ones. The
+        parameters of the process have seen the row, so errors are somewhat too small.
         """
         Phi = self.transform(X)
         Z = (np.asarray(X, dtype=np.float64) - self.mean_) / self.scale_
-        known = self._standardised(y, Phi.shape)
+        T = self._standardised(y, Phi.shape)
         w = np.ones(len(Z)) if sample_weight is None else np.asarray(sample_weight, dtype=np.float64)
-        # Processes know rows of positive weight, all of them or some.
-        chosen = np.isin(_as_words(Z), _as_words(self.components_)) & (w > 0.0)
+        places = np.flatnonzero((w > 0.0) & ~np.isnan(T).all(axis=1))[self._rows]
         for target, theta in enumerate(self.theta_):
-            rows = np.flatnonzero(chosen & ~np.isnan(known[:, target]))
+            rows = places[self.dual_coef_[:, target] != 0.0]
             inverse = np.linalg.inv(self._noisy(theta, Z[rows], w[rows]))
-            Phi[rows, target] = known[rows, target] - inverse @ known[rows, target] / np.diag(inverse)
+            Phi[rows, target] = T[rows, target] - inverse @ T[rows, target] / np.diag(inverse)
         return Phi
 
     def warm_start(self) -> TargetProcessFeatures:
@@ -266,8 +280,3 @@ def _kernels(theta: Array) -> tuple[Array, tuple[Any, Any]]:
     linear = DotProduct(0.0, "fixed")
     near = ConstantKernel(c1) * Matern(width, nu=0.5) + ConstantKernel(c2) * linear
     return np.exp(theta[COMMON:]), (near, ConstantKernel(c3) * linear**2)
-
-
-def _as_words(Z: Array) -> Any:
-    """Rows as texts of their bytes, so that they can be looked up."""
-    return np.ascontiguousarray(Z).view(f"V{Z.shape[1] * Z.itemsize}").reshape(-1)

@@ -137,6 +137,8 @@ class Fit:
         where the leave-one-out residuals of the model are calibrated on.
     inputs : InputRange or None
         Of the rows before the feature map.
+    left_out : bool
+        Whether the features of the sample are those that its rows would have if they were new.
     """
 
     problem: Problem
@@ -156,6 +158,7 @@ class Fit:
     relation: str = "constant"
     residuals: Residuals | None = None
     inputs: InputRange | None = None
+    left_out: bool = False
 
     @cached_property
     def posterior(self) -> Posterior | TargetPosteriors:
@@ -179,6 +182,11 @@ class Fit:
         if self.relation != "constant":
             residuals = replace(residuals, features=self.leading_features(self.sample.Phi))
         return calibrate(residuals, np.random.default_rng(0), self.relation)
+
+    @property
+    def noise_variance(self) -> Array:
+        """Variance of each target about the model, (p,); where training rows show none, of rows left out."""
+        return self.calibration.deviation.scale**2 if self.left_out else self.posterior.noise_variance
 
     def leading_features(self, Phi: Array) -> Array:
         """The few longest principal axes of the features, of unit variance over the training rows, (n, q)."""

@@ -33,13 +33,18 @@ def leave_one_out(fit: Fit, sample: RowSample) -> Residuals:
     away from the mean of the other rows.
 
     The kernel, and the feature map, have seen the row, so the residuals are somewhat too small;
-    `EntangledKernelRidgeCV` learns both again in every fold.
+    `EntangledKernelRidgeCV` learns both again in every fold. Where the sample has the features that its rows
+    would have if they were new, residuals are those of predictions from them.
 
     Time m' r p + min(p, r)^3 for every row.
     """
     problem, gain = fit.problem, np.broadcast_to(fit.settings.gain, fit.problem.n_outputs)
     mean_y, weights = fit.centre()
     values = fit.linear.predict(sample.Phi)
+    if fit.left_out:
+        relative = fit.posterior.relative_variance(sample.Phi)
+        left = without_rounding(sample.Y - values, sample.Y)
+        return Residuals(left, sample.row_weight, np.arange(len(left)), relative)
     errors = sample.Y - (mean_y + (values - mean_y) / gain)
     posterior = fit.posterior
     if isinstance(posterior, TargetPosteriors):
