@@ -244,8 +244,9 @@ def _targets_for(
     if targets is None:
         return None
     values = np.asarray(targets)
-    if sample_weight is not None and np.ndim(sample_weight) == 2 and not np.all(sample_weight):
-        weight = np.asarray(sample_weight).reshape(values.shape)
+    weight = None if sample_weight is None else np.asarray(sample_weight)
+    if weight is not None and weight.ndim == 2 and not weight.all():
+        weight = weight.reshape(values.shape)
         targets = values = np.where(weight > 0.0, values.astype(np.float64), np.nan)
     blank = np.isnan(values) if values.dtype.kind == "f" else np.zeros(values.shape, dtype=bool)
     if takes_blanks(feature_map) or not blank.any():
