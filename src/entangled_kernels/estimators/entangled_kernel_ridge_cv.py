@@ -63,9 +63,8 @@ class EntangledKernelRidgeCV(
         standardised columns; `EvidenceFeatures`, of a Gaussian plus linear kernel tuned by marginal
         likelihood; `ColumnWidthFeatures`, with a width for every column, of the columns and of columns made
         symmetric by powers; `ForestFeatures` with leaves of one and of four rows; and, with two to eight
-        targets and not in streams, `TargetProcessFeatures`, a process of its own for every target. Kernels
-        count columns up to one range beyond the training rows (``reach=1``; none in streams), so that only
-        the standardised columns follow a trend farther out.
+        targets and not in streams, `TargetProcessFeatures`. Kernels count columns up to one range beyond the
+        training rows (``reach=1``; none in streams), so that only the first follow a trend farther out.
     alphas : array-like or None, default=None
         Ridge penalties to try. None takes 34 values over eleven decades about the scale of the features, and
         the noise that a feature map has found, its ``noise_``.
@@ -346,8 +345,7 @@ class EntangledKernelRidgeCV(
                     if progress is not None:
                         progress(tried * n_splits + done, len(maps) * n_splits)
 
-                trial = self._search_rows(feature_map, table, splits, report)
-                trials.append(replace(trial, place=place))
+                trials.append(self._search_rows(feature_map, table, splits, report, place))
             self._fit, feature_map = self._conclude(trials, table)
         if self.refit:
             self.feature_map_ = feature_map

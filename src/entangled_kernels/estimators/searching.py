@@ -147,8 +147,9 @@ class SearchingMixin(FoldingMixin, ExplainingMixin):
         table: Table,
         splits: Callable[[], list[Split]],
         report: Callable[[int, int], None],
+        place: int,
     ) -> Trial:
-        """Try all candidates with one feature map, on rows in memory."""
+        """Try all candidates with one feature map, at its place among those given, on rows in memory."""
         fitted, Phi = self._fit_map(feature_map, *self._map_targets(table))
         n = len(table.Y)
         in_folds = feature_map is not None and self._fitted_in_folds(feature_map, n)
@@ -162,7 +163,8 @@ class SearchingMixin(FoldingMixin, ExplainingMixin):
                 sample = rounds[0][1]
                 places = None if sample is None else table.sampled_places(len(sample.Y))
                 parts = [own for own, _ in rounds]
-                return self._search_moments(parts, sample, feature_map, fitted, report, places)
+                trial = self._search_moments(parts, sample, feature_map, fitted, report, places)
+                return replace(trial, place=place)
         Phi = self._training_features(fitted, table.X, Phi)
         self._check_ranks(Phi.shape[1], table.Y.shape[1])
         own_splits, settings = splits(), self._search_settings()
@@ -173,7 +175,7 @@ class SearchingMixin(FoldingMixin, ExplainingMixin):
             Phi, table.Y, table.weight, found_noise(fitted), centred=self.fit_intercept
         )
         search = run_search(summary, source, settings, report)
-        return Trial(feature_map, fitted, search, training)
+        return Trial(feature_map, fitted, search, training, place)
 
     def _row_folds(
         self, feature_map: Any, fitted: Any, Phi: Any, table: Table, splits: list[Split], *, ridge_only: bool

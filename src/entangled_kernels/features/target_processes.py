@@ -12,7 +12,7 @@ from sklearn.utils import Tags, _safe_indexing, check_random_state
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from ..doc_links import DocLinkMixin
-from ..linalg import Array
+from ..linalg import Array, Index
 from ..parameters import check_integer, check_positive
 from ..threads import SMALL_MATRIX, one_thread
 from .kernel_features import median_distance
@@ -153,31 +153,36 @@ class TargetProcessFeatures(TransformerMixin, DocLinkMixin, BaseEstimator):
         self.target_mean_, self.target_scale_ = target_mean_and_scale(Y, weight)
         Z, T = (X - self.mean_) / self.scale_, (Y - self.target_mean_) / self.target_scale_
         w = np.ones(len(X)) if weight is None else weight
-        start = self._start(T.shape[1], Z.shape[1])
         # The first of the known rows in one order, so that targets without blanks know the same rows.
         order = rng.permutation(len(Z))
-        known = [np.sort(order[~np.isnan(y[order])][: int(self.n_components)]) for y in T.T]
-        self._rows = np.unique(np.concatenate(known))
+        known = [order[~np.isnan(y[order])] for y in T.T]
+        kept = [np.sort(rows[: int(self.n_components)]) for rows in known]
+        tuned = [np.sort(rows[: int(self.max_rows)]) for rows in known]
+        self._rows = np.unique(np.concatenate(kept))
         self.components_, self.noise_ = Z[self._rows], _NEXT_TO_NONE
         self.dual_coef_ = np.zeros((len(self._rows), T.shape[1]))
-        self.theta_ = np.empty((T.shape[1], COMMON + Z.shape[1]))
         with one_thread(len(Z) <= SMALL_MATRIX):
-            typical = median_distance(Z[np.sort(order[: int(self.max_rows)])])
-            for target, rows in enumerate(known):
-                some = np.sort(order[~np.isnan(T[order, target])][: int(self.max_rows)])
-                y = T[:, [target]]
-                evidence = PenalisedEvidence(Z[some], y[some], w[some], typical, "exponential", squares=True)
-                theta = np.append(evidence.prior, np.zeros(Z.shape[1])) if start is None else start[target]
-                # A constant target is nought but for rounding.
-                if np.abs(y[some]).max(initial=0.0) > _ROUNDING:
-                    theta = evidence.optimum(theta, float(self.spread), _TOL)
-                A = self._noisy(theta, Z[rows], w[rows])
-                solved = solve(A, y[rows, 0], assume_a="pos") if len(rows) else np.zeros(0)
-                self.dual_coef_[np.isin(self._rows, rows), target] = solved
-                self.theta_[target] = theta
+            self.theta_ = self._tune(Z, T, w, tuned, median_distance(Z[order[: int(self.max_rows)]]))
+            for target, rows in enumerate(kept):
+                if len(rows):
+                    A = self._noisy(self.theta_[target], Z[rows], w[rows])
+                    solved = solve(A, T[rows, target], assume_a="pos")
+                    self.dual_coef_[np.isin(self._rows, rows), target] = solved
         self.noises_ = np.exp(self.theta_[:, 3])
         self.widths_ = np.exp(self.theta_[:, 4:5] + self.theta_[:, COMMON:])
         return self
+
+    def _tune(self, Z: Array, T: Array, weight: Array, rows: list[Index], typical: float) -> Array:
+        """Parameters (p, 5 + d) of the processes, by the likelihoods of some rows for each target."""
+        start, found = self._start(T.shape[1], Z.shape[1]), np.empty((T.shape[1], COMMON + Z.shape[1]))
+        for target, own in enumerate(rows):
+            y = T[own, target][:, None]
+            evidence = PenalisedEvidence(Z[own], y, weight[own], typical, "exponential", squares=True)
+            theta = np.append(evidence.prior, np.zeros(Z.shape[1])) if start is None else start[target]
+            # A constant target is nought but for rounding.
+            varies = np.abs(y).max(initial=0.0) > _ROUNDING
+            found[target] = evidence.optimum(theta, float(self.spread), _TOL) if varies else theta
+        return found
 
     def transform(self, X: Any) -> Array:
         """Predictions of rows, (n, p), in standard units of the targets."""
