@@ -19,6 +19,7 @@ from entangled_kernels.features import (
     interpolates,
     left_out_features,
     needs_targets,
+    noise_features,
     suits,
     warm_start,
 )
@@ -196,6 +197,35 @@ def test_rows_in_batches_are_refused(rows, rng):
     assert isinstance(model.feature_map_, StandardScaler)
     fitted = own.fit(X[:30], Y[:30])
     assert EntangledKernelRidge(fitted).partial_fit(X[30:], Y[30:]).predict(X).shape == Y.shape
+
+
+@pytest.mark.parametrize("alone", [True, False])
+def test_idle_inputs_do_not_seem_to_matter(rng, alone):
+    """What processes make of noise is not in their predictions, so models of noise have their kernels."""
+    X = rng.normal(size=(60, 5))
+    Y = np.column_stack([np.sin(2.0 * X[:, 0]), X[:, 1] ** 2]) + 0.5 * rng.normal(size=(60, 2))
+    own = TargetProcessFeatures(random_state=0)
+    model = EntangledKernelRidge(own, shrinkage=1.0, alpha=1e-6)
+    if not alone:
+        model = EntangledKernelRidgeCV([own, StandardScaler()], cv=3, random_state=0)
+    found = model.fit(X, Y).explain(X)
+    assert found.method == "permutation"
+    np.testing.assert_array_equal(
+        found.importance > found.importance_noise, [True, True, False, False, False]
+    )
+
+
+def test_mean_features_have_the_mean_of_the_kernels(rows):
+    X, Y = rows
+    features = TargetProcessFeatures(random_state=0).fit(X, Y)
+    Z, Phi = (X - features.mean_) / features.scale_, features.mean_features(X)
+    expected = np.mean([features._kernel(theta, Z, Z) for theta in features.theta_], axis=0)
+    np.testing.assert_allclose(Phi @ Phi.T, expected, atol=1e-8)
+    pipeline = make_pipeline(StandardScaler(), TargetProcessFeatures(random_state=0)).fit(X, Y)
+    found, ridge = noise_features(pipeline, X)
+    assert found.shape == Phi.shape
+    assert ridge == pytest.approx(features.noises_.mean(), rel=0.1)
+    assert noise_features(StandardScaler().fit(X), X)[1] is None
 
 
 def test_blanks_are_predicted(rows):

@@ -14,7 +14,6 @@ from sklearn.exceptions import NotFittedError
 from sklearn.utils import indexable
 from sklearn.utils.validation import _num_samples
 
-from ..features import map_features
 from ..kernels import KrausKernel
 from ..learning import LinearModel, Moments, RowSample
 from ..learning.cell_moments import CellMoments
@@ -33,6 +32,7 @@ from ..selection import SCORINGS, Member, SearchSettings, grid_members
 from ..threads import SMALL_MATRIX, one_thread
 from .dask_tables import is_dask
 from .entangled_kernel_ridge import PREDICTIONS, EntangledKernelRidge
+from .explaining import noise_part
 from .prediction import solved_attribute
 from .searching import SearchingMixin, SelectedFit, Trial
 from .split_routing import SplitRoutingMixin
@@ -408,18 +408,18 @@ class EntangledKernelRidgeCV(
         fit, chosen = self._fit, dict(self._fit.best_params)
         best = chosen.pop("feature_map", None)
         if best is None or fit.average_weights is None:
-            return []
+            return super()._averaged_parts(X)
         places, parts = fit.cv_results["param_feature_map"], []
         weights = fit.average_weights.reshape(len(places), -1)  # (candidates, 1 or p)
         used = [one for one in np.unique(places) if one == best or weights[places == one].any()]
         if len(used) == 1:
-            return []
+            return super()._averaged_parts(X)
         for one, (_, feature_map) in zip(used, self.feature_map_.transformer_list, strict=True):
             own = np.where(places[:, None] == one, weights, 0.0)
             heaviest = int(np.argmax(np.where(places == one, own.sum(axis=1), -1.0)))
             settings = {name: fit.cv_results[f"param_{name}"][heaviest] for name in chosen}
             settings = replace(fit.best_estimator._fit.settings, **settings)
-            parts.append(AveragedPart(map_features(feature_map, X), settings, own.sum(axis=0)))
+            parts.append(noise_part(feature_map, X, settings, own.sum(axis=0)))
         return parts
 
     def _for_workers(self) -> Self:

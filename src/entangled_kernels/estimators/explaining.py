@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
+from sklearn.pipeline import FeatureUnion
 from sklearn.utils.validation import _num_samples
 
 from ..explanation import (
@@ -17,7 +19,9 @@ from ..explanation import (
     overall,
     permutation_effects,
 )
+from ..features import knows_targets, noise_features
 from ..features.gradients import has_gradient
+from ..learning import FitSettings
 from ..learning.input_range import as_numbers
 from ..learning.noise import AveragedPart, noise_coefficients, noise_of_average
 from ..linalg import Array
@@ -110,7 +114,9 @@ class ExplainingMixin(LinearPredictionMixin):
                 coefs, model = noise_of_average(averaged, best._fit, calibration, n_draws, rng), self
             else:
                 coefs, model = noise_coefficients(best._fit, calibration, n_draws, rng), best
-            draws = model._effects(coefs, X, found, unit, by_gradient=by_gradient)[1]  # (draws, d, p)
+            draws = model._effects(coefs, X, found, unit, by_gradient=by_gradient, noise=True)[
+                1
+            ]  # (draws, d, p)
             noise, overall_noise = noise_level(draws), noise_level(overall(draws, deviation))
         numbered = [f"x{place}" for place in range(len(unit))]
         names = [str(name) for name in getattr(self, "feature_names_in_", numbered)]
@@ -134,17 +140,44 @@ class ExplainingMixin(LinearPredictionMixin):
 
     def _averaged_parts(self, X: Any) -> list[AveragedPart]:
         """Features of rows, settings and shares of the feature maps in an average of several, else empty."""
-        return []
+        best = self._best_model()
+        if not best._fit.left_out:
+            return []
+        return [noise_part(best.feature_map_, X, best._fit.settings, np.ones(1))]
 
     def _effects(
-        self, coefs: Array, X: Any, found: list[Mixture], unit: Array, *, by_gradient: bool
+        self,
+        coefs: Array,
+        X: Any,
+        found: list[Mixture],
+        unit: Array,
+        *,
+        by_gradient: bool,
+        noise: bool = False,
     ) -> tuple[Array, Array]:
-        """Effects and sizes (c, d, p) of inputs on models with the features of this one."""
+        """Effects and sizes (c, d, p) of inputs on models with the features of this one, or for noise."""
         if by_gradient:
             return gradient_effects(self.feature_map_, X, coefs, found, np.nan_to_num(unit))
         repeats = max(1, min(REPEATS, INPUTS_REPEATED // max(1, len(unit))))
         rng = np.random.default_rng(0)
-        return permutation_effects(self._features, X, coefs, found, unit, repeats, rng)
+        features = self._noise_features if noise else self._features
+        return permutation_effects(features, X, coefs, found, unit, repeats, rng)
+
+    def _noise_features(self, X: Any) -> Array:
+        """Features of rows that models of noise are fitted on, those of several maps side by side."""
+        used = self.feature_map_
+        maps = [own for _, own in used.transformer_list] if isinstance(used, FeatureUnion) else [used]
+        if not any(knows_targets(own) for own in maps):
+            return np.asarray(self._features(X))
+        return np.hstack([noise_features(own, X)[0] for own in maps])
+
+
+def noise_part(feature_map: Any, X: Any, settings: FitSettings, share: Array) -> AveragedPart:
+    """A feature map of an average as models of noise have it."""
+    Phi, ridge = noise_features(feature_map, X)
+    if ridge is not None:
+        settings = replace(settings, shrinkage=1.0, gain=1.0, alpha=ridge)
+    return AveragedPart(Phi, settings, share)
 
 
 def _deviations(X: Any) -> Array:

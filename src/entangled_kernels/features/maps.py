@@ -33,6 +33,7 @@ __all__ = [
     "left_out_features",
     "map_features",
     "needs_targets",
+    "noise_features",
     "refuse_in_batches",
     "suits",
     "takes_blanks",
@@ -127,6 +128,20 @@ def left_out_features(
     rows = X if last is feature_map else feature_map[:-1].transform(X)
     measured = _targets_for(feature_map, targets, sample_weight)
     return last.left_out(rows, measured, **_weights(feature_map, sample_weight))
+
+
+def noise_features(feature_map: Any, X: Any) -> tuple[Any, float | None]:
+    """Features that models of nothing but noise are to be fitted on, and the ridge that goes with them.
+
+    They are those of the map, with whatever ridge, unless it `knows_targets`: what its processes make of
+    noise is not in their predictions, and one process with the mean of their kernels and noises stands for
+    them.
+    """
+    if not knows_targets(feature_map):
+        return map_features(feature_map, X), None
+    last = _last_step(feature_map)
+    rows = X if last is feature_map else feature_map[:-1].transform(X)
+    return last.mean_features(rows), float(np.mean(last.noises_))
 
 
 def refuse_in_batches(feature_map: Any) -> None:

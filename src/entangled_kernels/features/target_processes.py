@@ -16,6 +16,7 @@ from ..linalg import Array, Index
 from ..parameters import check_integer, check_positive
 from ..threads import SMALL_MATRIX, one_thread
 from .kernel_features import median_distance
+from .nystroem import inverse_root
 from .training_rows import mean_and_scale, target_mean_and_scale, training_rows
 from .widths import COMMON, PenalisedEvidence
 
@@ -244,6 +245,16 @@ class TargetProcessFeatures(TransformerMixin, DocLinkMixin, BaseEstimator):
         within the range of the training rows.
         """
         return _kernels(self.theta_[target])
+
+    def mean_features(self, X: Any) -> Array:
+        """Features (n, m) whose inner products are the mean of the kernels of all processes."""
+        check_is_fitted(self)
+        X = validate_data(self, X, reset=False, dtype=np.float64)
+        Z, R = (np.clip(X, self.lower_, self.upper_) - self.mean_) / self.scale_, self.components_
+        between, own = (
+            np.mean([self._kernel(theta, rows) for theta in self.theta_], axis=0) for rows in (Z, R)
+        )
+        return np.asarray(between @ inverse_root(own))
 
     def _kernel(self, theta: Array, Z: Array, R: Array | None = None) -> Array:
         """Kernel values of standardised rows with the rows that processes know, or with others."""
