@@ -35,6 +35,14 @@ def test_it_meets_the_factor(alpha, rng):
     assert proximal.point.value == pytest.approx(factor.point.value, rel=2e-9)
 
 
+@pytest.mark.parametrize("seed", range(12))
+@pytest.mark.parametrize("solver", ["factor", "proximal"])
+def test_rounding_does_not_end_the_search(solver, seed):
+    """Differences between values are below rounding long before the gap is closed."""
+    gram = make_gram(np.random.default_rng(seed), 10, 4, 1e-3)
+    assert solve_convex(gram, BALL, np.eye(4)[None], solver=solver, tol=1e-9, max_iter=5000).converged
+
+
 @given(st.integers(0, 2**31), st.integers(1, 3), st.integers(1, 4), st.floats(-3, 3))
 @settings(max_examples=60, deadline=None)
 def test_no_other_matrix_is_better(seed, m, k, log_length):

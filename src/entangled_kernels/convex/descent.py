@@ -12,6 +12,10 @@ from ..linalg import Array
 __all__ = ["minimise"]
 
 MEMORY = 20
+# A slope this much shorter than the first one is zero up to rounding.
+FLAT = 1e-12
+# More than the relative rounding of values, whose terms may cancel.
+NOISE = 1e-9
 
 
 def minimise(
@@ -52,7 +56,7 @@ def minimise(
     unit = abs(first) or 1.0
     size = (float(np.linalg.norm(first_slope)) or 1.0) if whitened else 1.0
     begin = start.ravel() / size
-    left = np.inf
+    left, stopped = np.inf, False
     little = tol * unit if 0.5 * float(np.vdot(first_slope, first_slope)) > tol * unit else 0.0
 
     def flat(x: Array) -> tuple[float, Array]:
@@ -64,9 +68,56 @@ def minimise(
         return value / unit, slope.ravel() * (size / unit)
 
     def stop(_: Array) -> None:
-        if enough() or (whitened and left <= little):
+        nonlocal stopped
+        stopped = enough() or (whitened and left <= little)
+        if stopped:
             raise StopIteration
 
     options = {"maxiter": steps, "maxfun": 2 * steps + 20, "maxcor": MEMORY, "ftol": 0.0, "gtol": 0.0}
     found = minimize(flat, begin, jac=True, method="L-BFGS-B", callback=stop, options=options)
-    return size * np.asarray(found.x).reshape(start.shape), int(found.nfev)
+    x, evaluations = np.asarray(found.x), int(found.nfev)
+    if not stopped and np.linalg.norm(found.jac) > FLAT * size / unit * np.linalg.norm(first_slope):
+        rest = {"maxiter": steps - found.nit, "maxfun": options["maxfun"] - found.nfev}
+        if min(rest.values()) > 0:
+            x, more = _minimise_by_slopes(flat, x, found.fun, found.jac, stop, options | rest)
+            evaluations += more
+    return size * x.reshape(start.shape), evaluations
+
+
+def _minimise_by_slopes(
+    value_and_slope: Callable[[Array], tuple[float, Array]],
+    start: Array,
+    first: float,
+    first_slope: Array,
+    stop: Callable[[Array], None],
+    options: dict[str, float],
+) -> tuple[Array, int]:
+    """Go on with L-BFGS where rounding hides the differences between values.
+
+    Between two points near each other, the value changes by the inner product of their difference with the
+    mean of the two gradients, up to terms of third order. This has all its digits where a difference of
+    values has none. If the value is higher at the end by more than rounding, the start is returned.
+    """
+    unit = float(first_slope @ first_slope)
+    # Position, change of the value since the start, and gradient: at the last step, and where it was last
+    # evaluated.
+    base = latest = (start, 0.0, first_slope)
+    value = first
+
+    def change_and_slope(x: Array) -> tuple[float, Array]:
+        nonlocal latest, value
+        if np.array_equal(x, start):
+            return 0.0, first_slope / unit
+        value, slope = value_and_slope(x)
+        change = base[1] + 0.5 * float((slope + base[2]) @ (x - base[0])) / unit
+        latest = (x.copy(), change, slope)
+        return change, slope / unit
+
+    def step(x: Array) -> None:
+        nonlocal base
+        base = latest
+        stop(x)
+
+    found = minimize(change_and_slope, start, jac=True, method="L-BFGS-B", callback=step, options=options)
+    x = np.asarray(found.x)
+    return (x if value <= first + NOISE * abs(first) else start), int(found.nfev) - 1

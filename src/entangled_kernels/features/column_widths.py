@@ -142,7 +142,7 @@ class ColumnWidthFeatures(KernelFeatures):
         own, median = None if weight is None else weight[rows], median_distance(Z[rows])
         evidence = PenalisedEvidence(Z[rows], targets[rows], own, median, self.shape)
         spread = None if self.spread is None else float(self.spread)
-        found = tune_widths(evidence, self._start(evidence.prior, Z.shape[1]), spread)
+        found = tune_widths(evidence, self._start(Z.shape[1]), spread)
         self.theta_, self.spread_ = found.theta, found.spread
         self.log_marginal_likelihood_ = found.log_likelihood
         self.noise_ = float(np.exp(self.theta_[3]))
@@ -158,9 +158,9 @@ class ColumnWidthFeatures(KernelFeatures):
         started: ColumnWidthFeatures = clone(self)
         return started.set_params(start=self.theta_, spread=self.spread_)  # type: ignore[no-any-return]
 
-    def _start(self, prior: Array, d: int) -> Array:
+    def _start(self, d: int) -> Array | None:
         if self.start is None:
-            return np.append(prior, np.zeros(d))
+            return None
         start = np.asarray(self.start, dtype=np.float64)
         if start.shape != (COMMON + d,) or not np.isfinite(start).all():
             raise ValueError(

@@ -179,10 +179,12 @@ class TargetProcessFeatures(TransformerMixin, DocLinkMixin, BaseEstimator):
         for target, own in enumerate(rows):
             y = T[own, target][:, None]
             evidence = PenalisedEvidence(Z[own], y, weight[own], typical, "exponential", squares=True)
-            theta = np.append(evidence.prior, np.zeros(Z.shape[1])) if start is None else start[target]
-            # A constant target is nought but for rounding.
-            varies = np.abs(y).max(initial=0.0) > _ROUNDING
-            found[target] = evidence.optimum(theta, float(self.spread), _TOL) if varies else theta
+            theta = None if start is None else start[target]
+            # A standardised constant target is zero up to rounding: there is nothing to search for.
+            if np.abs(y).max(initial=0.0) > _ROUNDING:
+                found[target] = evidence.best_optimum(theta, float(self.spread), _TOL)
+            else:
+                found[target] = np.append(evidence.prior, np.zeros(Z.shape[1])) if theta is None else theta
         return found
 
     def transform(self, X: Any) -> Array:

@@ -35,6 +35,8 @@ _WEIGHTS = ((1e-5, 1e3), (1e-6, 1e2), (1e-8, 1e2))
 _FARTHEST = 6.0
 # Step of the differences of slopes, in log widths.
 _STEP = 1e-3
+# Noise of the second of two starts, as a share of the first.
+_QUIET = 0.01
 # Loss of a kernel matrix that has no factor: one that is not finite would end the search.
 _NO_FACTOR = 1e10
 # Squared distances below this are rounding.
@@ -250,6 +252,20 @@ class PenalisedEvidence:
         curvature = np.maximum(np.linalg.eigvalsh(0.5 * (H + H.T)) * spread**2, 0.5)
         return -value - 0.5 * float(np.log(curvature).sum())
 
+    def best_optimum(self, start: Array | None, spread: float, tol: float = TOL) -> Array:
+        """The optimum from a start; without one, the better optimum of two levels of noise at the start.
+
+        Where targets are nearly exact there are two optima, one with noise and one without. Which of them a
+        single search finds hangs on rounding.
+        """
+        if start is not None:
+            return self.optimum(start, spread, tol)
+        noisy = np.append(self.prior, np.zeros(self.X.shape[1]))
+        quiet = noisy.copy()
+        quiet[3] += np.log(_QUIET)
+        found = [self.optimum(theta, spread, tol) for theta in (noisy, quiet)]
+        return min(found, key=lambda theta: self.loss(theta, spread or 1.0)[0])
+
     def optimum(self, start: Array, spread: float, tol: float = TOL) -> Array:
         """Theta (5 + d,) of least loss; with a spread of zero all additions are zero."""
         widths = (WIDTHS[0] * self.typical, WIDTHS[1] * self.typical)
@@ -270,14 +286,14 @@ class PenalisedEvidence:
         return np.asarray(np.clip(theta, *bounds.T))
 
 
-def tune_widths(evidence: PenalisedEvidence, start: Array, spread: float | None = None) -> WidthSearch:
+def tune_widths(evidence: PenalisedEvidence, start: Array | None = None, spread: float | None = None) -> WidthSearch:
     """Maximise the penalised evidence over all widths, and that of the spread where none is given.
 
     Parameters
     ----------
     evidence : PenalisedEvidence
-    start : ndarray of shape (5 + d,)
-        As ``WidthSearch.theta``.
+    start : ndarray of shape (5 + d,), optional
+        As ``WidthSearch.theta``. If None, the search starts twice, with much and with little noise.
     spread : float, optional
         0 is one width for all columns. If None, the search begins there and goes on to larger spreads, each
         from the optimum of the last, until the evidence falls.
@@ -291,8 +307,8 @@ def tune_widths(evidence: PenalisedEvidence, start: Array, spread: float | None 
     """
     with one_thread(len(evidence.X) <= SMALL_MATRIX):
         if spread is not None:
-            return evidence.found(evidence.optimum(start, spread), spread)
-        theta = evidence.optimum(start, 0.0)
+            return evidence.found(evidence.best_optimum(start, spread), spread)
+        theta = evidence.best_optimum(start, 0.0)
         best, spread, highest = theta, 0.0, evidence.log_evidence(theta, 0.0)
         for wider in SPREADS:
             theta = evidence.optimum(theta, wider)

@@ -16,8 +16,9 @@ from ..linalg import Array, operator_schmidt, partial_transpose_eigenvalues
 __all__ = ["EntanglementReport", "entanglement_report"]
 
 TOLERANCE = 1e-10
-# A psd matrix of trace one may have negative eigenvalues of this size by rounding.
-ROUNDING = 1e-8
+# A psd matrix of trace one may have negative eigenvalues of this size by rounding, or of this many roundings
+# of its own precision.
+ROUNDING, ROUNDINGS = 1e-8, 10.0
 
 
 @dataclass(frozen=True)
@@ -115,10 +116,10 @@ class EntanglementReport:
         )
 
 
-def _check_psd(state: Array) -> None:
+def _check_psd(state: Array, precision: float) -> None:
     """Raise unless a matrix of trace one is psd, to rounding: nothing is proven of any other."""
     try:
-        np.linalg.cholesky(state + ROUNDING * np.eye(len(state)))
+        np.linalg.cholesky(state + max(ROUNDING, ROUNDINGS * precision) * np.eye(len(state)))
     except np.linalg.LinAlgError:
         lowest = float(np.linalg.eigvalsh(state)[0])
         raise ValueError(
@@ -144,8 +145,9 @@ def entanglement_report(D: Array, dims: tuple[int, int], tol: float = TOLERANCE)
     trace = float(np.trace(D).real)
     if not trace > 0:
         raise ValueError(f"D must have a positive trace to be a kernel, got {trace:.3g}.")
-    state = np.asarray(D) / trace
-    _check_psd(state)
+    precision = float(np.finfo(np.asarray(D).dtype).eps) if np.asarray(D).dtype.kind in "fc" else 0.0
+    state = np.asarray(D, dtype=np.result_type(D, np.float64)) / trace
+    _check_psd(state, precision)
     eigenvalues = partial_transpose_eigenvalues(state, dims)
     values = operator_schmidt(state, dims).values
     shares = values**2 / np.sum(values**2)
