@@ -52,6 +52,8 @@ def fills_blanks(feature_map: Any) -> bool:
     """Whether a feature map begins by filling blanks."""
     if isinstance(feature_map, Pipeline):
         return fills_blanks(feature_map.steps[0][1])
+    if isinstance(feature_map, FeatureUnion):
+        return all(fills_blanks(part) for _, part in feature_map.transformer_list)
     if isinstance(feature_map, ColumnTransformer):
         return fills_blanks(feature_map.remainder)
     return isinstance(feature_map, SimpleImputer)

@@ -316,3 +316,20 @@ def test_novelty_needs_a_model_that_knows_it(plant, run):
     assert "--novelty needs an entangled kernel model" in result.stderr
     values = json.loads(run("predict", "okl.model", "plant.csv", "--out", "p.csv", "--json").stdout)
     assert values["far_rows"] is None
+
+
+def test_an_average_over_several_maps_fills_blank_inputs(plant, run):
+    """The default model of `fit --missing median` averages maps; each of them fills blanks."""
+    blank = plant.copy()
+    blank.loc[[3, 7], "pressure"] = np.nan
+    blank.to_csv("blanks.csv", index=False)
+    names = [part for target in TARGETS for part in ("--targets", target)]
+    run("fit", "blanks.csv", *names, "--missing", "median", "--out", "b.model", "--exclude", "id")
+    assert len(load_model("b.model").feature_map_.transformer_list) > 1
+    run("predict", "b.model", "blanks.csv", "--out", "p.csv", "--intervals", 0.9)
+    assert read_table("p.csv").notna().all(axis=None)
+    blank.drop(columns=TARGETS[1]).to_csv("half.csv", index=False)
+    run("predict", "b.model", "half.csv", "--measured", "--out", "q.csv")
+    assert read_table("q.csv").notna().all(axis=None)
+    run("plan", "b.model", "half.csv", "--out", "plan.csv")
+    assert len(read_table("plan.csv"))
