@@ -5,18 +5,15 @@ from .correlation import Conditional, Correlation
 from .held_out import HeldOut, held_out_intervals
 from .information import Plan, information, plan_measurements
 from .patterns import group_patterns
-from .relation import Relation
-from .residuals import Deviation, HeldOutScore, Residuals, without_rounding
+from .residuals import HeldOutScore, Residuals, without_rounding
 
 __all__ = [
     "Calibration",
     "Conditional",
     "Correlation",
-    "Deviation",
     "HeldOut",
     "HeldOutScore",
     "Plan",
-    "Relation",
     "Residuals",
     "calibrate",
     "group_patterns",

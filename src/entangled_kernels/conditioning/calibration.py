@@ -2,21 +2,19 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.linalg import cholesky
 from scipy.sparse.linalg import LinearOperator
 
 from ..linalg import Array, Index
 from .correlation import Conditional, Correlation
 from .patterns import group_patterns
 from .quantiles import score_quantile, target_quantiles
-from .relation import LARGEST, Relation, fit_relation, relation_of_strength
-from .residuals import Deviation, Residuals
+from .residuals import Residuals
 from .shrinkage import N_PARTS, choose_shrinkage, estimate_correlation, row_parts
 
 __all__ = ["Calibration", "calibrate"]
@@ -30,34 +28,27 @@ Mask = NDArray[np.bool_]
 class Calibration:
     """How far new observations lie from a model's predictions, and what some of them say of the others.
 
-    The covariance of a new observation is deviation * R * deviation, where the deviations depend on the
-    input. The correlation R does not, but for a `Relation` that turns with it.
+    The covariance of a new observation is deviation * R * deviation with a correlation matrix R.
 
     Attributes
     ----------
     residuals : Residuals
-    deviation : Deviation
+    deviation : ndarray of shape (p,)
+        Standard deviation of the errors of every target.
     correlation : Correlation
+        R.
     shrinkage : float
         Share of the identity in the correlation.
-    relation : Relation or None
-        What stands in the place of the correlation where it depends on the input.
-    relation_facts : dict
-        How the relation did on held-out rows.
     """
 
     residuals: Residuals
-    deviation: Deviation
+    deviation: Array
     correlation: Correlation
     shrinkage: float
-    relation: Relation | None = None
-    relation_facts: dict[str, Any] = field(default_factory=dict)
 
     def mean_covariance(self) -> Any:
-        """Covariance of errors over the rows calibrated on, (p, p); an operator where targets are many."""
-        residuals = self.residuals
-        factor = self.deviation.factor(residuals.relative_variance) ** 2
-        unit = self.deviation.scale * np.sqrt(np.average(factor, weights=residuals.weight))
+        """Covariance of errors, (p, p); an operator where targets are many."""
+        unit = self.deviation
         if len(unit) <= MOST_DENSE:
             return unit[:, None] * self.correlation.dense() * unit
         F, own = self.correlation.factor * unit, self.correlation.own * unit**2
@@ -69,27 +60,14 @@ class Calibration:
         shape = (len(unit), len(unit))
         return LinearOperator(shape, matvec=multiply, rmatvec=multiply, matmat=multiply, dtype=np.float64)
 
-    def condition(
-        self,
-        mean: Array,
-        given: Array,
-        relative_variance: Array,
-        features: Array | None = None,
-        *,
-        with_covariance: bool = False,
-    ) -> Conditional:
-        """Predictions (n, p) once some targets are measured, ``given`` with NaN for the others.
-
-        ``features`` (n, q) are those of `Residuals`, where the relation depends on them.
-        """
-        std = self.deviation.at(relative_variance)
+    def condition(self, mean: Array, given: Array, *, with_covariance: bool = False) -> Conditional:
+        """Predictions (n, p) once some targets are measured, ``given`` with NaN for the others."""
+        std = self.deviation
         unit = np.where(std > 0.0, std, 1.0)
-        found = _condition(
-            self.correlation, self.relation, (given - mean) / unit, features, with_covariance=with_covariance
-        )
+        found = self.correlation.condition((given - mean) / unit, with_covariance=with_covariance)
         covariance = found.covariance
         if covariance is not None:
-            covariance = std[:, :, None] * covariance * std[:, None, :]
+            covariance = std[:, None] * covariance * std
         measured = np.isfinite(given)
         return Conditional(
             np.where(measured, given, mean + std * found.mean), std**2 * found.variance, covariance
@@ -110,7 +88,7 @@ class Calibration:
             if pattern.all():
                 continue
             # A target without errors says nothing of how far others lie.
-            scores = np.where(self.deviation.scale[~pattern] > 0.0, self._scores(pattern), np.nan)
+            scores = np.where(self.deviation[~pattern] > 0.0, self._scores(pattern), np.nan)
             observed = np.isfinite(scores).any(axis=1)
             if not observed.any():
                 continue
@@ -137,30 +115,23 @@ class Calibration:
         return row_parts(self.residuals.row, N_PARTS)
 
     @cached_property
-    def _left_out(self) -> list[tuple[Correlation, Relation | None]]:
-        """For every part of the rows the correlation, and the relation, of the others."""
-        Z, weight, U = self._standardised, self.residuals.weight, self.residuals.features
-        found: list[tuple[Correlation, Relation | None]] = []
-        for part in range(self._parts.max() + 1):
-            others = self._parts != part
-            correlation, relation = estimate_correlation(Z[others], weight[others], self.shrinkage), None
-            if self.relation is not None and U is not None:
-                rows = (Z[others], U[others], weight[others], correlation.dense())
-                chosen = (self.relation_facts["rank"], self.relation_facts["strength"])
-                relation = relation_of_strength(*rows, *chosen)
-            found.append((correlation, relation))
-        return found
+    def _left_out(self) -> list[Correlation]:
+        """For every part of the rows the correlation of the others."""
+        Z, weight = self._standardised, self.residuals.weight
+        return [
+            estimate_correlation(Z[self._parts != part], weight[self._parts != part], self.shrinkage)
+            for part in range(self._parts.max() + 1)
+        ]
 
     def _scores(self, pattern: Mask) -> Array:
         """Errors over their deviations of the targets that are not known, (N, u); NaN where not measured."""
-        Z, U = self._standardised, self.residuals.features
-        if self.relation is None and not pattern.any():
+        Z = self._standardised
+        if not pattern.any():
             return np.abs(Z)
         scores = np.empty((len(Z), int((~pattern).sum())))
-        for part, (correlation, relation) in enumerate(self._left_out):
+        for part, correlation in enumerate(self._left_out):
             rows = self._parts == part
-            features = None if U is None else U[rows]
-            found = _condition(correlation, relation, np.where(pattern, Z[rows], np.nan), features)
+            found = correlation.condition(np.where(pattern, Z[rows], np.nan))
             error = (Z[rows] - found.mean)[:, ~pattern]
             scores[rows] = np.abs(error) / np.sqrt(found.variance[:, ~pattern])
         return scores
@@ -170,44 +141,17 @@ class Calibration:
         return {name: value for name, value in vars(self).items() if not name.startswith("_")}
 
 
-def calibrate(residuals: Residuals, rng: np.random.Generator, relation: str = "constant") -> Calibration:
-    """Deviations and correlation that residuals show.
+def calibrate(residuals: Residuals, rng: np.random.Generator) -> Calibration:
+    """Deviations and correlation of residuals.
 
     Parameters
     ----------
     residuals : Residuals
     rng : numpy.random.Generator
         For halves of the targets on which the shrinkage of the correlation is chosen.
-    relation : {"constant", "entangled", "auto"}, default="constant"
-        Whether the relation between targets may depend on the features of the residuals; "auto" lets it
-        where held-out rows say so.
     """
     deviation = residuals.deviation()
     Z = residuals.standardised(deviation)
-    shrinkage = choose_shrinkage(Z[:, deviation.scale > 0.0], residuals.weight, residuals.row, rng)
+    shrinkage = choose_shrinkage(Z[:, deviation > 0.0], residuals.weight, residuals.row, rng)
     correlation = estimate_correlation(Z, residuals.weight, shrinkage)
-    found, facts = None, dict[str, Any]()
-    if relation != "constant" and residuals.features is not None:
-
-        def estimate(Z: Array, weight: Array) -> Array:
-            return estimate_correlation(Z, weight, shrinkage).dense()
-
-        rows = (residuals.row, residuals.weight)
-        dense = correlation.dense() if len(correlation.own) <= LARGEST else np.eye(len(correlation.own))
-        found, facts = fit_relation(Z, residuals.features, *rows, dense, relation, estimate, rng)
-    return Calibration(residuals, deviation, correlation, shrinkage, found, facts)
-
-
-def _condition(
-    correlation: Correlation,
-    relation: Relation | None,
-    Z: Array,
-    features: Array | None,
-    *,
-    with_covariance: bool = False,
-) -> Conditional:
-    """Condition rows on their finite entries, with a relation that depends on features where there is one."""
-    if relation is None or features is None:
-        return correlation.condition(Z, with_covariance=with_covariance)
-    shared = Correlation(cholesky(relation.psi), np.zeros(len(relation.psi)))
-    return shared.condition(Z, relation.spread(features), with_covariance=with_covariance)
+    return Calibration(residuals, deviation, correlation, shrinkage)

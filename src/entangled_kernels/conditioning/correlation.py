@@ -72,17 +72,13 @@ class Correlation:
         """R as a matrix (p, p)."""
         return np.asarray(self.factor.T @ self.factor + np.diag(self.own))
 
-    def condition(
-        self, Z: Array, spread: Array | None = None, *, with_covariance: bool = False
-    ) -> Conditional:
+    def condition(self, Z: Array, *, with_covariance: bool = False) -> Conditional:
         """Condition rows on their finite entries.
 
         Parameters
         ----------
         Z : ndarray of shape (n, p)
             Errors in units of their deviations, NaN where they are not known.
-        spread : ndarray of shape (n, p, s), optional
-            Adds spread[i] @ spread[i].T to the covariance of row i.
         with_covariance : bool, default=False
 
         Notes
@@ -90,8 +86,7 @@ class Correlation:
         With O the known and U the other targets, the mean is R_UO R_OO^-1 z_O and the covariance
         R_UU - R_UO R_OO^-1 R_OU. Rows with the same known targets share one factorisation. Where more
         targets are known than twice the rows of the factor, systems of its size are solved instead
-        (Woodbury). A spread is s standard normal variables a row, on which O and U depend; they are
-        conditioned on in turn.
+        (Woodbury).
 
         Time q^3 + q^2 p for every pattern of q known targets, and q p for every row.
         """
@@ -99,60 +94,19 @@ class Correlation:
         mean, variance = np.array(Z), np.zeros((n, p))
         covariance = np.zeros((n, p, p)) if with_covariance else None
         for rows, known in group_patterns(np.isfinite(Z)):
+            F, others = self.factor[:, known], self.factor[:, ~known]
+            cross = F.T @ others  # (q, u)
+            weights = _inverse(F, self.own[known])(cross)  # (q, u)
+            explained = np.einsum("qu,qu->u", cross, weights)
+            left = np.maximum(self.diagonal()[~known] - explained, _SMALLEST_VARIANCE)
             other = np.flatnonzero(~known)
-            own_spread = None if spread is None else spread[rows]
-            part = self._condition_pattern(known, Z[np.ix_(rows, np.flatnonzero(known))], own_spread)
-            mean[np.ix_(rows, other)], variance[np.ix_(rows, other)] = part.mean, part.variance
+            mean[np.ix_(rows, other)] = Z[np.ix_(rows, np.flatnonzero(known))] @ weights
+            variance[np.ix_(rows, other)] = left
             if covariance is not None:
-                covariance[np.ix_(rows, other, other)] = self._remaining(known, part)
+                remaining = others.T @ others - cross.T @ weights
+                remaining[np.diag_indices(len(other))] = left
+                covariance[np.ix_(rows, other, other)] = remaining
         return Conditional(mean, variance, covariance)
-
-    def _condition_pattern(self, known: Mask, z: Array, spread: Array | None) -> _Pattern:
-        """Rows with these targets known, to z (t, q)."""
-        F, own = self.factor[:, known], self.own[known]
-        cross = F.T @ self.factor[:, ~known]  # (q, u)
-        solve = _inverse(F, own)
-        weights = solve(cross)  # (q, u)
-        mean = z @ weights
-        explained = np.einsum("qu,qu->u", cross, weights)
-        variance = np.maximum(self.diagonal()[~known] - explained, _SMALLEST_VARIANCE)[None]
-        if spread is None:
-            return _Pattern(mean, variance, cross, weights, None)
-        S = spread[:, known]  # (t, q, s)
-        t, q, s = S.shape
-        solved = solve(S.transpose(1, 0, 2).reshape(q, t * s)).reshape(q, t, s).transpose(1, 0, 2)
-        precision = np.eye(s) + S.transpose(0, 2, 1) @ solved  # (t, s, s)
-        left = spread[:, ~known] - weights.T @ S  # (t, u, s)
-        hidden = np.linalg.solve(precision, np.einsum("tqs,tq->ts", solved, z)[:, :, None])  # (t, s, 1)
-        left_over = left @ np.linalg.cholesky(np.linalg.inv(precision))  # (t, u, s)
-        return _Pattern(
-            mean=mean + (left @ hidden)[:, :, 0],
-            variance=variance + np.einsum("tus,tus->tu", left_over, left_over),
-            cross=cross,
-            weights=weights,
-            spread=left_over,
-        )
-
-    def _remaining(self, known: Mask, part: _Pattern) -> Array:
-        """Covariance of the targets that are not known, (1, u, u), or (t, u, u) with a spread."""
-        F = self.factor[:, ~known]
-        remaining = F.T @ F - part.cross.T @ part.weights
-        if part.spread is not None:
-            remaining = remaining + part.spread @ part.spread.transpose(0, 2, 1)
-        remaining = np.atleast_3d(remaining) if remaining.ndim == 3 else remaining[None]
-        remaining[:, np.arange(F.shape[1]), np.arange(F.shape[1])] = part.variance
-        return np.asarray(remaining)
-
-
-@dataclass(frozen=True, eq=False)
-class _Pattern:
-    """Rows of one pattern, conditioned: (t, u) and (1, u) or (t, u); R_OU and R_OO^-1 R_OU, (q, u)."""
-
-    mean: Array
-    variance: Array
-    cross: Array
-    weights: Array
-    spread: Array | None
 
 
 def _inverse(F: Array, own: Array) -> Callable[[Array], Array]:

@@ -45,7 +45,6 @@ def held_out_intervals(calibration: Calibration, measured: Array, coverage: floa
     residuals = calibration.residuals
     _, place = np.unique(residuals.row, return_inverse=True)
     place = place.reshape(-1)
-    weight = np.bincount(place, residuals.weight, minlength=len(measured))
     predicted = np.full(measured.shape, np.nan)
     for target in range(measured.shape[1]):
         error = residuals.values[:, target]
@@ -54,7 +53,6 @@ def held_out_intervals(calibration: Calibration, measured: Array, coverage: floa
         sums = np.bincount(place[known], (residuals.weight * error)[known], minlength=len(measured))
         mean = np.divide(sums, total, out=np.full(len(measured), np.nan), where=total > 0.0)
         predicted[:, target] = measured[:, target] - mean
-    relative = np.bincount(place, residuals.weight * residuals.relative_variance, minlength=len(measured))
-    std = calibration.deviation.at(relative / np.where(weight > 0.0, weight, 1.0))
+    std = np.broadcast_to(calibration.deviation, measured.shape)
     width = calibration.half_widths(coverage, np.zeros(measured.shape, dtype=bool), std, joint=False)
     return HeldOut(measured, predicted, predicted - width, predicted + width)

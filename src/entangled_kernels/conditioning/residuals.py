@@ -1,4 +1,4 @@
-"""Residuals of rows that a model has not seen, and the deviations that they show."""
+"""Residuals of rows that a model has not seen, and their standard deviations."""
 
 from __future__ import annotations
 
@@ -9,35 +9,11 @@ import numpy as np
 
 from ..linalg import Array, Index
 
-__all__ = ["Deviation", "HeldOutScore", "Residuals", "without_rounding"]
+__all__ = ["HeldOutScore", "Residuals", "without_rounding"]
 
-# Powers of the relative variance that deviations may follow; 0 is the same deviation at every input.
-POWERS = (0.0, 0.5, 1.0)
 # A target that varies by no more than this share of its size is constant, and one that is constant has no
 # errors but those beyond the other share: rows may be a sample, in which a target that varies is constant.
 _CONSTANT, _NO_ERROR = 10.0 * np.finfo(float).eps, 1e-9
-
-
-@dataclass(frozen=True, eq=False)
-class Deviation:
-    """Standard deviation of new observations, scale * relative_variance^(power / 2).
-
-    Attributes
-    ----------
-    scale : ndarray of shape (p,)
-    power : float
-    """
-
-    scale: Array
-    power: float
-
-    def at(self, relative_variance: Array) -> Array:
-        """Deviations (n, p) of rows with these relative variances (n,)."""
-        return np.asarray(self.scale * self.factor(relative_variance)[:, None])
-
-    def factor(self, relative_variance: Array) -> Array:
-        """What deviations are multiplied by, (n,)."""
-        return np.asarray(relative_variance ** (0.5 * self.power))
 
 
 @dataclass(frozen=True, eq=False)
@@ -54,48 +30,28 @@ class Residuals:
         Which row a residual is of; repeated folds give several of one row.
     relative_variance : ndarray of shape (N,)
         Of a new observation with the same inputs, in units of the noise.
-    features : ndarray of shape (N, q) or None
-        A few standardised features on which the relation between targets may depend.
     """
 
     values: Array
     weight: Array
     row: Index
     relative_variance: Array
-    features: Array | None = None
 
     @cached_property
     def n_rows(self) -> int:
         """Number of distinct rows."""
         return len(np.unique(self.row))
 
-    def deviation(self) -> Deviation:
-        """The deviations that fit the residuals best.
-
-        The power is that of the largest normal likelihood, the scales are root mean squares.
-        """
+    def deviation(self) -> Array:
+        """Root mean square of the residuals of every target, (p,)."""
         known = np.isfinite(self.values)
-        squares, mass = np.where(known, self.values, 0.0) ** 2, known * self.weight[:, None]
-        total = np.maximum(mass.sum(axis=0), np.finfo(float).tiny)
-        log_relative = np.log(self.relative_variance)
+        mass = known * self.weight[:, None]
+        squares = np.sum(mass * np.where(known, self.values, 0.0) ** 2, axis=0)
+        return np.asarray(np.sqrt(squares / np.maximum(mass.sum(axis=0), np.finfo(float).tiny)))
 
-        def variances(power: float) -> Array:
-            factor = self.relative_variance[:, None] ** power
-            return np.asarray(np.sum(mass * squares / factor, axis=0) / total)
-
-        def misfit(power: float) -> float:
-            own = variances(power)
-            varies = own > 0.0
-            spread = float(mass[:, varies].sum(axis=1) @ log_relative) * power
-            return float(total[varies] @ np.log(own[varies])) + spread
-
-        power = min(POWERS, key=misfit)
-        return Deviation(np.sqrt(variances(power)), power)
-
-    def standardised(self, deviation: Deviation) -> Array:
-        """Residuals in units of their deviations, (N, p); zero for a target without errors."""
-        unit = np.where(deviation.scale > 0.0, deviation.scale, 1.0)
-        return np.asarray(self.values / unit / deviation.factor(self.relative_variance)[:, None])
+    def standardised(self, deviation: Array) -> Array:
+        """Residuals in units of their deviations (p,), (N, p); zero for a target without errors."""
+        return np.asarray(self.values / np.where(deviation > 0.0, deviation, 1.0))
 
     def left_out_scales(self, Z: Array) -> Array:
         """Root mean squares of Z (N, p) over the rows other than a residual's own, (N, p).

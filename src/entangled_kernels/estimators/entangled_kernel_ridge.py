@@ -91,9 +91,6 @@ class EntangledKernelRidge(
         The iterative solvers stop when the gradient on the unit sphere is no longer than this.
     fit_intercept : bool, default=True
         Whether to centre features and targets; otherwise they are taken as they are.
-    relation : {"constant", "entangled", "auto"}, default="constant"
-        Whether the relation between the errors of targets, by which measured ones tell of others, may depend
-        on the input; ``"auto"`` lets it where held-out rows say so.
     random_state : int, RandomState or None, default=None
         For ``init="random"``.
     verbose : bool, default=False
@@ -211,7 +208,6 @@ class EntangledKernelRidge(
         max_iter: int = 200,
         tol: float = 1e-6,
         fit_intercept: bool = True,
-        relation: str = "constant",
         random_state: Any = None,
         verbose: bool = False,
         max_memory: float = 2**30,
@@ -225,7 +221,6 @@ class EntangledKernelRidge(
             max_iter=max_iter,
             tol=tol,
             fit_intercept=fit_intercept,
-            relation=relation,
             random_state=random_state,
             max_memory=max_memory,
             product_dtype=product_dtype,
@@ -299,7 +294,7 @@ class EntangledKernelRidge(
         progress = print_progress(int(self.max_iter)) if self.verbose else None
         fit = fit_problem(problem, self._settings(), progress, cells=training.cells)
         warn_if_stalled(fit)
-        return replace(training.sampled(fit), relation=self.relation)
+        return training.sampled(fit)
 
     def _settings(self) -> FitSettings:
         seed = check_random_state(self.random_state).randint(np.iinfo(np.int32).max)

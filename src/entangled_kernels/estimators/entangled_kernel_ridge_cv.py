@@ -103,7 +103,7 @@ class EntangledKernelRidgeCV(
         rows, where it is cheap and matters most, and for maps that need the targets; not for `Nystroem` of a
         psd kernel with as many components as rows, whose kernel is the same whatever rows it has seen.
     fit_intercept : bool, default=True
-    init, max_iter, tol, relation : as in `EntangledKernelRidge`
+    init, max_iter, tol : as in `EntangledKernelRidge`
     n_jobs : int or None, default=None
         Folds worked on at the same time, in threads that start where that saves time. Results do not depend
         on it.
@@ -201,7 +201,6 @@ class EntangledKernelRidgeCV(
         init: str = "identity",
         max_iter: int = 200,
         tol: float = 1e-6,
-        relation: str = "constant",
         n_jobs: int | None = None,
         random_state: Any = None,
         max_memory: float = 2**30,
@@ -215,7 +214,6 @@ class EntangledKernelRidgeCV(
             max_iter=max_iter,
             tol=tol,
             fit_intercept=fit_intercept,
-            relation=relation,
             random_state=random_state,
             max_memory=max_memory,
             product_dtype=product_dtype,

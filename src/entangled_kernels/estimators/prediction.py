@@ -158,12 +158,11 @@ class LinearPredictionMixin(NoveltyMixin):
         Notes
         -----
         Intervals rest on residuals of rows from models without them (`residual_covariance_` says which),
-        over deviations that depend on the input where this fits the residuals better, and that the row itself
-        had no part in. The quantile of these scores counts the new row as one more, as the jackknife and
-        split conformal prediction do: with n rows at least coverage (n + 1) of n + 1 are covered. Of few
-        rows the scores of all targets are pooled; with n rows a target's own scores have n / (n + 100) of the
-        weight. For measured targets residuals are conditioned likewise, with a covariance that their own
-        rows had no part in.
+        over deviations that the row itself had no part in. The quantile of these scores counts the new row
+        as one more, as the jackknife and split conformal prediction do: with n rows at least
+        coverage (n + 1) of n + 1 are covered. With few rows the scores of all targets are pooled; with n
+        rows a target's own scores have n / (n + 100) of the weight. For measured targets residuals are
+        conditioned likewise, with a covariance that their own rows had no part in.
 
         What is promised: coverage on average over new rows that come from where the training rows came from,
         as far as the model does not change much with one row more. It is not a worst-case guarantee such as
@@ -181,8 +180,7 @@ class LinearPredictionMixin(NoveltyMixin):
         calibration, given = self._fit.calibration, self._given_as_learned(measured)
         ends = []
         for rows, block in self._row_blocks(X):
-            mean, relative, features = self._mean_and_inputs(block)
-            found = calibration.condition(mean, given[rows], relative, features)
+            found = calibration.condition(self._calibrated_mean(block), given[rows])
             std, known = np.sqrt(found.variance), np.isfinite(measured[rows])
             width = calibration.half_widths(float(coverage), known, std, joint=joint)
             ends.append((found.mean - width, found.mean + width))
@@ -255,7 +253,7 @@ class LinearPredictionMixin(NoveltyMixin):
         """Variance of the error of each target, in units of the target's variance."""
         mixing = self._mixing_transform
         variance = np.asarray(self._target_variance() if mixing is None else mixing.variance)
-        errors = self._fit.calibration.deviation.scale**2
+        errors = self._fit.calibration.deviation**2
         return np.where(variance > 0.0, errors / np.where(variance > 0.0, variance, 1.0), 0.0)
 
     def _target_variance(self) -> Array:
@@ -271,22 +269,13 @@ class LinearPredictionMixin(NoveltyMixin):
             self._check_finite(Phi, mean, linear.coef)
         return Phi, mean
 
-    def _mean_and_inputs(self, X: Any) -> tuple[Array, Array, Array | None]:
-        """Predictions of some rows, and what deviations and relation depend on.
+    def _calibrated_mean(self, X: Any) -> Array:
+        """Predictions of some rows on the scale that errors are calibrated on.
 
-        They are those of the transformed targets, on whose scale errors are calibrated, unless these are
-        mixed.
+        It is that of the transformed targets, unless the transform mixes them.
         """
-        Phi, mean = self._features_and_mean(X)
-        calibration = self._fit.calibration
-        if self._mixing_transform is not None:
-            mean = self._mixing_transform.inverse_transform(mean)
-        varies, turns = calibration.deviation.power > 0.0, calibration.relation is not None
-        best = self._best_model()
-        if best is not self and (varies or turns):
-            Phi = best._features(X)
-        relative = best._fit.relative_variance(Phi) if varies else np.ones(len(mean))
-        return mean, relative, best._fit.leading_features(Phi) if turns else None
+        _, mean = self._features_and_mean(X)
+        return mean if self._mixing_transform is None else self._mixing_transform.inverse_transform(mean)
 
     @property
     def _own_transform(self) -> LogTargets | TransformerTargets | None:
@@ -348,10 +337,10 @@ class LinearPredictionMixin(NoveltyMixin):
         self, X: Any, return_std: bool, return_cov: bool, given: Array | None
     ) -> tuple[Array, Array]:
         """Mean, and standard deviation or covariance, or nothing, of some rows, as residuals show them."""
-        mean, relative, features = self._mean_and_inputs(X)
+        mean = self._calibrated_mean(X)
         calibration: Calibration = self._fit.calibration
         given = np.full(mean.shape, np.nan) if given is None else given
-        found = calibration.condition(mean, given, relative, features, with_covariance=return_cov)
+        found = calibration.condition(mean, given, with_covariance=return_cov)
         if found.covariance is not None:
             return found.mean, found.covariance
         return found.mean, np.sqrt(found.variance) if return_std else np.empty(0)

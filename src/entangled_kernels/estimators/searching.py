@@ -14,7 +14,7 @@ from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
 from sklearn.pipeline import FeatureUnion
 from sklearn.preprocessing import FunctionTransformer
-from sklearn.utils import _safe_indexing, check_random_state
+from sklearn.utils import check_random_state
 
 from ..conditioning import Calibration, HeldOut, HeldOutScore, Residuals, calibrate, held_out_intervals
 from ..features import (
@@ -25,8 +25,6 @@ from ..features import (
     is_exact,
     is_fitted,
     knows_targets,
-    left_out_features,
-    map_features,
     needs_targets,
     refuse_in_batches,
     suits,
@@ -94,7 +92,6 @@ class SelectedFit:
     average_weights: Array | None = None
     linear: LinearModel | None = None
     residuals: Residuals | None = None
-    relation: str = "constant"
     score: HeldOutScore | None = None
     kernel_ridge: HeldOutScore | None = None
     measured: Array | None = None
@@ -106,7 +103,7 @@ class SelectedFit:
         if self.residuals is None:
             # An AttributeError too, so that hasattr is False.
             raise NotFittedError("there are no residuals to calibrate on; set refit=True")
-        return calibrate(self.residuals, np.random.default_rng(0), self.relation)
+        return calibrate(self.residuals, np.random.default_rng(0))
 
     def __getstate__(self) -> dict[str, Any]:
         return {name: value for name, value in vars(self).items() if name != "calibration"}
@@ -268,19 +265,12 @@ class SearchingMixin(FoldingMixin, ExplainingMixin):
         # Where rows came in batches, the stream has watched their inputs.
         streamed = None if self._stream is None else self._stream.inputs
         inputs = streamed if table.mapped else InputRange.of(table.X)
-        fit = replace(best.training.sampled(fit), relation=self.relation, inputs=inputs)
+        fit = replace(best.training.sampled(fit), inputs=inputs)
         fit = self._calibrate_in_target_units(fit, table)
         estimator._adopt(self, best.fitted, fit, self._stream_kept(best.training))
         mixed = self._mixing_transform is not None
         residuals = None if held_out is None else self._residuals(held_out, table, in_target_units=mixed)
         measured = table.original if mixed and table.original is not None else table.Y
-        if residuals is not None and self.relation != "constant":
-            rows, copy = np.unique(residuals.row, return_inverse=True)
-            if knows_targets(best.fitted):
-                Phi = cast(Array, left_out_features(best.fitted, *self._map_targets(table)))[rows]
-            else:
-                Phi = map_features(None if table.mapped else best.fitted, _safe_indexing(table.X, rows))
-            residuals = replace(residuals, features=fit.leading_features(Phi)[copy.reshape(-1)])
         own, ridge = self._scores(held_out, searches, table, options)
         used = [trials[place].fitted for place in decision.used()]
         return (
@@ -290,7 +280,6 @@ class SearchingMixin(FoldingMixin, ExplainingMixin):
                 linear=linear,
                 average_weights=decision.flat_weights(),
                 residuals=residuals,
-                relation=self.relation,
                 score=own,
                 kernel_ridge=ridge,
                 measured=None if residuals is None else measured[np.unique(residuals.row)],
@@ -406,7 +395,6 @@ class SearchingMixin(FoldingMixin, ExplainingMixin):
             max_iter=self.max_iter,
             tol=self.tol,
             fit_intercept=self.fit_intercept,
-            relation=self.relation,
             random_state=self.random_state,
             max_memory=self.max_memory,
             product_dtype=self.product_dtype,

@@ -31,7 +31,6 @@ PRODUCT_DTYPES = ("float64", "float32")
 CHOICES = {
     "solver": tuple(SOLVERS),
     "init": ("identity", "random"),
-    "relation": ("constant", "entangled", "auto"),
     "product_dtype": PRODUCT_DTYPES,
 }
 
@@ -123,7 +122,6 @@ class TrainingMixin(FeatureMapMixin, TargetsMixin):
         max_iter: int,
         tol: float,
         fit_intercept: bool,
-        relation: str,
         random_state: Any,
         max_memory: float,
         product_dtype: str,
@@ -135,7 +133,6 @@ class TrainingMixin(FeatureMapMixin, TargetsMixin):
         self.max_iter = max_iter
         self.tol = tol
         self.fit_intercept = fit_intercept
-        self.relation = relation
         self.random_state = random_state
         self.max_memory = max_memory
         self.product_dtype = product_dtype

@@ -51,7 +51,7 @@ def mixtures(
     n, p = shape
     if measured is None or calibration is None:
         return [Mixture(np.arange(n), np.eye(p), np.zeros((p, p)))]
-    scale, found = calibration.deviation.scale, []
+    scale, found = calibration.deviation, []
     unit = np.where(scale > 0.0, scale, 1.0)
     for rows, known in group_patterns(np.isfinite(measured)):
         places, weights = np.flatnonzero(known), np.zeros((p, p))
@@ -88,7 +88,7 @@ def measured_effects(
         squares += len(rows) * np.where(both, weights.T[places] ** 2, 0.0)
         counts += len(rows) * both
     counts = np.where(counts > 0.0, counts, np.nan)
-    scale = calibration.deviation.scale
+    scale = calibration.deviation
     chance = 2.0 * (1.0 - calibration.shrinkage) / np.sqrt(calibration.residuals.n_rows)
     ratio = scale / np.where(scale > 0.0, scale, 1.0)[places, None]  # (q, p)
     unit = deviation[:, None]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
@@ -29,9 +29,6 @@ from .row_sample import RowSample
 from .solvers import Progress, SolverOptions, solve
 
 __all__ = ["Fit", "FitSettings", "LinearModel", "fit_problem"]
-
-# Features that the relation between targets may depend on.
-MOST_LEADING = 8
 
 
 @dataclass(frozen=True, eq=False)
@@ -130,8 +127,6 @@ class Fit:
         blank or weigh less than others of their row; None where all are alike.
     sample : RowSample or None
         Some of the rows, from which residuals are found.
-    relation : {"constant", "entangled", "auto"}
-        Whether the relation between the errors of targets may depend on the input.
     residuals : Residuals or None
         Of the rows of the sample in other units, those of targets before a transform that mixes them; None
         where the leave-one-out residuals of the model are calibrated on.
@@ -155,7 +150,6 @@ class Fit:
     stop_reason: str
     cells: CellMoments | None = None
     sample: RowSample | None = None
-    relation: str = "constant"
     residuals: Residuals | None = None
     inputs: InputRange | None = None
     left_out: bool = False
@@ -179,21 +173,12 @@ class Fit:
         if self.sample is None:
             raise ValueError("no rows were kept to calibrate on")
         residuals = leave_one_out(self, self.sample) if self.residuals is None else self.residuals
-        if self.relation != "constant":
-            residuals = replace(residuals, features=self.leading_features(self.sample.Phi))
-        return calibrate(residuals, np.random.default_rng(0), self.relation)
+        return calibrate(residuals, np.random.default_rng(0))
 
     @property
     def noise_variance(self) -> Array:
         """Variance of each target about the model, (p,); where training rows show none, of rows left out."""
-        return self.calibration.deviation.scale**2 if self.left_out else self.posterior.noise_variance
-
-    def leading_features(self, Phi: Array) -> Array:
-        """The few longest principal axes of the features, of unit variance over the training rows, (n, q)."""
-        problem = self.problem
-        axes = np.argsort(-problem.scale, kind="stable")[:MOST_LEADING]
-        unit = np.sqrt(problem.scale[axes] / problem.weight)
-        return np.asarray((Phi - problem.mean_phi) @ problem.features[:, axes] / unit)
+        return self.calibration.deviation**2 if self.left_out else self.posterior.noise_variance
 
     def centre(self) -> tuple[Array, Array]:
         """Mean of every target (p,) and its total weight, (1,) or (p,); with blanks those of its own rows."""

@@ -123,7 +123,7 @@ def _with_targets(problem: Problem, B: Array) -> Problem:
 def _draw_errors(n: int, fit: Fit, calibration: Calibration, rng: np.random.Generator) -> Array:
     """Errors of n rows, (n, p), larger where a share of the cells was measured."""
     measured = np.clip(fit.centre()[1] / fit.problem.weight, np.finfo(float).tiny, None)
-    unit, correlation = calibration.deviation.scale / np.sqrt(measured), calibration.correlation  # (p,)
+    unit, correlation = calibration.deviation / np.sqrt(measured), calibration.correlation  # (p,)
     shared = rng.normal(size=(n, len(correlation.factor))) @ correlation.factor
     own = rng.normal(size=(n, fit.problem.n_outputs)) * np.sqrt(correlation.own)
     return np.asarray((shared + own) * unit)
