@@ -33,7 +33,7 @@ from .out_of_core import OutOfCoreMixin
 from .prediction import solved_attribute
 from .streaming import COLUMN_ATTRIBUTES
 from .targets import TargetsMixin
-from .training import Training
+from .training import Training, check_solver_params
 
 __all__ = ["PREDICTIONS", "EntangledKernelRidge"]
 
@@ -54,57 +54,43 @@ class EntangledKernelRidge(
     feature_map : transformer or None, default=None
         Gives the features phi(x); cloned, and fitted with X, y and, where it takes them, the sample weights.
         None is the linear kernel; `Nystroem` and `RBFSampler` of scikit-learn approximate others.
-    solver : {"closed-form", "ascent", "lbfgs"}, default="closed-form"
-        How the kernel is learned. ``"closed-form"`` writes down a regularised optimum of the alignment;
-        ``"ascent"`` is the published algorithm, steepest ascent on the unit sphere, for which stopping
-        early is what regularises; ``"lbfgs"`` runs to the optimum of the alignment.
+    alpha : float, default=1.0
+        Ridge penalty, positive. The learned kernel is scaled so that the trace of its training Gram matrix is
+        the plain kernel's; so alpha means what it means in `sklearn.kernel_ridge.KernelRidge`.
+    shrinkage : float, default=0.25
+        Share, between 0 and 1, of the plain kernel phi(x)^T phi(z) I that is mixed into the learned one. With
+        1 the estimator is kernel ridge.
+    alignment_mix : float, default=0.5
+        Weight, between 0 and 1, of aligning the whole operator-valued kernel against aligning its partial
+        trace over the outputs.
+    target_alpha : float, default=0.1
+        Ridge of the fit whose shape the closed form takes on, in units of the mean eigenvalue of the
+        features' second moments. The iterative solvers do not use it.
+    prediction : {"entangled", "partial_trace"}, default="entangled"
+        Predict with the operator-valued kernel, or with the one scalar kernel that its partial trace over the
+        outputs gives (the paper's EKL and ptrEKL).
     rank : int, float or None, default=None
         Largest number r of Kraus operators M_i: a count of up to features times outputs, or a fraction of the
         largest number that the data can use (`full_rank_`). None leaves it to the solver: one operator and a
         metric A for the closed form, full rank for the iterative ones.
-    alignment_mix : float, default=0.5
-        Weight, between 0 and 1, of aligning the whole operator-valued kernel against aligning its partial
-        trace over the outputs.
-    shrinkage : float, default=0.25
-        Share, between 0 and 1, of the plain kernel phi(x)^T phi(z) I that is mixed into the learned one. With
-        1 the estimator is kernel ridge.
-    target_alpha : float, default=0.1
-        Ridge of the fit whose shape the closed form takes on, in units of the mean eigenvalue of the
-        features' second moments. The iterative solvers do not use it.
-    alpha : float or array-like of shape (p,), default=1.0
-        Ridge penalty, positive; one for each target is possible where the kernel treats them alike, with
-        ``prediction="partial_trace"`` or ``shrinkage=1``. The learned kernel is scaled so that the trace of
-        its training Gram matrix is the plain kernel's; so alpha means what it means in
-        `sklearn.kernel_ridge.KernelRidge`.
-    gain : float or array-like of shape (p,), default=1.0
-        Factor on the coefficients that the ridge problem gives, positive; one for each target is possible
-        where it is for alpha. Above one it undoes part of their shrinkage towards the mean.
-    prediction : {"entangled", "partial_trace"}, default="entangled"
-        Predict with the operator-valued kernel, or with the one scalar kernel that its partial trace over the
-        outputs gives (the paper's EKL and ptrEKL).
-    init : {"identity", "random"}, default="identity"
-        Start of the iterative solvers: the plain kernel, on the outputs that the features reach, or a random
-        one.
-    max_iter : int, default=200
-        Number of steps of the iterative solvers.
-    tol : float, default=1e-6
-        The iterative solvers stop when the gradient on the unit sphere is no longer than this.
+    solver : {"closed-form", "ascent", "lbfgs"}, default="closed-form"
+        How the kernel is learned. ``"closed-form"`` writes down a regularised optimum of the alignment;
+        ``"ascent"`` is the published algorithm, steepest ascent on the unit sphere, for which stopping
+        early is what regularises; ``"lbfgs"`` runs to the optimum of the alignment.
+    solver_params : dict or None, default=None
+        Settings of the iterative solvers: ``init``, the start, is ``"identity"`` (the plain kernel, on the
+        outputs that the features reach; default) or ``"random"``; ``max_iter`` is the number of steps, 200
+        by default; the solver stops when the gradient on the unit sphere is no longer than ``tol``, 1e-6 by
+        default; with ``verbose=True`` it prints the alignment as it goes.
     fit_intercept : bool, default=True
         Whether to centre features and targets; otherwise they are taken as they are.
-    random_state : int, RandomState or None, default=None
-        For ``init="random"``.
-    verbose : bool, default=False
-        Print the alignment as the iterative solvers go.
-    max_memory : float, default=2**30
-        Bytes that features may take while a feature map is applied: more rows than fit are mapped in blocks.
-    product_dtype : {"float64", "float32"}, default="float64"
-        Of the products of blocks of rows, which are added in float64. ``"float32"`` nearly halves the time of
-        a pass over rows with many features or targets, and leaves about six digits of the moments.
     target_transform : {"log", "log1p"}, mapping, transformer or None, default=None
         Scale to learn the targets on: logarithms of positive targets, or of zero and positive ones; of some
         of them, as in ``{"zinc": "log"}``; or any transformer with ``inverse_transform``, fitted to y, also
         one with another number of columns, such as a basis of curves. Predictions, deviations, intervals and
         ``given`` are in units of the targets; kernel, coefficients and noise are those of transformed ones.
+    random_state : int, RandomState or None, default=None
+        For a random start.
 
     Attributes
     ----------
@@ -164,8 +150,7 @@ class EntangledKernelRidge(
 
         alpha s_o^2 = sum e_o^2 / (n - df_o),   noise_variance_[o] = alpha s_o^2 n / W
 
-    A row of zero weight is left out; scaling all weights changes no more than scaling alpha does. The view
-    knows of no ``gain``: variances are those of gain one.
+    A row of zero weight is left out; scaling all weights changes no more than scaling alpha does.
 
     Time n (m + p)^2 for the pass, m^3 + m^2 p for the closed form, m p a row to predict. Tables with more
     columns than rows are rotated first, so m and p are never above n there.
@@ -196,44 +181,30 @@ class EntangledKernelRidge(
         self,
         feature_map: Any = None,
         *,
-        solver: str = "closed-form",
-        rank: int | float | None = None,
-        alignment_mix: float = 0.5,
+        alpha: float = 1.0,
         shrinkage: float = 0.25,
+        alignment_mix: float = 0.5,
         target_alpha: float = 0.1,
-        alpha: Any = 1.0,
-        gain: Any = 1.0,
         prediction: str = "entangled",
-        init: str = "identity",
-        max_iter: int = 200,
-        tol: float = 1e-6,
+        rank: int | float | None = None,
+        solver: str = "closed-form",
+        solver_params: Any = None,
         fit_intercept: bool = True,
-        random_state: Any = None,
-        verbose: bool = False,
-        max_memory: float = 2**30,
-        product_dtype: str = "float64",
         target_transform: Any = None,
+        random_state: Any = None,
     ) -> None:
-        super().__init__(
-            feature_map,
-            solver=solver,
-            init=init,
-            max_iter=max_iter,
-            tol=tol,
-            fit_intercept=fit_intercept,
-            random_state=random_state,
-            max_memory=max_memory,
-            product_dtype=product_dtype,
-            target_transform=target_transform,
-        )
-        self.rank = rank
-        self.alignment_mix = alignment_mix
-        self.shrinkage = shrinkage
-        self.target_alpha = target_alpha
+        self.feature_map = feature_map
         self.alpha = alpha
-        self.gain = gain
+        self.shrinkage = shrinkage
+        self.alignment_mix = alignment_mix
+        self.target_alpha = target_alpha
         self.prediction = prediction
-        self.verbose = verbose
+        self.rank = rank
+        self.solver = solver
+        self.solver_params = solver_params
+        self.fit_intercept = fit_intercept
+        self.target_transform = target_transform
+        self.random_state = random_state
 
     coef_ = solved_attribute("coef_", "linear.coef", "Coefficients (p, m) of the features.")
     intercept_ = solved_attribute("intercept_", "linear.intercept", "Constant of every target, (p,).")
@@ -291,25 +262,26 @@ class EntangledKernelRidge(
         check_rank_fits(self.rank, problem.n_features, problem.n_outputs)
         if SOLVERS[self.solver].iterative:
             warn_of_size(problem, self.solver, self.rank)
-        progress = print_progress(int(self.max_iter)) if self.verbose else None
+        params = check_solver_params(self.solver_params)
+        progress = print_progress(params.max_iter) if params.verbose else None
         fit = fit_problem(problem, self._settings(), progress, cells=training.cells)
         warn_if_stalled(fit)
         return training.sampled(fit)
 
     def _settings(self) -> FitSettings:
         seed = check_random_state(self.random_state).randint(np.iinfo(np.int32).max)
+        params = check_solver_params(self.solver_params)
         return FitSettings(
             solver=self.solver,
             rank=self.rank,
             alignment_mix=float(self.alignment_mix),
             shrinkage=float(self.shrinkage),
             target_alpha=float(self.target_alpha),
-            alpha=_number_or_array(self.alpha),
-            gain=_number_or_array(self.gain),
+            alpha=float(self.alpha),
             prediction=self.prediction,
-            init=self.init,
-            max_iter=int(self.max_iter),
-            tol=float(self.tol),
+            init=params.init,
+            max_iter=params.max_iter,
+            tol=params.tol,
             seed=int(seed),
         )
 
@@ -399,17 +371,12 @@ class EntangledKernelRidge(
 
     def _check_parameters(self) -> None:
         super()._check_parameters()
+        check_choice("solver", self.solver, tuple(SOLVERS))
+        check_solver_params(self.solver_params)
         check_choice("prediction", self.prediction, PREDICTIONS)
         check_fraction("alignment_mix", self.alignment_mix)
         check_fraction("shrinkage", self.shrinkage)
         check_positive("target_alpha", self.target_alpha, zero_allowed=True)
-        for name, value in (("alpha", self.alpha), ("gain", self.gain)):
-            for number in [value] if np.ndim(value) == 0 else np.ravel(value).tolist():
-                check_positive(name, number)
+        check_positive("alpha", self.alpha)
         check_rank(self.rank)
         check_feature_map(self.feature_map)
-
-
-def _number_or_array(value: Any) -> float | Array:
-    values = np.asarray(value, dtype=np.float64)
-    return float(values) if values.ndim == 0 else values

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import time
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from functools import cache, partial
 from typing import Any, Self
@@ -10,25 +11,24 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.base import BaseEstimator, MultiOutputMixin, RegressorMixin, clone
-from sklearn.exceptions import NotFittedError
 from sklearn.utils import indexable
 from sklearn.utils.validation import _num_samples
 
 from ..kernels import KrausKernel
-from ..learning import LinearModel, Moments, RowSample
+from ..learning import SOLVERS, Moments, RowSample
 from ..learning.cell_moments import CellMoments
 from ..learning.noise import AveragedPart
 from ..linalg import Array
 from ..parameters import (
     check_choice,
-    check_flag,
     check_fraction,
     check_grid,
     check_groups,
+    check_integer,
     check_positive,
     check_rank,
 )
-from ..selection import SCORINGS, Member, SearchSettings, grid_members
+from ..selection import GRID, SCORINGS, Member, SearchSettings, grid_members
 from ..threads import SMALL_MATRIX, one_thread
 from .dask_tables import is_dask
 from .entangled_kernel_ridge import PREDICTIONS, EntangledKernelRidge
@@ -36,7 +36,7 @@ from .explaining import noise_part
 from .prediction import solved_attribute
 from .searching import SearchingMixin, SelectedFit, Trial
 from .split_routing import SplitRoutingMixin
-from .training import Table
+from .training import SolverParams, Table, check_solver_params
 
 __all__ = ["EntangledKernelRidgeCV"]
 
@@ -44,7 +44,6 @@ __all__ = ["EntangledKernelRidgeCV"]
 CHOICES = {
     "scoring": SCORINGS,
     "selection": ("best", "one_se", "average"),
-    "fit_features": ("auto", "fold", "all"),
 }
 
 
@@ -68,16 +67,14 @@ class EntangledKernelRidgeCV(
     alphas : array-like or None, default=None
         Ridge penalties to try. None takes 34 values over eleven decades about the scale of the features, and
         the noise that a feature map has found, its ``noise_``.
-    gains : sequence, default=(1.0, 1.2, 1.4)
-        Factors on the coefficients to try. A ridge penalty that is right for the noise draws predictions
-        towards the mean; where held-out rows show that it draws too far, a gain above one undoes it. One is
-        always tried. In averages the errors of other gains count 5% more than they are.
-    alignment_mixes, shrinkages, target_alphas, predictions, ranks : sequences
-        Values to try of the parameters of `EntangledKernelRidge`. Combinations that give the same kernel are
-        tried once: ``shrinkage=1`` is kernel ridge whatever the rest, and for the closed form without a rank
-        the partial-trace prediction does not depend on the mix and is the entangled one of mix 0.
-    solver : {"closed-form", "ascent", "lbfgs"}, default="closed-form"
-        With ``"ascent"`` the steps along the path are candidates too, so that early stopping is selected.
+    param_grid : dict or None, default=None
+        Values to try of the parameters of `EntangledKernelRidge`, as in scikit-learn's `GridSearchCV`:
+        ``shrinkage``, ``alignment_mix``, ``target_alpha``, ``prediction``, ``rank`` and ``solver``, each with
+        a list; a parameter that is left out has its default. ``solver_params`` may have a list of one dict.
+        None is ``{"shrinkage": [0.25, 1.0], "alignment_mix": [0.0, 1.0], "target_alpha": [0.1, 1.0],
+        "prediction": ["entangled", "partial_trace"]}``. Kernel ridge, ``shrinkage=1``, is always tried.
+        Combinations that give the same kernel are tried once. With ``solver=["ascent"]`` steps along the path
+        are candidates too, so that early stopping is selected.
     cv : int, splitter or iterable of splits, default=5
         An int asks for shuffled folds, of whole groups where `fit` is given groups; of up to 500 rows, up to
         10 are taken twice or more, until there are 10. `TimeSeriesSplit` predicts folds from rows before.
@@ -90,32 +87,20 @@ class EntangledKernelRidgeCV(
         on held-out rows (`entangled_kernels.selection.stacking`). For a target best is what is so by its own
         error and twice that of all, where there are no more than 64 targets and no more than rows. An
         average of coefficients is a coefficient matrix, so predicting costs what the features cost.
-        ``"best"``: the candidate with the least error. ``"one_se"``: the one with the largest shrinkage, the
-        least gain and the largest alpha within a standard error.
-    alpha_per_target : bool, default=False
-        Choose an alpha for every target, among kernels that treat targets alike: kernel ridge and the
-        partial-trace predictions, and a gain with it. Keeps splits x members x gains x alphas x targets
-        numbers.
-    refit : bool, default=True
-        Fit the chosen candidate on all rows. Without it there is nothing to predict with.
-    fit_features : {"auto", "fold", "all"}, default="auto"
-        Fit feature maps anew in every fold, or once on all rows. ``"auto"`` does the first for up to 500
-        rows, where it is cheap and matters most, and for maps that need the targets; not for `Nystroem` of a
-        psd kernel with as many components as rows, whose kernel is the same whatever rows it has seen.
+        ``"best"``: the candidate with the least error. ``"one_se"``: the one with the largest shrinkage and
+        the largest alpha within a standard error.
     fit_intercept : bool, default=True
-    init, max_iter, tol : as in `EntangledKernelRidge`
     n_jobs : int or None, default=None
         Folds worked on at the same time, in threads that start where that saves time. Results do not depend
         on it.
-    random_state : int, RandomState or None, default=None
-        For shuffling and random starts.
-    max_memory, product_dtype : as in `EntangledKernelRidge`
-        Features that are fitted on all rows are made in blocks where splits hold out every row once, as K
-        folds do; with other splits, and where they are fitted in every fold, they are in memory.
     target_transform : as in `EntangledKernelRidge`
         Candidates are tried on transformed targets, and ``best_score_`` and ``cv_results_`` are errors of
         these; ``cv_score_``, ``cv_rmse_`` and what stands beside them are errors of predictions in units of
         the targets. A transformer is fitted once, on all rows.
+    random_state : int, RandomState or None, default=None
+        For shuffling and random starts.
+    verbose : int, default=0
+        With 1, print the progress of the search: feature map, split and the seconds that are left.
 
     Attributes
     ----------
@@ -136,14 +121,13 @@ class EntangledKernelRidgeCV(
         The same errors on the same folds of what would be kept with plain kernel ridge alone, of the same
         feature maps.
     best_index_ : int
-        Its place in ``cv_results_``; there is none with ``alpha_per_target``.
+        Its place in ``cv_results_``.
     cv_results_ : dict of ndarray
         One entry per candidate: ``param_*``, ``mean_test_score``, ``std_test_score`` and
-        ``split{i}_test_score``; ready for `pandas.DataFrame`. With more than 128 axes of the features,
-        kernels far from the best on the first split are not tried on the others: there errors are infinite.
+        ``split{i}_test_score``; ready for `pandas.DataFrame`.
     cv_target_scores_ : ndarray of shape (number of candidates, p)
         Errors of every target in the order of ``cv_results_``, NaN for a constant one; only there where
-        targets weigh candidates apart, or have their own alphas.
+        targets weigh candidates apart.
     coef_, intercept_ : ndarray of shape (p, m) and (p,)
         Those of the best estimator, or averages.
     average_weights_ : ndarray of shape (number of candidates, p) or (number of candidates,)
@@ -176,7 +160,7 @@ class EntangledKernelRidgeCV(
     >>> X, Y = load_linnerud(return_X_y=True)
     >>> model = EntangledKernelRidgeCV(random_state=0).fit(X, Y)
     >>> sorted(model.best_params_)[:5]
-    ['alignment_mix', 'alpha', 'feature_map', 'gain', 'prediction']
+    ['alignment_mix', 'alpha', 'feature_map', 'prediction', 'rank']
     """
 
     def __init__(
@@ -184,55 +168,27 @@ class EntangledKernelRidgeCV(
         feature_map: Any = "auto",
         *,
         alphas: ArrayLike | None = None,
-        gains: Any = (1.0, 1.2, 1.4),
-        alignment_mixes: Any = (0.0, 0.5, 1.0),
-        shrinkages: Any = (0.0, 0.25, 0.5, 0.75, 1.0),
-        target_alphas: Any = (0.01, 0.1, 1.0, 10.0),
-        predictions: Any = PREDICTIONS,
-        solver: str = "closed-form",
-        ranks: Any = (None,),
+        param_grid: Any = None,
         cv: Any = 5,
         scoring: str = "nmse",
         selection: str = "average",
-        alpha_per_target: bool = False,
-        refit: bool = True,
-        fit_features: str = "auto",
         fit_intercept: bool = True,
-        init: str = "identity",
-        max_iter: int = 200,
-        tol: float = 1e-6,
+        target_transform: Any = None,
         n_jobs: int | None = None,
         random_state: Any = None,
-        max_memory: float = 2**30,
-        product_dtype: str = "float64",
-        target_transform: Any = None,
+        verbose: int = 0,
     ) -> None:
-        super().__init__(
-            feature_map,
-            solver=solver,
-            init=init,
-            max_iter=max_iter,
-            tol=tol,
-            fit_intercept=fit_intercept,
-            random_state=random_state,
-            max_memory=max_memory,
-            product_dtype=product_dtype,
-            target_transform=target_transform,
-        )
+        self.feature_map = feature_map
         self.alphas = alphas
-        self.gains = gains
-        self.alignment_mixes = alignment_mixes
-        self.shrinkages = shrinkages
-        self.target_alphas = target_alphas
-        self.predictions = predictions
-        self.ranks = ranks
+        self.param_grid = param_grid
         self.cv = cv
         self.scoring = scoring
         self.selection = selection
-        self.alpha_per_target = alpha_per_target
-        self.refit = refit
-        self.fit_features = fit_features
+        self.fit_intercept = fit_intercept
+        self.target_transform = target_transform
         self.n_jobs = n_jobs
+        self.random_state = random_state
+        self.verbose = verbose
 
     best_estimator_ = solved_attribute("best_estimator_", "best_estimator", "The chosen candidate.")
     best_params_ = solved_attribute("best_params_", "best_params", "Its parameters.")
@@ -257,15 +213,8 @@ class EntangledKernelRidgeCV(
     )
     n_splits_ = solved_attribute("n_splits_", "n_splits", "Number of splits.")
 
-    @property
-    def coef_(self) -> Array:
-        """Coefficients (p, m) of the features."""
-        return self._solved_linear("coef_").coef
-
-    @property
-    def intercept_(self) -> Array:
-        """Constant of every target, (p,)."""
-        return self._solved_linear("intercept_").intercept
+    coef_ = solved_attribute("coef_", "linear.coef", "Coefficients (p, m) of the features.")
+    intercept_ = solved_attribute("intercept_", "linear.intercept", "Constant of every target, (p,).")
 
     @property
     def entangled_estimator_(self) -> EntangledKernelRidge:
@@ -274,7 +223,7 @@ class EntangledKernelRidgeCV(
         if found is None:
             raise AttributeError(
                 f"{type(self).__name__!r} object has no attribute 'entangled_estimator_': no candidate was "
-                f"entangled, or refit was False; put a value below 1 among the shrinkages"
+                f"entangled; put a shrinkage below 1 in param_grid"
             )
         return found
 
@@ -290,14 +239,8 @@ class EntangledKernelRidgeCV(
 
     def project(self, X: Any) -> Array:
         """Rows as that candidate sees them, (n, p, r); see `EntangledKernelRidge.project`."""
-        self._ensure_model()
+        self._ensure_solved()
         return self.entangled_estimator_.project(X)
-
-    def _solved_linear(self, name: str) -> LinearModel:
-        linear: LinearModel | None = self._solved_fit(name).linear
-        if linear is None:
-            raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}: refit was False")
-        return linear
 
     def fit(
         self,
@@ -335,6 +278,7 @@ class EntangledKernelRidgeCV(
         maps, trials = self._suited_maps(table.Y.shape[1]), list[Trial]()
         # All feature maps are tried on the same splits.
         splits = cache(lambda: self._splits(table))
+        shown = _Progress() if self.verbose else None
         # Where matrices are small, one BLAS thread to the end, instead of on and off with every step.
         with one_thread(max(table.Y.shape) <= SMALL_MATRIX):
             for place, feature_map in maps.items():
@@ -342,11 +286,12 @@ class EntangledKernelRidgeCV(
                 def report(done: int, n_splits: int, tried: int = len(trials)) -> None:
                     if progress is not None:
                         progress(tried * n_splits + done, len(maps) * n_splits)
+                    if shown is not None:
+                        shown.print(tried, len(maps), done, n_splits)
 
                 trials.append(self._search_rows(feature_map, table, splits, report, place))
             self._fit, feature_map = self._conclude(trials, table)
-        if self.refit:
-            self.feature_map_ = feature_map
+        self.feature_map_ = feature_map
         return self
 
     def _solve_moments(self, parts: list[Moments | CellMoments], sample: RowSample | None) -> SelectedFit:
@@ -369,35 +314,36 @@ class EntangledKernelRidgeCV(
     def _search_settings(self) -> SearchSettings:
         return SearchSettings(
             members=self._members(),
-            # One is always among the gains, since kernel ridge is always a candidate.
-            gains=np.unique(np.array([1.0, *self.gains], dtype=np.float64)),
             alphas=None if self.alphas is None else np.asarray(self.alphas, dtype=np.float64),
             options=self._solver_options(),
             scoring=self.scoring,
             averaging=self.selection == "average",
-            alpha_per_target=bool(self.alpha_per_target),
             n_jobs=self.n_jobs,
         )
 
     def _members(self) -> list[Member]:
-        members = grid_members(
-            self.solver,
-            self.ranks,
-            self.target_alphas,
-            self.alignment_mixes,
-            self.shrinkages,
-            self.predictions,
-            max_iter=int(self.max_iter),
-        )
-        if not self.alpha_per_target:
-            return members
-        # Operators tie the targets together, so that they cannot have alphas of their own.
-        return [one for one in members if one.shrinkage == 1.0 or one.prediction == "partial_trace"]
+        return grid_members(self._grid(), max_iter=self._solver_params().max_iter)
 
-    def _ensure_model(self) -> None:
-        self._ensure_solved()
-        if self._fit.linear is None:
-            raise NotFittedError("there is nothing to predict with, because refit was False; set refit=True")
+    def _grid(self) -> dict[str, Any]:
+        """Values to try of every parameter of a kernel."""
+        if self.param_grid is None:
+            return dict(GRID)
+        if not isinstance(self.param_grid, Mapping):
+            raise TypeError(f"param_grid must be a dict or None, got {type(self.param_grid).__name__}")
+        unknown = sorted(map(str, set(self.param_grid) - {*GRID, "solver_params"}))
+        if unknown:
+            raise ValueError(f"param_grid has unknown keys {unknown}; it may hold {', '.join(GRID)}")
+        defaults = EntangledKernelRidge().get_params(deep=False)
+        return {name: check_grid(name, self.param_grid.get(name, [defaults[name]])) for name in GRID}
+
+    def _solver_params(self) -> SolverParams:
+        given = (self.param_grid or {}).get("solver_params", [None])
+        if isinstance(given, Mapping) or len(given) != 1:
+            raise ValueError(
+                "param_grid['solver_params'] must be a list of one dict; numbers of steps of an ascent are "
+                "candidates by themselves"
+            )
+        return check_solver_params(given[0])
 
     def _best_model(self) -> Any:
         return self._fit.best_estimator
@@ -431,18 +377,36 @@ class EntangledKernelRidgeCV(
         super()._check_parameters()
         for name, choices in CHOICES.items():
             check_choice(name, getattr(self, name), choices)
-        check_flag("alpha_per_target", self.alpha_per_target)
-        check_flag("refit", self.refit)
-        grids: dict[str, Callable[[str, Any], None]] = {
-            "alignment_mixes": check_fraction,
-            "shrinkages": check_fraction,
-            "target_alphas": partial(check_positive, zero_allowed=True),
-            "predictions": partial(check_choice, choices=PREDICTIONS),
-            "ranks": lambda _, value: check_rank(value),
-            "gains": check_positive,
+        check_integer("verbose", self.verbose, low=0)
+        checks: dict[str, Callable[[str, Any], None]] = {
+            "alignment_mix": check_fraction,
+            "shrinkage": check_fraction,
+            "target_alpha": partial(check_positive, zero_allowed=True),
+            "prediction": partial(check_choice, choices=PREDICTIONS),
+            "rank": lambda _, value: check_rank(value),
+            "solver": partial(check_choice, choices=tuple(SOLVERS)),
         }
-        grids |= {} if self.alphas is None else {"alphas": check_positive}
-        for name, check in grids.items():
-            for value in check_grid(name, getattr(self, name)):
-                check(name, value)
+        for name, values in self._grid().items():
+            for value in values:
+                checks[name](f"param_grid[{name!r}]", value)
+        self._solver_params()
+        for value in [] if self.alphas is None else check_grid("alphas", self.alphas):
+            check_positive("alphas", value)
         self._feature_maps()
+
+
+class _Progress:
+    """Prints how far a search is, and how long it will take from here."""
+
+    def __init__(self) -> None:
+        self.start = time.perf_counter()
+
+    def print(self, tried: int, n_maps: int, done: int, n_splits: int) -> None:
+        """Print a line after a split; ``tried`` maps came before this one."""
+        share = (tried * n_splits + done) / (n_maps * n_splits)
+        seconds = time.perf_counter() - self.start
+        print(
+            f"feature map {tried + 1} of {n_maps}, split {done} of {n_splits}: {seconds:.0f} s, "
+            f"about {seconds * (1.0 / share - 1.0):.0f} s left",
+            flush=True,
+        )

@@ -176,7 +176,7 @@ def noise_part(feature_map: Any, X: Any, settings: FitSettings, share: Array) ->
     """A feature map of an average as models of noise have it."""
     Phi, ridge = noise_features(feature_map, X)
     if ridge is not None:
-        settings = replace(settings, shrinkage=1.0, gain=1.0, alpha=ridge)
+        settings = replace(settings, shrinkage=1.0, alpha=ridge)
     return AveragedPart(Phi, settings, share)
 
 

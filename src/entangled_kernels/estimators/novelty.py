@@ -80,7 +80,7 @@ class NoveltyMixin(StreamingMixin):
         return self
 
     def _row_blocks(self, X: Any) -> list[tuple[slice, Any]]:
-        """X in blocks whose features take no more than ``max_memory``, and their rows."""
+        """X in blocks whose features take no more than ``working_memory``, and their rows."""
         if self.feature_map_ is None or not hasattr(X, "shape"):
             return [(slice(None), X)]
         n, m = X.shape[0], self._fit.linear.coef.shape[1]

@@ -248,7 +248,6 @@ class OutOfCoreMixin(StreamingMixin, DocLinkMixin):
             "estimator": type(self).__name__,
             "n_parts": self._n_parts(),
             "blocks": None if ends is None else ends.tolist(),
-            "product_dtype": self.product_dtype,
             "layout": batches.layout() if hasattr(batches, "layout") else None,
         }
         if self.target_transform is not None:

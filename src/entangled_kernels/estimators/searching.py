@@ -39,7 +39,9 @@ from ..linalg import Array, Index
 from ..parameters import check_feature_map, check_rank_fits, check_share
 from ..selection import (
     BlankFolds,
+    Choice,
     HeldOutPredictions,
+    Member,
     MomentFolds,
     RefittedFolds,
     RowFolds,
@@ -47,7 +49,6 @@ from ..selection import (
     SearchSettings,
     Split,
     TableSummary,
-    decide,
     group_partitions,
     refit,
     run_search,
@@ -59,7 +60,7 @@ from .explaining import ExplainingMixin
 from .folding import SMALL, FoldingMixin
 from .notices import warn_if_stalled
 from .targets import TargetsMixin
-from .training import Table, Training
+from .training import SolverParams, Table, Training
 
 __all__ = ["SearchingMixin", "SelectedFit"]
 
@@ -68,13 +69,13 @@ __all__ = ["SearchingMixin", "SelectedFit"]
 class Trial:
     """All candidates tried with one feature map, given and fitted, and what all rows give to refit on.
 
-    Without ``refit`` there is nothing to refit on. ``place`` is that of the map among those that were given.
+    ``place`` is that of the map among those that were given.
     """
 
     feature_map: Any
     fitted: Any
     search: Search
-    training: Training | None
+    training: Training
     place: int = 0
 
 
@@ -102,7 +103,7 @@ class SelectedFit:
         """What held-out residuals say of errors; made when first asked for."""
         if self.residuals is None:
             # An AttributeError too, so that hasattr is False.
-            raise NotFittedError("there are no residuals to calibrate on; set refit=True")
+            raise NotFittedError("no held-out rows were kept to calibrate on")
         return calibrate(self.residuals, np.random.default_rng(0))
 
     def __getstate__(self) -> dict[str, Any]:
@@ -113,10 +114,8 @@ class SearchingMixin(FoldingMixin, ExplainingMixin):
     """The search of `EntangledKernelRidgeCV`, whose parameters it reads."""
 
     alphas: ArrayLike | None
-    ranks: Any
+    n_jobs: int | None
     selection: str
-    refit: bool
-    fit_features: str
 
     def held_out_predictions(self, coverage: float = 0.9) -> HeldOut:
         """Training rows as models that had not seen them predict them, with intervals.
@@ -176,7 +175,7 @@ class SearchingMixin(FoldingMixin, ExplainingMixin):
 
     def _row_folds(
         self, feature_map: Any, fitted: Any, Phi: Any, table: Table, splits: list[Split], *, ridge_only: bool
-    ) -> tuple[RowFolds, Training | None]:
+    ) -> tuple[RowFolds, Training]:
         """Folds of rows in memory, and what all rows give to refit on.
 
         A feature map is fitted in every fold, where there is one to fit; its search for a kernel starts from
@@ -185,7 +184,7 @@ class SearchingMixin(FoldingMixin, ExplainingMixin):
         rows: dict[str, Any] = {
             "splits": splits,
             "centred": bool(self.fit_intercept),
-            "norms": SOLVERS[self.solver].iterative,
+            "norms": any(SOLVERS[member.solver].iterative for member in self._members()),
             "ridge_only": ridge_only,
         }
         started = None if feature_map is None else warm_start(feature_map, fitted)
@@ -198,8 +197,8 @@ class SearchingMixin(FoldingMixin, ExplainingMixin):
         elif feature_map is not None:
             source = RefittedFolds(X, table.Y, table.weight, **rows, feature_map=started)
         else:
-            source = RowFolds(X, table.Y, table.weight, **rows, product_dtype=self.product_dtype)
-        training = self._training_of_rows(Phi, table, filled, feature_map=fitted) if self.refit else None
+            source = RowFolds(X, table.Y, table.weight, **rows)
+        training = self._training_of_rows(Phi, table, filled, feature_map=fitted)
         return source, training
 
     def _search_moments(
@@ -221,12 +220,9 @@ class SearchingMixin(FoldingMixin, ExplainingMixin):
         centred = bool(self.fit_intercept)
         total = sum(rounds[0][1:], rounds[0][0])
         self._check_ranks(total.n_features, total.n_outputs)
-        training = None
-        if self.refit:
-            complete = complete_moments(total, centred=centred) if isinstance(total, CellMoments) else total
-            training = replace(
-                self._training_of_moments(complete, sample), stream=Stream.of_moments(total, sample)
-            )
+        complete = complete_moments(total, centred=centred) if isinstance(total, CellMoments) else total
+        training = self._training_of_moments(complete, sample)
+        training = replace(training, stream=Stream.of_moments(total, sample))
         source = MomentFolds(rounds, centred=centred, sample=sample, places=places, ordered=ordered)
         summary = TableSummary.from_moments(total, found_noise(fitted), centred=centred)
         search = run_search(summary, source, self._search_settings(), report)
@@ -238,11 +234,8 @@ class SearchingMixin(FoldingMixin, ExplainingMixin):
         Folds held out rows of the table, by their places.
         """
         searches = [trial.search for trial in trials]
-        options, held_out = self._solver_options(), None
-        if trials[0].training is None:
-            decision = decide(searches, self.selection)
-        else:
-            decision, held_out = settle(searches, self.selection, table.Y, table.weight, options)
+        options = self._solver_options()
+        decision, held_out = settle(searches, self.selection, table.Y, table.weight, options)
         choice, best = decision.choice, trials[decision.place]
         self._warn_of_ends(choice.alpha, best)
         place = {"feature_map": best.place} if len(trials) > 1 else {}
@@ -251,15 +244,13 @@ class SearchingMixin(FoldingMixin, ExplainingMixin):
         selected = SelectedFit(
             cv_results=decision.table,
             cv_target_scores=decision.target_scores,
-            best_params=choice.parameters() | place,
+            best_params=self._parameters(choice) | place,
             best_score=choice.error,
             best_index=decision.index,
             n_splits=len(best.search.folds),
         )
-        if best.training is None:
-            return selected, None
-        estimator = self._estimator(best.feature_map).set_params(**choice.parameters())
-        problems = [trial.training.problem for trial in trials if trial.training is not None]
+        estimator = self._estimator(best.feature_map).set_params(**self._parameters(choice))
+        problems = [trial.training.problem for trial in trials]
         fit, linear = refit(searches, decision, problems, estimator._settings(), options)
         warn_if_stalled(fit)
         # Where rows came in batches, the stream has watched their inputs.
@@ -326,9 +317,9 @@ class SearchingMixin(FoldingMixin, ExplainingMixin):
         learned = [trial.search.restricted(lambda member: member.entangled) for trial in trials]
         choices = [search.choose(self.selection) for search in learned]
         place = int(np.argmin([choice.error for choice in choices]))
-        trial, training = trials[place], cast(Training, trials[place].training)
+        trial, training = trials[place], trials[place].training
         estimator = self._estimator(trial.feature_map)
-        estimator.set_params(**choices[place].parameters())
+        estimator.set_params(**self._parameters(choices[place]))
         fit = training.sampled(fit_problem(training.problem, estimator._settings()))
         fit = self._calibrate_in_target_units(fit, table)
         return estimator._adopt(self, trial.fitted, fit, None)
@@ -345,7 +336,7 @@ class SearchingMixin(FoldingMixin, ExplainingMixin):
         targets = self._targets_like_y(rows.Y)
         if len(maps) > 1:
             search = clone(self).set_params(
-                feature_map=maps, cv=self._first_splits(rows), refit=False, target_transform=None
+                feature_map=maps, cv=self._first_splits(rows), target_transform=None
             )
             best = search.fit(rows.X, targets, rows.weight).best_params_["feature_map"]
         elif is_fitted(maps[0]):
@@ -382,22 +373,36 @@ class SearchingMixin(FoldingMixin, ExplainingMixin):
         """What is tried: the estimator says it."""
         raise NotImplementedError
 
+    def _members(self) -> list[Member]:
+        """Ways to learn a kernel that are tried: the estimator says them."""
+        raise NotImplementedError
+
     def _solver_options(self) -> SolverOptions:
         seed = check_random_state(self.random_state).randint(np.iinfo(np.int32).max)
+        params = self._solver_params()
         return SolverOptions(
-            init=self.init, max_iter=int(self.max_iter), tol=float(self.tol), rng=np.random.default_rng(seed)
+            init=params.init, max_iter=params.max_iter, tol=params.tol, rng=np.random.default_rng(seed)
         )
+
+    def _solver_params(self) -> SolverParams:
+        """Settings of the solver: the estimator says them."""
+        raise NotImplementedError
+
+    def _parameters(self, choice: Choice) -> dict[str, Any]:
+        """Parameters of `EntangledKernelRidge` that make it a candidate."""
+        parameters = choice.parameters()
+        solver = self._solver_params()
+        if choice.member.n_steps is not None:
+            solver = solver._replace(max_iter=choice.member.n_steps)
+        defaults = SolverParams()._asdict()
+        changed = {name: value for name, value in solver._asdict().items() if value != defaults[name]}
+        return {**parameters, "solver_params": changed} if changed else parameters
 
     def _estimator(self, feature_map: Any) -> EntangledKernelRidge:
         estimator = EntangledKernelRidge(
             feature_map,
-            init=self.init,
-            max_iter=self.max_iter,
-            tol=self.tol,
             fit_intercept=self.fit_intercept,
             random_state=self.random_state,
-            max_memory=self.max_memory,
-            product_dtype=self.product_dtype,
             target_transform=self.target_transform,
         )
         return TargetsMixin.set_output(estimator, predict=self._container())
@@ -405,13 +410,11 @@ class SearchingMixin(FoldingMixin, ExplainingMixin):
     def _fitted_in_folds(self, feature_map: Any, n_rows: int) -> bool:
         if knows_targets(feature_map):
             return True
-        if self.fit_features != "auto":
-            return self.fit_features == "fold"
         return needs_targets(feature_map) or (n_rows <= SMALL and not is_exact(feature_map, n_rows))
 
     def _check_ranks(self, n_features: int, n_outputs: int) -> None:
-        for rank in self.ranks:
-            check_rank_fits(rank, n_features, n_outputs)
+        for member in self._members():
+            check_rank_fits(member.rank, n_features, n_outputs)
 
     def _warn_of_ends(self, chosen: float | Array, trial: Trial) -> None:
         alphas = trial.search.grid.alphas

@@ -2,37 +2,55 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils import _safe_indexing, check_consistent_length
 
 from ..features import knows_targets, left_out_features, map_features
-from ..learning import SOLVERS, Fit, Moments, Problem, RowSample, reduce_moments, reduce_rows
+from ..learning import Fit, Moments, Problem, RowSample, reduce_moments, reduce_rows
 from ..learning.cell_moments import CellMoments
 from ..learning.completion import reduce_cell_rows, reduce_cells
 from ..learning.row_sample import least_keys
 from ..linalg import Array, Index
 from ..parameters import check_choice, check_flag, check_integer, check_positive, check_range, check_weights
 from ..streams.row_folds import sampling_keys
-from ..streams.stream import FIRST_BLOCK, FeatureBlocks, Rows, Stream
+from ..streams.stream import FIRST_BLOCK, FeatureBlocks, Rows, Stream, working_bytes
 from .cells import check_cells, check_every_target_measured, simplest_weights
 from .feature_maps import FeatureMapMixin
 from .target_transforms import LogTargets, TransformerTargets, check_target_transform, fit_target_transform
 from .targets import TargetsMixin
 
-__all__ = ["PRODUCT_DTYPES", "Table", "Training", "TrainingMixin"]
+__all__ = ["SolverParams", "Table", "Training", "TrainingMixin", "check_solver_params"]
 
-PRODUCT_DTYPES = ("float64", "float32")
-# Parameters that are one of a few words.
-CHOICES = {
-    "solver": tuple(SOLVERS),
-    "init": ("identity", "random"),
-    "product_dtype": PRODUCT_DTYPES,
-}
+
+class SolverParams(NamedTuple):
+    """What ``solver_params`` may hold, with the defaults; `EntangledKernelRidge` explains each."""
+
+    init: str = "identity"
+    max_iter: int = 200
+    tol: float = 1e-6
+    verbose: bool = False
+
+
+def check_solver_params(params: Any) -> SolverParams:
+    """Settings of the iterative solvers from the parameter ``solver_params``, a mapping or None."""
+    if params is not None and not isinstance(params, Mapping):
+        raise TypeError(f"solver_params must be a dict or None, got {type(params).__name__}")
+    unknown = sorted(map(str, set(params or {}) - set(SolverParams._fields)))
+    if unknown:
+        known = ", ".join(SolverParams._fields)
+        raise ValueError(f"solver_params has unknown keys {unknown}; it may hold {known}")
+    found = SolverParams(**(params or {}))
+    check_choice("solver_params['init']", found.init, ("identity", "random"))
+    check_integer("solver_params['max_iter']", found.max_iter, low=1)
+    check_positive("solver_params['tol']", found.tol, zero_allowed=True)
+    check_flag("solver_params['verbose']", found.verbose)
+    return found._replace(max_iter=int(found.max_iter), tol=float(found.tol))
 
 
 @dataclass(frozen=True, eq=False)
@@ -106,45 +124,16 @@ class Training:
 
 
 class TrainingMixin(FeatureMapMixin, TargetsMixin):
-    """Training rows of an estimator whose features may take more than ``max_memory``.
+    """Training rows of an estimator, whose features may take more than ``working_memory``."""
 
-    It stores and checks the parameters that `EntangledKernelRidge` and `EntangledKernelRidgeCV` share.
-    """
+    fit_intercept: bool
+    target_transform: Any
+    random_state: Any
 
     target_transform_: LogTargets | TransformerTargets | None = None
 
-    def __init__(
-        self,
-        feature_map: Any,
-        *,
-        solver: str,
-        init: str,
-        max_iter: int,
-        tol: float,
-        fit_intercept: bool,
-        random_state: Any,
-        max_memory: float,
-        product_dtype: str,
-        target_transform: Any,
-    ) -> None:
-        self.feature_map = feature_map
-        self.solver = solver
-        self.init = init
-        self.max_iter = max_iter
-        self.tol = tol
-        self.fit_intercept = fit_intercept
-        self.random_state = random_state
-        self.max_memory = max_memory
-        self.product_dtype = product_dtype
-        self.target_transform = target_transform
-
     def _check_parameters(self) -> None:
-        for name, choices in CHOICES.items():
-            check_choice(name, getattr(self, name), choices)
-        check_integer("max_iter", self.max_iter, low=1)
-        check_positive("tol", self.tol, zero_allowed=True)
         check_flag("fit_intercept", self.fit_intercept)
-        check_positive("max_memory", self.max_memory)
         check_target_transform(self.target_transform)
 
     def _check_table(self, X: Any, y: Any, sample_weight: Any, groups: Any = None) -> Table:
@@ -230,10 +219,7 @@ class TrainingMixin(FeatureMapMixin, TargetsMixin):
                 left_out = None if left_out is None else left_out[keep]
         if len(Y) < 2:
             raise ValueError("at least 2 rows of positive sample_weight are needed, got 1")
-        options: dict[str, Any] = {
-            "centred": bool(self.fit_intercept),
-            "product_dtype": self.product_dtype,
-        }
+        options: dict[str, Any] = {"centred": bool(self.fit_intercept)}
         cells: CellMoments | None = None
         kept: Moments | CellMoments | None
         if weight is not None and weight.ndim == 2:
@@ -262,19 +248,19 @@ class TrainingMixin(FeatureMapMixin, TargetsMixin):
         if feature_map is None or n <= FIRST_BLOCK:
             return False
         m = map_features(feature_map, _safe_indexing(table.X, slice(0, 1))).shape[1]
-        return bool(n * m * 8 > self.max_memory and m + p <= n)
+        return bool(n * m * 8 > working_bytes() and m + p <= n)
 
     def _feature_blocks(self, feature_map: Any) -> FeatureBlocks:
         """How rows become features with a fitted map."""
         # Columns that have been checked already are taken as they are.
         plain = feature_map is None and self._given_map() is None
         transform = None if plain else partial(map_features, feature_map)
-        return FeatureBlocks(transform, self.max_memory, self.product_dtype)
+        return FeatureBlocks(transform)
 
     def _moments_of_parts(
         self, feature_map: Any, table: Table, parts: list[Index]
     ) -> tuple[list[Moments | CellMoments], RowSample | None]:
-        """Moments of parts of the rows, which are mapped in blocks that fit ``max_memory``, and a sample."""
+        """Moments of parts of the rows, which are mapped in blocks, and a sample of the rows."""
         rows = self._check_rows(table.X, table.Y, table.weight)
         part = np.empty(len(rows.Y), dtype=np.intp)
         for number, index in enumerate(parts):

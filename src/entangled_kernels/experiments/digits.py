@@ -117,10 +117,9 @@ def _model(setup: Setup, rank: int | None) -> EntangledKernelRidge:
         return EntangledKernelRidge(rank=rank, shrinkage=0.0, target_alpha=1.0)
     return EntangledKernelRidge(
         solver="ascent",
-        init="random",
         rank=rank,
         shrinkage=0.0,
-        max_iter=20 if setup.quick else 200,
+        solver_params={"init": "random", "max_iter": 20 if setup.quick else 200},
         fit_intercept=False,
         random_state=setup.seed,
     )

@@ -49,8 +49,14 @@ FIXED = {
 EARLY_STEPS, SHRINKAGES = 20, (0.25, 0.75)
 FIXED_LAMBDA = 1.0
 PAPER_METHODS = ("KRR", "OKL", "EKL", "ptrEKL")
-# With a bound on the rank there are hundreds of Kraus operators to a candidate, so there are fewer of these.
-FEW = {"alignment_mixes": (0.5,), "shrinkages": (0.0, 0.5, 1.0), "target_alphas": (0.1, 1.0)}
+# Kernels that are tried, from plain kernel ridge to learned ones alone. With a bound on the rank a candidate
+# has hundreds of Kraus operators, so there are fewer candidates.
+GRID: dict[str, Any] = {
+    "alignment_mix": (0.0, 0.5, 1.0),
+    "shrinkage": (0.0, 0.25, 0.5, 0.75, 1.0),
+    "target_alpha": (0.01, 0.1, 1.0, 10.0),
+}
+FEW: dict[str, Any] = {"alignment_mix": (0.5,), "shrinkage": (0.0, 0.5, 1.0), "target_alpha": (0.1, 1.0)}
 PREDICTIONS = {"EKL": "entangled", "ptrEKL": "partial_trace"}
 
 
@@ -159,7 +165,7 @@ def _estimator(plan: Plan, method: str, Phi: Array, kernel: str, folds: Sequence
     if method == "extra-trees":
         return ExtraTreesRegressor(200, random_state=seed)
     if method in ("selected", "KRR-selected"):
-        plain: dict[str, Any] = {"shrinkages": (1.0,)} if method == "KRR-selected" else {}
+        plain: dict[str, Any] = {"param_grid": {"shrinkage": [1.0]}} if method == "KRR-selected" else {}
         return EntangledKernelRidgeCV(cv=folds, random_state=seed, **plain)
     settings: dict[str, Any] = {
         "feature_map": None,
@@ -167,12 +173,11 @@ def _estimator(plan: Plan, method: str, Phi: Array, kernel: str, folds: Sequence
         "selection": "best",
         "random_state": seed,
         "alphas": None if fair else LAMBDAS,
-        "gains": (1.0,),
         "fit_intercept": fair,
     }
     if method == "KRR":
-        settings |= {"shrinkages": (1.0,)}
+        settings["param_grid"] = {"shrinkage": [1.0]}
     else:
-        settings |= {"predictions": (PREDICTIONS[method],)}
-        settings |= {} if plan.rank is None else {"ranks": (plan.rank,)} | FEW
+        grid = GRID if plan.rank is None else FEW
+        settings["param_grid"] = {**grid, "prediction": [PREDICTIONS[method]], "rank": [plan.rank]}
     return EntangledKernelRidgeCV(**settings)

@@ -39,16 +39,12 @@ class CellMoments:
     groups: list[tuple[Index, Moments]]
 
     @classmethod
-    def from_arrays(
-        cls, Phi: Array, Y: Array, weight: Array, *, product_dtype: str = "float64"
-    ) -> CellMoments:
+    def from_arrays(cls, Phi: Array, Y: Array, weight: Array) -> CellMoments:
         """Moments of features (n, m) and targets (n, p) with cell weights (n, p), zero for a blank."""
 
         def moments(own: Array, targets: Array) -> Moments:
             counted = own > 0.0
-            return Moments.from_arrays(
-                Phi[counted], targets[counted], own[counted], product_dtype=product_dtype
-            )
+            return Moments.from_arrays(Phi[counted], targets[counted], own[counted])
 
         alike = weight_groups(weight)
         _check_size(len(alike), Phi.shape[1])

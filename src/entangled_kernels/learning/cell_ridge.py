@@ -98,40 +98,33 @@ class CellRidge:
                 )
             )
 
-    def solve(self, alpha: float | Array) -> CellSolution:
-        """The solution; with an alpha for every target, (p,), where the kernel has no operators."""
+    def solve(self, alpha: float) -> CellSolution:
+        """The solution of the ridge problem."""
         p, m = self.problem.n_outputs, len(self.problem.scale)
         coef, norms, residuals, counts = np.zeros((m, p)), np.zeros(p), np.zeros(p), np.zeros(p)
-        alphas = np.broadcast_to(np.asarray(alpha, dtype=np.float64), p)
-        E, P = self._operators(float(alphas[0]))
-        z = np.zeros(len(P))
+        E, P = self._operators(alpha)
+        z: Array = np.zeros(len(P))
         if len(z):
             right = sum(np.einsum("ofr,fo->r", E[group.places], group.B) for group in self.groups)
-            z = np.linalg.solve(P, np.asarray(right) / alphas[0])
+            z = np.linalg.solve(P, np.asarray(right) / alpha)
         for group in self.groups:
             places = group.places
-            theta = (E[places] @ z).T
-            for alpha, own in _by_alpha(alphas[places]):
-                theta[:, own] += self._metric_part(group, alpha, group.B[:, own])
+            theta = np.asarray((E[places] @ z).T + self._metric_part(group, alpha, group.B))
             explained = group.C @ theta
             gained = np.sum(theta * (2.0 * group.B - explained), axis=0)
             coef[:, places], counts[places] = theta, group.n_samples
-            norms[places] = np.sum(theta * (group.B - explained), axis=0) / alphas[places]
+            norms[places] = np.sum(theta * (group.B - explained), axis=0) / alpha
             residuals[places] = np.maximum(group.squares - gained, np.finfo(float).eps * group.squares)
         return CellSolution(coef, norms, residuals, counts)
 
-    def posterior(self, alpha: float | Array) -> CellPosterior:
+    def posterior(self, alpha: float) -> CellPosterior:
         """Covariance of the fitted function for noise of variance alpha; see `CellPosterior`."""
-        alphas = np.broadcast_to(np.asarray(alpha, dtype=np.float64), self.problem.n_outputs)
-        spread, P = self._operators(float(alphas[0]))
+        spread, P = self._operators(alpha)
         if len(P):
             lower, tall = cholesky(0.5 * (P + P.T), lower=True), spread.reshape(-1, len(P))
             spread = solve_triangular(lower, tall.T, lower=True).T.reshape(spread.shape)
-        own = []
-        for group in self.groups:
-            for alpha, some in _by_alpha(alphas[group.places]):
-                own.append((group.places[some], group, self._axes(group, alpha)))
-        return CellPosterior(self.problem, alphas, self.kernel.identity, own, spread)
+        own = [(group.places, group, self._axes(group, alpha)) for group in self.groups]
+        return CellPosterior(self.problem, alpha, self.kernel.identity, own, spread)
 
     def _metric_part(self, group: _Group, alpha: float, B: Array) -> Array:
         """A (C A + alpha I)^-1 B, the part of the metric in the solution."""
@@ -181,15 +174,15 @@ class CellPosterior:
     Attributes
     ----------
     problem : Problem
-    alpha : ndarray of shape (p,)
+    alpha : float
     identity : float
     groups : list of (places, moments, axes)
-        Targets with the same rows and the same alpha.
+        Targets that are measured on the same rows.
     spread : ndarray of shape (p, m', r)
     """
 
     problem: Problem
-    alpha: Array
+    alpha: float
     identity: float
     groups: list[tuple[Index, _Group, Array]]
     spread: Array
@@ -209,7 +202,7 @@ class CellPosterior:
         for places, group, axes in self.groups:
             S = self.spread[places]
             plain = float(np.sum((group.C @ axes) * axes))
-            own[places] = plain + np.einsum("ofr,ofr->o", group.C @ S, S) / self.alpha[places]
+            own[places] = plain + np.einsum("ofr,ofr->o", group.C @ S, S) / self.alpha
         return own + self.problem.centred
 
     @property
@@ -231,7 +224,7 @@ class CellPosterior:
             outside = self._outside(block)
             for places, group, axes in self.groups:
                 inner = block @ problem.features - group.mean_phi
-                own = self.alpha[places[0]] * np.sum((inner @ axes) ** 2, axis=1) + outside  # (t,)
+                own = self.alpha * np.sum((inner @ axes) ** 2, axis=1) + outside  # (t,)
                 shared[:, places] = own[:, None]
                 spread[:, places] = np.einsum("tf,ofr->tor", inner, self.spread[places])
             yield slice(start, start + len(block)), shared, spread
@@ -244,12 +237,6 @@ class CellPosterior:
         rows = block - problem.mean_phi
         whole, inside = (np.einsum("tf,tf->t", part, part) for part in (rows, rows @ problem.features))
         return self.identity * np.where(whole - inside > _ROUNDING * whole, whole - inside, 0.0)
-
-
-def _by_alpha(alphas: Array) -> Iterator[tuple[float, Index]]:
-    """Every distinct alpha, and the places that have it."""
-    for alpha in np.unique(alphas):
-        yield float(alpha), np.flatnonzero(alphas == alpha)
 
 
 def _root_and_inverse(kernel: LearnedKernel) -> tuple[Array, Array | None]:

@@ -33,7 +33,7 @@ def reduce_cells(
 
 
 def reduce_cell_rows(
-    Phi: Array, Y: Array, weight: Array, *, centred: bool, product_dtype: str = "float64"
+    Phi: Array, Y: Array, weight: Array, *, centred: bool
 ) -> tuple[Problem, CellMoments, CellMoments | None]:
     """As `reduce_cells`, of rows in memory with cell weights (n, p).
 
@@ -41,12 +41,12 @@ def reduce_cell_rows(
     """
     rows = compress_rows(Phi, np.zeros((len(Phi), 1)), centred=centred)
     rows = rotate_to_axes(rows, weight.max(axis=1), centred=centred)
-    cells = CellMoments.from_arrays(rows.Phi, Y, weight, product_dtype=product_dtype)
+    cells = CellMoments.from_arrays(rows.Phi, Y, weight)
     problem, reduced = reduce_cells(cells, centred=centred, rows=rows)
     if Phi.shape[1] > len(Y):
         return problem, reduced, None
     if rows.features is not None:
-        cells = CellMoments.from_arrays(Phi, Y, weight, product_dtype=product_dtype)
+        cells = CellMoments.from_arrays(Phi, Y, weight)
     return problem, reduced, cells
 
 

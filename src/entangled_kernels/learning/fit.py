@@ -18,10 +18,8 @@ from .kernel import LearnedKernel
 from .leave_one_out import leave_one_out
 from .posterior import (
     Posterior,
-    TargetPosteriors,
     fit_cell_posterior,
     fit_posterior,
-    fit_target_posteriors,
 )
 from .problem import Problem
 from .ridge import KernelRidgeFactor
@@ -61,7 +59,7 @@ class FitSettings:
     solver, alignment_mix, shrinkage, target_alpha, prediction, init, max_iter, tol
     rank : int, float or None
         A count, a share of the full rank, or what the solver has use for.
-    alpha, gain : float or ndarray of shape (p,)
+    alpha : float
     seed : int
         Of a random start.
     """
@@ -71,8 +69,7 @@ class FitSettings:
     alignment_mix: float = 0.5
     shrinkage: float = 0.25
     target_alpha: float = 0.1
-    alpha: float | Array = 1.0
-    gain: float | Array = 1.0
+    alpha: float = 1.0
     prediction: str = "entangled"
     init: str = "identity"
     max_iter: int = 200
@@ -110,8 +107,7 @@ class Fit:
     linear : LinearModel
         In the coordinates of the features.
     reduced_coef : ndarray of shape (m', k) or (m', p)
-        Coefficients in the coordinates of the problem, before the gain; of every target where these have
-        alphas or gains of their own.
+        Coefficients in the coordinates of the problem; of every target where some are missing.
     rkhs_norm : float
         Norm of the function, less its intercept, in the space of the kernel it predicts with.
     alignment : float
@@ -155,17 +151,14 @@ class Fit:
     left_out: bool = False
 
     @cached_property
-    def posterior(self) -> Posterior | TargetPosteriors:
+    def posterior(self) -> Posterior:
         """Predictive distribution in the Gaussian-process view; made when first asked for."""
         used = self.settings.used_kernel(self.problem, self.kernel)
-        alpha, gain = self.settings.alpha, self.settings.gain
+        alpha = self.settings.alpha
         if self.cells is not None:
             ridge = CellRidge(self.problem, used, self.cells)
             return fit_cell_posterior(ridge.posterior(alpha), ridge.solve(alpha), self.centre()[1])
-        factor = KernelRidgeFactor(self.problem, used)
-        if np.ndim(alpha) == np.ndim(gain) == 0:
-            return fit_posterior(factor, float(alpha), self.reduced_coef)
-        return fit_target_posteriors(factor, np.broadcast_to(alpha, self.problem.n_outputs))
+        return fit_posterior(KernelRidgeFactor(self.problem, used), alpha, self.reduced_coef)
 
     @cached_property
     def calibration(self) -> Calibration:
@@ -241,24 +234,18 @@ def fit_problem(
     cells : CellMoments, optional
         Where targets have blanks: the ridge problem is that of the measured cells, with the kernel learned
         from ``problem``, in which blanks are filled in (`complete_moments`).
-
-    Raises
-    ------
-    ValueError
-        When targets are to have alphas or gains of their own and the kernel ties the targets together.
     """
     problem = problem.with_mix(settings.alignment_mix)
     found = solve(settings.solver, problem, settings.solver_options(problem, callback))
     kernel = problem.finished(found.kernel.canonical(problem.targets), settings.shrinkage)
     terms = problem.alignment_terms(kernel)
     used = settings.used_kernel(problem, kernel)
-    alpha, gain = (_by_target(name, getattr(settings, name), problem, used) for name in ("alpha", "gain"))
     if cells is None:
-        coef, reduced_coef, rkhs_norm = _solve_ridge(KernelRidgeFactor(problem, used), alpha, gain)
+        coef, reduced_coef, rkhs_norm = _solve_ridge(KernelRidgeFactor(problem, used), settings.alpha)
         intercept = problem.mean_y - coef @ problem.mean_phi
     else:
         ridge = CellRidge(problem, used, cells)
-        coef, intercept, reduced_coef, rkhs_norm = _solve_cells(ridge, cells, alpha, gain)
+        coef, intercept, reduced_coef, rkhs_norm = _solve_cells(ridge, cells, settings.alpha)
     return Fit(
         problem=problem,
         kernel=kernel,
@@ -276,50 +263,23 @@ def fit_problem(
     )
 
 
-def _solve_cells(
-    ridge: CellRidge, cells: CellMoments, alpha: float | Array, gain: float | Array
-) -> tuple[Array, Array, Array, float]:
+def _solve_cells(ridge: CellRidge, cells: CellMoments, alpha: float) -> tuple[Array, Array, Array, float]:
     """Coefficients (p, m), intercept (p,), reduced coefficients (m', p), and the norm of the function."""
     problem, found = ridge.problem, ridge.solve(alpha)
-    coef = gain * found.coef  # (m', p)
     intercept = np.zeros(problem.n_outputs)
     for places, own in cells.groups if problem.centred else []:
-        intercept[places] = own.mean_y - own.mean_phi @ coef[:, places]
-    norm = np.sqrt(max(float(np.sum(gain**2 * found.squared_norms)), 0.0))
-    return coef.T @ problem.features.T, intercept, found.coef, float(norm)
+        intercept[places] = own.mean_y - own.mean_phi @ found.coef[:, places]
+    norm = np.sqrt(max(float(np.sum(found.squared_norms)), 0.0))
+    return found.coef.T @ problem.features.T, intercept, found.coef, float(norm)
 
 
-def _solve_ridge(
-    factor: KernelRidgeFactor, alpha: float | Array, gain: float | Array
-) -> tuple[Array, Array, float]:
+def _solve_ridge(factor: KernelRidgeFactor, alpha: float) -> tuple[Array, Array, float]:
     """Coefficients (p, m) of the features, those of the reduced problem, and the norm of the function.
 
     With dual coefficients c the squared norm is c^T G c. In reduced coordinates, where the coefficients
     theta solve the ridge problem, alpha c = y - Phi theta, so that it is theta^T (B - C theta) / alpha.
     """
     problem = factor.problem
-    if np.ndim(alpha) == np.ndim(gain) == 0:
-        reduced, targets = factor.coefficients(alpha)[0], problem.targets
-        coef = problem.expand_coef(gain * reduced)
-    else:
-        alpha = np.broadcast_to(alpha, problem.n_outputs)
-        reduced = factor.target_coefficients(np.asarray(alpha))  # (m', p)
-        targets = problem.targets @ problem.outputs.T
-        coef = (gain * reduced).T @ problem.features.T
-    square = np.sum(gain**2 * reduced * (targets - problem.scale[:, None] * reduced) / alpha)
-    return coef, reduced, float(np.sqrt(max(square, 0.0)))
-
-
-def _by_target(name: str, value: float | Array, problem: Problem, kernel: LearnedKernel) -> float | Array:
-    """One number, or one for each of p targets where the kernel does not tie them together."""
-    values, p = np.asarray(value, dtype=np.float64), problem.n_outputs
-    if values.ndim == 0:
-        return float(values)
-    if values.shape != (p,):
-        raise ValueError(f"{name} must be a number or {p} numbers, one a target; got shape {values.shape}")
-    if kernel.Q.shape[2] > 0:
-        raise ValueError(
-            f"{name} must be one number where the kernel ties the targets together; use "
-            f"prediction='partial_trace' or shrinkage=1 for one {name} a target"
-        )
-    return values
+    reduced = factor.coefficients(alpha)[0]
+    square = np.sum(reduced * (problem.targets - problem.scale[:, None] * reduced)) / alpha
+    return problem.expand_coef(reduced), reduced, float(np.sqrt(max(square, 0.0)))

@@ -9,7 +9,7 @@ import numpy as np
 from ..conditioning import Residuals, without_rounding
 from ..linalg import Array
 from .cell_ridge import CellPosterior
-from .posterior import TargetPosteriors, UnitPosterior
+from .posterior import UnitPosterior
 from .row_sample import RowSample
 
 if TYPE_CHECKING:
@@ -29,8 +29,7 @@ def leave_one_out(fit: Fit, sample: RowSample) -> Residuals:
     For a row whose cells have weights w, with C the posterior covariance (p, p) of the function at the row
     for noise of variance alpha and W the total weight of each target, the row's block of the hat matrix is
     H = (C / alpha + diag(1 / W)) diag(w), and the residual without the row is (I - H)^-1 times the residual
-    with it. Of targets that were not measured rows and columns of H are left out. A gain moves predictions
-    away from the mean of the other rows.
+    with it. Rows and columns of H that belong to missing targets are left out.
 
     The kernel, and the feature map, have seen the row, so the residuals are somewhat too small;
     `EntangledKernelRidgeCV` learns both again in every fold. Where the sample has the features that its rows
@@ -38,27 +37,12 @@ def leave_one_out(fit: Fit, sample: RowSample) -> Residuals:
 
     Time m' r p + min(p, r)^3 for every row.
     """
-    problem, gain = fit.problem, np.broadcast_to(fit.settings.gain, fit.problem.n_outputs)
-    mean_y, weights = fit.centre()
-    values = fit.linear.predict(sample.Phi)
+    values, posterior = fit.linear.predict(sample.Phi), fit.posterior
     if fit.left_out:
-        relative = fit.posterior.relative_variance(sample.Phi)
+        relative = posterior.relative_variance(sample.Phi)
         left = without_rounding(sample.Y - values, sample.Y)
         return Residuals(left, sample.row_weight, np.arange(len(left)), relative)
-    errors = sample.Y - (mean_y + (values - mean_y) / gain)
-    posterior = fit.posterior
-    if isinstance(posterior, TargetPosteriors):
-        left = np.empty_like(errors)
-        for places, part in posterior.parts:
-            left[:, places] = _without_row(part.unit, sample, errors)[:, places]
-    else:
-        left = _without_row(posterior.unit, sample, errors)
-    if not np.all(gain == 1.0):
-        others = np.zeros_like(mean_y)
-        if problem.centred:
-            rest = np.maximum(weights - sample.weight, 1e-300)
-            others = mean_y - sample.weight * (sample.Y - mean_y) / rest
-        left = sample.Y - (others + gain * (sample.Y - left - others))
+    left = _without_row(posterior.unit, sample, sample.Y - values)
     # Leverage and variance are means over targets, so the weight of a row is that of its measured cells.
     weight = sample.weight.sum(axis=1) / np.count_nonzero(sample.weight, axis=1)
     leverage = np.minimum((posterior.relative_variance(sample.Phi) - 1.0) * weight, _LARGEST_LEVERAGE)

@@ -6,8 +6,8 @@ from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import ArrayLike, DTypeLike, NDArray
-from scipy.linalg.blas import dger, dsyr, dsyrk, ssyrk
+from numpy.typing import ArrayLike, NDArray
+from scipy.linalg.blas import dger, dsyr, dsyrk
 
 from ..linalg import Array
 
@@ -93,8 +93,6 @@ class Moments:
         Phi: ArrayLike,
         Y: ArrayLike,
         sample_weight: ArrayLike | None = None,
-        *,
-        product_dtype: DTypeLike = np.float64,
     ) -> Moments:
         """Moments of the rows of Phi (n, m) and Y (n, p), optionally weighted.
 
@@ -104,9 +102,6 @@ class Moments:
         Y : array of shape (n, p)
         sample_weight : array of shape (n,), optional
             Non-negative; a row with weight zero changes nothing but ``n_samples``.
-        product_dtype : float64 or float32, default=float64
-            Of the products of a block of rows, a few thousand at the most. They are added in float64 either
-            way. float32 takes half the time where there are many columns, and leaves about six digits.
         """
         Phi, Y = np.asarray(Phi), np.asarray(Y)
         _check_rows(Phi, Y)
@@ -115,23 +110,18 @@ class Moments:
         root_weight = _root_weights(sample_weight, n)
         height = max(_SHORTEST, _BUFFER_NUMBERS // (width + 1))
         # A column of ones gathers the sums in the same product; only the upper triangle is computed.
-        single = np.dtype(product_dtype) == np.float32
-        buffer = np.ones((min(height, n), width + 1), dtype=np.float32 if single else np.float64)
+        buffer = np.ones((min(height, n), width + 1))
         sums = np.zeros((width + 1, width + 1), order="F")
         shift_phi, shift_y = (_typical_row(rows, root_weight, height) for rows in (Phi, Y))
         for start in range(0, n, height):
             stop = min(start + height, n)
             block = buffer[: stop - start]
-            # The difference is taken in float64 whatever the block holds.
             np.subtract(Phi[start:stop], shift_phi, out=block[:, :m], casting="same_kind")
             np.subtract(Y[start:stop], shift_y, out=block[:, m:width], casting="same_kind")
             if root_weight is not None:
                 block[:, width] = 1.0
                 block *= root_weight[start:stop, None]
-            if single:
-                sums += ssyrk(1.0, block.T)
-            else:
-                sums = dsyrk(1.0, block.T, beta=1.0, c=sums, overwrite_c=1)
+            sums = dsyrk(1.0, block.T, beta=1.0, c=sums, overwrite_c=1)
         weight = float(sums[-1, -1])
         offset = sums[:-1, -1] / weight if weight > 0.0 else np.zeros(width)
         # In place, because for many columns a further matrix of this size would be the largest thing here.

@@ -8,18 +8,16 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.linalg import cho_solve, cholesky, solve_triangular
 
-from ..linalg import Array, Index
+from ..linalg import Array
 from .cell_ridge import CellPosterior, CellSolution
 from .problem import Problem
 from .ridge import KernelRidgeFactor
 
 __all__ = [
     "Posterior",
-    "TargetPosteriors",
     "UnitPosterior",
     "fit_cell_posterior",
     "fit_posterior",
-    "fit_target_posteriors",
     "fit_unit_posterior",
 ]
 
@@ -201,45 +199,3 @@ def fit_cell_posterior(unit: CellPosterior, found: CellSolution, weight: Array) 
     unit_noise = found.squared_residuals / left
     noise = unit_noise * (found.counts / weight)
     return Posterior(unit, np.sqrt(unit_noise / unit.alpha), noise, noise * unit.mean_share)
-
-
-@dataclass(frozen=True, eq=False)
-class TargetPosteriors:
-    """Posteriors of outputs that have an alpha each and share nothing: (their places, posterior) by alpha."""
-
-    parts: list[tuple[Index, Posterior]]
-
-    @property
-    def noise_variance(self) -> Array:
-        """Of every output, (p,)."""
-        noise = np.empty_like(self.parts[0][1].noise_variance)
-        for places, part in self.parts:
-            noise[places] = part.noise_variance[places]
-        return noise
-
-    def variance(self, Phi: Array) -> Array:
-        """Variance of a new observation, (n, p) for features (n, m)."""
-        variance = np.empty((len(Phi), len(self.parts[0][1].noise_variance)))
-        for places, part in self.parts:
-            variance[:, places] = part.variance(Phi)[:, places]
-        return variance
-
-    def relative_variance(self, Phi: Array) -> Array:
-        """Variance of a new observation in units of the noise, mean over outputs, (n,)."""
-        shares = [len(places) * part.relative_variance(Phi) for places, part in self.parts]
-        return np.asarray(sum(shares) / len(self.noise_variance))
-
-    def covariance(self, Phi: Array) -> Array:
-        """Covariance of a new observation of all outputs, diagonal, (n, p, p) for features (n, m)."""
-        variance = self.variance(Phi)
-        return np.asarray(variance[:, :, None] * np.eye(variance.shape[1]))
-
-
-def fit_target_posteriors(factor: KernelRidgeFactor, alphas: Array) -> TargetPosteriors:
-    """Posteriors of a kernel without Kraus operators, with one alpha for each output."""
-    return TargetPosteriors(
-        [
-            (np.flatnonzero(alphas == alpha), fit_posterior(factor, alpha, coef))
-            for alpha, coef in zip(np.unique(alphas), factor.coefficients(np.unique(alphas)), strict=True)
-        ]
-    )

@@ -214,24 +214,24 @@ def reduce_moments(
 
 
 def reduce_rows(
-    Phi: Array, Y: Array, weight: Array | None, *, centred: bool, product_dtype: str = "float64"
+    Phi: Array, Y: Array, weight: Array | None, *, centred: bool
 ) -> tuple[Problem, Moments | None]:
     """The learning problem of rows in memory, in the coordinates of its features and outputs.
 
     Beside it the moments of the features and targets as they are, to which more rows can be added; None
     where there are more columns than rows, whose moments would be larger than the rows.
     """
-    direct = reduce_centred_rows(Phi, Y, weight) if centred and product_dtype == "float64" else None
+    direct = reduce_centred_rows(Phi, Y, weight) if centred else None
     if direct is not None:
         wide = Phi.shape[1] > len(Y) or Y.shape[1] > len(Y) + 1
         return direct, None if wide else Moments.from_arrays(Phi, Y, weight)
     rows = compress_for_fit(Phi, Y, weight, centred=centred)
-    moments = Moments.from_arrays(rows.Phi, rows.Y, weight, product_dtype=product_dtype)
+    moments = Moments.from_arrays(rows.Phi, rows.Y, weight)
     problem = reduce_moments(moments, centred=centred, rows=rows).restored(rows, moments)
     if rows.outputs is not None or Phi.shape[1] > len(Y):
         return problem, None
     if rows.features is not None:
-        moments = Moments.from_arrays(Phi, Y, weight, product_dtype=product_dtype)
+        moments = Moments.from_arrays(Phi, Y, weight)
     return problem, moments
 
 

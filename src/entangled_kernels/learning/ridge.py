@@ -115,14 +115,6 @@ class KernelRidgeFactor:
             back, gains, along * alphas[:, None] / (self.levels + alphas[:, None]), self.b, self.X[..., 0]
         )
 
-    def target_coefficients(self, alphas: Array) -> Array:
-        """Coefficients (m', p) of all outputs, each with its own alpha; for kernels without operators."""
-        coef = np.empty((len(self.problem.scale), self.problem.n_outputs))
-        for alpha in np.unique(alphas):
-            places = np.flatnonzero(alphas == alpha)
-            coef[:, places] = self.coefficients(alpha)[0] @ self.problem.outputs[places].T
-        return coef
-
     def _coefficients(self, alphas: Array) -> Array:
         m, k, r = self.X.shape
         X_tall, Q_tall = self.X.reshape(m * k, r), self.kernel.Q.reshape(m * k, r)

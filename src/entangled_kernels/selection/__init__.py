@@ -6,7 +6,7 @@ rows -> what was decided, fitted on all rows.
 """
 
 from .blank_folds import BlankFolds
-from .candidates import PATH_STEPS, Member, grid_members
+from .candidates import GRID, PATH_STEPS, Member, grid_members
 from .decision import Decision, average_candidates, decide, refit
 from .folds import MomentFolds, RefittedFolds, RowFolds, Split, group_partitions
 from .out_of_fold import HeldOutPredictions, ModelPredictions, predict_held_out
@@ -15,6 +15,7 @@ from .search import SCORINGS, Choice, Search, SearchSettings, TableSummary, run_
 from .stacking import settle
 
 __all__ = [
+    "GRID",
     "PATH_STEPS",
     "SCORINGS",
     "BlankFolds",

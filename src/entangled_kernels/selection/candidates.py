@@ -1,11 +1,12 @@
-"""What cross-validation tries: ways to learn a kernel, gains and ridge penalties."""
+"""What cross-validation tries: ways to learn a kernel, each with several ridge penalties."""
 
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from numbers import Integral
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
@@ -14,7 +15,7 @@ from numpy.typing import NDArray
 from ..learning.solvers import SOLVERS
 from ..linalg import Array
 
-__all__ = ["PATH_STEPS", "Grid", "Member", "default_alphas", "grid_members"]
+__all__ = ["GRID", "PATH_STEPS", "Grid", "Member", "default_alphas", "grid_members"]
 
 # In units of tr(C) / n, the mean eigenvalue of the Gram matrix of one output.
 RELATIVE_ALPHAS = np.logspace(-8, 3, 34)
@@ -22,9 +23,22 @@ RELATIVE_ALPHAS = np.logspace(-8, 3, 34)
 PATH_STEPS = (1, 2, 5, 10, 20, 50, 100, 200, 500, 1000)
 
 
+#: Values of the parameters of `EntangledKernelRidge` that are tried by default.
+GRID: MappingProxyType[str, tuple[Any, ...]] = MappingProxyType(
+    {
+        "shrinkage": (0.25, 1.0),
+        "alignment_mix": (0.0, 1.0),
+        "target_alpha": (0.1, 1.0),
+        "prediction": ("entangled", "partial_trace"),
+        "rank": (None,),
+        "solver": ("closed-form",),
+    }
+)
+
+
 @dataclass(frozen=True)
 class Member:
-    """One way to learn the kernel and predict with it; a candidate is a member, a gain and an alpha.
+    """One way to learn the kernel and predict with it; a candidate is a member and an alpha.
 
     ``n_steps`` is the number of steps taken along the path of a solver that has one, else None.
     """
@@ -43,82 +57,86 @@ class Member:
         return self.shrinkage < 1.0 and self.prediction == "entangled"
 
     def parameters(self) -> dict[str, Any]:
-        """Parameters of `EntangledKernelRidge` that make it this member."""
-        names = ("solver", "alignment_mix", "shrinkage", "target_alpha", "rank", "prediction")
-        parameters = {name: getattr(self, name) for name in names}
-        return parameters if self.n_steps is None else parameters | {"max_iter": self.n_steps}
+        """Parameters of `EntangledKernelRidge` that make it this member, without those of the solver."""
+        return {name: getattr(self, name) for name in GRID}
 
 
 @dataclass(frozen=True, eq=False)
 class Grid:
-    """All candidates: every member with every gain and every alpha.
+    """All candidates: every member with every alpha.
 
     Attributes
     ----------
     members : list of Member
-    gains, alphas : ndarray
+    alphas : ndarray
     """
 
     members: list[Member]
-    gains: Array
     alphas: Array
 
     @property
-    def shape(self) -> tuple[int, int, int]:
-        """Numbers of members, gains and alphas."""
-        return len(self.members), len(self.gains), len(self.alphas)
+    def shape(self) -> tuple[int, int]:
+        """Numbers of members and alphas."""
+        return len(self.members), len(self.alphas)
 
     def preference(self) -> NDArray[np.intp]:
-        """Places of all candidates, the largest shrinkage, the least gain, the largest alpha first."""
+        """Places of all candidates, the largest shrinkage, then the largest alpha first."""
         shrinkages = [member.shrinkage for member in self.members]
-        shrinkage, gain, alpha = np.meshgrid(shrinkages, self.gains, self.alphas, indexing="ij")
+        shrinkage, alpha = np.meshgrid(shrinkages, self.alphas, indexing="ij")
         # The last key counts first; equals stay in their order.
-        return np.lexsort((-alpha.ravel(), gain.ravel(), -shrinkage.ravel()))
+        return np.lexsort((-alpha.ravel(), -shrinkage.ravel()))
 
     def columns(self) -> dict[str, NDArray[Any]]:
         """Parameters of all candidates in their order, column by column."""
-        member, gain, alpha = np.unravel_index(np.arange(np.prod(self.shape)), self.shape)
+        member, alpha = np.unravel_index(np.arange(np.prod(self.shape)), self.shape)
         settings = [own.parameters() for own in self.members]
         columns: dict[str, NDArray[Any]] = {}
+        if any(own.n_steps is not None for own in self.members):
+            columns["param_n_steps"] = np.array([own.n_steps for own in self.members])[member]
         for name in settings[0]:
             kind = object if name == "rank" else None
             columns[f"param_{name}"] = np.array([own[name] for own in settings], dtype=kind)[member]
-        return columns | {"param_gain": self.gains[gain], "param_alpha": self.alphas[alpha]}
+        return columns | {"param_alpha": self.alphas[alpha]}
 
 
-def grid_members(
-    solver: str,
-    ranks: Iterable[int | float | None],
-    target_alphas: Iterable[float],
-    mixes: Iterable[float],
-    shrinkages: Iterable[float],
-    predictions: Iterable[str],
-    *,
-    max_iter: int,
-) -> list[Member]:
-    """Distinct ways to learn and predict, kernel ridge first; the others in the order of the grids.
+def grid_members(grid: Mapping[str, Iterable[Any]], *, max_iter: int) -> list[Member]:
+    """Distinct ways to learn and predict, kernel ridge first; the others in the order of the grid.
 
+    Parameters
+    ----------
+    grid : mapping
+        Values to try of every parameter in `GRID`.
+    max_iter : int
+        Steps of solvers whose path has candidates.
+
+    Notes
+    -----
     ``shrinkage=1`` is kernel ridge whatever the rest, and for the closed form without a rank the
     partial-trace prediction does not depend on the mix and is the entangled one of mix 0.
     """
-    traits = SOLVERS[solver]
-    steps: list[int | None] = [None]
-    if traits.has_path:
-        steps = [*(step for step in PATH_STEPS if step < max_iter), max_iter]
-    ranks = [int(rank) if isinstance(rank, Integral) else rank for rank in ranks]
-    # Nothing is left of the operators of kernel ridge, so as few as the grid has will do.
-    rank = min(ranks, key=_size) if traits.iterative else None
-    members = {Member(solver, 0.0, 1.0, 0.0, rank, "entangled", steps[0]): None}
-    grid = itertools.product(ranks, target_alphas, mixes, shrinkages, predictions, steps)
-    for rank, target_alpha, mix, shrinkage, prediction, n_steps in grid:
-        if shrinkage == 1.0:
-            continue
-        if traits.iterative:
-            target_alpha = 0.0
-        elif rank is None and (prediction == "partial_trace" or mix == 0.0):
-            mix, prediction = 0.0, "partial_trace"
-        settings = (float(mix), float(shrinkage), float(target_alpha), rank, prediction, n_steps)
-        members[Member(solver, *settings)] = None
+    values = {name: list(grid[name]) for name in GRID}
+    ranks = [int(rank) if isinstance(rank, Integral) else rank for rank in values["rank"]]
+    members: dict[Member, None] = {}
+    for solver in values["solver"]:
+        traits = SOLVERS[solver]
+        steps: list[int | None] = [None]
+        if traits.has_path:
+            steps = [*(step for step in PATH_STEPS if step < max_iter), max_iter]
+        if not members:
+            # Nothing is left of the operators of kernel ridge, so as few as the grid has will do.
+            rank = min(ranks, key=_size) if traits.iterative else None
+            members[Member(solver, 0.0, 1.0, 0.0, rank, "entangled", steps[0])] = None
+        names = ("target_alpha", "alignment_mix", "shrinkage", "prediction")
+        product = itertools.product(ranks, *(values[name] for name in names), steps)
+        for rank, target_alpha, mix, shrinkage, prediction, n_steps in product:
+            if shrinkage == 1.0:
+                continue
+            if traits.iterative:
+                target_alpha = 0.0
+            elif rank is None and (prediction == "partial_trace" or mix == 0.0):
+                mix, prediction = 0.0, "partial_trace"
+            settings = (float(mix), float(shrinkage), float(target_alpha), rank, prediction, n_steps)
+            members[Member(solver, *settings)] = None
     return list(members)
 
 

@@ -35,7 +35,7 @@ class Ballot:
     winners : ndarray of shape (draws, 1 or p)
         Places among the candidates, for every target that weighs them apart.
     shape : tuple
-        Members, gains and alphas of the search.
+        Members and alphas of the search.
     n_splits, n_repeats : int and float
     prior : float
         How much its average counts before errors have a say, beside others.
@@ -43,13 +43,13 @@ class Ballot:
 
     search: int
     winners: NDArray[np.intp]
-    shape: tuple[int, int, int]
+    shape: tuple[int, int]
     n_splits: int
     n_repeats: float
     prior: float = 1.0
 
     def weights(self, without: int | None = None) -> Array:
-        """Weights of the candidates, (members, gains, alphas, 1 or p).
+        """Weights of the candidates, (members, alphas, 1 or p).
 
         Those ``without`` a split come from the draws in which it hardly counts, so that the rows that it
         holds out have little part in them.
@@ -74,8 +74,8 @@ class Decision:
         The best candidate.
     place : int
         Of its feature map.
-    index : int or None
-        Of the candidate in the table of all; None where targets chose apart.
+    index : int
+        Of the candidate in the table of all.
     table : dict of ndarray
         Parameters and errors of all candidates of all feature maps, column by column.
     target_scores : ndarray of shape (candidates, p) or None
@@ -88,7 +88,7 @@ class Decision:
 
     choice: Choice
     place: int
-    index: int | None
+    index: int
     table: dict[str, NDArray[Any]]
     target_scores: Array | None
     ballots: list[Ballot] | None
@@ -96,7 +96,7 @@ class Decision:
 
     @cached_property
     def weights(self) -> list[Array] | None:
-        """Of the candidates of every search in the average, (members, gains, alphas, 1 or p)."""
+        """Of the candidates of every search in the average, (members, alphas, 1 or p)."""
         if self.ballots is None:
             return None
         weights: dict[int, Array] = {}
@@ -142,7 +142,7 @@ def decide(searches: Sequence[Search], rule: str) -> Decision:
     return Decision(
         choice=choice,
         place=place,
-        index=None if choice.place is None else earlier + choice.place,
+        index=earlier + choice.place,
         table={name: np.concatenate([table[name] for table in tables]) for name in tables[0]},
         target_scores=None if scores is None else np.concatenate(scores),
         ballots=ballots,
@@ -221,5 +221,5 @@ def average_candidates(
     for place, problem in sorted(problems.items()):
         own = weights[place]
         coefs.append(searches[place].average(problem, own, options))
-        intercept = intercept + own.sum(axis=(0, 1, 2)) * problem.mean_y - coefs[-1] @ problem.mean_phi
+        intercept = intercept + own.sum(axis=(0, 1)) * problem.mean_y - coefs[-1] @ problem.mean_phi
     return LinearModel(np.hstack(coefs), intercept)

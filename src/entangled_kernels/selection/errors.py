@@ -26,7 +26,7 @@ _ALPHAS_TOGETHER = 4
 
 
 def candidate_errors(fold: Fold, grid: Grid, options: SolverOptions, *, by_target: bool = False) -> Array:
-    """Mean held-out errors of all candidates on one fold, (members, gains, alphas, 1 or p).
+    """Mean held-out errors of all candidates on one fold, (members, alphas, 1 or p).
 
     Parameters
     ----------
@@ -43,13 +43,13 @@ def candidate_errors(fold: Fold, grid: Grid, options: SolverOptions, *, by_targe
         errors: dict[Member, Array] = {}
         stacked, others = in_two(fold.problem, grid.members, len(grid.alphas))
         for places, form in stacked_forms(fold.problem, stacked, grid.alphas):
-            errors |= zip((stacked[place] for place in places), of_form(form, grid.gains), strict=True)
+            errors |= zip((stacked[place] for place in places), of_form(form), strict=True)
         for member, factor in member_factors(fold.problem, others, options):
             one = _shared_form(factor, grid.alphas)
             if one is None:
-                errors[member] = of_coef(factor.coefficients(grid.alphas), grid.gains)
+                errors[member] = of_coef(factor.coefficients(grid.alphas))
             else:
-                errors[member] = of_form(one, grid.gains)
+                errors[member] = of_form(one)
         found = np.stack([errors[member] for member in grid.members]) / fold.weight
         return found if by_target else found[..., None]
 
@@ -63,12 +63,11 @@ def weighted_coefficients(
 ) -> Array:
     """Weighted sum of the coefficients of all candidates, (m', p) of targets with a basis (p, k).
 
-    ``weights`` is (members, gains, alphas, 1), or (members, gains, alphas, p) where targets have weights of
+    ``weights`` is (members, alphas, 1), or (members, alphas, p) where targets have weights of
     their own. Members without any weight cost nothing.
     """
-    scaled = np.einsum("g,mgao->mao", grid.gains, weights)  # (members, alphas, 1 or p)
-    used = {member: own for member, own in zip(grid.members, scaled, strict=True) if own.any()}
-    apart = scaled.shape[2] > 1
+    used = {member: own for member, own in zip(grid.members, weights, strict=True) if own.any()}
+    apart = weights.shape[2] > 1
     total = np.zeros((len(problem.scale), len(basis) if apart else basis.shape[1]))
     few = {member: used[member] for member in needs_few_alphas(problem, used)}
     if few:

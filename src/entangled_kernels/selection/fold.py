@@ -18,8 +18,6 @@ from ..linalg import Array, is_identity
 __all__ = ["Fold", "HeldOutRows"]
 
 ROUNDING = 1e-13
-# The coefficients as the ridge problem gives them.
-UNIT_GAIN = np.ones(1)
 
 
 @dataclass(frozen=True, eq=False)
@@ -152,17 +150,14 @@ class Fold:
             rows=HeldOutRows(index, Phi, problem.mean_y, weight),
         )
 
-    def error(self, coef: Array, gains: Array = UNIT_GAIN) -> Array:
-        """Weighted squared error summed over the held-out rows, (g, ...) for coefficients (..., m', k).
-
-        The coefficients are taken times each of the g gains.
-        """
+    def error(self, coef: Array) -> Array:
+        """Weighted squared error summed over the held-out rows, (...) for coefficients (..., m', k)."""
         linear = np.einsum("...fk,fk->...", coef, self.BN)
         quadratic = np.einsum("...fk,...fk->...", self.C @ coef, _times(coef, self.N))
-        return _squares(self.VN, linear, quadratic, gains)
+        return _squares(self.VN, linear, quadratic)
 
-    def spectral_error(self, form: Spectral, gains: Array = UNIT_GAIN) -> Array:
-        """What `error` gives, for all alphas at the cost of a few; (..., g, a) for stacked forms.
+    def spectral_error(self, form: Spectral) -> Array:
+        """What `error` gives, for all alphas at the cost of a few; (..., a) for stacked forms.
 
         With G = back, s and t the gains of the axes, b and x what they multiply, and S = G^T C G, the
         quadratic term is s^T (S * b N b^T) s + 2 s^T (S * b N x^T) t + t^T (S * x N x^T) t, where * goes
@@ -177,10 +172,10 @@ class Fold:
             linear = linear + t @ np.einsum("...fk,...fk->...f", x, BN)[..., None]
             quadratic = quadratic + 2.0 * _form(s, S * (bN @ x.swapaxes(-1, -2)), t)
             quadratic = quadratic + _form(t, S * (_times(x, self.N) @ x.swapaxes(-1, -2)), t)
-        return np.moveaxis(_squares(self.VN, linear[..., 0], quadratic, gains), 0, -2)
+        return _squares(self.VN, linear[..., 0], quadratic)
 
-    def target_errors(self, coef: Array, gains: Array = UNIT_GAIN) -> Array:
-        """Squared error of each target summed over held-out rows, (g, a, p) for coefficients (a, m', k)."""
+    def target_errors(self, coef: Array) -> Array:
+        """Squared error of each target summed over held-out rows, (a, p) for coefficients (a, m', k)."""
         a, m, k = coef.shape
         V, B, R = self._targets
         # One product for all alphas, which is faster than one for each.
@@ -188,10 +183,10 @@ class Fold:
         transposed = coef.transpose(0, 2, 1)
         linear = np.einsum("ako,ok->ao", transposed @ B, R)
         quadratic = np.einsum("ako,ok->ao", (transposed @ mapped) @ R.T, R)
-        return _squares(V, linear, quadratic, gains)
+        return _squares(V, linear, quadratic)
 
-    def spectral_target_errors(self, form: Spectral, gains: Array = UNIT_GAIN) -> Array:
-        """What `target_errors` gives, without the coefficients of every alpha; (..., g, a, p) if stacked.
+    def spectral_target_errors(self, form: Spectral) -> Array:
+        """What `target_errors` gives, without the coefficients of every alpha; (..., a, p) if stacked.
 
         With C = H^T H, whose H are the rows that are held out, and the names of `spectral_error`, the
         quadratic term of a target is the squared length of H G (s * b + t * x).
@@ -206,7 +201,7 @@ class Fold:
         else:
             values = _times(self._root, form.back) @ scaled  # (..., h, a * p)
             squares = np.einsum("...hc,...hc->...c", values, values)
-        return np.moveaxis(_squares(V, linear, squares.reshape(linear.shape), gains), 0, -3)
+        return _squares(V, linear, squares.reshape(linear.shape))
 
     @property
     def basis(self) -> Array:
@@ -321,10 +316,6 @@ def _form(left: Array, form: Array, right: Array) -> Array:
     return np.asarray(np.einsum("...af,...af->...a", left @ form, right))
 
 
-def _squares(total: float | Array, linear: Array, quadratic: Array, gains: Array) -> Array:
-    """total - 2 g linear + g^2 quadratic for every gain g, on the first axis.
-
-    It is a difference: an error below rounding of the targets' own squares is given as that.
-    """
-    g = gains.reshape(-1, *np.ones(np.ndim(linear), dtype=int))
-    return np.asarray(np.maximum(total - 2.0 * g * linear + g**2 * quadratic, ROUNDING * total))
+def _squares(total: float | Array, linear: Array, quadratic: Array) -> Array:
+    """total - 2 linear + quadratic, and at least the rounding of the targets' own squares."""
+    return np.asarray(np.maximum(total - 2.0 * linear + quadratic, ROUNDING * total))

@@ -68,7 +68,6 @@ class RowFolds:
     ridge_only : bool
         Whether all candidates are kernel ridge; then folds that are made of their rows need no basis of the
         outputs that can be reached.
-    product_dtype : {"float64", "float32"}
     """
 
     Phi: Any
@@ -78,7 +77,6 @@ class RowFolds:
     centred: bool = True
     norms: bool = True
     ridge_only: bool = False
-    product_dtype: str = "float64"
 
     @property
     def n_splits(self) -> int:
@@ -108,7 +106,7 @@ class RowFolds:
         n, m, p = len(self.Y), self.Phi.shape[1], self.Y.shape[1]
         few = (len(group) == 1 or n <= _FEW_ROWS * m) and m <= n and p <= n + 1
         small = max(self.Phi.size, self.Y.size) <= LARGEST_ROTATED
-        return few and small and self.centred and not self.norms and self.product_dtype == "float64"
+        return few and small and self.centred and not self.norms
 
     def _direct_fold(self, split: Split, output_weights: Array) -> Fold | None:
         """The fold of a split from its rows, where `reduce_centred_rows` takes them."""
@@ -170,7 +168,7 @@ class RowFolds:
 
         def moments(index: Index) -> Moments:
             own = None if self.weight is None else self.weight[index]
-            return Moments.from_arrays(rows.Phi[index], rows.Y[index], own, product_dtype=self.product_dtype)
+            return Moments.from_arrays(rows.Phi[index], rows.Y[index], own)
 
         tests = [moments(test) for _, test in group]
         trains = leave_one_out_sums(tests) if len(group) > 1 else [moments(train) for train, _ in group]

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from ..learning.ridge import Spectral
 from ..linalg import Array
-from .fold import UNIT_GAIN, Fold, scaled_parts, spectral_parts
+from .fold import Fold, scaled_parts, spectral_parts
 
 __all__ = ["ObservedFold"]
 
@@ -56,16 +56,16 @@ class ObservedFold(Fold):
         """What `Fold.predictions` gives, NaN for targets that are not judged."""
         return np.where(self.judged, super().predictions(coef, share, basis), np.nan)
 
-    def error(self, coef: Array, gains: Array = UNIT_GAIN) -> Array:
+    def error(self, coef: Array) -> Array:
         """Weighted mean of the errors of the targets that were measured, times the weight of the rows."""
-        return self._weighted(self.target_errors(coef, gains))
+        return self._weighted(self.target_errors(coef))
 
-    def spectral_error(self, form: Spectral, gains: Array = UNIT_GAIN) -> Array:
+    def spectral_error(self, form: Spectral) -> Array:
         """What `error` gives, for the coefficients of a `Spectral`."""
-        return self._weighted(self.spectral_target_errors(form, gains))
+        return self._weighted(self.spectral_target_errors(form))
 
-    def target_errors(self, coef: Array, gains: Array = UNIT_GAIN) -> Array:
-        """Squared errors (g, a, p) of each target for coefficients (a, m', k).
+    def target_errors(self, coef: Array) -> Array:
+        """Squared errors (a, p) of each target for coefficients (a, m', k).
 
         They are means over its measured cells, times the weight of all held-out rows, and NaN for a target
         that has none.
@@ -73,14 +73,14 @@ class ObservedFold(Fold):
         a, m, k = coef.shape
         # One product for all alphas, which is faster than one for each.
         wide = self._reduced @ coef.transpose(1, 0, 2).reshape(m, a * k)
-        return self._errors(wide.reshape(-1, a, k) @ self.basis.T, gains)
+        return self._errors(wide.reshape(-1, a, k) @ self.basis.T)
 
-    def spectral_target_errors(self, form: Spectral, gains: Array = UNIT_GAIN) -> Array:
+    def spectral_target_errors(self, form: Spectral) -> Array:
         """What `target_errors` gives, for the coefficients of a `Spectral`."""
         scaled = scaled_parts(spectral_parts(form, self.basis))
         values = (self._reduced * form.back if form.back.ndim == 1 else self._reduced @ form.back) @ scaled
         n_alphas = form.gains.shape[-2]
-        return self._errors(values.reshape(*values.shape[:-1], n_alphas, len(self.basis)), gains)
+        return self._errors(values.reshape(*values.shape[:-1], n_alphas, len(self.basis)))
 
     @cached_property
     def _reduced(self) -> Array:
@@ -89,14 +89,13 @@ class ObservedFold(Fold):
             raise ValueError("the fold was made of moments alone, without its held-out rows")
         return np.asarray((self.rows.Phi - self.problem.mean_phi) @ self.problem.features)
 
-    def _errors(self, values: Array, gains: Array) -> Array:
-        """Errors (..., g, a, p) of values (..., t, a, p)."""
+    def _errors(self, values: Array) -> Array:
+        """Errors (..., a, p) of values (..., t, a, p)."""
         W, Y = self.cell_weight, self.targets
         total, mass = np.sum(W * Y**2, axis=0), W.sum(axis=0)
-        linear = np.einsum("to,...tao->...ao", W * Y, values)[..., None, :, :]
-        quadratic = np.einsum("to,...tao,...tao->...ao", W, values, values)[..., None, :, :]
-        g = gains[:, None, None]
-        squares = np.maximum(total - 2.0 * g * linear + g**2 * quadratic, 0.0)
+        linear = np.einsum("to,...tao->...ao", W * Y, values)
+        quadratic = np.einsum("to,...tao,...tao->...ao", W, values, values)
+        squares = np.maximum(total - 2.0 * linear + quadratic, 0.0)
         share = np.where(mass > 0.0, self.weight / np.where(mass > 0.0, mass, 1.0), np.nan)
         return np.asarray(squares * share)
 

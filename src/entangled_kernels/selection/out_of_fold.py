@@ -147,7 +147,7 @@ def _common_rows(folds: Sequence[Fold]) -> NDArray[np.intp]:
 def _kept_without(
     split: int, searches: Sequence[Search], decision: Decision, rule: str
 ) -> list[tuple[Search, Array]]:
-    """Searches with weights of their candidates, (members, gains, alphas, 1 or p), from the other splits.
+    """Searches with weights of their candidates, (members, alphas, 1 or p), from the other splits.
 
     There is a pair for every ballot, or one for a single candidate.
     """
@@ -163,18 +163,10 @@ def _kept_without(
 
 
 def _one_hot(search: Search, choice: Choice) -> Array:
-    """All weight on one candidate, or on one for every target."""
-    grid = search.grid
-    member = grid.members.index(choice.member)
-    gain, alpha = (np.atleast_1d(value) for value in (choice.gain, choice.alpha))
-    weights = np.zeros((*grid.shape, max(len(gain), len(alpha))))
-    places = np.searchsorted(grid.gains, gain), _places(grid.alphas, alpha)
-    weights[member, places[0], places[1], np.arange(weights.shape[-1])] = 1.0
-    return weights
-
-
-def _places(values: Array, wanted: Array) -> NDArray[np.intp]:
-    return np.array([int(np.flatnonzero(values == one)[0]) for one in wanted], dtype=np.intp)
+    """All weight on one candidate."""
+    weights = np.zeros((search.n_candidates, 1))
+    weights[choice.place] = 1.0
+    return weights.reshape(*search.grid.shape, 1)
 
 
 def _predict_fold(search: Search, fold: Fold, weights: Array, options: SolverOptions) -> Array:
@@ -183,14 +175,11 @@ def _predict_fold(search: Search, fold: Fold, weights: Array, options: SolverOpt
     apart = weights.shape[-1] > 1
     basis = fold.basis if apart else fold.problem.outputs
     total = weighted_coefficients(fold.problem, basis, search.grid, weights, options)
-    return fold.predictions(total, weights.sum(axis=(0, 1, 2)), None if apart else fold.outputs)
+    return fold.predictions(total, weights.sum(axis=(0, 1)), None if apart else fold.outputs)
 
 
 def _relative_variance(fold: Fold, choice: Choice, options: SolverOptions) -> Array:
     if fold.rows is None:
         raise ValueError("the fold was made of moments alone, without its held-out rows")
     (_, factor), *_ = member_factors(fold.problem, [choice.member], options)
-    # A mean over targets, as that of new rows is.
-    alphas, counts = np.unique(choice.alpha, return_counts=True)
-    parts = [fit_unit_posterior(factor, float(alpha)).relative_variance(fold.rows.Phi) for alpha in alphas]
-    return np.asarray(counts @ parts / counts.sum()) if len(parts) > 1 else parts[0]
+    return fit_unit_posterior(factor, choice.alpha).relative_variance(fold.rows.Phi)

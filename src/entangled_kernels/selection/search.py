@@ -16,7 +16,7 @@ from ..learning.cell_moments import CellMoments
 from ..learning.moments import Moments
 from ..learning.problem import Problem
 from ..learning.solvers import SolverOptions
-from ..linalg import Array, Index
+from ..linalg import Array
 from ..threads import SMALL_MATRIX, one_thread
 from .candidates import Grid, Member, default_alphas
 from .errors import candidate_errors, weighted_coefficients
@@ -37,14 +37,8 @@ SCORINGS = ("nmse", "mse")
 
 # How much the error of all targets counts beside a target's own where it votes for candidates.
 SHARED = 2.0
-# A share of its error that is added to a candidate with a gain other than one, where candidates are weighed.
-HANDICAP = 0.05
 # More targets than this, or than rows, weigh candidates together.
 MOST_VOTERS = 64
-# With more axes of the features than this, only members whose error on the first split is near the least are
-# tried on the other splits: within a share of it that falls with the number of cells of the table, between
-# these two.
-RACED, MARGINS = 128, (0.01, 0.05)
 # Seconds that are not worth a worker.
 _MOMENT = 1.0
 _ROWS_AT_ONCE = 256
@@ -57,25 +51,20 @@ class SearchSettings:
     Attributes
     ----------
     members : list of Member
-    gains : ndarray
     alphas : ndarray or None
         None for values about the scale of the features.
     options : SolverOptions
     scoring : {"nmse", "mse"}
     averaging : bool
         Whether candidates are to be averaged, so that targets may weigh them apart.
-    alpha_per_target : bool
-        Whether targets choose apart.
     n_jobs : int or None
     """
 
     members: list[Member]
-    gains: Array
     alphas: Array | None
     options: SolverOptions
     scoring: str = "nmse"
     averaging: bool = True
-    alpha_per_target: bool = False
     n_jobs: int | None = None
 
     @property
@@ -85,8 +74,7 @@ class SearchSettings:
 
     def by_target(self, table: TableSummary) -> bool:
         """Whether errors of every target are wanted."""
-        few = 1 < len(table.mean) <= min(table.n_samples, MOST_VOTERS)
-        return self.alpha_per_target or (self.averaging and few)
+        return self.averaging and 1 < len(table.mean) <= min(table.n_samples, MOST_VOTERS)
 
     def score_weights(self, table: TableSummary) -> Array:
         """Weights of the squared errors of the outputs in the score; none for an output that is constant."""
@@ -184,7 +172,7 @@ def run_search(
         Called after every fold with the number of those done and of all.
     """
     alphas = default_alphas(table.mean_square, table.noise) if settings.alphas is None else settings.alphas
-    grid = Grid(settings.members, settings.gains, alphas)
+    grid = Grid(settings.members, alphas)
     output_weights, by_target = settings.score_weights(table), settings.by_target(table)
     pending = iter(source.folds(output_weights))
     start = time.perf_counter()
@@ -193,16 +181,12 @@ def run_search(
     errors, folds = [error], [fold]
     tell = report or (lambda done, total: None)
     tell(1, source.n_splits)
-    kept = _still_in_the_race(error, fold.problem, grid, output_weights, table.n_samples)
-    raced = replace(grid, members=[grid.members[place] for place in kept])
     # Workers that start for less than a moment of work would take longer than they save.
-    short = seconds * (source.n_splits - 1) * len(kept) / len(grid.members) < _MOMENT
+    short = seconds * (source.n_splits - 1) < _MOMENT
     parallel = Parallel(n_jobs=1 if short else settings.n_jobs, prefer="threads", return_as="generator")
-    jobs = (delayed(_try_candidates)(fold, raced, settings.options, by_target) for fold in pending)
+    jobs = (delayed(_try_candidates)(fold, grid, settings.options, by_target) for fold in pending)
     with one_thread(max(fold.problem.targets.shape) <= SMALL_MATRIX):
-        for own, fold in parallel(jobs):
-            error = np.full_like(errors[0], np.inf)
-            error[kept] = own
+        for error, fold in parallel(jobs):
             errors.append(error)
             folds.append(fold)
             tell(len(errors), source.n_splits)
@@ -212,31 +196,8 @@ def run_search(
         target_errors=_without_gaps(np.stack(errors)),
         output_weights=output_weights,
         n_repeats=source.n_repeats,
-        alpha_per_target=settings.alpha_per_target,
         noise=table.noise,
     )
-
-
-def _still_in_the_race(
-    errors: Array, problem: Problem, grid: Grid, output_weights: Array, n_samples: int
-) -> Index:
-    """Places of the members that go on to further splits, from errors (members, ..., 1 or p) on the first.
-
-    Where decompositions are small, all. Else those whose best candidate is near the best of all, or near the
-    best for a target by the votes of `Search.votes`; and always kernel ridge. The more cells were held out,
-    the less of a difference is noise.
-    """
-    if len(problem.scale) <= RACED:
-        return np.arange(len(grid.members))
-    errors = np.where(np.isnan(errors), 0.0, errors)
-    votes = errors
-    if errors.shape[-1] > 1:
-        relative = errors * output_weights
-        votes = relative * np.count_nonzero(output_weights) + SHARED * relative.sum(axis=-1, keepdims=True)
-    least = votes.min(axis=(1, 2))  # (members, 1 or p)
-    margin = np.clip(1.0 / np.sqrt(n_samples * len(output_weights)), *MARGINS)
-    near = (least <= (1.0 + margin) * least.min(axis=0)).any(axis=1)
-    return np.flatnonzero(near | np.array([member.shrinkage == 1.0 for member in grid.members]))
 
 
 def _without_gaps(errors: Array) -> Array:
@@ -263,21 +224,20 @@ class Choice:
     Attributes
     ----------
     member : Member
-    gain, alpha : float, or ndarray of shape (p,) where targets chose apart
+    alpha : float
     error : float
-    place : int or None
-        Among the candidates in their order; None where targets chose apart.
+    place : int
+        Among the candidates in their order.
     """
 
     member: Member
-    gain: float | Array
-    alpha: float | Array
+    alpha: float
     error: float
-    place: int | None
+    place: int
 
     def parameters(self) -> dict[str, Any]:
         """Parameters of `EntangledKernelRidge` that make it this candidate."""
-        return self.member.parameters() | {"gain": self.gain, "alpha": self.alpha}
+        return self.member.parameters() | {"alpha": self.alpha}
 
 
 @dataclass(frozen=True, eq=False)
@@ -289,15 +249,12 @@ class Search:
     grid : Grid
     folds : list of Fold
         Able to predict their held-out rows, where these were there.
-    target_errors : ndarray of shape (splits, members, gains, alphas, p or 1)
-        Of every target, or weighted means over targets. Infinite for members that were dropped after the
-        first split.
+    target_errors : ndarray of shape (splits, members, alphas, p or 1)
+        Of every target, or weighted means over targets.
     output_weights : ndarray of shape (p,)
         Weights of the targets in the mean.
     n_repeats : float
         How often a row was held out.
-    alpha_per_target : bool
-        Whether targets choose apart.
     noise : float or None
         Variance of the noise that the feature map has found.
     """
@@ -307,86 +264,60 @@ class Search:
     target_errors: Array
     output_weights: Array
     n_repeats: float
-    alpha_per_target: bool = False
     noise: float | None = None
 
     @property
     def by_target(self) -> bool:
         """Whether the errors of every target are there."""
-        return self.alpha_per_target or self.target_errors.shape[-1] > 1
+        return bool(self.target_errors.shape[-1] > 1)
 
     @cached_property
     def errors(self) -> Array:
-        """Weighted means over targets, (splits, members, gains, alphas)."""
+        """Weighted means over targets, (splits, members, alphas)."""
         return self._weighted(self.target_errors) if self.by_target else self.target_errors[..., 0]
 
     @property
     def n_candidates(self) -> int:
-        """Number of members times gains times alphas."""
+        """Number of members times alphas."""
         return int(np.prod(self.grid.shape))
 
     def restricted(self, wanted: Callable[[Member], bool]) -> Search:
-        """The search with those members alone that are wanted; of kernel ridge alone, without its gains."""
-        members = [place for place, member in enumerate(self.grid.members) if wanted(member)]
-        chosen = [self.grid.members[place] for place in members]
-        plain = all(member.shrinkage == 1.0 for member in chosen)
-        gains = np.flatnonzero((self.grid.gains == 1.0) | (not plain))
-        grid = Grid(chosen, self.grid.gains[gains], self.grid.alphas)
-        # Both at once: one after the other copies all of it twice.
-        places = np.array(members, dtype=np.intp)[:, None]
-        return replace(self, grid=grid, target_errors=self.target_errors[:, places, gains])
+        """The search with those members alone that are wanted."""
+        places = [place for place, member in enumerate(self.grid.members) if wanted(member)]
+        grid = Grid([self.grid.members[place] for place in places], self.grid.alphas)
+        return replace(self, grid=grid, target_errors=self.target_errors[:, places])
 
     @property
     def process(self) -> int | None:
         """Place of kernel ridge with the noise for its alpha, the process that the map was tuned as."""
         members = [place for place, member in enumerate(self.grid.members) if member.shrinkage == 1.0]
-        gains, alphas = np.flatnonzero(self.grid.gains == 1.0), np.flatnonzero(self.grid.alphas == self.noise)
+        alphas = np.flatnonzero(self.grid.alphas == self.noise)
         if len(members) == 0 or len(alphas) == 0:
             return None
-        return int(np.ravel_multi_index((members[0], gains[0], alphas[0]), self.grid.shape))
+        return int(np.ravel_multi_index((members[0], alphas[0]), self.grid.shape))
 
     def choose(self, rule: str) -> Choice:
         """The candidate to keep.
 
         Of candidates that are as good as the best, to four digits or, with the rule "one_se", within a
-        standard error, the one with the largest shrinkage, then the least gain, then the largest alpha.
+        standard error, the one with the largest shrinkage, then the largest alpha.
         """
-        if self.alpha_per_target:
-            return self._choose_by_target(rule)
         order = self.grid.preference()
         errors = self.errors.reshape(len(self.errors), -1)
-        place = int(order[_choose(errors[:, order], rule)])
-        member, gain, alpha = (int(index) for index in np.unravel_index(place, self.grid.shape))
+        ordered = errors[:, order]
+        place = int(order[choose(ordered, one_standard_error(ordered) if rule == "one_se" else None)])
+        member, alpha = (int(index) for index in np.unravel_index(place, self.grid.shape))
         return Choice(
             member=self.grid.members[member],
-            gain=float(self.grid.gains[gain]),
             alpha=float(self.grid.alphas[alpha]),
             error=float(errors.mean(axis=0)[place]),
             place=place,
         )
 
-    def _choose_by_target(self, rule: str) -> Choice:
-        """The member that is best when every target has its own gain and alpha, with these."""
-        least = self._weighted(self.target_errors.mean(axis=0).min(axis=(1, 2)))  # (members,)
-        member, gain, alpha = np.unravel_index(self.grid.preference(), self.grid.shape)
-        preferred = np.array(list(dict.fromkeys(member)))
-        best = int(preferred[choose(least[None, preferred])])
-        gain, alpha = gain[member == best], alpha[member == best]
-        errors = self.target_errors[:, best, gain, alpha]  # (splits, gains and alphas, p)
-        targets = range(errors.shape[2])
-        chosen = np.array([_choose(errors[:, :, target], rule) for target in targets])
-        return Choice(
-            member=self.grid.members[best],
-            gain=self.grid.gains[gain[chosen]],
-            alpha=self.grid.alphas[alpha[chosen]],
-            error=float(errors.mean(axis=0)[chosen, targets] @ self.output_weights),
-            place=None,
-        )
-
     def average(self, problem: Problem, weights: Array, options: SolverOptions) -> Array:
         """Weighted sum of the coefficients of all candidates, (p, m) of the original features.
 
-        ``weights`` is (members, gains, alphas, 1), or (members, gains, alphas, p) where targets have weights
+        ``weights`` is (members, alphas, 1), or (members, alphas, p) where targets have weights
         of their own.
         """
         with one_thread(max(problem.targets.shape) <= SMALL_MATRIX):
@@ -397,23 +328,16 @@ class Search:
         """Parameters and errors of all candidates, column by column."""
         errors = self.errors.reshape(len(self.errors), -1)
         columns = self.grid.columns() | {f"split{i}_test_score": own for i, own in enumerate(errors)}
-        mean = errors.mean(axis=0)
-        deviation = np.full_like(mean, np.inf)
-        deviation[np.isfinite(mean)] = errors[:, np.isfinite(mean)].std(axis=0)
-        return columns | {"mean_test_score": mean, "std_test_score": deviation}
+        return columns | {"mean_test_score": errors.mean(axis=0), "std_test_score": errors.std(axis=0)}
 
     def votes(self) -> Array:
-        """Errors (splits, members, gains, alphas, 1 or p) by which candidates are weighed.
+        """Errors (splits, members, alphas, 1 or p) by which candidates are weighed.
 
-        Where targets do not choose apart, each one weighs its own error and `SHARED` times that of all.
+        Each target weighs its own error and `SHARED` times that of all.
         """
-        handicap = np.where(self.grid.gains == 1.0, 1.0, 1.0 + HANDICAP)[:, None, None]
-        if not self.by_target or self.alpha_per_target:
-            return self.target_errors * handicap
-        errors = self._relative(self.target_errors)
-        errors += SHARED * self.errors[..., None]
-        errors *= handicap
-        return errors
+        if not self.by_target:
+            return self.target_errors
+        return self._relative(self.target_errors) + SHARED * self.errors[..., None]
 
     def target_scores(self) -> Array:
         """Mean over splits of the error of every candidate and target, (candidates, p); NaN for constants."""
@@ -428,15 +352,4 @@ class Search:
 
     def _weighted(self, errors: Array) -> Array:
         """Weighted means over targets of errors (..., p)."""
-        if np.isfinite(errors[..., 0]).all():
-            return errors @ self.output_weights
-        # Also where a target counts for nothing, what was not tried stays infinite.
-        return np.where(
-            np.isinf(errors).any(axis=-1),
-            np.inf,
-            np.where(np.isinf(errors), 0.0, errors) @ self.output_weights,
-        )
-
-
-def _choose(errors: Array, rule: str) -> int:
-    return choose(errors, one_standard_error(errors) if rule == "one_se" else None)
+        return errors @ self.output_weights

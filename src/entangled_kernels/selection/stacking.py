@@ -58,7 +58,7 @@ def settle(
     if len(apart.values) == 1:
         return decision, apart.combined(lambda _: np.ones((1, 1)))
     first = searches[0]
-    shared = np.inf if not first.by_target else 0.0 if first.alpha_per_target else SHARED
+    shared = SHARED if first.by_target else np.inf
     targets, row_weight = measured_rows(apart.index, Y, weight)
     errors = HeldOutErrors(
         values=targets - apart.values,

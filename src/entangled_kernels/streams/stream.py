@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
+from sklearn import get_config
 from sklearn.utils import _safe_indexing
 
 from ..learning.cell_moments import CellMoments
@@ -57,30 +58,29 @@ class Rows(NamedTuple):
         return self._replace(X=deepcopy(self.X), Y=self.Y.copy(), weight=deepcopy(self.weight))
 
 
+def working_bytes() -> float:
+    """Bytes that scikit-learn's setting ``working_memory`` allows for temporary arrays."""
+    return float(get_config()["working_memory"]) * 2**20
+
+
 @dataclass(frozen=True, eq=False)
 class FeatureBlocks:
-    """How rows become features, in blocks that take no more than some memory.
+    """How rows become features, in blocks of rows that fit scikit-learn's ``working_memory``.
 
     Attributes
     ----------
     transform : callable or None
         From rows to features (n, m), finite; None where the columns are the features.
-    max_memory : float
-        Bytes that features may take at once.
-    product_dtype : {"float64", "float32"}
-        Of the products of blocks of rows.
     targets : callable or None
         From targets (n, p) and weights to those that are learned; None where they are the same.
     """
 
     transform: Callable[[Any], Any] | None
-    max_memory: float
-    product_dtype: str
     targets: Callable[[Array, Array | None], Array] | None = None
 
     def height(self, n_features: int) -> int:
-        """Number of rows whose features take ``max_memory``."""
-        return max(1, int(self.max_memory / (_BYTES_PER_FEATURE * n_features)))
+        """Number of rows whose features take ``working_memory``."""
+        return max(1, int(working_bytes() / (_BYTES_PER_FEATURE * n_features)))
 
     def blocks(self, rows: Rows) -> Iterator[tuple[Any, Rows]]:
         """Features and rows, block after block."""
@@ -99,9 +99,9 @@ class FeatureBlocks:
         """Moments of rows and their features."""
         Y, weight = rows.Y, rows.weight
         if weight is None or weight.ndim == 1:
-            return Moments.from_arrays(Phi, Y, weight, product_dtype=self.product_dtype)
+            return Moments.from_arrays(Phi, Y, weight)
         measured = np.where(weight > 0.0, Y, 0.0)
-        return CellMoments.from_arrays(Phi, measured, weight, product_dtype=self.product_dtype)
+        return CellMoments.from_arrays(Phi, measured, weight)
 
 
 @dataclass(eq=False)
