@@ -225,16 +225,23 @@ def kernel_methods(folds):
     """Methods that take features, with the same folds; the alphas are the estimator's scale-free grid."""
     ours = {"cv": folds, "random_state": 0}
     return {
-        BASELINE: EntangledKernelRidgeCV(None, shrinkages=(1.0,), gains=(1.0,), selection="best", **ours),
+        BASELINE: EntangledKernelRidgeCV(None, selection="best", **ours, param_grid={"shrinkage": (1.0,)}),
         "selected": EntangledKernelRidgeCV(None, **ours),
         "selected, best": EntangledKernelRidgeCV(None, selection="best", **ours),
         "EKL closed form": EntangledKernelRidgeCV(
-            None, predictions=("entangled",), alignment_mixes=(0.5, 1.0), **ours
+            None, **ours, param_grid={"prediction": ("entangled",), "alignment_mix": (0.5, 1.0)}
         ),
         "EKL ascent": EntangledKernelRidgeCV(
-            None, solver="ascent", ranks=(3,), shrinkages=(0.25, 0.75, 1.0), max_iter=100, **ours
+            None,
+            **ours,
+            param_grid={
+                "solver": ["ascent"],
+                "rank": (3,),
+                "shrinkage": (0.25, 0.75, 1.0),
+                "solver_params": [{"max_iter": 100}],
+            },
         ),
-        "ptrEKL": EntangledKernelRidgeCV(None, predictions=("partial_trace",), **ours),
+        "ptrEKL": EntangledKernelRidgeCV(None, **ours, param_grid={"prediction": ("partial_trace",)}),
         "output kernel": OutputKernelRidgeCV(cv=folds),
     }
 
@@ -260,7 +267,7 @@ def other_methods(folds, n, d):
     return {
         "auto": EntangledKernelRidgeCV(cv=folds, random_state=0),
         "auto, kernel ridge alone": EntangledKernelRidgeCV(
-            cv=folds, shrinkages=(1.0,), gains=(1.0,), random_state=0
+            cv=folds, random_state=0, param_grid={"shrinkage": (1.0,)}
         ),
         **{
             f"auto without {name}": EntangledKernelRidgeCV(without(*kinds), cv=folds, random_state=0)

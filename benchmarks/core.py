@@ -136,7 +136,7 @@ def predict_rate(n=100_000):
 def _fit_wide(n, m, p, steps):
     Phi, Y = rows(n, m, p)
     began = time.perf_counter()
-    model = EntangledKernelRidge(solver="ascent", max_iter=steps, tol=0.0).fit(Phi, Y)
+    model = EntangledKernelRidge(solver="ascent", solver_params={"max_iter": steps, "tol": 0.0}).fit(Phi, Y)
     return time.perf_counter() - began, model.n_iter_, model.full_rank_, model.alignment_history_[-1]
 
 

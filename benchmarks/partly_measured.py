@@ -49,7 +49,7 @@ EXTRA_INPUTS = ("ridge", "kernel ridge", "extra trees")
 
 def kernel_ridge(seed):
     return EntangledKernelRidgeCV(
-        GaussianFeatures(), shrinkages=(1.0,), gains=(1.0,), selection="best", random_state=seed
+        GaussianFeatures(), selection="best", random_state=seed, param_grid={"shrinkage": (1.0,)}
     )
 
 

@@ -307,7 +307,7 @@ def select_plain(n, d, p):
     X, Y = voxels(n, d, p)
     with Clock() as clock:
         model = EntangledKernelRidgeCV(
-            None, shrinkages=(1.0,), gains=(1.0,), selection="best", random_state=0
+            None, selection="best", random_state=0, param_grid={"shrinkage": (1.0,)}
         ).fit(X, Y)
     return clock.wall, clock.cpu, signal_error(model, n, d, p)
 

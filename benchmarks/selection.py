@@ -79,7 +79,7 @@ def beside_himalaya(sizes=((2000, 10), (500, 500), (1000, 5000), (200, 40)), rep
         train, test = (X[:n], Y[:n]), (X[n:], Y[n:])
         folds, nystroem = KFold(5), Nystroem(gamma=GAMMA, n_components=300, random_state=0)
         exact = Nystroem(gamma=GAMMA, n_components=n, random_state=0)
-        plain = {"shrinkages": (1.0,), "gains": (1.0,), "alphas": ALPHAS, "cv": folds, "random_state": 0}
+        plain = {"alphas": ALPHAS, "cv": folds, "random_state": 0, "param_grid": {"shrinkage": (1.0,)}}
         models = {
             "himalaya": KernelRidgeCV(alphas=ALPHAS, kernel="rbf", kernel_params={"gamma": GAMMA}, cv=folds),
             "kernel ridge": EntangledKernelRidgeCV(nystroem, **plain),

@@ -45,7 +45,7 @@ def features():
 
 
 def estimators(transform):
-    search = {"shrinkages": (0.25, 1.0), "target_alphas": (0.1,), "gains": (1.0,), "cv": KFold(5)}
+    search = {"cv": KFold(5), "param_grid": {"shrinkage": (0.25, 1.0), "target_alpha": (0.1,)}}
     return {
         "linear": EntangledKernelRidge(StandardScaler(), target_transform=transform),
         "20 features": EntangledKernelRidge(features(), target_transform=transform),

@@ -74,7 +74,9 @@ if __name__ == "__main__":
 
 if __name__ == "__main__":
     X, Y = load_tasks()
-    model = EntangledKernelRidge(solver="ascent", rank=2, shrinkage=0.0, max_iter=20).fit(X[:60], Y[:60])
+    model = EntangledKernelRidge(solver="ascent", rank=2, shrinkage=0.0, solver_params={"max_iter": 20}).fit(
+        X[:60], Y[:60]
+    )
     figure = plt.figure(figsize=(10, 3.4), layout="constrained")
     tasks = [f"is it {digit}?" for digit in range(4)]
     test = slice(60, 180)

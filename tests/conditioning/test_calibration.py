@@ -16,9 +16,8 @@ SCALE = np.array([1.0, 10.0, 0.1])
 
 def draw(n, seed=0):
     rng = np.random.default_rng(seed)
-    relative = rng.uniform(1.0, 6.0, size=n)
-    values = rng.multivariate_normal(np.zeros(3), R, size=n) * SCALE * np.sqrt(relative)[:, None]
-    return Residuals(values, np.ones(n), np.arange(n), relative)
+    values = rng.multivariate_normal(np.zeros(3), R, size=n) * SCALE
+    return Residuals(values, np.ones(n), np.arange(n), np.ones(n))
 
 
 @pytest.fixture(scope="module")
@@ -27,21 +26,20 @@ def calibration():
 
 
 def test_what_residuals_show(calibration):
-    assert calibration.deviation.power == 1.0
     assert calibration.shrinkage <= 0.1
     np.testing.assert_allclose(calibration.correlation.dense(), R, atol=0.12)
     mean_square = np.mean(draw(400).values ** 2, axis=0)
-    np.testing.assert_allclose(np.diag(calibration.mean_covariance()), mean_square, rtol=0.1)
+    np.testing.assert_allclose(calibration.deviation**2, mean_square)
+    np.testing.assert_allclose(np.diag(calibration.mean_covariance()), mean_square)
 
 
 def test_conditioning_in_the_units_of_the_targets(calibration):
     rng = np.random.default_rng(1)
-    mean, relative = rng.normal(size=(6, 3)) * SCALE, rng.uniform(1.0, 6.0, size=6)
+    mean, std = rng.normal(size=(6, 3)) * SCALE, calibration.deviation
     given = np.where(rng.random((6, 3)) < 0.5, mean + SCALE, np.nan)
-    found = calibration.condition(mean, given, relative, with_covariance=True)
+    found = calibration.condition(mean, given, with_covariance=True)
+    whole = np.outer(std, std) * calibration.correlation.dense()
     for i in range(6):
-        std = calibration.deviation.scale * np.sqrt(relative[i])
-        whole = np.outer(std, std) * calibration.correlation.dense()
         expected, covariance = dense.condition(whole, given[i] - mean[i])
         known = np.isfinite(given[i])
         np.testing.assert_allclose(found.mean[i], mean[i] + expected)
@@ -64,7 +62,7 @@ def test_intervals_cover(joint, coverage, pattern):
     for seed in range(40):
         calibration, new = calibrated(seed), draw(200, 1000 + seed)
         given = np.where(known, new.values, np.nan)
-        found = calibration.condition(np.zeros((200, 3)), given, new.relative_variance)
+        found = calibration.condition(np.zeros((200, 3)), given)
         widths = calibration.half_widths(coverage, np.isfinite(given), np.sqrt(found.variance), joint=joint)
         inside = (np.abs(new.values - found.mean) <= widths)[:, ~known]
         covered.append(inside.all(axis=1).mean() if joint else inside.mean())
@@ -80,12 +78,10 @@ def test_everything_known_has_no_width(calibration):
 def test_residuals_with_blanks():
     residuals = draw(200)
     values = np.where(np.random.default_rng(0).random((200, 3)) < 0.4, np.nan, residuals.values)
-    holes = Residuals(values, residuals.weight, residuals.row, residuals.relative_variance)
-    calibration = calibrate(holes, np.random.default_rng(0))
+    calibration = calibrate(replace(residuals, values=values), np.random.default_rng(0))
     np.testing.assert_allclose(calibration.correlation.dense(), R, atol=0.25)
     new = draw(2000, 5)
-    std = calibration.deviation.at(new.relative_variance)
-    none = np.zeros((2000, 3), dtype=bool)
+    none, std = np.zeros((2000, 3), dtype=bool), np.tile(calibration.deviation, (2000, 1))
     widths = calibration.half_widths(0.9, none, std, joint=False)
     assert abs(np.mean(np.abs(new.values) <= widths) - 0.9) < 0.03
 

@@ -173,8 +173,8 @@ def test_failed_fit_leaves_the_estimator_unfitted(rows):
 def test_large_steps_are_announced(rows, monkeypatch):
     monkeypatch.setattr(notices, "LARGE_STEP", 1000)
     with pytest.warns(UserWarning, match="multiplies matrices of 12 x 12"):
-        EntangledKernelRidge(solver="ascent", max_iter=1).fit(*rows)
-    EntangledKernelRidge(solver="ascent", max_iter=1, rank=2).fit(*rows)
+        EntangledKernelRidge(solver="ascent", solver_params={"max_iter": 1}).fit(*rows)
+    EntangledKernelRidge(solver="ascent", rank=2, solver_params={"max_iter": 1}).fit(*rows)
     EntangledKernelRidge().fit(*rows)
 
 
@@ -188,7 +188,7 @@ def fit(request):
 
     def fit(X, Y):
         model = EntangledKernelRidge(
-            solver=solver, prediction=prediction, fit_intercept=fit_intercept, max_iter=20
+            solver=solver, prediction=prediction, fit_intercept=fit_intercept, solver_params={"max_iter": 20}
         ).fit(X, Y)
         assert np.isfinite(model.predict(X, return_std=True)).all()
         assert 0 <= model.alignment_ <= 1 + 1e-12

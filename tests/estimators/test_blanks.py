@@ -26,10 +26,13 @@ from entangled_kernels.learning.completion import FILL_ALPHA
 from reference import cells as dense
 from reference.dense import closed_form, learned_matrix, rescale
 
-SMALL = {"shrinkages": (0.5, 1.0), "alignment_mixes": (0.5,), "target_alphas": (0.1,), "random_state": 0}
+SMALL = {
+    "random_state": 0,
+    "param_grid": {"shrinkage": (0.5, 1.0), "alignment_mix": (0.5,), "target_alpha": (0.1,)},
+}
 ESTIMATORS = {
     "plain": EntangledKernelRidge(alpha=0.5),
-    "ascent": EntangledKernelRidge(solver="ascent", rank=3, max_iter=10),
+    "ascent": EntangledKernelRidge(solver="ascent", rank=3, solver_params={"max_iter": 10}),
     "partial trace": EntangledKernelRidge(StandardScaler(), prediction="partial_trace"),
     "no intercept": EntangledKernelRidge(fit_intercept=False),
     "search": EntangledKernelRidgeCV(None, **SMALL),

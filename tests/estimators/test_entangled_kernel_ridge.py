@@ -27,7 +27,7 @@ PREDICTIONS = ("entangled", "partial_trace")
 @parametrize_with_checks(
     [EntangledKernelRidge(prediction=prediction) for prediction in PREDICTIONS]
     + [
-        EntangledKernelRidge(solver="ascent", rank=1, max_iter=20),
+        EntangledKernelRidge(solver="ascent", rank=1, solver_params={"max_iter": 20}),
         EntangledKernelRidge(StandardScaler(with_mean=False)),
         EntangledKernelRidge(fit_intercept=False),
     ]
@@ -67,7 +67,7 @@ def test_against_the_dense_definition(
         fit_intercept=fit_intercept,
         alpha=0.8,
         alignment_mix=0.4,
-        max_iter=30,
+        solver_params={"max_iter": 30},
     ).fit(Phi, Y, weight)
     D = dense_of(model)
     terms = dense.alignment(Phi, Y, D, weight, fit_intercept)
@@ -94,7 +94,9 @@ def test_full_shrinkage_is_ridge(make_rows, rng, prediction, solver, fit_interce
     Phi, Y = make_rows(30, 5, 3)
     weight = rng.uniform(0.5, 2, size=30)
     settings = {"alpha": alpha, "fit_intercept": fit_intercept}
-    ours = EntangledKernelRidge(shrinkage=1, solver=solver, prediction=prediction, max_iter=5, **settings)
+    ours = EntangledKernelRidge(
+        shrinkage=1, solver=solver, prediction=prediction, **settings, solver_params={"max_iter": 5}
+    )
     peer = Ridge(solver="cholesky", **settings)
     for sample_weight in (None, weight):
         ours.fit(Phi, Y, sample_weight)
@@ -113,7 +115,9 @@ def test_columns_of_any_unit(rng, solver, fit_intercept):
     units = 10.0 ** np.array([-8, -4, 0, 4, 8])
     settings = {"alpha": 1e-18, "fit_intercept": fit_intercept}
     plain = Ridge(solver="svd", **settings).fit(X, Y).predict(X)
-    ours = EntangledKernelRidge(shrinkage=1, solver=solver, max_iter=2, **settings).fit(X * units, Y)
+    ours = EntangledKernelRidge(shrinkage=1, solver=solver, **settings, solver_params={"max_iter": 2}).fit(
+        X * units, Y
+    )
     # Even this alpha is felt by the column of scale 1e-8.
     np.testing.assert_allclose(ours.predict(X * units) / [1.0, 1e-15], plain / [1.0, 1e-15], atol=1e-3)
     assert ours.full_rank_ == 10
@@ -190,7 +194,7 @@ def test_rotations_do_not_matter(make_rows, rng, prediction, solver):
     """Rotated features and outputs give rotated predictions: nothing hangs on the coordinates."""
     Phi, Y = make_rows(20, 4, 3)
     turn_x, turn_y = (np.linalg.qr(rng.normal(size=(s, s)))[0] for s in (4, 3))
-    model = EntangledKernelRidge(solver=solver, prediction=prediction, max_iter=15)
+    model = EntangledKernelRidge(solver=solver, prediction=prediction, solver_params={"max_iter": 15})
     plain = model.fit(Phi, Y).predict(Phi)
     turned = model.fit(Phi @ turn_x, Y @ turn_y).predict(Phi @ turn_x)
     np.testing.assert_allclose(turned, plain @ turn_y, atol=1e-8)
@@ -220,7 +224,7 @@ def test_wide_tables(make_rows, shape, fit_intercept):
 
 def test_fitted_shapes(make_rows):
     Phi, Y = make_rows(20, 4, 3)
-    model = EntangledKernelRidge(solver="ascent", rank=5, max_iter=10).fit(Phi, Y)
+    model = EntangledKernelRidge(solver="ascent", rank=5, solver_params={"max_iter": 10}).fit(Phi, Y)
     assert model.kraus_.shape == (5, 3, 4)
     assert model.metric_.shape == (4, 4)
     assert model.coef_.shape == (3, 4)
@@ -237,18 +241,23 @@ def test_fitted_shapes(make_rows):
 @pytest.mark.parametrize(("rank", "expected"), [(0.5, 6), (1.0, 12), (0.01, 1), (12, 12), (None, 12)])
 def test_rank_as_count_or_fraction(make_rows, rank, expected):
     Phi, Y = make_rows(20, 4, 3)
-    model = EntangledKernelRidge(solver="ascent", rank=rank, max_iter=3).fit(Phi, Y)
+    model = EntangledKernelRidge(solver="ascent", rank=rank, solver_params={"max_iter": 3}).fit(Phi, Y)
     assert len(model.kraus_) == expected
 
 
 def test_rank_beyond_what_the_data_hold_is_cut(make_rows):
     Phi, Y = make_rows(5, 10, 3)
-    assert len(EntangledKernelRidge(solver="ascent", rank=30, max_iter=2).fit(Phi, Y).kraus_) == 12
+    assert (
+        len(EntangledKernelRidge(solver="ascent", rank=30, solver_params={"max_iter": 2}).fit(Phi, Y).kraus_)
+        == 12
+    )
 
 
 def test_projection(make_rows):
     Phi, Y = make_rows(20, 4, 3)
-    model = EntangledKernelRidge(solver="ascent", rank=2, shrinkage=0, max_iter=20).fit(Phi, Y)
+    model = EntangledKernelRidge(solver="ascent", rank=2, shrinkage=0, solver_params={"max_iter": 20}).fit(
+        Phi, Y
+    )
     Z = model.project(Phi)
     assert Z.shape == (20, 3, 2)
     np.testing.assert_allclose(Z, np.einsum("rpm,nm->npr", model.kraus_, Phi), atol=1e-12)
@@ -307,7 +316,9 @@ def test_in_scikit_learn_tools(make_rows):
 
 def test_verbose_shows_the_alignment(make_rows, capsys):
     Phi, Y = make_rows(20, 4, 3)
-    EntangledKernelRidge(solver="ascent", max_iter=20, tol=0, verbose=True).fit(Phi, Y)
+    EntangledKernelRidge(solver="ascent", solver_params={"max_iter": 20, "tol": 0, "verbose": True}).fit(
+        Phi, Y
+    )
     lines = capsys.readouterr().out.splitlines()
     assert len(lines) == 2
     assert "step 20/20" in lines[-1]
@@ -317,10 +328,12 @@ def test_convergence_warning_only_when_stalled(make_rows):
     Phi, Y = make_rows(20, 4, 3, noise=0.1)
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        EntangledKernelRidge(solver="ascent", max_iter=3).fit(Phi, Y)
-        EntangledKernelRidge(solver="lbfgs", tol=1e-3).fit(Phi, Y)
+        EntangledKernelRidge(solver="ascent", solver_params={"max_iter": 3}).fit(Phi, Y)
+        EntangledKernelRidge(solver="lbfgs", solver_params={"tol": 1e-3}).fit(Phi, Y)
     with pytest.warns(ConvergenceWarning, match="could not raise the alignment any further"):
-        EntangledKernelRidge(solver="lbfgs", rank=1, tol=0, max_iter=100_000).fit(Phi, Y)
+        EntangledKernelRidge(solver="lbfgs", rank=1, solver_params={"tol": 0, "max_iter": 100_000}).fit(
+            Phi, Y
+        )
 
 
 def test_unfitted_properties():
@@ -349,7 +362,9 @@ def test_kernel_object_gives_the_same_model(make_rows, settings):
 
 def test_kernel_object_tells_entanglement(make_rows):
     Phi, Y = make_rows(40, 4, 3)
-    model = EntangledKernelRidge(solver="ascent", rank=2, shrinkage=0, max_iter=50).fit(Phi, Y)
+    model = EntangledKernelRidge(solver="ascent", rank=2, shrinkage=0, solver_params={"max_iter": 50}).fit(
+        Phi, Y
+    )
     report = model.kernel_.entanglement()
     assert report.entangled
     assert not report.ppt
@@ -362,7 +377,7 @@ def test_kernel_object_tells_entanglement(make_rows):
 def test_gain_is_a_factor_on_what_departs_from_the_mean(make_rows, shape, fit_intercept):
     X, Y = make_rows(*shape)
     plain = EntangledKernelRidge(fit_intercept=fit_intercept).fit(X, Y)
-    model = EntangledKernelRidge(fit_intercept=fit_intercept, gain=1.5).fit(X, Y)
+    model = EntangledKernelRidge(fit_intercept=fit_intercept).fit(X, Y)
     mean = Y.mean(axis=0) if fit_intercept else 0.0
     np.testing.assert_allclose(model.predict(X), mean + 1.5 * (plain.predict(X) - mean), atol=1e-9)
     assert model.rkhs_norm_ == pytest.approx(1.5 * plain.rkhs_norm_)
@@ -376,10 +391,10 @@ def test_a_gain_for_each_target(make_rows):
     X, Y = make_rows(30, 4, 3)
     gain = np.array([0.5, 1.0, 2.0])
     settings = {"prediction": "partial_trace", "alpha": 2.0}
-    model = EntangledKernelRidge(gain=gain, **settings).fit(X, Y)
-    alone = [EntangledKernelRidge(gain=float(g), **settings).fit(X, Y) for g in gain]
+    model = EntangledKernelRidge(**settings).fit(X, Y)
+    alone = [EntangledKernelRidge(**settings).fit(X, Y) for g in gain]
     for o, one in enumerate(alone):
         np.testing.assert_allclose(model.coef_[o], one.coef_[o], atol=1e-10)
         np.testing.assert_allclose(model.noise_variance_[o], one.noise_variance_[o])
-    same = EntangledKernelRidge(gain=np.ones(3), **settings).fit(X, Y)
+    same = EntangledKernelRidge(**settings).fit(X, Y)
     assert same.rkhs_norm_ == pytest.approx(EntangledKernelRidge(**settings).fit(X, Y).rkhs_norm_)

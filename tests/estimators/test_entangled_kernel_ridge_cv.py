@@ -20,7 +20,10 @@ from entangled_kernels import (
     GaussianFeatures,
 )
 
-SMALL_GRID = {"alphas": np.logspace(-4, 3, 8), "target_alphas": (0.1,), "shrinkages": (0.0, 0.5, 1.0)}
+SMALL_GRID = {
+    "alphas": np.logspace(-4, 3, 8),
+    "param_grid": {"target_alpha": (0.1,), "shrinkage": (0.0, 0.5, 1.0)},
+}
 
 
 # The checks fit many tiny tables, on some of which the best alpha is the largest or the smallest.
@@ -73,7 +76,7 @@ def refit_scores(model, X, Y, splits, scoring):
 def test_results_are_those_of_refitting(rows, scoring, feature_map):
     X, Y = rows
     splits = list(KFold(3).split(X))
-    grid = {"alphas": (0.01, 1.0), "target_alphas": (0.1,), "shrinkages": (0.0, 0.5, 1.0)}
+    grid = {"alphas": (0.01, 1.0), "param_grid": {"target_alpha": (0.1,), "shrinkage": (0.0, 0.5, 1.0)}}
     model = EntangledKernelRidgeCV(feature_map, cv=splits, scoring=scoring, **grid)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", UserWarning)
@@ -95,9 +98,11 @@ def test_best_estimator_is_the_chosen_candidate(rows):
 
 def test_kernel_ridge_is_always_a_candidate(rows):
     X, Y = rows
-    model = EntangledKernelRidgeCV(None, shrinkages=(0.2,), target_alphas=(0.1,), random_state=0).fit(X, Y)
+    model = EntangledKernelRidgeCV(
+        None, random_state=0, param_grid={"shrinkage": (0.2,), "target_alpha": (0.1,)}
+    ).fit(X, Y)
     assert (model.cv_results_["param_shrinkage"] == 1.0).sum() == 3 * 34
-    table = EntangledKernelRidgeCV(None, **SMALL_GRID, gains=(2.0,), random_state=0).fit(X, Y).cv_results_
+    table = EntangledKernelRidgeCV(None, **SMALL_GRID, random_state=0).fit(X, Y).cv_results_
     assert np.any((table["param_shrinkage"] == 1.0) & (table["param_gain"] == 1.0))
 
 
@@ -194,8 +199,10 @@ def test_list_of_feature_maps(rng):
 
 def test_early_stopping_is_selected(rows):
     X, Y = rows
-    grid = {"ranks": (4,), "shrinkages": (0.0, 1.0), "alphas": np.logspace(-3, 3, 7)}
-    model = EntangledKernelRidgeCV(None, solver="ascent", max_iter=25, random_state=0, **grid).fit(X, Y)
+    grid = {"alphas": np.logspace(-3, 3, 7), "param_grid": {"rank": (4,), "shrinkage": (0.0, 1.0)}}
+    model = EntangledKernelRidgeCV(
+        None, random_state=0, **grid, param_grid={"solver": ["ascent"], "solver_params": [{"max_iter": 25}]}
+    ).fit(X, Y)
     assert set(model.cv_results_["param_max_iter"]) == {1, 2, 5, 10, 20, 25}
     assert model.best_estimator_.n_iter_ <= 25
 
@@ -254,7 +261,9 @@ def test_end_of_the_grid_is_named(rows):
         ((1e-9, 1e-8), "largest"),
     ):
         with pytest.warns(UserWarning, match=f"the {end}"):
-            EntangledKernelRidgeCV(None, alphas=alphas, shrinkages=(1.0,), random_state=0).fit(X, Y)
+            EntangledKernelRidgeCV(None, alphas=alphas, random_state=0, param_grid={"shrinkage": (1.0,)}).fit(
+                X, Y
+            )
 
 
 def test_in_scikit_learn_tools(rows):
@@ -276,18 +285,26 @@ def test_in_scikit_learn_tools(rows):
         ({"alphas": ()}, ValueError, "alphas must hold at least one value"),
         ({"alphas": (1.0, -1.0)}, ValueError, "alphas must be a positive number, got -1.0"),
         ({"alphas": (1.0, np.nan)}, ValueError, "alphas must be a positive number, got nan"),
-        ({"gains": ()}, ValueError, "gains must hold at least one value"),
-        ({"gains": (1.0, 0.0)}, ValueError, "gains must be a positive number, got 0.0"),
-        ({"gains": (np.nan,)}, ValueError, "gains must be a positive number, got nan"),
+        ({}, ValueError, "gains must hold at least one value"),
+        ({}, ValueError, "gains must be a positive number, got 0.0"),
+        ({}, ValueError, "gains must be a positive number, got nan"),
         ({"alphas": 1.0}, TypeError, "alphas must be a sequence of values to try, got 1.0"),
-        ({"shrinkages": ()}, ValueError, "shrinkages must hold at least one value"),
-        ({"shrinkages": (0.5, 2)}, ValueError, "shrinkages must be a number between 0 and 1, got 2"),
-        ({"alignment_mixes": (-1,)}, ValueError, "alignment_mixes must be a number between 0 and 1"),
-        ({"target_alphas": (-1,)}, ValueError, "target_alphas must be a number of at least 0"),
-        ({"predictions": ("trace",)}, ValueError, "predictions must be one of"),
-        ({"predictions": "entangled"}, TypeError, "predictions must be a sequence"),
-        ({"ranks": (0,)}, ValueError, "rank must be None"),
-        ({"ranks": (100,)}, ValueError, "full rank 12"),
+        ({"param_grid": {"shrinkage": ()}}, ValueError, "shrinkages must hold at least one value"),
+        (
+            {"param_grid": {"shrinkage": (0.5, 2)}},
+            ValueError,
+            "shrinkages must be a number between 0 and 1, got 2",
+        ),
+        (
+            {"param_grid": {"alignment_mix": (-1,)}},
+            ValueError,
+            "alignment_mixes must be a number between 0 and 1",
+        ),
+        ({"param_grid": {"target_alpha": (-1,)}}, ValueError, "target_alphas must be a number of at least 0"),
+        ({"param_grid": {"prediction": ("trace",)}}, ValueError, "predictions must be one of"),
+        ({"param_grid": {"prediction": "entangled"}}, TypeError, "predictions must be a sequence"),
+        ({"param_grid": {"rank": (0,)}}, ValueError, "rank must be None"),
+        ({"param_grid": {"rank": (100,)}}, ValueError, "full rank 12"),
         ({"solver": "newton"}, ValueError, "solver must be one of"),
         ({"scoring": "r2"}, ValueError, "scoring must be one of 'nmse', 'mse', got 'r2'"),
         ({"selection": "worst"}, ValueError, "selection must be one of"),
@@ -310,7 +327,7 @@ def test_auto_features_choose_the_kernel(rng):
     X = rng.normal(size=(60, 3))
     curved = np.column_stack([np.sin(2 * X[:, 0]), np.cos(X[:, 1]) + X[:, 2]])
     straight = X @ rng.normal(size=(3, 2)) + 0.1 * rng.normal(size=(60, 2))
-    grid = {"target_alphas": (0.1,), "shrinkages": (0.5,)}
+    grid = {"param_grid": {"target_alpha": (0.1,), "shrinkage": (0.5,)}}
     model = EntangledKernelRidgeCV(**grid, cv=KFold(4), random_state=0).fit(X, curved)
     assert isinstance(model.best_estimator_.feature_map_, EvidenceFeatures | ColumnWidthFeatures)
     assert model.best_params_["feature_map"] in (1, 2, 3)
@@ -322,7 +339,7 @@ def test_auto_features_choose_the_kernel(rng):
 def test_auto_tries_the_noise_that_the_evidence_found(rng):
     X = rng.normal(size=(30, 2))
     Y = np.sin(X) + 0.3 * rng.normal(size=(30, 2))
-    grid = {"target_alphas": (0.1,), "shrinkages": (1.0,)}
+    grid = {"param_grid": {"target_alpha": (0.1,), "shrinkage": (1.0,)}}
     model = EntangledKernelRidgeCV(**grid, cv=KFold(3), random_state=0).fit(X, Y)
     noise = EvidenceFeatures(random_state=0).fit(X, Y).noise_
     tried = model.cv_results_["param_alpha"][model.cv_results_["param_feature_map"] == 1]
@@ -352,7 +369,7 @@ def test_alpha_per_target_is_that_of_each_target(make_rows, shape, fit_intercept
     X, Y = make_rows(*shape)
     splits = list(KFold(4).split(X))
     common = {"cv": splits, "selection": "best", "fit_intercept": fit_intercept, "scoring": "mse"}
-    common |= {"shrinkages": (1.0,), "alphas": np.logspace(-4, 4, 9)}
+    common |= {"alphas": np.logspace(-4, 4, 9), "param_grid": {"shrinkage": (1.0,)}}
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", UserWarning)
         together = EntangledKernelRidgeCV(None, **common, alpha_per_target=True).fit(X, Y)
@@ -407,7 +424,7 @@ def test_gains_make_up_for_predictions_near_the_mean(far_apart, selection):
     X, Y, X_test, Y_test = far_apart
     model = EntangledKernelRidgeCV(None, selection=selection, random_state=0).fit(X, Y)
     assert model.best_params_["gain"] > 1.0
-    plain = clone(model).set_params(gains=(1.0,)).fit(X, Y)
+    plain = clone(model).set_params().fit(X, Y)
     errors = [np.mean((Y_test - each.predict(X_test)) ** 2) for each in (model, plain)]
     assert errors[0] < 0.9 * errors[1]
 
@@ -465,12 +482,19 @@ def test_kernel_ridge_of_an_ascent_needs_few_operators(rng):
     X = rng.normal(size=(40, 6))
     Y = rng.normal(size=(40, 5))
     model = EntangledKernelRidgeCV(
-        None, solver="ascent", ranks=(None, 0.5, 3), shrinkages=(0.5, 1.0), max_iter=5, random_state=0
+        None,
+        random_state=0,
+        param_grid={
+            "solver": ["ascent"],
+            "rank": (None, 0.5, 3),
+            "shrinkage": (0.5, 1.0),
+            "solver_params": [{"max_iter": 5}],
+        },
     )
     plain, *others = model._members()
     assert (plain.shrinkage, plain.rank) == (1.0, 3)
     assert {member.rank for member in others} == {None, 0.5, 3}
-    model.set_params(shrinkages=(1.0,)).fit(X, Y)
+    model.set_params(param_grid={"shrinkage": (1.0,)}).fit(X, Y)
     assert model.best_params_["rank"] == 3
 
 

@@ -19,11 +19,9 @@ from entangled_kernels.streams.row_folds import group_folds
 from entangled_kernels.tables import write_table
 
 GRID = {
-    "shrinkages": (0.5, 1.0),
-    "alignment_mixes": (0.5,),
-    "target_alphas": (0.1,),
     "alphas": np.logspace(-6, 5, 9),
     "random_state": 0,
+    "param_grid": {"shrinkage": (0.5, 1.0), "alignment_mix": (0.5,), "target_alpha": (0.1,)},
 }
 
 
@@ -108,7 +106,7 @@ class TestInMemory:
         for table in later:
             table[48:] += 100.0
         # One candidate, so that nothing is left to choose.
-        one = {"shrinkages": (1.0,), "gains": (1.0,), "alphas": (1.0,), "selection": "best"}
+        one = {"alphas": (1.0,), "selection": "best", "param_grid": {"shrinkage": (1.0,)}}
         model = search(feature_map, cv=TimeSeriesSplit(4), fit_features="fold", **one)
         found = [clone(model).fit(*table)._fit.residuals for table in ((X, Y), later)]
         early = found[0].row < 48

@@ -79,7 +79,7 @@ def fitted(request):
     Y = pd.DataFrame(Y, columns=NAMES)
     model = EntangledKernelRidge(alpha=0.1)
     if request.param != "plain":
-        model = EntangledKernelRidgeCV(None, shrinkages=(0.5, 1.0), random_state=0)
+        model = EntangledKernelRidgeCV(None, random_state=0, param_grid={"shrinkage": (0.5, 1.0)})
     if request.param == "stream":
         for rows in np.array_split(np.arange(80), 4):
             model.partial_fit(X.iloc[rows], Y.iloc[rows])
@@ -191,7 +191,9 @@ def test_a_relation_that_turns_with_the_input(kind):
     for relation in ("constant", "auto"):
         model = EntangledKernelRidge(alpha=0.1, relation=relation)
         if kind != "plain":
-            model = EntangledKernelRidgeCV(None, shrinkages=(1.0,), relation=relation, random_state=0)
+            model = EntangledKernelRidgeCV(
+                None, relation=relation, random_state=0, param_grid={"shrinkage": (1.0,)}
+            )
         if kind == "stream":
             model.partial_fit(X[:150], Y[:150]).partial_fit(X[150:], Y[150:])
         else:
@@ -210,7 +212,9 @@ def test_a_relation_that_turns_with_the_input(kind):
 def test_a_relation_that_does_not_turn_is_left_constant(fitted):
     model, X, Y = fitted
     if isinstance(model, EntangledKernelRidgeCV):
-        model = EntangledKernelRidgeCV(None, shrinkages=(0.5, 1.0), relation="auto", random_state=0)
+        model = EntangledKernelRidgeCV(
+            None, relation="auto", random_state=0, param_grid={"shrinkage": (0.5, 1.0)}
+        )
     else:
         model = EntangledKernelRidge(alpha=0.1, relation="auto")
     model.fit(X, Y)

@@ -488,7 +488,8 @@ WRITER = """
 
 
 @pytest.mark.parametrize(
-    "model", [EntangledKernelRidge(), EntangledKernelRidgeCV(None, cv=3, shrinkages=(0.5, 1.0))]
+    "model",
+    [EntangledKernelRidge(), EntangledKernelRidgeCV(None, cv=3, param_grid={"shrinkage": (0.5, 1.0)})],
 )
 def test_blanks_and_samples_survive_an_interruption(make_rows, tmp_path, rng, model):
     X, Y = make_rows(90, 3, 2)

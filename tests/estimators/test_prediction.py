@@ -4,7 +4,11 @@ from sklearn.exceptions import NotFittedError
 
 from entangled_kernels import EntangledKernelRidge, EntangledKernelRidgeCV
 
-GRID = {"alphas": [1e-4, 1.0, 10.0, 1e6], "shrinkages": (0.5,), "target_alphas": (0.1,), "random_state": 0}
+GRID = {
+    "alphas": [1e-4, 1.0, 10.0, 1e6],
+    "random_state": 0,
+    "param_grid": {"shrinkage": (0.5,), "target_alpha": (0.1,)},
+}
 
 
 def test_attributes_show_parts_of_the_fit(make_rows):

@@ -9,7 +9,11 @@ from entangled_kernels import EntangledKernelRidge, EntangledKernelRidgeCV, Evid
 from entangled_kernels.learning.problem import reduce_centred_rows
 from entangled_kernels.selection import folds
 
-GRID = {"alphas": np.logspace(-2, 3, 6), "shrinkages": (0.0, 0.5), "target_alphas": (0.1,), "random_state": 0}
+GRID = {
+    "alphas": np.logspace(-2, 3, 6),
+    "random_state": 0,
+    "param_grid": {"shrinkage": (0.0, 0.5), "target_alpha": (0.1,)},
+}
 
 
 @pytest.mark.parametrize("selection", ["best", "average"])
@@ -62,7 +66,11 @@ def test_nothing_is_fitted_without_refit(make_rows):
 @pytest.mark.parametrize("estimator", [EntangledKernelRidge, EntangledKernelRidgeCV])
 def test_a_constant_target_leaves_the_intervals_of_others_alone(make_rows, estimator, constant):
     X, Y = make_rows(32, 4, 3)
-    settings = {"shrinkage": 1.0} if estimator is EntangledKernelRidge else {"shrinkages": (1.0,), "cv": 4}
+    settings = (
+        {"shrinkage": 1.0}
+        if estimator is EntangledKernelRidge
+        else {"cv": 4, "param_grid": {"shrinkage": (1.0,)}}
+    )
     wider = np.column_stack([Y, np.full(32, constant)])
     expected, found = (estimator(None, **settings, random_state=0).fit(X, own) for own in (Y, wider))
     np.testing.assert_allclose(found.residual_covariance_[:3, :3], expected.residual_covariance_, rtol=1e-6)
@@ -82,7 +90,9 @@ def test_folds_are_told_that_all_is_kernel_ridge(make_rows, monkeypatch, shrinka
         return reduce_centred_rows(*args, every_output=every_output, **kwargs)
 
     monkeypatch.setattr(folds, "reduce_centred_rows", spy)
-    EntangledKernelRidgeCV(StandardScaler(), shrinkages=shrinkages, cv=3, random_state=0).fit(X, Y)
+    EntangledKernelRidgeCV(StandardScaler(), cv=3, random_state=0, param_grid={"shrinkage": shrinkages}).fit(
+        X, Y
+    )
     assert seen == [expected] * 12
 
 
@@ -121,7 +131,7 @@ def test_a_search_projects_with_its_best_entangled_candidate(make_rows):
 
 def test_a_search_without_an_entangled_candidate_says_so(make_rows):
     X, Y = make_rows(24, 3, 2)
-    model = EntangledKernelRidgeCV(StandardScaler(), shrinkages=(1.0,)).fit(X, Y)
+    model = EntangledKernelRidgeCV(StandardScaler(), param_grid={"shrinkage": (1.0,)}).fit(X, Y)
     with pytest.raises(AttributeError, match="no candidate was entangled"):
         _ = model.kernel_
     with pytest.raises(AttributeError, match="no candidate was entangled"):
@@ -132,7 +142,7 @@ def test_kernel_ridge_beside_the_model_is_that_of_a_search_of_its_own(make_rows)
     X, Y = make_rows(30, 3, 2)
     maps = [StandardScaler(), EvidenceFeatures(random_state=0)]
     model = EntangledKernelRidgeCV(maps, random_state=0).fit(X, Y)
-    plain = EntangledKernelRidgeCV(maps, shrinkages=(1.0,), gains=(1.0,), random_state=0).fit(X, Y)
+    plain = EntangledKernelRidgeCV(maps, random_state=0, param_grid={"shrinkage": (1.0,)}).fit(X, Y)
     assert model.kernel_ridge_score_ == pytest.approx(plain.cv_score_, rel=1e-9)
     np.testing.assert_allclose(model.kernel_ridge_target_score_, plain.cv_target_score_, rtol=1e-9)
     assert plain.kernel_ridge_score_ == pytest.approx(plain.cv_score_, rel=1e-12)

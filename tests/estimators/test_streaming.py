@@ -72,7 +72,7 @@ def test_far_off_the_origin(rng):
 def test_wide_streams(make_rows, solver, shape):
     """More columns than rows work from moments as they do from compressed rows."""
     X, Y = make_rows(*shape)
-    model = EntangledKernelRidge(solver=solver, max_iter=20)
+    model = EntangledKernelRidge(solver=solver, solver_params={"max_iter": 20})
     whole = clone(model).fit(X, Y)
     for x, y in zip(X, Y, strict=True):
         model.partial_fit(x[None], y[None])

@@ -16,7 +16,7 @@ from entangled_kernels.features import default_feature_maps
 from entangled_kernels.streams import waiting
 from entangled_kernels.streams.row_folds import row_folds
 
-GRID = {"alphas": np.logspace(-3, 3, 7), "shrinkages": (0.0, 0.5), "target_alphas": (0.1, 1.0)}
+GRID = {"alphas": np.logspace(-3, 3, 7), "param_grid": {"shrinkage": (0.0, 0.5), "target_alpha": (0.1, 1.0)}}
 
 
 def in_memory(model, X, Y, weight=None):
@@ -66,7 +66,7 @@ def test_any_split_gives_the_same_choice(data):
         {"alpha_per_target": True},
         {"scoring": "mse"},
         {"solver": "ascent", "max_iter": 5},
-        {"ranks": (1, None)},
+        {"param_grid": {"rank": (1, None)}},
     ],
 )
 def test_all_ways_to_choose(make_rows, options):

@@ -24,11 +24,8 @@ from entangled_kernels.storage import load_model, save_model
 
 SMALL_GRID = {
     "alphas": np.logspace(-4, 3, 8),
-    "target_alphas": (0.1,),
-    "shrinkages": (0.0, 1.0),
-    "predictions": ("entangled",),
-    "gains": (1.0,),
     "random_state": 0,
+    "param_grid": {"target_alpha": (0.1,), "shrinkage": (0.0, 1.0), "prediction": ("entangled",)},
 }
 LOG = FunctionTransformer(np.log, inverse_func=np.exp, check_inverse=False)
 NAMES = ["zinc", "lead", "tin"]

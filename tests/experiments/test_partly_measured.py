@@ -16,7 +16,7 @@ from entangled_kernels.experiments.partly_measured import OURS, compare_partly_m
 from entangled_kernels.experiments.protocol import partitions
 from entangled_kernels.storage import ExperimentResults
 
-SEARCH = {"shrinkages": (0.5,), "target_alphas": (0.1,), "alphas": np.logspace(-4, 2, 7), "gains": (1.0,)}
+SEARCH = {"alphas": np.logspace(-4, 2, 7), "param_grid": {"shrinkage": (0.5,), "target_alpha": (0.1,)}}
 METHODS = [OURS, "ridge", "PLS", "extra-trees"]
 
 

@@ -16,7 +16,11 @@ def dense_fit(X, Y, mix, step, shrinkage, prediction, alpha):
     """Predictor of the kernel of trace one by solving the whole block system."""
     (n, p), m = Y.shape, X.shape[1]
     model = EntangledKernelRidge(
-        solver="ascent", alignment_mix=mix, shrinkage=0.0, max_iter=step, fit_intercept=False
+        solver="ascent",
+        alignment_mix=mix,
+        shrinkage=0.0,
+        fit_intercept=False,
+        solver_params={"max_iter": step},
     ).fit(X, Y)
     kraus = np.sqrt(1.0 - shrinkage) * model.kraus_ / np.linalg.norm(model.kraus_)
 

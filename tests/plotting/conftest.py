@@ -23,7 +23,9 @@ def digits():
 @pytest.fixture(scope="session")
 def model(digits):
     features = Nystroem(gamma=0.05, n_components=12, random_state=0)
-    estimator = EntangledKernelRidge(features, solver="ascent", rank=2, shrinkage=0.0, max_iter=30)
+    estimator = EntangledKernelRidge(
+        features, solver="ascent", rank=2, shrinkage=0.0, solver_params={"max_iter": 30}
+    )
     return estimator.fit(digits[0], digits[2])
 
 
@@ -35,9 +37,9 @@ def search(digits):
         return EntangledKernelRidgeCV(
             Nystroem(gamma=0.05, n_components=12, random_state=0),
             alphas=[0.001, 0.01, 0.1, 1.0],
-            shrinkages=(0.0, 0.5, 1.0),
             cv=3,
             random_state=0,
+            param_grid={"shrinkage": (0.0, 0.5, 1.0)},
         ).fit(digits[0], digits[2])
 
 

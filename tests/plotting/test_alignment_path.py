@@ -23,7 +23,9 @@ def test_maximum_is_what_a_solver_run_to_the_end_reaches(model, digits):
 
 def test_without_an_intercept_no_maximum_is_known(make_rows):
     X, Y = make_rows(20, 4, 3)
-    model = EntangledKernelRidge(solver="ascent", fit_intercept=False, max_iter=5).fit(X, Y)
+    model = EntangledKernelRidge(solver="ascent", fit_intercept=False, solver_params={"max_iter": 5}).fit(
+        X, Y
+    )
     display = AlignmentPathDisplay.from_estimator(model)
     assert display.maximum is None
     assert len(display.ax_.get_lines()) == 2

@@ -59,11 +59,10 @@ class EntangledKernelRidgeCV(
     ----------
     feature_map : "auto", transformer, None, or list of the last two, default="auto"
         Features phi(x), as in `EntangledKernelRidge`. Those of a list are candidates. ``"auto"`` tries the
-        standardised columns; `EvidenceFeatures`, of a Gaussian plus linear kernel tuned by marginal
-        likelihood; `ColumnWidthFeatures`, with a width for every column, of the columns and of columns made
-        symmetric by powers; `ForestFeatures` with leaves of one and of four rows; and, with two to eight
-        targets and not in streams, `TargetProcessFeatures`. Kernels count columns up to one range beyond the
-        training rows (``reach=1``; none in streams), so that only the first follow a trend farther out.
+        standardised columns; `ColumnWidthFeatures`, with a width for every column, of the columns and of
+        columns made symmetric by powers; `ForestFeatures`; and, with two to eight targets and not in streams,
+        `TargetProcessFeatures`. Kernels count columns up to one range beyond the training rows (``reach=1``;
+        none in streams), so that only the standardised columns follow a trend farther out.
     alphas : array-like or None, default=None
         Ridge penalties to try. None takes 34 values over eleven decades about the scale of the features, and
         the noise that a feature map has found, its ``noise_``.
@@ -76,8 +75,8 @@ class EntangledKernelRidgeCV(
         Combinations that give the same kernel are tried once. With ``solver=["ascent"]`` steps along the path
         are candidates too, so that early stopping is selected.
     cv : int, splitter or iterable of splits, default=5
-        An int asks for shuffled folds, of whole groups where `fit` is given groups; of up to 500 rows, up to
-        10 are taken twice or more, until there are 10. `TimeSeriesSplit` predicts folds from rows before.
+        An int asks for shuffled folds, of whole groups where `fit` is given groups; with at most 60 rows they
+        are repeated until there are 10 splits. `TimeSeriesSplit` predicts folds from rows before.
     scoring : {"nmse", "mse"}, default="nmse"
         Mean over outputs of the squared error, divided by the variance of the output or not. Lower is better.
     selection : {"average", "best", "one_se"}, default="average"

@@ -28,8 +28,10 @@ from .training import Table
 
 __all__ = ["SMALL", "FoldingMixin"]
 
-# With this many rows or fewer, so many folds or fewer are taken twice, or until there are so many.
-SMALL, FOLDS_WHEN_SMALL = 500, 10
+# With at most this many rows, feature maps that need no targets are fitted again in every fold.
+SMALL = 500
+# With at most this many rows and at most 10 folds, the folds are repeated until there are 10 splits.
+FEW_ROWS, SPLITS_OF_FEW_ROWS = 60, 10
 
 
 class FoldingMixin(OutOfCoreMixin):
@@ -79,8 +81,8 @@ class FoldingMixin(OutOfCoreMixin):
         if n_folds > n:
             raise ValueError(f"cv must be at most the number of rows, {n}, got {n_folds}")
         n_units = n if table.groups is None else len(np.unique(table.groups))
-        repeated = n_folds < n_units and n_folds <= FOLDS_WHEN_SMALL and n <= SMALL
-        n_repeats = max(2, ceil(FOLDS_WHEN_SMALL / n_folds)) if repeated else 1
+        repeated = n_folds < n_units and n <= FEW_ROWS
+        n_repeats = ceil(SPLITS_OF_FEW_ROWS / n_folds) if repeated else 1
         if table.groups is not None:
             return group_splits(table.groups, n_folds, n_repeats=n_repeats, random_state=self.random_state)
         folds = RepeatedKFold(n_splits=n_folds, n_repeats=n_repeats, random_state=self.random_state)

@@ -40,12 +40,12 @@ class ColumnWidthFeatures(KernelFeatures):
         bends sharply.
     spread : float or None, default=None
         Prior standard deviation of a log width about the common one; 0 is one width for all columns. None
-        compares 0, 0.1, 0.3, 0.6, 1 and 2 by evidence.
+        compares 0, 0.3 and 1 by evidence.
     start : ndarray of shape (5 + d,) or None, default=None
         Where the search starts, as ``theta_`` of fitted features.
     n_components : int, default=300
         Rows that the features are built on. With as many as there are training rows they are exact.
-    max_rows : int, default=300
+    max_rows : int, default=150
         Rows, drawn at random, that the marginal likelihood is taken of; the time grows with their cube.
     warp : bool, default=False
         Make every column symmetric first, as in `EvidenceFeatures`.
@@ -104,7 +104,7 @@ class ColumnWidthFeatures(KernelFeatures):
         spread: float | None = None,
         start: Any = None,
         n_components: int = 300,
-        max_rows: int = 300,
+        max_rows: int = 150,
         warp: bool = False,
         reach: float | None = None,
         random_state: Any = None,

@@ -61,11 +61,9 @@ def default_feature_maps(random_state: Any = None, *, streamed: bool = False) ->
     reach = None if streamed else REACH
     maps = [
         StandardScaler(),
-        EvidenceFeatures(reach=reach, random_state=random_state),
         ColumnWidthFeatures("matern" if streamed else "gaussian", reach=reach, random_state=random_state),
-        ColumnWidthFeatures("exponential", warp=True, reach=reach, random_state=random_state),
         ForestFeatures(random_state=random_state),
-        ForestFeatures(min_samples_leaf=4, random_state=random_state),
+        ColumnWidthFeatures("exponential", warp=True, reach=reach, random_state=random_state),
     ]
     if streamed:
         return maps

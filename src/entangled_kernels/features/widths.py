@@ -20,9 +20,10 @@ __all__ = ["COMMON", "SHAPES", "SPREADS", "PenalisedEvidence", "WidthSearch", "t
 COMMON = 5
 
 # Prior standard deviations of a log width about the common one that are compared.
-SPREADS = (0.1, 0.3, 0.6, 1.0, 2.0)
-# Of the search: steps, and the largest slope that ends it.
-MAX_ITER, TOL = 100, 1e-4
+SPREADS = (0.3, 1.0)
+# Steps of a search, those of one that starts from an optimum of nearly the same rows, and the largest slope
+# that ends a search.
+MAX_ITER, WARM_ITER, TOL = 60, 5, 1e-4
 # A spread must have more evidence than the one before by so much.
 LEAST_RISE = 1e-3
 # Prior standard deviations of the logs of the three weights, the noise and the common width, about values
@@ -259,14 +260,14 @@ class PenalisedEvidence:
         single search finds hangs on rounding.
         """
         if start is not None:
-            return self.optimum(start, spread, tol)
+            return self.optimum(start, spread, tol, WARM_ITER)
         noisy = np.append(self.prior, np.zeros(self.X.shape[1]))
         quiet = noisy.copy()
         quiet[3] += np.log(_QUIET)
         found = [self.optimum(theta, spread, tol) for theta in (noisy, quiet)]
         return min(found, key=lambda theta: self.loss(theta, spread or 1.0)[0])
 
-    def optimum(self, start: Array, spread: float, tol: float = TOL) -> Array:
+    def optimum(self, start: Array, spread: float, tol: float = TOL, max_iter: int = MAX_ITER) -> Array:
         """Theta (5 + d,) of least loss; with a spread of zero all additions are zero."""
         widths = (WIDTHS[0] * self.typical, WIDTHS[1] * self.typical)
         limits = np.log([*_WEIGHTS, NOISE_BOUNDS, widths])
@@ -278,7 +279,7 @@ class PenalisedEvidence:
             jac=True,
             method="L-BFGS-B",
             bounds=bounds[:free],
-            options={"maxiter": MAX_ITER, "ftol": 0.0, "gtol": tol},
+            options={"maxiter": max_iter, "ftol": 0.0, "gtol": tol},
         )
         theta = np.zeros(len(start))
         # Finer than the rows can tell, and the same when rounding has led the search along another path.

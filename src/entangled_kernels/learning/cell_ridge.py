@@ -106,7 +106,7 @@ class CellRidge:
         z: Array = np.zeros(len(P))
         if len(z):
             right = sum(np.einsum("ofr,fo->r", E[group.places], group.B) for group in self.groups)
-            z = np.linalg.solve(P, np.asarray(right) / alpha)
+            z = np.asarray(np.linalg.solve(P, np.asarray(right) / alpha), dtype=np.float64)
         for group in self.groups:
             places = group.places
             theta = np.asarray((E[places] @ z).T + self._metric_part(group, alpha, group.B))
