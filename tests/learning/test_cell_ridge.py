@@ -85,19 +85,6 @@ def test_posterior_over_measured_cells(name, centred):
     assert (fit.relative_variance(Z) > 1.0).all()
 
 
-def test_alphas_and_gains_by_target():
-    n, m, p = 20, 4, 3
-    Phi, Y, weight = draw(6, n, m, p)
-    alpha, gain = np.array([0.1, 1.0, 10.0]), np.array([1.0, 1.2, 1.5])
-    problem, cells, _ = reduce_cell_rows(Phi, np.where(weight > 0, Y, 0.0), weight, centred=True)
-    fit = fit_problem(problem, FitSettings(alpha=alpha, gain=gain, shrinkage=1.0), cells=cells)
-    for o in range(p):
-        single = fit_problem(problem, FitSettings(alpha=alpha[o], shrinkage=1.0), cells=cells)
-        np.testing.assert_allclose(fit.linear.coef[o], gain[o] * single.linear.coef[o], rtol=1e-9)
-    with pytest.raises(ValueError, match="alpha must be one number where the kernel ties"):
-        fit_problem(problem, FitSettings(alpha=alpha), cells=cells)
-
-
 def test_what_lies_outside_of_the_features_is_uncertain():
     Phi, Y, weight = draw(7, 9, 12, 3)
     problem, cells, _ = reduce_cell_rows(Phi, np.where(weight > 0, Y, 0.0), weight, centred=True)

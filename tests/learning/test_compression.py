@@ -10,7 +10,7 @@ from entangled_kernels.learning.compression import (
     rotate_to_axes,
     subspace_is_small,
 )
-from entangled_kernels.selection import folds
+from entangled_kernels.selection import GRID, folds
 
 
 @pytest.fixture
@@ -52,7 +52,7 @@ def test_moments_of_parts_and_unions(rows, weighted):
 @pytest.mark.parametrize("weighted", [True, False])
 def test_fit_is_that_of_all_rows(rows, monkeypatch, solver, weighted):
     X, Y, weight = rows
-    model = EntangledKernelRidge(solver=solver, max_iter=10)
+    model = EntangledKernelRidge(solver=solver, solver_params={"max_iter": 10})
     quick = model.fit(X, Y, weight if weighted else None)
     names = (
         "coef_",
@@ -75,14 +75,15 @@ def test_fit_is_that_of_all_rows(rows, monkeypatch, solver, weighted):
     np.testing.assert_allclose(std, plain.predict(X, return_std=True)[1], rtol=1e-7)
 
 
-# The grid is short, so that its ends are chosen for some target.
+# The grid is short, so that its ends may be chosen.
 @pytest.mark.filterwarnings("ignore:the (smallest|largest) of the alphas:UserWarning")
 @pytest.mark.parametrize("cv", [KFold(3), ShuffleSplit(2, test_size=0.3, random_state=0)])
-@pytest.mark.parametrize("options", [{}, {"alpha_per_target": True}, {"solver": "ascent", "max_iter": 3}])
+@pytest.mark.parametrize("options", [{}, {"solver": ["ascent"], "solver_params": [{"max_iter": 3}]}])
 def test_selection_is_that_of_all_rows(rows, monkeypatch, cv, options):
     X, Y, weight = rows
-    grid = {"alphas": np.logspace(-2, 4, 5), "shrinkages": (0.0, 0.5), "target_alphas": (0.1,)}
-    model = EntangledKernelRidgeCV(None, cv=cv, random_state=0, **grid, **options)
+    grid = {**GRID, "shrinkage": [0.0, 0.5], "target_alpha": [0.1], **options}
+    alphas = np.logspace(-2, 4, 5)
+    model = EntangledKernelRidgeCV(None, alphas=alphas, param_grid=grid, cv=cv, random_state=0)
     quick = model.fit(X, Y, weight)
     results, coef, params = quick.cv_results_["mean_test_score"], quick.coef_, quick.best_params_
     for module in (compression, folds):

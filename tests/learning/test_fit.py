@@ -27,9 +27,9 @@ def test_the_same_problem_and_settings_give_the_same_fit(rows, solver, predictio
     first, again = fit_problem(problem, settings), fit_problem(problem, settings)
     np.testing.assert_array_equal(first.linear.coef, again.linear.coef)
     assert first.alignment == again.alignment
-    model = EntangledKernelRidge(solver=solver, prediction=prediction, max_iter=20).fit(*rows)
+    model = EntangledKernelRidge(solver=solver, prediction=prediction, solver_params={"max_iter": 20})
     plain = fit_problem(problem, FitSettings(solver=solver, prediction=prediction, max_iter=20))
-    np.testing.assert_array_equal(plain.linear.coef, model.coef_)
+    np.testing.assert_array_equal(plain.linear.coef, model.fit(*rows).coef_)
 
 
 def test_the_mix_of_the_settings_counts(rows):
@@ -53,22 +53,6 @@ def test_norm_of_the_function(rows, centred, shrinkage):
     G = np.kron(Phi, np.eye(p)) @ D @ np.kron(Phi, np.eye(p)).T
     c = np.linalg.solve(G + 0.7 * np.eye(len(G)), Y.reshape(-1))
     assert fit.rkhs_norm == pytest.approx(np.sqrt(c @ G @ c))
-
-
-def test_alphas_and_gains_by_target(rows):
-    problem = problem_of(rows)
-    alphas, gains = np.array([0.1, 3.0]), np.array([1.0, 1.3])
-    both = fit_problem(problem, FitSettings(prediction="partial_trace", alpha=alphas, gain=gains))
-    for target in range(2):
-        settings = FitSettings(prediction="partial_trace", alpha=alphas[target], gain=gains[target])
-        one = fit_problem(problem, settings)
-        np.testing.assert_allclose(both.linear.coef[target], one.linear.coef[target], rtol=1e-9)
-        variance, single = both.posterior.variance(rows[0]), one.posterior.variance(rows[0])
-        np.testing.assert_allclose(variance[:, target], single[:, target], rtol=1e-9)
-    with pytest.raises(ValueError, match="alpha must be one number where the kernel ties the targets"):
-        fit_problem(problem, FitSettings(alpha=alphas))
-    with pytest.raises(ValueError, match="gain must be a number or 2 numbers"):
-        fit_problem(problem, FitSettings(prediction="partial_trace", gain=np.ones(3)))
 
 
 def test_the_largest_alignment_is_that_of_the_least_squares_fit(rows):

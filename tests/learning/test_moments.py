@@ -113,18 +113,6 @@ def test_float32_rows_are_summed_in_float64(rng):
     np.testing.assert_allclose(single.scatter, double.scatter, atol=1e-9)
 
 
-@pytest.mark.parametrize("weighted", [False, True])
-def test_products_in_float32(rng, weighted):
-    """Six digits of the spread, with rows far from zero too."""
-    Phi, Y = 1e6 + rng.normal(size=(30_000, 40)), 3.0 + rng.normal(size=(30_000, 2))
-    weight = rng.uniform(size=30_000) if weighted else None
-    double = Moments.from_arrays(Phi, Y, weight)
-    single = Moments.from_arrays(Phi, Y, weight, product_dtype="float32")
-    assert single.scatter.dtype == np.float64
-    assert not np.array_equal(single.scatter, double.scatter)
-    assert single.allclose(double, rtol=3e-6)
-
-
 def test_empty_parts_change_nothing(make_rows):
     Phi, Y = make_rows(10, 3, 2)
     whole = Moments.from_arrays(Phi, Y)

@@ -12,8 +12,8 @@ SETTINGS = [
     {"shrinkage": 0.3},
     {"shrinkage": 0.0, "prediction": "partial_trace"},
     {"shrinkage": 1.0},
-    {"shrinkage": 0.0, "solver": "ascent", "max_iter": 20},
-    {"shrinkage": 0.4, "solver": "ascent", "max_iter": 20, "rank": 2},
+    {"shrinkage": 0.0, "solver": "ascent", "solver_params": {"max_iter": 20}},
+    {"shrinkage": 0.4, "solver": "ascent", "solver_params": {"max_iter": 20}, "rank": 2},
 ]
 
 

@@ -1,20 +1,21 @@
 import numpy as np
 import pytest
 
-from entangled_kernels.selection import PATH_STEPS, grid_members
+from entangled_kernels.selection import GRID, PATH_STEPS, grid_members
 from entangled_kernels.selection.candidates import RELATIVE_ALPHAS, Grid, Member, default_alphas
 
 
-def members(solver="closed-form", ranks=(None,), predictions=("entangled", "partial_trace"), **options):
-    mixes = options.get("mixes", (0.0, 0.5, 1.0))
-    return grid_members(solver, ranks, (0.1, 1.0), mixes, (0.0, 0.5, 1.0), predictions, max_iter=7)
+def members(*solvers, **options):
+    grid = {**GRID, "shrinkage": (0.0, 0.5, 1.0), "alignment_mix": (0.0, 0.5, 1.0), **options}
+    return grid_members(grid | {"solver": solvers or ("closed-form",)}, max_iter=7)
 
 
 def test_kernel_ridge_comes_first_and_once():
-    for solver in ("closed-form", "ascent", "lbfgs"):
-        found = members(solver)
+    for solvers in (("closed-form",), ("ascent",), ("lbfgs",), ("ascent", "closed-form")):
+        found = members(*solvers)
         assert [member.shrinkage for member in found].count(1.0) == 1
         assert found[0].shrinkage == 1.0
+        assert {one.solver for one in found} == set(solvers)
 
 
 def test_no_two_members_are_the_same_kernel():
@@ -30,16 +31,16 @@ def test_no_two_members_are_the_same_kernel():
 
 
 def test_steps_of_a_path_are_members_of_their_own():
-    steps = [one.n_steps for one in members("ascent", predictions=("entangled",), mixes=(0.5,))[1:]]
+    steps = [one.n_steps for one in members("ascent", prediction=("entangled",), alignment_mix=(0.5,))[1:]]
     assert set(steps) == {*(step for step in PATH_STEPS if step < 7), 7}
     assert {one.n_steps for one in members("lbfgs")} == {None}
     assert {one.target_alpha for one in members("ascent")} == {0.0}
 
 
 def test_kernel_ridge_needs_no_more_operators_than_the_grid_has():
-    assert members("ascent", ranks=(None, 0.5, 3))[0].rank == 3
-    assert members("ascent", ranks=(None, 0.5))[0].rank == 0.5
-    assert members(ranks=(None, 0.5, 3))[0].rank is None
+    assert members("ascent", rank=(None, 0.5, 3))[0].rank == 3
+    assert members("ascent", rank=(None, 0.5))[0].rank == 0.5
+    assert members(rank=(None, 0.5, 3))[0].rank is None
 
 
 def test_parameters_are_those_of_the_estimator():
@@ -51,24 +52,25 @@ def test_parameters_are_those_of_the_estimator():
         "target_alpha": 0.0,
         "rank": 2,
         "prediction": "entangled",
-        "max_iter": 5,
     }
 
 
 def test_columns_and_preference_are_in_the_order_of_candidates():
-    grid = Grid(members(), np.array([1.0, 1.2]), np.array([0.1, 1.0, 10.0]))
+    grid = Grid(members(), np.array([0.1, 1.0, 10.0]))
     columns = grid.columns()
     assert len(columns["param_alpha"]) == np.prod(grid.shape)
     place = 17
-    member, gain, alpha = np.unravel_index(place, grid.shape)
+    member, alpha = np.unravel_index(place, grid.shape)
     assert columns["param_shrinkage"][place] == grid.members[member].shrinkage
-    assert columns["param_gain"][place] == grid.gains[gain]
     assert columns["param_alpha"][place] == grid.alphas[alpha]
+    assert "param_n_steps" not in columns
     order = grid.preference()
     assert sorted(order) == list(range(len(order)))
-    shrinkage, gain, alpha = (columns[f"param_{name}"][order] for name in ("shrinkage", "gain", "alpha"))
-    keys = list(zip(-shrinkage, gain, -alpha, strict=True))
+    keys = list(zip(-columns["param_shrinkage"][order], -columns["param_alpha"][order], strict=True))
     assert keys == sorted(keys)
+    path = Grid(members("ascent"), np.ones(2))
+    steps = [one.n_steps for one in path.members]
+    np.testing.assert_array_equal(path.columns()["param_n_steps"], np.repeat(steps, 2))
 
 
 @pytest.mark.parametrize("noise", [None, 0.3])

@@ -13,11 +13,11 @@ MEMBERS = [
     Member("closed-form", 0.0, 0.5, 0.1, None, "partial_trace"),
     Member("closed-form", 0.5, 0.0, 0.1, None, "entangled"),
 ]
-GAINS, ALPHAS = np.array([1.0, 1.2]), np.array([0.1, 1.0, 10.0])
+ALPHAS = np.array([0.1, 1.0, 10.0])
 
 
 def search_of(target_errors, **options):
-    grid = Grid(MEMBERS, GAINS, ALPHAS)
+    grid = Grid(MEMBERS, ALPHAS)
     p = target_errors.shape[-1]
     return Search(grid, [], target_errors, np.full(p, 1.0 / p), 1.0, **options)
 
@@ -29,20 +29,20 @@ def rows(make_rows):
 
 @pytest.mark.parametrize("p", [1, 3])
 def test_weights_of_searches_add_up_to_one(rng, p):
-    searches = [search_of(rng.uniform(0.9, 1.0, size=(6, 3, 2, 3, p))) for _ in range(2)]
+    searches = [search_of(rng.uniform(0.9, 1.0, size=(6, 3, 3, p))) for _ in range(2)]
     weights = decide(searches, "average").weights
-    assert all(own.shape == (3, 2, 3, p) for own in weights)
-    np.testing.assert_allclose(sum(own.sum(axis=(0, 1, 2)) for own in weights), np.ones(p))
+    assert all(own.shape == (3, 3, p) for own in weights)
+    np.testing.assert_allclose(sum(own.sum(axis=(0, 1)) for own in weights), np.ones(p))
 
 
 def test_a_search_that_knows_its_noise_has_a_ballot_for_its_process(rng):
-    errors = rng.uniform(0.9, 1.0, size=(6, 3, 2, 3, 1))
+    errors = rng.uniform(0.9, 1.0, size=(6, 3, 3, 1))
     searches = [search_of(errors), search_of(errors, noise=1.0), search_of(errors, noise=0.5)]
     decision = decide(searches, "average")
     assert [ballot.search for ballot in decision.ballots] == [0, 1, 2, 1]
-    # Kernel ridge is the first member, one the first gain, and the noise the second alpha.
-    expected = np.zeros((3, 2, 3, 1))
-    expected[0, 0, 1] = 1.0
+    # Kernel ridge is the first member, and the noise the second alpha.
+    expected = np.zeros((3, 3, 1))
+    expected[0, 1] = 1.0
     for without in (None, 3):
         np.testing.assert_array_equal(decision.ballots[3].weights(without), expected)
     # It counts for nothing until shares are known.
@@ -55,9 +55,9 @@ def test_a_search_that_knows_its_noise_has_a_ballot_for_its_process(rng):
 @pytest.mark.parametrize("by_target", [True, False])
 def test_an_average_is_the_weighted_mean_of_its_candidates(rows, rng, by_target):
     Phi, Y = rows
-    searches = [search_of(np.ones((1, 3, 2, 3, 1))) for _ in range(2)]
-    weights = [rng.uniform(size=(3, 2, 3, 3 if by_target else 1)) for _ in searches]
-    total = sum(own.sum(axis=(0, 1, 2)) for own in weights)
+    searches = [search_of(np.ones((1, 3, 3, 1))) for _ in range(2)]
+    weights = [rng.uniform(size=(3, 3, 3 if by_target else 1)) for _ in searches]
+    total = sum(own.sum(axis=(0, 1)) for own in weights)
     weights = [own / total for own in weights]
     maps = [Phi, Phi[:, :2] ** 2]
     problems = {i: reduce_rows(own, Y, None, centred=True)[0] for i, own in enumerate(maps)}
@@ -66,16 +66,14 @@ def test_an_average_is_the_weighted_mean_of_its_candidates(rows, rng, by_target)
     for place, own in enumerate(maps):
         problem = problems[place]
         for number, (_, factor) in enumerate(member_factors(problem, MEMBERS, SolverOptions())):
-            for g, gain in enumerate(GAINS):
-                for a, coef in enumerate(factor.coefficients(ALPHAS)):
-                    W = gain * problem.expand_coef(coef)
-                    value = problem.mean_y + (own - problem.mean_phi) @ W.T
-                    expected += weights[place][number, g, a] * value
+            for a, coef in enumerate(factor.coefficients(ALPHAS)):
+                value = problem.mean_y + (own - problem.mean_phi) @ problem.expand_coef(coef).T
+                expected += weights[place][number, a] * value
     np.testing.assert_allclose(model.predict(np.hstack(maps)), expected, rtol=1e-9)
 
 
 def test_the_best_of_all_feature_maps_is_chosen(rng):
-    worse, better = (rng.uniform(low, low + 0.5, size=(4, 3, 2, 3, 2)) for low in (1.0, 0.1))
+    worse, better = (rng.uniform(low, low + 0.5, size=(4, 3, 3, 2)) for low in (1.0, 0.1))
     searches = [search_of(worse), search_of(better), search_of(worse + 1.0)]
     decision = decide(searches, "best")
     assert decision.place == 1
@@ -85,17 +83,17 @@ def test_the_best_of_all_feature_maps_is_chosen(rng):
     assert decision.choice.error == pytest.approx(decision.table["mean_test_score"].min())
     assert decision.index == decision.table["mean_test_score"].argmin()
     assert decision.table["param_feature_map"][decision.index] == 1
-    assert decision.target_scores.shape == (3 * 18, 2)
+    assert decision.target_scores.shape == (3 * 9, 2)
     average = replace(decide(searches, "average"), shares=np.array([[0.0], [1.0], [0.0]]))
     assert average.used() == [1]
-    assert average.flat_weights().shape == (3 * 18, 2)
-    assert not average.flat_weights()[:18].any()
+    assert average.flat_weights().shape == (3 * 9, 2)
+    assert not average.flat_weights()[:9].any()
 
 
 def test_what_was_decided_is_fitted_on_all_rows(rows, rng):
     Phi, Y = rows
     problem = reduce_rows(Phi, Y, None, centred=True)[0]
-    searches = [search_of(rng.uniform(size=(4, 3, 2, 3, 1)))]
+    searches = [search_of(rng.uniform(size=(4, 3, 3, 1)))]
     for rule in ("best", "average"):
         decision = decide(searches, rule)
         settings = FitSettings(**decision.choice.parameters())

@@ -36,7 +36,7 @@ def test_folds_from_rows_are_those_from_moments(make_rows, rng, shape, splitter,
     splits, output_weights = list(splitter.split(Phi)), rng.uniform(0.5, 2.0, size=shape[2])
     from_moments = RowFolds(Phi, Y, weight, splits, norms=True).folds(output_weights)
     from_rows = RowFolds(Phi, Y, weight, splits, norms=False).folds(output_weights)
-    alphas, gains = np.array([1e-3, 1.0]), np.array([1.0, 1.2])
+    alphas = np.array([1e-3, 1.0])
     for slow, fast, (_, test) in zip(from_moments, from_rows, splits, strict=True):
         assert fast.V.ndim == 1
         np.testing.assert_array_equal(fast.rows.index, test)
@@ -44,7 +44,7 @@ def test_folds_from_rows_are_those_from_moments(make_rows, rng, shape, splitter,
         for fold in (slow, fast):
             problem = fold.problem
             coef = problem.targets / (problem.scale[:, None] + alphas[:, None, None])
-            errors.append((fold.error(coef, gains), fold.target_errors(coef, gains)))
+            errors.append((fold.error(coef), fold.target_errors(coef)))
             predictions.append(fold.predictions(coef[0] @ fold.basis.T, np.ones(1)))
         for one, other in zip(*errors, strict=True):
             np.testing.assert_allclose(other, one, rtol=1e-9)
@@ -57,7 +57,7 @@ def test_folds_for_kernel_ridge_alone_keep_the_outputs(make_rows, rng, n_outputs
     Phi, Y = make_rows(18, 9, n_outputs)
     splits, output_weights = list(KFold(3).split(Phi)), rng.uniform(0.5, 2.0, size=n_outputs)
     both = (RowFolds(Phi, Y, None, splits, norms=False, ridge_only=own) for own in (False, True))
-    alphas, gains = np.array([1e-3, 1.0]), np.array([1.0, 1.2])
+    alphas = np.array([1e-3, 1.0])
     for slow, fast in zip(*(own.folds(output_weights) for own in both), strict=True):
         np.testing.assert_array_equal(fast.problem.outputs, np.eye(n_outputs))
         assert slow.problem.outputs.shape == (n_outputs, min(9, n_outputs))
@@ -68,8 +68,8 @@ def test_folds_for_kernel_ridge_alone_keep_the_outputs(make_rows, rng, n_outputs
             factor = KernelRidgeFactor(fold.problem, LearnedKernel(1.0, none[:, 0], none))
             form, coef = factor.spectral(alphas), factor.coefficients(alphas)
             predicted = fold.predictions(coef[0] @ fold.basis.T, np.ones(1))
-            errors = fold.spectral_error(form, gains), fold.error(coef, gains)
-            found.append((predicted, *errors, fold.spectral_target_errors(form, gains)))
+            errors = fold.spectral_error(form), fold.error(coef), fold.spectral_target_errors(form)
+            found.append((predicted, *errors))
         for one, other in zip(*found, strict=True):
             np.testing.assert_allclose(other, one, rtol=1e-9, atol=1e-12)
 

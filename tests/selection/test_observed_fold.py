@@ -5,15 +5,15 @@ import pytest
 from sklearn.model_selection import KFold
 
 from entangled_kernels.learning import SolverOptions
-from entangled_kernels.selection.candidates import Grid, grid_members
+from entangled_kernels.selection.candidates import GRID, Grid, grid_members
 from entangled_kernels.selection.errors import candidate_errors
 from entangled_kernels.selection.folds import RowFolds
 from entangled_kernels.selection.observed_fold import ObservedFold
 
 MEMBERS = grid_members(
-    "closed-form", (None,), (0.1,), (0.5, 1.0), (0.0, 0.5, 1.0), ("entangled", "partial_trace"), max_iter=5
+    {**GRID, "shrinkage": (0.0, 0.5, 1.0), "alignment_mix": (0.5, 1.0), "target_alpha": (0.1,)}, max_iter=5
 )
-GRID = Grid(MEMBERS, np.array([1.0, 1.4]), np.logspace(-3, 2, 6))
+CANDIDATES = Grid(MEMBERS, np.logspace(-3, 2, 6))
 
 
 @pytest.fixture
@@ -28,8 +28,8 @@ def test_complete_cells_give_the_errors_of_moments(fold):
     made, Y = fold
     observed = ObservedFold.of(made, Y, np.ones_like(Y), np.full(3, 1 / 3))
     for by_target in (False, True):
-        found = candidate_errors(observed, GRID, SolverOptions(), by_target=by_target)
-        expected = candidate_errors(made, GRID, SolverOptions(), by_target=by_target)
+        found = candidate_errors(observed, CANDIDATES, SolverOptions(), by_target=by_target)
+        expected = candidate_errors(made, CANDIDATES, SolverOptions(), by_target=by_target)
         np.testing.assert_allclose(found, expected, rtol=1e-7, atol=1e-10)
 
 
@@ -39,17 +39,16 @@ def test_errors_are_means_over_measured_cells(fold):
     holes = np.where(weight > 0, Y, np.nan)
     observed = ObservedFold.of(made, holes, weight, np.array([0.5, 0.25, 0.25]))
     coef = np.random.default_rng(0).normal(size=(2, *made.problem.targets.shape))
-    found = observed.target_errors(coef, GRID.gains)
-    for g, gain in enumerate(GRID.gains):
-        for a in range(2):
-            values = made.predictions(gain * coef[a] @ made.basis.T, np.ones(1))
-            for o in (0, 2):
-                mean = np.average((Y - values)[:, o] ** 2, weights=weight[:, o])
-                np.testing.assert_allclose(found[g, a, o] / made.weight, mean)
+    found = observed.target_errors(coef)
+    for a in range(2):
+        values = made.predictions(coef[a] @ made.basis.T, np.ones(1))
+        for o in (0, 2):
+            mean = np.average((Y - values)[:, o] ** 2, weights=weight[:, o])
+            np.testing.assert_allclose(found[a, o] / made.weight, mean)
     # A target without any measured cell does not count.
     assert np.isnan(found[..., 1]).all()
     expected = (0.5 * found[..., 0] + 0.25 * found[..., 2]) / 0.75
-    np.testing.assert_allclose(observed.error(coef, GRID.gains), expected)
+    np.testing.assert_allclose(observed.error(coef), expected)
 
 
 def test_what_only_errors_need_is_dropped(fold):

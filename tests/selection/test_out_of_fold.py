@@ -10,40 +10,34 @@ from entangled_kernels.features import GaussianFeatures
 from entangled_kernels.learning import SolverOptions
 from entangled_kernels.selection import (
     HeldOutPredictions,
+    Member,
     RefittedFolds,
     RowFolds,
     SearchSettings,
     TableSummary,
     decide,
-    grid_members,
     predict_held_out,
     run_search,
 )
 
-MEMBERS = grid_members("closed-form", (None,), (0.1,), (0.5,), (0.5, 1.0), ("entangled",), max_iter=10)
+MEMBERS = [
+    Member("closed-form", 0.0, 1.0, 0.0, None, "entangled"),
+    Member("closed-form", 0.5, 0.5, 0.1, None, "entangled"),
+]
 
 
-def search_of(feature_map, X, Y, weight, splits, *, centred=True, averaging=True, by_target=False):
+def search_of(feature_map, X, Y, weight, splits, *, centred=True, averaging=True):
     table = TableSummary.from_rows(X, Y, weight, centred=centred)
-    settings = SearchSettings(
-        MEMBERS,
-        np.array([1.0, 1.3]),
-        np.array([0.1, 1.0, 10.0]),
-        SolverOptions(),
-        averaging=averaging,
-        alpha_per_target=by_target,
-    )
+    settings = SearchSettings(MEMBERS, np.array([0.1, 1.0, 10.0]), SolverOptions(), averaging=averaging)
     if feature_map is None:
         return run_search(table, RowFolds(X, Y, weight, splits, centred), settings)
     return run_search(table, RefittedFolds(X, Y, weight, splits, centred, feature_map=feature_map), settings)
 
 
-def member_predictions(feature_map, member, gain, alpha, X, Y, weight, split, centred):
+def member_predictions(feature_map, member, alpha, X, Y, weight, split, centred):
     """A candidate fitted to the training rows of a split, and its predictions of the others."""
     train, test = split
-    model = EntangledKernelRidge(
-        feature_map, fit_intercept=centred, **member.parameters(), gain=gain, alpha=alpha
-    )
+    model = EntangledKernelRidge(feature_map, fit_intercept=centred, **member.parameters(), alpha=alpha)
     return model.fit(X[train], Y[train], None if weight is None else weight[train]).predict(X[test])
 
 
@@ -65,33 +59,28 @@ def test_averages_are_those_of_candidates_fitted_in_each_fold(make_rows, rng, ce
         for place, ballot in enumerate(decision.ballots):
             weights, grid = ballot.weights(without=number), searches[place].grid
             expected = np.zeros((len(split[1]), shape[2]))
-            for m, g, a in np.argwhere(weights.any(axis=3)):
-                settings = grid.members[m], grid.gains[g], grid.alphas[a]
+            for m, a in np.argwhere(weights.any(axis=2)):
+                settings = grid.members[m], grid.alphas[a]
                 own = member_predictions(maps[place], *settings, X, Y, weight, split, centred)
-                expected += weights[m, g, a] * own
+                expected += weights[m, a] * own
             np.testing.assert_allclose(found.values[place, rows], expected, atol=1e-7 * np.abs(Y).max())
     assert (found.relative_variance > 1.0).all()
 
 
-@pytest.mark.parametrize("by_target", [False, True])
 @pytest.mark.parametrize("rule", ["best", "one_se"])
-def test_one_candidate_is_chosen_by_the_other_splits(make_rows, rule, by_target, monkeypatch):
-    if by_target:
-        # Operators tie the targets together, so that they cannot have alphas of their own.
-        monkeypatch.setitem(globals(), "MEMBERS", [one for one in MEMBERS if one.shrinkage == 1.0])
+def test_one_candidate_is_chosen_by_the_other_splits(make_rows, rule):
     X, Y = make_rows(24, 4, 2)
     splits = list(KFold(4).split(X))
-    search = search_of(None, X, Y, None, splits, averaging=False, by_target=by_target)
+    search = search_of(None, X, Y, None, splits, averaging=False)
     decision = decide([search], rule)
     found = predict_held_out([search], decision, rule, SolverOptions())
     for number, split in enumerate(splits):
         others = replace(search, target_errors=np.delete(search.target_errors, number, axis=0))
         choice = decide([others], rule).choice
-        expected = member_predictions(None, choice.member, choice.gain, choice.alpha, X, Y, None, split, True)
+        expected = member_predictions(None, choice.member, choice.alpha, X, Y, None, split, True)
         np.testing.assert_allclose(found.values[0, np.isin(found.index, split[1])], expected, atol=1e-8)
-        # As that of new rows is, with the alphas of all targets.
-        best, held = decision.choice, split[1]
-        model = EntangledKernelRidge(**best.member.parameters(), gain=best.gain, alpha=best.alpha)
+        # As that of new rows is.
+        held, model = split[1], EntangledKernelRidge(**decision.choice.parameters())
         spread = model.fit(X[split[0]], Y[split[0]])._fit.relative_variance(X[held])
         np.testing.assert_allclose(found.relative_variance[np.isin(found.index, held)], spread, rtol=1e-8)
 

@@ -12,7 +12,6 @@ from entangled_kernels.selection import (
     TableSummary,
     run_search,
 )
-from entangled_kernels.selection import search as module
 from entangled_kernels.selection.candidates import Grid
 
 MEMBERS = [
@@ -20,11 +19,11 @@ MEMBERS = [
     Member("closed-form", 0.0, 0.5, 0.1, None, "partial_trace"),
     Member("closed-form", 0.5, 0.0, 0.1, None, "entangled"),
 ]
-GAINS, ALPHAS = np.array([1.0, 1.2]), np.array([0.1, 1.0, 10.0])
+ALPHAS = np.array([0.1, 1.0, 10.0])
 
 
 def settings(**options):
-    plain = {"members": MEMBERS, "gains": GAINS, "alphas": ALPHAS, "options": SolverOptions()}
+    plain = {"members": MEMBERS, "alphas": ALPHAS, "options": SolverOptions()}
     return SearchSettings(**(plain | options))
 
 
@@ -79,108 +78,27 @@ def test_many_targets_weigh_candidates_together():
     assert settings().by_target(few)
     assert not settings().by_target(many)
     assert not settings(averaging=False).by_target(few)
-    assert settings(alpha_per_target=True).by_target(many)
 
 
-def search_of(target_errors, **options):
-    grid = Grid(MEMBERS, GAINS, ALPHAS)
+def search_of(target_errors):
     p = target_errors.shape[-1]
-    return Search(grid, [], target_errors, np.full(p, 1.0 / p), 1.0, **options)
+    return Search(Grid(MEMBERS, ALPHAS), [], target_errors, np.full(p, 1.0 / p), 1.0)
 
 
-def test_the_best_of_alike_candidates_is_the_most_regularised(rng):
-    errors = np.ones((4, 3, 2, 3, 2))
+def test_the_best_of_alike_candidates_is_the_most_regularised():
+    errors = np.ones((4, 3, 3, 2))
     choice = search_of(errors).choose("best")
-    assert (choice.member.shrinkage, choice.gain, choice.alpha, choice.place) == (1.0, 1.0, 10.0, 2)
-    errors[:, 2, 1, 0] = 0.5
+    assert (choice.member.shrinkage, choice.alpha, choice.place) == (1.0, 10.0, 2)
+    errors[:, 2, 0] = 0.5
     choice = search_of(errors).choose("best")
     assert choice.member is MEMBERS[2]
-    assert (choice.gain, choice.alpha, choice.error) == (1.2, 0.1, 0.5)
-    assert choice.place == np.ravel_multi_index((2, 1, 0), (3, 2, 3))
-    assert choice.parameters()["alpha"] == 0.1
-
-
-def test_targets_that_choose_apart(rng):
-    """Every member with the best gain and alpha for every target, by trying them all."""
-    errors = rng.uniform(0.5, 1.0, size=(5, 3, 2, 3, 4))
-    choice = search_of(errors, alpha_per_target=True).choose("best")
-    mean = errors.mean(axis=0)
-    least = mean.min(axis=(1, 2)).mean(axis=1)
-    best = int(least.argmin())
-    assert choice.member is MEMBERS[best]
-    assert choice.place is None
-    assert choice.error == pytest.approx(least[best])
-    for target in range(4):
-        gain, alpha = np.unravel_index(mean[best, :, :, target].argmin(), (2, 3))
-        assert choice.gain[target] == GAINS[gain]
-        assert choice.alpha[target] == ALPHAS[alpha]
+    assert (choice.alpha, choice.error, choice.place) == (0.1, 0.5, 6)
+    assert choice.parameters() == MEMBERS[2].parameters() | {"alpha": 0.1}
 
 
 def test_a_table_of_all_candidates(rng):
-    errors = rng.uniform(size=(4, 3, 2, 3, 2))
+    errors = rng.uniform(size=(4, 3, 3, 2))
     table = search_of(errors).table()
-    assert len(table["mean_test_score"]) == search_of(errors).n_candidates == 18
+    assert len(table["mean_test_score"]) == search_of(errors).n_candidates == 9
     np.testing.assert_allclose(table["split2_test_score"], errors[2].mean(axis=-1).ravel())
-    np.testing.assert_allclose(table["mean_test_score"], errors.mean(axis=(0, 4)).ravel())
-
-
-@pytest.fixture
-def wide(make_rows, rng):
-    """More axes than searches try all members on."""
-    Phi, _ = make_rows(240, 140, 1)
-    Y = Phi[:, :4] @ rng.normal(size=(4, 3)) + 0.5 * rng.normal(size=(240, 3))
-    table = TableSummary.from_rows(Phi, Y, None, centred=True)
-    return table, RowFolds(Phi, Y, None, list(KFold(4).split(Phi)))
-
-
-def test_members_far_from_the_best_are_dropped_after_the_first_split(wide, monkeypatch):
-    # So near that some of the few members lie beyond.
-    margin = 0.02
-    monkeypatch.setattr(module, "MARGINS", (margin, margin))
-    whole = settings(alphas=None)
-    one, two = (run_search(*wide, settings(alphas=None, n_jobs=n)) for n in (1, 2))
-    np.testing.assert_array_equal(one.target_errors, two.target_errors)
-    with monkeypatch.context() as patch:
-        patch.setattr(module, "RACED", 1000)
-        every = run_search(*wide, whole)
-    tried = np.isfinite(one.target_errors).all(axis=(0, 2, 3, 4))
-    assert tried[0]
-    assert not tried.all()
-    np.testing.assert_array_equal(one.target_errors[0], every.target_errors[0])
-    np.testing.assert_array_equal(one.target_errors[:, tried], every.target_errors[:, tried])
-    assert np.isinf(one.target_errors[1:, ~tried]).all()
-    least = every.errors[0].min(axis=(1, 2))
-    assert least[~tried].min() > (1 + margin) * least.min()
-    table = one.table()
-    np.testing.assert_array_equal(np.isinf(table["mean_test_score"]), np.repeat(~tried, 2 * 34))
-    assert one.choose("best").error == every.choose("best").error
-
-
-def test_few_cells_leave_more_members_in_the_race(wide):
-    search = run_search(*wide, settings(alphas=None))
-    problem, weights = search.folds[0].problem, search.output_weights
-    errors = np.ones((len(search.grid.members), 1, 1, 3))
-    errors[1:] += 0.03
-    left = [
-        module._still_in_the_race(errors, problem, search.grid, weights, n).tolist() for n in (20, 300, 10**6)
-    ]
-    everyone = list(range(len(search.grid.members)))
-    # One over the root of 60, 900 and 3 million cells, but no more than 5%.
-    assert left == [everyone, everyone, [0]]
-    errors[1:] += 0.03
-    assert module._still_in_the_race(errors, problem, search.grid, weights, 20).tolist() == [0]
-
-
-def test_what_was_dropped_is_never_chosen(rng):
-    """Not even where a constant target has no weight, or a split counts for everything."""
-    errors = rng.uniform(0.5, 1.0, size=(4, 3, 2, 3, 2))
-    errors[0, 1], errors[1:, 1] = 0.01, np.inf
-    for apart in (False, True):
-        search = Search(
-            Grid(MEMBERS, GAINS, ALPHAS), [], errors, np.array([1.0, 0.0]), 1.0, alpha_per_target=apart
-        )
-        for rule in ("best", "one_se"):
-            assert search.choose(rule).member is not MEMBERS[1]
-        assert not np.isnan(search.errors).any()
-        assert not np.isnan(search.votes()).any()
-    assert not np.isnan(search.table()["std_test_score"]).any()
+    np.testing.assert_allclose(table["mean_test_score"], errors.mean(axis=(0, 3)).ravel())

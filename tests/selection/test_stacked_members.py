@@ -104,19 +104,18 @@ def test_which_members_are_stacked(make_rows):
 def test_errors_of_stacks_are_those_of_one_member_after_the_other(make_rows, rng, p):
     Phi, Y = make_rows(40, 12, p)
     weight, output_weights = rng.uniform(0.5, 2.0, size=40), rng.uniform(0.5, 1.5, size=p)
-    gains = np.array([1.0, 1.3])
     folds = RowFolds(Phi, Y, weight, list(KFold(4).split(Phi))).folds(output_weights)
     for fold in folds:
         alphas = RELATIVE_ALPHAS * fold.problem.scale.mean()
-        grid = Grid(MEMBERS, gains, alphas)
+        grid = Grid(MEMBERS, alphas)
         one, each = (
             candidate_errors(fold, grid, SolverOptions(), by_target=by_target) for by_target in (False, True)
         )
         for member, factor in member_factors(fold.problem, MEMBERS, SolverOptions()):
             place, coef = MEMBERS.index(member), factor.coefficients(alphas)
-            expected = fold.error(coef, gains) / fold.weight
+            expected = fold.error(coef) / fold.weight
             np.testing.assert_allclose(one[place, ..., 0], expected, rtol=1e-9)
-            expected = fold.target_errors(coef, gains) / fold.weight
+            expected = fold.target_errors(coef) / fold.weight
             np.testing.assert_allclose(each[place], expected, rtol=1e-9)
 
 
@@ -124,11 +123,11 @@ def test_errors_of_stacks_are_those_of_one_member_after_the_other(make_rows, rng
 def test_weighted_sums_of_coefficients(make_rows, rng, columns):
     problem = reduce_moments(Moments.from_arrays(*make_rows(30, 5, 3)), centred=True)
     members = [*MEMBERS, Member("closed-form", 0.5, 0.5, 0.1, 2, "entangled")]
-    grid = Grid(members, np.array([1.0, 1.2]), RELATIVE_ALPHAS * problem.scale.mean())
+    grid = Grid(members, RELATIVE_ALPHAS * problem.scale.mean())
     weights = rng.uniform(size=(*grid.shape, columns)) * (rng.uniform(size=(*grid.shape, 1)) < 0.05)
     expected = np.zeros((5, 3))
     for member, factor in member_factors(problem, members, SolverOptions()):
         path = factor.coefficients(grid.alphas) @ problem.outputs.T  # (alphas, m', p)
-        expected += np.einsum("g,gao,afo->fo", grid.gains, weights[members.index(member)] * np.ones(3), path)
+        expected += np.einsum("ao,afo->fo", weights[members.index(member)] * np.ones(3), path)
     found = weighted_coefficients(problem, problem.outputs, grid, weights, SolverOptions())
     np.testing.assert_allclose(found, expected, rtol=1e-9, atol=1e-12)
