@@ -251,7 +251,7 @@ def test_blanks_are_worth_less_than_measurements_and_more_than_nothing():
     ratios, complete = [], []
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", UserWarning)
-        for seed in range(6):
+        for seed in range(12):
             rng = np.random.default_rng(seed)
             X = rng.normal(size=(260, 4))
             R = 0.9 + 0.1 * np.eye(4)

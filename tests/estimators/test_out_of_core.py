@@ -427,14 +427,6 @@ def test_values_of_own_batches_may_not_change(make_rows, tmp_path, kind):
     np.testing.assert_allclose(resumed.coef_, EntangledKernelRidge().fit(X, Y).coef_, rtol=1e-9)
 
 
-def test_precision_may_not_change(make_rows, tmp_path):
-    X, Y = make_rows(60, 3, 2)
-    path = tmp_path / "state"
-    EntangledKernelRidge().fit_batches(batches_of(X[:40], Y[:40], 10), checkpoint=path)
-    with pytest.raises(CheckpointError, match=r"checkpoint of another fit .* precision"):
-        EntangledKernelRidge(product_dtype="float32").fit_batches(batches_of(X, Y, 10), checkpoint=path)
-
-
 @pytest.mark.parametrize(
     "change",
     [

@@ -1,5 +1,6 @@
 import numpy as np
 import pytest
+from sklearn import config_context
 from sklearn.exceptions import NotFittedError
 
 from entangled_kernels import EntangledKernelRidge, EntangledKernelRidgeCV
@@ -42,9 +43,9 @@ def test_blocks_of_rows_do_not_change_predictions(make_rows, watched_features, m
     model = EntangledKernelRidge(features).fit(X, Y)
     mean, cov = model.predict(X, return_cov=True)
     monkeypatch.setattr("entangled_kernels.estimators.novelty.FIRST_BLOCK", 8)
-    model.set_params(max_memory=1.0)
     seen.clear()
-    in_blocks = model.predict(X, return_cov=True)
+    with config_context(working_memory=1e-6):
+        in_blocks = model.predict(X, return_cov=True)
     assert max(seen) == 8
     np.testing.assert_allclose(in_blocks[0], mean, rtol=1e-12)
     np.testing.assert_allclose(in_blocks[1], cov, rtol=1e-12)

@@ -51,17 +51,6 @@ def test_the_search_of_a_pipeline_is_that_of_its_last_step(make_rows):
     np.testing.assert_allclose(search.predict(X), plain.predict(X), rtol=1e-4)
 
 
-@pytest.mark.filterwarnings("ignore:the (smallest|largest) of the alphas:UserWarning")
-def test_nothing_is_fitted_without_refit(make_rows):
-    X, Y = make_rows(30, 3, 2)
-    search = EntangledKernelRidgeCV(None, refit=False, cv=3, **GRID).fit(X, Y)
-    assert search.best_score_ > 0.0
-    assert search.n_splits_ == 12
-    names = ("best_estimator_", "coef_", "intercept_", "average_weights_", "feature_map_", "n_iter_")
-    for name in (*names, "residual_covariance_", "information_"):
-        assert not hasattr(search, name), name
-
-
 @pytest.mark.parametrize("constant", [0.1, 2.5])
 @pytest.mark.parametrize("estimator", [EntangledKernelRidge, EntangledKernelRidgeCV])
 def test_a_constant_target_leaves_the_intervals_of_others_alone(make_rows, estimator, constant):
@@ -119,7 +108,7 @@ def test_a_search_projects_with_its_best_entangled_candidate(make_rows):
     assert found.prediction == "entangled"
     assert found.shrinkage < 1.0
     # Of candidates that are as good to four digits, the simplest is taken.
-    own = [results[f"param_{name}"] == getattr(found, name) for name in ("alpha", "gain", "shrinkage")]
+    own = [results[f"param_{name}"] == getattr(found, name) for name in ("alpha", "shrinkage")]
     assert (
         results["mean_test_score"][np.all(own, axis=0) & entangled].min()
         <= 1.001 * results["mean_test_score"][best]
@@ -152,10 +141,3 @@ def test_kernel_ridge_beside_the_model_is_that_of_a_search_of_its_own(make_rows)
     np.testing.assert_allclose(model.cv_rmse_**2, squares)
     np.testing.assert_allclose(model.cv_target_score_, squares / Y.var(axis=0))
     assert model.cv_score_ == pytest.approx(np.mean(model.cv_target_score_))
-
-
-def test_without_a_refit_there_is_no_error_of_what_is_kept(make_rows):
-    X, Y = make_rows(20, 3, 2)
-    model = EntangledKernelRidgeCV(StandardScaler(), refit=False).fit(X, Y)
-    for name in ("cv_score_", "cv_target_score_", "cv_rmse_", "kernel_ridge_score_"):
-        assert not hasattr(model, name)

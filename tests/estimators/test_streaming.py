@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.sparse import csr_array
+from sklearn import config_context
 from sklearn.base import clone
 from sklearn.compose import ColumnTransformer
 from sklearn.exceptions import NotFittedError
@@ -356,7 +357,7 @@ def test_merge_needs_estimators_alike(make_rows):
 
 
 def test_features_in_blocks(make_rows, watched_features):
-    """More features than max_memory allows are never there at once; nothing else changes."""
+    """More features than working_memory allows are never there at once; nothing else changes."""
     X, Y = make_rows(9000, 3, 2)
     weight = np.linspace(0.0, 2.0, 9000)
     features, seen = watched_features
@@ -364,25 +365,13 @@ def test_features_in_blocks(make_rows, watched_features):
     assert max(seen) == 9000
     mean, std = whole.predict(X, return_std=True)
     seen.clear()
-    model = EntangledKernelRidge(features, max_memory=1e6).fit(X, Y, weight)
-    assert_same_fit(model, whole)
-    blocked_mean, blocked_std = model.predict(X, return_std=True)
+    with config_context(working_memory=1):
+        model = EntangledKernelRidge(features).fit(X, Y, weight)
+        assert_same_fit(model, whole)
+        blocked_mean, blocked_std = model.predict(X, return_std=True)
     np.testing.assert_allclose(blocked_mean, mean, rtol=1e-9)
     np.testing.assert_allclose(blocked_std, std, rtol=1e-9)
     assert max(seen) == 4096
-    with pytest.raises(ValueError, match="max_memory must be a positive number, got 0"):
-        EntangledKernelRidge(max_memory=0).fit(X, Y)
-
-
-@pytest.mark.parametrize("Estimator", [EntangledKernelRidge, EntangledKernelRidgeCV])
-def test_products_in_float32(make_rows, Estimator):
-    X, Y = make_rows(2000, 5, 2)
-    for method in ("fit", "partial_fit"):
-        models = [Estimator(None, product_dtype=dtype, random_state=0) for dtype in ("float64", "float32")]
-        double, single = (getattr(model, method)(X, Y).solve().coef_ for model in models)
-        assert 0.0 < np.abs(single - double).max() / np.abs(double).max() < 1e-4
-    with pytest.raises(ValueError, match="product_dtype"):
-        Estimator(product_dtype="float16").fit(X, Y)
 
 
 @pytest.mark.parametrize("weighted", [False, True])

@@ -168,7 +168,7 @@ def test_errors_are_those_of_predictions_in_units_of_the_targets(table, place):
     X, Y = table
     model = EntangledKernelRidgeCV(
         StandardScaler(), **SMALL_GRID, selection="best", cv=[(np.arange(25), np.arange(25, 50))],
-        fit_features="fold", target_transform=[LOG, PCA(2)][place],
+        target_transform=[LOG, PCA(2)][place],
     ).fit(X, Y)  # fmt: skip
     # The one split chooses; a model of its training rows with these settings predicts the others.
     one = clone(model.best_estimator_).set_params(target_transform=None)

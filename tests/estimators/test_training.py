@@ -1,5 +1,6 @@
 import numpy as np
 import pytest
+from sklearn import config_context
 
 from entangled_kernels import EntangledKernelRidge
 from entangled_kernels.estimators.training import Table
@@ -18,9 +19,10 @@ def test_moments_of_parts(make_rows, watched_features, blocks_of_ten, rng):
     features, seen = watched_features
     fitted = features.fit(X)
     weight = rng.uniform(0.5, 2.0, size=60)
-    model = EntangledKernelRidge(features, max_memory=16 * 30 * 10)
+    model = EntangledKernelRidge(features)
     parts = [np.arange(0, 60, 2), np.arange(1, 60, 2)]
-    found, sample = model._moments_of_parts(fitted, Table(X, Y, weight), parts)
+    with config_context(working_memory=16 * 30 * 10 / 2**20):
+        found, sample = model._moments_of_parts(fitted, Table(X, Y, weight), parts)
     assert max(seen) == 10
     for part, moments in zip(parts, found, strict=True):
         assert moments.allclose(Moments.from_arrays(fitted.transform(X)[part], Y[part], weight[part]))
@@ -31,15 +33,16 @@ def test_moments_of_parts(make_rows, watched_features, blocks_of_ten, rng):
 
 
 @pytest.mark.parametrize(
-    ("n", "max_memory", "exceeds"), [(60, 1e3, True), (60, 1e6, False), (10, 1e3, False), (31, 1e3, False)]
+    ("n", "memory", "exceeds"), [(60, 1e-3, True), (60, 1.0, False), (10, 1e-3, False), (31, 1e-3, False)]
 )
-def test_when_features_exceed_the_memory(make_rows, watched_features, blocks_of_ten, n, max_memory, exceeds):
+def test_when_features_exceed_the_memory(make_rows, watched_features, blocks_of_ten, n, memory, exceeds):
     """Never for so few rows that moments would take more."""
     X, Y = make_rows(n, 3, 2)
     features, _ = watched_features
-    model = EntangledKernelRidge(features, max_memory=max_memory)
-    assert model._exceeds_memory(features.fit(X), Table(X, Y)) is exceeds
-    assert not model._exceeds_memory(None, Table(X, Y))
+    model = EntangledKernelRidge(features)
+    with config_context(working_memory=memory):
+        assert model._exceeds_memory(features.fit(X), Table(X, Y)) is exceeds
+        assert not model._exceeds_memory(None, Table(X, Y))
 
 
 def test_rows_in_blocks_give_the_same_problem(make_rows, watched_features, blocks_of_ten):
@@ -48,7 +51,8 @@ def test_rows_in_blocks_give_the_same_problem(make_rows, watched_features, block
     fitted = features.fit(X)
     whole = EntangledKernelRidge(features)._training(fitted, Table(X, Y))
     seen.clear()
-    blocked = EntangledKernelRidge(features, max_memory=1e3)._training(fitted, Table(X, Y))
+    with config_context(working_memory=1e-3):
+        blocked = EntangledKernelRidge(features)._training(fitted, Table(X, Y))
     assert max(seen) == 10
     scales = (np.sort(one.problem.scale)[-5:] for one in (blocked, whole))
     np.testing.assert_allclose(*scales, rtol=1e-9)

@@ -171,7 +171,7 @@ def test_searches_take_forests(rows):
     X, Y = rows
     assert needs_targets(ForestFeatures())
     features = ForestFeatures(10, random_state=0)
-    model = EntangledKernelRidgeCV(features, cv=3, shrinkages=(0.5,), target_alphas=(0.1,), random_state=0)
+    model = EntangledKernelRidgeCV(features, cv=3, param_grid={"shrinkage": (0.5,)}, random_state=0)
     assert model.fit(X, Y).best_score_ < Y.var(axis=0).sum()
     np.testing.assert_array_equal(model.predict(X), model.fit(X, Y).predict(X))
 

@@ -129,16 +129,16 @@ def test_other_maps_have_found_nothing():
 
 def test_the_automatic_maps():
     kinds = [type(one) for one in default_feature_maps(3)]
-    tuned = [EvidenceFeatures, ColumnWidthFeatures, ColumnWidthFeatures]
-    assert kinds == [StandardScaler, *tuned, ForestFeatures, ForestFeatures, TargetProcessFeatures]
-    assert [one.random_state for one in default_feature_maps(3)[1:]] == [3] * 6
-    assert [default_feature_maps()[place].reach for place in (1, 2, 3, 6)] == [1.0] * 4
-    assert [one.shape for one in default_feature_maps()[2:4]] == ["gaussian", "exponential"]
-    assert default_feature_maps()[6].max_targets == 8
+    widths = [ColumnWidthFeatures, ForestFeatures, ColumnWidthFeatures]
+    assert kinds == [StandardScaler, *widths, TargetProcessFeatures]
+    assert [one.random_state for one in default_feature_maps(3)[1:]] == [3] * 4
+    assert [default_feature_maps()[place].reach for place in (1, 3, 4)] == [1.0] * 3
+    assert [default_feature_maps()[place].shape for place in (1, 3)] == ["gaussian", "exponential"]
+    assert default_feature_maps()[4].max_targets == 8
     streamed = default_feature_maps(3, streamed=True)
     assert [type(one) for one in streamed] == kinds[:-1]
-    assert [one.reach for one in streamed[1:4]] == [None] * 3
-    assert [one.shape for one in streamed[2:4]] == ["matern", "exponential"]
+    assert [streamed[place].reach for place in (1, 3)] == [None] * 2
+    assert [streamed[place].shape for place in (1, 3)] == ["matern", "exponential"]
 
 
 def test_exact_maps_give_one_kernel_whatever_rows_they_saw(make_rows):

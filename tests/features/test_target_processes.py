@@ -122,24 +122,20 @@ def test_errors_are_judged_on_rows_that_were_left_out(rows, rng):
 
 
 def test_held_out_rows_are_judged_by_processes_that_have_not_seen_them(rng):
-    """Whatever ``fit_features`` says: features of training rows are the targets."""
     X, Y = rng.normal(size=(40, 3)), rng.normal(size=(40, 2))
     own = TargetProcessFeatures(random_state=0)
-    found = [
-        EntangledKernelRidgeCV(own, fit_features=one, cv=3, shrinkages=(1.0,), random_state=0).fit(X, Y)
-        for one in ("auto", "all")
-    ]
-    assert found[0].best_score_ == found[1].best_score_ > 0.8
-    assert np.all(found[1].best_estimator_.noise_variance_ > 0.5 * Y.var(axis=0))
-    assert np.all(found[1].predict(X[:1], return_std=True)[1] > 0.5 * Y.std(axis=0))
+    found = EntangledKernelRidgeCV(own, cv=3, param_grid={"shrinkage": (1.0,)}, random_state=0).fit(X, Y)
+    assert found.best_score_ > 0.8
+    assert np.all(found.best_estimator_.noise_variance_ > 0.5 * Y.var(axis=0))
+    assert np.all(found.predict(X[:1], return_std=True)[1] > 0.5 * Y.std(axis=0))
 
 
-def test_a_row_far_out_leaves_deviations_of_others_alone(rows):
+def test_a_row_far_out_leaves_intervals_of_others_alone(rows):
     X, Y = rows
     X[0] += 8.0 * X.std(axis=0)
     model = EntangledKernelRidge(TargetProcessFeatures(random_state=0), alpha=1e-3, shrinkage=1.0).fit(X, Y)
-    _, deviation = model.predict(X[5:8], return_std=True)
-    assert np.all(deviation < 2.0 * Y.std(axis=0))
+    low, high = model.predict_interval(X[5:8], coverage=0.9)
+    assert np.all(high - low < 4.0 * Y.std(axis=0))
     assert np.all(model.noise_variance_ < 2.0 * Y.var(axis=0))
 
 
@@ -193,7 +189,7 @@ def test_rows_in_batches_are_refused(rows, rng):
             ValueError, match=r"rows in batches .* got TargetProcessFeatures, which has the targets"
         ):
             model.partial_fit(X, Y).solve()
-    settings = {"cv": 3, "shrinkages": (1.0,), "random_state": 0}
+    settings = {"cv": 3, "param_grid": {"shrinkage": (1.0,)}, "random_state": 0}
     model = EntangledKernelRidgeCV([own, StandardScaler()], **settings).partial_fit(X, Y).solve()
     assert isinstance(model.feature_map_, StandardScaler)
     fitted = own.fit(X[:30], Y[:30])
@@ -289,7 +285,7 @@ def test_in_a_search_it_is_left_out_where_targets_are_many_or_one(rows):
     few, any_number = TargetProcessFeatures(max_targets=2), TargetProcessFeatures()
     assert [suits(few, p) for p in (1, 2, 3)] == [False, True, False]
     assert suits(make_pipeline(StandardScaler(), any_number), 1)
-    settings = {"cv": 3, "shrinkages": (1.0,), "random_state": 0}
+    settings = {"cv": 3, "param_grid": {"shrinkage": (1.0,)}, "random_state": 0}
     for targets, tried in ((Y[:, :1], 1), (Y[:, :2], 2), (Y, 1)):
         model = EntangledKernelRidgeCV([StandardScaler(), few], **settings).fit(X, targets)
         assert len(np.unique(model.cv_results_["param_feature_map"])) == tried
@@ -305,7 +301,9 @@ def test_frames_and_files(rows, tmp_path):
     X, Y = rows
     frame = pd.DataFrame(X, columns=list("abcd"))
     maps = [StandardScaler(), TargetProcessFeatures(random_state=0)]
-    model = EntangledKernelRidgeCV(maps, cv=3, shrinkages=(0.5, 1.0), random_state=0).fit(frame, Y)
+    model = EntangledKernelRidgeCV(maps, cv=3, param_grid={"shrinkage": (0.5, 1.0)}, random_state=0).fit(
+        frame, Y
+    )
     save_model(model, tmp_path / "model")
     assert load_model(tmp_path / "model").predict(frame).tobytes() == model.predict(frame).tobytes()
 

@@ -16,7 +16,11 @@ def test_draws_the_history_below_the_maximum(model):
 
 
 def test_maximum_is_what_a_solver_run_to_the_end_reaches(model, digits):
-    converged = clone(model).set_params(solver="lbfgs", max_iter=2000, tol=1e-5).fit(digits[0], digits[2])
+    converged = (
+        clone(model)
+        .set_params(solver="lbfgs", solver_params={"max_iter": 2000, "tol": 1e-5})
+        .fit(digits[0], digits[2])
+    )
     display = AlignmentPathDisplay.from_estimator(model)
     assert converged.alignment_history_[-1] == pytest.approx(display.maximum, abs=1e-4)
 

@@ -102,7 +102,7 @@ def test_coordinates_must_exist():
 
 def test_a_search_says_which_candidate_it_chose(make_rows):
     X, Y = make_rows(30, 4, 3)
-    settings = {"cv": 2, "alphas": [1.0], "random_state": 0, "param_grid": {"target_alpha": (0.1,)}}
+    settings = {"cv": 2, "alphas": [1.0], "random_state": 0}
     plain = EntangledKernelRidgeCV(None, **settings, param_grid={"shrinkage": (1.0,)}).fit(X, Y)
     message = r"the candidate that the search chose \(.*shrinkage=1.0.*\) has 0 coordinates .* rank=2"
     with pytest.raises(ValueError, match=message):

@@ -16,7 +16,7 @@ def fit_map(rows):
 
 
 def make_blocks(feature_map):
-    return FeatureBlocks(feature_map.transform, 2**30, "float64")
+    return FeatureBlocks(feature_map.transform)
 
 
 @pytest.fixture
@@ -83,7 +83,7 @@ def test_rows_that_the_fitted_map_refuses_are_left_out(stream):
                 raise ValueError("not this one")
             return feature_map.transform(X)
 
-        return FeatureBlocks(transform, 2**30, "float64")
+        return FeatureBlocks(transform)
 
     first = stream.waiting[1].X[0, 0]
     with pytest.raises(ValueError, match=r"rows 11 to 20: .* left out: not this one"):

@@ -11,6 +11,8 @@ from ..linalg import Array, Index
 
 __all__ = ["HeldOutScore", "Residuals", "without_rounding"]
 
+# Five deviations, in units of the size that nine in ten normal residuals do not exceed.
+_FARTHEST = 5.0 / 1.645
 # A target that varies by no more than this share of its size is constant, and one that is constant has no
 # errors but those beyond the other share: rows may be a sample, in which a target that varies is constant.
 _CONSTANT, _NO_ERROR = 10.0 * np.finfo(float).eps, 1e-9
@@ -43,11 +45,21 @@ class Residuals:
         return len(np.unique(self.row))
 
     def deviation(self) -> Array:
-        """Root mean square of the residuals of every target, (p,)."""
+        """Root mean square of the residuals of every target, (p,).
+
+        A residual counts for at most five deviations, judged by the residual that nine in ten do not exceed:
+        a single row far out must not widen the intervals of all others.
+        """
         known = np.isfinite(self.values)
         mass = known * self.weight[:, None]
-        squares = np.sum(mass * np.where(known, self.values, 0.0) ** 2, axis=0)
-        return np.asarray(np.sqrt(squares / np.maximum(mass.sum(axis=0), np.finfo(float).tiny)))
+        total = np.maximum(mass.sum(axis=0), np.finfo(float).tiny)
+        sizes = np.where(known, np.abs(self.values), 0.0)
+        order = np.argsort(sizes, axis=0)
+        below = np.cumsum(np.take_along_axis(mass, order, axis=0), axis=0) < 0.9 * total
+        ninth = np.minimum(np.count_nonzero(below, axis=0), len(sizes) - 1)
+        typical = np.take_along_axis(sizes, np.take_along_axis(order, ninth[None], axis=0), axis=0)[0]
+        largest = np.where(typical > 0.0, _FARTHEST * typical, np.inf)
+        return np.asarray(np.sqrt(np.sum(mass * np.minimum(sizes, largest) ** 2, axis=0) / total))
 
     def standardised(self, deviation: Array) -> Array:
         """Residuals in units of their deviations (p,), (N, p); zero for a target without errors."""
