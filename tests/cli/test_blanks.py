@@ -3,7 +3,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from entangled_kernels.cli.blanks import Blanks
+from entangled_kernels.cli.tables import Blanks
 
 TARGETS = pd.DataFrame({"zinc": [1.0, None, None, 4.0], "lead": [1.0, 2.0, None, None], "tin": 0.5})
 

@@ -5,7 +5,7 @@ import pandas as pd
 import pytest
 
 from entangled_kernels import EntangledKernelRidge
-from entangled_kernels.cli.explanations import (
+from entangled_kernels.cli.words import (
     MOST_INPUTS,
     explain_rows,
     explanation_in_words,

@@ -9,7 +9,7 @@ from sklearn.pipeline import FeatureUnion, make_pipeline
 from sklearn.preprocessing import OneHotEncoder, StandardScaler
 
 from entangled_kernels import EntangledKernelRidge
-from entangled_kernels.cli.features import (
+from entangled_kernels.cli.fitting import (
     FEATURES,
     feature_maps,
     fills_blanks,

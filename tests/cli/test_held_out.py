@@ -12,7 +12,7 @@ from sklearn.model_selection import GroupKFold, TimeSeriesSplit
 
 from entangled_kernels import EntangledKernelRidgeCV
 from entangled_kernels.cli.errors import CommandError
-from entangled_kernels.cli.held_out import HeldOut, error_in_words, group_values, read_held_out, time_values
+from entangled_kernels.cli.tables import HeldOut, error_in_words, group_values, read_held_out, time_values
 from entangled_kernels.selection import group_splits, time_splits
 from entangled_kernels.storage import open_model
 from entangled_kernels.tables import TableError, write_table

@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 
 from entangled_kernels import EntangledKernelRidge, OutputKernelRidge
-from entangled_kernels.cli.information import information_in_words, information_of
+from entangled_kernels.cli.words import information_in_words, information_of
 
 
 def test_strongest_pairs_come_first():

@@ -13,9 +13,9 @@ from entangled_kernels import (
     OperatorValuedKernelRidge,
     OutputKernelRidge,
 )
-from entangled_kernels.cli.features import feature_maps, text_encoder
-from entangled_kernels.cli.model_facts import describe, entanglement_of, output_relations, settings_of
-from entangled_kernels.cli.training_table import TrainingTable
+from entangled_kernels.cli.fitting import feature_maps, text_encoder
+from entangled_kernels.cli.models import describe, entanglement_of, output_relations, settings_of
+from entangled_kernels.cli.tables import TrainingTable
 from entangled_kernels.features import GaussianFeatures
 from entangled_kernels.kernels import SeparableKernel
 from entangled_kernels.storage import save_model
@@ -98,7 +98,7 @@ def test_feature_maps_by_their_steps(plant, feature_map, words):
 
 
 def test_large_kernels_are_not_tested(plant, run, monkeypatch):
-    monkeypatch.setattr("entangled_kernels.cli.model_facts.LARGEST", 5)
+    monkeypatch.setattr("entangled_kernels.cli.models.LARGEST", 5)
     save_model(EntangledKernelRidge().fit(plant[COLUMNS], plant[LOADS]), "m.model")
     assert "Not tested: features times targets are 6" in run("inspect", "m.model").stdout
 

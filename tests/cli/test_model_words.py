@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from entangled_kernels.cli.model_words import (
+from entangled_kernels.cli.words import (
     change_in_words,
     error_columns,
     error_rows,

@@ -9,9 +9,9 @@ from sklearn.preprocessing import StandardScaler
 
 from entangled_kernels import EntangledKernelRidge, OutputKernelRidge
 from entangled_kernels.cli.errors import CommandError
-from entangled_kernels.cli.new_rows import NewRows, require_calibrated, write_parts
+from entangled_kernels.cli.models import NewRows, require_calibrated, write_parts
 from entangled_kernels.cli.screen import Screen
-from entangled_kernels.cli.table_options import TableOptions
+from entangled_kernels.cli.options import TableOptions
 from entangled_kernels.storage import ModelFileError, SavedModel
 from entangled_kernels.tables import TableError, read_table, write_table
 

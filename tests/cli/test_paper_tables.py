@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from entangled_kernels import experiments
-from entangled_kernels.cli.pages.results_pages import write_experiment_page
-from entangled_kernels.cli.paper_tables import (
+from entangled_kernels.cli.pages import write_experiment_page
+from entangled_kernels.cli.results import (
     agreement_in_words,
     cell_tables,
     claims_of,

@@ -6,7 +6,7 @@ import pandas as pd
 import pytest
 
 from entangled_kernels.cli.errors import CommandError
-from entangled_kernels.cli.target_scales import read_scales
+from entangled_kernels.cli.tables import read_scales
 from entangled_kernels.storage import open_model
 
 FIT = ("fit", "soil.csv", "--targets", "zinc,lead", "--features", "linear", "--out", "soil.model")

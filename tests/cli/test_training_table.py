@@ -5,8 +5,8 @@ import pandas as pd
 import pytest
 
 from entangled_kernels.cli.errors import CommandError
-from entangled_kernels.cli.table_options import TableOptions
-from entangled_kernels.cli.training_table import choose_columns, open_batches, read_rows
+from entangled_kernels.cli.options import TableOptions
+from entangled_kernels.cli.tables import choose_columns, open_batches, read_rows
 from entangled_kernels.storage import load_model, open_model
 from entangled_kernels.tables import TableError, read_table, write_table
 

@@ -11,7 +11,7 @@ from sklearn.ensemble import ExtraTreesRegressor
 from sklearn.linear_model import RidgeCV
 
 from entangled_kernels import EntangledKernelRidgeCV
-from entangled_kernels.experiments import partly_measured
+from entangled_kernels.experiments import methods, partly_measured
 from entangled_kernels.experiments.partly_measured import OURS, compare_partly_measured, measured_sets
 from entangled_kernels.experiments.protocol import partitions
 from entangled_kernels.storage import ExperimentResults
@@ -30,9 +30,8 @@ def _small_search(monkeypatch):
 @pytest.fixture
 def _small_baselines(monkeypatch):
     monkeypatch.setattr(
-        partly_measured, "ExtraTreesRegressor", lambda _, **more: ExtraTreesRegressor(5, **more)
+        methods, "ExtraTreesRegressor", lambda _, **more: ExtraTreesRegressor(5, **more)
     )
-    monkeypatch.setattr(partly_measured, "COMPONENTS", (1, 2))
 
 
 @pytest.fixture(scope="module")

@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 
 from entangled_kernels import EntangledKernelRidge, OperatorValuedKernelRidge, OutputKernelRidge
-from entangled_kernels.cli.information import information_in_words
+from entangled_kernels.cli.words import information_in_words
 from entangled_kernels.kernels import SeparableKernel
 from entangled_kernels.storage import load_model, save_model
 
