@@ -5,7 +5,8 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from entangled_kernels.cli.tables import in_batches, watch_batches
+from entangled_kernels.cli.files import in_batches
+from entangled_kernels.cli.tables import watch_batches
 from entangled_kernels.storage import open_model
 from entangled_kernels.streams import read_batches, waiting
 from entangled_kernels.streams.checkpoints import read_checkpoint

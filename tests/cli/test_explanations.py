@@ -5,13 +5,8 @@ import pandas as pd
 import pytest
 
 from entangled_kernels import EntangledKernelRidge
-from entangled_kernels.cli.words import (
-    MOST_INPUTS,
-    explain_rows,
-    explanation_in_words,
-    explanation_of,
-    input_rows,
-)
+from entangled_kernels.cli.models import explain_rows, explanation_of
+from entangled_kernels.cli.words import MOST_INPUTS, explanation_in_words, input_rows
 
 
 @pytest.fixture

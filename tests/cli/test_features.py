@@ -10,13 +10,13 @@ from sklearn.preprocessing import OneHotEncoder, StandardScaler
 
 from entangled_kernels import EntangledKernelRidge
 from entangled_kernels.cli.fitting import (
-    FEATURES,
     feature_maps,
     fills_blanks,
     known_texts,
     text_encoder,
     unknown_texts,
 )
+from entangled_kernels.cli.options import FEATURES
 from entangled_kernels.features import GaussianFeatures, default_feature_maps
 from entangled_kernels.storage import save_model
 from entangled_kernels.tables import read_table

@@ -100,9 +100,7 @@ def check_output(path: Path, *, force: bool, inputs: Iterable[Path] = ()) -> Non
         raise CommandError(f"{path} is a folder, name a file")
     if path.exists() and not force:
         raise CommandError(f"{path} exists already; choose another name, or replace it with --force")
-    if not path.parent.exists():
-        check_link(path.parent)
-        raise CommandError(f"there is no folder {path.parent} to write {path.name} into; make it first")
+    _check_parent(path)
     _check_writable(path.parent)
 
 
@@ -119,10 +117,16 @@ def check_folder(path: Path, *, force: bool) -> None:
         raise CommandError(f"{path} is a file, a folder was expected")
     if path.is_dir() and any(path.iterdir()) and not force:
         raise CommandError(f"{path} is not empty; choose another folder, or write into it with --force")
-    if not path.exists() and not path.parent.exists():
-        check_link(path.parent)
-        raise CommandError(f"there is no folder {path.parent} to make {path.name} in; make it first")
+    _check_parent(path)
     _check_writable(path if path.exists() else path.parent)
+
+
+def _check_parent(path: Path) -> None:
+    """Raise unless the folder of a new file or folder is there."""
+    for folder in path.parents:
+        check_link(folder)
+    if not path.parent.exists():
+        raise CommandError(f"there is no folder {path.parent} for {path.name}; make it first")
 
 
 def _check_writable(folder: Path) -> None:

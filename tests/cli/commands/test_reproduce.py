@@ -5,6 +5,7 @@ import numpy as np
 import pytest
 
 from entangled_kernels import experiments
+from entangled_kernels.cli.commands import reproduce
 from entangled_kernels.experiments import EXPERIMENTS, Experiment
 from entangled_kernels.storage import ExperimentResults
 
@@ -52,6 +53,11 @@ def small(monkeypatch):
         "absent": Experiment("absent", "Absent", "About it.", missing_run, small_figures),
     }
     monkeypatch.setattr(experiments, "EXPERIMENTS", made)
+    monkeypatch.setattr("entangled_kernels.cli.commands.reproduce.NAMES", (*made, "all"))
+
+
+def test_all_experiments_can_be_named():
+    assert set(reproduce.NAMES) == {*EXPERIMENTS, "all"}
 
 
 def test_results_figures_and_page(small, run, folder):

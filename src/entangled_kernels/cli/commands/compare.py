@@ -12,6 +12,7 @@ from ...tables import TableError
 from ..errors import check_choice, data_errors
 from ..files import check_apart, check_folder, check_output, check_table, files_of, local_table
 from ..options import Force, Json, TrainingOptions, split_names
+from ..process import import_learning
 from ..screen import Screen, say_note
 
 if TYPE_CHECKING:
@@ -124,6 +125,7 @@ def run(
     """Results of all methods."""
     import numpy as np
 
+    import_learning()
     from ...experiments import compare_methods
     from ..fitting import cluster, text_encoder
 

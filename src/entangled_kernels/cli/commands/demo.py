@@ -10,6 +10,7 @@ import typer
 
 from ..files import check_folder
 from ..options import Force, Jobs, Json, Options, Seed
+from ..process import import_learning
 from ..screen import Screen
 
 if TYPE_CHECKING:
@@ -50,6 +51,7 @@ def demo(options: DemoOptions) -> None:
     """
     screen, out = Screen(as_json=options.json), options.out
     check_folder(out, force=options.force)
+    import_learning()
     from ..pages import measured_in_words, write_demo_page
     from ..results import show_results
 

@@ -12,6 +12,7 @@ import typer
 from ..errors import CommandError, check_choice, data_errors
 from ..files import check_input, check_output, check_table
 from ..options import Force, Json, Model, ReadingOptions
+from ..process import import_learning
 from ..screen import Screen, say_note
 
 if TYPE_CHECKING:
@@ -62,6 +63,7 @@ def export(options: ExportOptions) -> None:
         check_input(check)
         check_table(check)
     check_output(out, force=options.force, inputs=[model, *([] if check is None else [check])])
+    import_learning()
     from ...export import ExportError, export_onnx
     from ..models import inputs_of, open_saved_model
 

@@ -21,6 +21,7 @@ from ..files import (
     local_table,
 )
 from ..options import FEATURES, Force, Json, MaxMemory, TrainingOptions, command_line
+from ..process import import_learning
 from ..screen import Screen, say_note
 
 __all__ = ["FitOptions", "fit"]
@@ -101,6 +102,7 @@ def fit(options: FitOptions) -> None:
         scales = read_scales(options.target_transform, rows.targets)
         if rows.Y is not None:
             check_scales(rows.Y, scales, source)
+        import_learning()
         from ...storage import save_model
         from ..fitting import fit_table
         from ..models import describe

@@ -11,6 +11,7 @@ import typer
 from ...tables.phrases import counted
 from ..files import check_input, check_output
 from ..options import Force, Json, Model, Options
+from ..process import import_learning
 from ..screen import Screen
 
 if TYPE_CHECKING:
@@ -47,6 +48,7 @@ def inspect(options: InspectOptions) -> None:
     check_input(model)
     if report is not None:
         check_output(report, force=options.force, inputs=[model])
+    import_learning()
     from ..models import open_saved_model
 
     saved = open_saved_model(model)

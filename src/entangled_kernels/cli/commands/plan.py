@@ -39,6 +39,7 @@ from ..options import (
     output_format,
     split_names,
 )
+from ..process import import_learning
 from ..screen import Screen
 
 if TYPE_CHECKING:
@@ -94,6 +95,7 @@ def plan(options: PlanOptions) -> None:
     if out is not None and out != STREAM:
         table_kind(out)
         check_output(out, force=options.force, inputs=[model, *files_of(table)])
+    import_learning()
     from ..models import NewRows, open_saved_model, require_calibrated, write_parts
 
     saved = open_saved_model(model)

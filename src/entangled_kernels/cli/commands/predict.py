@@ -37,6 +37,7 @@ from ..options import (
     output_format,
     split_names,
 )
+from ..process import import_learning
 from ..screen import Screen, say_note
 
 if TYPE_CHECKING:
@@ -121,6 +122,7 @@ def predict(options: PredictOptions) -> None:
     if out != STREAM:
         table_kind(out)
         check_output(out, force=options.force, inputs=[model, *files_of(table)])
+    import_learning()
     from ..models import NewRows, open_saved_model, require_calibrated, write_parts
     from ..words import far_in_words
 

@@ -11,6 +11,7 @@ import typer
 from ..errors import CODES, CommandError, check_choice
 from ..files import check_folder
 from ..options import DataHome, Force, Jobs, Json, Options, Seed
+from ..process import import_learning
 from ..screen import Screen, say_note
 
 if TYPE_CHECKING:
@@ -83,6 +84,7 @@ def reproduce(options: ReproduceOptions) -> None:
     check_choice("NAME", name, NAMES)
     check_choice("--protocol", protocol, PROTOCOLS)
     check_folder(out, force=options.force or options.resume)
+    import_learning()
     from ..pages import write_experiment_page
     from ..results import claims_of, claims_table, run_experiment, show_cells, summaries
 
