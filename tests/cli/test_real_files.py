@@ -78,10 +78,10 @@ def test_from_a_pipe_to_a_model_to_a_pipe(laboratory):
     code, shown, notes = execute("predict", "m.model", "-", *reading[:2], "-o", "-", stdin=laboratory)
     assert code == 0, notes
     names, *cells = shown.splitlines()
-    assert names == "Fe,Cu_lower,Cu"
-    np.testing.assert_allclose(
-        np.array([line.split(",") for line in cells], dtype=float), expected, rtol=1e-9
-    )
+    # In the dialect of the input.
+    assert names == "Fe;Cu_lower;Cu"
+    found = [[float(cell.replace(",", ".")) for cell in line.split(";")] for line in cells]
+    np.testing.assert_allclose(found, expected, rtol=1e-9)
     assert "Wrote 30 rows of 3 targets to standard output." in notes
     predict = ("predict", "m.model", "labor.csv", *reading[:2], "--out")
     assert execute_unread(*predict, "-") == (0, "")

@@ -29,9 +29,7 @@ def _small_search(monkeypatch):
 
 @pytest.fixture
 def _small_baselines(monkeypatch):
-    monkeypatch.setattr(
-        methods, "ExtraTreesRegressor", lambda _, **more: ExtraTreesRegressor(5, **more)
-    )
+    monkeypatch.setattr(methods, "ExtraTreesRegressor", lambda _, **more: ExtraTreesRegressor(5, **more))
 
 
 @pytest.fixture(scope="module")

@@ -3,7 +3,6 @@ import unicodedata
 import pytest
 
 from entangled_kernels.report import Report
-from entangled_kernels.report import Report
 from entangled_kernels.report.visible import visible
 
 MARKS = "\u061c\u200e\u200f\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069"
@@ -27,7 +26,6 @@ def test_pages_show_what_is_hidden_and_read_nothing_as_markup():
     page.text("{{ 7 * 7 }} \u202e")
     assert "&lt;b&gt;\\u001b\n&#39;" in page.html()
     assert "<p>{{ 7 * 7 }} \\u202e</p>" in page.html()
-
 
 
 @pytest.mark.parametrize("sign", ["\x1b", "\x9b", "\x00", *MARKS])

@@ -88,7 +88,7 @@ class Commands(TyperGroup):
         with warnings.catch_warnings(), _closed_pipes():
             warnings.simplefilter("ignore")
             warnings.simplefilter("always", UserWarning)
-            warnings.showwarning = _show_warning
+            warnings.showwarning = _note_once()
             try:
                 return super().invoke(ctx)
             except (typer.Exit, typer.Abort, SHOWN_ERROR):
@@ -141,10 +141,18 @@ def _show(error: Any) -> None:
     say_error(f"{error.format_message().rstrip('.')}{hint}")
 
 
-def _show_warning(message: Any, *_: Any, **__: Any) -> None:
+def _note_once() -> Any:
+    """A function that shows a warning as a note, each sentence once."""
     from .screen import say_note
 
-    say_note(str(message))
+    told = set[str]()
+
+    def show(message: Any, *_: Any, **__: Any) -> None:
+        if str(message) not in told:
+            told.add(str(message))
+            say_note(str(message))
+
+    return show
 
 
 def _show_version(asked: bool) -> None:

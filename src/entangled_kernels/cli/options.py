@@ -242,12 +242,15 @@ def output_format(value: str | None, table: Path, reading: TextFormat) -> TextFo
 
 def _in_order(options: type[Options]) -> list[Any]:
     """Fields in the order of the help: needed ones, those of the command, those that commands share."""
-    places = {name: depth for depth, base in enumerate(options.__mro__) for name in _own(base)}
+    depths = {name: depth for depth, base in enumerate(options.__mro__) for name in _own(base)}
     common = ("jobs", "dask", "force", "json")
-    return sorted(
-        fields(options),
-        key=lambda field: (field.default is not MISSING, field.name in common, places[field.name]),
-    )
+
+    def place(field: Any) -> tuple[Any, ...]:
+        if field.default is MISSING:
+            return False, False, -depths[field.name]
+        return True, field.name in common, depths[field.name]
+
+    return sorted(fields(options), key=place)
 
 
 def _own(base: type) -> list[str]:

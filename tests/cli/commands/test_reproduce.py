@@ -69,7 +69,7 @@ def test_results_figures_and_page(small, run, folder):
     page = (folder / "out" / "index.html").read_text()
     for words in ("A small experiment", "About it.", "EKL (paper)", "0.0411", "Against kernel ridge"):
         assert words in page
-    assert "entangled-kernels reproduce small --protocol fair --seed 0 --out out" in page
+    assert "entangled-kernels reproduce small --out out" in page
 
 
 def test_what_is_there_is_kept(small, run, folder):

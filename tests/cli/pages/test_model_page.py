@@ -56,11 +56,11 @@ def test_what_the_page_says(plant, folder, findings):
         r"in\u001b[2J",
         "0.50",
         "Explains 99% of the variance of held-out rows.",
-        "Measuring &#x27;a&#x27; removes 61%",
+        "Measuring &#39;a&#39; removes 61%",
         "Share of the uncertainty of a column",
         "Not tested:",
-        "entangled-kernels fit &#x27;my plant.csv&#x27;",
-        "my page.html&#x27;",
+        "entangled-kernels fit &#39;my plant.csv&#39;",
+        "entangled-kernels inspect my.model",
     ):
         assert words in page
     assert "\x1b" not in page
