@@ -50,7 +50,7 @@ def test_figures_of_the_paper_are_marked():
     assert "EKL (paper)" in html
     assert "0.3000" in html
     assert "quote the published figures" in html
-    assert "open marks are the paper&#x27;s" in html
+    assert "open marks are the paper&#39;s" in html
 
 
 def test_how_results_were_made_and_are_made_again(folder):
