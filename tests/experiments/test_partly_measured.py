@@ -93,7 +93,7 @@ def test_errors_are_those_of_the_methods(table):
     errors = []
     for known in range(4):
         A, others = np.column_stack([X, Y[:, known]]), np.delete(Y, known, axis=1)
-        model = RidgeCV(partly_measured.ALPHAS, alpha_per_target=True).fit(A[own.train], others[own.train])
+        model = RidgeCV(methods.RIDGE_ALPHAS, alpha_per_target=True).fit(A[own.train], others[own.train])
         residuals = others[own.test] - model.predict(A[own.test])
         errors.append(np.mean(residuals**2, axis=0) / others[own.test].var(axis=0))
     (ridge,) = [r for r in results.records if r["method"] == "ridge" and r["known"] == 1]
