@@ -15,7 +15,6 @@ from entangled_kernels.tables import write_table
 # A search of a few candidates, where the search itself is not what is tested.
 SMALL = {
     "alphas": np.logspace(-5, 3, 9),
-    "fit_features": "all",
     "param_grid": {"shrinkage": (0.5,), "alignment_mix": (0.5, 1.0), "target_alpha": (0.1,)},
 }
 

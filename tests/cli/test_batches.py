@@ -5,7 +5,8 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from entangled_kernels.cli.batches import in_batches, watch_batches
+from entangled_kernels.cli.files import in_batches
+from entangled_kernels.cli.tables import watch_batches
 from entangled_kernels.storage import open_model
 from entangled_kernels.streams import read_batches, waiting
 from entangled_kernels.streams.checkpoints import read_checkpoint
@@ -38,7 +39,7 @@ def test_a_large_file_is_read_in_batches(rows, run, monkeypatch):
     write_table(rows, "all.csv")
     run("fit", "all.csv", *FIT)
     run("predict", "m.model", "all.csv", "--out", "once.parquet")
-    monkeypatch.setattr("entangled_kernels.cli.batches.GROWTH", 1e9)
+    monkeypatch.setattr("entangled_kernels.cli.files.GROWTH", 1e9)
     run("predict", "m.model", "all.csv", "--out", "batches.parquet")
     pd.testing.assert_frame_equal(read_table("once.parquet"), read_table("batches.parquet"))
     run("predict", "m.model", "all.csv", "--out", "batches.arrow")
@@ -92,7 +93,7 @@ def test_keys_for_machines_do_not_depend_on_the_size(rows, run, monkeypatch):
     run("fit", "all.csv", *FIT)
     arguments = ("predict", "m.model", "all.csv", "--keep", "id", "--json", "--force", "--out", "p.csv")
     once = json.loads(run(*arguments).stdout)
-    monkeypatch.setattr("entangled_kernels.cli.batches.GROWTH", 1e9)
+    monkeypatch.setattr("entangled_kernels.cli.files.GROWTH", 1e9)
     batches = json.loads(run(*arguments).stdout)
     assert list(once) == list(batches) == ["out", "rows", "columns", "nmse", "measured_cells", "far_rows"]
     assert batches["columns"] == once["columns"] == ["id", "y", "z"]

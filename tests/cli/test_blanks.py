@@ -3,7 +3,8 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from entangled_kernels.cli.blanks import Blanks
+from entangled_kernels.cli.tables import Blanks
+from entangled_kernels.cli.words import blanks_in_words
 
 TARGETS = pd.DataFrame({"zinc": [1.0, None, None, 4.0], "lead": [1.0, 2.0, None, None], "tin": 0.5})
 
@@ -28,16 +29,16 @@ def test_nothing_is_said_of_complete_targets():
     blanks = Blanks()
     blanks.count(TARGETS[:1])
     assert blanks.cells == {}
-    assert blanks.in_words(1) == []
+    assert blanks_in_words(blanks, 1) == []
 
 
 def test_words():
-    assert Blanks({"zinc": 1}, 4, 1).in_words(4) == [
+    assert blanks_in_words(Blanks({"zinc": 1}, 4, 1), 4) == [
         "1 row has no target and is left out.",
         "1 target cell is blank: 1 of 'zinc'; each target is learned from the rows that have it.",
     ]
     many = Blanks({name: 10 * place for place, name in enumerate("abcdefg", start=1)}, 100, 2)
-    assert many.in_words(100) == [
+    assert blanks_in_words(many, 100) == [
         "2 rows have no target and are left out.",
         "280 target cells are blank: 70 of 'g', 60 of 'f', 50 of 'e', 40 of 'd', 30 of 'c' and more "
         "of 2 targets; each target is learned from the rows that have it.",
@@ -45,5 +46,5 @@ def test_words():
 
 
 def test_rows_before_a_checkpoint_are_not_counted():
-    (said,) = Blanks({"zinc": 3}, 50, 0).in_words(200)
+    (said,) = blanks_in_words(Blanks({"zinc": 3}, 50, 0), 200)
     assert said.startswith("3 target cells of the 50 rows read since the checkpoint are blank: 3 of 'zinc'")

@@ -1,4 +1,4 @@
-from entangled_kernels.cli.comparisons import far_off_splits, method_table, winner_in_words
+from entangled_kernels.cli.results import far_off_splits, method_table, winner_in_words
 from entangled_kernels.storage import ExperimentResults
 
 

@@ -5,13 +5,8 @@ import pandas as pd
 import pytest
 
 from entangled_kernels import EntangledKernelRidge
-from entangled_kernels.cli.explanations import (
-    MOST_INPUTS,
-    explain_rows,
-    explanation_in_words,
-    explanation_of,
-    input_rows,
-)
+from entangled_kernels.cli.models import explain_rows, explanation_of
+from entangled_kernels.cli.words import explanation_in_words, input_rows
 
 
 @pytest.fixture
@@ -44,9 +39,7 @@ def test_inputs_are_told_in_words(values):
 
 def test_nothing_stands_out_of_noise(values):
     values["importance_noise"] = [9.0, 9.0, 9.0]
-    assert explanation_in_words(explanation_of(values)) == [
-        "No input stands out from what noise alone would show."
-    ]
+    assert explanation_in_words(explanation_of(values)) == ["No input is more important than noise would be."]
 
 
 def test_an_effect_that_is_no_number_is_none():
@@ -68,4 +61,4 @@ def test_what_cannot_be_read_is_left_out(wrong, values):
 
 
 def test_very_many_inputs_are_not_explained():
-    assert explain_rows(None, pd.DataFrame(np.zeros((5, MOST_INPUTS + 1)))) is None
+    assert explain_rows(None, pd.DataFrame(np.zeros((5, 201)))) is None

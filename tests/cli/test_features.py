@@ -9,14 +9,14 @@ from sklearn.pipeline import FeatureUnion, make_pipeline
 from sklearn.preprocessing import OneHotEncoder, StandardScaler
 
 from entangled_kernels import EntangledKernelRidge
-from entangled_kernels.cli.features import (
-    FEATURES,
+from entangled_kernels.cli.fitting import (
     feature_maps,
     fills_blanks,
     known_texts,
     text_encoder,
     unknown_texts,
 )
+from entangled_kernels.cli.options import FEATURES
 from entangled_kernels.features import GaussianFeatures, default_feature_maps
 from entangled_kernels.storage import save_model
 from entangled_kernels.tables import read_table

@@ -18,7 +18,11 @@ def test_files_to_read(folder):
 
 
 def test_files_to_write(folder):
-    check_output(folder / "new" / "deep" / "m", force=False)
+    with pytest.raises(CommandError, match=r"there is no folder .*new.deep for m; make it first"):
+        check_output(folder / "new" / "deep" / "m", force=False)
+    with pytest.raises(CommandError, match=r"there is no folder .*new for results; make it first"):
+        check_folder(folder / "new" / "results", force=False)
+    check_folder(folder / "results", force=False)
     assert list(folder.iterdir()) == []
     (folder / "m").write_text("a")
     check_output(folder / "m", force=True)
@@ -142,6 +146,7 @@ def test_no_command_writes_through_a_dangling_link(plant, run, folder, tmp_path_
 )
 def test_no_command_replaces_what_it_reads(plant, run, folder, arguments):
     before = (folder / "plant.csv").read_bytes()
-    (folder / "comparison.csv").write_bytes(before)
+    for name in ("comparison.csv", "t.csv", "plant.model"):
+        (folder / name).write_bytes(before)
     assert "is read by this command, and would be lost" in run(*arguments, "--force", code=2).stderr
     assert (folder / "plant.csv").read_bytes() == (folder / "comparison.csv").read_bytes() == before

@@ -2,7 +2,8 @@ import numpy as np
 import pytest
 
 from entangled_kernels import EntangledKernelRidge, OutputKernelRidge
-from entangled_kernels.cli.information import information_in_words, information_of
+from entangled_kernels.cli.models import information_of
+from entangled_kernels.cli.words import information_in_words
 
 
 def test_strongest_pairs_come_first():

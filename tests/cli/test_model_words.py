@@ -3,29 +3,17 @@
 import numpy as np
 import pytest
 
-from entangled_kernels.cli.model_words import (
+from entangled_kernels.cli.screen import Screen
+from entangled_kernels.cli.words import (
     change_in_words,
     error_columns,
     error_rows,
     measures_in_words,
-    settings_in_words,
     sharing_in_words,
     show_target_errors,
     strongest_pairs,
     verdict_kind,
 )
-from entangled_kernels.cli.screen import Screen
-
-
-def test_settings():
-    settings = {"features": "A", "shrinkage": 1.0, "alpha": 0.5, "gain": 1.0}
-    assert settings_in_words(settings) == "A; kernel ridge, alpha 0.5"
-    settings |= {"alpha": [0.1, 2.0], "gain": [1.0, 1.4]}
-    assert settings_in_words(settings) == "A; kernel ridge, alpha 0.1 to 2, gain 1 to 1.4"
-    settings |= {"shrinkage": 0.25, "alignment_mix": 0.5, "target_alpha": 0.01, "prediction": "entangled"}
-    entangled = "entangled kernel with shrinkage 0.25, alignment mix 0.5, target alpha 0.01"
-    assert settings_in_words(settings) == f"A; {entangled}; alpha 0.1 to 2, gain 1 to 1.4"
-    assert "partial-trace kernel with" in settings_in_words(settings | {"prediction": "partial_trace"})
 
 
 @pytest.mark.parametrize(
@@ -71,7 +59,8 @@ def test_words_for_what_is_shared():
     assert "one target" in sharing_in_words(settings, np.eye(1), ["a"])[0]
     assert "Plain kernel ridge" in sharing_in_words(settings | {"shrinkage": 1.0}, None, ["a", "b"])[0]
     assert (
-        "partial trace" in sharing_in_words(settings | {"prediction": "partial_trace"}, None, ["a", "b"])[0]
+        "share one learned measure"
+        in sharing_in_words(settings | {"prediction": "partial_trace"}, None, ["a", "b"])[0]
     )
     many = np.full((5, 5), 0.6) + 0.4 * np.eye(5)
     assert sharing_in_words(settings, many, list("abcde"))[-1].startswith("5 further pairs are")

@@ -9,11 +9,12 @@ from sklearn.preprocessing import StandardScaler
 
 from entangled_kernels import EntangledKernelRidge, OutputKernelRidge
 from entangled_kernels.cli.errors import CommandError
-from entangled_kernels.cli.new_rows import NewRows, require_calibrated, write_parts
+from entangled_kernels.cli.models import NewRows, require_calibrated, write_parts
+from entangled_kernels.cli.options import ReadingOptions
 from entangled_kernels.cli.screen import Screen
-from entangled_kernels.cli.table_options import TableOptions
 from entangled_kernels.storage import ModelFileError, SavedModel
 from entangled_kernels.tables import TableError, read_table, write_table
+from entangled_kernels.tables.text_format import TextFormat
 
 INPUTS, TARGETS = list("abc"), list("yz")
 
@@ -24,7 +25,7 @@ def saved(rows):
 
 
 def read(saved, table, kept=(), *, measured, max_memory=4096):
-    new = NewRows(saved, Path("m.model"), list(kept), measured=measured)
+    new = NewRows(saved, Path("m.model"), list(kept), measured=measured, options=ReadingOptions())
     return list(new.parts(Screen(), Path(table), max_memory))
 
 
@@ -60,7 +61,7 @@ def test_cells_are_named_by_their_rows(rows, saved):
 
 
 def test_kept_columns_stand_in_front(rows, saved):
-    new = NewRows(saved, Path("m.model"), ["id", "y"], measured=False)
+    new = NewRows(saved, Path("m.model"), ["id", "y"], measured=False, options=ReadingOptions())
     joined = new.beside_kept(rows, rows[["y"]] + 1.0, " predicted")
     assert list(joined.columns) == ["id", "y", "y predicted"]
 
@@ -82,25 +83,25 @@ def test_models_that_do_not_know_their_errors(rows, saved, monkeypatch):
 @pytest.mark.parametrize("several", [True, False])
 def test_parts_are_written_below_each_other(rows, several):
     parts = [rows[:120], rows[120:]] if several else [rows]
-    assert write_parts(parts, Path("t.parquet"), several=several) == (300, list(rows.columns))
+    assert write_parts(parts, Path("t.parquet"), TextFormat(), several=several) == (300, list(rows.columns))
     pd.testing.assert_frame_equal(read_table("t.parquet"), rows)
 
 
 def test_two_columns_of_one_name_are_refused(rows, saved):
-    new = NewRows(saved, Path("m.model"), ["id", "y"], measured=False)
+    new = NewRows(saved, Path("m.model"), ["id", "y"], measured=False, options=ReadingOptions())
     assert new.names_beside_kept(["y", "z"], "!") == ["id", "y", "y!", "z"]
     with pytest.raises(CommandError, match="two columns of the output would have the name 'y!'; rename"):
         new.names_beside_kept(["y", "y!"], "!")
 
 
 def test_models_without_medians(rows, saved):
-    new = NewRows(saved, Path("m.model"), [], measured=False, options=TableOptions(missing="drop"))
+    new = NewRows(saved, Path("m.model"), [], measured=False, options=ReadingOptions(missing="drop"))
     rows.loc[[2, 5], "a"] = np.nan
     assert list(new.check(rows, Path("t.csv")).X.index[:5]) == [0, 1, 3, 4, 6]
     assert (new.n_left_out, new.n_rows) == (2, 300)
     with pytest.raises(CommandError, match=r"m.model knows no medians; fit it with --missing median"):
-        NewRows(saved, Path("m.model"), [], measured=False, options=TableOptions(missing="median"))
+        NewRows(saved, Path("m.model"), [], measured=False, options=ReadingOptions(missing="median"))
     filled = make_pipeline(SimpleImputer(strategy="median"), StandardScaler())
     model = EntangledKernelRidge(filled).fit(rows[INPUTS], rows[TARGETS])
-    new = NewRows(SavedModel(model, {}, {}), Path("m.model"), [], measured=False)
+    new = NewRows(SavedModel(model, {}, {}), Path("m.model"), [], measured=False, options=ReadingOptions())
     assert new.check(rows, Path("t.csv")).X["a"].isna().sum() == 2

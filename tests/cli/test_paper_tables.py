@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from entangled_kernels import experiments
-from entangled_kernels.cli.pages.results_pages import write_experiment_page
-from entangled_kernels.cli.paper_tables import (
+from entangled_kernels.cli.pages import write_experiment_page
+from entangled_kernels.cli.results import (
     agreement_in_words,
     cell_tables,
     claims_of,
@@ -65,7 +65,7 @@ def test_every_figure_of_the_paper_is_on_the_page(page):
             if cell.ni is not None:
                 figures["normalised improvement over kernel ridge (nI)"] = cell.ni
             for words, paper in figures.items():
-                rows = rows_of(page, f"{title}{where}: {words}, the paper&#x27;s and ours")
+                rows = rows_of(page, f"{title}{where}: {words}, the paper&#39;s and ours")
                 for method in cell.ours:
                     own = [
                         row for row in rows if set(map(str, cell.keys.values())) <= set(row) and method in row
@@ -82,7 +82,7 @@ def test_every_figure_of_the_paper_is_on_the_page(page):
 
 
 def test_claims_come_before_cells(page):
-    assert page.index("What the paper claims") < page.index("the paper&#x27;s and ours")
+    assert page.index("What the paper claims") < page.index("the paper&#39;s and ours")
 
 
 def test_agreement_in_words():

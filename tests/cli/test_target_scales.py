@@ -6,7 +6,7 @@ import pandas as pd
 import pytest
 
 from entangled_kernels.cli.errors import CommandError
-from entangled_kernels.cli.target_scales import read_scales
+from entangled_kernels.cli.tables import read_scales
 from entangled_kernels.storage import open_model
 
 FIT = ("fit", "soil.csv", "--targets", "zinc,lead", "--features", "linear", "--out", "soil.model")
@@ -84,8 +84,3 @@ def test_a_cell_without_a_logarithm_is_named_as_in_the_file(soil, run):
 def test_what_is_no_scale(value, message):
     with pytest.raises(CommandError, match=message):
         read_scales([value], ["zinc", "lead"])
-
-
-def test_other_learners_have_no_scales(soil, run):
-    shown = run(*FIT, "--target-transform", "log", "--method", "output-kernel", code=2).stderr
-    assert "--target-transform needs --method entangled" in " ".join(shown.split())

@@ -388,7 +388,7 @@ def test_kernel_ridge_of_an_ascent_needs_few_operators(rng):
     plain, *others = model._members()
     assert (plain.shrinkage, plain.rank) == (1.0, 3)
     assert {member.rank for member in others} == {None, 0.5, 3}
-    model.set_params(param_grid={"shrinkage": (1.0,)}).fit(X, Y)
+    model.set_params(param_grid={**model.param_grid, "shrinkage": (1.0,)}).fit(X, Y)
     assert model.best_params_["rank"] == 3
 
 

@@ -11,7 +11,7 @@ from sklearn.ensemble import ExtraTreesRegressor
 from sklearn.linear_model import RidgeCV
 
 from entangled_kernels import EntangledKernelRidgeCV
-from entangled_kernels.experiments import partly_measured
+from entangled_kernels.experiments import methods, partly_measured
 from entangled_kernels.experiments.partly_measured import OURS, compare_partly_measured, measured_sets
 from entangled_kernels.experiments.protocol import partitions
 from entangled_kernels.storage import ExperimentResults
@@ -29,10 +29,7 @@ def _small_search(monkeypatch):
 
 @pytest.fixture
 def _small_baselines(monkeypatch):
-    monkeypatch.setattr(
-        partly_measured, "ExtraTreesRegressor", lambda _, **more: ExtraTreesRegressor(5, **more)
-    )
-    monkeypatch.setattr(partly_measured, "COMPONENTS", (1, 2))
+    monkeypatch.setattr(methods, "ExtraTreesRegressor", lambda _, **more: ExtraTreesRegressor(5, **more))
 
 
 @pytest.fixture(scope="module")
@@ -96,7 +93,7 @@ def test_errors_are_those_of_the_methods(table):
     errors = []
     for known in range(4):
         A, others = np.column_stack([X, Y[:, known]]), np.delete(Y, known, axis=1)
-        model = RidgeCV(partly_measured.ALPHAS, alpha_per_target=True).fit(A[own.train], others[own.train])
+        model = RidgeCV(methods.RIDGE_ALPHAS, alpha_per_target=True).fit(A[own.train], others[own.train])
         residuals = others[own.test] - model.predict(A[own.test])
         errors.append(np.mean(residuals**2, axis=0) / others[own.test].var(axis=0))
     (ridge,) = [r for r in results.records if r["method"] == "ridge" and r["known"] == 1]

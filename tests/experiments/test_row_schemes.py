@@ -73,8 +73,8 @@ def test_what_is_refused():
 def test_methods_are_compared_on_such_rows(make_rows, scheme):
     X, Y = make_rows(60, 3, 2)
     values = np.arange(60) // 3
-    settings = {"methods": ("KRR", "PLS", "OKL", "MKL"), "train_sizes": (24,), "repeats": 2}
-    found = compare_methods(X, Y, **settings, **{scheme: values}, input_groups={"a": [0, 1], "b": [2]})
+    settings = {"methods": ("KRR", "PLS", "OKL", "ridge"), "train_sizes": (24,), "repeats": 2}
+    found = compare_methods(X, Y, **settings, **{scheme: values})
     assert len(found.records) == 8
     assert all(np.isfinite(record["nmse"]) for record in found.records)
     assert found.meta["held_out"] == {"groups": "groups", "times": "time"}[scheme]

@@ -1,6 +1,6 @@
 from entangled_kernels.plotting.style import looks
 
-METHODS = ["KRR", "OKL", "EKL", "ptrEKL", "selected", "PLS", "extra-trees"]
+METHODS = ["KRR", "OKL", "EKL", "ptrEKL", "entangled", "PLS", "extra-trees"]
 
 
 def test_colour_marker_and_line_each_tell_methods_apart():

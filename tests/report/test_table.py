@@ -1,7 +1,22 @@
 import numpy as np
 import pytest
 
+from entangled_kernels.report import Report
 from entangled_kernels.report.table import Table, format_cell
+
+
+def html_of(table):
+    """The page of a table, without its style."""
+    page = Report("A table")
+    page._add(
+        "table",
+        name="Table 1",
+        caption="A table",
+        note=table.best_in_words(),
+        columns=table.heads(),
+        rows=table.cells(),
+    )
+    return page.html().partition("</style>")[2]
 
 
 def rows_of(html):
@@ -31,7 +46,7 @@ def test_format(value, text):
 
 def test_decimals_of_a_column_have_the_same_length():
     table = Table(["name", "a", "b"], [["x", 1.0, 0.12349], ["y", 10.25, 3.0]], digits={"a": 1})
-    rows = rows_of(table.html("Table 1", "caption"))
+    rows = rows_of(html_of(table))
     assert rows[0] == '<tr><th scope="row">x</th><td class="num">1.0</td><td class="num">0.123</td></tr>'
     assert rows[1] == '<tr><th scope="row">y</th><td class="num">10.2</td><td class="num">3.000</td></tr>'
 
@@ -56,7 +71,7 @@ def test_columns_of_text_are_not_aligned_as_numbers():
 def test_best_of_a_row(row, best, places):
     table = Table(["name", "a", "b", "c"], [row], best=best)
     assert table._best_places(row) == places
-    html = table.html("Table 1", "caption")
+    html = html_of(table)
     # Told by a sign, by a word for screen readers and by weight, not by colour alone.
     assert html.count('<span aria-hidden="true">★</span>') == len(places)
     assert html.count("best: ") == len(places)
@@ -71,7 +86,7 @@ def test_best_among_some_columns_by_name_or_place():
 
 def test_several_row_headers():
     table = Table(["n", "method", "ours", "paper"], [[1, "EKL", 0.1, 0.2]], row_headers=2)
-    assert table.html("Table 1", "caption").count('scope="row"') == 2
+    assert html_of(table).count('scope="row"') == 2
 
 
 @pytest.mark.parametrize(
@@ -90,21 +105,19 @@ def test_errors_name_the_argument(options, message):
 
 
 def test_long_cells_are_wrapped():
-    rows = rows_of(
-        Table(["name", "what"], [["x" * 40, "short"], ["short", "word " * 10]]).html("Table 1", "caption")
-    )
+    rows = rows_of(html_of(Table(["name", "what"], [["x" * 40, "short"], ["short", "word " * 10]])))
     assert '<th scope="row" class="long">xxx' in rows[0]
     assert '<td class="long">word' in rows[1]
     assert rows[0].count("long") == rows[1].count("long") == 1
 
 
 def test_a_table_without_rows_is_a_table():
-    assert "<tbody>" in Table(["a"], []).html("Table 1", "Nothing yet")
+    assert "<tbody>" in html_of(Table(["a"], []))
 
 
 def test_only_sure_leads_are_marked():
     rows = [["a", 0.369, 0.370], ["b", 0.2, 0.4]]
-    html = Table(["x", "one", "two"], rows, best="min", sure={(1, "one")}).html("Table 1", "Errors")
+    html = html_of(Table(["x", "one", "two"], rows, best="min", sure={(1, "one")}))
     assert html.count("★</span>") == 1
     assert "by more than chance would give" in html
-    assert "★" not in Table(["x", "one", "two"], rows, best="min", sure=()).html("Table 1", "Errors")
+    assert "★" not in html_of(Table(["x", "one", "two"], rows, best="min", sure=()))

@@ -3,7 +3,7 @@ import unicodedata
 import pytest
 
 from entangled_kernels.report import Report
-from entangled_kernels.report.visible import escape, visible
+from entangled_kernels.report.visible import visible
 
 MARKS = "\u061c\u200e\u200f\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069"
 
@@ -21,8 +21,11 @@ def test_how_they_are_shown():
     assert visible("a\nb\tc\r", keep="\n\t") == "a\nb\tc\\u000d"
 
 
-def test_pages_escape_both():
-    assert escape("<b>\x1b\n'") == "&lt;b&gt;\\u001b\n&#x27;"
+def test_pages_show_what_is_hidden_and_read_nothing_as_markup():
+    page = Report("<b>\x1b\n'")
+    page.text("{{ 7 * 7 }} \u202e")
+    assert "&lt;b&gt;\\u001b\n&#39;" in page.html()
+    assert "<p>{{ 7 * 7 }} \\u202e</p>" in page.html()
 
 
 @pytest.mark.parametrize("sign", ["\x1b", "\x9b", "\x00", *MARKS])

@@ -63,7 +63,6 @@ MODELS = {
     "selected": EntangledKernelRidgeCV([StandardScaler(), RBF], **SMALL_GRID),
     "evidence": EntangledKernelRidge(EvidenceFeatures(random_state=0)),
     "automatic": EntangledKernelRidgeCV(**SMALL_GRID),
-    "alpha per target": EntangledKernelRidgeCV(StandardScaler(), alpha_per_target=True, **SMALL_GRID),
     "average": EntangledKernelRidgeCV(StandardScaler(), selection="average", **SMALL_GRID),
     "output kernel": OutputKernelRidge(kernel="rbf"),
     "output kernel CV": OutputKernelRidgeCV(alphas=[0.1, 1.0, 10.0]),

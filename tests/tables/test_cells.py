@@ -3,6 +3,7 @@ import pandas as pd
 import pytest
 
 from entangled_kernels.tables import (
+    Hints,
     TableError,
     read_table,
     require_columns,
@@ -17,22 +18,25 @@ from entangled_kernels.tables import (
     [
         ("a,b\n1,2\n3,\n5,\n", r"row 2, column 'b': the cell is empty.*one of 2 such cells, in 2 rows"),
         ("a,b\n1,2\nNA,4\n", "row 2, column 'a': the cell is empty"),
+        ("a,b\n1,2\n3,1e300\n", r"row 2, column 'b': 1e\+300 is too large: its square is infinite"),
         ("a,b\n1,2\n3,inf\n", "row 2, column 'b': inf is not finite"),
         ("a,b\n1,2\n3,x\n", "row 2, column 'b': 'x' is no number; do this"),
         (
             'a,b\n1,2\n3,"4,5"\n',
             "row 2, column 'b': '4,5' is no number; if its comma is a decimal sign, read",
         ),
-        ("a,b\n1,2\n3,12.03.2024\n", "'12.03.2024' is no number, it looks like a date or a time; exclude it"),
-        ("a,b\n1,2\n3,9:15\n", "'9:15' is no number, it looks like a date or a time; exclude it"),
-        ("a,b\n1,2021-01-01\n3,2022-01-01\n", "column 'b': dates and times are no numbers; exclude it"),
+        ("a,b\n1,2\n3,12.03.2024\n", "'12.03.2024' is no number, it looks like a date or a time; leave"),
+        ("a,b\n1,2\n3,9:15\n", "'9:15' is no number, it looks like a date or a time; leave"),
+        ("a,b\n1,2021-01-01\n3,2022-01-01\n", "column 'b': dates and times are no numbers; leave it out"),
         ("a,b\n1,\n3,\n", "row 1, column 'b': the cell is empty"),
     ],
 )
 def test_cells_that_are_no_numbers(file, content, problem):
     path = file(content)
     with pytest.raises(TableError, match=problem):
-        require_numbers(read_table(path), ["a", "b"], path, way_out="; do this")
+        require_numbers(
+            read_table(path), ["a", "b"], path, hints=Hints(text="; do this", date="; leave it out")
+        )
 
 
 def test_cells_may_be_blank_where_this_is_asked_for(file):

@@ -13,20 +13,20 @@ from typing import Annotated, Any, NoReturn
 import typer
 from typer.core import TyperGroup
 
+from .options import command_function
 from .process import exit_at_interrupt, flush_output, hush
 
 __all__ = ["COMMANDS", "app"]
 
-# Modules of commands/, each with a function of its name, and the first sentence of its help. They need
-# scikit-learn, which the help does not, and are imported when they are run.
+# Modules of commands/, each with a function and the dataclass of its options, and the first sentence of
+# its help. They are imported when they are asked for, and import scikit-learn when they need it.
 COMMANDS = {
     "demo": "Measure some targets and predict the others, with a page.",
     "fit": "Fit a model to a table and save it.",
     "predict": "Predict the targets for every row of a table.",
     "plan": "Tell what to measure next for every row of a table.",
-    "forecast": "Predict the next steps of time series, and tell which of them acts on which.",
-    "compare": "Compare methods on a table.",
     "inspect": "Tell what a model is and what it found.",
+    "compare": "Compare methods on a table.",
     "export": "Write a model as an ONNX file, which predicts without Python.",
     "reproduce": "Run an experiment of the paper again.",
     "datasets": "List the tables of the paper, or write a sample table.",
@@ -54,7 +54,9 @@ class Commands(TyperGroup):
         """The command of this name, imported when it is first asked for; None where there is none."""
         if cmd_name in COMMANDS and self.commands[cmd_name] is None:
             with exit_at_interrupt():
-                function = getattr(import_module(f"..commands.{cmd_name}", __name__), cmd_name)
+                module = import_module(f"..commands.{cmd_name}", __name__)
+            options = getattr(module, f"{cmd_name.capitalize()}Options")
+            function = command_function(getattr(module, cmd_name), options)
             alone = typer.Typer(add_completion=False, rich_markup_mode=None, pretty_exceptions_enable=False)
             alone.command(cmd_name)(function)
             self.commands[cmd_name] = typer.main.get_command(alone)
@@ -86,7 +88,7 @@ class Commands(TyperGroup):
         with warnings.catch_warnings(), _closed_pipes():
             warnings.simplefilter("ignore")
             warnings.simplefilter("always", UserWarning)
-            warnings.showwarning = _show_warning
+            warnings.showwarning = _note_once()
             try:
                 return super().invoke(ctx)
             except (typer.Exit, typer.Abort, SHOWN_ERROR):
@@ -139,10 +141,18 @@ def _show(error: Any) -> None:
     say_error(f"{error.format_message().rstrip('.')}{hint}")
 
 
-def _show_warning(message: Any, *_: Any, **__: Any) -> None:
+def _note_once() -> Any:
+    """A function that shows a warning as a note, each sentence once."""
     from .screen import say_note
 
-    say_note(str(message))
+    told = set[str]()
+
+    def show(message: Any, *_: Any, **__: Any) -> None:
+        if str(message) not in told:
+            told.add(str(message))
+            say_note(str(message))
+
+    return show
 
 
 def _show_version(asked: bool) -> None:
@@ -156,7 +166,7 @@ def _show_version(asked: bool) -> None:
 app = typer.Typer(
     name="entangled-kernels",
     cls=Commands,
-    help="Predict several numbers at once from a table, with kernels that learn how they hang together.",
+    help="Predict several numbers at once from a table, with kernels that learn how they are related.",
     epilog=EPILOG,
     no_args_is_help=True,
     rich_markup_mode=None,

@@ -7,9 +7,7 @@ from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
-from ..storage import ModelFileError
-from ..streams import BatchError
-from ..tables import TableError
+from ..tables.errors import TableError
 from .process import INTERRUPTED, INTERRUPTED_IN_WORDS
 
 __all__ = ["CODES", "CommandError", "check_choice", "data_errors", "explain"]
@@ -24,14 +22,15 @@ CODES = {
     "missing": 6,
     "interrupted": INTERRUPTED,
 }
-# Codes of errors, and what is said of those that are no sentences themselves.
-SENTENCES: dict[type[BaseException], tuple[str, str | None]] = {
-    TableError: ("data", None),
-    BatchError: ("data", None),
-    ModelFileError: ("model", None),
-    ImportError: ("missing", None),
-    MemoryError: ("unexpected", "not enough memory; use fewer rows or columns"),
-    KeyboardInterrupt: ("interrupted", INTERRUPTED_IN_WORDS),
+# Codes by the names of errors, so that nothing is imported for them; and what is said of those that
+# are no sentences themselves.
+SENTENCES: dict[str, tuple[str, str | None]] = {
+    "TableError": ("data", None),
+    "BatchError": ("data", None),
+    "ModelFileError": ("model", None),
+    "ImportError": ("missing", None),
+    "MemoryError": ("unexpected", "not enough memory; use fewer rows or columns"),
+    "KeyboardInterrupt": ("interrupted", INTERRUPTED_IN_WORDS),
 }
 
 
@@ -54,9 +53,9 @@ def data_errors(path: Any) -> Iterator[None]:
     """What an estimator says about its data is about this table; other errors name the file themselves."""
     try:
         yield
-    except (TableError, BatchError):
-        raise
     except ValueError as error:
+        if _sentence(error) is not None:
+            raise
         raise TableError(path, str(error)) from error
 
 
@@ -64,14 +63,19 @@ def explain(error: BaseException) -> tuple[int, str]:
     """Exit code and sentence for an error."""
     if isinstance(error, CommandError):
         return error.code, str(error)
-    for kind, (code, sentence) in SENTENCES.items():
-        if isinstance(error, kind):
-            return CODES[code], str(error) if sentence is None else sentence
+    if (known := _sentence(error)) is not None:
+        code, sentence = known
+        return CODES[code], str(error) if sentence is None else sentence
     if isinstance(error, OSError):
         return _explain_os_error(error)
     return CODES["unexpected"], (
         f"unexpected {type(error).__name__}: {error} (run with --debug before the command for details)"
     )
+
+
+def _sentence(error: BaseException) -> tuple[str, str | None] | None:
+    names = (kind.__name__ for kind in type(error).__mro__)
+    return next((SENTENCES[name] for name in names if name in SENTENCES), None)
 
 
 def _explain_os_error(error: OSError) -> tuple[int, str]:

@@ -1,18 +1,58 @@
-"""Files named on the command line, looked at before any long work starts."""
+"""Files named on the command line, looked at before any long work starts, and standard input and output."""
 
 from __future__ import annotations
 
 import os
+import shutil
+import sys
 import tempfile
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
-from ..streams import BatchError
-from ..streams.reader import find_files
 from .errors import CommandError
-from .standard_streams import STREAM
 
-__all__ = ["check_apart", "check_folder", "check_input", "check_link", "check_output", "files_of"]
+__all__ = [
+    "STREAM",
+    "check_apart",
+    "check_folder",
+    "check_input",
+    "check_link",
+    "check_output",
+    "check_streams",
+    "check_table",
+    "files_of",
+    "in_batches",
+    "local_table",
+    "place_of",
+]
+
+STREAM = Path("-")
+# First bytes of the kinds of tables that are not plain text.
+KINDS = {b"PAR1": "parquet", b"ARROW1": "arrow", b"PK": "npz", b"\x1f\x8b": "csv.gz"}
+# A table takes about so many times the size of its file when it is read and worked on.
+GROWTH = 4
+
+
+def in_batches(table: Path, max_memory: float) -> bool:
+    """Whether a table is several files, or too large to be read at once into so many MB."""
+    if table.is_dir() or (not table.exists() and _is_pattern(table)):
+        return True
+    return table.exists() and table.stat().st_size * GROWTH > max_memory * 2**20
+
+
+def _is_pattern(table: Path) -> bool:
+    return any(sign in str(table) for sign in "*?[")
+
+
+def check_table(table: Path) -> None:
+    """Raise unless a table can be looked for: a file whose name tells its kind, a folder or a pattern."""
+    from ..tables.read import table_kind
+
+    if table == STREAM or table.is_dir() or (not table.exists() and _is_pattern(table)):
+        return
+    check_input(table)
+    table_kind(table)
 
 
 def check_input(path: Path) -> None:
@@ -29,6 +69,11 @@ def files_of(table: Path) -> list[Path]:
         return []
     if table.is_file():
         return [table]
+    if not table.is_dir() and not _is_pattern(table):
+        return []
+    from ..streams import BatchError
+    from ..streams.reader import find_files
+
     try:
         return [Path(file) for file in find_files(table)]
     except BatchError:
@@ -55,6 +100,7 @@ def check_output(path: Path, *, force: bool, inputs: Iterable[Path] = ()) -> Non
         raise CommandError(f"{path} is a folder, name a file")
     if path.exists() and not force:
         raise CommandError(f"{path} exists already; choose another name, or replace it with --force")
+    _check_parent(path)
     _check_writable(path.parent)
 
 
@@ -71,17 +117,60 @@ def check_folder(path: Path, *, force: bool) -> None:
         raise CommandError(f"{path} is a file, a folder was expected")
     if path.is_dir() and any(path.iterdir()) and not force:
         raise CommandError(f"{path} is not empty; choose another folder, or write into it with --force")
-    _check_writable(path)
+    _check_parent(path)
+    _check_writable(path if path.exists() else path.parent)
+
+
+def _check_parent(path: Path) -> None:
+    """Raise unless the folder of a new file or folder is there."""
+    for folder in path.parents:
+        check_link(folder)
+    if not path.parent.exists():
+        raise CommandError(f"there is no folder {path.parent} for {path.name}; make it first")
 
 
 def _check_writable(folder: Path) -> None:
-    """Try it, in the nearest folder above that exists: permissions alone do not tell."""
-    while not folder.exists():
-        check_link(folder)
-        folder = folder.parent
+    """Try it: permissions alone do not tell."""
     if not folder.is_dir():
         raise CommandError(f"{folder} is a file, a folder was expected")
     try:
         tempfile.NamedTemporaryFile(dir=folder, prefix=".entangled-kernels.", suffix=".part").close()
     except OSError as error:
         raise CommandError(f"cannot write into {folder.absolute()}: {error.strerror}", "write") from error
+
+
+@contextmanager
+def local_table(table: Path) -> Iterator[Path]:
+    """The table itself; what comes from standard input is a file until the work is done.
+
+    Such a file is told by its first bytes to be Parquet, Arrow, NPZ or compressed CSV, and is CSV otherwise.
+    Errors name it as if it stood in the current folder.
+    """
+    if table != STREAM:
+        yield table
+        return
+    with tempfile.TemporaryDirectory(prefix="entangled-kernels.") as folder:
+        start = sys.stdin.buffer.read(8)
+        kind = next((kind for sign, kind in KINDS.items() if start.startswith(sign)), "csv")
+        path = Path(folder, f"stdin.{kind}")
+        with open(path, "wb") as file:
+            file.write(start)
+            shutil.copyfileobj(sys.stdin.buffer, file)
+        try:
+            yield path
+        except Exception as error:
+            error.args = tuple(
+                arg.replace(f"{folder}{os.sep}", "") if isinstance(arg, str) else arg for arg in error.args
+            )
+            raise
+
+
+def place_of(out: Path) -> str:
+    """What people call the place of a table that was written."""
+    return "standard output" if out == STREAM else str(out)
+
+
+def check_streams(out: Path | None, *, json: bool) -> None:
+    """Raise where both a table and the result as JSON are to go to standard output."""
+    if out == STREAM and json:
+        raise CommandError("--json and --out - both write to standard output; name a file for the table")

@@ -8,9 +8,17 @@ import sys
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
+from importlib import import_module
 from typing import Any
 
-__all__ = ["INTERRUPTED", "INTERRUPTED_IN_WORDS", "exit_at_interrupt", "flush_output", "hush"]
+__all__ = [
+    "INTERRUPTED",
+    "INTERRUPTED_IN_WORDS",
+    "exit_at_interrupt",
+    "flush_output",
+    "hush",
+    "import_learning",
+]
 
 INTERRUPTED = 130
 INTERRUPTED_IN_WORDS = "interrupted; files that were not finished were left as they were"
@@ -33,6 +41,12 @@ def exit_at_interrupt() -> Iterator[None]:
         yield
     finally:
         signal.signal(signal.SIGINT, signal.default_int_handler)
+
+
+def import_learning() -> None:
+    """Import what learns and predicts, which takes seconds; commands check what they can before."""
+    with exit_at_interrupt():
+        import_module("entangled_kernels.cli.models")
 
 
 def _exit(number: int, frame: Any) -> None:

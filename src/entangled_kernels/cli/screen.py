@@ -5,8 +5,10 @@ from __future__ import annotations
 import json
 import math
 import sys
+import threading
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
+from time import monotonic
 from typing import Any
 
 from rich import box
@@ -28,6 +30,8 @@ __all__ = ["Screen", "say_error", "say_note"]
 
 # Without a terminal nothing is folded.
 WIDE = 10_000
+# Seconds between two lines of progress without a terminal.
+PAUSE = 5.0
 
 
 def say_error(sentence: str) -> None:
@@ -96,17 +100,21 @@ class Screen:
 
     @contextmanager
     def working(self, what: str) -> Iterator[None]:
-        """Show that work without known length goes on, on a terminal."""
+        """Show that work without known length goes on."""
         with self.progress() as report:
             report(0, None, what)
             yield
 
     @contextmanager
     def progress(self) -> Iterator[Callable[[int, int | None, str], None]]:
-        """Show a bar with the time left, on a terminal; gives a function of done, total and the work."""
+        """Show how far the work is: a bar on a terminal, else a line every few seconds.
+
+        Gives a function of what is done, the total and the name of the work.
+        """
         console = Console(stderr=True, markup=False, highlight=False)
         if not console.is_terminal:
-            yield lambda *_: None
+            with _lines() as report:
+                yield report
             return
         columns = (
             TextColumn("{task.description}"),
@@ -119,6 +127,28 @@ class Screen:
         with Progress(*columns, console=console, transient=True) as bar:
             task = bar.add_task("", total=None)
             yield lambda done, total, what: bar.update(task, completed=done, total=total, description=what)
+
+
+@contextmanager
+def _lines() -> Iterator[Callable[[int, int | None, str], None]]:
+    """Print a line on stderr every few seconds with what was reported last."""
+    start, ended, last = monotonic(), threading.Event(), ["working"]
+
+    def report(done: int, total: int | None, what: str) -> None:
+        last[0] = what if total is None else f"{what}: {done:,} of {total:,}"
+
+    def print_lines() -> None:
+        while not ended.wait(PAUSE):
+            line = f"{visible(last[0])} ({monotonic() - start:.0f} s)"
+            print(line, file=sys.stderr, flush=True)
+
+    thread = threading.Thread(target=print_lines, daemon=True)
+    thread.start()
+    try:
+        yield report
+    finally:
+        ended.set()
+        thread.join()
 
 
 def _cell(value: Any) -> str:

@@ -333,7 +333,10 @@ class EntangledKernelRidgeCV(
         if unknown:
             raise ValueError(f"param_grid has unknown keys {unknown}; it may hold {', '.join(GRID)}")
         defaults = EntangledKernelRidge().get_params(deep=False)
-        return {name: check_grid(name, self.param_grid.get(name, [defaults[name]])) for name in GRID}
+        return {
+            name: check_grid(f"param_grid[{name!r}]", self.param_grid.get(name, [defaults[name]]))
+            for name in GRID
+        }
 
     def _solver_params(self) -> SolverParams:
         given = (self.param_grid or {}).get("solver_params", [None])

@@ -5,7 +5,6 @@ from typing import Final
 from .compare import compare_methods
 from .digits import DIGITS
 from .illustrations import KERNELS
-from .learners import LEARNERS
 from .methods import METHODS
 from .real_tables import REAL_TABLES
 from .running_times import RUNNING_TIMES
@@ -13,7 +12,7 @@ from .setup import PROTOCOLS, Experiment, Setup
 from .simulated import SIMULATED
 from .variants import VARIANTS
 
-__all__ = ["EXPERIMENTS", "LEARNERS", "METHODS", "PROTOCOLS", "Experiment", "Setup", "compare_methods"]
+__all__ = ["EXPERIMENTS", "METHODS", "PROTOCOLS", "Experiment", "Setup", "compare_methods"]
 
 EXPERIMENTS: Final[dict[str, Experiment]] = {
     experiment.name: experiment

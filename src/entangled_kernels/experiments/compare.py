@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -11,7 +11,6 @@ from sklearn.utils import check_array, check_consistent_length
 
 from ..linalg import Array
 from ..storage import ExperimentResults, Record
-from .learners import LEARNERS
 from .methods import METHODS, PAPER_METHODS, Plan
 from .protocol import Case, Rows, run_cases
 from .row_schemes import RowScheme, row_scheme
@@ -39,7 +38,6 @@ def compare_methods(
     seed: int = 0,
     n_jobs: int | None = None,
     progress: Progress | None = None,
-    input_groups: Mapping[str, Sequence[int]] | None = None,
     groups: Any = None,
     times: Any = None,
     name: str = "comparison",
@@ -51,8 +49,9 @@ def compare_methods(
     ----------
     X : array-like or data frame of shape (n_rows, n_inputs)
     Y : array-like or data frame of shape (n_rows, n_outputs) or (n_rows,)
+        NaN where a target is missing; with the paper's protocol none may be.
     methods : sequence of str
-        Keys of `METHODS` or `LEARNERS`.
+        Keys of `METHODS`.
     train_sizes : sequence of int, default=(20, 40)
         Numbers of training rows; the others are tested on. With groups, those of whole groups that fit.
     repeats : int, default=10
@@ -66,8 +65,6 @@ def compare_methods(
         Processes; results do not depend on it.
     progress : callable, optional
         Told how many parts are done, of how many, and what is being done.
-    input_groups : dict of list of int, optional
-        Columns of X by group, for methods with several kernels; every column is one without.
     groups : array-like of shape (n_rows,), optional
         Rows of a group are all training rows, or all test rows, and in one fold.
     times : array-like of shape (n_rows,), optional
@@ -94,9 +91,12 @@ def compare_methods(
     [('KRR', 2), ('ptrEKL', 2)]
     """
     setup = Setup(protocol=protocol, seed=seed, n_jobs=n_jobs, progress=progress)
-    plan = Plan(protocol, _check_methods(methods), input_groups=input_groups)
+    plan = Plan(protocol, _check_methods(methods))
     inputs = check_array(X, dtype=np.float64, input_name="X")
-    targets = check_array(Y, dtype=np.float64, ensure_2d=False, input_name="Y").reshape(len(inputs), -1)
+    missing: Any = "allow-nan" if protocol == "fair" else True
+    targets = check_array(
+        Y, dtype=np.float64, ensure_2d=False, input_name="Y", ensure_all_finite=missing
+    ).reshape(len(inputs), -1)
     check_consistent_length(inputs, targets)
     if repeats < 1:
         raise ValueError(f"repeats must be at least 1, got {repeats!r}")
@@ -212,7 +212,6 @@ def varied_figures(
 
 
 def _check_methods(methods: Sequence[str]) -> tuple[str, ...]:
-    known = METHODS | LEARNERS
-    if not methods or set(methods) - set(known):
-        raise ValueError(f"methods must be some of {', '.join(known)}, got {list(methods)!r}")
+    if not methods or set(methods) - set(METHODS):
+        raise ValueError(f"methods must be some of {', '.join(METHODS)}, got {list(methods)!r}")
     return tuple(dict.fromkeys(methods))

@@ -2,13 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from time import process_time
 from typing import Any, NamedTuple
 
+import numpy as np
+from sklearn.base import BaseEstimator, RegressorMixin, clone
 from sklearn.cross_decomposition import PLSRegression
+from sklearn.dummy import DummyRegressor
 from sklearn.ensemble import ExtraTreesRegressor
+from sklearn.gaussian_process import GaussianProcessRegressor
+from sklearn.gaussian_process.kernels import RBF, ConstantKernel, WhiteKernel
+from sklearn.linear_model import RidgeCV
 from sklearn.model_selection import GridSearchCV
 
 from ..estimators import (
@@ -19,21 +25,43 @@ from ..estimators import (
 )
 from ..linalg import Array
 from ..selection import Split
-from .learners import LEARNERS, build_learner
 from .published import LAMBDAS, Ascent, fit_published
 
-__all__ = ["EARLY", "FIXED", "METHODS", "PAPER_METHODS", "Fitted", "Plan", "fit_methods"]
+__all__ = [
+    "COMMON_METHODS",
+    "EARLY",
+    "FIXED",
+    "METHODS",
+    "PAPER_METHODS",
+    "REFERENCES",
+    "Fitted",
+    "Plan",
+    "fit_methods",
+    "tuned_learner",
+]
 
-METHODS = {
+# Methods that users know. They get the inputs and choose their features themselves.
+COMMON_METHODS = {
+    "mean": "the mean of the training rows",
+    "ridge": "linear ridge regression, an alpha for every output",
+    "kernel-ridge": "kernel ridge regression, features and alpha selected as in entangled",
+    "PLS": "partial least squares, number of components selected",
+    "gaussian-process": "a Gaussian process for every output, Gaussian kernel and noise by likelihood",
+    "extra-trees": "100 extremely randomised trees",
+    "entangled": "EntangledKernelRidgeCV with its defaults: features, kernel and alpha selected",
+}
+# Methods of the paper. Their kernels are linear in the features of the experiment.
+METHODS = COMMON_METHODS | {
     "KRR": "kernel ridge regression, one alpha for all outputs",
     "OKL": "output kernel learning: one relation between outputs, learned with the model",
     "EKL": "entangled kernel learning, predicting with the operator-valued kernel",
     "ptrEKL": "entangled kernel learning, predicting with the scalar kernel of its partial trace",
-    "selected": "EntangledKernelRidgeCV as it comes: base kernel, learned kernel and alpha all selected",
-    "KRR-selected": "kernel ridge regression with the same choice of features as selected",
-    "PLS": "partial least squares, number of components selected",
-    "extra-trees": "200 extremely randomised trees",
 }
+# Kernel ridge, which improvements are measured against: the first one that was fitted.
+REFERENCES = ("KRR", "kernel-ridge")
+# These take missing targets. Where targets are missing, others are fitted to every target by itself.
+TAKE_MISSING = ("entangled", "gaussian-process", "kernel-ridge", "KRR", "EKL", "ptrEKL", "OKL")
+RIDGE_ALPHAS = np.logspace(-3, 5, 33)
 # With the paper's protocol EKL and ptrEKL are the published algorithm to the letter, and these its safe form:
 # they start at the plain kernel, select where to stop, and keep a share of it, without which a first step
 # that suits the folds may be far too long for all rows.
@@ -68,15 +96,13 @@ class Plan:
     ----------
     protocol : {"fair", "paper"}
     methods : sequence of str
-        Keys of `METHODS` or `LEARNERS`.
+        Keys of `METHODS`.
     rank : float or None
         Share of the full Kraus rank that EKL and ptrEKL may use.
     ascent : Ascent
         Of the paper's protocol.
     early, fixed : bool
         Whether the variants of `EARLY` and of `FIXED` come with their methods; with the paper's protocol.
-    input_groups : dict of list of int, optional
-        Columns by group of inputs, for learners with several kernels; every column is one without.
     """
 
     protocol: str = "fair"
@@ -85,11 +111,10 @@ class Plan:
     ascent: Ascent = field(default_factory=Ascent)
     early: bool = True
     fixed: bool = False
-    input_groups: Mapping[str, Sequence[int]] | None = None
 
     def labels(self) -> dict[str, str]:
         """Methods by the names in the records, and what they are."""
-        own = {name: (METHODS | LEARNERS)[name] for name in self.methods}
+        own = {name: METHODS[name] for name in self.methods}
         if self.protocol == "paper":
             variants = (EARLY if self.early else {}) | (FIXED if self.fixed else {})
             own |= {label: text for label, text in variants.items() if label.partition(",")[0] in own}
@@ -112,11 +137,9 @@ def fit_methods(
     for method in plan.labels():
         if plan.protocol == "paper" and method.partition(",")[0] in PREDICTIONS:
             continue
-        several = method in LEARNERS and not method.startswith("OKL")
-        inputs = several or method in ("selected", "KRR-selected", "extra-trees")
+        inputs = method in COMMON_METHODS
         start = process_time()
-        # Features that are the inputs themselves stand for linear kernels of groups.
-        model = _estimator(plan, method, X if inputs else Phi, "linear" if Phi is X else "rbf", folds, seed)
+        model = tuned_learner(method, X if inputs else Phi, Y, folds, seed, plan)
         model.fit(X if inputs else Phi, Y)
         yield Fitted(method, model.predict, inputs, process_time() - start)
     if plan.protocol == "paper":
@@ -148,25 +171,57 @@ def _fit_published(plan: Plan, Phi: Array, Y: Array, folds: Sequence[Split], see
             yield Fitted(label, model.predict, False, seconds)
 
 
-def _estimator(plan: Plan, method: str, Phi: Array, kernel: str, folds: Sequence[Split], seed: int) -> Any:
+def tuned_learner(
+    method: str, X: Array, Y: Array, folds: Sequence[Split], seed: int, plan: Plan | None = None
+) -> Any:
+    """A learner by name, not fitted, that chooses its settings on the folds.
+
+    Parameters
+    ----------
+    method : str
+        A key of `METHODS`, or of `FIXED`.
+    X : ndarray of shape (n, d)
+        Standardised inputs; for the methods of the paper, features.
+    Y : ndarray of shape (n, p)
+        NaN where a target is missing.
+    folds : sequence of splits
+    seed : int
+    plan : Plan, optional
+        Protocol and rank of the methods of the paper.
+    """
+    if method in COMMON_METHODS:
+        learner = _common_learner(method, X, folds, seed)
+    else:
+        learner = _paper_learner(method, folds, seed, Plan() if plan is None else plan)
+    return learner if method in TAKE_MISSING or np.isfinite(Y).all() else _TargetByTarget(learner)
+
+
+def _common_learner(method: str, X: Array, folds: Sequence[Split], seed: int) -> Any:
+    if method == "mean":
+        return DummyRegressor()
+    if method == "ridge":
+        return RidgeCV(RIDGE_ALPHAS, alpha_per_target=True)
+    if method == "PLS":
+        most = max(1, min(X.shape[1], 15, *(len(train) - 1 for train, _ in folds)))
+        grid = {"n_components": list(range(1, most + 1))}
+        return GridSearchCV(PLSRegression(scale=False), grid, cv=folds, scoring="neg_mean_squared_error")
+    if method == "gaussian-process":
+        kernel = ConstantKernel() * RBF(float(np.sqrt(X.shape[1]))) + WhiteKernel(0.1)
+        return _TargetByTarget(GaussianProcessRegressor(kernel, normalize_y=True))
+    if method == "extra-trees":
+        return ExtraTreesRegressor(100, random_state=seed)
+    plain: dict[str, Any] = {"param_grid": {"shrinkage": [1.0]}} if method == "kernel-ridge" else {}
+    return EntangledKernelRidgeCV(cv=folds, random_state=seed, **plain)
+
+
+def _paper_learner(method: str, folds: Sequence[Split], seed: int, plan: Plan) -> Any:
     fair = plan.protocol == "fair"
     if method == "KRR, lambda 1":
         return EntangledKernelRidge(shrinkage=1.0, alpha=FIXED_LAMBDA, fit_intercept=False)
     if method == "OKL, lambda 1":
         return OutputKernelRidge("linear", alpha=FIXED_LAMBDA, fit_intercept=False)
-    if method in LEARNERS:
-        return build_learner(method, Phi, kernel, plan.input_groups, folds, seed, fit_intercept=fair)
     if method == "OKL":
         return OutputKernelRidgeCV("linear", cv=folds, fit_intercept=fair)
-    if method == "PLS":
-        most = max(1, min(Phi.shape[1], 15, *(len(train) - 1 for train, _ in folds)))
-        grid = {"n_components": list(range(1, most + 1))}
-        return GridSearchCV(PLSRegression(scale=False), grid, cv=folds, scoring="neg_mean_squared_error")
-    if method == "extra-trees":
-        return ExtraTreesRegressor(200, random_state=seed)
-    if method in ("selected", "KRR-selected"):
-        plain: dict[str, Any] = {"param_grid": {"shrinkage": [1.0]}} if method == "KRR-selected" else {}
-        return EntangledKernelRidgeCV(cv=folds, random_state=seed, **plain)
     settings: dict[str, Any] = {
         "feature_map": None,
         "cv": folds,
@@ -181,3 +236,34 @@ def _estimator(plan: Plan, method: str, Phi: Array, kernel: str, folds: Sequence
         grid = GRID if plan.rank is None else FEW
         settings["param_grid"] = {**grid, "prediction": [PREDICTIONS[method]], "rank": [plan.rank]}
     return EntangledKernelRidgeCV(**settings)
+
+
+class _TargetByTarget(RegressorMixin, BaseEstimator):
+    """A learner fitted to every target by itself, from the rows that have it."""
+
+    def __init__(self, learner: Any) -> None:
+        self.learner = learner
+
+    def fit(self, X: Array, Y: Array) -> _TargetByTarget:
+        """Fit a clone to every column of Y."""
+        self.learners_ = []
+        for y in Y.T:
+            rows = np.isfinite(y)
+            learner = clone(self.learner)
+            if hasattr(learner, "cv") and not rows.all():
+                learner.set_params(cv=_folds_within(learner.cv, rows))
+            self.learners_.append(learner.fit(X[rows], y[rows]))
+        return self
+
+    def predict(self, X: Array) -> Array:
+        """Predictions (n, p)."""
+        return np.column_stack([np.ravel(one.predict(X)) for one in self.learners_])
+
+
+def _folds_within(folds: Any, rows: Array) -> Any:
+    """Folds of a subset of the rows, numbered within it; folds that become empty are left out."""
+    if folds is None:
+        return None
+    number = np.cumsum(rows) - 1
+    kept = [tuple(number[part[rows[part]]] for part in fold) for fold in folds]
+    return [fold for fold in kept if len(fold[0]) > 1 and len(fold[1])]

@@ -8,15 +8,12 @@ from time import process_time
 from typing import Any, NamedTuple
 
 import numpy as np
-from sklearn.cross_decomposition import PLSRegression
-from sklearn.ensemble import ExtraTreesRegressor
-from sklearn.linear_model import RidgeCV
-from sklearn.model_selection import GridSearchCV
 from threadpoolctl import threadpool_limits
 
 from ..estimators import EntangledKernelRidgeCV
 from ..linalg import Array, Index
 from ..storage import ExperimentResults, Record
+from .methods import tuned_learner
 from .protocol import Partition, Rows, folds_of, partitions, run_parallel
 from .setup import Progress, Setup
 
@@ -29,8 +26,6 @@ METHODS = {
     "PLS": "PLSRegression, number of components by cross-validation; likewise",
     "extra-trees": "ExtraTreesRegressor, 100 trees; likewise",
 }
-ALPHAS = np.logspace(-3, 5, 33)
-COMPONENTS = (1, 2, 3, 4, 6, 8, 10)
 
 
 def compare_partly_measured(
@@ -198,21 +193,11 @@ def _measure_other(method: str, rows: Rows, sets: list[Index], seed: int) -> Rec
     for places in sets:
         others = np.setdiff1d(np.arange(rows.Y.shape[1]), places)
         X, X_test = np.hstack([rows.X, rows.Y[:, places]]), np.hstack([rows.X_test, rows.Y_test[:, places]])
-        model = _estimator(method, X, seed).fit(X, rows.Y[:, others])
+        folds = folds_of(len(X), seed)
+        model = tuned_learner(method, X, rows.Y, folds, seed).fit(X, rows.Y[:, others])
         prediction = np.asarray(model.predict(X_test)).reshape(len(X_test), -1)
         errors.append(_errors(rows.Y_test[:, others], prediction).mean())
     return {"nmse": np.mean(errors), "fits": len(sets), "fit_seconds": process_time() - start}
-
-
-def _estimator(method: str, X: Array, seed: int) -> Any:
-    if method == "ridge":
-        return RidgeCV(ALPHAS, alpha_per_target=True)
-    if method == "extra-trees":
-        return ExtraTreesRegressor(100, random_state=seed)
-    folds = folds_of(len(X), seed)
-    largest = min(X.shape[1], min(len(train) for train, _ in folds) - 1)
-    grid = {"n_components": [count for count in COMPONENTS if count <= largest]}
-    return GridSearchCV(PLSRegression(scale=False), grid, cv=folds, scoring="neg_mean_squared_error")
 
 
 def _errors(Y: Array, prediction: Any) -> Array:

@@ -19,7 +19,7 @@ from ..features import median_distance
 from ..linalg import Array, Index
 from ..selection import Split
 from ..storage import Record
-from .methods import Plan, fit_methods
+from .methods import REFERENCES, Plan, fit_methods
 from .setup import Setup
 
 __all__ = [
@@ -82,7 +82,7 @@ class Case(NamedTuple):
 def nmse(Y: Array, prediction: Array) -> float:
     """Mean over outputs of the squared error divided by the variance of the output, in the rows given.
 
-    Outputs that are constant in these rows are left out.
+    Missing values of Y are left out, and outputs that are constant in these rows.
 
     Examples
     --------
@@ -91,11 +91,15 @@ def nmse(Y: Array, prediction: Array) -> float:
     >>> nmse(Y, Y.mean(axis=0))
     1.0
     """
-    variance = np.var(Y, axis=0)
+    with warnings.catch_warnings():
+        # An output may be missing in all test rows.
+        warnings.simplefilter("ignore", RuntimeWarning)
+        variance = np.nanvar(Y, axis=0)
+        error = np.nanmean((Y - prediction) ** 2, axis=0)
     varies = variance > 0.0
     if not varies.any():
         raise ValueError("all outputs are constant in the test rows; take more test rows")
-    return float(np.mean(np.mean((Y - prediction) ** 2, axis=0)[varies] / variance[varies]))
+    return float(np.mean(error[varies] / variance[varies]))
 
 
 def improvement(error: float, reference: float) -> float:
@@ -202,7 +206,8 @@ def _measure(case: Case) -> list[Record]:
 
 
 def _with_improvement(records: list[Record], order: list[str]) -> list[Record]:
-    reference = next((record["nmse"] for record in records if record["method"] == "KRR"), None)
+    errors = {record["method"]: record["nmse"] for record in records}
+    reference = next((errors[name] for name in REFERENCES if name in errors), None)
     for record in records:
         record["ni"] = None if reference is None else improvement(record["nmse"], reference)
     return sorted(records, key=lambda record: order.index(record["method"]))

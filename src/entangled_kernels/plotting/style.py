@@ -65,7 +65,7 @@ _LOOKS = (
     Look(BROWN, "h", (0, (1, 3))),
 )
 # Methods of the experiments look the same in every figure.
-_METHODS = ("EKL", "ptrEKL", "OKL", "selected", "PLS", "extra-trees", "KRR", "KRR-selected")
+_METHODS = ("EKL", "ptrEKL", "OKL", "entangled", "PLS", "extra-trees", "KRR", "kernel-ridge")
 
 
 def looks(names: list[str]) -> dict[str, Look]:

@@ -15,12 +15,11 @@ TERMS: dict[str, str] = {
     "alpha": "The ridge penalty: the larger it is, the more predictions are drawn to the mean.",
     "cross-validated": "Found on rows that were left out when the model was fitted, each part of the rows "
     "in its turn.",
-    "EKL": "Entangled kernel learning: kernel ridge with a kernel that learns how targets hang together.",
+    "EKL": "Entangled kernel learning: kernel ridge with a kernel that learns how targets are related.",
     "entangled": "Of a kernel that cannot be split into a part for the inputs and a part for the targets, "
     "nor into a sum of such: which targets help each other depends on the inputs.",
     "extra-trees": "The average of many trees whose splits are drawn at random.",
     "feature map": "What turns inputs into the features that the model is linear in.",
-    "gain": "Factor on predictions, about the mean, that undoes part of what the ridge penalty shrinks.",
     "held-out": "Of rows that had no part in the model that predicts them.",
     "importance": "By how much predictions change as an input changes by its standard deviation, in "
     "standard deviations of the targets, over all targets.",
@@ -29,7 +28,6 @@ TERMS: dict[str, str] = {
     "kernel ridge": "Ridge regression with a kernel, each target on its own.",
     "Kraus": "Kraus operators are the matrices that a learned kernel is a sum of; their number is its rank.",
     "KRR": "Kernel ridge regression, each target on its own.",
-    "KRR-selected": "Kernel ridge regression with the same choice of features as selected.",
     "lowest eigenvalue": "Of the partial transpose: below zero the kernel is entangled.",
     "negativity": "Sum of the negative eigenvalues of the partial transpose; above zero the kernel is "
     "entangled.",
@@ -54,8 +52,6 @@ TERMS: dict[str, str] = {
     "RMSE": "Root of the mean squared error, in the unit of the target.",
     "Schmidt": "Schmidt rank and entropy tell of how many products of an input part and a target part a "
     "kernel is a sum; of one it is separable.",
-    "selected": "EntangledKernelRidgeCV as it comes: features, kernel and penalty chosen on the training "
-    "rows.",
     "separable": "Of a kernel that is a part for the inputs times a part for the targets, or a sum of such.",
     "separable share": "How much of the kernel the nearest product makes up.",
     "shrinkage": "Share of the plain kernel that is mixed into the learned one; with 1 the model is kernel "

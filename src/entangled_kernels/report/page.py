@@ -6,8 +6,7 @@ import os
 import re
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from html import unescape
-from importlib.resources import files
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -15,26 +14,19 @@ from ..storage import atomic_write
 from .glossary import TERMS, used_terms
 from .picture import embedded
 from .table import Table
-from .visible import escape
+from .visible import visible
 
 __all__ = ["Report"]
 
-# The page may neither load nor run anything.
-POLICY = "default-src 'none'; img-src data:; style-src 'unsafe-inline'; base-uri 'none'; form-action 'none'"
-
-# Two rings: linked, apart, and one alone.
-RINGS = {
-    "entangled": '<circle cx="11" cy="12" r="7"/><circle cx="21" cy="12" r="7"/>',
-    "separable": '<circle cx="8" cy="12" r="6"/><circle cx="24" cy="12" r="6"/>',
-    "plain": '<circle cx="16" cy="12" r="7"/>',
-}
+SIGNS = ("entangled", "plain", "separable")
+Block = dict[str, Any]
 
 
 class Report:
     """A self-contained HTML page, without script and without network.
 
-    What is added appears in the order of the calls. All text is escaped, and the same calls give the same
-    page, byte for byte.
+    What is added appears in the order of the calls. The page is written by the Jinja2 templates beside this
+    module, which escape all text, and the same calls give the same page, byte for byte.
 
     Parameters
     ----------
@@ -58,45 +50,42 @@ class Report:
         if not title.strip():
             raise ValueError("title must not be empty")
         self.title, self.lead, self.footer = title, lead, footer
-        self._parts: list[str] = []
-        self._sections: dict[str, str] = {}
+        # Blocks before the first section belong to one without a heading.
+        self._sections: list[dict[str, Any]] = [{"name": "", "heading": "", "blocks": []}]
         self._numbers = {"Table": 0, "Figure": 0, "Code": 0}
+
+    @property
+    def _blocks(self) -> list[Block]:
+        """Blocks of the section that is being written."""
+        return self._sections[-1]["blocks"]  # type: ignore[no-any-return]
+
+    def _add(self, kind: str, **values: Any) -> None:
+        self._blocks.append({"kind": kind, **values})
 
     def section(self, heading: str) -> None:
         """Begin a section; what follows belongs to it."""
-        if self._sections:
-            self._parts.append("</section>")
         stem = re.sub(r"[^a-z0-9]+", "-", heading.lower()).strip("-") or "section"
+        names = {section["name"] for section in self._sections}
         name, number = f"s-{stem}", 2
-        while name in self._sections:
+        while name in names:
             name, number = f"s-{stem}-{number}", number + 1
-        self._sections[name] = heading
-        self._parts.append(f'<section aria-labelledby="{name}">\n<h2 id="{name}">{escape(heading)}</h2>')
+        self._sections.append({"name": name, "heading": heading, "blocks": []})
 
     def text(self, text: str) -> None:
         """Add plain text; an empty line parts paragraphs."""
-        for paragraph in re.split(r"\n\s*\n", text.strip()):
-            self._parts.append(f"<p>{escape(paragraph.strip())}</p>")
+        self._add("text", paragraphs=[one.strip() for one in re.split(r"\n\s*\n", text.strip())])
 
     def points(self, points: Iterable[str]) -> None:
         """Add a list of points."""
-        items = "\n".join(f"<li>{escape(point)}</li>" for point in points)
-        self._parts.append(f"<ul>\n{items}\n</ul>")
+        self._add("points", points=list(points))
 
     def facts(self, facts: Mapping[str, Any]) -> None:
         """Add names with values, such as the settings of a run."""
-        pairs = "\n".join(
-            f"<div><dt>{escape(str(name).replace('_', ' '))}</dt><dd>{escape(_plain(value))}</dd></div>"
-            for name, value in facts.items()
-        )
-        self._parts.append(f'<dl class="facts">\n{pairs}\n</dl>')
+        self._add("facts", facts={str(name).replace("_", " "): _plain(facts[name]) for name in facts})
 
     def code(self, code: str) -> None:
         """Add commands or code to copy."""
-        name = self._next("Code")
-        self._parts.append(
-            f'<pre role="region" aria-label="{name}" tabindex="0"><code>{escape(code.strip())}</code></pre>'
-        )
+        self._add("code", name=self._next("Code"), code=code.strip())
 
     def verdict(self, text: str, kind: str = "plain") -> None:
         """Add what was found, in plain words.
@@ -107,14 +96,11 @@ class Report:
             A short opening up to a colon is set in bold.
         kind : {"entangled", "separable", "plain"}
         """
-        if kind not in RINGS:
-            raise ValueError(f"kind must be one of {sorted(RINGS)}, got {kind!r}")
+        if kind not in SIGNS:
+            raise ValueError(f"kind must be one of {list(SIGNS)}, got {kind!r}")
         opening, colon, rest = text.partition(":")
-        words = escape(text)
-        if colon and len(opening) <= 30:
-            words = f"<strong>{escape(opening)}:</strong>{escape(rest)}"
-        rings = f'<svg viewBox="0 0 32 24" width="32" height="24" aria-hidden="true">{RINGS[kind]}</svg>'
-        self._parts.append(f'<div class="verdict {kind}">{rings}<p>{words}</p></div>')
+        short = bool(colon) and len(opening) <= 30
+        self._add("verdict", sign=kind, opening=f"{opening}:" if short else "", words=rest if short else text)
 
     def table(
         self,
@@ -157,7 +143,15 @@ class Report:
             Cells that are marked in any case; the note says what for.
         """
         made = Table(columns, rows, digits, best, best_among, row_headers, sure, marked)
-        self._parts.append(made.html(self._next("Table"), caption, note))
+        words = f"{made.best_in_words()} {note}".strip()
+        self._add(
+            "table",
+            name=self._next("Table"),
+            caption=caption,
+            note=words,
+            columns=made.heads(),
+            rows=made.cells(),
+        )
 
     def figure(self, figure: Any, *, caption: str, alt: str) -> None:
         """Add a figure.
@@ -170,13 +164,7 @@ class Report:
         alt : str
             What there is to see, for those who cannot.
         """
-        if not alt.strip():
-            raise ValueError("alt must say what the figure shows, for readers who cannot see it")
-        image, name = _image(figure, alt), self._next("Figure")
-        self._parts.append(
-            f'<figure>\n<div class="plate" role="region" aria-label="{name}" tabindex="0">{image}'
-            f"</div>\n<figcaption><b>{name}.</b> {escape(caption)}</figcaption>\n</figure>"
-        )
+        self.figures([(figure, alt)], caption=caption)
 
     def figures(self, figures: Sequence[tuple[Any, str]], *, caption: str) -> None:
         """Add small figures side by side, below each other where the window is narrow.
@@ -188,12 +176,13 @@ class Report:
         caption : str
             Of all of them.
         """
-        name = self._next("Figure")
-        plates = [f'<div class="plate">{_image(figure, alt)}</div>' for figure, alt in figures]
-        self._parts.append(
-            f'<figure>\n<div class="row">\n{"".join(plates)}\n</div>\n'
-            f"<figcaption><b>{name}.</b> {escape(caption)}</figcaption>\n</figure>"
-        )
+        images = []
+        for figure, alt in figures:
+            if not alt.strip():
+                raise ValueError("alt must say what the figure shows, for readers who cannot see it")
+            source, width, height = embedded(figure)
+            images.append({"source": source, "alt": alt, "width": width, "height": height})
+        self._add("figure", name=self._next("Figure"), caption=caption, images=images)
 
     @contextmanager
     def folded(self, summary: str) -> Iterator[None]:
@@ -201,39 +190,26 @@ class Report:
 
         Terms that are used there and not before are explained there.
         """
-        before, start = set(self._terms(self._parts)), len(self._parts)
+        before, start = set(self._terms(self._all_blocks())), len(self._blocks)
         yield
-        terms = [term for term in self._terms(self._parts[start:]) if term not in before]
+        terms = [term for term in self._terms(self._blocks[start:]) if term not in before]
         if terms:
             self.facts({term: TERMS[term] for term in terms})
-        inner = "\n".join([f"<summary>{escape(summary)}</summary>", *self._parts[start:]])
-        self._parts[start:] = [f"<details>\n{inner}\n</details>"]
+        inner = self._blocks[start:]
+        del self._blocks[start:]
+        self._add("folded", summary=summary, blocks=inner)
 
     def glossary(self) -> None:
         """Add a section that explains the terms used so far, of those that `TERMS` has, but folded ones."""
-        if terms := self._terms(part for part in self._parts if not part.startswith("<details>")):
+        if terms := self._terms(block for block in self._all_blocks() if block["kind"] != "folded"):
             self.section("Words")
             self.facts({term: TERMS[term] for term in terms})
 
     def html(self) -> str:
         """The whole page as text."""
-        style = files(__package__).joinpath("style.css").read_text(encoding="utf-8")
-        body = "\n".join([*self._parts, "</section>"] if self._sections else self._parts)
-        lead = f'\n<p class="lead">{escape(self.lead)}</p>' if self.lead else ""
-        contents = self._contents()
-        body_class = ' class="with-contents"' if contents else ""
-        footer = f"\n<footer>\n<p>{escape(self.footer)}</p>\n</footer>" if self.footer else ""
-        return (
-            '<!DOCTYPE html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
-            f'<meta http-equiv="Content-Security-Policy" content="{POLICY}">\n'
-            '<meta name="viewport" content="width=device-width, initial-scale=1">\n'
-            '<meta name="color-scheme" content="light dark">\n'
-            f"<title>{escape(self.title)}</title>\n<style>\n{style}</style>\n</head>\n"
-            f"<body{body_class}>\n"
-            '<a class="skip" href="#content">Skip to the content</a>\n'
-            f"<header>\n<h1>{escape(self.title)}</h1>{lead}\n</header>\n"
-            f'{contents}<main id="content" tabindex="-1">\n{body}\n</main>{footer}\n</body>\n</html>\n'
-        )
+        sections = [section for section in self._sections if section["heading"] or section["blocks"]]
+        page = _templates().get_template("page.html")
+        return str(page.render(title=self.title, lead=self.lead, footer=self.footer, sections=sections))
 
     def write(self, path: str | os.PathLike[str]) -> Path:
         """Write the page to a file, whole or not at all; its path."""
@@ -241,28 +217,57 @@ class Report:
             file.write(self.html())
         return Path(path)
 
-    def _terms(self, parts: Iterable[str]) -> list[str]:
-        """Terms of the glossary in the title, the lead and some parts of the page."""
-        said = " ".join([escape(self.title), escape(self.lead), *parts])
-        return used_terms(unescape(re.sub(r"<[^>]*>", " ", said)))
+    def _all_blocks(self) -> list[Block]:
+        """Blocks of all sections, with their headings."""
+        found: list[Block] = []
+        for section in self._sections:
+            found += [{"kind": "text", "paragraphs": [section["heading"]]}, *section["blocks"]]
+        return found
 
-    def _contents(self) -> str:
-        """Links to the sections, where there are several."""
-        if len(self._sections) < 3:
-            return ""
-        links = "\n".join(
-            f'<li><a href="#{name}">{escape(heading)}</a></li>' for name, heading in self._sections.items()
-        )
-        return f'<nav aria-label="Contents">\n<ul>\n{links}\n</ul>\n</nav>\n'
+    def _terms(self, blocks: Iterable[Block]) -> list[str]:
+        """Terms of the glossary in the title, the lead and some blocks of the page."""
+        return used_terms(" ".join([self.title, self.lead, *(" ".join(_words(one)) for one in blocks)]))
 
     def _next(self, kind: str) -> str:
         self._numbers[kind] += 1
         return f"{kind} {self._numbers[kind]}"
 
 
-def _image(figure: Any, alt: str) -> str:
-    source, width, height = embedded(figure)
-    return f'<img src="{source}" alt="{escape(alt, quote=True)}" width="{width}" height="{height}">'
+@cache
+def _templates() -> Any:
+    """The templates: whatever they show is escaped, and what cannot be seen is made visible."""
+    try:
+        from jinja2 import Environment, PackageLoader, StrictUndefined
+    except ImportError as error:
+        raise ImportError('pages need Jinja2: pip install "entangled-kernels[cli]"') from error
+
+    def show(value: Any) -> Any:
+        return visible(value, keep="\n\t") if type(value) is str else value
+
+    return Environment(
+        loader=PackageLoader("entangled_kernels.report"),
+        autoescape=True,
+        finalize=show,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        keep_trailing_newline=True,
+    )
+
+
+def _words(block: Any) -> Iterator[str]:
+    """All text of a block, pictures left out."""
+    if isinstance(block, str):
+        yield block
+    elif isinstance(block, Mapping):
+        for name, value in block.items():
+            if block.get("kind") == "facts" and name == "facts":
+                yield from value
+            if name not in ("kind", "sign", "images", "name", "classes"):
+                yield from _words(value)
+    elif isinstance(block, list | tuple):
+        for value in block:
+            yield from _words(value)
 
 
 def _plain(value: Any) -> str:

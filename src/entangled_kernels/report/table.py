@@ -1,4 +1,4 @@
-"""Tables whose decimals stand under each other, with headers that screen readers can follow."""
+"""Tables of pages: cells as text, and which of them are numbers, headers or the best of their row."""
 
 from __future__ import annotations
 
@@ -6,8 +6,6 @@ import math
 from collections.abc import Collection, Mapping, Sequence
 from numbers import Integral, Real
 from typing import Any, NamedTuple
-
-from .visible import escape
 
 __all__ = ["PageTable", "Table"]
 
@@ -33,7 +31,7 @@ class PageTable(NamedTuple):
 
 
 class Table:
-    """Rows and columns to be written as HTML; the parameters are those of `Report.table`."""
+    """Rows and columns of a page's table; the parameters are those of `Report.table`."""
 
     def __init__(
         self,
@@ -66,42 +64,35 @@ class Table:
         self.competing = [place for place, name in enumerate(self.columns) if name in among or place in among]
         self.numeric = [self._is_numeric(place) for place in range(width)]
 
-    def html(self, name: str, caption: str, note: str = "") -> str:
-        """The table as HTML; ``name`` is what the region is called, such as "Table 1"."""
-        if any(self._best_places(row, number) for number, row in enumerate(self.rows)):
-            word = "least" if self.best == "min" else "largest"
-            sure = "" if self.sure is None else ", by more than chance would give"
-            note = f"★ {word} of the row{sure}. {note}".strip()
-        foot = f'\n<p class="note">{escape(note)}</p>' if note else ""
-        body = "\n".join(self._row(number, row) for number, row in enumerate(self.rows))
-        return (
-            f'<div class="table">\n<div class="scroll" role="region" aria-label="{name}" tabindex="0">\n'
-            f"<table>\n<caption><span><b>{name}.</b> {escape(caption)}</span></caption>\n"
-            f"<thead>\n{self._head()}</thead>\n<tbody>\n{body}\n</tbody>\n</table>\n</div>{foot}\n</div>"
-        )
+    def heads(self) -> list[dict[str, Any]]:
+        """Text and classes of the column headers."""
+        return [
+            {"text": column, "classes": self._classes(place)} for place, column in enumerate(self.columns)
+        ]
 
-    def _head(self) -> str:
-        names = (
-            f'<th scope="col"{self._class(place)}>{escape(column)}</th>'
-            for place, column in enumerate(self.columns)
-        )
-        return f"<tr>{''.join(names)}</tr>\n"
+    def cells(self) -> list[list[dict[str, Any]]]:
+        """Rows of cells: text, classes, whether it is a header, whether it is marked as the best."""
+        return [self._row(number, row) for number, row in enumerate(self.rows)]
 
-    def _row(self, number: int, row: list[Any]) -> str:
-        texts = [format_cell(value, digits) for value, digits in zip(row, self.digits, strict=True)]
+    def best_in_words(self) -> str:
+        """What the star stands for; empty without any."""
+        if not any(self._best_places(row, number) for number, row in enumerate(self.rows)):
+            return ""
+        word = "least" if self.best == "min" else "largest"
+        sure = "" if self.sure is None else ", by more than chance would give"
+        return f"★ {word} of the row{sure}."
+
+    def _row(self, number: int, row: list[Any]) -> list[dict[str, Any]]:
         best = self._best_places(row, number)
         best |= {place for place, name in enumerate(self.columns) if (number, name) in self.marked}
         cells = []
-        for place, text in enumerate(texts):
-            wrapped = ["long"] * (len(text) > LONG)
-            if place < self.row_headers:
-                cells.append(f'<th scope="row"{self._class(place, *wrapped)}>{escape(text)}</th>')
-            elif place in best:
-                star = '<span aria-hidden="true">★</span> <span class="unseen">best: </span>'
-                cells.append(f"<td{self._class(place, 'best')}>{star}{escape(text)}</td>")
-            else:
-                cells.append(f"<td{self._class(place, *wrapped)}>{escape(text)}</td>")
-        return f"<tr>{''.join(cells)}</tr>"
+        for place, (value, digits) in enumerate(zip(row, self.digits, strict=True)):
+            text, header = format_cell(value, digits), place < self.row_headers
+            is_best = place in best and not header
+            more = ["best"] if is_best else ["long"] * (len(text) > LONG)
+            classes = self._classes(place) + more
+            cells.append({"text": text, "classes": classes, "header": header, "best": is_best})
+        return cells
 
     def _best_places(self, row: list[Any], number: int = 0) -> set[int]:
         """Places of the least or largest number as printed; none where fewer than two compete, or unsure."""
@@ -119,9 +110,8 @@ class Table:
             places = {place for place in places if (number, self.columns[place]) in self.sure}
         return places if len(places) < len(rounded) else set()
 
-    def _class(self, place: int, *more: str) -> str:
-        names = [*(["num"] if self.numeric[place] else []), *more]
-        return f' class="{" ".join(names)}"' if names else ""
+    def _classes(self, place: int) -> list[str]:
+        return ["num"] if self.numeric[place] else []
 
     def _is_numeric(self, place: int) -> bool:
         cells = [row[place] for row in self.rows if row[place] is not None]

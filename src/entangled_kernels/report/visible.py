@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import html
 import re
 
-__all__ = ["escape", "visible"]
+__all__ = ["visible"]
 
 # Control characters, which terminals obey, and marks that change the direction of writing.
 HIDDEN = re.compile("[\x00-\x1f\x7f-\x9f\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069]")
@@ -26,8 +25,3 @@ def visible(text: str, *, keep: str = "") -> str:
     net load\u001b[2J \u202eGPJ.exe
     """
     return HIDDEN.sub(lambda sign: sign[0] if sign[0] in keep else f"\\u{ord(sign[0]):04x}", text)
-
-
-def escape(text: str, quote: bool = True) -> str:
-    """Text for a page: visible, but for ends of lines and tabs, and nothing in it read as HTML."""
-    return html.escape(visible(text, keep="\n\t"), quote)

@@ -17,9 +17,6 @@ from importlib.metadata import PackageNotFoundError, version
 from typing import Any, NamedTuple
 from zipfile import ZIP_DEFLATED, ZIP_STORED
 
-from sklearn.base import BaseEstimator
-from sklearn.utils.validation import check_is_fitted
-
 from .sealed import check_expansion, read_sealed, write_sealed
 
 __all__ = ["ModelFileError", "SavedModel", "load_model", "open_model", "save_model", "software_versions"]
@@ -108,6 +105,8 @@ def save_model(
             f"model must be an estimator of entangled-kernels, such as EntangledKernelRidge, got "
             f"{type(model).__name__}"
         )
+    from sklearn.utils.validation import check_is_fitted
+
     check_is_fitted(model)
     # Rows that came in by partial_fit are solved for now.
     if hasattr(model, "solve"):
@@ -164,6 +163,8 @@ def software_versions(*more: str) -> dict[str, str]:
 
 
 def _is_model(model: Any) -> bool:
+    from sklearn.base import BaseEstimator
+
     return isinstance(model, BaseEstimator) and type(model).__module__.startswith(f"{ESTIMATORS}.")
 
 
@@ -190,6 +191,8 @@ def _unpack(path: Any, software: dict[str, str], payload: bytes, trusted: Sequen
         known, unknown = _types(skops, payload, trusted)
         model = None if unknown else skops.loads(payload, trusted=known)
         if _is_model(model):
+            from sklearn.utils.validation import check_is_fitted
+
             check_is_fitted(model)
     # Whatever a crafted archive leads to, running out of stack or memory included, it is refused.
     except Exception as error:

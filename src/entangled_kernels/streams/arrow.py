@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import codecs
 import re
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
+from ..tables.arrow import need_arrow, text_options
 from .batch import BatchError
 from .file_kinds import TEXT_KINDS, file_kind
 from .text_format import TextFormat
@@ -27,16 +27,6 @@ __all__ = [
 SEVERAL = "several columns"
 
 
-def need_arrow() -> Any:
-    """The pyarrow module, or an error that says what to install."""
-    try:
-        import pandas  # noqa: F401
-        import pyarrow as pa
-    except ImportError as error:
-        raise ImportError('tables need pandas and pyarrow: pip install "entangled-kernels[data]"') from error
-    return pa
-
-
 def open_table(
     path: str, text: Sequence[str] = (), text_format: TextFormat | None = None
 ) -> _ParquetFile | _ArrowFile | _TextFile:
@@ -55,33 +45,6 @@ def unreadable(path: str, row: int, error: Exception) -> BatchError:
     # Arrow counts the header as row 1.
     said = re.sub(r"\bRow #(\d+)", lambda found: f"row {int(found[1]) - 1}", str(error))
     return BatchError(f"{path}, from row {row + 1} on: cannot be read: {said}")
-
-
-def text_options(path: str, text_format: TextFormat, **more: Any) -> dict[str, Any]:
-    """How text is read, parsed and converted, at once or in pieces.
-
-    Parameters
-    ----------
-    path : str
-    text_format : TextFormat
-    **more : options of pyarrow's `ReadOptions`, `ParseOptions` and `ConvertOptions`
-        ``block_size``, ``invalid_row_handler``, ``column_types`` and ``include_columns``.
-    """
-    from pyarrow import csv
-
-    found = text_format.of(path)
-    # Then pyarrow needs no codec; it knows one spelling only, and the mark at the beginning itself.
-    utf8 = codecs.lookup(str(found.encoding)).name in ("utf-8", "utf-8-sig", "ascii")
-    handler, block_size = more.pop("invalid_row_handler", None), more.pop("block_size", None)
-    return {
-        "read_options": csv.ReadOptions(
-            use_threads=False, block_size=block_size, encoding="utf8" if utf8 else found.encoding
-        ),
-        "parse_options": csv.ParseOptions(
-            delimiter=found.delimiter, newlines_in_values=True, invalid_row_handler=handler
-        ),
-        "convert_options": csv.ConvertOptions(strings_can_be_null=True, decimal_point=found.decimal, **more),
-    }
 
 
 class _ParquetFile:

@@ -3,12 +3,13 @@
 Needs pandas and pyarrow: ``pip install "entangled-kernels[data]"``.
 """
 
-from .cells import require_columns, require_numbers, require_text, text_columns
+from .cells import Hints, require_columns, require_numbers, require_text, text_columns
 from .errors import TableError
 from .read import read_table, table_kind
 from .write import append_table, text_appender, write_table
 
 __all__ = [
+    "Hints",
     "TableError",
     "append_table",
     "read_table",

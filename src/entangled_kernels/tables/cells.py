@@ -5,19 +5,38 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from difflib import get_close_matches
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from .errors import TableError
 from .phrases import counted, quoted
 
-__all__ = ["require_columns", "require_numbers", "require_text", "text_columns"]
+__all__ = [
+    "Hints",
+    "first_texts",
+    "looks_like_a_date",
+    "looks_like_a_decimal_comma",
+    "require_columns",
+    "require_numbers",
+    "require_text",
+    "text_columns",
+]
 
 DECIMAL_COMMA = re.compile(r"\s*[+-]?\d+,\d+\s*")
 DATE = re.compile(r"\s*\d{1,4}[-./]\d{1,2}[-./]\d{1,4}(?:[T ].*)?\s*|\s*\d{1,2}:\d{2}(?::\d{2})?.*")
-EMPTY = "the cell is empty; fill it, or leave out the row (--missing drop) or the column (--exclude)"
-EXCLUDE_DATES = "exclude it (--exclude), or turn it into numbers, such as days since the first"
+EMPTY = "the cell is empty"
+# Squares of larger numbers are infinite, and so are the variances of their columns.
+LARGEST = 1e150
+
+
+class Hints(NamedTuple):
+    """Ways out of an error, each added to its sentence: what a caller offers for such a cell."""
+
+    text: str = ""
+    date: str = ""
+    comma: str = "; if its comma is a decimal sign, read the file with decimal ','"
+    empty: str = ""
 
 
 def require_columns(frame: Any, names: Sequence[str], path: Any) -> None:
@@ -54,11 +73,11 @@ def require_numbers(
     names: Sequence[str],
     path: Any,
     *,
-    way_out: str = "",
+    hints: Hints = Hints(),  # noqa: B008
     rows_before: int = 0,
     blanks: bool = False,
 ) -> Any:
-    """The columns as float64; raises on the first cell that is missing or is no finite number.
+    """The columns as float64; raises on the first cell that is missing, infinite or too large.
 
     Parameters
     ----------
@@ -66,8 +85,8 @@ def require_numbers(
     names : sequence of str
     path : path
         Of the file, for the error.
-    way_out : str, optional
-        What to do about text, added to the error.
+    hints : Hints, optional
+        What to do about a wrong cell, added to the error.
     rows_before : int, default=0
         Rows of the file that stand before those of the frame.
     blanks : bool, default=False
@@ -79,17 +98,23 @@ def require_numbers(
     """
     require_columns(frame, names, path)
     for name in names:
-        _require_number_type(frame[name], path, way_out, rows_before)
+        _require_number_type(frame[name], path, hints, rows_before)
     numbers = frame[list(names)].astype(np.float64)
     values = numbers.to_numpy()
-    bad = np.isinf(values) if blanks else ~np.isfinite(values)
+    bad = np.abs(values) > LARGEST if blanks else ~(np.abs(values) <= LARGEST)
     if bad.any():
-        _raise_first_bad_cell(values, bad, list(names), path, rows_before)
+        _raise_first_bad_cell(values, bad, list(names), path, hints, rows_before)
     return numbers
 
 
 def require_text(
-    frame: Any, names: Sequence[str], path: Any, *, rows_before: int = 0, blanks: bool = False
+    frame: Any,
+    names: Sequence[str],
+    path: Any,
+    *,
+    hints: Hints = Hints(),  # noqa: B008
+    rows_before: int = 0,
+    blanks: bool = False,
 ) -> Any:
     """The columns as text; raises on the first cell that is empty. Parameters as in `require_numbers`.
 
@@ -99,34 +124,64 @@ def require_text(
     for name in names:
         missing = np.flatnonzero(frame[name].isna().to_numpy())
         if missing.size and not blanks:
-            raise TableError(path, EMPTY, row=rows_before + int(missing[0]) + 1, column=name)
+            raise TableError(path, EMPTY + hints.empty, row=rows_before + int(missing[0]) + 1, column=name)
     texts = frame[list(names)]
     return texts.astype(str).where(texts.notna(), "") if blanks else texts.astype(str)
 
 
-def _require_number_type(column: Any, path: Any, way_out: str, rows_before: int) -> None:
+def first_texts(frame: Any, names: Sequence[str]) -> dict[str, tuple[int, str]]:
+    """The first cell that is no number in every column that holds some: its row, from 1, and text."""
+    found = {}
+    for name in names:
+        if _kind(frame[name]) in ("text", "time"):
+            for place, cell in enumerate(frame[name], start=1):
+                if not _is_number(cell) and not _is_missing(cell):
+                    found[name] = place, str(cell)
+                    break
+    return found
+
+
+def looks_like_a_date(text: str) -> bool:
+    """Whether a cell looks like a date or a time of day."""
+    return DATE.fullmatch(text) is not None
+
+
+def looks_like_a_decimal_comma(text: str) -> bool:
+    """Whether a cell would be a number if its comma were a point."""
+    return DECIMAL_COMMA.fullmatch(text) is not None
+
+
+def _require_number_type(column: Any, path: Any, hints: Hints, rows_before: int) -> None:
     kind = _kind(column)
     if kind == "number":
         return
     if kind == "time":
-        raise TableError(path, f"dates and times are no numbers; {EXCLUDE_DATES}", column=column.name)
+        raise TableError(path, f"dates and times are no numbers{hints.date}", column=column.name)
     for place, cell in enumerate(column, start=rows_before + 1):
         if isinstance(cell, str) and not _is_number(cell):
-            hint = way_out
-            if DECIMAL_COMMA.fullmatch(cell):
-                hint = "; if its comma is a decimal sign, read the file with decimal ',' (--decimal ,)"
-            elif DATE.fullmatch(cell):
-                hint = f", it looks like a date or a time; {EXCLUDE_DATES}"
+            hint = hints.text
+            if looks_like_a_decimal_comma(cell):
+                hint = hints.comma
+            elif looks_like_a_date(cell):
+                hint = f", it looks like a date or a time{hints.date}"
             raise TableError(path, f"'{cell}' is no number{hint}", row=place, column=column.name)
     raise TableError(
-        path, f"the column holds no plain numbers ({column.dtype})" + way_out, column=column.name
+        path, f"the column holds no plain numbers ({column.dtype}){hints.text}", column=column.name
     )
 
 
-def _raise_first_bad_cell(values: Any, wrong: Any, names: list[str], path: Any, rows_before: int) -> None:
+def _raise_first_bad_cell(
+    values: Any, wrong: Any, names: list[str], path: Any, hints: Hints, rows_before: int
+) -> None:
     bad = np.argwhere(wrong)
     row, column = (int(place) for place in bad[0])
-    problem = EMPTY if np.isnan(values[row, column]) else f"{values[row, column]} is not finite"
+    value = values[row, column]
+    if np.isnan(value):
+        problem = EMPTY + hints.empty
+    elif np.isinf(value):
+        problem = f"{value} is not finite"
+    else:
+        problem = f"{value:g} is too large: its square is infinite; change the unit or mend the cell"
     if len(bad) > 1:
         problem += f" (one of {len(bad)} such cells, in {counted(len(set(bad[:, 0].tolist())), 'row')})"
     raise TableError(path, problem, row=rows_before + row + 1, column=names[column])
@@ -151,3 +206,7 @@ def _is_number(cell: Any) -> bool:
     except (TypeError, ValueError):
         return False
     return True
+
+
+def _is_missing(cell: Any) -> bool:
+    return cell is None or cell != cell

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -11,16 +12,19 @@ from zipfile import BadZipFile
 
 import numpy as np
 
-from ..streams import KINDS, TEXT_KINDS, TextFormat, file_kind
-from ..streams.arrow import need_arrow, text_options
+from .arrow import need_arrow, text_options
 from .errors import TableError
+from .file_kinds import KINDS, TEXT_KINDS, file_kind
 from .phrases import counted
+from .text_format import TextFormat
 
 __all__ = ["read_table", "table_kind"]
 
 # A file of text up to this size is one block, so that the type of a column is found from all its cells.
 LARGEST_BLOCK = 2**31 - 2
 NAME_IT = "; name its encoding (--encoding), such as cp1252 or latin-1, or save it again as CSV in UTF-8"
+# How pyarrow complains of a row; it counts the header.
+WRONG_LENGTH = re.compile(r"Row #(\d+): Expected (\d+) columns, got (\d+)")
 SPREADSHEETS = (".xlsx", ".xls", ".ods")
 
 
@@ -99,12 +103,6 @@ def _read_text(path: Any, text_format: TextFormat) -> Any:
     import pyarrow as pa
     from pyarrow import csv
 
-    bad_rows: list[Any] = []
-
-    def note_and_skip(row: Any) -> str:
-        bad_rows.append(row)
-        return "skip"
-
     name = os.fspath(path)
     text_format = text_format.of(name)
     encoding = str(text_format.encoding).upper()
@@ -119,7 +117,6 @@ def _read_text(path: Any, text_format: TextFormat) -> Any:
                 text_format,
                 # A byte of another encoding takes up to three in UTF-8.
                 block_size=min((1 if encoding == "UTF-8" else 3) * content.size() + 1, LARGEST_BLOCK),
-                invalid_row_handler=note_and_skip,
             ),
         )
         names = [name.strip() for name in table.column_names]
@@ -128,11 +125,11 @@ def _read_text(path: Any, text_format: TextFormat) -> Any:
     except pa.ArrowInvalid as error:
         if "Empty CSV file" in str(error):
             raise TableError(path, "the file holds no line that could be a header with rows below") from error
+        if found := WRONG_LENGTH.search(str(error)):
+            row, expected, got = map(int, found.groups())
+            problem = f"{counted(got, 'cell')} where the header has {expected}"
+            raise TableError(path, problem, row=row - 1) from error
         raise TableError(path, _one_line(error)) from error
-    if bad_rows:
-        row = bad_rows[0]
-        problem = f"{counted(row.actual_columns, 'cell')} where the header has {row.expected_columns}"
-        raise TableError(path, problem, row=None if row.number is None else row.number - 1)
     for column in table.schema:
         if pa.types.is_binary(column.type):
             raise TableError(path, f"text that is not in {encoding}{NAME_IT}", column=column.name)

@@ -9,16 +9,18 @@ import os
 import zipfile
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
+from dataclasses import replace
 from typing import IO, Any
 
 import numpy as np
 
 from ..storage import atomic_write
-from ..streams import TEXT_KINDS
-from ..streams.arrow import need_arrow
+from .arrow import need_arrow
 from .cells import text_columns
 from .errors import TableError
+from .file_kinds import TEXT_KINDS
 from .read import table_kind
+from .text_format import TextFormat
 
 __all__ = ["append_table", "text_appender", "write_table"]
 
@@ -26,8 +28,10 @@ __all__ = ["append_table", "text_appender", "write_table"]
 FORMULA_SIGNS = ("=", "+", "-", "@", "\t", "\r")
 
 
-def write_table(frame: Any, path: str | os.PathLike[str]) -> None:
+def write_table(frame: Any, path: str | os.PathLike[str], text_format: TextFormat | None = None) -> None:
     """Write a pandas data frame, without its index, in the kind that the end of the name tells.
+
+    CSV has commas and decimal points unless ``text_format`` says otherwise; it is always UTF-8.
 
     Numbers keep every digit. In CSV and TSV files, names and text that a spreadsheet would take for a formula
     get a single quote in front. What stood at ``path`` is replaced only once the new file is complete.
@@ -46,12 +50,14 @@ def write_table(frame: Any, path: str | os.PathLike[str]) -> None:
         with atomic_write(path, "wb") as file:
             _write_npz(frame, file)
     else:
-        with append_table(path) as append:
+        with append_table(path, text_format) as append:
             append(frame)
 
 
 @contextmanager
-def append_table(path: str | os.PathLike[str]) -> Iterator[Callable[[Any], None]]:
+def append_table(
+    path: str | os.PathLike[str], text_format: TextFormat | None = None
+) -> Iterator[Callable[[Any], None]]:
     """Open a table to write; gives a function that appends a pandas data frame, as `write_table` writes it.
 
     All kinds but NPZ can be written so.
@@ -62,7 +68,8 @@ def append_table(path: str | os.PathLike[str]) -> Iterator[Callable[[Any], None]
         raise TableError(path, "an NPZ file cannot be written piece by piece; name a .parquet or .csv file")
     if kind in TEXT_KINDS:
         with atomic_write(path, "wb") as file, _packed(path, file) as content:
-            yield text_appender(content, "\t" if kind == "tsv" else ",")
+            wanted = text_format or TextFormat()
+            yield text_appender(content, replace(wanted, delimiter="\t") if kind == "tsv" else wanted)
     else:
         with atomic_write(path, "wb") as file, ExitStack() as stack:
             yield _append_arrow(file, kind, stack)
@@ -79,9 +86,9 @@ def _packed(path: Any, file: Any) -> Iterator[IO[str]]:
         text.detach()
 
 
-def text_appender(file: IO[str], separator: str = ",") -> Callable[[Any], None]:
+def text_appender(file: IO[str], text_format: TextFormat | None = None) -> Callable[[Any], None]:
     """A function that appends a pandas data frame to an open file or pipe of text, as `write_table` does."""
-    first = True
+    first, wanted = True, text_format or TextFormat()
 
     def append(frame: Any) -> None:
         nonlocal first
@@ -93,7 +100,8 @@ def text_appender(file: IO[str], separator: str = ",") -> Callable[[Any], None]:
             file,
             index=False,
             header=first,
-            sep=separator,
+            sep=wanted.delimiter or ",",
+            decimal=wanted.decimal or ".",
             lineterminator="\n",
             quoting=csv.QUOTE_NONNUMERIC if returns else csv.QUOTE_MINIMAL,
         )

@@ -23,14 +23,14 @@ def test_damaged_tables_are_told(run, folder):
 
 
 def test_a_sample_table(run, folder):
-    shown = run("datasets", "--export", "try/wine.csv.gz").stdout
-    assert "Wrote 138 wines to try/wine.csv.gz." in shown
-    rows, new = read_table("try/wine.csv.gz"), read_table("try/wine-new.csv.gz")
+    shown = run("datasets", "--export", "wine.csv.gz").stdout
+    assert "Wrote 138 wines to wine.csv.gz." in shown
+    rows, new = read_table("wine.csv.gz"), read_table("wine-new.csv.gz")
     assert (rows.shape, new.shape) == ((138, 13), (40, 13))
     blank = ["nonflavanoid_phenols", "proanthocyanins", "proline"]
     assert [name for name in new if new[name].isna().any()] == [name for name in new if name in blank]
     assert rows.notna().all(axis=None)
-    assert "exists already" in run("datasets", "--export", "try/wine.csv.gz", code=2).stderr
+    assert "exists already" in run("datasets", "--export", "wine.csv.gz", code=2).stderr
     values = json.loads(run("datasets", "--export", "wine.parquet", "--json").stdout)
     assert values["tables"] == ["wine.parquet", "wine-new.parquet"]
     assert set(values["targets"]) > set(values["measured"])

@@ -7,7 +7,7 @@ from sklearn.preprocessing import StandardScaler
 
 from entangled_kernels import GaussianFeatures
 from entangled_kernels.cli.commands import demo as module
-from entangled_kernels.experiments import partly_measured
+from entangled_kernels.experiments import methods, partly_measured
 from entangled_kernels.storage import ExperimentResults
 
 
@@ -18,10 +18,7 @@ def _brief(monkeypatch, small):
     some = {name: (title, X[:90], Y.iloc[:90, :4]) for name, (title, X, Y) in tables.items()}
     monkeypatch.setattr(module, "tables", lambda: some)
     monkeypatch.setattr(module, "REPEATS", 2)
-    monkeypatch.setattr(
-        partly_measured, "ExtraTreesRegressor", lambda _, **more: ExtraTreesRegressor(5, **more)
-    )
-    monkeypatch.setattr(partly_measured, "COMPONENTS", (1, 2))
+    monkeypatch.setattr(methods, "ExtraTreesRegressor", lambda _, **more: ExtraTreesRegressor(5, **more))
     estimator, maps = partly_measured.EntangledKernelRidgeCV, [StandardScaler(), GaussianFeatures()]
     monkeypatch.setattr(
         partly_measured, "EntangledKernelRidgeCV", lambda **more: estimator(maps, **small, **more)

@@ -14,7 +14,7 @@ from typer.testing import CliRunner
 
 from entangled_kernels import EntangledKernelRidgeCV
 from entangled_kernels.cli.application import app
-from entangled_kernels.cli.batches import in_batches
+from entangled_kernels.cli.files import in_batches
 from entangled_kernels.storage import load_model, open_model
 from entangled_kernels.tables import read_table, write_table
 
@@ -253,10 +253,7 @@ def test_text_columns_are_refused_or_encoded(plant, run):
     plant["town"] = ["Ulm", "Aix"] * 20
     plant.drop(columns="id").to_csv("plant.csv", index=False)
     arguments = ("fit", "plant.csv", "-t", TARGETS, "-o", "plant.model", *LINEAR)
-    assert (
-        "row 1, column 'town': 'Ulm' is no number; leave the column out with --exclude, or"
-        in run(*arguments, code=3).stderr
-    )
+    assert "1 column holds text, not numbers: 'town' (row 1: 'Ulm')" in run(*arguments, code=3).stderr
     shown = run(*arguments, "--encode").stdout
     assert "Chosen: OneHotEncoder + StandardScaler; " in shown
     saved = open_model("plant.model")
@@ -302,7 +299,7 @@ def test_dates_are_never_encoded(plant, run):
     plant["id"] = pd.date_range("2021-01-01", periods=len(plant)).strftime("%Y-%m-%d")
     plant.to_csv("plant.csv", index=False)
     result = run("fit", "plant.csv", "-t", TARGETS, "-o", "m", "--encode", code=3)
-    assert "column 'id': dates and times are no numbers" in result.stderr
+    assert "1 column holds dates, not numbers: 'id' (row 1: '2021-01-01 00:00:00')" in result.stderr
 
 
 def test_constant_columns_are_told(plant, run):
@@ -365,7 +362,7 @@ def test_the_place_is_checked_before_the_work(plant, run, monkeypatch):
     def never(*_, **__):
         raise AssertionError("the work was started")
 
-    monkeypatch.setattr("entangled_kernels.cli.commands.fit.fit_table", never)
+    monkeypatch.setattr("entangled_kernels.cli.fitting.fit_table", never)
     with open("file", "w"):
         pass
     assert "is a file, a folder was expected" in run(*FIT[:-1], "file/m", code=2).stderr
@@ -408,7 +405,7 @@ def test_warnings_are_notes(plant, run, monkeypatch):
         warnings.warn("the wind\nhas turned", UserWarning, stacklevel=2)
         raise ValueError("X must be calm")
 
-    monkeypatch.setattr("entangled_kernels.cli.commands.fit.fit_table", warn)
+    monkeypatch.setattr("entangled_kernels.cli.fitting.fit_table", warn)
     result = run(*FIT, code=3)
     assert result.stderr == "note: the wind has turned\nerror: plant.csv: X must be calm\n"
 
@@ -417,7 +414,7 @@ def test_unexpected_errors_are_one_sentence_too(plant, run, monkeypatch):
     def broken(*_, **__):
         raise RuntimeError("out of luck")
 
-    monkeypatch.setattr("entangled_kernels.cli.commands.fit.fit_table", broken)
+    monkeypatch.setattr("entangled_kernels.cli.fitting.fit_table", broken)
     result = run(*FIT, code=1)
     assert result.stderr.startswith("error: unexpected RuntimeError: out of luck (run with --debug")
     debugged = CliRunner().invoke(app, ["--debug", *FIT])
@@ -429,7 +426,7 @@ def test_interrupted(plant, run, monkeypatch):
     def interrupt(*_, **__):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("entangled_kernels.cli.commands.fit.fit_table", interrupt)
+    monkeypatch.setattr("entangled_kernels.cli.fitting.fit_table", interrupt)
     assert "error: interrupted" in run(*FIT, code=130).stderr
     assert os.listdir() == ["plant.csv"]
 

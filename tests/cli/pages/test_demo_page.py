@@ -3,7 +3,7 @@ import re
 import numpy as np
 import pytest
 
-from entangled_kernels.cli.pages.demo_page import measured_in_words, write_demo_page
+from entangled_kernels.cli.pages import measured_in_words, write_demo_page
 from entangled_kernels.experiments.partly_measured import METHODS, OURS
 from entangled_kernels.storage import ExperimentResults
 

@@ -5,8 +5,8 @@ import pytest
 
 from entangled_kernels import EntangledKernelRidge
 from entangled_kernels.cli.commands.inspect import find_out
-from entangled_kernels.cli.model_facts import entanglement_of
-from entangled_kernels.cli.pages.model_page import _error_digits, write_model_page
+from entangled_kernels.cli.models import entanglement_of
+from entangled_kernels.cli.pages import _error_digits, write_model_page
 from entangled_kernels.storage import SavedModel, open_model
 
 NAMES = ["inlet temp", "flow, l/s", "pressure"]
@@ -46,7 +46,7 @@ def findings():
 def test_what_the_page_says(plant, folder, findings):
     model = EntangledKernelRidge().fit(plant[NAMES], plant[TARGETS])
     saved = SavedModel(model, {"command": "entangled-kernels fit 'my plant.csv'"}, {})
-    write_model_page(saved, findings, folder / "my page.html")
+    write_model_page(saved, findings, "entangled-kernels inspect my.model", folder / "my page.html")
     page = (folder / "my page.html").read_text()
     for words in (
         "Predicts 2 targets from 1 input.",
@@ -56,11 +56,11 @@ def test_what_the_page_says(plant, folder, findings):
         r"in\u001b[2J",
         "0.50",
         "Explains 99% of the variance of held-out rows.",
-        "Measuring &#x27;a&#x27; removes 61%",
+        "Measuring &#39;a&#39; removes 61%",
         "Share of the uncertainty of a column",
         "Not tested:",
-        "entangled-kernels fit &#x27;my plant.csv&#x27;",
-        "my page.html&#x27;",
+        "entangled-kernels fit &#39;my plant.csv&#39;",
+        "entangled-kernels inspect my.model",
     ):
         assert words in page
     assert "\x1b" not in page
@@ -71,7 +71,7 @@ def test_a_table_of_zeros_is_left_out(plant, folder, findings):
     model = EntangledKernelRidge().fit(plant[NAMES], plant[TARGETS])
     for correlation, shown in ((0.02, True), (-0.004, False)):
         findings["relations"] = [[1.0, correlation], [correlation, 1.0]]
-        write_model_page(SavedModel(model, {}, {}), findings, folder / "page.html")
+        write_model_page(SavedModel(model, {}, {}), findings, "command", folder / "page.html")
         assert ("Correlation of targets" in (folder / "page.html").read_text()) is shown
 
 
@@ -79,7 +79,7 @@ def test_nothing_is_said_of_what_is_not_known(plant, folder, findings):
     model = EntangledKernelRidge().fit(plant[NAMES], plant[["net load"]])
     findings |= {"inputs": [], "targets": ["y"], "rows": None, "target_scores": [], "relations": []}
     findings |= {"telling": ["Not known."], "information": []}
-    write_model_page(SavedModel(model, {}, {}), findings, folder / "page.html")
+    write_model_page(SavedModel(model, {}, {}), findings, "command", folder / "page.html")
     page = (folder / "page.html").read_text()
     assert "Predicts 1 target from inputs without names." in page
     assert "not recorded" in page
@@ -88,16 +88,6 @@ def test_nothing_is_said_of_what_is_not_known(plant, folder, findings):
     assert "Share of the uncertainty" not in page
 
 
-def test_weights_and_influences_are_tables(plant, folder, findings):
-    model = EntangledKernelRidge().fit(plant[NAMES], plant[TARGETS])
-    findings |= {"weights": [("colour", 0.75)], "influence": np.array([[0.125, 0.5], [0.0, 0.25]])}
-    write_model_page(SavedModel(model, {}, {}), findings, folder / "page.html")
-    page = (folder / "page.html").read_text()
-    for words in ("Weight of every kernel", "colour", "0.750", "Influence on the next step", "0.125"):
-        assert words in page
-
-
-# Words that not every reader knows.
 ART = (
     "nMSE", "R2", "RMSE", "alpha", "shrinkage", "gain", "kernel ridge", "partial trace", "importance",
     "noise", "out of fold", "interval", "held-out", "uncertainty", "alignment mix", "target alpha", "PPT",
@@ -111,7 +101,7 @@ def whole_page(plant, folder, fitted):
     saved = open_model(fitted)
     found = find_out(saved, fitted)
     entangled = EntangledKernelRidge(shrinkage=0.1, alignment_mix=1.0).fit(plant[NAMES], plant[TARGETS])
-    write_model_page(saved, found | entanglement_of(entangled), folder / "page.html")
+    write_model_page(saved, found | entanglement_of(entangled), "command", folder / "page.html")
     return (folder / "page.html").read_text()
 
 
@@ -139,7 +129,7 @@ def test_the_verdict_comes_first_and_every_target_has_a_picture(whole_page):
 def test_many_inputs_are_not_all_listed(plant, folder, findings):
     model = EntangledKernelRidge().fit(plant[NAMES], plant[TARGETS])
     findings["inputs"] = [f"column {place}" for place in range(40)]
-    write_model_page(SavedModel(model, {}, {}), findings, folder / "page.html")
+    write_model_page(SavedModel(model, {}, {}), findings, "command", folder / "page.html")
     page = (folder / "page.html").read_text()
     assert "column 11 and 28 more" in page
     assert "column 12" not in page
@@ -147,5 +137,7 @@ def test_many_inputs_are_not_all_listed(plant, folder, findings):
 
 def test_equal_eigenvalues_of_kernel_ridge_are_not_drawn(plant, folder, findings):
     model = EntangledKernelRidge(shrinkage=1.0).fit(plant[NAMES], plant[TARGETS])
-    write_model_page(SavedModel(model, {}, {}), findings | entanglement_of(model), folder / "page.html")
+    write_model_page(
+        SavedModel(model, {}, {}), findings | entanglement_of(model), "command", folder / "page.html"
+    )
     assert "How far the kernel is from separable" not in (folder / "page.html").read_text()

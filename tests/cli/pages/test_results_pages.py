@@ -6,7 +6,7 @@ import pytest
 from matplotlib.figure import Figure
 
 from entangled_kernels import experiments
-from entangled_kernels.cli.pages.results_pages import (
+from entangled_kernels.cli.pages import (
     add_experiment,
     add_results,
     add_run,
@@ -14,7 +14,7 @@ from entangled_kernels.cli.pages.results_pages import (
     write_experiment_page,
     write_with_command,
 )
-from entangled_kernels.cli.training_table import TrainingTable
+from entangled_kernels.cli.tables import TrainingTable
 from entangled_kernels.experiments import claims
 from entangled_kernels.experiments.claims import Claim
 from entangled_kernels.experiments.setup import PageTable
@@ -50,7 +50,7 @@ def test_figures_of_the_paper_are_marked():
     assert "EKL (paper)" in html
     assert "0.3000" in html
     assert "quote the published figures" in html
-    assert "open marks are the paper&#x27;s" in html
+    assert "open marks are the paper&#39;s" in html
 
 
 def test_how_results_were_made_and_are_made_again(folder):

@@ -2,20 +2,19 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any
 
-import numpy as np
 import typer
 
 from ...tables import table_kind, write_table
 from ...tables.phrases import counted, quoted
 from ..files import check_output
-from ..options import DataHome, Force, Json
+from ..options import DataHome, Force, Json, Options, command_line
 from ..screen import Screen
-from ..shell_command import command_line
 
-__all__ = ["datasets"]
+__all__ = ["DatasetsOptions", "datasets"]
 
 FETCHERS = {
     "concrete": "fetch_concrete_slump",
@@ -29,36 +28,39 @@ TARGETS = ["total_phenols", "flavanoids", "nonflavanoid_phenols", "proanthocyani
 MEASURED = ["total_phenols", "flavanoids"]
 NEW_ROWS = 40
 
-Download = Annotated[bool, typer.Option("--download", help="Download those that are not there.")]
-Export = Annotated[
-    Path | None,
-    typer.Option(
-        "--export",
-        metavar="FILE",
-        help="Write a sample table to try the commands on, such as wine.csv, and new rows beside it.",
-    ),
-]
+
+@dataclass(frozen=True, kw_only=True)
+class DatasetsOptions(Options):
+    """Options of ``datasets``."""
+
+    data_home: DataHome = None
+    download: Annotated[bool, typer.Option("--download", help="Download those that are not there.")] = False
+    export: Annotated[
+        Path | None,
+        typer.Option(
+            "--export",
+            metavar="FILE",
+            help="Write a sample table to try the commands on, such as wine.csv, and new rows beside it.",
+        ),
+    ] = None
+    force: Force = False
+    json: Json = False
 
 
-def datasets(
-    data_home: DataHome = None,
-    download: Download = False,
-    export: Export = None,
-    force: Force = False,
-    json: Json = False,
-) -> None:
+def datasets(options: DatasetsOptions) -> None:
     """List the tables of the paper, or write a sample table.
 
     Tells where they are looked for and whether they are there.
     """
-    screen = Screen(as_json=json)
-    if export is not None:
-        export_sample(screen, export, force=force)
+    screen = Screen(as_json=options.json)
+    if options.export is not None:
+        export_sample(screen, options.export, force=options.force)
         return
+    where = {"data_home": options.data_home, "download_if_missing": options.download}
     entries = [look_for("digits", "load_digit_tasks", {})]
     for name, fetcher in FETCHERS.items():
         with screen.working(f"looking for {name}"):
-            entries.append(look_for(name, fetcher, {"data_home": data_home, "download_if_missing": download}))
+            entries.append(look_for(name, fetcher, where))
     keys = ("name", "function", "rows", "inputs", "outputs", "state", "file")
     columns = ["there" if key == "state" else key for key in keys]
     screen.table(columns, [[entry[key] for key in keys] for entry in entries])
@@ -70,13 +72,14 @@ def datasets(
 
 def export_sample(screen: Screen, path: Path, *, force: bool) -> None:
     """Write rows of scikit-learn's table of wines, complete ones and new ones that lack some targets."""
-    from sklearn.datasets import load_wine
-
     table_kind(path)
     suffixes = "".join(path.suffixes[-2:] if path.suffix == ".gz" else path.suffixes[-1:])
     beside = path.with_name(f"{path.name.removesuffix(suffixes)}-new{suffixes}")
     for one in (path, beside):
         check_output(one, force=force)
+    import numpy as np
+    from sklearn.datasets import load_wine
+
     rows = load_wine(as_frame=True).data
     rows = rows.iloc[np.random.default_rng(0).permutation(len(rows))].reset_index(drop=True)
     known, new = rows[NEW_ROWS:], rows[:NEW_ROWS].copy()
@@ -85,7 +88,10 @@ def export_sample(screen: Screen, path: Path, *, force: bool) -> None:
     write_table(new, beside)
     screen.say(f"Wrote {counted(len(known), 'wine')} to {path}.")
     screen.say(f"Wrote {counted(len(new), 'wine')} to {beside}, with only {quoted(MEASURED)} of the targets.")
-    screen.say("To fit: " + command_line("fit", path, options={"--targets": TARGETS, "--out": "wine.model"}))
+    screen.say(
+        "To fit: "
+        + command_line("fit", path, options=[("--targets", ",".join(TARGETS)), ("--out", "wine.model")])
+    )
     screen.result({"tables": [str(path), str(beside)], "targets": TARGETS, "measured": MEASURED})
 
 

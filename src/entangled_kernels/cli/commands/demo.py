@@ -2,20 +2,21 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from ...storage import ExperimentResults
 from ..files import check_folder
-from ..options import Force, Jobs, Json, Seed
-from ..pages.demo_page import measured_in_words, write_demo_page
-from ..results import show_results
+from ..options import Force, Jobs, Json, Options, Seed
+from ..process import import_learning
 from ..screen import Screen
-from ..shell_command import command_line
 
-__all__ = ["demo"]
+if TYPE_CHECKING:
+    from ...storage import ExperimentResults
+
+__all__ = ["DemoOptions", "demo"]
 
 TRAIN_ROWS, REPEATS = 40, 4
 # The other columns are the inputs.
@@ -28,31 +29,39 @@ WINE = [
     "proline",
 ]
 
-Out = Annotated[Path, typer.Option("--out", "-o", metavar="DIR", help="Folder for the page and the results.")]
+
+@dataclass(frozen=True, kw_only=True)
+class DemoOptions(Options):
+    """Options of ``demo``."""
+
+    out: Annotated[
+        Path, typer.Option("--out", "-o", metavar="DIR", help="Folder for the page and the results.")
+    ] = Path("demo-report")
+    seed: Seed = 0
+    jobs: Jobs = None
+    force: Force = False
+    json: Json = False
 
 
-def demo(
-    out: Out = Path("demo-report"),
-    seed: Seed = 0,
-    jobs: Jobs = None,
-    force: Force = False,
-    json: Json = False,
-) -> None:
+def demo(options: DemoOptions) -> None:
     """Measure some targets and predict the others, with a page.
 
     Two tables that come with scikit-learn, 40 training rows each: predictions with intervals, then with one,
     two and three of the targets measured, beside ridge, PLS and extra trees; and which target tells what.
     """
-    screen = Screen(as_json=json)
-    check_folder(out, force=force)
-    found = {name: run(screen, name, *table, seed, jobs) for name, table in tables().items()}
+    screen, out = Screen(as_json=options.json), options.out
+    check_folder(out, force=options.force)
+    import_learning()
+    from ..pages import measured_in_words, write_demo_page
+    from ..results import show_results
+
+    found = {name: run(screen, name, *table, options.seed, options.jobs) for name, table in tables().items()}
     for results in found.values():
         results.save(out)
         show_results(screen, results, ["nmse"])
         for sentence in measured_in_words(results):
             screen.say(sentence)
-    command = command_line("demo", options={"--out": out, "--seed": seed})
-    path = write_demo_page(list(found.values()), command, out)
+    path = write_demo_page(list(found.values()), options.command(), out)
     screen.say()
     screen.say(f"Wrote {path}: open it in a browser.")
     metrics = ("nmse", "coverage", "joint_coverage", "width", "left", "left_suggested")

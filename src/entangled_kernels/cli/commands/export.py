@@ -2,72 +2,84 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from ...export import ExportedModel, ExportError, compare_onnx, export_onnx
-from ...storage import SavedModel
-from ...tables import read_table
 from ..errors import CommandError, check_choice, data_errors
-from ..files import check_input, check_output
-from ..new_rows import NewRows
-from ..options import Force, Json, Model
-from ..saved_models import open_saved_model, require_rows
+from ..files import check_input, check_output, check_table
+from ..options import Force, Json, Model, ReadingOptions
+from ..process import import_learning
 from ..screen import Screen, say_note
 
-__all__ = ["export"]
+if TYPE_CHECKING:
+    from ...export import ExportedModel
+    from ...storage import SavedModel
+
+__all__ = ["ExportOptions", "export"]
 
 # Of a target's deviation: what a file in float32 is held to.
 LARGEST = 1e-5
 SHOWN = 12
 
-Onnx = Annotated[Path, typer.Option("--onnx", metavar="FILE", help="ONNX file to write.", show_default=False)]
-Dtype = Annotated[
-    str, typer.Option("--dtype", metavar="float32|float64", help="Numbers that go in and come out.")
-]
-Check = Annotated[
-    Path | None,
-    typer.Option(
-        "--check",
-        metavar="TABLE",
-        help="Compare with the model on the rows of a table, not on rows drawn like those of training.",
-    ),
-]
+
+@dataclass(frozen=True, kw_only=True)
+class ExportOptions(ReadingOptions):
+    """Options of ``export``."""
+
+    model: Model
+    out: Annotated[
+        Path,
+        typer.Option("--out", "-o", "--onnx", metavar="FILE", help="ONNX file to write.", show_default=False),
+    ]
+    dtype: Annotated[
+        str, typer.Option("--dtype", metavar="float32|float64", help="Numbers that go in and come out.")
+    ] = "float32"
+    check: Annotated[
+        Path | None,
+        typer.Option(
+            "--check",
+            metavar="TABLE",
+            help="Compare with the model on the rows of a table, not on rows drawn like those of training.",
+        ),
+    ] = None
+    force: Force = False
+    json: Json = False
 
 
-def export(
-    model: Model,
-    onnx: Onnx,
-    dtype: Dtype = "float32",
-    check: Check = None,
-    force: Force = False,
-    json: Json = False,
-) -> None:
+def export(options: ExportOptions) -> None:
     """Write a model as an ONNX file, which predicts without Python.
 
     Where onnxruntime is installed its predictions are compared with those of the model.
     """
-    screen = Screen(as_json=json)
-    check_choice("--dtype", dtype, ("float32", "float64"))
+    screen, model, out, check = Screen(as_json=options.json), options.model, options.out, options.check
+    check_choice("--dtype", options.dtype, ("float32", "float64"))
+    options.text_format()
+    check_input(model)
     if check is not None:
         check_input(check)
-    check_output(onnx, force=force, inputs=[model, *([] if check is None else [check])])
+        check_table(check)
+    check_output(out, force=options.force, inputs=[model, *([] if check is None else [check])])
+    import_learning()
+    from ...export import ExportError, export_onnx
+    from ..models import inputs_of, open_saved_model
+
     saved = open_saved_model(model)
-    require_rows(saved, model)
-    rows = None if check is None else rows_of(saved, model, check)
+    inputs_of(saved, model)
+    rows = rows_of(saved, options)
     with screen.working("writing the graph"):
         try:
-            made = export_onnx(saved.model, onnx, dtype=dtype)
+            made = export_onnx(saved.model, out, dtype=options.dtype)
         except ExportError as error:
             raise CommandError(f"{model}: {error}", "model") from error
-        difference = difference_of(saved, onnx, made, rows)
-    show(screen, onnx, made, difference, check)
+        difference = difference_of(saved, out, made, rows)
+    show(screen, out, made, difference, check)
     screen.result(
         {
-            "out": str(onnx),
+            "out": str(out),
             "inputs": made.inputs,
             "columns": made.columns,
             "output": made.output,
@@ -77,13 +89,21 @@ def export(
     )
 
 
-def rows_of(saved: SavedModel, path: Path, table: Path) -> Any:
-    """Inputs of the rows of a table, as `predict` would read them."""
-    return NewRows(saved, path, [], measured=False).check(read_table(table), table).X
+def rows_of(saved: SavedModel, options: ExportOptions) -> Any:
+    """Inputs of the rows of a table, as `predict` would read them; None without a table."""
+    from ...tables import read_table
+    from ..models import NewRows
+
+    if options.check is None:
+        return None
+    new = NewRows(saved, options.model, [], measured=False, options=options)
+    return new.check(read_table(options.check, new.text_format), options.check).X
 
 
 def difference_of(saved: SavedModel, path: Path, made: ExportedModel, rows: Any) -> float | None:
     """Largest difference of the file from the model, in deviations of a target; None without onnxruntime."""
+    from ...export import compare_onnx
+
     if find_spec("onnxruntime") is None:
         return None
     if rows is None:

@@ -2,258 +2,157 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
-from ...storage import save_model
 from ...tables.phrases import counted
-from ..batches import in_batches
-from ..blanks import Blanks
 from ..errors import CommandError, check_choice, data_errors
-from ..features import FEATURES
-from ..files import check_apart, check_input, check_link, check_output, files_of
-from ..fitting import fit_table
-from ..held_out import error_in_words
-from ..methods import METHODS, choose_method
-from ..model_facts import describe
-from ..model_words import change_in_words, settings_in_words, show_target_errors
-from ..options import (
-    Dask,
-    Decimal,
-    Delimiter,
-    Encode,
-    Encoding,
-    Exclude,
-    Force,
-    Groups,
-    InputGroups,
-    Inputs,
-    Jobs,
-    Json,
-    MaxMemory,
-    Missing,
-    OneTable,
-    Seed,
-    Targets,
-    TimeColumn,
-    TimeOrdered,
+from ..files import (
+    STREAM,
+    check_apart,
+    check_link,
+    check_output,
+    check_table,
+    files_of,
+    in_batches,
+    local_table,
 )
+from ..options import FEATURES, Force, Json, MaxMemory, TrainingOptions, command_line
+from ..process import import_learning
 from ..screen import Screen, say_note
-from ..shell_command import command_line
-from ..standard_streams import STREAM, local_table
-from ..table_options import read_table_options
-from ..target_scales import SCALES, check_scales, read_scales, scales_in_words
-from ..training_table import TrainingTable, open_batches, read_rows
 
-__all__ = ["fit"]
+__all__ = ["FitOptions", "fit"]
 
-Features = Annotated[
-    str,
-    typer.Option(
-        "--features",
-        "-f",
-        metavar="|".join(FEATURES),
-        help="Features of the inputs that the kernel works on.",
-    ),
-]
-Method = Annotated[
-    str,
-    typer.Option(
-        "--method",
-        "-m",
-        metavar="|".join(METHODS),
-        help="Learner to fit; all but entangled need the table in memory.",
-    ),
-]
-Settings = Annotated[
-    list[str] | None,
-    typer.Option("--set", metavar="NAME=VALUE", help="Settings of the method, such as penalty=trace."),
-]
-TargetTransform = Annotated[
-    list[str] | None,
-    typer.Option(
-        "--target-transform",
-        metavar="|".join([*SCALES, "TARGET=log"]),
-        help="Learn positive targets as logarithms; predictions and intervals are in their own units, and "
-        "never negative.",
-    ),
-]
-Out = Annotated[
-    Path, typer.Option("--out", "-o", metavar="MODEL", help="Model file to write.", show_default=False)
-]
-Folds = Annotated[int, typer.Option("--folds", min=2, help="Folds of the cross-validation.")]
-Checkpoint = Annotated[
-    Path | None,
-    typer.Option(
-        "--checkpoint",
-        metavar="FILE",
-        help="Read in batches and save the state there now and then; the same command goes on from it.",
-    ),
-]
-
-FEWEST, MAX_MEMORY = 3, 4096
+FEWEST = 3
 
 
-def fit(
-    table: OneTable,
-    targets: Targets,
-    out: Out,
-    inputs: Inputs = None,
-    exclude: Exclude = None,
-    features: Features = "auto",
-    method: Method = "entangled",
-    settings: Settings = None,
-    input_group: InputGroups = None,
-    groups: Groups = None,
-    time_ordered: TimeOrdered = False,
-    time_column: TimeColumn = None,
-    target_transform: TargetTransform = None,
-    encode: Encode = False,
-    missing: Missing = None,
-    delimiter: Delimiter = None,
-    decimal: Decimal = None,
-    encoding: Encoding = None,
-    folds: Folds = 5,
-    seed: Seed = 0,
-    jobs: Jobs = None,
-    checkpoint: Checkpoint = None,
-    dask: Dask = None,
-    max_memory: MaxMemory = MAX_MEMORY,
-    force: Force = False,
-    json: Json = False,
-) -> None:
+@dataclass(frozen=True, kw_only=True)
+class FitOptions(TrainingOptions):
+    """Options of ``fit``."""
+
+    out: Annotated[
+        Path, typer.Option("--out", "-o", metavar="MODEL", help="Model file to write.", show_default=False)
+    ]
+    features: Annotated[
+        str,
+        typer.Option(
+            "--features",
+            "-f",
+            metavar="|".join(FEATURES),
+            help="Features of the inputs that the kernel works on.",
+        ),
+    ] = "auto"
+    target_transform: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--target-transform",
+            metavar="log|log1p|TARGET=log",
+            help="Learn positive targets as logarithms; predictions and intervals are in their own units, "
+            "and never negative.",
+        ),
+    ] = None
+    folds: Annotated[int, typer.Option("--folds", min=2, help="Folds of the cross-validation.")] = 5
+    checkpoint: Annotated[
+        Path | None,
+        typer.Option(
+            "--checkpoint",
+            metavar="FILE",
+            help="Read in batches and save the state there now and then; the same command goes on from it.",
+        ),
+    ] = None
+    max_memory: MaxMemory = 4096
+    force: Force = False
+    json: Json = False
+
+
+def fit(options: FitOptions) -> None:
     """Fit a model to a table and save it.
 
-    Features, kernel and ridge penalty are chosen by cross-validation, and shown beside kernel ridge; --method
-    names another learner. Cells of targets may be blank. TABLE may also be a folder or a pattern such as
-    'rows/*.parquet', of any size.
+    Features, kernel and ridge penalty are chosen by cross-validation, and shown beside kernel ridge. Targets
+    may be missing in some rows. TABLE may also be a folder or a pattern such as 'rows/*.parquet', of any
+    size.
     """
-    screen = Screen(as_json=json)
-    check_choice("--features", features, FEATURES)
-    choice = choose_method(method, settings, input_group)
-    reading = read_table_options(
-        delimiter=delimiter,
-        decimal=decimal,
-        encoding=encoding,
-        missing=missing,
-        exclude=exclude,
-        groups=groups,
-        time_ordered=time_ordered,
-        time_column=time_column,
+    screen, table, out, checkpoint = (
+        Screen(as_json=options.json),
+        options.table,
+        options.out,
+        options.checkpoint,
     )
-    if method == "var" and reading.held_out.by != "rows":
-        raise CommandError("--method var holds out later steps by itself; leave out --groups and --time-*")
-    if target_transform and method != "entangled":
-        raise CommandError(f"--target-transform needs --method entangled, got {method}")
-    check_output(out, force=force, inputs=files_of(table))
+    check_choice("--features", options.features, FEATURES)
+    options.check()
+    check_table(table)
+    check_output(out, force=options.force, inputs=files_of(table))
     if checkpoint is not None:
         check_link(checkpoint)
         check_apart(checkpoint, [out, *files_of(table)])
-    if table == STREAM and (checkpoint is not None or dask is not None):
+    if table == STREAM and (checkpoint is not None or options.dask is not None):
         raise CommandError("--checkpoint and --dask need a table that can be read again; name a file")
+    from ..tables import check_scales, open_batches, read_rows, read_scales
+
     with local_table(table) as source, data_errors(source):
-        if in_batches(source, max_memory) or checkpoint is not None or dask is not None:
-            if method != "entangled":
-                raise CommandError(
-                    f"--method {method} needs one table in memory; only entangled reads batches"
-                )
-            rows = open_batches(
-                source, targets, inputs, encode=encode, max_memory=max_memory, options=reading
-            )
-        elif method == "var":
-            rows = read_time_steps(source, targets, inputs)
+        if in_batches(source, options.max_memory) or checkpoint is not None or options.dask is not None:
+            rows = open_batches(source, options, max_memory=options.max_memory)
         else:
-            check_input(source)
-            rows = read_rows(
-                source,
-                targets,
-                inputs,
-                encode=encode,
-                fewest=FEWEST,
-                work="fitting",
-                blanks=True,
-                blank_inputs=method == "multi-view",
-                options=reading,
-            )
+            rows = read_rows(source, options, fewest=FEWEST, work="fitting")
         for note in rows.notes:
             say_note(note)
-        scales = read_scales(target_transform, rows.targets)
+        scales = read_scales(options.target_transform, rows.targets)
         if rows.Y is not None:
             check_scales(rows.Y, scales, source)
-        if method == "entangled":
-            model: Any = fit_table(
-                screen,
-                rows,
-                features,
-                folds=folds,
-                seed=seed,
-                jobs=jobs,
-                checkpoint=checkpoint,
-                dask=dask,
-                target_transform=scales or None,
-            )
-            info = describe(model, rows)
-        else:
-            from ..learners import fit_learner
+        import_learning()
+        from ...storage import save_model
+        from ..fitting import fit_table
+        from ..models import describe
 
-            model, info = fit_learner(screen, rows, choice, features, folds=folds, seed=seed, jobs=jobs)
-    options = {
-        "--targets": rows.targets,
-        "--inputs": rows.inputs if inputs or exclude else None,
-        **reading.held_out.options(),
-        "--features": features,
-        "--method": None if method == "entangled" else method,
-        "--encode": encode,
-        "--missing": missing,
-        "--delimiter": delimiter,
-        "--decimal": decimal,
-        "--encoding": encoding,
-        "--folds": folds,
-        "--seed": seed,
-        "--out": out,
-        "--checkpoint": checkpoint,
-        "--dask": dask,
-        "--max-memory": None if max_memory == MAX_MEMORY else f"{max_memory:g}",
-    }
-    command = command_line(
-        "fit",
-        table,
-        options=options,
-        repeated={
-            "--set": settings or [],
-            "--input-group": input_group or [],
-            "--target-transform": target_transform or [],
-        },
-    )
-    info |= {
-        "held_out": rows.held_out.facts(),
-        "table": source.name,
-        "method": method,
-        "features": features,
-        "seed": seed,
-        "command": command,
-        "target_transform": scales,
-    }
+        model = fit_table(
+            screen,
+            rows,
+            options.features,
+            folds=options.folds,
+            seed=options.seed,
+            jobs=options.jobs,
+            checkpoint=checkpoint,
+            dask=options.dask,
+            target_transform=scales or None,
+        )
+        info = describe(model, rows) | {
+            "held_out": rows.held_out.facts(),
+            "table": source.name,
+            "features": options.features,
+            "seed": options.seed,
+            "command": options.command(),
+            "target_transform": scales,
+        }
     save_model(model, out, info=info)
     show(screen, info, Path(source.name) if table == STREAM else table, out, rows.blanks)
     matrices = ("relations", "target_correlations", "explanation")
     screen.result({"model": str(out), **{name: info[name] for name in info if name not in matrices}})
 
 
-def show(screen: Screen, info: dict[str, Any], table: Path, out: Path, blanks: Blanks) -> None:
+def show(screen: Screen, info: dict[str, Any], table: Path, out: Path, blanks: Any) -> None:
     """Tell people what was fitted."""
+    from ..words import (
+        blanks_in_words,
+        change_in_words,
+        error_in_words,
+        scales_in_words,
+        settings_in_words,
+        show_target_errors,
+    )
+
     sizes = {"row": info["rows"], "input": len(info["inputs"]), "target": len(info["targets"])}
     screen.say(f"{table}: {', '.join(counted(size, thing) for thing, size in sizes.items())}.")
-    for sentence in blanks.in_words(info["rows"] + blanks.empty_rows):
+    for sentence in blanks_in_words(blanks, info["rows"] + blanks.empty_rows):
         screen.say(sentence)
     if info["target_transform"]:
         scales = scales_in_words(info["target_transform"], info["targets"])
         screen.say(f"Learned as logarithms: {scales}; predictions are medians, errors in units of the table.")
     screen.say(f"Chosen: {settings_in_words(info['chosen'])}.")
     error, plain = info["nmse"], info["kernel_ridge_nmse"]
-    beside = "" if plain is None else f"; kernel ridge {plain:.4g} ({change_in_words(error, plain)})"
+    beside = f"; kernel ridge {plain:.4g} ({change_in_words(error, plain)})"
     about = error_in_words(info["held_out"])
     screen.say(f"{about} (nMSE, 0 is perfect, 1 is the mean): {error:.4g}{beside}.")
     if info["candidates"] >= 1.5:
@@ -264,17 +163,5 @@ def show(screen: Screen, info: dict[str, Any], table: Path, out: Path, blanks: B
     if info["nmse"] >= 1.0:
         screen.say("That is no better than predicting the mean: the inputs tell little about the targets.")
     show_target_errors(screen, info["target_scores"])
-    following = command_line("predict", out, "TABLE", options={"--out": "PREDICTIONS.csv"})
-    if info["method"] == "var":
-        following = command_line("forecast", table, options={"--model": out, "--out": "STEPS.csv"})
+    following = command_line("predict", out, "TABLE", options=[("--out", "PREDICTIONS.csv")])
     screen.say(f"Saved to {out}. To predict: {following}")
-
-
-def read_time_steps(table: Path, targets: list[str], inputs: list[str] | None) -> TrainingTable:
-    """The table of an autoregression, whose inputs are the targets of the steps before."""
-    from ..series import read_series
-
-    if inputs is not None:
-        raise CommandError("--method var predicts the targets from their own past; leave --inputs out")
-    check_input(table)
-    return read_series(table, targets, "--targets")

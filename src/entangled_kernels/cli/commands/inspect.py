@@ -1,135 +1,126 @@
-"""``inspect``: what a model file holds, which outputs share what, and whether its kernel is entangled."""
+"""``inspect``: what a model file holds, how well it predicts, and which targets share what."""
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
-import numpy as np
 import typer
 
-from ...estimators import (
-    EntangledKernelRidge,
-    MultipleKernelRidge,
-    MultiViewKernelRidge,
-    OutputKernelRidge,
-    OutputKernelRidgeCV,
-)
-from ...storage import SavedModel
 from ...tables.phrases import counted
-from ..explanations import explanation_of, show_inputs
-from ..files import check_output
-from ..held_out import error_in_words
-from ..information import information_in_words, information_of
-from ..learner_words import kernel_weights, learner_in_words, show_weights
-from ..model_facts import correlations_of, entanglement_of, settings_of
-from ..model_words import (
-    change_in_words,
-    listed,
-    measures_in_words,
-    settings_in_words,
-    sharing_in_words,
-    show_target_errors,
-    strongest_pairs,
-)
-from ..options import Force, Json, Model
-from ..saved_models import learner_of, open_saved_model, targets_of
+from ..files import check_input, check_output
+from ..options import Force, Json, Model, Options
+from ..process import import_learning
 from ..screen import Screen
-from ..series import show_network
-from ..target_scales import scales_in_words
 
-__all__ = ["inspect"]
+if TYPE_CHECKING:
+    from ...storage import SavedModel
 
-ReportOut = Annotated[
-    Path | None, typer.Option("--report", metavar="PAGE.html", help="Also write a page with figures.")
-]
+__all__ = ["InspectOptions", "inspect"]
 
 SHOWN = 12
 
 
-def inspect(model: Model, report: ReportOut = None, force: Force = False, json: Json = False) -> None:
+@dataclass(frozen=True, kw_only=True)
+class InspectOptions(Options):
+    """Options of ``inspect``."""
+
+    model: Model
+    report: Annotated[
+        Path | None, typer.Option("--report", metavar="PAGE.html", help="Also write a page with figures.")
+    ] = None
+    theory: Annotated[
+        bool,
+        typer.Option("--theory", help="Also tell whether the kernel is proven entangled, and by how much."),
+    ] = False
+    force: Force = False
+    json: Json = False
+
+
+def inspect(options: InspectOptions) -> None:
     """Tell what a model is and what it found.
 
-    Its settings, which outputs share what, which tell what about each other once they are measured, and
-    whether its kernel is proven entangled.
+    Its settings, its held-out errors, which inputs matter, which targets share what, and which tell what
+    about each other once they are measured.
     """
-    screen = Screen(as_json=json)
+    screen, model, report = Screen(as_json=options.json), options.model, options.report
+    check_input(model)
     if report is not None:
-        check_output(report, force=force, inputs=[model])
+        check_output(report, force=options.force, inputs=[model])
+    import_learning()
+    from ..models import open_saved_model
+
     saved = open_saved_model(model)
     with screen.working("looking at the kernel"):
         findings = find_out(saved, model)
-    show(screen, findings, learner_of(saved.model))
+    show(screen, findings, theory=options.theory)
     if report is not None:
-        from ..pages.model_page import write_model_page
+        from ..pages import write_model_page
 
-        write_model_page(saved, findings, report)
+        write_model_page(saved, findings, options.command(), report)
         screen.say(f"Wrote {report}.")
     screen.result({**findings, "report": report})
 
 
 def find_out(saved: SavedModel, path: Path) -> dict[str, Any]:
     """Everything there is to tell, as plain values."""
-    names = targets_of(saved)
-    inner = learner_of(saved.model)
-    correlations = relations_of(saved, inner)
-    information = information_of(saved.model)
+    from ..models import entanglement_of, information_of, learner_of, relations_of, targets_of
+    from ..words import information_in_words, sharing_in_words
+
+    names, learner = targets_of(saved), learner_of(saved.model)
+    correlations, information = relations_of(saved, learner), information_of(saved.model)
     return {
         "model": str(path),
-        "class": type(
-            saved.model if inner is not getattr(saved.model, "regressor_", None) else inner
-        ).__name__,
+        "class": type(saved.model).__name__,
         "software": saved.software,
         "inputs": [str(name) for name in getattr(saved.model, "feature_names_in_", [])],
         "targets": names,
         "rows": saved.info.get("rows"),
         "table": saved.info.get("table"),
-        "settings": _settings_in_words(saved, inner),
+        "settings": _settings_in_words(saved, learner, names),
         "nmse": saved.info.get("nmse"),
         "held_out": saved.info.get("held_out"),
         "kernel_ridge_nmse": saved.info.get("kernel_ridge_nmse"),
         "target_scores": saved.info.get("target_scores", []),
-        "sharing": learner_in_words(inner, names)
-        or sharing_in_words(inner.get_params(deep=False), correlations, names),
-        "weights": kernel_weights(inner),
-        "influence": getattr(inner, "granger_", None),
+        "sharing": sharing_in_words(learner.get_params(deep=False), correlations, names),
         "relations": [] if correlations is None else correlations.tolist(),
         "target_correlations": saved.info.get("target_correlations", []),
         "explanation": saved.info.get("explanation"),
         "telling": information_in_words(information, names),
         "information": [] if information is None else information.round(6).tolist(),
-        **entanglement_of(inner),
+        **entanglement_of(learner),
     }
 
 
-def relations_of(saved: SavedModel, inner: Any) -> Any:
-    """Correlations between the targets: kept with the model, or in its output kernel."""
-    if isinstance(inner, EntangledKernelRidge) and (
-        inner.prediction == "partial_trace" or inner.shrinkage == 1.0
-    ):
-        return None
-    if "relations" in saved.info:
-        return np.array(saved.info["relations"])
-    if isinstance(inner, OutputKernelRidge | OutputKernelRidgeCV | MultiViewKernelRidge):
-        return correlations_of(inner.output_kernel_)
-    if isinstance(inner, MultipleKernelRidge) and learner_in_words(inner, []) is None:
-        return correlations_of(inner.output_kernels_.sum(axis=0))
-    return None
-
-
-def _settings_in_words(saved: SavedModel, inner: Any) -> str:
+def _settings_in_words(saved: SavedModel, learner: Any, names: list[str]) -> str:
     """What was chosen or set."""
-    if saved.info.get("method", "entangled") != "entangled":
-        return settings_in_words(saved.info["chosen"])
-    if isinstance(inner, EntangledKernelRidge):
-        scales = saved.info.get("target_transform")
-        learned = f"; learned as logarithms: {scales_in_words(scales, targets_of(saved))}" if scales else ""
-        return settings_in_words(settings_of(inner)) + learned
-    return " ".join(repr(inner).split())
+    from ...estimators import EntangledKernelRidge
+    from ..models import settings_of
+    from ..words import scales_in_words, settings_in_words
+
+    if not isinstance(learner, EntangledKernelRidge):
+        return " ".join(repr(learner).split())
+    scales = saved.info.get("target_transform")
+    learned = f"; learned as logarithms: {scales_in_words(scales, names)}" if scales else ""
+    return settings_in_words(settings_of(learner)) + learned
 
 
-def show(screen: Screen, findings: dict[str, Any], learner: Any) -> None:
+def show(screen: Screen, findings: dict[str, Any], *, theory: bool) -> None:
     """Tell people."""
+    import numpy as np
+
+    from ..models import explanation_of
+    from ..words import (
+        change_in_words,
+        error_in_words,
+        listed,
+        measures_in_words,
+        show_inputs,
+        show_target_errors,
+        strongest_pairs,
+    )
+
     made = findings["software"].get("entangled-kernels", "")
     screen.say(f"{findings['model']}: {findings['class']}, saved by entangled-kernels {made}.")
     if findings["rows"]:
@@ -151,15 +142,13 @@ def show(screen: Screen, findings: dict[str, Any], learner: Any) -> None:
         pairs = strongest_pairs(np.array(findings["relations"]), findings["targets"])
         title = "Correlation of targets in the kernel" + (", strongest pairs" if len(pairs) > SHOWN else "")
         screen.table(["target", "target", "correlation"], pairs[:SHOWN], title=title)
-    show_weights(screen, learner)
-    if findings["influence"] is not None:
-        show_network(screen, findings["influence"], findings["targets"])
     explanation = explanation_of(findings["explanation"])
     if explanation is not None:
         show_inputs(screen, explanation)
     screen.points("What tells what, once it is measured:", findings["telling"])
-    screen.say()
-    screen.say(findings["verdict"])
-    if findings["entanglement"]:
-        measures = measures_in_words(findings["entanglement"])
-        screen.table(["measure", "value"], list(measures.items()), title="Entanglement")
+    if theory:
+        screen.say()
+        screen.say(findings["verdict"])
+        if findings["entanglement"]:
+            measures = measures_in_words(findings["entanglement"])
+            screen.table(["measure", "value"], list(measures.items()), title="Entanglement")

@@ -2,96 +2,115 @@
 
 from __future__ import annotations
 
+import math
 from collections import Counter
 from collections.abc import Iterator
+from dataclasses import dataclass
 from difflib import get_close_matches
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
-import numpy as np
 import typer
 
 from ...tables import table_kind
 from ...tables.phrases import counted, quoted
-from ..batches import in_batches
 from ..errors import CommandError, data_errors
-from ..files import check_output, files_of
-from ..new_rows import NewRows, Part, require_calibrated, write_parts
+from ..files import (
+    STREAM,
+    check_input,
+    check_output,
+    check_streams,
+    check_table,
+    files_of,
+    in_batches,
+    local_table,
+    place_of,
+)
 from ..options import (
-    Decimal,
-    Delimiter,
-    Encoding,
     Force,
     Json,
     Keep,
     MaxMemory,
-    Missing,
     Model,
     OneTable,
+    OutputFormat,
+    ReadingOptions,
+    check_output_format,
+    output_format,
+    split_names,
 )
-from ..saved_models import open_saved_model
+from ..process import import_learning
 from ..screen import Screen
-from ..shell_command import split_names
-from ..standard_streams import STREAM, check_streams, local_table, place_of
-from ..table_options import read_table_options
 
-__all__ = ["plan"]
+if TYPE_CHECKING:
+    from ..models import NewRows, Part
 
-Cost = Annotated[
-    list[str] | None,
-    typer.Option("--cost", metavar="A=5,B=1", help="What measuring a target costs; 1 where nothing is said."),
-]
-Out = Annotated[
-    Path | None,
-    typer.Option("--out", "-o", metavar="FILE", help="Table with a plan for every row; - for stdout."),
-]
-Most = Annotated[
-    int | None,
-    typer.Option("--most", metavar="K", min=1, help="Measurements to plan for a row.", show_default="all"),
-]
+__all__ = ["PlanOptions", "plan"]
 
 SHOWN = 5
 
 
-def plan(
-    model: Model,
-    table: OneTable,
-    cost: Cost = None,
-    out: Out = None,
-    most: Most = None,
-    keep: Keep = None,
-    missing: Missing = None,
-    delimiter: Delimiter = None,
-    decimal: Decimal = None,
-    encoding: Encoding = None,
-    max_memory: MaxMemory = 4096,
-    force: Force = False,
-    json: Json = False,
-) -> None:
+@dataclass(frozen=True, kw_only=True)
+class PlanOptions(ReadingOptions):
+    """Options of ``plan``."""
+
+    model: Model
+    table: OneTable
+    cost: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--cost", metavar="A=5,B=1", help="What measuring a target costs; 1 where nothing is said."
+        ),
+    ] = None
+    out: Annotated[
+        Path | None,
+        typer.Option("--out", "-o", metavar="FILE", help="Table with a plan for every row; - for stdout."),
+    ] = None
+    most: Annotated[
+        int | None,
+        typer.Option(
+            "--most", metavar="K", min=1, help="Measurements to plan for a row.", show_default="all"
+        ),
+    ] = None
+    keep: Keep = None
+    output_format: OutputFormat = None
+    max_memory: MaxMemory = 4096
+    force: Force = False
+    json: Json = False
+
+
+def plan(options: PlanOptions) -> None:
     """Tell what to measure next for every row of a table.
 
     Targets that the table has count as measured where their cells are not blank. The others come in the
     order of how much of the uncertainty of all targets each removes for its cost.
     """
-    screen = Screen(as_json=json, aside=out == STREAM)
-    check_streams(out, json=json)
-    options = read_table_options(delimiter=delimiter, decimal=decimal, encoding=encoding, missing=missing)
+    model, table, out = options.model, options.table, options.out
+    screen = Screen(as_json=options.json, aside=out == STREAM)
+    check_streams(out, json=options.json)
+    check_output_format(options.output_format)
+    text_format = options.text_format()
+    check_input(model)
+    check_table(table)
     if out is not None and out != STREAM:
         table_kind(out)
-        check_output(out, force=force, inputs=[model, *files_of(table)])
+        check_output(out, force=options.force, inputs=[model, *files_of(table)])
+    import_learning()
+    from ..models import NewRows, open_saved_model, require_calibrated, write_parts
+
     saved = open_saved_model(model)
     require_calibrated(saved, model, "plan")
-    new = NewRows(saved, model, split_names(keep or []), measured=True, options=options)
-    planner = Planner(
-        new, read_costs(cost or [], new.targets), min(most or len(new.targets), len(new.targets))
-    )
+    new = NewRows(saved, model, split_names(options.keep or []), measured=True, options=options)
+    costs = read_costs(options.cost or [], new.targets)
+    planner = Planner(new, costs, min(options.most or len(new.targets), len(new.targets)))
     with local_table(table) as source, data_errors(source):
-        parts = planner.plans(new.parts(screen, source, max_memory))
+        parts = planner.plans(new.parts(screen, source, options.max_memory))
         if out is None:
             for _ in parts:
                 pass
         else:
-            write_parts(parts, out, several=in_batches(source, max_memory))
+            written = output_format(options.output_format, source, text_format)
+            write_parts(parts, out, written, several=in_batches(source, options.max_memory))
     new.tell_left_out()
     screen.say(summary_in_words(planner))
     first = planner.first_steps()
@@ -188,8 +207,8 @@ def read_costs(values: list[str], targets: list[str]) -> dict[str, float]:
         try:
             cost = float(number)
         except ValueError:
-            cost = np.nan
-        if not sign or not 0.0 < cost < np.inf:
+            cost = math.nan
+        if not sign or not 0.0 < cost < math.inf:
             raise CommandError(
                 f"--cost must be NAME=NUMBER with a positive number, such as zinc=5, got {value!r}"
             )

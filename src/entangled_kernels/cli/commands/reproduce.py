@@ -2,94 +2,107 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from ...storage import ExperimentResults
 from ..errors import CODES, CommandError, check_choice
 from ..files import check_folder
-from ..options import DataHome, Force, Jobs, Json, Seed
-from ..pages.results_pages import write_experiment_page
-from ..paper_tables import cell_tables, claims_of, claims_table, show_cells
-from ..results import metrics_of, run_experiment, show_results, summaries
+from ..options import DataHome, Force, Jobs, Json, Options, Seed
+from ..process import import_learning
 from ..screen import Screen, say_note
-from ..shell_command import command_line
 
-__all__ = ["reproduce"]
+if TYPE_CHECKING:
+    from ...storage import ExperimentResults
 
-Name = Annotated[
-    str,
-    typer.Argument(
-        metavar="NAME|all",
-        help="sarcos, weather, concrete, uwave, simulated, digits, running-times, kernels, variants, or all.",
-        show_default=False,
-    ),
-]
-Out = Annotated[
-    Path,
-    typer.Option(
-        "--out", "-o", metavar="DIR", help="Folder for results, figures and index.html.", show_default=False
-    ),
-]
-Quick = Annotated[
-    bool, typer.Option("--quick", help="Fewer partitions and steps: to see that it works, not to quote.")
-]
+__all__ = ["ReproduceOptions", "reproduce"]
+
+NAMES = (
+    "sarcos",
+    "weather",
+    "concrete",
+    "uwave",
+    "simulated",
+    "digits",
+    "running-times",
+    "kernels",
+    "variants",
+    "all",
+)
+PROTOCOLS = ("fair", "paper", "both")
 
 
-Protocols = Annotated[
-    str,
-    typer.Option(
-        "--protocol",
-        metavar="fair|paper|both",
-        help="Standardised and scale-free, as in the paper, or one after the other.",
-    ),
-]
-Resume = Annotated[
-    bool, typer.Option("--resume", help="Keep results of the same settings that are in the folder already.")
-]
+@dataclass(frozen=True, kw_only=True)
+class ReproduceOptions(Options):
+    """Options of ``reproduce``."""
+
+    name: Annotated[
+        str,
+        typer.Argument(metavar="NAME|all", help=f"{', '.join(NAMES[:-1])}, or all.", show_default=False),
+    ]
+    out: Annotated[
+        Path,
+        typer.Option(
+            "--out",
+            "-o",
+            metavar="DIR",
+            help="Folder for results, figures and index.html.",
+            show_default=False,
+        ),
+    ]
+    protocol: Annotated[
+        str,
+        typer.Option(
+            "--protocol",
+            metavar="|".join(PROTOCOLS),
+            help="Standardised and scale-free, as in the paper, or one after the other.",
+        ),
+    ] = "fair"
+    quick: Annotated[
+        bool, typer.Option("--quick", help="Fewer partitions and steps: to see that it works, not to quote.")
+    ] = False
+    data_home: DataHome = None
+    seed: Seed = 0
+    jobs: Jobs = None
+    resume: Annotated[
+        bool,
+        typer.Option("--resume", help="Keep results of the same settings that are in the folder already."),
+    ] = False
+    force: Force = False
+    json: Json = False
 
 
-def reproduce(
-    name: Name,
-    out: Out,
-    protocol: Protocols = "fair",
-    quick: Quick = False,
-    data_home: DataHome = None,
-    seed: Seed = 0,
-    jobs: Jobs = None,
-    resume: Resume = False,
-    force: Force = False,
-    json: Json = False,
-) -> None:
+def reproduce(options: ReproduceOptions) -> None:
     """Run an experiment of the paper again.
 
     Writes the results as JSON and CSV, the figures, and a page with the paper's figures beside ours: claims
     first, then every cell with a verdict.
     """
-    from ...experiments import EXPERIMENTS, PROTOCOLS
+    screen, name, out, protocol = Screen(as_json=options.json), options.name, options.out, options.protocol
+    check_choice("NAME", name, NAMES)
+    check_choice("--protocol", protocol, PROTOCOLS)
+    check_folder(out, force=options.force or options.resume)
+    import_learning()
+    from ..pages import write_experiment_page
+    from ..results import claims_of, claims_table, run_experiment, show_cells, summaries
 
-    screen = Screen(as_json=json)
-    check_choice("NAME", name, [*EXPERIMENTS, "all"])
-    check_choice("--protocol", protocol, [*PROTOCOLS, "both"])
-    check_folder(out, force=force or resume)
-    options = {
-        "--protocol": protocol,
-        "--quick": quick,
-        "--data-home": data_home,
-        "--seed": seed,
-        "--out": out,
+    settings = {
+        "quick": options.quick,
+        "seed": options.seed,
+        "n_jobs": options.jobs,
+        "data_home": options.data_home,
     }
-    settings = {"quick": quick, "seed": seed, "n_jobs": jobs, "data_home": data_home}
-    command = command_line("reproduce", name, options=options)
     runs: dict[str, dict[str, ExperimentResults]] = {}
     missing: dict[str, str] = {}
     try:
         for each, own in _parts(name, protocol):
             folder = out / own if protocol == "both" else out
             try:
-                results = run_experiment(screen, each, folder, settings | {"protocol": own}, resume=resume)
+                results = run_experiment(
+                    screen, each, folder, settings | {"protocol": own}, resume=options.resume
+                )
             except FileNotFoundError as error:
                 if name != "all":
                     raise CommandError(f"the data of {each} are missing: {error}", "missing") from error
@@ -102,7 +115,7 @@ def reproduce(
     finally:
         # Also of what is done when somebody interrupts.
         if runs:
-            write_experiment_page(runs, missing, command, out)
+            write_experiment_page(runs, missing, options.command(resume=False), out)
     claims = claims_table(runs)
     if claims is not None:
         show_cells(screen, [claims])
@@ -124,6 +137,8 @@ def reproduce(
 
 def _show(screen: Screen, results: ExperimentResults) -> None:
     """Cells beside the paper's where there are any, and tables of what these do not hold."""
+    from ..results import cell_tables, metrics_of, show_cells, show_results
+
     tables = list(cell_tables(results))
     show_cells(screen, tables)
     rest = [metric for metric in metrics_of(results) if not tables or metric not in ("nmse", "ni")]

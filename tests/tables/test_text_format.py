@@ -2,7 +2,8 @@ import gzip
 
 import pytest
 
-from entangled_kernels.streams import TextFormat, read_batches
+from entangled_kernels.streams import read_batches
+from entangled_kernels.tables.text_format import TextFormat
 
 
 def write(path, text, encoding="utf-8"):

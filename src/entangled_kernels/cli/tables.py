@@ -1,0 +1,499 @@
+"""Tables to learn from: their inputs and targets, which rows are held out together, missing targets."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
+from fnmatch import fnmatchcase
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..tables import Hints, TableError, read_table, require_columns, require_numbers, require_text
+from ..tables.cells import first_texts, looks_like_a_date, looks_like_a_decimal_comma
+from ..tables.phrases import counted, quoted
+from .errors import CommandError
+from .options import TrainingOptions, split_names
+
+if TYPE_CHECKING:
+    from ..streams import Batch, BatchReader
+
+__all__ = [
+    "SCALES",
+    "Blanks",
+    "HeldOut",
+    "TrainingTable",
+    "batch_bytes",
+    "check_scales",
+    "choose_columns",
+    "expand_names",
+    "left_out_in_words",
+    "open_batches",
+    "read_rows",
+    "read_scales",
+    "watch_batches",
+]
+
+# Rows of files read in batches that show what the inputs are like.
+FIRST_ROWS = 10_000
+SHOWN = 5
+TARGET_HINTS = Hints(
+    text="; a target must be a number, or blank",
+    date="; a target must be a number, or blank",
+    comma="; if its comma is a decimal sign, say --decimal ,",
+)
+INPUT_HINTS = Hints(
+    comma="; if its comma is a decimal sign, say --decimal ,",
+    empty="; fill it, or leave out the row (--missing drop) or the column (--exclude)",
+)
+EMPTY = "the cell is empty; fill it, or leave out the row"
+# Scales that targets are learned on, and the numbers that they take.
+SCALES = {"log": "above zero", "log1p": "zero or above"}
+
+
+@dataclass
+class Blanks:
+    """How many cells of each target are blank, and how many rows have no target at all.
+
+    Attributes
+    ----------
+    cells : dict of int
+        Blank cells of the targets that have any, rows without any target not counted.
+    rows : int
+        Rows that were looked at.
+    empty_rows : int
+        Rows without any target, which nothing can be learned from.
+    """
+
+    cells: dict[str, int] = field(default_factory=dict)
+    rows: int = 0
+    empty_rows: int = 0
+
+    def count(self, Y: Any) -> None:
+        """Count the cells of more rows, a pandas data frame or a Dask one."""
+        blank = Y.isna()
+        # One pass of a Dask table for all three; plain numbers pass through.
+        found = blank.sum(), blank.all(axis=1).sum(), blank.shape[0]
+        if hasattr(Y, "dask"):
+            from dask.base import compute
+
+            found = compute(*found)  # type: ignore[no-untyped-call]
+        cells, empty, n_rows = found
+        for name, number in cells.items():
+            if number > empty:
+                self.cells[str(name)] = self.cells.get(str(name), 0) + int(number - empty)
+        self.rows, self.empty_rows = self.rows + int(n_rows), self.empty_rows + int(empty)
+
+
+@dataclass(frozen=True)
+class HeldOut:
+    """How rows are held out.
+
+    Attributes
+    ----------
+    by : {"rows", "groups", "time"}
+    column : str or None
+        Of the groups, or of the time; None where rows are in the order of time as they are.
+    values : ndarray of shape (n,) or None
+        Groups of the rows in memory, or their times in increasing order.
+    """
+
+    by: str = "rows"
+    column: str | None = None
+    values: NDArray[Any] | None = field(default=None, compare=False)
+
+    def facts(self) -> dict[str, Any]:
+        """What to remember of it, as plain values."""
+        groups = self.values if self.by == "groups" else None
+        n_groups = None if groups is None else len(np.unique(groups))
+        return {"by": self.by, "column": self.column, "groups": n_groups}
+
+    def check_folds(self, folds: int) -> None:
+        """Raise where there are fewer groups than folds."""
+        n_groups = self.facts()["groups"]
+        if n_groups == 1:
+            raise CommandError(
+                f"--groups: column '{self.column}' has the same value in every row; at least 2 are needed",
+                "data",
+            )
+        if n_groups is not None and n_groups < folds:
+            raise CommandError(
+                f"--folds {folds} is more than the {n_groups} groups of column '{self.column}'; say --folds "
+                f"{n_groups}"
+            )
+
+    def time_splits(self, n_rows: int, folds: int) -> list[Any]:
+        """Splits of rows in memory into earlier and later ones."""
+        from ..selection import time_splits
+
+        return time_splits(n_rows, folds, self.values)
+
+
+def held_out_of(options: TrainingOptions) -> HeldOut:
+    """Which rows the options hold out together."""
+    if options.groups is not None:
+        return HeldOut("groups", options.groups)
+    timed = options.time_ordered or options.time_column is not None
+    return HeldOut("time", options.time_column) if timed else HeldOut()
+
+
+def group_values(frame: Any, name: str, path: Any) -> NDArray[Any]:
+    """Groups of all rows of a table, numbers or texts; raises where one is blank."""
+    values = _without_blanks(frame[name], path).to_numpy()
+    return np.asarray(values if values.dtype.kind in "biuf" else values.astype(str))
+
+
+def time_values(frame: Any, name: str, path: Any) -> NDArray[Any]:
+    """Times of all rows of a table as numbers: numbers, dates, or texts of dates such as 2024-05-31."""
+    import pandas as pd
+
+    column = _without_blanks(frame[name], path)
+    if column.dtype.kind in "biuf":
+        return np.asarray(column.to_numpy(), dtype=np.float64)
+    found = pd.to_datetime(column, format="ISO8601", errors="coerce", utc=True)
+    wrong = np.flatnonzero(found.isna().to_numpy())
+    if len(wrong):
+        raise TableError(
+            path,
+            f"'{column.iloc[wrong[0]]}' is no number and no date such as 2024-05-31; sort the rows by time "
+            f"and say --time-ordered",
+            row=int(wrong[0]) + 1,
+            column=name,
+        )
+    return np.asarray(found.astype("int64").to_numpy())
+
+
+def _without_blanks(column: Any, path: Any) -> Any:
+    """A column of a table; raises where a cell is blank."""
+    blank = np.flatnonzero((column.isna() | (column.astype(str).str.strip() == "")).to_numpy())
+    if len(blank):
+        raise TableError(path, EMPTY, row=int(blank[0]) + 1, column=column.name)
+    return column
+
+
+@dataclass(frozen=True, eq=False)
+class TrainingTable:
+    """Inputs and targets to learn from.
+
+    Attributes
+    ----------
+    inputs, targets : list of str
+        Names of columns.
+    text : list of str
+        Inputs that hold text, which the model encodes.
+    X : pandas.DataFrame
+        Inputs; of files that are read in batches those of the first rows.
+    Y : pandas.DataFrame or None
+        Targets, where all rows are in memory.
+    reader : BatchReader or None
+        Reads the rows in batches, where they are not in memory.
+    notes : list of str
+        What is worth telling.
+    blanks : Blanks
+        Among the targets; of files that are read in batches counted when they are.
+    fill : bool
+        Whether blank inputs are to be filled.
+    held_out : HeldOut
+        Which rows are held out together; with the groups or times of rows in memory.
+    """
+
+    inputs: list[str]
+    targets: list[str]
+    text: list[str]
+    X: Any
+    Y: Any
+    reader: BatchReader | None
+    notes: list[str]
+    blanks: Blanks = field(default_factory=Blanks)
+    fill: bool = False
+    held_out: HeldOut = field(default_factory=HeldOut)
+
+
+def read_rows(path: Path, options: TrainingOptions, *, fewest: int, work: str) -> TrainingTable:
+    """Read a table into memory and choose its inputs and targets; the work needs so many rows at least.
+
+    Rows are put in the order of the column of time, where there is one. Rows without any target are left
+    out.
+    """
+    frame = read_table(path, options.text_format())
+    target_names, input_names, notes = choose_columns(frame, path, options)
+    Y = require_numbers(frame, target_names, path, hints=TARGET_HINTS, blanks=True)
+    texts = first_texts(frame, input_names)
+    _require_encoded(texts, path, options)
+    text, numbers = list(texts), [name for name in input_names if name not in texts]
+    X = frame[input_names].copy()
+    may_be_blank = options.missing in ("drop", "median")
+    X[text] = require_text(frame, text, path, hints=INPUT_HINTS, blanks=may_be_blank)
+    X[numbers] = require_numbers(frame, numbers, path, hints=INPUT_HINTS, blanks=may_be_blank)
+    blank = frame[input_names].isna()
+    if options.missing == "drop" and blank.to_numpy().any():
+        whole = ~blank.any(axis=1)
+        notes.append(left_out_in_words(int((~whole).sum()), len(frame)))
+        X, Y = X[whole], Y[whole]
+    elif may_be_blank and blank.to_numpy().any():
+        names = [name for name in input_names if blank[name].any()]
+        cells = counted(int(blank.to_numpy().sum()), "missing cell")
+        notes.append(f"{cells} of inputs filled, with medians where they hold numbers: {quoted(names)}")
+    found = Blanks()
+    found.count(Y)
+    if found.empty_rows:
+        measured = Y.notna().any(axis=1)
+        X, Y = X[measured], Y[measured]
+    never = [name for name in target_names if Y[name].isna().all()]
+    if never:
+        raise TableError(path, f"target {quoted(never)} has no measured cell; leave it out of --targets")
+    empty = [name for name in numbers if X[name].isna().all()]
+    if empty and len(X):
+        raise TableError(path, f"input {quoted(empty)} has no value in any row; leave it out with --exclude")
+    if len(X) < fewest:
+        raise TableError(path, f"{work} needs at least {fewest} rows, got {len(X)}")
+    X, Y, held_out = _in_order(frame, X, Y, path, held_out_of(options))
+    notes += _many_texts(X[text]) + _constant(X, "input") + _constant(Y, "target")
+    return TrainingTable(
+        input_names,
+        target_names,
+        text,
+        X,
+        Y,
+        None,
+        notes,
+        blanks=found,
+        fill=options.missing == "median",
+        held_out=held_out,
+    )
+
+
+def _require_encoded(texts: dict[str, tuple[int, str]], path: Path, options: TrainingOptions) -> None:
+    """Raise for all inputs that hold text at once, with the command that would work."""
+    for name, (row, cell) in texts.items():
+        if looks_like_a_decimal_comma(cell):
+            raise TableError(path, f"'{cell}' is no number{INPUT_HINTS.comma}", row=row, column=name)
+    dates = [name for name, (_, cell) in texts.items() if looks_like_a_date(cell)]
+    others = [name for name in texts if name not in dates]
+    if not dates and (options.encode or not others):
+        return
+    wrong = dates if options.encode else list(texts)
+    cells = ", ".join(f"'{name}' (row {texts[name][0]}: '{texts[name][1]}')" for name in wrong)
+    holds = "column holds" if len(wrong) == 1 else "columns hold"
+    what = "dates" if not others or options.encode else "text and dates" if dates else "text"
+    ways = []
+    if dates:
+        ways.append("leave dates out (--exclude), or turn them into numbers, such as days since the first")
+    if others and not options.encode:
+        ways.append("turn text into columns of 0 and 1 (--encode), or leave it out (--exclude)")
+    works = options.with_columns(encode=others, exclude=dates).command()
+    raise TableError(
+        path, f"{len(wrong)} {holds} {what}, not numbers: {cells}; {'; '.join(ways)}. This works: {works}"
+    )
+
+
+def _in_order(frame: Any, X: Any, Y: Any, path: Path, held_out: HeldOut) -> tuple[Any, Any, HeldOut]:
+    """Inputs and targets, in the order of time where there is such a column, and groups or times."""
+    if held_out.column is None:
+        return X, Y, held_out
+    read = group_values if held_out.by == "groups" else time_values
+    values = read(frame, held_out.column, path)[frame.index.get_indexer(X.index)]
+    if held_out.by == "groups":
+        return X, Y, replace(held_out, values=values)
+    order = np.argsort(values, kind="stable")
+    return X.iloc[order], Y.iloc[order], replace(held_out, values=values[order])
+
+
+def left_out_in_words(n_left: int, n_rows: int) -> str:
+    """A sentence about rows that lack an input."""
+    verb = "has a blank input and is" if n_left == 1 else "have a blank input and are"
+    return f"{counted(n_left, 'row')} of {n_rows:,} {verb} left out"
+
+
+def open_batches(path: Path, options: TrainingOptions, *, max_memory: float) -> TrainingTable:
+    """Choose inputs and targets of files by the first of them, and look at the first rows."""
+    import pandas as pd
+
+    from ..streams import read_batches, table_columns
+    from ..streams.arrow import SEVERAL
+
+    text_format = options.text_format()
+    kinds = table_columns(path, text_format)
+    names = pd.DataFrame(columns=list(kinds))
+    held_out = held_out_of(options)
+    if held_out.by == "time" and held_out.column is not None:
+        raise CommandError(
+            "--time-column needs the table in memory; sort the rows by time and say --time-ordered"
+        )
+    target_names, wanted, notes = choose_columns(names, path, options)
+    twice = [name for name in [*target_names, *wanted] if kinds[name] == SEVERAL]
+    if twice:
+        raise CommandError(f"{path}: several columns have the name '{twice[0]}'; rename or exclude them")
+    text = [name for name in wanted if options.encode and kinds[name] == "text"]
+    other = [name for name in wanted if name not in text and kinds[name] != "number"]
+    if other and options.inputs is not None:
+        works = options.with_columns(
+            encode=[name for name in other if kinds[name] == "text"],
+            exclude=[name for name in other if kinds[name] != "text"],
+        )
+        held = ", ".join(f"'{name}' ({kinds[name]})" for name in other)
+        raise CommandError(f"{path}: no numbers in {held}. This works: {works.command()}", "data")
+    if other:
+        notes.append(f"left out, since they hold no numbers: {quoted(other)}; --encode takes text")
+        wanted = [name for name in wanted if name not in other]
+    if not wanted:
+        raise CommandError(f"{path}: no columns are left for inputs", "data")
+    reader = read_batches(
+        path,
+        inputs=wanted,
+        targets=target_names,
+        max_memory=batch_bytes(max_memory),
+        text_format=text_format,
+        drop_blank_inputs=options.missing == "drop",
+        groups=held_out.column,
+    )
+    frames, n_rows = [], 0
+    for batch in reader:
+        frames.append(batch.X)
+        n_rows += len(batch.X)
+        if n_rows >= FIRST_ROWS:
+            break
+    if n_rows == 0:
+        raise CommandError(f"{path} holds no rows", "data")
+    first = pd.concat(frames, ignore_index=True)[:FIRST_ROWS]
+    return TrainingTable(
+        wanted,
+        target_names,
+        text,
+        first,
+        None,
+        reader,
+        notes,
+        fill=options.missing == "median",
+        held_out=held_out,
+    )
+
+
+def choose_columns(frame: Any, path: Any, options: TrainingOptions) -> tuple[list[str], list[str], list[str]]:
+    """Names of targets and inputs, and notes; all columns that are left are inputs when none are named."""
+    have, notes = [str(name) for name in frame.columns], list[str]()
+    target_names = expand_names(options.targets, have, "--targets")
+    if not target_names:
+        raise CommandError("--targets must name at least one column")
+    # The column of groups or of time is no input, unless it is named as one.
+    apart = [name for name in (options.groups, options.time_column) if name is not None]
+    if options.inputs is None:
+        input_names = [name for name in have if name not in [*target_names, *apart]]
+        if "" in input_names:
+            input_names.remove("")
+            notes.append("the column without a name is taken for row numbers and left out")
+    else:
+        input_names = expand_names(options.inputs, have, "--inputs")
+    left_out = expand_names(options.exclude or [], have, "--exclude")
+    input_names = [name for name in input_names if name not in left_out]
+    try:
+        require_columns(frame.loc[:, ~frame.columns.duplicated()], left_out, path)
+        require_columns(frame, [*target_names, *input_names, *apart], path)
+    except TableError as error:
+        raise CommandError(str(error)) from error
+    if set(apart) & set(target_names):
+        option = "--groups" if options.groups else "--time-column"
+        raise CommandError(f"column '{apart[0]}' is named in both {option} and --targets")
+    both = [name for name in input_names if name in target_names]
+    if both:
+        raise CommandError(f"column '{both[0]}' is named in both --inputs and --targets")
+    if not input_names:
+        raise CommandError(f"{path}: no columns are left for inputs; every column is a target")
+    return target_names, input_names, notes
+
+
+def expand_names(values: Sequence[str], have: Sequence[str], option: str) -> list[str]:
+    """Names of an option; what is no name may be a pattern such as 'torque *'."""
+    names = [name for value in values for name in ([value] if value in have else split_names([value]))]
+    chosen: list[str] = []
+    for name in names:
+        found = [name] if name in have else [other for other in have if fnmatchcase(other, name)]
+        chosen += found if found and any(sign in name for sign in "*?[") else [name]
+    twice = [name for name in chosen if chosen.count(name) > 1]
+    if twice:
+        raise CommandError(f"column '{twice[0]}' is named twice in {option}")
+    return chosen
+
+
+def _many_texts(frame: Any) -> list[str]:
+    """Notes about columns of text that rather name the rows."""
+    counts, rows = {name: frame[name].nunique() for name in frame}, counted(len(frame), "row")
+    return [
+        f"column '{name}' has {count} different texts in {rows}; leave it out if it names the rows"
+        for name, count in counts.items()
+        if count > max(10, len(frame) // 2)
+    ]
+
+
+def _constant(frame: Any, role: str) -> list[str]:
+    """Notes about columns that never change."""
+    names = [name for name in frame if frame[name].nunique() == 1]
+    if not names:
+        return []
+    says = "says nothing about the targets" if role == "input" else "needs no model; its error is not counted"
+    return [f"{role} {quoted(names)} has the same value in every row and {says}"]
+
+
+def batch_bytes(max_memory: float) -> float:
+    """Bytes for one batch, where all may take so many MB."""
+    return max_memory * 2**20 / 8
+
+
+def watch_batches(reader: BatchReader, report: Callable[[int, int, str], None]) -> Callable[[Batch], None]:
+    """A function to be called with every batch, which reports the bytes read, with the rows named."""
+    total, rows = reader.n_bytes, 0
+
+    def watch(batch: Batch) -> None:
+        nonlocal rows
+        rows += len(batch.X)
+        done = total if batch.source is None else reader.bytes_until(batch.source)
+        report(done, total, f"{rows:,} rows, bytes")
+
+    return watch
+
+
+def read_scales(values: Sequence[str] | None, targets: Sequence[str]) -> dict[str, str]:
+    """Scale of every target that is learned on one, by name.
+
+    Parameters
+    ----------
+    values : sequence of str, optional
+        ``log`` for all targets, or ``NAME=log`` for those of this name or pattern.
+    targets : sequence of str
+
+    Examples
+    --------
+    >>> read_scales(["log"], ["zinc", "lead"])
+    {'zinc': 'log', 'lead': 'log'}
+    >>> read_scales(["z*=log1p"], ["zinc", "lead"])
+    {'zinc': 'log1p'}
+    """
+    found = dict[str, str]()
+    for value in values or []:
+        names, sign, scale = value.rpartition("=")
+        if scale.strip() not in SCALES:
+            need = " or ".join(SCALES)
+            raise CommandError(f"--target-transform must be {need}, or TARGET={need}, got {value!r}")
+        chosen = expand_names([names], targets, "--target-transform") if sign else list(targets)
+        unknown = [name for name in chosen if name not in targets]
+        if unknown:
+            raise CommandError(f"--target-transform: '{unknown[0]}' is not among the targets")
+        found |= dict.fromkeys(chosen, scale.strip())
+    return found
+
+
+def check_scales(Y: Any, scales: dict[str, str], path: Path) -> None:
+    """Raise, with row and column of the file, where a target in memory has no logarithm."""
+    for name, scale in scales.items():
+        wrong = Y[name] <= 0.0 if scale == "log" else Y[name] < 0.0
+        if wrong.any():
+            row = wrong.idxmax()
+            zero = "log1p takes zeros; " if scale == "log" and Y[name][row] == 0.0 else ""
+            raise TableError(
+                path,
+                f"row {row + 1}, column '{name}': {Y[name][row]:g} has no logarithm, --target-transform "
+                f"{scale} needs numbers {SCALES[scale]}; {zero}leave the cell blank if it was not measured, "
+                f"or name only the targets that are positive, as in --target-transform NAME={scale}",
+            )
