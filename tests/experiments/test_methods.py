@@ -48,7 +48,7 @@ def test_a_bound_on_the_rank_is_kept(make_rows):
         for rank in (0.2, None)
     )
     chosen = bounded["EKL"].predict.__self__
-    assert chosen.ranks == (0.2,)
+    assert chosen.param_grid["rank"] == [0.2]
     np.testing.assert_array_equal(bounded["KRR"].predict(X), full["KRR"].predict(X))
 
 

@@ -17,11 +17,11 @@ def test_terms_are_in_order_and_explained_in_sentences():
 def test_a_page_explains_what_it_says_and_nothing_else():
     page = Report("T", lead="The nMSE.")
     page.section("One")
-    page.text("Gains & losses.")
+    page.text("Kernels & rows.")
     page.glossary()
     html = page.html()
     assert '<h2 id="s-words">Words</h2>' in html
-    assert "<dt>gain</dt>" in html
+    assert "<dt>kernel</dt>" in html
     assert "<dt>nMSE</dt>" in html
     assert "<dt>PPT</dt>" not in html
 

@@ -54,7 +54,7 @@ MODELS = {
     "partial trace": EntangledKernelRidge(StandardScaler(), prediction="partial_trace"),
     "kernel ridge": EntangledKernelRidge(shrinkage=1.0),
     "no intercept": EntangledKernelRidge(fit_intercept=False, alignment_mix=0.3),
-    "ascent": EntangledKernelRidge(RBF, solver="ascent", rank=3, max_iter=20),
+    "ascent": EntangledKernelRidge(RBF, solver="ascent", rank=3, solver_params={"max_iter": 20}),
     "rbf": EntangledKernelRidge(RBF),
     "fourier": EntangledKernelRidge(make_pipeline(StandardScaler(), RBFSampler(random_state=0))),
     "random state": EntangledKernelRidge(RBFSampler(random_state=np.random.RandomState(1))),

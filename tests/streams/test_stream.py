@@ -2,6 +2,7 @@ import pickle
 
 import numpy as np
 import pytest
+from sklearn import config_context
 
 from entangled_kernels.learning import Moments
 from entangled_kernels.streams import stream as module
@@ -14,7 +15,7 @@ def rows(make_rows, rng):
     return Rows(X, Y, rng.uniform(0.5, 2.0, size=50), rng.integers(0, 3, size=50))
 
 
-PLAIN = FeatureBlocks(None, 2**30, "float64")
+PLAIN = FeatureBlocks(None)
 
 
 def assert_same(stream, rows):
@@ -51,7 +52,8 @@ def test_blocks_of_features_take_no_more_than_the_memory(rows, monkeypatch):
         return np.hstack([X, X**2])
 
     stream = Stream(2, [None] * 3)
-    stream.take(rows, FeatureBlocks(transform, 16 * 6 * 11, "float64"))
+    with config_context(working_memory=16 * 6 * 11 / 2**20):
+        stream.take(rows, FeatureBlocks(transform))
     assert seen == [7, 11, 11, 11, 10]
     assert_same(stream, rows._replace(X=np.hstack([rows.X, rows.X**2])))
 
@@ -77,8 +79,8 @@ def test_all_rows_or_none(rows, monkeypatch):
             raise ValueError("no features")
         return X
 
-    with pytest.raises(ValueError, match="no features"):
-        stream.take(rows, FeatureBlocks(fail_at_the_second, 16 * 3 * 4, "float64"))
+    with config_context(working_memory=16 * 3 * 4 / 2**20), pytest.raises(ValueError, match="no features"):
+        stream.take(rows, FeatureBlocks(fail_at_the_second))
     assert len(blocks) == 2
     assert stream.n_rows == 50
     assert all(one is other for one, other in zip(stream.parts, before, strict=True))
@@ -117,7 +119,7 @@ def test_a_lock_is_not_pickled(rows):
 
 def test_forgetting_scales_all_that_is_kept(make_rows):
     X, Y = make_rows(12, 3, 2)
-    blocks = FeatureBlocks(None, 2**20, "float64")
+    blocks = FeatureBlocks(None)
     key = np.arange(12, dtype=np.uint64)
     faded, weighted = (Stream(2, [None]) for _ in range(2))
     faded.take(Rows(X[:8], Y[:8], key=key[:8]), blocks)
