@@ -12,7 +12,7 @@ from sklearn.base import BaseEstimator
 from ..features import fit_feature_map, map_features
 from ..kernels.scalar import check_scalar_kernel, scalar_gram
 from ..linalg import Array, Index
-from ..multiple_kernels import KernelPart
+from ..convex import KernelPart
 
 __all__ = ["ColumnKernel", "resolve_kernels"]
 

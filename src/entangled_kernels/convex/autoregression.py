@@ -1,4 +1,4 @@
-"""Learning an output kernel that multiplies a kernel between variables, as nonlinear autoregression does."""
+"""Nonlinear vector autoregression: Hadamard and additive operator-valued kernels of past windows."""
 
 from __future__ import annotations
 
@@ -8,45 +8,122 @@ import numpy as np
 from scipy.linalg import eigh
 from sklearn.metrics.pairwise import rbf_kernel
 
-from ..convex import Solution, solve_convex
-from ..convex.certificate import Preconditioner
-from ..convex.conjugate_gradients import conjugate_gradients
 from ..linalg import Array
-from ..output_kernel import OutputPenalty
+from .grams import Gram, Preconditioner
+from .multiple_kernels import learn_diagonal
+from .penalties import OutputPenalty
+from .problem import KernelPart, Result, reduce_problem
+from .solvers import solve_convex
 
-__all__ = ["HadamardGram", "HadamardModel", "hadamard_gram", "learn_hadamard", "pivoted_features"]
+__all__ = [
+    "AdditiveModel",
+    "HadamardGram",
+    "HadamardModel",
+    "hadamard_gram",
+    "lag_windows",
+    "learn_additive",
+    "learn_hadamard",
+    "pivoted_features",
+]
 
-ROUGH = 1e-10
-# What the features of the kernel between variables leave of its diagonal.
+# Largest error of the diagonal of the kernel between variables by its features.
 FEATURE_ERROR = 1e-10
 
 
+def lag_windows(series: Array, lags: int) -> Array:
+    """Windows (t - lags + 1, p, lags) of a series (t, p), the most recent step first.
+
+    Window i ends at row i + lags - 1; the last one has no next step yet.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> lag_windows(np.arange(8.0).reshape(4, 2), 2)[0]
+    array([[2., 0.],
+           [3., 1.]])
+    """
+    count = len(series) - lags + 1
+    return np.stack([series[lags - 1 - lag : lags - 1 - lag + count] for lag in range(lags)], axis=2)
+
+
 @dataclass(frozen=True, eq=False)
-class HadamardGram:
+class AdditiveModel:
+    """f_s(x) = sum_j weights_js sum_l k(x_j, x_lj) C_ls + intercept_s, k(u, v) = exp(-gamma |u - v|^2).
+
+    Attributes
+    ----------
+    windows : ndarray of shape (n, p, lags)
+        Training windows.
+    C : ndarray of shape (n, p)
+    weights : ndarray of shape (p, p)
+        T_j[s, s] in row j and column s, over the scale of kernel j.
+    intercept : ndarray of shape (p,)
+    gamma : float
+    """
+
+    windows: Array
+    C: Array
+    weights: Array
+    intercept: Array
+    gamma: float
+
+    def predict(self, windows: Array) -> Array:
+        """The next step after every window, (t, p)."""
+        prediction = np.tile(self.intercept, (len(windows), 1))
+        for j, weight in enumerate(self.weights):
+            prediction += rbf_kernel(windows[:, j], self.windows[:, j], gamma=self.gamma) @ (self.C * weight)
+        return prediction
+
+    def jacobian(self, windows: Array) -> Array:
+        """Derivatives (t, p, p, lags) of target s by variable j and lag, in row s and column j."""
+        t, p, lags = windows.shape
+        slopes = np.empty((t, p, p, lags))
+        for j, weight in enumerate(self.weights):
+            K = rbf_kernel(windows[:, j], self.windows[:, j], gamma=self.gamma)  # (t, n)
+            delta = windows[:, None, j] - self.windows[None, :, j]  # (t, n, lags)
+            slopes[:, :, j] = (
+                -2.0 * self.gamma * np.einsum("tn,tnk,ns->tsk", K, delta, self.C * weight, optimize=True)
+            )
+        return slopes
+
+
+def learn_additive(
+    windows: Array, targets: Array, alpha: float, *, gamma: float, norm: float, max_iter: int, tol: float
+) -> tuple[AdditiveModel, Result]:
+    """Learn weights by target of one Gaussian kernel for every variable.
+
+    With ``norm`` 1 every target gets few variables. Parameters are those of
+    `learn_diagonal`, and so is the cost.
+    """
+    parts = [KernelPart(np.asarray(rbf_kernel(windows[:, j], gamma=gamma))) for j in range(windows.shape[1])]
+    problem = reduce_problem(parts, targets, centred=True, normalized=True)
+    result = learn_diagonal(problem, alpha, norm=norm, max_iter=max_iter, tol=tol)
+    weights = result.weights / problem.scales[:, None]
+    return AdditiveModel(windows, result.C, weights, result.intercept, gamma), result
+
+
+@dataclass(frozen=True, eq=False)
+class HadamardGram(Gram):
     """The Gram matrix of B_ij k(x, z) h(x_i, z_j), linear in B, a stack (1, p, p).
 
     Attributes
     ----------
+    targets : ndarray of shape (n, p)
     K : ndarray of shape (n, n)
         Gram matrix of k between rows.
     features : ndarray of shape (n, p, r)
         h(x_ti, x_lj) = sum_a features[t, i, a] features[l, j, a].
-    targets : ndarray of shape (n, p)
-    alpha : float
-    constant : float
 
     Notes
     -----
-    Entry ((t, i), (l, j)) is B_ij K_tl h(x_ti, x_lj): it takes n^2 p r + n p^2 r to apply, without a
-    matrix of n p rows. The preconditioner has the mean of h over rows in the place of h, so that it is
+    Entry ((t, i), (l, j)) is B_ij K_tl h(x_ti, x_lj): it takes n^2 p r + n p^2 r to apply, without
+    a matrix of n p rows. The preconditioner replaces h by its mean over rows, so that it is
     separable.
     """
 
     K: Array
     features: Array
-    targets: Array
-    alpha: float
-    constant: float = 0.0
+    rough = 1e-10
 
     def apply(self, L: Array, C: Array) -> Array:
         """G c."""
@@ -55,7 +132,7 @@ class HadamardGram:
         images = self.K @ (weighted @ L[0]).reshape(n, r * p)  # (n, r p)
         return np.asarray(np.einsum("tia,tai->ti", self.features, images.reshape(n, r, p)))
 
-    def squares(self, C: Array) -> Array:
+    def inner_products(self, C: Array) -> Array:
         """S_ij = sum_tl c_ti c_lj K_tl h(x_ti, x_lj)."""
         n, p, r = self.features.shape
         weighted = np.einsum("lja,lj->laj", self.features, C)  # (n, r, p)
@@ -63,27 +140,14 @@ class HadamardGram:
         S = weighted.reshape(n * r, p).T @ images  # (p, p)
         return np.asarray(0.5 * (S + S.T))[None]
 
-    def solve(self, L: Array) -> tuple[Array, float]:
-        """Coefficients by conjugate gradients, and what these leave."""
-        return conjugate_gradients(self, L, ROUGH)
-
     def preconditioner(self, L: Array) -> Preconditioner:
         """The inverse root of K kron (B h) + alpha I, with the mean of h; its rest goes to the ridge."""
         mean = self.features.mean(axis=0)  # (p, r)
         levels, V = eigh(L[0] * (mean @ mean.T))
         values, U = eigh(self.K)
         size = float(np.mean(np.diag(L[0]) * (1.0 - np.sum(mean**2, axis=1))))
-        ridge = self.alpha + max(size, 0.0)
-        scale = 1.0 / np.sqrt(np.outer(np.maximum(values, 0.0), np.maximum(levels, 0.0)) + ridge)
-        return Preconditioner(
-            lambda X: np.asarray(U @ (X * scale) @ V.T),
-            lambda C: np.asarray((U.T @ C @ V) / scale),
-            lambda C: np.asarray((U.T @ C @ V) * scale),
-        )
-
-    def curvature(self, L: Array, C: Array) -> Array:
-        """None that is cheap."""
-        return np.zeros_like(L)
+        eigenvalues = np.outer(np.maximum(values, 0.0), np.maximum(levels, 0.0))  # (n, p)
+        return Preconditioner.scaled(1.0 / np.sqrt(eigenvalues + self.alpha + max(size, 0.0)), U, V)
 
 
 @dataclass(frozen=True, eq=False)
@@ -153,14 +217,14 @@ def hadamard_gram(
     Parameters
     ----------
     windows : ndarray of shape (n, p, lags)
-        What is known of every variable in every row.
+        The past of every variable in every row.
     targets : ndarray of shape (n, p)
     alpha, gamma, output_gamma : float
     """
     n, p, lags = windows.shape
     K = rbf_kernel(windows.reshape(n, p * lags), gamma=gamma)
     features = pivoted_features(windows.reshape(n * p, lags), output_gamma).reshape(n, p, -1)
-    return HadamardGram(np.asarray(K), features, targets, alpha)
+    return HadamardGram(targets, alpha, np.asarray(K), features)
 
 
 def learn_hadamard(
@@ -173,7 +237,7 @@ def learn_hadamard(
     penalty: OutputPenalty,
     max_iter: int = 1000,
     tol: float = 1e-3,
-) -> tuple[HadamardModel, Solution]:
+) -> tuple[HadamardModel, Result]:
     """Learn B with a convex penalty, by the dual problem.
 
     Parameters
@@ -190,16 +254,19 @@ def learn_hadamard(
 
     Notes
     -----
-    The objective y^T (G_B + alpha I)^-1 y / 2 + P(B) is convex, and B psd is enough for a kernel, since a
-    Hadamard product of psd matrices is psd. Time n^2 p r for an evaluation, with r features.
+    The objective y^T (G_B + alpha I)^-1 y / 2 + P(B) is convex, and B psd is enough for a kernel,
+    since a Hadamard product of psd matrices is psd. Time n^2 p r for an evaluation, with r
+    features.
     """
     mean = targets.mean(axis=0)
     gram = hadamard_gram(windows, targets - mean, alpha, gamma, output_gamma)
     p = len(mean)
-    built = penalty.build(p, p)
-    solution = solve_convex(gram, built, np.eye(p)[None], solver="dual", max_iter=max_iter, tol=tol**2)
+    solution = solve_convex(
+        gram, penalty.build(p, p), np.eye(p)[None], solver="dual", max_iter=max_iter, tol=tol**2
+    )
     point = solution.point
-    return HadamardModel(windows, point.C, point.L[0], mean, gamma, output_gamma), solution
+    result = Result(point.C, point.L, np.ones(1), mean, witness=point.witness, **solution.outcome)
+    return HadamardModel(windows, point.C, point.L[0], mean, gamma, output_gamma), result
 
 
 def pivoted_features(points: Array, gamma: float, error: float = FEATURE_ERROR) -> Array:
