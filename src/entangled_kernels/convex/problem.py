@@ -235,6 +235,8 @@ def reduce_problem(
     if w.ndim == 2:
         missing = MissingTargets(Y, w)
         Y, w = _complete_targets(missing, centred), w.max(axis=1)
+    if not np.isfinite(w.sum()):
+        raise ValueError("sample_weight must have a finite sum; divide it by its largest value")
     share, root = w / w.sum(), np.sqrt(w)
     Y, mean_y = _centred_targets(Y, w, centred)
     m, width = len(parts), sum(part.matrix.shape[1] for part in parts)
@@ -262,6 +264,8 @@ def reduce_problem(
         _write_gram(K, mean_k[j], shift, None if weights is None else root, scales[j], grams[j])
         if centred:
             rounding += 8 * n * EPS * float(np.abs(K).max()) * float(w.max()) / scales[j]
+    if weights is not None:
+        _check_weighted_squares(grams, Y)
     targets = Y if vectors is None else vectors.T @ Y
     return Problem(grams, targets, vectors, Y, root, mean_y, mean_k, scales, rounding, centred, missing)
 
@@ -389,6 +393,15 @@ def _check_parts(kernels: ArrayLike | Sequence[KernelPart], Y: Array) -> list[Ke
                 "K or Y has values whose squares overflow; scale inputs and targets before fitting"
             )
     return parts
+
+
+def _check_weighted_squares(kernels: Array, Y: Array) -> None:
+    """Raise unless sums of squares of weighted kernels and targets are finite."""
+    with np.errstate(over="ignore", invalid="ignore"):
+        if not (np.isfinite(np.vdot(kernels, kernels)) and np.isfinite(np.vdot(Y, Y))):
+            raise ValueError(
+                "sample_weight has values so large that weighted squares overflow; divide it by its mean"
+            )
 
 
 def _complete_targets(missing: MissingTargets, centred: bool) -> Array:
