@@ -350,7 +350,7 @@ def learn_shared(
             tol=tol,
         )
     kernels, targets, constant = problem.kernels, problem.targets, problem.rest / (2 * alpha)
-    value = gap = np.inf
+    latest = (np.inf, np.inf)
 
     def evaluate(d: Array, L: Array) -> tuple[float, float, Array, Array, Array]:
         """Objective, sum of the block gaps, coefficients, and the inner products of both blocks."""
@@ -372,20 +372,24 @@ def learn_shared(
         return t * free, u * (B @ B.T), t, u
 
     def value_and_slope(x: Array) -> tuple[float, Array]:
-        nonlocal value, gap
+        nonlocal latest
         d, L, t, u = unpack(x)
         value, gap, _, s, S = evaluate(d, L)
+        latest = value, gap
         slope = weight_ball.level_slope(d[:, :, 0])[:, 0]
         along = float(np.vdot(d, s)) / max(float(slope @ d[:, 0, 0]), TINY)
         b = t * (along * slope - s[:, 0, 0]) * x[:m]
         B = u * (float(np.vdot(L, S)) / p * np.eye(p) - S) @ x[m:].reshape(p, p)
         return value, np.concatenate([b, B.ravel()])
 
+    def within() -> bool:
+        return latest[1] <= tol**2 * latest[0]
+
     x, used = np.concatenate([np.full(m, m ** (-0.5 / norm)), np.eye(p).ravel()]), 0
     reason, history = "max_iter", [np.inf]
     while used < max_iter:
         steps = min(100, max_iter - used)
-        x, evaluations = minimise(value_and_slope, x, steps, lambda: gap <= tol**2 * value)
+        x, evaluations = minimise(value_and_slope, x, steps, within)
         used += evaluations
         d, L, _, _ = unpack(x)
         value, gap, C, _, _ = evaluate(d, L)

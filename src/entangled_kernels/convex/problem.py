@@ -228,6 +228,9 @@ def reduce_problem(
     Y = np.array(Y, dtype=np.float64)
     n = len(Y)
     w = np.ones(n) if weights is None else np.asarray(weights, dtype=np.float64)
+    with np.errstate(over="ignore"):
+        if not np.isfinite(w.sum()):
+            raise ValueError("sample_weight must have a finite sum; divide it by its largest value")
     if w.ndim == 2:
         Y = np.where(w > 0.0, Y, 0.0)
     parts = _check_parts(kernels, Y)
@@ -235,8 +238,6 @@ def reduce_problem(
     if w.ndim == 2:
         missing = MissingTargets(Y, w)
         Y, w = _complete_targets(missing, centred), w.max(axis=1)
-    if not np.isfinite(w.sum()):
-        raise ValueError("sample_weight must have a finite sum; divide it by its largest value")
     share, root = w / w.sum(), np.sqrt(w)
     Y, mean_y = _centred_targets(Y, w, centred)
     m, width = len(parts), sum(part.matrix.shape[1] for part in parts)

@@ -148,9 +148,7 @@ class OutputKernelModel(TargetsMixin, MultiOutputMixin, RegressorMixin, DocLinkM
         if not 0.0 <= check_real("l1_ratio", l1_ratio, need) < 1.0:
             raise ValueError(f"l1_ratio must be {need}, got {l1_ratio!r}; use penalty='trace' for 1")
         bounds = _check_bounds(given["level_bounds"])
-        return OutputPenalty(
-            name, bool(self.constraint), float(exponent), float(l1_ratio), bounds, self.rank
-        )
+        return OutputPenalty(name, bool(self.constraint), float(exponent), float(l1_ratio), bounds, self.rank)
 
     def _store(self, rows: Any, result: Result) -> None:
         self.X_fit_ = rows
