@@ -13,9 +13,6 @@ from functools import partial
 from pathlib import Path
 
 import numpy as np
-from scipy.linalg import solve
-from sklearn.metrics.pairwise import rbf_kernel
-
 from entangled_kernels.autoregression import learn_hadamard
 from entangled_kernels.multiple_kernels import (
     KernelPart,
@@ -34,6 +31,9 @@ from entangled_kernels.output_kernel import (
     learn_output_kernel,
     reduce_problem,
 )
+from scipy.linalg import solve
+from sklearn.metrics.pairwise import rbf_kernel
+
 from learners import SETTINGS
 
 from measure import print_table, write_json

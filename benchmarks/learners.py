@@ -12,6 +12,16 @@ from pathlib import Path
 from types import SimpleNamespace
 
 import numpy as np
+from entangled_kernels.autoregression import lag_windows, learn_hadamard
+from entangled_kernels.autoregression.hadamard import hadamard_gram
+from entangled_kernels.multiple_kernels import KernelPart, learn_shared, learn_weights, reduce_kernels
+from entangled_kernels.output_kernel import (
+    PENALTIES,
+    OutputPenalty,
+    alpha_unit,
+    learn_output_kernel,
+    reduce_problem,
+)
 from scipy.linalg import eigh
 from sklearn.kernel_ridge import KernelRidge
 from sklearn.metrics import roc_auc_score
@@ -27,17 +37,7 @@ from entangled_kernels import (
     OutputKernelRidge,
     OutputKernelRidgeCV,
 )
-from entangled_kernels.autoregression import lag_windows, learn_hadamard
-from entangled_kernels.autoregression.hadamard import hadamard_gram
 from entangled_kernels.datasets import fetch_uwave
-from entangled_kernels.multiple_kernels import KernelPart, learn_shared, learn_weights, reduce_kernels
-from entangled_kernels.output_kernel import (
-    PENALTIES,
-    OutputPenalty,
-    alpha_unit,
-    learn_output_kernel,
-    reduce_problem,
-)
 
 from measure import best_seconds, print_table, write_json
 
@@ -317,7 +317,7 @@ def low_rank_tasks(n=40, p=50, seeds=5):
             return np.mean((model.fit(X[:n], noisy[:n]).predict(X[n:]) - Y[n:]) ** 2)
 
         # Clusters whose levels are all one are kernel ridge.
-        base = error(OutputKernelRidgeCV(penalty="cluster", level_bounds=(1.0, 1.0)))
+        base = error(OutputKernelRidgeCV(penalty="cluster", penalty_params={"level_bounds": (1.0, 1.0)}))
         for name in PENALTIES:
             for constraint in (False, True):
                 model = OutputKernelRidgeCV(penalty=name, constraint=constraint)

@@ -8,11 +8,11 @@ from functools import partial
 from pathlib import Path
 
 import numpy as np
+from entangled_kernels.output_kernel import alpha_unit, learn_output_kernel, reduce_problem
 from scipy.linalg import eigh
 from sklearn.metrics.pairwise import rbf_kernel
 
 from entangled_kernels import OutputKernelRidge, OutputKernelRidgeCV
-from entangled_kernels.output_kernel import alpha_unit, learn_output_kernel, reduce_problem
 
 from measure import best_seconds, print_table, write_json
 

@@ -39,7 +39,7 @@ def test_the_parts_make_up_the_weighted_and_centred_problem(rng, n, p, columns, 
     np.testing.assert_allclose(problem.targets, U.T @ weighted_Y, atol=1e-10)
     assert problem.rest == pytest.approx(np.sum((weighted_Y - U @ U.T @ weighted_Y) ** 2), abs=1e-12)
     np.testing.assert_allclose(problem.mean_y, w @ Y / w.sum() if centred else 0.0)
-    np.testing.assert_allclose(problem.mean_k, w @ K / w.sum() if centred else 0.0)
+    np.testing.assert_allclose(problem.mean_k[0], w @ K / w.sum() if centred else 0.0)
 
 
 def test_arguments_stay_as_they_were(rng):
