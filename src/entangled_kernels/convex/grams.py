@@ -373,7 +373,8 @@ class ListedGram(SummedGram):
 
     def inner_products(self, C: Array) -> Array:
         """s_j = <C^T K_j C, T_j>."""
-        return np.sum(super().inner_products(C) * self.output_kernels, axis=(1, 2), keepdims=True)
+        S = super().inner_products(C)
+        return np.asarray(np.sum(S * self.output_kernels, axis=(1, 2), keepdims=True))
 
     def solve(self, L: Array) -> tuple[Array, float]:
         """Coefficients of the ridge system, and the residual of conjugate gradients."""

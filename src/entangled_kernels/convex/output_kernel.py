@@ -316,7 +316,7 @@ def _newton_start(gram: KroneckerGram, penalty: Schatten, given: Array | None) -
             return given[None]
         # A trace of the gradient, so that directions at zero can grow.
         S = gram.inner_products(gram.solve(given[None])[0])
-        return given + (1e-3 * typical / np.trace(S[0])) * S
+        return np.asarray(given + (1e-3 * typical / np.trace(S[0])) * S)
     level = typical
     for _ in range(20):
         size = level**2 * float(np.sum(values * squares / (values * level + gram.alpha) ** 2))

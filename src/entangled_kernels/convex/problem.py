@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import NamedTuple
 
@@ -177,11 +176,11 @@ class Result:
     @property
     def L(self) -> Array:
         """The output kernel (p, p) if all kernels share one."""
-        return self.T[0]
+        return np.asarray(self.T[0])
 
 
 def reduce_problem(
-    kernels: ArrayLike | Sequence[KernelPart],
+    kernels: ArrayLike | list[KernelPart],
     Y: ArrayLike,
     weights: ArrayLike | None = None,
     *,
@@ -192,7 +191,7 @@ def reduce_problem(
 
     Parameters
     ----------
-    kernels : array-like of shape (n, n), or sequence of KernelPart
+    kernels : array-like of shape (n, n), or list of KernelPart
         One Gram matrix, or several kernels.
     Y : array-like of shape (n, p)
     weights : array-like of shape (n,) or (n, p), optional
@@ -381,10 +380,10 @@ def intercept(problem: Problem, C: Array, T: Array, mean: Array) -> Array:
     return np.asarray(mean - shift)
 
 
-def _check_parts(kernels: ArrayLike | Sequence[KernelPart], Y: Array) -> list[KernelPart]:
+def _check_parts(kernels: ArrayLike | list[KernelPart], Y: Array) -> list[KernelPart]:
     """Kernels as a list, with the rows of the targets, and values whose squares are finite."""
-    listed = isinstance(kernels, Sequence) and len(kernels) and isinstance(kernels[0], KernelPart)
-    parts = list(kernels) if listed else [KernelPart(np.asarray(kernels, dtype=np.float64))]  # type: ignore[arg-type]
+    parts = [part for part in kernels if isinstance(part, KernelPart)] if isinstance(kernels, list) else []
+    parts = parts or [KernelPart(np.asarray(kernels, dtype=np.float64))]
     for K, is_features in parts:
         if Y.ndim != 2 or len(K) != len(Y) or not (is_features or K.shape == (len(Y), len(Y))):
             raise ValueError(f"K must be square and Y have its rows, got shapes {K.shape} and {Y.shape}")
