@@ -85,18 +85,6 @@ def test_the_column_is_an_input_only_where_it_is_named(visits, run):
     assert "--groups" not in run(*FIT, *inputs, "--force").stdout
 
 
-@pytest.mark.parametrize("method", ["output-kernel", "multiple-kernels"])
-def test_other_learners_are_judged_on_the_same_rows(visits, run, method):
-    shown = json.loads(run(*FIT, "--exclude", "patient", "--time-column", "day", "--method", method).stdout)
-    assert shown["held_out"]["by"] == "time"
-    assert 0.0 < shown["nmse"] < 1.0
-    shown = json.loads(
-        run(*FIT, "--exclude", "day", "--groups", "patient", "--method", method, "--force").stdout
-    )
-    assert 0.0 < shown["nmse"] < 1.0
-    assert "--method var holds out" in run(*FIT[:4], "-o", "v", "-m", "var", "--groups", "c", code=2).stderr
-
-
 def test_tables_in_batches(visits, run, small):
     Path("rows").mkdir()
     for number in range(3):

@@ -84,8 +84,3 @@ def test_a_cell_without_a_logarithm_is_named_as_in_the_file(soil, run):
 def test_what_is_no_scale(value, message):
     with pytest.raises(CommandError, match=message):
         read_scales([value], ["zinc", "lead"])
-
-
-def test_other_learners_have_no_scales(soil, run):
-    shown = run(*FIT, "--target-transform", "log", "--method", "output-kernel", code=2).stderr
-    assert "--target-transform needs --method entangled" in " ".join(shown.split())

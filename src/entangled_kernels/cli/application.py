@@ -24,7 +24,6 @@ COMMANDS = {
     "fit": "Fit a model to a table and save it.",
     "predict": "Predict the targets for every row of a table.",
     "plan": "Tell what to measure next for every row of a table.",
-    "forecast": "Predict the next steps of time series, and tell which of them acts on which.",
     "compare": "Compare methods on a table.",
     "inspect": "Tell what a model is and what it found.",
     "export": "Write a model as an ONNX file, which predicts without Python.",

@@ -27,7 +27,7 @@ def require_rows(saved: SavedModel, path: Path) -> None:
     if not hasattr(saved.model, "predict"):
         raise ModelFileError(
             f"{path} is a model of time series ({type(saved.model).__name__}), which predicts steps, not "
-            f"rows; use: entangled-kernels forecast TABLE --model {path}"
+            f"rows; load it in Python, and use its forecast"
         )
 
 

@@ -84,13 +84,12 @@ def read_rows(
     fewest: int,
     work: str,
     blanks: bool = False,
-    blank_inputs: bool = False,
     options: TableOptions = PLAIN,
 ) -> TrainingTable:
     """Read a table into memory and choose its inputs and targets; the work needs so many rows at least.
 
     Rows are put in the order of the column of time, where there is one. With ``blanks`` cells of targets may
-    be blank; rows without any target are left out. With ``blank_inputs`` cells of inputs may be blank too.
+    be blank; rows without any target are left out.
     """
     frame = read_table(path, options.text_format)
     target_names, input_names, notes = choose_columns(frame, targets, inputs, path, options)
@@ -101,7 +100,7 @@ def read_rows(
     X = frame[input_names].copy()
     may_be_blank = options.missing in ("drop", "median")
     X[text] = require_text(frame, text, path, blanks=may_be_blank)
-    X[numbers] = require_numbers(frame, numbers, path, way_out=WAY_OUT, blanks=may_be_blank or blank_inputs)
+    X[numbers] = require_numbers(frame, numbers, path, way_out=WAY_OUT, blanks=may_be_blank)
     blank = frame[input_names].isna()
     if options.missing == "drop" and blank.to_numpy().any():
         whole = ~blank.any(axis=1)

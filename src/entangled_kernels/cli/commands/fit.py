@@ -16,7 +16,6 @@ from ..features import FEATURES
 from ..files import check_apart, check_input, check_link, check_output, files_of
 from ..fitting import fit_table
 from ..held_out import error_in_words
-from ..methods import METHODS, choose_method
 from ..model_facts import describe
 from ..model_words import change_in_words, settings_in_words, show_target_errors
 from ..options import (
@@ -28,7 +27,6 @@ from ..options import (
     Exclude,
     Force,
     Groups,
-    InputGroups,
     Inputs,
     Jobs,
     Json,
@@ -45,7 +43,7 @@ from ..shell_command import command_line
 from ..standard_streams import STREAM, local_table
 from ..table_options import read_table_options
 from ..target_scales import SCALES, check_scales, read_scales, scales_in_words
-from ..training_table import TrainingTable, open_batches, read_rows
+from ..training_table import open_batches, read_rows
 
 __all__ = ["fit"]
 
@@ -57,19 +55,6 @@ Features = Annotated[
         metavar="|".join(FEATURES),
         help="Features of the inputs that the kernel works on.",
     ),
-]
-Method = Annotated[
-    str,
-    typer.Option(
-        "--method",
-        "-m",
-        metavar="|".join(METHODS),
-        help="Learner to fit; all but entangled need the table in memory.",
-    ),
-]
-Settings = Annotated[
-    list[str] | None,
-    typer.Option("--set", metavar="NAME=VALUE", help="Settings of the method, such as penalty=trace."),
 ]
 TargetTransform = Annotated[
     list[str] | None,
@@ -103,9 +88,6 @@ def fit(
     inputs: Inputs = None,
     exclude: Exclude = None,
     features: Features = "auto",
-    method: Method = "entangled",
-    settings: Settings = None,
-    input_group: InputGroups = None,
     groups: Groups = None,
     time_ordered: TimeOrdered = False,
     time_column: TimeColumn = None,
@@ -126,13 +108,11 @@ def fit(
 ) -> None:
     """Fit a model to a table and save it.
 
-    Features, kernel and ridge penalty are chosen by cross-validation, and shown beside kernel ridge; --method
-    names another learner. Cells of targets may be blank. TABLE may also be a folder or a pattern such as
-    'rows/*.parquet', of any size.
+    Features, kernel and ridge penalty are chosen by cross-validation, and shown beside kernel ridge. Cells
+    of targets may be blank. TABLE may also be a folder or a pattern such as 'rows/*.parquet', of any size.
     """
     screen = Screen(as_json=json)
     check_choice("--features", features, FEATURES)
-    choice = choose_method(method, settings, input_group)
     reading = read_table_options(
         delimiter=delimiter,
         decimal=decimal,
@@ -143,10 +123,6 @@ def fit(
         time_ordered=time_ordered,
         time_column=time_column,
     )
-    if method == "var" and reading.held_out.by != "rows":
-        raise CommandError("--method var holds out later steps by itself; leave out --groups and --time-*")
-    if target_transform and method != "entangled":
-        raise CommandError(f"--target-transform needs --method entangled, got {method}")
     check_output(out, force=force, inputs=files_of(table))
     if checkpoint is not None:
         check_link(checkpoint)
@@ -155,15 +131,9 @@ def fit(
         raise CommandError("--checkpoint and --dask need a table that can be read again; name a file")
     with local_table(table) as source, data_errors(source):
         if in_batches(source, max_memory) or checkpoint is not None or dask is not None:
-            if method != "entangled":
-                raise CommandError(
-                    f"--method {method} needs one table in memory; only entangled reads batches"
-                )
             rows = open_batches(
                 source, targets, inputs, encode=encode, max_memory=max_memory, options=reading
             )
-        elif method == "var":
-            rows = read_time_steps(source, targets, inputs)
         else:
             check_input(source)
             rows = read_rows(
@@ -174,7 +144,6 @@ def fit(
                 fewest=FEWEST,
                 work="fitting",
                 blanks=True,
-                blank_inputs=method == "multi-view",
                 options=reading,
             )
         for note in rows.notes:
@@ -182,29 +151,23 @@ def fit(
         scales = read_scales(target_transform, rows.targets)
         if rows.Y is not None:
             check_scales(rows.Y, scales, source)
-        if method == "entangled":
-            model: Any = fit_table(
-                screen,
-                rows,
-                features,
-                folds=folds,
-                seed=seed,
-                jobs=jobs,
-                checkpoint=checkpoint,
-                dask=dask,
-                target_transform=scales or None,
-            )
-            info = describe(model, rows)
-        else:
-            from ..learners import fit_learner
-
-            model, info = fit_learner(screen, rows, choice, features, folds=folds, seed=seed, jobs=jobs)
+        model = fit_table(
+            screen,
+            rows,
+            features,
+            folds=folds,
+            seed=seed,
+            jobs=jobs,
+            checkpoint=checkpoint,
+            dask=dask,
+            target_transform=scales or None,
+        )
+        info = describe(model, rows)
     options = {
         "--targets": rows.targets,
         "--inputs": rows.inputs if inputs or exclude else None,
         **reading.held_out.options(),
         "--features": features,
-        "--method": None if method == "entangled" else method,
         "--encode": encode,
         "--missing": missing,
         "--delimiter": delimiter,
@@ -222,15 +185,12 @@ def fit(
         table,
         options=options,
         repeated={
-            "--set": settings or [],
-            "--input-group": input_group or [],
             "--target-transform": target_transform or [],
         },
     )
     info |= {
         "held_out": rows.held_out.facts(),
         "table": source.name,
-        "method": method,
         "features": features,
         "seed": seed,
         "command": command,
@@ -265,16 +225,4 @@ def show(screen: Screen, info: dict[str, Any], table: Path, out: Path, blanks: B
         screen.say("That is no better than predicting the mean: the inputs tell little about the targets.")
     show_target_errors(screen, info["target_scores"])
     following = command_line("predict", out, "TABLE", options={"--out": "PREDICTIONS.csv"})
-    if info["method"] == "var":
-        following = command_line("forecast", table, options={"--model": out, "--out": "STEPS.csv"})
     screen.say(f"Saved to {out}. To predict: {following}")
-
-
-def read_time_steps(table: Path, targets: list[str], inputs: list[str] | None) -> TrainingTable:
-    """The table of an autoregression, whose inputs are the targets of the steps before."""
-    from ..series import read_series
-
-    if inputs is not None:
-        raise CommandError("--method var predicts the targets from their own past; leave --inputs out")
-    check_input(table)
-    return read_series(table, targets, "--targets")
