@@ -119,8 +119,6 @@ def relations_of(saved: SavedModel, inner: Any) -> Any:
 
 def _settings_in_words(saved: SavedModel, inner: Any) -> str:
     """What was chosen or set."""
-    if saved.info.get("method", "entangled") != "entangled":
-        return settings_in_words(saved.info["chosen"])
     if isinstance(inner, EntangledKernelRidge):
         scales = saved.info.get("target_transform")
         learned = f"; learned as logarithms: {scales_in_words(scales, targets_of(saved))}" if scales else ""
