@@ -16,22 +16,19 @@ import numpy as np
 from scipy.linalg import solve
 from sklearn.metrics.pairwise import rbf_kernel
 
-from entangled_kernels.autoregression import learn_hadamard
-from entangled_kernels.multiple_kernels import (
+from entangled_kernels.convex import (
+    PENALTIES,
     KernelPart,
+    OutputPenalty,
+    alpha_unit,
     learn_diagonal,
+    learn_hadamard,
     learn_listed,
     learn_multiview,
+    learn_output_kernel,
     learn_own,
     learn_shared,
     learn_weights,
-    reduce_kernels,
-)
-from entangled_kernels.output_kernel import (
-    PENALTIES,
-    OutputPenalty,
-    alpha_unit,
-    learn_output_kernel,
     reduce_problem,
 )
 from learners import SETTINGS
@@ -85,7 +82,7 @@ def weights(rng, n, p, alpha, norm=1.0, given=False):
     """Weights of kernels, with the identity or a given kernel between outputs."""
     K, Y = kernels(rng, n, p)
     T = psd(rng, 1, p)[0] if given else np.eye(p)
-    problem = reduce_kernels([KernelPart(k) for k in K], Y)
+    problem = reduce_problem([KernelPart(k) for k in K], Y)
     result, seconds = timed(
         learn_weights,
         problem,
@@ -101,7 +98,7 @@ def weights(rng, n, p, alpha, norm=1.0, given=False):
 def diagonal(rng, n, p, alpha):
     """Weights of kernels by output."""
     K, Y = kernels(rng, n, p)
-    problem = reduce_kernels([KernelPart(k) for k in K], Y)
+    problem = reduce_problem([KernelPart(k) for k in K], Y)
     result, seconds = timed(learn_diagonal, problem, alpha, max_iter=MAX_ITER)
     one = np.ones((len(K), 1, 1))
     found = [reference.weights_gap(K, one, Y[:, [s]], alpha, result.weights[:, s], 1.0) for s in range(p)]
@@ -113,7 +110,7 @@ def listed(rng, n, p, alpha):
     """Weights of kernels with a given output kernel each."""
     K, Y = kernels(rng, n, p)
     bases = psd(rng, len(K), p)
-    problem = reduce_kernels([KernelPart(k) for k in K], Y)
+    problem = reduce_problem([KernelPart(k) for k in K], Y)
     result, seconds = timed(learn_listed, problem, alpha, bases, max_iter=MAX_ITER)
     return *reference.weights_gap(K, bases, Y, alpha, result.weights, 1.0), result.converged, seconds
 
@@ -121,10 +118,10 @@ def listed(rng, n, p, alpha):
 def shared(rng, n, p, alpha):
     """Weights and one output kernel: the larger gap of the two, each with the other held fixed."""
     K, Y = kernels(rng, n, p)
-    problem = reduce_kernels([KernelPart(k) for k in K], Y)
+    problem = reduce_problem([KernelPart(k) for k in K], Y)
     result, seconds = timed(learn_shared, problem, alpha, max_iter=MAX_ITER)
     d = result.weights
-    L = result.output_kernels.sum(axis=0) / d.sum()
+    L = result.T.sum(axis=0) / d.sum()
     value, gap = reference.weights_gap(K, np.tile(L, (len(K), 1, 1)), Y, alpha, d, 1.0)
     other = reference.own_gap(np.einsum("m,mnl->nl", d, K)[None], L[None], Y, alpha)[1]
     return value, max(gap, other), result.converged, seconds
@@ -133,9 +130,9 @@ def shared(rng, n, p, alpha):
 def own(rng, n, p, alpha, norm=1.0):
     """An output kernel for every kernel."""
     K, Y = kernels(rng, n, p)
-    problem = reduce_kernels([KernelPart(k) for k in K], Y)
+    problem = reduce_problem([KernelPart(k) for k in K], Y)
     result, seconds = timed(learn_own, problem, alpha, norm=norm, max_iter=MAX_ITER)
-    value = reference.ridge(K, result.output_kernels, Y, alpha)[1]
+    value = reference.ridge(K, result.T, Y, alpha)[1]
     bound = reference.own_bound(K, Y, result.witness, alpha, norm)
     return value, value - bound, result.converged, seconds
 
@@ -145,11 +142,11 @@ def multi_view(rng, n, p, alpha, sparse=False):
     parts = [rng.normal(size=(n, 3)) for _ in range(rng.integers(1, 5))]
     Y = parts[0] @ rng.normal(size=(3, p)) + rng.normal(size=(n, p))
     eta = 10.0 ** rng.uniform(-4, 2)
-    problem = reduce_kernels([KernelPart(U, True) for U in parts], Y, centred=True)
+    problem = reduce_problem([KernelPart(U, True) for U in parts], Y, centred=True)
     result, seconds = timed(learn_multiview, problem, alpha, eta, sparse=sparse, max_iter=MAX_ITER)
     K = np.stack([U @ U.T for U in (U - U.mean(axis=0) for U in parts)])
     centred = Y - Y.mean(axis=0)
-    found = multiview.gap(K, centred, alpha, eta, result.output_kernels, result.weights, sparse)
+    found = multiview.gap(K, centred, alpha, eta, result.T, result.weights, sparse)
     return *found, result.converged, seconds
 
 
@@ -174,7 +171,7 @@ def hadamard(rng, n, p, alpha, name="frobenius"):
     G = (ones * model.B[:, None, :]).reshape(n * p, n * p)
     G[np.diag_indices(n * p)] += alpha
     value = 0.5 * y @ solve(G, y, assume_a="pos", overwrite_a=True)
-    C = solution.point.witness
+    C = solution.witness
     S = np.einsum("ti,tij->ij", C, np.einsum("tilj,lj->tij", ones, C, optimize=True))
     if name == "elastic":
         support = convex.elastic_support(S, convex.value(name, np.eye(p), **settings), **settings)

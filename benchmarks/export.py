@@ -40,7 +40,6 @@ from entangled_kernels import (
     OperatorFourierRidge,
     OutputKernelRidge,
     RegressorFeatures,
-    StandardizedRegressor,
 )
 from entangled_kernels.export import compare_onnx, export_onnx
 
@@ -97,9 +96,7 @@ def models():
         "OperatorFourierRidge": OperatorFourierRidge(OperatorFourierFeatures(random_state=0)),
     }
     found = {name: EntangledKernelRidge(own, alpha=0.1) for name, own in maps().items()}
-    found |= {
-        name: StandardizedRegressor(own, feature_map=StandardScaler()) for name, own in learners.items()
-    }
+    found |= {name: make_pipeline(StandardScaler(), own) for name, own in learners.items()}
     found["EntangledKernelRidgeCV"] = EntangledKernelRidgeCV(cv=5, random_state=0)
     return found
 

@@ -27,17 +27,21 @@ from entangled_kernels import (
     OutputKernelRidge,
     OutputKernelRidgeCV,
 )
-from entangled_kernels.autoregression import lag_windows, learn_hadamard
-from entangled_kernels.autoregression.hadamard import hadamard_gram
-from entangled_kernels.datasets import fetch_uwave
-from entangled_kernels.multiple_kernels import KernelPart, learn_shared, learn_weights, reduce_kernels
-from entangled_kernels.output_kernel import (
+from entangled_kernels.convex import (
     PENALTIES,
+    KernelPart,
     OutputPenalty,
     alpha_unit,
+    diagonalise,
+    lag_windows,
+    learn_hadamard,
     learn_output_kernel,
+    learn_shared,
+    learn_weights,
     reduce_problem,
 )
+from entangled_kernels.convex.autoregression import hadamard_gram
+from entangled_kernels.datasets import fetch_uwave
 
 from measure import best_seconds, print_table, write_json
 
@@ -65,7 +69,7 @@ def penalties_against_eigh(n=500, p=50):
     """(a) Whole fits with the default tolerance, beside one eigendecomposition of K."""
     X, Y = mixtures(n, p)
     K = rbf_kernel(X)
-    problem = reduce_problem(K, Y)
+    problem = diagonalise(reduce_problem(K, Y))
     table = []
     for name in PENALTIES:
         for constraint in (False, True):
@@ -97,7 +101,7 @@ def alternations(n=200, p=30, most=500):
     """(b) Evaluations and seconds to 1e-6 of the best objective, here and by the published alternation."""
     X, Y = mixtures(n, p)
     K = rbf_kernel(X)
-    problem = reduce_problem(K, Y)
+    problem = diagonalise(reduce_problem(K, Y))
     table = []
     for name in ("frobenius", "schatten", "trace", "elastic"):
         penalty = OutputPenalty(name)
@@ -127,7 +131,7 @@ def alternations(n=200, p=30, most=500):
             )
     table.append(_entrywise(K, Y, problem))
     groups = np.stack([rbf_kernel(X[:, [j]]) for j in range(10)])
-    kernels = reduce_kernels([KernelPart(k) for k in groups], Y)
+    kernels = reduce_problem([KernelPart(k) for k in groups], Y)
     table.append(
         _beside(
             "weights of ten kernels (Kadri)",
@@ -196,8 +200,8 @@ def _autoregression(n, p):
 
     def ours(tol):
         penalty = OutputPenalty("frobenius", constraint=True)
-        solution = learn_hadamard(windows, Y, 1.0, penalty=penalty, max_iter=5000, tol=tol, **settings)[1]
-        return SimpleNamespace(value=solution.point.value, n_iter=solution.n_iter)
+        result = learn_hadamard(windows, Y, 1.0, penalty=penalty, max_iter=5000, tol=tol, **settings)[1]
+        return SimpleNamespace(value=result.value, n_iter=result.n_iter)
 
     def alternate(steps, last):
         solve = partial(_coefficients, gram)
@@ -317,7 +321,7 @@ def low_rank_tasks(n=40, p=50, seeds=5):
             return np.mean((model.fit(X[:n], noisy[:n]).predict(X[n:]) - Y[n:]) ** 2)
 
         # Clusters whose levels are all one are kernel ridge.
-        base = error(OutputKernelRidgeCV(penalty="cluster", level_bounds=(1.0, 1.0)))
+        base = error(OutputKernelRidgeCV(penalty="cluster", penalty_params={"level_bounds": (1.0, 1.0)}))
         for name in PENALTIES:
             for constraint in (False, True):
                 model = OutputKernelRidgeCV(penalty=name, constraint=constraint)

@@ -12,7 +12,13 @@ from scipy.linalg import eigh
 from sklearn.metrics.pairwise import rbf_kernel
 
 from entangled_kernels import OutputKernelRidge, OutputKernelRidgeCV
-from entangled_kernels.output_kernel import alpha_unit, learn_output_kernel, reduce_problem
+from entangled_kernels.convex import (
+    OutputPenalty,
+    alpha_unit,
+    diagonalise,
+    learn_output_kernel,
+    reduce_problem,
+)
 
 from measure import best_seconds, print_table, write_json
 
@@ -33,10 +39,10 @@ def fit_against_eigh(n=500, p=50):
     """(a) Whole fits with the default tolerance, for several alphas in the unit of the default grid."""
     X, Y = rows(n, p)
     K = rbf_kernel(X)
-    problem = reduce_problem(K, Y)
+    problem = diagonalise(reduce_problem(K, Y))
     table = []
     for rank in (None, 2, 5):
-        unit = alpha_unit(problem, rank=rank)
+        unit = alpha_unit(problem, OutputPenalty(rank=rank))
         for multiple in UNITS:
             model = OutputKernelRidge("precomputed", alpha=multiple * unit, rank=rank, fit_intercept=False)
             seconds = best_seconds({"eigh": partial(eigh, K), "fit": partial(model.fit, K, Y)}, repeats=5)
@@ -85,7 +91,7 @@ def steps_of_the_published_alternation(n=60, p=4, most=2000):
     """(c) Updates of L until the gradient is a thousandth of L, here and with C held fixed in each update."""
     X, Y = rows(n, p)
     K = rbf_kernel(X)
-    problem = reduce_problem(K, Y)
+    problem = diagonalise(reduce_problem(K, Y))
     table = []
     for multiple in UNITS:
         alpha = multiple * alpha_unit(problem)

@@ -13,11 +13,9 @@ if TYPE_CHECKING:
         MultiViewKernelRidge,
         OperatorFourierRidge,
         OperatorKernelVAR,
-        OperatorKernelVARCV,
         OperatorValuedKernelRidge,
         OutputKernelRidge,
         OutputKernelRidgeCV,
-        StandardizedRegressor,
     )
     from .features import (
         ColumnWidthFeatures,
@@ -42,12 +40,10 @@ __all__ = [
     "OperatorFourierFeatures",
     "OperatorFourierRidge",
     "OperatorKernelVAR",
-    "OperatorKernelVARCV",
     "OperatorValuedKernelRidge",
     "OutputKernelRidge",
     "OutputKernelRidgeCV",
     "RegressorFeatures",
-    "StandardizedRegressor",
     "TargetProcessFeatures",
     "__version__",
 ]

@@ -5,7 +5,7 @@ Feature maps and estimators share them.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from numbers import Integral, Real
 from typing import Any
@@ -28,7 +28,9 @@ __all__ = [
     "check_rank",
     "check_rank_fits",
     "check_real",
+    "check_settings",
     "check_share",
+    "check_solver_params",
     "check_weights",
     "naming_columns",
     "validate_rows",
@@ -149,6 +151,24 @@ def check_feature_map(feature_map: Any) -> None:
         raise TypeError(
             f"feature_map must be None or a transformer with fit and transform, got {feature_map!r}"
         )
+
+
+def check_settings(name: str, given: Any, defaults: dict[str, Any]) -> dict[str, Any]:
+    """Defaults updated by a dictionary of settings, or an error that lists the possible keys."""
+    if given is not None and not isinstance(given, Mapping):
+        raise TypeError(f"{name} must be None or a dictionary with keys of {list(defaults)}, got {given!r}")
+    unknown = [key for key in given or {} if key not in defaults]
+    if unknown:
+        raise ValueError(f"{name} must have keys of {list(defaults)}, got {unknown[0]!r}")
+    return {**defaults, **(given or {})}
+
+
+def check_solver_params(solver_params: Any, *, zero_allowed: bool = False) -> dict[str, Any]:
+    """``max_iter`` and ``tol`` from a dictionary of solver settings, checked."""
+    settings = check_settings("solver_params", solver_params, {"max_iter": 1000, "tol": 1e-3})
+    check_integer("solver_params['max_iter']", settings["max_iter"], low=1)
+    check_positive("solver_params['tol']", settings["tol"], zero_allowed=zero_allowed)
+    return {"max_iter": int(settings["max_iter"]), "tol": float(settings["tol"])}
 
 
 def check_flag(name: str, value: Any) -> None:

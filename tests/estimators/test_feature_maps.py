@@ -16,7 +16,6 @@ from entangled_kernels import (
     EntangledKernelRidge,
     EntangledKernelRidgeCV,
     RegressorFeatures,
-    StandardizedRegressor,
 )
 from entangled_kernels.estimators.feature_maps import takes_missing
 from entangled_kernels.features import fit_and_map
@@ -34,9 +33,8 @@ def test_tags_follow_the_feature_map():
     [
         EntangledKernelRidge(StandardScaler()),
         EntangledKernelRidgeCV(),
-        StandardizedRegressor(feature_map=StandardScaler()),
     ],
-    ids=["plain", "search", "standardized"],
+    ids=["plain", "search"],
 )
 def test_a_map_that_takes_no_sparse_rows_tells_the_way_out(make_rows, model):
     X, Y = make_rows(20, 3, 2)

@@ -141,7 +141,7 @@ def test_weights_frames_and_pickles(rows, rng, sparse):
     X = X.copy()
     X[:5, :2] = np.nan
     copies = rng.integers(1, 4, size=50)
-    model = MultiViewKernelRidge(VIEWS, sparse=sparse, tol=1e-4)
+    model = MultiViewKernelRidge(VIEWS, sparse=sparse, solver_params={"tol": 0.0001})
     weighted = clone(model).fit(X, Y, copies).predict(X)
     repeated = clone(model).fit(np.repeat(X, copies, axis=0), np.repeat(Y, copies, axis=0)).predict(X)
     np.testing.assert_allclose(weighted, repeated, atol=1e-3)
@@ -173,3 +173,11 @@ def test_errors(rows):
         MultiViewKernelRidge(VIEWS, sparse=1).fit(X, Y)
     with pytest.raises(ValueError, match="at least two classes in rows of positive weight, got one class"):
         MultiViewKernelClassifier(VIEWS).fit(X, np.ones(50, dtype=int))
+
+
+@pytest.mark.parametrize("sparse", [False, True])
+def test_targets_that_are_zero_at_a_tiny_alpha(sparse, rng):
+    X = rng.normal(size=(20, 3))
+    model = MultiViewKernelRidge(alpha=1e-300, sparse=sparse).fit(X, np.zeros((20, 2)))
+    assert not model.predict(X).any()
+    assert model.duality_gap_ == 0.0

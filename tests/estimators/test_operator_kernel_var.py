@@ -138,4 +138,17 @@ def test_bad_series(series):
     with pytest.raises(NotFittedError):
         OperatorKernelVAR().forecast(1)
     with pytest.warns(ConvergenceWarning, match="has not converged to tol=1e-09"):
-        OperatorKernelVAR(alpha=1e-3, max_iter=2, tol=1e-9).fit(series)
+        OperatorKernelVAR(alpha=0.001, solver_params={"max_iter": 2, "tol": 1e-09}).fit(series)
+
+
+@pytest.mark.parametrize("kernel", ["hadamard", "additive"])
+def test_a_grid_search_over_later_steps_chooses_alpha(series, kernel):
+    """Scores are those of fits to earlier steps on the later steps of a split."""
+    cv = TimeSeriesSplit(3)
+    search = GridSearchCV(OperatorKernelVAR(kernel), {"alpha": [0.01, 1.0, 100.0]}, cv=cv).fit(series)
+    train, test = list(cv.split(series))[-1]
+    for number, alpha in enumerate([0.01, 1.0, 100.0]):
+        score = OperatorKernelVAR(kernel, alpha=alpha).fit(series[train]).score(series[test])
+        assert search.cv_results_["split2_test_score"][number] == pytest.approx(score, rel=1e-6)
+    assert search.best_params_["alpha"] < 100.0
+    assert search.best_estimator_.forecast(2).shape == (2, series.shape[1])

@@ -19,8 +19,8 @@ from sklearn.utils import get_tags
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from entangled_kernels import OperatorValuedKernelRidge, OutputKernelRidge
+from entangled_kernels.convex import PENALTIES, graph_output_kernel
 from entangled_kernels.kernels import SeparableKernel
-from entangled_kernels.output_kernel import PENALTIES, graph_output_kernel
 
 from reference import convex
 from reference import output_kernel as reference
@@ -69,8 +69,8 @@ class TestOutputKernelRidge:
 
     def test_intercept_is_the_fit_to_centred_kernel_and_targets(self, rows):
         X, Y = rows
-        model = OutputKernelRidge(alpha=2.0, tol=1e-9).fit(X, Y)
-        centred = OutputKernelRidge(alpha=2.0, tol=1e-9, fit_intercept=False).fit(
+        model = OutputKernelRidge(alpha=2.0, solver_params={"tol": 1e-09}).fit(X, Y)
+        centred = OutputKernelRidge(alpha=2.0, fit_intercept=False, solver_params={"tol": 1e-09}).fit(
             X - X.mean(0), Y - Y.mean(0)
         )
         np.testing.assert_allclose(model.output_kernel_, centred.output_kernel_, rtol=1e-7)
@@ -107,7 +107,7 @@ class TestOutputKernelRidge:
         from sklearn.metrics.pairwise import pairwise_kernels
 
         X, Y = rows
-        settings = {"gamma": 0.3, "degree": 2, "coef0": 0.5}
+        settings = {"gamma": 0.3, "kernel_params": {"degree": 2, "coef0": 0.5}}
         named = OutputKernelRidge(kernel, alpha=3.0, **settings).fit(X, Y)
         used = {} if kernel == "linear" else {"gamma": 0.3}
         used |= {"degree": 2, "coef0": 0.5} if kernel == "poly" else {}
@@ -136,7 +136,9 @@ class TestOutputKernelRidge:
     def test_weights_count_copies(self, rows, rng, rank, fit_intercept):
         X, Y = rows
         copies = rng.integers(0, 4, size=24)
-        model = OutputKernelRidge("rbf", rank=rank, fit_intercept=fit_intercept, tol=1e-7, max_iter=5000)
+        model = OutputKernelRidge(
+            "rbf", rank=rank, fit_intercept=fit_intercept, solver_params={"tol": 1e-07, "max_iter": 5000}
+        )
         weighted = clone(model).fit(X, Y, sample_weight=copies)
         repeated = clone(model).fit(np.repeat(X, copies, axis=0), np.repeat(Y, copies, axis=0))
         np.testing.assert_allclose(weighted.predict(X), repeated.predict(X), rtol=1e-5, atol=1e-5)
@@ -226,9 +228,11 @@ class TestOutputKernelRidge:
         with pytest.warns(
             ConvergenceWarning, match=r"tol=1e-09 after max_iter=1 steps; raise max_iter or tol"
         ):
-            OutputKernelRidge("rbf", alpha=0.1, rank=2, max_iter=1, tol=1e-9).fit(*rows)
+            OutputKernelRidge("rbf", alpha=0.1, rank=2, solver_params={"max_iter": 1, "tol": 1e-09}).fit(
+                *rows
+            )
         with pytest.warns(ConvergenceWarning, match=r"no step lowers the objective any further"):
-            OutputKernelRidge("rbf", alpha=0.1, tol=0).fit(*rows)
+            OutputKernelRidge("rbf", alpha=0.1, solver_params={"tol": 0}).fit(*rows)
 
     @pytest.mark.parametrize(
         ("settings", "error", "message"),
@@ -240,23 +244,46 @@ class TestOutputKernelRidge:
             ({"rank": 0}, ValueError, "rank must be a whole number of at least 1, got 0"),
             ({"rank": 0.5}, TypeError, "rank must be a whole number"),
             ({"rank": 4}, ValueError, "rank must be at most the number of targets, 3, got 4; use rank=None"),
-            ({"max_iter": 0}, ValueError, "max_iter must be a whole number of at least 1"),
-            ({"tol": -1}, ValueError, "tol must be a number of at least 0"),
+            (
+                {"solver_params": {"max_iter": 0}},
+                ValueError,
+                "max_iter.* must be a whole number of at least 1",
+            ),
+            ({"solver_params": {"tol": -1}}, ValueError, "tol.* must be a number of at least 0"),
             ({"penalty": "nuclear"}, ValueError, "penalty must be one of .*'trace'.*, got 'nuclear'"),
             ({"penalty": ["trace"]}, ValueError, r"penalty must be one of .*, got \['trace'\]"),
             ({"penalty": "cluster", "rank": 2}, ValueError, "rank must be None with penalty='cluster'"),
             ({"rank": 2, "constraint": True}, ValueError, "a rank goes with the trace, without a constraint"),
             ({"constraint": 1}, TypeError, "constraint must be True or False, got 1"),
-            ({"penalty": "schatten", "exponent": 0.5}, ValueError, "exponent must be a number of at least 1"),
             (
-                {"penalty": "entrywise", "exponent": 1.5},
+                {"penalty": "schatten", "penalty_params": {"exponent": 0.5}},
+                ValueError,
+                "exponent must be a number of at least 1",
+            ),
+            (
+                {"penalty": "entrywise", "penalty_params": {"exponent": 1.5}},
                 ValueError,
                 r"exponent must be 2k / \(2k - 1\) .* 1.5",
             ),
-            ({"penalty": "entrywise", "exponent": 1}, ValueError, r"exponent must be 2k / \(2k - 1\)"),
-            ({"l1_ratio": 1.0}, ValueError, "l1_ratio must be a number of at least 0 and below 1, got 1.0"),
-            ({"level_bounds": (2, 3)}, ValueError, r"level_bounds must be two numbers.* got \(2, 3\)"),
-            ({"level_bounds": 1.0}, ValueError, "level_bounds must be two numbers"),
+            (
+                {"penalty": "entrywise", "penalty_params": {"exponent": 1}},
+                ValueError,
+                r"exponent must be 2k / \(2k - 1\)",
+            ),
+            (
+                {"penalty_params": {"l1_ratio": 1.0}},
+                ValueError,
+                "l1_ratio must be a number of at least 0 and below 1, got 1.0",
+            ),
+            (
+                {"penalty_params": {"level_bounds": (2, 3)}},
+                ValueError,
+                r"level_bounds must be two numbers.* got \(2, 3\)",
+            ),
+            ({"solver_params": {"steps": 3}}, ValueError, r"solver_params must have keys .*, got 'steps'"),
+            ({"solver_params": [3]}, TypeError, "solver_params must be None or a dictionary"),
+            ({"kernel_params": {"scale": 1}}, ValueError, "kernel_params must have keys of"),
+            ({"penalty_params": {"level_bounds": 1.0}}, ValueError, "level_bounds must be two numbers"),
             (
                 {"output_kernel": "identity"},
                 TypeError,
@@ -361,7 +388,12 @@ class TestBlanks:
         L = np.cov(rng.normal(size=(3, 8)))
         weight = rng.uniform(0.5, 2.0, size=Y.shape) if weighted else None
         model = OutputKernelRidge(
-            "rbf", gamma=0.3, alpha=0.2, output_kernel=L, tol=1e-7, fit_intercept=fit_intercept
+            "rbf",
+            gamma=0.3,
+            alpha=0.2,
+            output_kernel=L,
+            fit_intercept=fit_intercept,
+            solver_params={"tol": 1e-07},
         ).fit(X, Y, weight)
         peer = OperatorValuedKernelRidge(
             SeparableKernel("rbf", L, gamma=0.3), alpha=0.2, solver="dense", fit_intercept=fit_intercept
@@ -379,9 +411,9 @@ class TestBlanks:
 
     def test_the_learned_kernel_is_that_of_ridge_regression_with_it(self, holes):
         X, Y = holes
-        model = OutputKernelRidge("rbf", gamma=0.2, alpha=0.1, tol=1e-6).fit(X, Y)
+        model = OutputKernelRidge("rbf", gamma=0.2, alpha=0.1, solver_params={"tol": 1e-06}).fit(X, Y)
         again = OutputKernelRidge(
-            "rbf", gamma=0.2, alpha=0.1, tol=1e-6, output_kernel=model.output_kernel_
+            "rbf", gamma=0.2, alpha=0.1, output_kernel=model.output_kernel_, solver_params={"tol": 1e-06}
         ).fit(X, Y)
         np.testing.assert_allclose(again.predict(X), model.predict(X), atol=1e-5)
         K, C = rbf_kernel(X, gamma=0.2), np.where(np.isnan(Y), 0.0, model.dual_coef_)
@@ -401,7 +433,7 @@ class TestBlanks:
     def test_too_few_steps_are_told(self, holes):
         X, Y = holes
         with pytest.warns(ConvergenceWarning, match="max_iter=3"):
-            model = OutputKernelRidge("rbf", alpha=0.01, max_iter=3).fit(X, Y)
+            model = OutputKernelRidge("rbf", alpha=0.01, solver_params={"max_iter": 3}).fit(X, Y)
         assert model.duality_gap_ > 0.0
 
     def test_frames_and_pickles(self, holes):
@@ -411,3 +443,11 @@ class TestBlanks:
         again = pickle.loads(pickle.dumps(model))
         pd.testing.assert_frame_equal(again.predict(X), model.predict(X))
         np.testing.assert_array_equal(model.predict(X), OutputKernelRidge().fit(X, Y).predict(X))
+
+
+@pytest.mark.parametrize("weight", [1e300, 1e308])
+@pytest.mark.parametrize("shape", [(20,), (20, 2)])
+def test_weights_that_overflow_are_refused(weight, shape, rng):
+    X, Y = rng.normal(size=(20, 3)), rng.normal(size=(20, 2))
+    with pytest.raises(ValueError, match=r"sample_weight .*; divide it by its"):
+        OutputKernelRidge().fit(X, Y, sample_weight=np.full(shape, weight))

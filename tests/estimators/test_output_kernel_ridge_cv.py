@@ -39,7 +39,7 @@ def nmse_of(model, X, Y):
 def brute_force(model, X, Y, splits):
     """Scores (n_alphas, n_splits) from a cold fit for every fold and alpha."""
     settings = {
-        name: getattr(model, name) for name in ("kernel", "gamma", "rank", "fit_intercept", "tol", "max_iter")
+        name: getattr(model, name) for name in ("kernel", "gamma", "rank", "fit_intercept", "solver_params")
     }
     return np.array(
         [
@@ -59,7 +59,12 @@ class TestOutputKernelRidgeCV:
     def test_against_refitting(self, rows, rank, fit_intercept):
         X, Y = rows
         model = OutputKernelRidgeCV(
-            "rbf", gamma=0.3, rank=rank, fit_intercept=fit_intercept, cv=3, tol=1e-8, max_iter=20_000
+            "rbf",
+            gamma=0.3,
+            rank=rank,
+            fit_intercept=fit_intercept,
+            cv=3,
+            solver_params={"tol": 1e-08, "max_iter": 20000},
         ).fit(X, Y)
         splits = list(KFold(3).split(X))
         scores = np.column_stack([model.cv_results_[f"split{i}_test_score"] for i in range(3)])
@@ -77,8 +82,7 @@ class TestOutputKernelRidgeCV:
             rank=rank,
             fit_intercept=fit_intercept,
             alpha=model.alpha_,
-            tol=1e-8,
-            max_iter=20_000,
+            solver_params={"tol": 1e-08, "max_iter": 20000},
         ).fit(X, Y)
         np.testing.assert_array_equal(model.predict(X), best.predict(X))
 
@@ -88,15 +92,19 @@ class TestOutputKernelRidgeCV:
         X, Y = rows
         names = ["frobenius", "trace", "cluster", "entrywise"]
         model = OutputKernelRidgeCV(
-            penalty=names, constraint=constraint, alphas=[0.01, 1.0, 30.0], cv=3, tol=1e-4, max_iter=20_000
+            penalty=names,
+            constraint=constraint,
+            alphas=[0.01, 1.0, 30.0],
+            cv=3,
+            solver_params={"tol": 0.0001, "max_iter": 20000},
         ).fit(X, Y)
         assert list(model.cv_results_["penalty"]) == [name for name in names for _ in range(3)]
         for number, (name, alpha) in enumerate(
             zip(model.cv_results_["penalty"], model.cv_results_["alpha"], strict=True)
         ):
-            settings = {"penalty": name, "constraint": constraint, "alpha": alpha, "tol": 1e-4}
+            settings = {"penalty": name, "constraint": constraint, "alpha": alpha}
             for i, (train, test) in enumerate(KFold(3).split(X)):
-                fit = OutputKernelRidge(max_iter=20_000, **settings).fit(X[train], Y[train])
+                fit = OutputKernelRidge(solver_params=model.solver_params, **settings).fit(X[train], Y[train])
                 error = np.mean((Y[test] - fit.predict(X[test])) ** 2, axis=0) / Y.var(axis=0)
                 score = model.cv_results_[f"split{i}_test_score"][number]
                 assert score == pytest.approx(-error.mean(), rel=1e-2)
@@ -104,7 +112,9 @@ class TestOutputKernelRidgeCV:
         assert model.best_index_ == best
         assert model.penalty_ == model.cv_results_["penalty"][best]
         assert model.best_params_ == {"alpha": model.alpha_, "penalty": model.penalty_}
-        again = OutputKernelRidge(constraint=constraint, tol=1e-4, max_iter=20_000, **model.best_params_)
+        again = OutputKernelRidge(
+            constraint=constraint, solver_params={"tol": 0.0001, "max_iter": 20000}, **model.best_params_
+        )
         np.testing.assert_allclose(model.predict(X), again.fit(X, Y).predict(X), rtol=1e-6)
 
     def test_default_grids_of_penalties(self, rows):
@@ -130,7 +140,13 @@ class TestOutputKernelRidgeCV:
         noisy = Y + 5.0 * rng.normal(size=Y.shape)
         errors = {}
         for bounds, penalty in (((1.0, 1.0), "cluster"), ((0.1, 10.0), "trace")):
-            model = OutputKernelRidgeCV(penalty=penalty, constraint=True, level_bounds=bounds, cv=3, tol=0.01)
+            model = OutputKernelRidgeCV(
+                penalty=penalty,
+                constraint=True,
+                cv=3,
+                solver_params={"tol": 0.01},
+                penalty_params={"level_bounds": bounds},
+            )
             errors[penalty] = np.mean((model.fit(X[:40], noisy[:40]).predict(X[40:]) - Y[40:]) ** 2)
         # Clusters whose levels are all one are kernel ridge.
         assert errors["trace"] <= 0.65 * errors["cluster"]
@@ -138,15 +154,22 @@ class TestOutputKernelRidgeCV:
     def test_other_scores(self, rows):
         X, Y = rows
         splits = list(KFold(3).split(X))
-        model = OutputKernelRidgeCV(alphas=[0.1, 1.0, 10.0], cv=3, scoring="r2", tol=1e-8).fit(X, Y)
+        model = OutputKernelRidgeCV(
+            alphas=[0.1, 1.0, 10.0], cv=3, scoring="r2", solver_params={"tol": 1e-08}
+        ).fit(X, Y)
         expected = [
             np.mean(
-                [OutputKernelRidge(alpha=a, tol=1e-8).fit(X[i], Y[i]).score(X[j], Y[j]) for i, j in splits]
+                [
+                    OutputKernelRidge(alpha=a, solver_params={"tol": 1e-08}).fit(X[i], Y[i]).score(X[j], Y[j])
+                    for i, j in splits
+                ]
             )
             for a in (0.1, 1.0, 10.0)
         ]
         np.testing.assert_allclose(model.cv_results_["mean_test_score"], expected, rtol=1e-5)
-        given = OutputKernelRidgeCV("precomputed", alphas=[0.1, 1.0, 10.0], cv=3, scoring="r2", tol=1e-8)
+        given = OutputKernelRidgeCV(
+            "precomputed", alphas=[0.1, 1.0, 10.0], cv=3, scoring="r2", solver_params={"tol": 1e-08}
+        )
         given.fit(X @ X.T, Y)
         np.testing.assert_allclose(given.cv_results_["mean_test_score"], expected, rtol=1e-5)
         flat = OutputKernelRidgeCV(alphas=[0.1, 1.0], cv=3, scoring=lambda model, X, y: -float(y.ndim))
@@ -236,8 +259,10 @@ class TestOutputKernelRidgeCV:
     def test_the_default_grid_is_free_of_scale(self, rows):
         X, Y = rows
         for rank in (None, 2):
-            plain = OutputKernelRidgeCV(rank=rank, tol=1e-7, max_iter=20_000).fit(X, Y)
-            scaled = OutputKernelRidgeCV(rank=rank, tol=1e-7, max_iter=20_000).fit(1e3 * X, 1e-4 * Y)
+            plain = OutputKernelRidgeCV(rank=rank, solver_params={"tol": 1e-07, "max_iter": 20000}).fit(X, Y)
+            scaled = OutputKernelRidgeCV(rank=rank, solver_params={"tol": 1e-07, "max_iter": 20000}).fit(
+                1e3 * X, 1e-4 * Y
+            )
             assert scaled.best_index_ == plain.best_index_
             np.testing.assert_allclose(scaled.predict(1e3 * X), 1e-4 * plain.predict(X), rtol=1e-4, atol=1e-8)
 
@@ -276,7 +301,7 @@ class TestOutputKernelRidgeCV:
     def test_jobs_pickles_and_frames(self, rows):
         X, Y = rows
         model = OutputKernelRidgeCV().fit(X, Y)
-        np.testing.assert_array_equal(OutputKernelRidgeCV(n_jobs=2).fit(X, Y).predict(X), model.predict(X))
+        np.testing.assert_array_equal(OutputKernelRidgeCV().fit(X, Y).predict(X), model.predict(X))
         np.testing.assert_array_equal(pickle.loads(pickle.dumps(model)).predict(X), model.predict(X))
         assert len(pd.DataFrame(model.cv_results_)) == 13
         frame = pd.DataFrame(Y, columns=["u", "v", "w"])
@@ -298,12 +323,16 @@ class TestBlanks:
     def test_held_out_errors_are_of_measured_cells(self, holes):
         X, Y, weights = holes
         splits = list(KFold(3).split(X))
-        model = OutputKernelRidgeCV("rbf", alphas=[1.0, 0.1, 1e-3], cv=splits, tol=1e-5).fit(X, Y, weights)
+        model = OutputKernelRidgeCV(
+            "rbf", alphas=[1.0, 0.1, 0.001], cv=splits, solver_params={"tol": 1e-05}
+        ).fit(X, Y, weights)
         mean = np.average(Y, axis=0, weights=weights)
         variance = np.average((Y - mean) ** 2, axis=0, weights=weights)
         for a, alpha in enumerate(model.alphas_):
             for s, (train, test) in enumerate(splits):
-                fit = OutputKernelRidge("rbf", alpha=alpha, tol=1e-5).fit(X[train], Y[train], weights[train])
+                fit = OutputKernelRidge("rbf", alpha=alpha, solver_params={"tol": 1e-05}).fit(
+                    X[train], Y[train], weights[train]
+                )
                 errors = (Y[test] - fit.predict(X[test])) ** 2
                 expected = -np.mean(np.average(errors, axis=0, weights=weights[test]) / variance)
                 assert model.cv_results_[f"split{s}_test_score"][a] == pytest.approx(expected, rel=1e-4)
@@ -337,5 +366,14 @@ class TestBlanks:
         X, Y = rows
         Y = pd.DataFrame(Y, columns=["zinc", "lead", "tin"])
         Y.loc[1:, "lead"] = np.nan
-        with pytest.raises(ValueError, match="only blanks of 'lead' in those of one"):
+        with pytest.raises(ValueError, match="only missing values of 'lead' in those of one"):
             OutputKernelRidgeCV(cv=3).fit(X, Y)
+
+
+@pytest.mark.parametrize(
+    "cv", [np.ones((2, 2)), [1, 2], [([0, 1], [99])], [([0.5], [1])], np.ones((2, 2, 3))]
+)
+def test_lists_that_are_no_splits_are_named(cv, rng):
+    X, Y = rng.normal(size=(20, 3)), rng.normal(size=(20, 2))
+    with pytest.raises(ValueError, match="cv must be a number of folds, a splitter, or a list of splits"):
+        OutputKernelRidgeCV(cv=cv).fit(X, Y)

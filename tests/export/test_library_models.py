@@ -20,7 +20,6 @@ from entangled_kernels import (
     OutputKernelRidge,
     OutputKernelRidgeCV,
     RegressorFeatures,
-    StandardizedRegressor,
 )
 from entangled_kernels.export import ExportError, export_onnx, run_onnx
 from entangled_kernels.export.library_models import REGRESSORS
@@ -37,14 +36,12 @@ MODELS = [
     EntangledKernelRidgeCV([ForestFeatures(10, random_state=0), None], cv=KFold(2), random_state=0),
     OutputKernelRidge(alpha=0.1),
     OutputKernelRidge(alpha=0.1, kernel="rbf", gamma=0.1),
-    OutputKernelRidge(alpha=0.1, kernel="poly", degree=2, coef0=0.5),
+    OutputKernelRidge(alpha=0.1, kernel="poly", kernel_params={"degree": 2, "coef0": 0.5}),
     OutputKernelRidgeCV(alphas=(0.01, 0.1, 1.0, 10.0, 100.0), cv=2),
-    MultipleKernelRidge(KERNELS, max_iter=50, tol=0.1),
-    MultiViewKernelRidge(KERNELS, max_iter=50, tol=0.1),
+    MultipleKernelRidge(KERNELS, solver_params={"max_iter": 50, "tol": 0.1}),
+    MultiViewKernelRidge(KERNELS, solver_params={"max_iter": 50, "tol": 0.1}),
     OperatorFourierRidge(OperatorFourierFeatures(n_frequencies=10, random_state=0)),
     OperatorValuedKernelRidge(SeparableKernel("rbf", np.eye(3), gamma=0.1)),
-    StandardizedRegressor(OutputKernelRidge(alpha=0.1), feature_map=EvidenceFeatures(random_state=0)),
-    StandardizedRegressor(MultipleKernelRidge(KERNELS, max_iter=50, tol=0.1)),
 ]
 
 
@@ -88,7 +85,7 @@ def test_missing_views_add_nothing(rows, new_rows, agrees, tmp_path):
     new[1, 2:] = np.nan
     new[2, :2] = np.nan
     views = {"first": [0, 1], "second": [2, 3]}
-    model = MultiViewKernelRidge(views, max_iter=50, tol=0.1).fit(X, Y)
+    model = MultiViewKernelRidge(views, solver_params={"max_iter": 50, "tol": 0.1}).fit(X, Y)
     agrees(model, new)
     new[3, 2] = np.nan
     export_onnx(model, tmp_path / "model.onnx")
@@ -100,9 +97,7 @@ def test_missing_views_add_nothing(rows, new_rows, agrees, tmp_path):
 
 
 def test_models_of_this_package_as_features(rows, new_rows, agrees):
-    inner = StandardizedRegressor(
-        OutputKernelRidge(alpha=0.1, kernel="rbf", gamma=0.1), feature_map=StandardScaler()
-    )
+    inner = make_pipeline(StandardScaler(), OutputKernelRidge(alpha=0.1, kernel="rbf", gamma=0.1))
     agrees(EntangledKernelRidge(RegressorFeatures(inner, cv=2, random_state=0)).fit(*rows), new_rows, 1e-7)
 
 

@@ -1,35 +1,65 @@
 """Convex penalties of learned kernels: their value, their conjugate, and where it is attained.
 
-Parameters are a stack of psd matrices, an array (m, k, k): one matrix for an output kernel, m of size one
-for the weights of m kernels. With ``radius`` a penalty is the constraint that its value is at most that.
+Parameters are a stack of psd matrices, an array (m, k, k): one matrix for an output kernel, m
+matrices of size one for the weights of m kernels. With ``radius`` a penalty is a constraint: its
+value is at most the radius. The eigenvalues of a parameter L are called its levels.
 """
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
+from numpy.typing import ArrayLike
 from scipy.optimize import brentq
 
 from ..linalg import Array
 
-__all__ = ["Cluster", "Elastic", "Entrywise", "Penalty", "Schatten", "SpectralPenalty"]
+__all__ = [
+    "PENALTIES",
+    "Cluster",
+    "Elastic",
+    "Entrywise",
+    "OutputPenalty",
+    "Penalty",
+    "Schatten",
+    "SpectralPenalty",
+    "compose",
+    "graph_output_kernel",
+    "typical_level",
+]
 
 TINY = float(np.finfo(np.float64).tiny)
+# What a penalty may offer and a solver may need.
+SMOOTH = "a smooth conjugate"
+GRADIENT = "a gradient with respect to the levels"
+POSITIVE = "levels bounded away from zero"
+TRACE_BALL = "a bound on the trace"
+TRACE = "the trace as a penalty"
+FROBENIUS = "the squared Frobenius norm as a penalty"
 
 
 class Penalty:
-    """A convex function P of a stack of psd matrices L, or the indicator of a convex set of them.
+    """A convex function P of a stack of psd matrices L, or the indicator of a convex set.
 
     Attributes
     ----------
     solver : str
-        The solver of `entangled_kernels.convex.SOLVERS` that suits it.
+        The default solver, a key of `entangled_kernels.convex.SOLVERS`.
+    offers : frozenset of str
+        Properties that solvers may need, in words: see `entangled_kernels.convex.SOLVERS`.
     """
 
     solver: str
     radius: float | None
+
+    @property
+    def offers(self) -> frozenset[str]:
+        """Properties that solvers may need."""
+        raise NotImplementedError
 
     def value(self, L: Array) -> float:
         """P(L); zero for a constraint, which L is taken to meet."""
@@ -46,6 +76,15 @@ class Penalty:
     def shrink(self, S: Array) -> float:
         """The largest t of at most one for which P*(t^2 S / 2) is finite."""
         return 1.0
+
+    def gap(self, L: Array, S: Array) -> float:
+        """P(L) + P*(S / 2) - <L, S> / 2, which is never negative."""
+        return self.value(L) + self.conjugate(S) - 0.5 * float(np.vdot(L, S))
+
+    def shrunk_conjugate(self, S: Array) -> tuple[float, float]:
+        """The factor t of `shrink`, and P*(t^2 S / 2)."""
+        t = self.shrink(S)
+        return t, self.conjugate(t**2 * S)
 
 
 class SpectralPenalty(Penalty):
@@ -96,14 +135,17 @@ class Schatten(SpectralPenalty):
     exponent : float
         q, at least 1.
     radius : float, optional
-        Constraint that (sum level^q)^(1/q) is at most this, in the place of the penalty.
+        Makes it the constraint that (sum level^q)^(1/q) is at most the radius.
+    rank : int, optional
+        Largest rank of L, for the solver ``"balanced"``. It is not part of the conjugate, so that
+        the duality gap is over all ranks.
 
     Notes
     -----
-    The maximum of s l / 2 - l^q / 2 over l >= 0 is at l = (s / q)^(1 / (q-1)). Of a ball of radius r the
-    maximum is that multiple of s^(1 / (q-1)) which lies on its boundary. For q = 1 the conjugate
-    is zero up to an eigenvalue of one and infinite beyond it, and that of the ball r times the largest
-    eigenvalue: neither is smooth, and the solver works on a factor of L.
+    The maximum of s l / 2 - l^q / 2 over l >= 0 is at l = (s / q)^(1 / (q-1)). For a ball of
+    radius r the maximum is the multiple of s^(1 / (q-1)) on its boundary. For q = 1 the conjugate
+    is zero up to an eigenvalue of one and infinite beyond it; the conjugate of the ball is r times
+    the largest eigenvalue. Neither is smooth, and the default solver works on a factor of L.
 
     Examples
     --------
@@ -118,7 +160,27 @@ class Schatten(SpectralPenalty):
 
     exponent: float
     radius: float | None = None
+    rank: int | None = None
     solver = "factor"
+
+    @property
+    def offers(self) -> frozenset[str]:
+        """Properties that solvers may need."""
+        offers = {GRADIENT}
+        if self.exponent > 1.0:
+            offers.add(SMOOTH)
+        elif self.radius is not None:
+            offers.add(TRACE_BALL)
+        if self.radius is None:
+            offers |= {TRACE} if self.exponent == 1.0 else set()
+            offers |= {FROBENIUS} if self.exponent == 2.0 else set()
+        return frozenset(offers)
+
+    def gap(self, L: Array, S: Array) -> float:
+        """For the squared Frobenius norm ||L - S / 2||^2 / 2, which has no cancellation."""
+        if self.exponent == 2.0 and self.radius is None:
+            return 0.5 * float(np.sum((L - 0.5 * S) ** 2))
+        return super().gap(L, S)
 
     def level_value(self, levels: Array) -> float:
         """Half the sum of powers."""
@@ -198,6 +260,11 @@ class Elastic(SpectralPenalty):
     l1_ratio: float
     radius: float | None = None
     solver = "factor"
+
+    @property
+    def offers(self) -> frozenset[str]:
+        """Properties that solvers may need."""
+        return frozenset({SMOOTH, GRADIENT})
 
     def level_value(self, levels: Array) -> float:
         """P of the levels."""
@@ -282,6 +349,11 @@ class Cluster(SpectralPenalty):
     budget: float
     solver = "model"
 
+    @property
+    def offers(self) -> frozenset[str]:
+        """Properties that solvers may need."""
+        return frozenset({POSITIVE})
+
     def level_value(self, levels: Array) -> float:
         """Zero."""
         return 0.0
@@ -337,6 +409,11 @@ class Entrywise(Penalty):
     solver = "dual"
 
     @property
+    def offers(self) -> frozenset[str]:
+        """Properties that solvers may need."""
+        return frozenset({SMOOTH})
+
+    @property
     def exponent(self) -> float:
         """q."""
         return 2.0 * self.k / (2.0 * self.k - 1.0)
@@ -368,3 +445,140 @@ def compose(levels: Array, V: Array) -> Array:
     """Stack of V diag(levels) V^T, from (m, r) and (m, k, r)."""
     scaled: Any = V * np.sqrt(levels)[:, None, :]
     return np.asarray(scaled @ scaled.transpose(0, 2, 1))
+
+
+#: Names of penalties, and what they are.
+PENALTIES: Mapping[str, str] = MappingProxyType(
+    {
+        "frobenius": "half the squared Frobenius norm",
+        "schatten": "half the sum of powers of the eigenvalues",
+        "trace": "half the trace, which favours low rank",
+        "elastic": "a mixture of trace and Frobenius",
+        "cluster": "eigenvalues within bounds, the mean of all outputs apart",
+        "entrywise": "half the sum of powers of the entries",
+    }
+)
+
+
+@dataclass(frozen=True)
+class OutputPenalty:
+    """A penalty on the output kernel, before the number of outputs is known.
+
+    Attributes
+    ----------
+    name : str
+        One of `PENALTIES`.
+    constraint : bool
+        If true, P(L) is at most P(I) instead of a term of the objective. L = I is kernel ridge
+        regression. ``"cluster"`` is always a constraint.
+    exponent : float
+        Of ``"schatten"``, at least 1; of ``"entrywise"``, 2k / (2k - 1) for a whole number k.
+    l1_ratio : float
+        Share of the trace in ``"elastic"``, at least 0 and below 1.
+    level_bounds : tuple of float
+        Smallest and largest eigenvalue in ``"cluster"``; one lies between them.
+    rank : int, optional
+        Largest rank of L, with the trace as the penalty whatever the name.
+    """
+
+    name: str = "frobenius"
+    constraint: bool = False
+    exponent: float = 4.0 / 3.0
+    l1_ratio: float = 0.5
+    level_bounds: tuple[float, float] = (0.1, 10.0)
+    rank: int | None = None
+
+    @property
+    def is_ball(self) -> bool:
+        """True if L keeps the size of the identity."""
+        return self.rank is None and (self.constraint or self.name == "cluster")
+
+    @property
+    def solver(self) -> str | None:
+        """The solver for one kernel in its eigenbasis; None is the default of the penalty."""
+        if self.rank is not None:
+            return "balanced"
+        return "newton" if self.name == "frobenius" and not self.constraint else None
+
+    @property
+    def power(self) -> float:
+        """The power of the size of L that the penalty grows with; the higher one of a mixture."""
+        if self.rank is not None or self.name == "trace":
+            return 1.0
+        return self.exponent if self.name in ("schatten", "entrywise") else 2.0
+
+    def build(self, n_outputs: int, n_levels: int) -> Penalty:
+        """The penalty on L restricted to ``n_levels`` directions of the outputs.
+
+        Of the other directions, ``"cluster"`` keeps the mean at one and the rest at the lower
+        bound.
+        """
+        p = float(n_outputs)
+        if self.rank is not None:
+            return Schatten(1.0, rank=min(self.rank, n_levels))
+        if self.name == "elastic":
+            return Elastic(self.l1_ratio, 0.5 * p if self.constraint else None)
+        if self.name == "cluster":
+            low, high = self.level_bounds
+            return Cluster(low, high, (p - 1.0) - low * (p - 1.0 - n_levels))
+        q = self.power
+        radius = p ** (1.0 / q) if self.constraint else None
+        if self.name == "entrywise":
+            return Entrywise(round(q / (2.0 * (q - 1.0))), radius)
+        return Schatten(q, radius)
+
+    def shrunk_conjugate(self, S: Array) -> tuple[float, float]:
+        """P*(t^2 S / 2) over all outputs, S (p, p), with the t of `Penalty.shrink`."""
+        p = len(S)
+        if self.rank is not None or self.name != "cluster":
+            return self.build(p, p).shrunk_conjugate(S[None])
+        # The mean of the outputs has level one; the penalty is on the others.
+        basis = np.linalg.svd(np.ones((1, p)))[2][1:].T  # (p, p - 1)
+        t, others = self.build(p, p - 1).shrunk_conjugate((basis.T @ S @ basis)[None])
+        return t, others + 0.5 * float(S.sum()) / p
+
+
+def typical_level(square: float, power: float) -> float:
+    """Size of L at which a penalty of this power balances a squared norm."""
+    return float(np.cbrt(square) if power == 2.0 else square ** (1.0 / (power + 1.0)))
+
+
+def graph_output_kernel(adjacency: ArrayLike, strength: float = 1.0) -> Array:
+    """Output kernel of a graph: linked outputs have models that are alike.
+
+    Parameters
+    ----------
+    adjacency : array-like of shape (p, p)
+        Symmetric, with non-negative weights of the links between outputs; the diagonal is not used.
+    strength : float, default=1.0
+        How much links weigh against the norm of each model, at least 0; 0 gives the identity.
+
+    Returns
+    -------
+    L : ndarray of shape (p, p)
+        Positive definite, of trace p as the identity, so that alpha keeps its meaning.
+
+    Notes
+    -----
+    With the Laplacian M = diag(degrees) - adjacency the penalty sum_i |f_i|^2 + strength * sum_ij A_ij |f_i -
+    f_j|^2 / 2 of models f_1, ..., f_p is that of the kernel k(x, z) (I + strength M)^-1. Time p^3.
+
+    Examples
+    --------
+    >>> graph_output_kernel([[0, 1, 0], [1, 0, 0], [0, 0, 0]]).round(3)
+    array([[0.857, 0.429, 0.   ],
+           [0.429, 0.857, 0.   ],
+           [0.   , 0.   , 1.286]])
+    """
+    A = np.array(adjacency, dtype=np.float64)
+    if A.ndim != 2 or A.shape[0] != A.shape[1]:
+        raise ValueError(f"adjacency must be a square matrix over the outputs, got shape {A.shape}")
+    np.fill_diagonal(A, 0.0)
+    if not np.isfinite(A).all() or A.min(initial=0.0) < 0.0:
+        raise ValueError("adjacency must hold finite weights of at least 0; take absolute values, or clip")
+    if not np.allclose(A, A.T):
+        raise ValueError("adjacency must be symmetric; use (adjacency + adjacency.T) / 2")
+    if not (np.isfinite(strength) and strength >= 0.0):
+        raise ValueError(f"strength must be a number of at least 0, got {strength!r}")
+    L = np.linalg.inv(np.eye(len(A)) + strength * (np.diag(A.sum(axis=1)) - A))
+    return np.asarray((L + L.T) * (0.5 * len(A) / np.trace(L)))

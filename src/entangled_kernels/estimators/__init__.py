@@ -7,11 +7,9 @@ from .multiple_kernel_ridge import MultipleKernelRidge
 from .novelty import NoveltyWarning
 from .operator_fourier_ridge import OperatorFourierRidge
 from .operator_kernel_var import OperatorKernelVAR
-from .operator_kernel_var_cv import OperatorKernelVARCV
 from .operator_valued_kernel_ridge import OperatorValuedKernelRidge
 from .output_kernel_ridge import OutputKernelRidge
 from .output_kernel_ridge_cv import OutputKernelRidgeCV
-from .standardized_regressor import StandardizedRegressor
 
 __all__ = [
     "EntangledKernelRidge",
@@ -22,9 +20,7 @@ __all__ = [
     "NoveltyWarning",
     "OperatorFourierRidge",
     "OperatorKernelVAR",
-    "OperatorKernelVARCV",
     "OperatorValuedKernelRidge",
     "OutputKernelRidge",
     "OutputKernelRidgeCV",
-    "StandardizedRegressor",
 ]

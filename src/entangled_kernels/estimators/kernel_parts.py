@@ -9,10 +9,10 @@ from typing import Any
 import numpy as np
 from sklearn.base import BaseEstimator
 
+from ..convex import KernelPart
 from ..features import fit_feature_map, map_features
 from ..kernels.scalar import check_scalar_kernel, scalar_gram
 from ..linalg import Array, Index
-from ..multiple_kernels import KernelPart
 
 __all__ = ["ColumnKernel", "resolve_kernels"]
 

@@ -14,14 +14,14 @@ from sklearn.utils import check_array, check_consistent_length
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, column_or_1d
 
+from ..convex import embed_view, learn_multiview, reduce_problem, view_coefficients
 from ..doc_links import DocLinkMixin
 from ..linalg import Array
-from ..multiple_kernels import embed_view, learn_multiview, reduce_cells, view_coefficients
 from ..parameters import (
     check_flag,
-    check_integer,
     check_numeric_columns,
     check_positive,
+    check_solver_params,
     check_weights,
     validate_rows,
 )
@@ -42,23 +42,20 @@ class _MultiViewModel(DocLinkMixin, BaseEstimator):
         eta: float = 1.0,
         sparse: bool = False,
         normalize: bool = True,
-        max_iter: int = 1000,
-        tol: float = 1e-3,
         fit_intercept: bool = True,
+        solver_params: dict[str, Any] | None = None,
     ) -> None:
         self.views = views
         self.alpha = alpha
         self.eta = eta
         self.sparse = sparse
         self.normalize = normalize
-        self.max_iter = max_iter
-        self.tol = tol
         self.fit_intercept = fit_intercept
+        self.solver_params = solver_params
 
     def _check_parameters(self) -> None:
-        for name in ("alpha", "eta", "tol"):
+        for name in ("alpha", "eta"):
             check_positive(name, getattr(self, name))
-        check_integer("max_iter", self.max_iter, low=1)
         for name in ("sparse", "normalize", "fit_intercept"):
             check_flag(name, getattr(self, name))
 
@@ -79,23 +76,23 @@ class _MultiViewModel(DocLinkMixin, BaseEstimator):
             view, share = embed_view(kernel, present, row_weight, centred=bool(self.fit_intercept))
             views.append(view)
             learned.append((part, kernel, share, present))
-        problem = reduce_cells(views, Y, weight, centred=self.fit_intercept, normalized=self.normalize)
+        problem = reduce_problem(views, Y, weight, centred=self.fit_intercept, normalized=self.normalize)
+        settings = check_solver_params(self.solver_params)
         result = learn_multiview(
             problem,
             float(self.alpha),
             float(self.eta),
             sparse=self.sparse,
-            max_iter=int(self.max_iter),
-            tol=float(self.tol),
+            **settings,
         )
         self.X_fit_ = rows
         self.view_names_ = [part.name for part, *_ in learned]
         self._fitted = [part.kernel for part, *_ in learned]
         self._columns = [part.columns for part, *_ in learned]
         self.view_weights_ = result.weights
-        self.output_kernel_ = np.eye(Y.shape[1]) if self.sparse else result.output_kernels[0]
+        self.output_kernel_ = np.eye(Y.shape[1]) if self.sparse else result.L
         self.dual_coef_, self.intercept_ = result.C, result.intercept
-        scaled = result.output_kernels / problem.scales[:, None, None]
+        scaled = result.T / problem.scales[:, None, None]
         linear = [
             view_coefficients(kernel, share, result.C[present] @ T)
             for (_, kernel, share, present), T in zip(learned, scaled, strict=True)
@@ -106,8 +103,8 @@ class _MultiViewModel(DocLinkMixin, BaseEstimator):
         self.stop_reason_ = result.reason
         if not self.converged_:
             warnings.warn(
-                f"the views have not been learned to tol={self.tol} after {self.n_iter_} steps "
-                f"({self.stop_reason_}); raise max_iter or tol",
+                f"the views have not been learned to tol={settings['tol']:g} after {self.n_iter_} steps "
+                f"({self.stop_reason_}); raise max_iter or tol in solver_params",
                 ConvergenceWarning,
                 stacklevel=3,
             )
@@ -160,10 +157,9 @@ class MultiViewKernelRidge(TargetsMixin, MultiOutputMixin, RegressorMixin, _Mult
         Whether the metric is sparse by blocks, so that views that are of no use drop out.
     normalize : bool, default=True
         Whether the kernel of every view is divided by the mean of its diagonal (after centring).
-    max_iter : int, default=1000
-    tol : float, default=1e-3
-        As in `OutputKernelRidge`.
     fit_intercept : bool, default=True
+    solver_params : dict or None, default=None
+        ``max_iter`` (1000) and ``tol`` (1e-3), as in `OutputKernelRidge`.
 
     Attributes
     ----------
@@ -173,7 +169,7 @@ class MultiViewKernelRidge(TargetsMixin, MultiOutputMixin, RegressorMixin, _Mult
     output_kernel_ : ndarray of shape (p, p)
         Kernel between targets; the identity if ``sparse``.
     duality_gap_, objective_ : float
-        Of the convex problem that this is; see `entangled_kernels.multiple_kernels.learn_multiview`.
+        Of the convex problem that this is; see `entangled_kernels.convex.learn_multiview`.
     dual_coef_ : ndarray of shape (n_samples, p)
     intercept_ : ndarray of shape (p,)
     X_fit_ : ndarray of shape (n_samples, n_features)
@@ -216,10 +212,10 @@ class MultiViewKernelRidge(TargetsMixin, MultiOutputMixin, RegressorMixin, _Mult
         X : array-like or data frame of shape (n_samples, n_features)
             NaN in all columns of a view where a row lacks it.
         y : array-like or data frame of shape (n_samples, n_outputs) or (n_samples,)
-            NaN is a blank, a cell that was not measured; rows of blanks are left out, and every target has to
-            be measured in some row.
+            NaN is a missing target; rows without any target are left out, and every target has a
+            value in some row.
         sample_weight : array-like of shape (n_samples,) or (n_samples, n_outputs) or float, optional
-            Zero makes a blank.
+            A weight of zero is a missing target.
         """
         self._check_parameters()
         targets = self._take_targets(y, blanks=True)
@@ -240,7 +236,7 @@ class MultiViewKernelClassifier(ClassifierMixin, _MultiViewModel):
 
     Parameters
     ----------
-    views, alpha, eta, sparse, normalize, max_iter, tol, fit_intercept
+    views, alpha, eta, sparse, normalize, fit_intercept, solver_params
         As in `MultiViewKernelRidge`.
 
     Attributes

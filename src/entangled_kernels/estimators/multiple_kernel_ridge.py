@@ -11,26 +11,25 @@ from sklearn.base import BaseEstimator, MultiOutputMixin, RegressorMixin
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import check_is_fitted
 
-from ..doc_links import DocLinkMixin
-from ..linalg import Array
-from ..multiple_kernels import (
-    KernelsProblem,
-    KernelsResult,
-    MeasuredKernels,
+from ..convex import (
+    Problem,
+    Result,
     learn_diagonal,
     learn_listed,
     learn_own,
     learn_shared,
     learn_weights,
-    reduce_cells,
+    reduce_problem,
 )
+from ..doc_links import DocLinkMixin
+from ..linalg import Array
 from ..parameters import (
     check_choice,
     check_flag,
-    check_integer,
     check_numeric_columns,
     check_positive,
     check_real,
+    check_solver_params,
     validate_rows,
 )
 from .cells import check_targets
@@ -67,12 +66,11 @@ class MultipleKernelRidge(TargetsMixin, MultiOutputMixin, RegressorMixin, DocLin
     normalize : bool, default=True
         Whether every (centred) Gram matrix is divided by the mean of its diagonal, so that weights do not
         depend on the units of columns.
-    max_iter : int, default=1000
-        Largest number of evaluations of the objective.
-    tol : float, default=1e-3
-        The duality gap is at most tol^2 times the objective.
     fit_intercept : bool, default=True
         Whether each target has a constant that is not penalised.
+    solver_params : dict or None, default=None
+        ``max_iter`` (1000), the largest number of evaluations of the objective, and ``tol``
+        (1e-3): the duality gap is at most tol^2 times the objective.
 
     Attributes
     ----------
@@ -115,16 +113,16 @@ class MultipleKernelRidge(TargetsMixin, MultiOutputMixin, RegressorMixin, DocLin
     - ``"diagonal"``: weights by target, T_j = diag(d_j1, ..., d_jp), with |d_.s|_r <= 1 for every target s;
     - ``"shared"``: T_j = d_j L, with L learned as well, tr L <= p. It is the one problem here that is not
       convex;
-    - ``"own"``: T_j as they come, the sum of their traces at most p (for r = 1).
+    - ``"own"``: any psd T_j, with traces that sum to at most p (for r = 1).
 
     Time n^3 / 3 + n^2 (m + p) for an evaluation with ``"identity"``; with linear kernels n is the number
     of columns in all, if that is smaller. ``"shared"`` takes an eigendecomposition, ``"own"`` m n p (n + p)
     without a ridge system to solve.
 
-    Of targets with blanks the squared errors are those of measured cells, each times its weight. ``"own"``
-    and ``"diagonal"`` work on these; the others solve complete problems, with the blanks filled in ever
-    better, until the duality gap over measured cells is closed. ``"shared"``, which is not convex, also stops
-    where filling in no longer lowers the objective, and its gap may stay larger.
+    Missing targets have no squared errors. ``"own"`` and ``"diagonal"`` leave them out; the others
+    solve complete problems with better and better values for missing targets, until the duality
+    gap is closed. ``"shared"``, which is not convex, also stops when new values no longer lower the
+    objective, and its gap may stay larger.
 
     References
     ----------
@@ -156,18 +154,16 @@ class MultipleKernelRidge(TargetsMixin, MultiOutputMixin, RegressorMixin, DocLin
         norm: float = 1.0,
         output_kernel: Any = "identity",
         normalize: bool = True,
-        max_iter: int = 1000,
-        tol: float = 1e-3,
         fit_intercept: bool = True,
+        solver_params: dict[str, Any] | None = None,
     ) -> None:
         self.kernels = kernels
         self.alpha = alpha
         self.norm = norm
         self.output_kernel = output_kernel
         self.normalize = normalize
-        self.max_iter = max_iter
-        self.tol = tol
         self.fit_intercept = fit_intercept
+        self.solver_params = solver_params
 
     def fit(self, X: Any, y: Any, sample_weight: ArrayLike | None = None) -> Self:
         """Learn the weights, output kernels and coefficients.
@@ -176,11 +172,11 @@ class MultipleKernelRidge(TargetsMixin, MultiOutputMixin, RegressorMixin, DocLin
         ----------
         X : array-like or data frame of shape (n_samples, n_features)
         y : array-like or data frame of shape (n_samples, n_outputs) or (n_samples,)
-            NaN is a blank, a cell that was not measured; rows of blanks are left out, and every target has to
-            be measured in some row.
+            NaN is a missing target; rows without any target are left out, and every target has a
+            value in some row.
         sample_weight : array-like of shape (n_samples,) or (n_samples, n_outputs) or float, optional
-            Non-negative weights of the squared errors; they count as that many copies of the row or cell, and
-            zero makes a blank.
+            Non-negative weights of the squared errors; they count as that many copies of the row or
+            target, and a weight of zero is a missing target.
 
         Returns
         -------
@@ -196,7 +192,7 @@ class MultipleKernelRidge(TargetsMixin, MultiOutputMixin, RegressorMixin, DocLin
         given = resolve_kernels(self.kernels, rows.shape[1], getattr(self, "feature_names_in_", None))
         learn = self._method(len(given), Y.shape[1])
         parts = [part.fit(rows, Y, weight) for part in given]
-        problem = reduce_cells(
+        problem = reduce_problem(
             [part.part(rows) for part in parts],
             Y,
             weight,
@@ -252,7 +248,7 @@ class MultipleKernelRidge(TargetsMixin, MultiOutputMixin, RegressorMixin, DocLin
         ----------
         X : array-like of shape (n, n_features)
         y : array-like of shape (n, p) or (n,)
-            NaN is a blank, and left out.
+            NaN is a missing target, and left out.
 
         Returns
         -------
@@ -282,18 +278,12 @@ class MultipleKernelRidge(TargetsMixin, MultiOutputMixin, RegressorMixin, DocLin
 
     def _check_parameters(self) -> None:
         check_positive("alpha", self.alpha)
-        check_positive("tol", self.tol)
-        check_integer("max_iter", self.max_iter, low=1)
         check_flag("normalize", self.normalize)
         check_real("norm", self.norm, "a number of at least 1", lambda norm: norm >= 1.0)
 
     def _method(self, m: int, p: int) -> Any:
         """The function from a problem to a result."""
-        settings: dict[str, Any] = {
-            "norm": float(self.norm),
-            "max_iter": int(self.max_iter),
-            "tol": float(self.tol),
-        }
+        settings = {"norm": float(self.norm), **check_solver_params(self.solver_params)}
         alpha, kind = float(self.alpha), self.output_kernel
         if isinstance(kind, str):
             check_choice("output_kernel", kind, OUTPUT_KERNELS)
@@ -318,18 +308,18 @@ class MultipleKernelRidge(TargetsMixin, MultiOutputMixin, RegressorMixin, DocLin
         self,
         rows: Array,
         parts: list[ColumnKernel],
-        problem: KernelsProblem | MeasuredKernels,
-        result: KernelsResult,
+        problem: Problem,
+        result: Result,
     ) -> None:
         self.X_fit_ = rows
         self.kernel_names_ = [part.name for part in parts]
         self._fitted = [part.kernel for part in parts]
         self._columns = [part.columns for part in parts]
-        self.kernel_weights_, self.output_kernels_ = result.weights, result.output_kernels
+        self.kernel_weights_, self.output_kernels_ = result.weights, result.T
         self.kernel_scales_ = problem.scales
         self.dual_coef_ = self._targets_like_y(result.C)
         self.intercept_ = result.intercept
-        scaled = result.output_kernels / problem.scales[:, None, None]
+        scaled = result.T / problem.scales[:, None, None]
         self._coefs = [
             (part.features(rows).T @ result.C if part.is_features else result.C) @ T
             for part, T in zip(parts, scaled, strict=True)
@@ -345,10 +335,11 @@ class MultipleKernelRidge(TargetsMixin, MultiOutputMixin, RegressorMixin, DocLin
 
     def _warn_unless_converged(self) -> None:
         if not self.converged_:
+            tol = check_solver_params(self.solver_params)["tol"]
             warnings.warn(
-                f"the weights of the kernels have not converged to tol={self.tol} after {self.n_iter_} "
+                f"the weights of the kernels have not converged to tol={tol:g} after {self.n_iter_} "
                 f"evaluations ({self.stop_reason_}): the objective is at most {self.duality_gap_:.2g} above "
-                f"its minimum; raise max_iter, tol or alpha",
+                f"its minimum; raise max_iter or tol in solver_params, or alpha",
                 ConvergenceWarning,
                 stacklevel=3,
             )

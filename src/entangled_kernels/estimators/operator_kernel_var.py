@@ -10,16 +10,24 @@ from sklearn.base import BaseEstimator
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import check_is_fitted
 
-from ..autoregression import AdditiveModel, HadamardModel, lag_windows, learn_additive, learn_hadamard
+from ..convex import (
+    AdditiveModel,
+    HadamardModel,
+    OutputPenalty,
+    Result,
+    lag_windows,
+    learn_additive,
+    learn_hadamard,
+)
 from ..doc_links import DocLinkMixin
 from ..linalg import Array
-from ..output_kernel import OutputPenalty
 from ..parameters import (
     check_choice,
     check_integer,
     check_numeric_columns,
     check_positive,
     check_real,
+    check_solver_params,
     validate_rows,
 )
 
@@ -52,9 +60,9 @@ class OperatorKernelVAR(DocLinkMixin, BaseEstimator):
         What keeps B to the size of the identity; see `OutputKernelRidge` with ``constraint=True``.
     norm : float, default=1.0
         Of the constraint on the weights of ``"additive"``, at least 1.
-    max_iter : int, default=1000
-    tol : float, default=1e-3
-        The duality gap is at most tol^2 times the objective.
+    solver_params : dict or None, default=None
+        ``max_iter`` (1000), the largest number of evaluations of the dual problem, and ``tol``
+        (1e-3): the duality gap is at most tol^2 times the objective.
 
     Attributes
     ----------
@@ -120,8 +128,7 @@ class OperatorKernelVAR(DocLinkMixin, BaseEstimator):
         output_gamma: float | None = None,
         penalty: str = "frobenius",
         norm: float = 1.0,
-        max_iter: int = 1000,
-        tol: float = 1e-3,
+        solver_params: dict[str, Any] | None = None,
     ) -> None:
         self.kernel = kernel
         self.lags = lags
@@ -130,8 +137,7 @@ class OperatorKernelVAR(DocLinkMixin, BaseEstimator):
         self.output_gamma = output_gamma
         self.penalty = penalty
         self.norm = norm
-        self.max_iter = max_iter
-        self.tol = tol
+        self.solver_params = solver_params
 
     def fit(self, X: Any, y: Any = None) -> Self:
         """Learn from a series.
@@ -142,11 +148,17 @@ class OperatorKernelVAR(DocLinkMixin, BaseEstimator):
             One row for every step, in their order.
         y : ignored
         """
-        check_positive("alpha", self.alpha)
         self._check_parameters()
         series = self._take_series(X)
-        self._learn(series, float(self.alpha))
-        self._warn_unless_converged()
+        settings = check_solver_params(self.solver_params)
+        self._learn(series, float(self.alpha), settings)
+        if not self.converged_:
+            warnings.warn(
+                f"the kernel has not converged to tol={settings['tol']:g} after {self.n_iter_} "
+                f"evaluations ({self.stop_reason_}); raise max_iter or tol in solver_params, or alpha",
+                ConvergenceWarning,
+                stacklevel=2,
+            )
         return self
 
     def forecast(self, steps: int, X: Any = None) -> Array:
@@ -213,8 +225,7 @@ class OperatorKernelVAR(DocLinkMixin, BaseEstimator):
         check_choice("kernel", self.kernel, KERNELS)
         check_choice("penalty", self.penalty, PENALTIES)
         check_integer("lags", self.lags, low=1)
-        check_integer("max_iter", self.max_iter, low=1)
-        check_positive("tol", self.tol)
+        check_positive("alpha", self.alpha)
         for name in ("gamma", "output_gamma"):
             if getattr(self, name) is not None:
                 check_positive(name, getattr(self, name), zero_allowed=True)
@@ -236,7 +247,7 @@ class OperatorKernelVAR(DocLinkMixin, BaseEstimator):
             raise ValueError(f"X must have at least {least} steps with lags={self.lags}, got {len(series)}")
         return series
 
-    def _learn(self, series: Array, alpha: float) -> None:
+    def _learn(self, series: Array, alpha: float, settings: dict[str, Any]) -> None:
         """Standardise, learn, and store."""
         self.mean_ = series.mean(axis=0)
         spread = series.std(axis=0)
@@ -244,7 +255,6 @@ class OperatorKernelVAR(DocLinkMixin, BaseEstimator):
         standard = (series - self.mean_) / self.scale_
         windows, targets = lag_windows(standard, self.lags)[:-1], standard[self.lags :]
         self.last_ = series[-self.lags :]
-        settings: dict[str, Any] = {"max_iter": int(self.max_iter), "tol": float(self.tol)}
         p, lags = windows.shape[1:]
         if self.kernel == "additive":
             self._gamma = 0.5 / lags if self.gamma is None else float(self.gamma)
@@ -252,12 +262,12 @@ class OperatorKernelVAR(DocLinkMixin, BaseEstimator):
                 windows, targets, alpha, gamma=self._gamma, norm=float(self.norm), **settings
             )
             self.kernel_weights_, self._scaled_weights = result.weights, additive.weights
-            self._store(additive, result.value, result.gap, result)
+            self._store(additive, result)
             self.granger_ = result.weights.T.copy()
             return
         self._gamma = 2.0 / (p * lags) if self.gamma is None else float(self.gamma)
         self._output_gamma = 0.2 / lags if self.output_gamma is None else float(self.output_gamma)
-        model, solution = learn_hadamard(
+        model, result = learn_hadamard(
             windows,
             targets,
             alpha,
@@ -267,14 +277,14 @@ class OperatorKernelVAR(DocLinkMixin, BaseEstimator):
             **settings,
         )
         self.output_kernel_ = model.B
-        self._store(model, solution.point.value, solution.point.gap, solution)
+        self._store(model, result)
         slopes = model.jacobian(windows)  # (n, p, p, lags)
         self.granger_ = np.linalg.norm(slopes, axis=3).mean(axis=0)
 
-    def _store(self, model: AdditiveModel | HadamardModel, value: float, gap: float, outcome: Any) -> None:
+    def _store(self, model: AdditiveModel | HadamardModel, result: Result) -> None:
         self.X_fit_, self.dual_coef_, self._intercept = model.windows, model.C, model.intercept
-        self.objective_, self.duality_gap_ = value, gap
-        self.n_iter_, self.converged_, self.stop_reason_ = outcome.n_iter, outcome.converged, outcome.reason
+        self.objective_, self.duality_gap_ = result.value, result.gap
+        self.n_iter_, self.converged_, self.stop_reason_ = result.n_iter, result.converged, result.reason
 
     def _model(self) -> AdditiveModel | HadamardModel:
         """The learned model of standardised windows."""
@@ -282,12 +292,3 @@ class OperatorKernelVAR(DocLinkMixin, BaseEstimator):
         if self.kernel == "additive":
             return AdditiveModel(*fitted, self._scaled_weights, self._intercept, self._gamma)
         return HadamardModel(*fitted, self.output_kernel_, self._intercept, self._gamma, self._output_gamma)
-
-    def _warn_unless_converged(self) -> None:
-        if not self.converged_:
-            warnings.warn(
-                f"the kernel has not converged to tol={self.tol} after {self.n_iter_} evaluations "
-                f"({self.stop_reason_}); raise max_iter, tol or alpha",
-                ConvergenceWarning,
-                stacklevel=3,
-            )

@@ -13,22 +13,24 @@ from sklearn.metrics.pairwise import PAIRWISE_KERNEL_FUNCTIONS, pairwise_kernels
 from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted
 
-from ..doc_links import DocLinkMixin
-from ..linalg import Array
-from ..output_kernel import (
+from ..convex import (
     PENALTIES,
-    OutputKernelResult,
     OutputPenalty,
+    Result,
     fixed_output_kernel,
     learn_output_kernel,
-    reduce_cells,
+    reduce_problem,
 )
+from ..doc_links import DocLinkMixin
+from ..linalg import Array
 from ..parameters import (
     check_choice,
     check_flag,
     check_integer,
     check_positive,
     check_real,
+    check_settings,
+    check_solver_params,
     validate_rows,
 )
 from .targets import TargetsMixin
@@ -36,41 +38,34 @@ from .targets import TargetsMixin
 __all__ = ["OutputKernelModel", "OutputKernelRidge", "check_output_kernel"]
 
 KERNELS = (*sorted(PAIRWISE_KERNEL_FUNCTIONS), "precomputed")
+PENALTY_PARAMS = {"exponent": 4 / 3, "l1_ratio": 0.5, "level_bounds": (0.1, 10.0)}
 
 
 class OutputKernelModel(TargetsMixin, MultiOutputMixin, RegressorMixin, DocLinkMixin, BaseEstimator):
-    """What the estimators of this family share: the input kernel, and predicting from dual coefficients."""
+    """Base class: the input kernel, and predictions from dual coefficients."""
 
     def __init__(
         self,
         kernel: Any,
         *,
         gamma: float | None,
-        degree: float,
-        coef0: float,
         kernel_params: dict[str, Any] | None,
+        penalty: Any,
+        penalty_params: dict[str, Any] | None,
         constraint: bool,
-        exponent: float,
-        l1_ratio: float,
-        level_bounds: tuple[float, float],
         rank: int | None,
-        max_iter: int,
-        tol: float,
         fit_intercept: bool,
+        solver_params: dict[str, Any] | None,
     ) -> None:
         self.kernel = kernel
         self.gamma = gamma
-        self.degree = degree
-        self.coef0 = coef0
         self.kernel_params = kernel_params
+        self.penalty = penalty
+        self.penalty_params = penalty_params
         self.constraint = constraint
-        self.exponent = exponent
-        self.l1_ratio = l1_ratio
-        self.level_bounds = level_bounds
         self.rank = rank
-        self.max_iter = max_iter
-        self.tol = tol
         self.fit_intercept = fit_intercept
+        self.solver_params = solver_params
 
     def predict(self, X: Any) -> Any:
         """Predict the targets.
@@ -88,7 +83,7 @@ class OutputKernelModel(TargetsMixin, MultiOutputMixin, RegressorMixin, DocLinkM
         check_is_fitted(self)
         rows = self._rows(X, reset=False)
         if self.kernel == "precomputed":
-            rows = rows[:, self._measured_rows]
+            rows = rows[:, self._used_rows]
         return self._finish(self._gram(rows, self.X_fit_) @ self._coef + self.intercept_, X)
 
     def _rows(self, X: Any, *, reset: bool) -> Any:
@@ -97,17 +92,18 @@ class OutputKernelModel(TargetsMixin, MultiOutputMixin, RegressorMixin, DocLinkM
 
     def _gram(self, X: Any, Z: Any) -> Array:
         """Input kernel between rows; new rows and training rows, or training rows and themselves."""
-        named = {"gamma": self.gamma, "degree": self.degree, "coef0": self.coef0}
-        settings = (self.kernel_params or {}) if callable(self.kernel) else named
+        settings = dict(self.kernel_params or {})
+        if not callable(self.kernel):
+            settings["gamma"] = self.gamma
         K = pairwise_kernels(X, Z, metric=self.kernel, filter_params=True, **settings)
         return np.asarray(K, dtype=np.float64)
 
     def _take_rows(self, X: Any, y: Any, sample_weight: ArrayLike | None) -> tuple[Any, Array, Array | None]:
-        """Checked rows with a measured target, their targets (n, p), and weights of rows or cells."""
+        """Checked rows with a target, their targets (n, p), and weights of rows or of targets."""
         self._check_parameters()
         targets = self._take_targets(y, blanks=True)
         rows = self._rows(X, reset=True)
-        measured, Y, weights = self._measured(rows, targets, sample_weight)
+        used, Y, weights = self._measured(rows, targets, sample_weight)
         if self.kernel == "precomputed" and rows.shape[0] != rows.shape[1]:
             raise ValueError(
                 f"X must be a square matrix with kernel='precomputed', got shape {rows.shape}; pass "
@@ -118,19 +114,22 @@ class OutputKernelModel(TargetsMixin, MultiOutputMixin, RegressorMixin, DocLinkM
                 f"rank must be at most the number of targets, {Y.shape[1]}, got {self.rank}; use "
                 f"rank=None for the full rank with the Frobenius penalty"
             )
-        self._measured_rows = measured
+        self._used_rows = used
         # A copy would change the last bits: scikit-learn takes distances between an array and itself apart.
-        if not measured.all():
-            rows = rows[np.ix_(measured, measured) if self.kernel == "precomputed" else measured]
+        if not used.all():
+            rows = rows[np.ix_(used, used) if self.kernel == "precomputed" else used]
         return rows, Y, weights
 
     def _check_parameters(self) -> None:
         if not callable(self.kernel):
             check_choice("kernel", self.kernel, KERNELS)
-        check_positive("tol", self.tol, zero_allowed=True)
-        check_integer("max_iter", self.max_iter, low=1)
+            check_settings("kernel_params", self.kernel_params, {"degree": 3, "coef0": 1})
+        self._solver_settings()
         if self.rank is not None:
             check_integer("rank", self.rank, low=1)
+
+    def _solver_settings(self) -> dict[str, Any]:
+        return check_solver_params(self.solver_params, zero_allowed=True)
 
     def _penalty(self, name: Any) -> OutputPenalty:
         """The penalty of this name with the settings of the estimator, checked."""
@@ -141,28 +140,17 @@ class OutputKernelModel(TargetsMixin, MultiOutputMixin, RegressorMixin, DocLinkM
                 f"rank must be None with penalty={name!r} and constraint={self.constraint}, got {self.rank}; "
                 f"a rank goes with the trace, without a constraint"
             )
+        given = check_settings("penalty_params", self.penalty_params, PENALTY_PARAMS)
+        exponent, l1_ratio = given["exponent"], given["l1_ratio"]
         if name in ("schatten", "entrywise"):
-            _check_exponent(name, self.exponent)
+            _check_exponent(name, exponent)
         need = "a number of at least 0 and below 1"
-        if not 0.0 <= check_real("l1_ratio", self.l1_ratio, need) < 1.0:
-            raise ValueError(f"l1_ratio must be {need}, got {self.l1_ratio!r}; penalty='trace' is that of 1")
-        return OutputPenalty(
-            name, bool(self.constraint), float(self.exponent), float(self.l1_ratio), self._bounds()
-        )
+        if not 0.0 <= check_real("l1_ratio", l1_ratio, need) < 1.0:
+            raise ValueError(f"l1_ratio must be {need}, got {l1_ratio!r}; use penalty='trace' for 1")
+        bounds = _check_bounds(given["level_bounds"])
+        return OutputPenalty(name, bool(self.constraint), float(exponent), float(l1_ratio), bounds, self.rank)
 
-    def _bounds(self) -> tuple[float, float]:
-        try:
-            low, high = (float(bound) for bound in self.level_bounds)
-        except (TypeError, ValueError):
-            low = high = np.nan
-        if not (0.0 < low <= 1.0 <= high < np.inf):
-            raise ValueError(
-                f"level_bounds must be two numbers, the first above 0 and at most 1, the second at least 1, "
-                f"got {self.level_bounds!r}"
-            )
-        return low, high
-
-    def _store(self, rows: Any, result: OutputKernelResult) -> None:
+    def _store(self, rows: Any, result: Result) -> None:
         self.X_fit_ = rows
         self._coef = result.C @ result.L  # (n, p)
         self.dual_coef_ = self._targets_like_y(result.C)
@@ -171,15 +159,17 @@ class OutputKernelModel(TargetsMixin, MultiOutputMixin, RegressorMixin, DocLinkM
         self.duality_gap_, self.objective_history_ = result.gap, result.history
         self.n_iter_, self.converged_, self.stop_reason_ = result.n_iter, result.converged, result.reason
 
-    def _warn_unless_converged(self, result: OutputKernelResult) -> None:
+    def _warn_unless_converged(self, result: Result) -> None:
         if result.converged:
             return
+        settings = self._solver_settings()
         ways = {
-            "max_iter": f"after max_iter={self.max_iter} steps; raise max_iter or tol",
+            "max_iter": f"after max_iter={settings['max_iter']} steps; raise max_iter or tol",
             "stalled": f"though no step lowers the objective any further, after {result.n_iter}; raise tol",
         }
         warnings.warn(
-            f"the output kernel has not converged to tol={self.tol} {ways[result.reason]}",
+            f"the output kernel has not converged to tol={settings['tol']:g} {ways[result.reason]} in "
+            f"solver_params",
             ConvergenceWarning,
             stacklevel=3,
         )
@@ -212,6 +202,19 @@ def check_output_kernel(output_kernel: Any, p: int, name: str = "output_kernel")
     return 0.5 * (L + L.T)
 
 
+def _check_bounds(level_bounds: Any) -> tuple[float, float]:
+    try:
+        low, high = (float(bound) for bound in level_bounds)
+    except (TypeError, ValueError):
+        low = high = np.nan
+    if not (0.0 < low <= 1.0 <= high < np.inf):
+        raise ValueError(
+            f"level_bounds must be two numbers, the first above 0 and at most 1, the second at least 1, "
+            f"got {level_bounds!r}"
+        )
+    return low, high
+
+
 def _check_exponent(name: str, exponent: Any) -> None:
     odd = name == "entrywise"
     need = "2k / (2k - 1) for a whole number k, as 2, 4/3 or 6/5" if odd else "a number of at least 1"
@@ -222,7 +225,7 @@ def _check_exponent(name: str, exponent: Any) -> None:
 
 
 class OutputKernelRidge(OutputKernelModel):
-    """Kernel ridge regression that learns how the targets hang together.
+    """Kernel ridge regression that learns the kernel between the targets.
 
     The kernel is k(x, z) L, with k chosen as in `sklearn.kernel_ridge.KernelRidge` and L (p, p), the kernel
     between the targets, learned with the coefficients: output kernel learning.
@@ -235,57 +238,54 @@ class OutputKernelRidge(OutputKernelModel):
         has to be positive semi-definite.
     gamma : float or None, default=None
         For the kernels rbf, laplacian, poly, chi2 and sigmoid; None leaves it to the kernel.
-    degree : float, default=3
-        For the polynomial kernel.
-    coef0 : float, default=1
-        For the polynomial and sigmoid kernels.
     kernel_params : dict or None, default=None
-        Further arguments of a kernel that is a function.
+        ``degree`` (3) of the polynomial kernel and ``coef0`` (1) of the polynomial and sigmoid
+        kernels, or the arguments of a kernel that is a function.
     alpha : float, default=1.0
         Weight of both penalties, positive. It depends on the scale of kernel and targets, more than in
         `KernelRidge`: standardise the targets, or let `OutputKernelRidgeCV` choose.
     penalty : {"frobenius", "schatten", "trace", "elastic", "cluster", "entrywise"}, default="frobenius"
         Penalty P on L; see Notes.
+    penalty_params : dict or None, default=None
+        ``exponent`` (4/3), q of ``"schatten"`` (at least 1) and ``"entrywise"`` (2k / (2k - 1) for
+        a whole number k); ``l1_ratio`` (0.5), the share of the trace in ``"elastic"``, at least 0
+        and below 1; ``level_bounds`` ((0.1, 10.0)), the smallest and largest eigenvalue of L in
+        ``"cluster"``, with one between them.
     constraint : bool, default=False
-        Whether P(L) is kept to P(I) rather than added to the objective. L = I, which is kernel ridge
-        regression, is then among the choices, and alpha means what it means there.
-    exponent : float, default=4/3
-        q of ``"schatten"`` (at least 1) and ``"entrywise"`` (2k / (2k - 1) for a whole number k).
-    l1_ratio : float, default=0.5
-        Share of the trace in ``"elastic"``, at least 0 and below 1.
-    level_bounds : tuple of two floats, default=(0.1, 10.0)
-        Smallest and largest eigenvalue of L in ``"cluster"``, with one between them.
+        If true, P(L) is at most P(I) instead of a term of the objective. L = I, which is kernel
+        ridge regression, is then one of the choices, and alpha means the same as there.
     output_kernel : array-like of shape (p, p) or None, default=None
-        A positive semi-definite L to be used as it is; nothing is learned then. See
-        `entangled_kernels.output_kernel.graph_output_kernel` for that of a graph of the targets.
+        A positive semi-definite L to use; then L is not learned. See
+        `entangled_kernels.convex.graph_output_kernel` for a graph of the targets.
     rank : int or None, default=None
         Largest rank of L. With a rank the penalty on L is its trace, which by itself already favours low
         ranks, in the place of the squared Frobenius norm.
-    max_iter : int, default=1000
-        Largest number of updates of L, or of evaluations of the objective.
-    tol : float, default=1e-3
-        Relative error allowed in L with ``"frobenius"``; with a rank, relative size of the gradient; with
-        other penalties and constraints the duality gap is at most tol^2 times the objective.
     fit_intercept : bool, default=True
         Whether each target has a constant that is not penalised. `KernelRidge` has none; here it is the
-        default because without it the means of the targets are learned as if they were structure, and take
-        over L.
+        default because without it the means of the targets are learned as if they were structure, and
+        dominate L.
+    solver_params : dict or None, default=None
+        ``max_iter`` (1000), the largest number of updates of L, or of evaluations of the objective,
+        and ``tol`` (1e-3): with ``"frobenius"`` the relative error allowed in L, with a rank the
+        relative size of the gradient; with other penalties and constraints the duality gap is at
+        most tol^2 times the objective.
 
     Attributes
     ----------
     output_kernel_ : ndarray of shape (p, p)
         The learned L, positive semi-definite.
     dual_coef_ : ndarray of shape (n_samples, p), or (n_samples,) when y was one-dimensional
-        C of the rows of ``X_fit_``, with predictions K C L + intercept; next to zero in blanks.
+        C of the rows of ``X_fit_``, with predictions K C L + intercept; almost zero for missing
+        targets.
     intercept_ : ndarray of shape (p,)
         Zero without an intercept.
     X_fit_ : {ndarray, sparse matrix} of shape (n_samples, n_features)
-        Training rows with a measured target, or the kernel between them when it is precomputed.
+        Training rows with a target, or the kernel between them when it is precomputed.
     duality_gap_ : float
-        The objective is at most this much above its minimum (over all ranks); with blanks as well.
+        The objective is at most this much above its minimum (over all ranks).
     objective_history_ : ndarray
-        Objective at the start and after every update of L, or round of updates; with blanks, over measured
-        cells, after every complete problem. It never rises.
+        Objective at the start and after every update of L, or round of updates; with missing
+        targets, after every complete problem. It never rises.
     n_iter_ : int
     converged_ : bool
     stop_reason_ : str
@@ -306,12 +306,13 @@ class OutputKernelRidge(OutputKernelModel):
 
         ||Y - K C L||^2 / (2 alpha) + tr(C^T K C L) / 2 + P(L)
 
-    where K C L + alpha C = Y gives C, and what is left is convex in L. A sample weight w_i multiplies the
-    squared errors of row i, so it counts as that many copies of the row, and the equation reads w_i (K C L
-    - Y)_i + alpha C_i = 0. With weights w_io of cells, zero in blanks, the squared errors are sum
-    w_io (y_io - f_o(x_i))^2 over measured cells: complete problems, with the blanks filled in ever better,
-    are solved until the duality gap over measured cells is at most tol^2 times the objective (with a rank,
-    until blanks agree with what is fitted there). With l_1, ..., l_p the eigenvalues of L the penalties are
+    where K C L + alpha C = Y gives C, and the rest is convex in L. A sample weight w_i multiplies
+    the squared errors of row i, so it counts as that many copies of the row, and the equation reads
+    w_i (K C L - Y)_i + alpha C_i = 0. With weights w_io of single targets, zero if a target is
+    missing, the squared errors are sum w_io (y_io - f_o(x_i))^2. Complete problems, with better and
+    better values for missing targets, are solved until the duality gap is at most tol^2 times the
+    objective (with a rank, until these values agree with the fit). With l_1, ..., l_p the
+    eigenvalues of L the penalties are
 
     - ``"frobenius"``: ||L||^2 / 2, and L = C^T K C / 2;
     - ``"schatten"``: sum l^q / 2, the Frobenius norm at q = 2 and the trace at q = 1;
@@ -319,13 +320,13 @@ class OutputKernelRidge(OutputKernelModel):
     - ``"elastic"``: l1_ratio times the trace and the rest of the Frobenius penalty;
     - ``"cluster"``: l within ``level_bounds`` with sum at most p, the mean of the targets having one: targets
       fall into groups. It is a constraint with either value of ``constraint``;
-    - ``"entrywise"``: sum |L_ij|^q / 2, for targets of which few pairs hang together.
+    - ``"entrywise"``: sum |L_ij|^q / 2, for targets of which few pairs are related.
 
-    `entangled_kernels.output_kernel.learn_output_kernel` and ``learn_penalised`` have the derivations.
+    `entangled_kernels.convex.learn_output_kernel` has the derivations.
 
-    Time n^3 once for the eigenvalues of K, then n p^2 + p^3 for an update of L, of which there are few; with
-    blanks n^2 p more for every complete problem, of which there are the more the smaller alpha is;
-    n p a row to predict, beside the kernel.
+    Time n^3 once for the eigenvalues of K, then n p^2 + p^3 for each of a few updates of L; with
+    missing targets n^2 p more for every complete problem, and more of these for small alpha. A
+    prediction takes n p and the kernel.
 
     References
     ----------
@@ -362,38 +363,28 @@ class OutputKernelRidge(OutputKernelModel):
         kernel: Any = "linear",
         *,
         gamma: float | None = None,
-        degree: float = 3,
-        coef0: float = 1,
         kernel_params: dict[str, Any] | None = None,
         alpha: float = 1.0,
         penalty: str = "frobenius",
+        penalty_params: dict[str, Any] | None = None,
         constraint: bool = False,
-        exponent: float = 4 / 3,
-        l1_ratio: float = 0.5,
-        level_bounds: tuple[float, float] = (0.1, 10.0),
         output_kernel: ArrayLike | None = None,
         rank: int | None = None,
-        max_iter: int = 1000,
-        tol: float = 1e-3,
         fit_intercept: bool = True,
+        solver_params: dict[str, Any] | None = None,
     ) -> None:
         super().__init__(
             kernel,
             gamma=gamma,
-            degree=degree,
-            coef0=coef0,
             kernel_params=kernel_params,
+            penalty=penalty,
+            penalty_params=penalty_params,
             constraint=constraint,
-            exponent=exponent,
-            l1_ratio=l1_ratio,
-            level_bounds=level_bounds,
             rank=rank,
-            max_iter=max_iter,
-            tol=tol,
             fit_intercept=fit_intercept,
+            solver_params=solver_params,
         )
         self.alpha = alpha
-        self.penalty = penalty
         self.output_kernel = output_kernel
 
     def fit(self, X: Any, y: Any, sample_weight: ArrayLike | None = None) -> Self:
@@ -404,11 +395,11 @@ class OutputKernelRidge(OutputKernelModel):
         X : array-like, sparse matrix or data frame of shape (n_samples, n_features)
             With ``kernel="precomputed"``, the kernel between all rows, (n_samples, n_samples).
         y : array-like or data frame of shape (n_samples, n_outputs) or (n_samples,)
-            The targets, Y in the formulas. NaN is a blank, a cell that was not measured; rows of blanks are
-            left out, and every target has to be measured in some row.
+            The targets, Y in the formulas. NaN is a missing target; rows without any target are
+            left out, and every target has a value in some row.
         sample_weight : array-like of shape (n_samples,) or (n_samples, n_outputs) or float, optional
-            Non-negative weights of the squared errors; they count as that many copies of the row or cell, and
-            zero makes a blank.
+            Non-negative weights of the squared errors; they count as that many copies of the row or
+            target, and a weight of zero is a missing target.
 
         Returns
         -------
@@ -418,20 +409,12 @@ class OutputKernelRidge(OutputKernelModel):
         penalty = self._penalty(self.penalty)
         rows, Y, weight = self._take_rows(X, y, sample_weight)
         given = None if self.output_kernel is None else check_output_kernel(self.output_kernel, Y.shape[1])
-        problem = reduce_cells(self._gram(rows, rows), Y, weight, centred=self.fit_intercept)
+        problem = reduce_problem(self._gram(rows, rows), Y, weight, centred=self.fit_intercept)
+        alpha, settings = float(self.alpha), self._solver_settings()
         if given is None:
-            result = learn_output_kernel(
-                problem,
-                float(self.alpha),
-                rank=self.rank,
-                penalty=penalty,
-                max_iter=self.max_iter,
-                tol=self.tol,
-            )
+            result = learn_output_kernel(problem, alpha, penalty=penalty, **settings)
         else:
-            result = fixed_output_kernel(
-                problem, float(self.alpha), given, max_iter=self.max_iter, tol=self.tol
-            )
+            result = fixed_output_kernel(problem, alpha, given, **settings)
         self._warn_unless_converged(result)
         self._store(rows, result)
         return self

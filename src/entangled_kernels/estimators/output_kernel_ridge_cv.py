@@ -14,17 +14,17 @@ from sklearn.metrics import check_scoring
 from sklearn.model_selection import GroupKFold, check_cv
 from sklearn.utils.parallel import Parallel, delayed
 
-from ..linalg import Array, Index
-from ..output_kernel import (
-    MeasuredProblem,
-    OutputKernelProblem,
-    OutputKernelResult,
+from ..convex import (
     OutputPenalty,
+    Problem,
+    Result,
     alpha_unit,
+    diagonalise,
     learn_output_kernel,
     output_kernel_path,
-    reduce_cells,
+    reduce_problem,
 )
+from ..linalg import Array, Index
 from ..parameters import check_grid, check_groups
 from .output_kernel_ridge import OutputKernelModel, OutputKernelRidge
 from .split_routing import SplitRoutingMixin
@@ -46,7 +46,7 @@ class OutputKernelRidgeCV(SplitRoutingMixin, OutputKernelModel):
 
     Parameters
     ----------
-    kernel, gamma, degree, coef0, kernel_params
+    kernel, gamma, kernel_params
         The input kernel, as in `OutputKernelRidge`.
     alphas : array-like of float or None, default=None
         Positive values to choose from. None stands for 13 values from 1e-4 to 1e2 in a unit that follows
@@ -54,24 +54,23 @@ class OutputKernelRidgeCV(SplitRoutingMixin, OutputKernelModel):
         the trace and elastic penalties, whose optima are narrow, 25 values.
     penalty : str or sequence of str, default="frobenius"
         Penalties to choose from, as in `OutputKernelRidge`.
-    constraint, exponent, l1_ratio, level_bounds
+    penalty_params, constraint
         Of all penalties, as in `OutputKernelRidge`.
     rank : int or None, default=None
         Largest rank of the output kernel, as in `OutputKernelRidge`.
     cv : int, splitter, iterable of splits or None, default=5
-        Folds, as scikit-learn takes them, of the rows with a measured target.
+        Folds, as scikit-learn takes them, of the rows with a target. They are worked on in
+        parallel inside ``joblib.parallel_config(n_jobs=...)``.
     scoring : str or callable, default="nmse"
         ``"nmse"`` is minus the squared error on held-out rows over the variance of the target in all rows,
         averaged over the targets: 0 is best, about -1 is the mean. It is defined for folds of one row, and
-        for targets that are constant in a fold; a target without held-out cells in a fold is left out there.
-        Otherwise a scorer, as scikit-learn takes them; it is given no weights, and NaN in blanks.
-    max_iter : int, default=1000
-    tol : float, default=1e-3
-        As in `OutputKernelRidge`.
+        for targets that are constant in a fold; a target without held-out values in a fold is left
+        out there. Otherwise a scorer, as scikit-learn takes them; it is given no weights, and NaN for
+        missing targets.
     fit_intercept : bool, default=True
         As in `OutputKernelRidge`.
-    n_jobs : int or None, default=None
-        Folds worked on at once; None is one.
+    solver_params : dict or None, default=None
+        ``max_iter`` and ``tol``, as in `OutputKernelRidge`.
 
     Attributes
     ----------
@@ -131,43 +130,31 @@ stop_reason_
         kernel: Any = "linear",
         *,
         gamma: float | None = None,
-        degree: float = 3,
-        coef0: float = 1,
         kernel_params: dict[str, Any] | None = None,
         alphas: ArrayLike | None = None,
         penalty: Any = "frobenius",
+        penalty_params: dict[str, Any] | None = None,
         constraint: bool = False,
-        exponent: float = 4 / 3,
-        l1_ratio: float = 0.5,
-        level_bounds: tuple[float, float] = (0.1, 10.0),
         rank: int | None = None,
         cv: Any = 5,
         scoring: Any = "nmse",
-        max_iter: int = 1000,
-        tol: float = 1e-3,
         fit_intercept: bool = True,
-        n_jobs: int | None = None,
+        solver_params: dict[str, Any] | None = None,
     ) -> None:
         super().__init__(
             kernel,
             gamma=gamma,
-            degree=degree,
-            coef0=coef0,
             kernel_params=kernel_params,
+            penalty=penalty,
+            penalty_params=penalty_params,
             constraint=constraint,
-            exponent=exponent,
-            l1_ratio=l1_ratio,
-            level_bounds=level_bounds,
             rank=rank,
-            max_iter=max_iter,
-            tol=tol,
             fit_intercept=fit_intercept,
+            solver_params=solver_params,
         )
         self.alphas = alphas
-        self.penalty = penalty
         self.cv = cv
         self.scoring = scoring
-        self.n_jobs = n_jobs
 
     def fit(
         self, X: Any, y: Any, sample_weight: ArrayLike | None = None, *, groups: ArrayLike | None = None
@@ -179,9 +166,10 @@ stop_reason_
         X : array-like, sparse matrix or data frame of shape (n_samples, n_features)
             With ``kernel="precomputed"``, the kernel between all rows, (n_samples, n_samples).
         y : array-like or data frame of shape (n_samples, n_outputs) or (n_samples,)
-            NaN is a blank, as in `OutputKernelRidge`; held-out errors are of measured cells.
+            NaN is a missing target, as in `OutputKernelRidge`; it has no held-out error.
         sample_weight : array-like of shape (n_samples,) or (n_samples, n_outputs) or float, optional
-            Non-negative weights of the squared errors, in training and in ``"nmse"``; zero makes a blank.
+            Non-negative weights of the squared errors, in training and in ``"nmse"``; a weight of
+            zero is a missing target.
         groups : array-like of shape (n_samples,), optional
             Rows of a group are held out together, by folds of whole groups where ``cv`` is a number, and by
             splitters that ask for groups.
@@ -196,8 +184,8 @@ stop_reason_
         rows, Y, weight = self._take_rows(X, y, sample_weight)
         splits = self._splits(rows, Y, weight, groups)
         K = self._gram(rows, rows)
-        problem = reduce_cells(K, Y, weight, centred=self.fit_intercept)
-        grids = [self._grid(problem, penalty) if given is None else given for penalty in penalties]
+        problem = diagonalise(reduce_problem(K, Y, weight, centred=self.fit_intercept))
+        grids = [_grid(problem, penalty) if given is None else given for penalty in penalties]
         # One penalty for every candidate.
         candidates = [penalty for penalty, grid in zip(penalties, grids, strict=True) for _ in grid]
         self.alphas_ = np.concatenate(grids)
@@ -209,39 +197,31 @@ stop_reason_
         )  # (n_candidates, n_splits)
         self._choose(scores, np.array([penalty.name for penalty in candidates]))
         chosen = candidates[self.best_index_]
-        result = learn_output_kernel(problem, self.alpha_, penalty=chosen, **self._settings())
+        result = learn_output_kernel(problem, self.alpha_, penalty=chosen, **self._solver_settings())
         self._warn_unless_converged(result)
         self._store(rows, result)
         return self
 
-    def _grid(self, problem: OutputKernelProblem | MeasuredProblem, penalty: OutputPenalty) -> Array:
-        grid = WIDE_GRID if penalty.is_ball else FINE_GRID if penalty.name in ("trace", "elastic") else GRID
-        complete = problem.complete if isinstance(problem, MeasuredProblem) else problem
-        return np.asarray(grid * alpha_unit(complete, rank=self.rank, penalty=penalty))
-
-    def _settings(self) -> dict[str, Any]:
-        return {"rank": self.rank, "max_iter": self.max_iter, "tol": self.tol}
-
     def _splits(
         self, rows: Any, Y: Array, weight: Array | None, groups: ArrayLike | None
     ) -> list[tuple[Index, Index]]:
-        """Splits of the rows that have a measured target."""
+        """Splits of the rows that have a target."""
         if isinstance(self.cv, Integral) and len(Y) < int(self.cv):
             raise ValueError(
                 f"cv={self.cv} needs at least {self.cv} rows, got n_samples={len(Y)}; use a smaller cv, or "
                 f"OutputKernelRidge with an alpha of your choice"
             )
-        measured, cv = self._measured_rows, self.cv
+        used, cv = self._used_rows, self.cv
         if groups is not None:
-            groups = check_groups(groups, len(measured))[measured]
+            groups = check_groups(groups, len(used))[used]
             # Folds of whole groups.
             cv = 5 if cv is None else cv
             cv = GroupKFold(int(cv)) if isinstance(cv, Integral) else cv
+        if isinstance(cv, Iterable) and not isinstance(cv, str):
+            # Listed splits are rows of the table as given.
+            place = np.cumsum(used) - 1
+            cv = [tuple(place[part][used[part]] for part in split) for split in check_splits(cv, len(used))]
         splits = list(check_cv(cv, Y, classifier=False).split(rows, Y, groups))
-        if isinstance(self.cv, Iterable):
-            # Splits that a user lists are of the table as it was given.
-            places = np.cumsum(measured) - 1
-            splits = [tuple(places[part][measured[part]] for part in split) for split in splits]
         for train, test in splits:
             self._check_split(weight, train, test)
         return splits
@@ -256,8 +236,8 @@ stop_reason_
         if len(never):
             name = self._output_names(weight.shape[1])[never[0]]
             raise ValueError(
-                f"y must have a measured cell of every target in the training rows of every fold, got only "
-                f"blanks of {name!r} in those of one; use more folds, or folds that spread its cells"
+                f"y must have a value of every target in the training rows of every fold, got only "
+                f"missing values of {name!r} in those of one; use more folds, or folds that spread them"
             )
 
     def _cross_validate(
@@ -277,33 +257,33 @@ stop_reason_
 
         def fold(train: Index, test: Index) -> list[float]:
             w = None if weight is None else weight[train]
-            problem = reduce_cells(K[np.ix_(train, train)], Y[train], w, centred=self.fit_intercept)
-            path = output_kernel_path(problem, decreasing, penalty=penalty, **self._settings())
+            problem = reduce_problem(K[np.ix_(train, train)], Y[train], w, centred=self.fit_intercept)
+            path = output_kernel_path(problem, decreasing, penalty=penalty, **self._solver_settings())
             return [score(alpha, result, train, test) for alpha, result in zip(decreasing, path, strict=True)]
 
-        columns = Parallel(n_jobs=self.n_jobs, prefer="threads")(delayed(fold)(*split) for split in splits)
+        columns = Parallel(prefer="threads")(delayed(fold)(*split) for split in splits)
         scores = np.empty((len(decreasing), len(splits)))
         scores[order] = np.array(columns).T
         return scores
 
     def _score_function(
         self, K: Array, rows: Any, Y: Array, weight: Array | None, penalty: OutputPenalty
-    ) -> Callable[[float, OutputKernelResult, Index, Index], float]:
+    ) -> Callable[[float, Result, Index, Index], float]:
         """Score of a result from training rows on test rows."""
         if isinstance(self.scoring, str) and self.scoring == "nmse":
             w = np.ones(len(Y)) if weight is None else weight
-            cells = np.broadcast_to(w.reshape(len(Y), -1), Y.shape)  # (n, p)
-            known = np.where(cells > 0.0, Y, 0.0)
-            mean = np.average(known, axis=0, weights=cells)
-            variance = np.average((known - mean) ** 2, axis=0, weights=cells)
+            w_targets = np.broadcast_to(w.reshape(len(Y), -1), Y.shape)  # (n, p)
+            present = np.where(w_targets > 0.0, Y, 0.0)
+            mean = np.average(present, axis=0, weights=w_targets)
+            variance = np.average((present - mean) ** 2, axis=0, weights=w_targets)
             # The variance of a constant target is rounding.
             variance[variance <= (4 * np.finfo(np.float64).eps * mean) ** 2] = 1.0
 
-            def nmse(alpha: float, result: OutputKernelResult, train: Index, test: Index) -> float:
+            def nmse(alpha: float, result: Result, train: Index, test: Index) -> float:
                 prediction = K[np.ix_(test, train)] @ (result.C @ result.L) + result.intercept
-                held = cells[test].any(axis=0)  # targets that are measured in held-out rows
-                squares = (known[test] - prediction)[:, held] ** 2
-                error = np.average(squares, axis=0, weights=cells[test][:, held])
+                held = w_targets[test].any(axis=0)  # targets with a held-out value
+                squares = (present[test] - prediction)[:, held] ** 2
+                error = np.average(squares, axis=0, weights=w_targets[test][:, held])
                 return -float(np.mean(error / variance[held]))
 
             return nmse
@@ -311,7 +291,7 @@ stop_reason_
         if weight is not None and weight.ndim == 2:
             Y = np.where(weight > 0.0, Y, np.nan)
 
-        def scored(alpha: float, result: OutputKernelResult, train: Index, test: Index) -> float:
+        def scored(alpha: float, result: Result, train: Index, test: Index) -> float:
             model = self._fold_model(alpha, penalty.name, result, rows, train)
             X_test = rows[np.ix_(test, train)] if self.kernel == "precomputed" else rows[test]
             return float(scorer(model, X_test, Y[test, 0] if self._one_dimensional else Y[test]))
@@ -319,14 +299,14 @@ stop_reason_
         return scored
 
     def _fold_model(
-        self, alpha: float, penalty: str, result: OutputKernelResult, rows: Any, train: Index
+        self, alpha: float, penalty: str, result: Result, rows: Any, train: Index
     ) -> OutputKernelRidge:
         names = OutputKernelRidge().get_params(deep=False).keys() - {"alpha", "penalty", "output_kernel"}
         model = OutputKernelRidge(
             alpha=alpha, penalty=penalty, **{name: getattr(self, name) for name in names}
         )
         model._one_dimensional = self._one_dimensional
-        model._measured_rows = np.ones(len(train), dtype=bool)
+        model._used_rows = np.ones(len(train), dtype=bool)
         model._store(rows[np.ix_(train, train)] if self.kernel == "precomputed" else rows[train], result)
         model.n_features_in_ = model.X_fit_.shape[1]
         return model
@@ -373,6 +353,31 @@ stop_reason_
             UserWarning,
             stacklevel=4,
         )
+
+
+def _grid(problem: Problem, penalty: OutputPenalty) -> Array:
+    """Default alphas of a penalty."""
+    grid = WIDE_GRID if penalty.is_ball else FINE_GRID if penalty.name in ("trace", "elastic") else GRID
+    return np.asarray(grid * alpha_unit(problem, penalty))
+
+
+def check_splits(cv: Any, n: int) -> list[tuple[Index, Index]]:
+    """Listed splits of n rows as pairs of indices, or an error that names cv."""
+    need = "cv must be a number of folds, a splitter, or a list of splits (train, test) of row numbers"
+    try:
+        splits = [(np.asarray(train), np.asarray(test)) for train, test in cv]
+    except (TypeError, ValueError):
+        raise ValueError(f"{need}, got {cv!r:.80}") from None
+    for split in splits:
+        for part in split:
+            whole = part.ndim == 1 and (part.dtype.kind in "iu" or not part.size)
+            mask = part.dtype == bool and part.shape == (n,)
+            if not (mask or (whole and (not part.size or -n <= part.min() <= part.max() < n))):
+                raise ValueError(f"{need} from 0 to {n - 1}, got {part!r:.80} among them")
+    return [
+        tuple(np.flatnonzero(part) if part.dtype == bool else part.astype(np.intp) for part in split)  # type: ignore[misc]
+        for split in splits
+    ]
 
 
 def _check_alphas(alphas: ArrayLike) -> Array:

@@ -15,7 +15,6 @@ from ..estimators import (
     OperatorValuedKernelRidge,
     OutputKernelRidge,
     OutputKernelRidgeCV,
-    StandardizedRegressor,
 )
 from ..estimators.kernel_parts import ColumnKernel
 from ..estimators.target_transforms import LogTargets
@@ -52,18 +51,10 @@ def _undone(writer: Writer, transform: Any, values: Columns) -> Columns:
     return matrix_columns(graph, found, transform.n_targets)
 
 
-def _standardized(writer: Writer, model: Any, columns: Columns) -> Columns:
-    graph = writer.graph
-    features = writer.features(model.feature_map_, columns, "feature_map_")
-    values = writer.predictions(model.regressor_, features, "regressor_").matrix()
-    values = graph.add("Add", graph.add("Mul", values, model.scale_), model.mean_)
-    return matrix_columns(graph, values, len(model.mean_))
-
-
 def _output_kernel(writer: Writer, model: Any, columns: Columns) -> Columns:
     if callable(model.kernel) or model.kernel == "precomputed":
         raise writer.refuse(f"there is no graph for kernel={model.kernel!r}")
-    params = {name: getattr(model, name) for name in ("gamma", "degree", "coef0")}
+    params = {"gamma": model.gamma, **(model.kernel_params or {})}
     gram = gram_columns(writer, model.kernel, columns, model.X_fit_, params)
     coef = model.dual_coef_.reshape(len(model.dual_coef_), -1) @ model.output_kernel_  # (n, p)
     return _with_intercept(writer, gram.into(coef), model.intercept_)
@@ -127,7 +118,6 @@ def _with_intercept(writer: Writer, values: Any, intercept: Any) -> Columns:
 REGRESSORS: dict[type, Step] = {
     EntangledKernelRidge: _entangled,
     EntangledKernelRidgeCV: _entangled,
-    StandardizedRegressor: _standardized,
     OutputKernelRidge: _output_kernel,
     OutputKernelRidgeCV: _output_kernel,
     MultipleKernelRidge: _multiple_kernels,

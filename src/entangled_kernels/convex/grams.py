@@ -1,0 +1,510 @@
+"""Gram matrices that are linear in learned parameters, with targets and a ridge."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any, ClassVar, NamedTuple
+
+import numpy as np
+from scipy.linalg import cho_factor, cho_solve, cholesky, eigh, solve, solve_triangular
+
+from ..linalg import Array
+from .problem import Problem, compress
+
+__all__ = [
+    "Gram",
+    "KroneckerGram",
+    "ListedGram",
+    "MissingGram",
+    "Preconditioner",
+    "SummedGram",
+    "WeightedGram",
+    "missing_gram",
+    "solve_psd",
+]
+
+# Largest number of steps of conjugate gradients.
+STEPS = 5000
+# Systems of up to this many unknowns are solved, or preconditioned, by a Cholesky factor.
+DIRECT, DIRECT_MISSING = 800, 1500
+
+
+class Preconditioner(NamedTuple):
+    """A linear change of variables C = forward(X) of the coefficients, its inverse and adjoint."""
+
+    forward: Callable[[Array], Array]
+    inverse: Callable[[Array], Array]
+    adjoint: Callable[[Array], Array]
+
+    @classmethod
+    def scaled(cls, scale: Array, U: Array | None = None, V: Array | None = None) -> Preconditioner:
+        """C = U (X * scale) V^T with orthogonal U and V; None is the identity."""
+
+        def outward(X: Array) -> Array:
+            X = X if U is None else U @ X
+            return np.asarray(X if V is None else X @ V.T)
+
+        def inward(C: Array) -> Array:
+            C = C if U is None else U.T @ C
+            return np.asarray(C if V is None else C @ V)
+
+        return cls(lambda X: outward(X * scale), lambda C: inward(C) / scale, lambda C: inward(C) * scale)
+
+
+@dataclass(frozen=True, eq=False)
+class Gram:
+    """A Gram matrix G_L, linear in a stack L (m, k, k) of psd matrices, with targets and a ridge.
+
+    A subclass writes `apply`, `inner_products` and `preconditioner`. It may replace `solve` by a
+    direct method, and `curvature` by a better bound.
+
+    Attributes
+    ----------
+    targets : ndarray
+        y, of the shape of the coefficients c.
+    alpha : float
+        The ridge.
+    constant : float
+        Terms of the objective that do not depend on L, such as the targets outside the range of G.
+    """
+
+    targets: Array
+    alpha: float
+    constant: float = field(default=0.0, kw_only=True)
+    #: Relative residual at which conjugate gradients stop.
+    rough: ClassVar[float] = 1e-11
+
+    def apply(self, L: Array, C: Array) -> Array:
+        """G_L c."""
+        raise NotImplementedError
+
+    def inner_products(self, C: Array) -> Array:
+        """The stack S with <L, S> = c^T G_L c for all L."""
+        raise NotImplementedError
+
+    def preconditioner(self, L: Array) -> Preconditioner:
+        """A change of variables in which G_L + alpha I is near the identity."""
+        raise NotImplementedError
+
+    def solve(self, L: Array) -> tuple[Array, float]:
+        """Coefficients c of (G_L + alpha I) c = y, and ||e||^2 / (2 alpha) for the residual e.
+
+        By preconditioned conjugate gradients. The residual is computed anew, as the duality gap
+        needs it.
+        """
+        change = self.preconditioner(L)
+        C = solve_psd(
+            lambda search: self.apply(L, search) + self.alpha * search,
+            lambda residual: change.forward(change.adjoint(residual)),
+            self.targets,
+            self.rough * float(np.linalg.norm(self.targets)),
+            STEPS,
+        )
+        left = self.targets - self.apply(L, C) - self.alpha * C
+        return C, float(np.vdot(left, left)) / (2 * self.alpha)
+
+    def curvature(self, L: Array, C: Array) -> Array:
+        """Diagonal of the Hessian of y^T (G_L + alpha I)^-1 y / 2, (m, k, k), in the eigenbases of L.
+
+        For matrices of size one, k = 1, it may be the whole Hessian (m, m). Zero is allowed: it
+        only makes the factor solver slower.
+        """
+        return np.zeros_like(L)
+
+
+def solve_psd(
+    apply: Callable[[Array], Array],
+    precondition: Callable[[Array], Array],
+    right: Array,
+    enough: float,
+    steps: int,
+) -> Array:
+    """Solve a positive definite system by preconditioned conjugate gradients.
+
+    They stop when the norm of the residual is at most ``enough``. Arrays are of any one shape.
+    """
+    solution, residual = np.zeros_like(right), right.copy()
+    search = scaled = precondition(residual)
+    square = float(np.vdot(residual, scaled))
+    for _ in range(steps):
+        if float(np.linalg.norm(residual)) <= enough or square <= 0.0:
+            break
+        image = apply(search)
+        length = square / float(np.vdot(search, image))
+        solution += length * search
+        residual -= length * image
+        scaled = precondition(residual)
+        previous, square = square, float(np.vdot(residual, scaled))
+        search = scaled + (square / previous) * search
+    return solution
+
+
+@dataclass(frozen=True, eq=False)
+class KroneckerGram(Gram):
+    """K kron L for one L, a stack (1, k, k), with the rows rotated so that K is diagonal.
+
+    Attributes
+    ----------
+    targets : ndarray of shape (q, k)
+        Targets in the eigenbasis of K.
+    values : ndarray of shape (q,)
+        Positive eigenvalues of K.
+
+    Notes
+    -----
+    With L = V diag(levels) V^T the ridge system is diagonal: entry (i, j) of C V is that of
+    targets V over values_i levels_j + alpha. All methods take q k^2 + k^3.
+    """
+
+    values: Array
+
+    def apply(self, L: Array, C: Array) -> Array:
+        """K C L."""
+        return np.asarray(self.values[:, None] * (C @ L[0]))
+
+    def inner_products(self, C: Array) -> Array:
+        """C^T K C."""
+        root = np.sqrt(self.values)[:, None] * C
+        return np.asarray(root.T @ root)[None]
+
+    def solve(self, L: Array) -> tuple[Array, float]:
+        """C with K C L + alpha C = targets, without a residual."""
+        levels, V = self._eigen(L)
+        return ((self.targets @ V) / self._diagonal(levels)) @ V.T, 0.0
+
+    def preconditioner(self, L: Array) -> Preconditioner:
+        """C = (X / sqrt(values_i levels_j + alpha)) V^T."""
+        levels, V = self._eigen(L)
+        return Preconditioner.scaled(1.0 / np.sqrt(self._diagonal(levels)), V=V)
+
+    def curvature(self, L: Array, C: Array) -> Array:
+        """(A_jk + A_kj) / 2 with A_jk = sum_i F_ik^2 / (values_i levels_j + alpha), F = K C V.
+
+        `entangled_kernels.convex.learn_output_kernel` derives it.
+        """
+        levels, V = self._eigen(L)
+        F = self.values[:, None] * (C @ V)  # (q, k)
+        A = (1.0 / self._diagonal(levels)).T @ F**2  # (k, k)
+        return np.asarray(0.5 * (A + A.T))[None]
+
+    def _eigen(self, L: Array) -> tuple[Array, Array]:
+        levels, V = np.linalg.eigh(L[0])
+        return np.maximum(levels, 0.0), V
+
+    def _diagonal(self, levels: Array) -> Array:
+        return np.asarray(np.outer(self.values, levels) + self.alpha)
+
+
+@dataclass(frozen=True, eq=False)
+class WeightedGram(Gram):
+    """(sum_j d_j K_j) kron diag(levels), linear in the weights d, a stack (m, 1, 1).
+
+    Attributes
+    ----------
+    targets : ndarray of shape (n, p)
+        Targets, with the outputs in the eigenbasis of their kernel.
+    kernels : ndarray of shape (m, n, n)
+        Gram matrices K_j.
+    levels : ndarray of shape (p,)
+        Eigenvalues of the kernel between outputs.
+
+    Notes
+    -----
+    Time n^3 / 3 for a Cholesky factor if all levels are equal, about ten times that for an
+    eigendecomposition if not, and m n^2 + n^2 p for the inner products. The last solution is kept,
+    since a certificate asks again for the weights that a search ended with.
+    """
+
+    kernels: Array
+    levels: Array
+    _equal: bool = field(init=False)
+    _last: dict[str, Any] = field(init=False, default_factory=dict)
+
+    def __post_init__(self) -> None:
+        equal = bool(np.ptp(self.levels) <= 1e-14 * np.abs(self.levels).max(initial=0.0))
+        object.__setattr__(self, "_equal", equal)
+
+    def apply(self, L: Array, C: Array) -> Array:
+        """sum_j d_j K_j C diag(levels)."""
+        return np.asarray(self.combine(L) @ (C * self.levels))
+
+    def inner_products(self, C: Array) -> Array:
+        """s_j = tr(C^T K_j C diag(levels)) = <K_j, C diag(levels) C^T>: one pass over the kernels."""
+        if C is self._last.get("C") and "S" in self._last:
+            return np.asarray(self._last["S"])
+        m, n, _ = self.kernels.shape
+        outer = C @ (C * self.levels).T  # (n, n)
+        S = np.asarray(self.kernels.reshape(m, n * n) @ outer.reshape(n * n))[:, None, None]
+        if C is self._last.get("C"):
+            self._last["S"] = S
+        return S
+
+    def solve(self, L: Array) -> tuple[Array, float]:
+        """Coefficients of the ridge system, without a residual."""
+        if np.array_equal(L, self._last.get("L", ())):
+            return self._last["C"], 0.0
+        kept: dict[str, Any] = {"L": L.copy()}
+        if self._equal:
+            system = self.combine(L) * self.levels[0]
+            system[np.diag_indices(len(system))] += self.alpha
+            kept["factor"] = cho_factor(system, lower=True, overwrite_a=True, check_finite=False)
+            C = np.asarray(cho_solve(kept["factor"], self.targets, check_finite=False))
+        else:
+            U, scale = self._eigen(L)
+            C = np.asarray(U @ ((U.T @ self.targets) * scale**2))
+        self._last.clear()
+        self._last.update(kept, C=C)
+        return C, 0.0
+
+    def preconditioner(self, L: Array) -> Preconditioner:
+        """Coefficients in the eigenbasis of sum_j d_j K_j, over the roots of the eigenvalues."""
+        U, scale = self._eigen(L)
+        return Preconditioner.scaled(scale, U)
+
+    def curvature(self, L: Array, C: Array) -> Array:
+        """Hessian (m, m): tr(F_j^T (G + alpha I)^-1 F_l) with F_j = K_j C diag(levels)."""
+        F = _images(self.kernels, C * self.levels)  # (m, n, p)
+        m, n, p = F.shape
+        columns = F.transpose(1, 0, 2).reshape(n, m * p)  # (n, m p)
+        if self._equal:
+            self.solve(L)
+            lower = np.tril(self._last["factor"][0])
+            half = solve_triangular(lower, columns, lower=True, check_finite=False)
+        else:
+            U, scale = self._eigen(L)
+            half = (U.T @ columns) * np.tile(scale, m)
+        parts = half.reshape(n, m, p).transpose(1, 0, 2).reshape(m, n * p)  # (m, n p)
+        return np.asarray(parts @ parts.T)
+
+    def combine(self, L: Array) -> Array:
+        """sum_j d_j K_j, (n, n)."""
+        m, n, _ = self.kernels.shape
+        return np.asarray(L.reshape(m) @ self.kernels.reshape(m, n * n)).reshape(n, n)
+
+    def _eigen(self, L: Array) -> tuple[Array, Array]:
+        """Eigenvectors of sum_j d_j K_j, and (values_i levels_j + alpha)^-1/2, (n, p)."""
+        values, U = eigh(self.combine(L), check_finite=False)
+        return U, 1.0 / np.sqrt(np.outer(np.maximum(values, 0.0), self.levels) + self.alpha)
+
+
+@dataclass(frozen=True, eq=False)
+class SummedGram(Gram):
+    """sum_j K_j kron T_j, linear in the stack T (m, p, p).
+
+    Attributes
+    ----------
+    targets : ndarray of shape (n, p)
+    kernels : ndarray of shape (m, n, n)
+
+    Notes
+    -----
+    The ridge system has n p unknowns and no common eigenbasis. Small systems are solved directly,
+    large ones by conjugate gradients. The preconditioner is the system of the Kronecker product
+    of the partial traces of the Gram matrix, sum_j tr(T_j) K_j and sum_j tr(K_j) T_j, over its
+    trace. An iteration takes m n p (n + p), the preconditioner n^3 + p^3, a small system
+    (n p)^3 / 3.
+    """
+
+    kernels: Array
+
+    def apply(self, L: Array, C: Array) -> Array:
+        """sum_j K_j C T_j."""
+        return np.asarray(np.einsum("mnp,mpq->nq", _images(self.kernels, C), L, optimize=True))
+
+    def inner_products(self, C: Array) -> Array:
+        """S_j = C^T K_j C."""
+        return np.asarray(C.T @ _images(self.kernels, C))
+
+    def solve(self, L: Array) -> tuple[Array, float]:
+        """Coefficients of the ridge system, and the residual of conjugate gradients."""
+        if self.targets.size > DIRECT:
+            return super().solve(L)
+        n, p = self.targets.shape
+        G = np.einsum("mnl,mpq->nplq", self.kernels, L, optimize=True).reshape(n * p, n * p)
+        G[np.diag_indices(n * p)] += self.alpha
+        right = self.targets.reshape(-1)
+        C = solve(G, right, assume_a="pos", overwrite_a=True, check_finite=False)
+        return np.asarray(C).reshape(n, p), 0.0
+
+    def preconditioner(self, L: Array) -> Preconditioner:
+        """The inverse root of the system of the nearest Kronecker product, by partial traces."""
+        (values, U), (levels, V) = self.nearest(L)
+        return Preconditioner.scaled(1.0 / np.sqrt(np.outer(values, levels) + self.alpha), U, V)
+
+    def curvature(self, L: Array, C: Array) -> Array:
+        """Diagonal of the Hessian, with the nearest Kronecker product for the Gram matrix."""
+        (values, U), (levels, V) = self.nearest(L)
+        quotients = 1.0 / (np.outer(values, levels) + self.alpha)  # (n, p)
+        curvature = np.empty_like(L)
+        images = _images(self.kernels, C)
+        for j, basis in enumerate(np.linalg.eigh(L)[1]):
+            F = U.T @ images[j] @ basis  # (n, p)
+            # Weights of the common levels in the basis of T_j.
+            mixed = quotients @ ((V.T @ basis) ** 2)  # (n, p)
+            A = mixed.T @ F**2  # (p, p)
+            curvature[j] = 0.5 * (A + A.T)
+        return curvature
+
+    def nearest(self, L: Array) -> tuple[tuple[Array, Array], tuple[Array, Array]]:
+        """Eigenvalues and eigenvectors of both sides of the Kronecker product by partial traces."""
+        inner, outer = np.trace(self.kernels, axis1=1, axis2=2), np.trace(L, axis1=1, axis2=2)
+        total = max(float(inner @ outer), np.finfo(float).tiny)
+        values, U = eigh(np.einsum("m,mnl->nl", outer, self.kernels, optimize=True) / total)
+        levels, V = eigh(np.einsum("m,mpq->pq", inner, L))
+        return (np.maximum(values, 0.0), U), (np.maximum(levels, 0.0), V)
+
+
+@dataclass(frozen=True, eq=False)
+class ListedGram(SummedGram):
+    """sum_j d_j K_j kron T_j for given T_j, linear in the weights d, a stack (m, 1, 1).
+
+    Attributes
+    ----------
+    output_kernels : ndarray of shape (m, p, p)
+        T_j.
+    """
+
+    output_kernels: Array
+
+    def apply(self, L: Array, C: Array) -> Array:
+        """sum_j d_j K_j C T_j."""
+        return super().apply(L * self.output_kernels, C)
+
+    def inner_products(self, C: Array) -> Array:
+        """s_j = <C^T K_j C, T_j>."""
+        S = super().inner_products(C)
+        return np.asarray(np.sum(S * self.output_kernels, axis=(1, 2), keepdims=True))
+
+    def solve(self, L: Array) -> tuple[Array, float]:
+        """Coefficients of the ridge system, and the residual of conjugate gradients."""
+        return SummedGram(self.targets, self.alpha, self.kernels).solve(L * self.output_kernels)
+
+    def preconditioner(self, L: Array) -> Preconditioner:
+        """That of the sum."""
+        return super().preconditioner(L * self.output_kernels)
+
+    def curvature(self, L: Array, C: Array) -> Array:
+        """Zero, (m, m)."""
+        return np.zeros((len(L), len(L)))
+
+
+@dataclass(frozen=True, eq=False)
+class MissingGram(Gram):
+    """B^T (sum_j K_j kron T_j) B, linear in the stack T (m, p, p), for targets of which some miss.
+
+    Attributes
+    ----------
+    targets : ndarray of shape (n, p)
+        Times the roots of their weights, and orthogonal to the units.
+    problem : Problem
+        Kernels in the coordinates of few vectors; its targets are not used.
+    summed : SummedGram
+        The sum of all kernels in these coordinates.
+    share : ndarray of shape (n, p)
+        Roots of the weights of targets over those of rows, zero where a target is missing.
+    units : ndarray of shape (n, p) or None
+        With intercepts: a unit vector for every output, to which its coefficients are orthogonal.
+
+    Notes
+    -----
+    With weights W of the targets the objective y^T (G + alpha W^-1)^-1 y / 2 is that of the Gram
+    matrix W^1/2 G W^1/2 and the targets W^1/2 y. An intercept projects out the direction of the
+    roots from both. Missing targets have weight zero, and coefficients zero. The preconditioner is
+    a Cholesky factor of the system up to some n p, (n p)^3 / 3 once a round, and beyond that the
+    one of complete targets. An application takes n p r + m r p (r + p) with r coordinates.
+    """
+
+    problem: Problem
+    summed: SummedGram
+    share: Array
+    units: Array | None
+
+    def apply(self, L: Array, C: Array) -> Array:
+        """G c."""
+        images = self.problem.outside(self.summed.apply(L, self.inside(C)))
+        return self.project(self.share * images)
+
+    def inner_products(self, C: Array) -> Array:
+        """S_j = B(C)^T K_j B(C)."""
+        return self.summed.inner_products(self.inside(C))
+
+    def preconditioner(self, L: Array) -> Preconditioner:
+        """The inverse of a factor of the system, or the inverse root of that of complete targets."""
+        if self.targets.size <= DIRECT_MISSING:
+            return self._factored(L)
+        (values, U), (levels, V) = self.summed.nearest(L)
+        U = self.problem.outside(U)  # (n, r)
+        roots, rest = np.sqrt(np.outer(values, levels) + self.alpha), np.sqrt(self.alpha)  # (r, p)
+
+        def times(A: Array, inside: Array, outside: float) -> Array:
+            return np.asarray(outside * A + U @ ((U.T @ A @ V) * (inside - outside)) @ V.T)
+
+        def forward(X: Array) -> Array:
+            return times(X, 1.0 / roots, 1.0 / rest)
+
+        return Preconditioner(forward, lambda C: times(C, roots, rest), forward)
+
+    def _factored(self, L: Array) -> Preconditioner:
+        """C = R^-T X for the Cholesky factor R of the system."""
+        F = np.stack([self._features(o) for o in range(self.targets.shape[1])])  # (p, n, r)
+        images = np.einsum("mrs,mpq->rpsq", self.summed.kernels, L, optimize=True)
+        G = np.einsum("pnr,rpsq,qls->nplq", F, images, F, optimize=True)
+        N = self.targets.size
+        R = cholesky(G.reshape(N, N) + self.alpha * np.eye(N), lower=True, check_finite=False)
+
+        def solved(A: Array, transposed: bool) -> Array:
+            x = solve_triangular(R, A.reshape(-1), lower=True, trans=int(transposed), check_finite=False)
+            return np.asarray(x).reshape(A.shape)
+
+        return Preconditioner(
+            lambda X: solved(X, True),
+            lambda C: np.asarray(R.T @ C.reshape(-1)).reshape(C.shape),
+            lambda C: solved(C, False),
+        )
+
+    def kernels_of(self, output: int) -> Array:
+        """Gram matrices (m, n, n) of one output alone."""
+        F = self._features(output)
+        return np.asarray(F @ self.summed.kernels @ F.T)
+
+    def _features(self, output: int) -> Array:
+        """B of one output, transposed, (n, r)."""
+        vectors, share = self.problem.vectors, self.share[:, output]
+        F = np.diag(share) if vectors is None else share[:, None] * vectors
+        return F if self.units is None else _project(self.units[:, [output]], F)
+
+    def inside(self, C: Array) -> Array:
+        """B(c), (r, p)."""
+        return self.problem.inside(self.share * self.project(C))
+
+    def project(self, C: Array) -> Array:
+        """The part of every column that is orthogonal to its unit."""
+        return C if self.units is None else _project(self.units, C)
+
+
+def missing_gram(problem: Problem, alpha: float) -> MissingGram:
+    """The Gram matrix of a problem with missing targets."""
+    assert problem.missing is not None
+    Y, weights = problem.missing
+    problem = compress(problem)
+    roots = np.sqrt(weights)  # (n, p)
+    units = roots / np.linalg.norm(roots, axis=0) if problem.centred else None
+    return MissingGram(
+        roots * Y if units is None else _project(units, roots * Y),
+        alpha,
+        problem,
+        SummedGram(problem.targets, alpha, problem.kernels),
+        roots / problem.root_weight[:, None],
+        units,
+    )
+
+
+def _project(units: Array, C: Array) -> Array:
+    return np.asarray(C - units * np.sum(units * C, axis=0))
+
+
+def _images(kernels: Array, C: Array) -> Array:
+    """K_j C, (m, n, p)."""
+    m, n, _ = kernels.shape
+    return np.asarray(kernels.reshape(m * n, n) @ C).reshape(m, n, -1)  # (m n, p) -> (m, n, p)

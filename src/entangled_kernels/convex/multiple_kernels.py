@@ -1,0 +1,536 @@
+"""Multiple kernel learning: sums of scalar kernels with learned weights and output kernels."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..linalg import Array
+from .grams import KroneckerGram, ListedGram, MissingGram, SummedGram, WeightedGram, missing_gram
+from .missing import INNER, learn_missing
+from .output_kernel import learn_output_kernel
+from .penalties import Schatten
+from .problem import KernelPart, Problem, Result, compress, expand, intercept
+from .solvers import Solution, minimise, solve_convex
+
+__all__ = [
+    "embed_view",
+    "learn_diagonal",
+    "learn_listed",
+    "learn_multiview",
+    "learn_own",
+    "learn_shared",
+    "learn_weights",
+    "view_coefficients",
+]
+
+TINY = float(np.finfo(np.float64).tiny)
+# With more than MANY rows, the search starts from the weights of about FEW of them.
+FEW, MANY = 200, 500
+
+
+def learn_weights(
+    problem: Problem,
+    alpha: float,
+    *,
+    norm: float = 1.0,
+    output_kernel: Array | None = None,
+    max_iter: int = 1000,
+    tol: float = 1e-3,
+) -> Result:
+    """Learn the weights of the kernel (sum_j d_j k_j) T, d in the unit ball of the l_r norm.
+
+    Parameters
+    ----------
+    problem : Problem
+    alpha : float
+    norm : float, default=1.0
+        r, at least 1: 1 chooses few kernels, a large r gives all similar weights.
+    output_kernel : ndarray of shape (p, p), optional
+        T, the identity unless given.
+    max_iter : int, default=1000
+        Evaluations of the objective; with missing targets, complete problems.
+    tol : float, default=1e-3
+        Stop when the duality gap is at most tol^2 times the objective.
+
+    Notes
+    -----
+    Minimises y^T (G_d + alpha I)^-1 y / 2 over d >= 0, |d|_r <= 1: the same as
+
+        ||y - sum_j f_j||^2 / (2 alpha) + sum_j |f_j|^2 / (2 d_j)
+
+    over functions f_j with the kernels k_j T. With s_j = c^T G_j c the duality gap is
+    (|s|_r* - d^T s) / 2, r* the conjugate exponent. With many rows, the search starts from the
+    weights of some of them.
+
+    Time of an evaluation n^3 / 3 + n^2 (m + p), with n the rank of all kernels together if these
+    are inner products of few features.
+
+    References
+    ----------
+    H. Kadri, A. Rakotomamonjy, F. Bach and P. Preux, "Multiple operator-valued kernel learning",
+    NIPS 2012.
+    """
+    T = np.eye(problem.Y.shape[1]) if output_kernel is None else np.asarray(output_kernel, dtype=np.float64)
+    settings: dict[str, Any] = {"norm": norm, "max_iter": max_iter, "tol": tol}
+    if problem.missing is not None:
+        return _fill_weights(
+            problem,
+            alpha,
+            T,
+            lambda full, inner: learn_weights(full, alpha, output_kernel=T, **inner),
+            settings,
+        )
+    levels, V = np.linalg.eigh(T)
+    solution = _weigh(
+        problem.kernels,
+        problem.targets @ V,
+        np.maximum(levels, 0.0),
+        alpha,
+        constant=problem.rest / (2 * alpha),
+        **settings,
+    )
+    d = solution.point.L
+    return expand(problem, alpha, solution.point.C @ V.T, d * T, d[:, 0, 0], **solution.outcome)
+
+
+def learn_listed(
+    problem: Problem,
+    alpha: float,
+    output_kernels: Array,
+    *,
+    norm: float = 1.0,
+    max_iter: int = 1000,
+    tol: float = 1e-3,
+) -> Result:
+    """Learn the weights of sum_j d_j k_j T_j for given output kernels T_j (m, p, p).
+
+    As `learn_weights`, with conjugate gradients for the ridge system: see `SummedGram` for the
+    cost.
+    """
+    T = np.asarray(output_kernels, dtype=np.float64)
+    settings: dict[str, Any] = {"norm": norm, "max_iter": max_iter, "tol": tol}
+    if problem.missing is not None:
+        return _fill_weights(
+            problem, alpha, T, lambda full, inner: learn_listed(full, alpha, T, **inner), settings
+        )
+    problem = compress(problem)
+    constant = problem.rest / (2 * alpha)
+    gram = ListedGram(problem.targets, alpha, problem.kernels, T, constant=constant)
+    start = np.full((len(T), 1, 1), len(T) ** (-1.0 / norm))
+    solution = solve_convex(gram, Schatten(norm, 1.0), start, max_iter=max_iter, tol=tol**2)
+    d = solution.point.L
+    return expand(problem, alpha, solution.point.C, d * T, d[:, 0, 0], **solution.outcome)
+
+
+def _fill_weights(
+    problem: Problem,
+    alpha: float,
+    T: Array,
+    learn: Callable[[Problem, dict[str, Any]], Result],
+    settings: dict[str, Any],
+) -> Result:
+    """Weights of kernels with given output kernels, (p, p) or (m, p, p), and missing targets."""
+    inner = {**settings, "tol": INNER * settings["tol"]}
+    ball = Schatten(settings["norm"], 1.0)
+    return learn_missing(
+        problem,
+        alpha,
+        lambda full, _: learn(full, inner),
+        lambda S, _: ball.shrunk_conjugate(np.sum(S * T, axis=(1, 2), keepdims=True)),
+        max_iter=settings["max_iter"],
+        tol=settings["tol"],
+    )
+
+
+def _weigh(
+    kernels: Array,
+    targets: Array,
+    levels: Array,
+    alpha: float,
+    *,
+    norm: float,
+    max_iter: int,
+    tol: float,
+    constant: float = 0.0,
+) -> Solution:
+    """Weights of kernels, started from the weights of some rows if there are many."""
+    m, n, _ = kernels.shape
+    start = np.full((m, 1, 1), m ** (-1.0 / norm))
+    penalty = Schatten(norm, 1.0)
+    if n > MANY:
+        some = np.arange(0, n, n // FEW)
+        # Eigenvalues grow with the rows, and so does a ridge of the same effect.
+        ridge = alpha * len(some) / n
+        few = np.ascontiguousarray(kernels[:, some][:, :, some])
+        first = solve_convex(
+            WeightedGram(targets[some], ridge, few, levels), penalty, start, max_iter=max_iter, tol=1e-3
+        ).point.L
+        start = np.maximum(first, 1e-4 * first.max())
+        start *= penalty.level_scale(start[:, :, 0])
+    gram = WeightedGram(targets, alpha, kernels, levels, constant=constant)
+    return solve_convex(gram, penalty, start, max_iter=max_iter, tol=tol**2)
+
+
+def learn_diagonal(
+    problem: Problem,
+    alpha: float,
+    *,
+    norm: float = 1.0,
+    max_iter: int = 1000,
+    tol: float = 1e-3,
+) -> Result:
+    """Learn weights of the kernels for every output: T_j diagonal, sum_j T_j[s, s]^r <= 1.
+
+    The same as `learn_weights` for every output alone. Parameters and cost are the same, p times.
+
+    References
+    ----------
+    M. Gregorova, A. Kalousis and S. Marchand-Maillet, "Forecasting and Granger modelling with
+    non-linear dynamical dependencies", ECML PKDD 2017.
+    """
+    gram = None if problem.missing is None else missing_gram(problem, alpha)
+    targets = problem.targets if gram is None else gram.targets
+    # The objective outside the range of all kernels does not matter to a single output.
+    solutions = [
+        _weigh(
+            problem.kernels if gram is None else gram.kernels_of(s),
+            targets[:, [s]],
+            np.ones(1),
+            alpha,
+            norm=norm,
+            max_iter=max_iter,
+            tol=tol,
+        )
+        for s in range(targets.shape[1])
+    ]
+    weights = np.column_stack([solution.point.L[:, 0, 0] for solution in solutions])  # (m, p)
+    C = np.hstack([solution.point.C for solution in solutions])
+    T = np.asarray(weights[:, :, None] * np.eye(weights.shape[1]))  # (m, p, p)
+    outcome = _joint_outcome(solutions)
+    if gram is not None:
+        return _expand_missing(gram, problem, C, C, weights, T, outcome)
+    constant = problem.rest / (2 * alpha)
+    outcome["value"] += constant
+    outcome["history"] = outcome["history"] + constant
+    return expand(problem, alpha, C, T, weights, **outcome)
+
+
+def _joint_outcome(solutions: list[Solution]) -> dict[str, Any]:
+    """The outcome of problems solved one by one, as that of their sum."""
+    reasons = [solution.reason for solution in solutions]
+    longest = max(len(solution.history) for solution in solutions)
+    padded = [np.pad(s.history, (0, longest - len(s.history)), mode="edge") for s in solutions]
+    return {
+        "value": sum(solution.point.value for solution in solutions),
+        "gap": sum(solution.point.gap for solution in solutions),
+        "converged": all(solution.converged for solution in solutions),
+        "reason": next((reason for reason in reasons if reason != "tolerance"), "tolerance"),
+        "n_iter": max(solution.n_iter for solution in solutions),
+        "history": np.sum(padded, axis=0),
+    }
+
+
+def _expand_missing(
+    gram: MissingGram,
+    problem: Problem,
+    C: Array,
+    witness: Array,
+    weights: Array,
+    T: Array,
+    outcome: dict[str, Any],
+) -> Result:
+    """The result in the coordinates of the rows: zero coefficients for missing targets."""
+    assert problem.missing is not None
+    Y, w = problem.missing
+    root = problem.root_weight[:, None]
+    mean = np.zeros(Y.shape[1])
+    if problem.centred:
+        fit = gram.problem.outside(gram.summed.apply(T, gram.inside(C))) / root
+        mean = np.sum(w * (Y - fit), axis=0) / w.sum(axis=0)
+    C, witness = (root * gram.share * gram.project(A) for A in (C, witness))
+    constant = intercept(problem, C, T, mean)
+    return Result(C, T, weights, constant, witness=witness, **outcome)
+
+
+def learn_own(
+    problem: Problem,
+    alpha: float,
+    *,
+    norm: float = 1.0,
+    max_iter: int = 1000,
+    tol: float = 1e-3,
+) -> Result:
+    """Learn an output kernel for every kernel: sum_j k_j T_j, psd T_j in one Schatten ball.
+
+    With ``norm`` r the sum of the r-th powers of all eigenvalues is at most p: for r = 1 the traces
+    of T_j sum to p. With one kernel this is output kernel learning in the trace ball, with one
+    output it is `learn_weights`. The duality gap is
+    (p max_j lambda_max(S_j) - sum_j <T_j, S_j>) / 2 for r = 1, S_j = C^T K_j C, or less by the
+    coefficients that the dual problem ended with, the witness.
+
+    Parameters and returns are those of `learn_weights`. Rows are reduced to the rank of all kernels
+    together, outputs to that of the targets; see `SummedGram` for the cost.
+    """
+    p, m = problem.Y.shape[1], len(problem.kernels)
+    # Only for r = 1 is the conjugate not smooth.
+    settings: dict[str, Any] = {"solver": "proximal" if norm == 1.0 else "dual"}
+    settings |= {"max_iter": max_iter, "tol": tol**2}
+    penalty = Schatten(norm, p ** (1.0 / norm))
+    if problem.missing is not None:
+        gram = missing_gram(problem, alpha)
+        start = np.tile(np.eye(p) * m ** (-1.0 / norm), (m, 1, 1))
+        solution = solve_convex(gram, penalty, start, **settings)
+        point = solution.point
+        weights = np.trace(point.L, axis1=1, axis2=2) / p
+        outcome = solution.outcome
+        return _expand_missing(gram, problem, point.C, point.witness, weights, point.L, outcome)
+    problem = compress(problem)
+    # Directions of the outputs without targets add nothing to the fit: min(n, p) are left.
+    V = np.linalg.svd(problem.targets, full_matrices=False)[2].T  # (p, q)
+    q = V.shape[1]
+    summed = SummedGram(problem.targets @ V, alpha, problem.kernels, constant=problem.rest / (2 * alpha))
+    start = np.tile(np.eye(q) * (p / (q * m)) ** (1.0 / norm), (m, 1, 1))
+    solution = solve_convex(summed, penalty, start, **settings)
+    point = solution.point
+    T = V @ point.L @ V.T  # (m, p, p)
+    weights = np.trace(T, axis1=1, axis2=2) / p
+    C, witness = point.C @ V.T, point.witness @ V.T
+    return expand(problem, alpha, C, T, weights, witness, **solution.outcome)
+
+
+def learn_shared(
+    problem: Problem,
+    alpha: float,
+    *,
+    norm: float = 1.0,
+    max_iter: int = 1000,
+    tol: float = 1e-3,
+) -> Result:
+    """Learn the weights and one output kernel of (sum_j d_j k_j) L, |d|_r <= 1 and tr(L) <= p.
+
+    Parameters are those of `learn_weights`.
+
+    Notes
+    -----
+    The objective is convex in d and in L, each with the other held fixed, and not in both. L-BFGS
+    works on b and B with d = b^2 / |b^2|_r and L = p B B^T / |B|^2. The gap is the sum of the gaps
+    of both blocks: zero if neither can be improved alone. Time n^3 for an evaluation, which takes
+    an eigendecomposition.
+
+    References
+    ----------
+    V. Sindhwani, H. Q. Minh and A. C. Lozano, "Scalable matrix-valued kernel learning for
+    high-dimensional nonlinear multivariate regression and Granger causality", UAI 2013.
+    """
+    m, p = len(problem.kernels), problem.Y.shape[1]
+    weight_ball, trace_ball = Schatten(norm, 1.0), Schatten(1.0, float(p))
+    if problem.missing is not None:
+
+        def conjugate(S: Array, last: Result) -> tuple[float, float]:
+            """Conjugates of both blocks, less c^T G c / 2, which both contain."""
+            d = last.weights
+            L = last.T.sum(axis=0) / max(float(d.sum()), TINY)
+            s = np.sum(S * L, axis=(1, 2), keepdims=True)  # (m, 1, 1)
+            blocks = weight_ball.conjugate(s)
+            blocks += trace_ball.conjugate(np.einsum("m,mpq->pq", d, S)[None])
+            return 1.0, blocks - 0.5 * float(d @ s[:, 0, 0])
+
+        return learn_missing(
+            problem,
+            alpha,
+            # The slope stops the search, so that sharper complete problems would gain nothing.
+            lambda full, _: learn_shared(full, alpha, norm=norm, max_iter=max_iter, tol=tol),
+            conjugate,
+            by_slope=True,
+            max_iter=max_iter,
+            tol=tol,
+        )
+    kernels, targets, constant = problem.kernels, problem.targets, problem.rest / (2 * alpha)
+    latest = (np.inf, np.inf)
+
+    def evaluate(d: Array, L: Array) -> tuple[float, float, Array, Array, Array]:
+        """Objective, sum of the block gaps, coefficients, and the inner products of both blocks."""
+        levels, V = np.linalg.eigh(L)
+        gram = WeightedGram(targets @ V, alpha, kernels, np.maximum(levels, 0.0))
+        C, _ = gram.solve(d)
+        s = gram.inner_products(C)
+        C = C @ V.T
+        S = (C.T @ gram.combine(d) @ C)[None]
+        gaps = weight_ball.gap(d, s) + trace_ball.gap(L[None], S)
+        return 0.5 * float(np.vdot(C, targets)) + constant, gaps, C, s, S[0]
+
+    def unpack(x: Array) -> tuple[Array, Array, float, float]:
+        """Weights (m, 1, 1), output kernel (p, p), and the factors that scale both to the balls."""
+        free = x[:m, None, None] ** 2
+        t = weight_ball.level_scale(free[:, :, 0])
+        B = x[m:].reshape(p, p)
+        u = p / float(np.vdot(B, B))
+        return t * free, u * (B @ B.T), t, u
+
+    def value_and_slope(x: Array) -> tuple[float, Array]:
+        nonlocal latest
+        d, L, t, u = unpack(x)
+        value, gap, _, s, S = evaluate(d, L)
+        latest = value, gap
+        slope = weight_ball.level_slope(d[:, :, 0])[:, 0]
+        along = float(np.vdot(d, s)) / max(float(slope @ d[:, 0, 0]), TINY)
+        b = t * (along * slope - s[:, 0, 0]) * x[:m]
+        B = u * (float(np.vdot(L, S)) / p * np.eye(p) - S) @ x[m:].reshape(p, p)
+        return value, np.concatenate([b, B.ravel()])
+
+    def within() -> bool:
+        return latest[1] <= tol**2 * latest[0]
+
+    x, used = np.concatenate([np.full(m, m ** (-0.5 / norm)), np.eye(p).ravel()]), 0
+    reason, history = "max_iter", [np.inf]
+    while used < max_iter:
+        steps = min(100, max_iter - used)
+        x, evaluations = minimise(value_and_slope, x, steps, within)
+        used += evaluations
+        d, L, _, _ = unpack(x)
+        value, gap, C, _, _ = evaluate(d, L)
+        history.append(min(value, history[-1]))
+        if gap <= tol**2 * value or value >= history[-2] * (1.0 - 1e-14):
+            reason = "tolerance" if gap <= tol**2 * value else "stalled"
+            break
+        # Each block alone closes the rest of its gap.
+        inner = 0.1 * tol**2
+        K, U = np.linalg.eigh(np.einsum("m,mnl->nl", d[:, 0, 0], kernels, optimize=True))
+        fixed = KroneckerGram(U.T @ targets, alpha, np.maximum(K, 0.0), constant=constant)
+        L = solve_convex(fixed, trace_ball, L[None], tol=inner).point.L[0]
+        levels, V = np.linalg.eigh(L)
+        levels = np.maximum(levels, 0.0)
+        gram = WeightedGram(targets @ V, alpha, kernels, levels, constant=constant)
+        d = solve_convex(gram, weight_ball, d, max_iter=max_iter, tol=inner).point.L
+        x = np.concatenate([np.sqrt(np.maximum(d.ravel(), 0.0)), (V * np.sqrt(levels)).ravel()])
+    outcome: dict[str, Any] = {"value": value, "gap": gap, "converged": reason == "tolerance"}
+    outcome |= {"reason": reason, "n_iter": used, "history": np.array(history[1:])}
+    return expand(problem, alpha, C, d * L, d[:, 0, 0], **outcome)
+
+
+def learn_multiview(
+    problem: Problem,
+    alpha: float,
+    eta: float,
+    *,
+    sparse: bool = False,
+    max_iter: int = 1000,
+    tol: float = 1e-3,
+) -> Result:
+    """Learn from several views with a metric between them.
+
+    Minimises, over coefficients g = (g_1, ..., g_m) of all views and a psd metric A between them,
+
+        ||Y - sum_v U_v g_v||^2 + alpha tr(g^T A^-1 g) + eta N(A),    K_v = U_v U_v^T
+
+    with N the squared Frobenius norm or, if ``sparse``, the sum of the Frobenius norms of the
+    blocks of A.
+
+    Parameters
+    ----------
+    problem : Problem
+    alpha, eta : float
+        lambda and eta of the paper, positive.
+    sparse : bool, default=False
+    max_iter : int, default=1000
+    tol : float, default=1e-3
+
+    Notes
+    -----
+    *Frobenius.* For given g the best metric is A = (alpha g g^T / (2 eta))^(1/3). Substituting it
+    leaves ||Y - U g||^2 plus a multiple of the sum of the singular values of g to the power 4/3.
+    Output kernel learning with the kernel sum_v k_v and ridge (eta alpha^2)^(1/3) gives the same,
+    with L = A alpha^-1 (eta alpha^2)^(1/3) on the range of g. With one target it is ridge
+    regression on all features side by side, with ridge alpha (2 eta / (alpha |g|^2))^(1/3): views
+    have equal weights.
+
+    *Sparse.* The best metric has A_vl along g_v g_l^T, and leaves 2 sqrt(alpha eta) sum_v |g_v|:
+    multiple kernel learning with the l_1 norm, that is weights d with penalty sum(d) / 2 and ridge
+    sqrt(alpha eta).
+
+    Both are global minima of the published objective, which its alternation, started from the
+    identity, need not reach. The value, gap and tolerance are those of the convex problems; the
+    published objective is twice the value times the ridge.
+
+    References
+    ----------
+    R. Huusari, H. Kadri and C. Capponi, "Multi-view metric learning in vector-valued kernel
+    spaces", AISTATS 2018.
+    """
+    settings: dict[str, Any] = {"max_iter": max_iter, "tol": tol}
+    if not sparse:
+        # A product of roots, since alpha^2 may underflow.
+        ridge = float(np.cbrt(eta) * np.cbrt(alpha) ** 2)
+        return learn_output_kernel(problem, ridge, **settings)
+    ridge = float(np.sqrt(alpha) * np.sqrt(eta))
+    if problem.missing is not None:
+        trace, inner = Schatten(1.0), {**settings, "tol": INNER * tol}
+        return learn_missing(
+            problem,
+            ridge,
+            lambda full, _: learn_multiview(full, alpha, eta, sparse=True, **inner),
+            lambda S, _: trace.shrunk_conjugate(np.trace(S, axis1=1, axis2=2)[:, None, None]),
+            **settings,
+        )
+    m, p = len(problem.kernels), problem.targets.shape[1]
+    constant = problem.rest / (2 * ridge)
+    gram = WeightedGram(problem.targets, ridge, problem.kernels, np.ones(p), constant=constant)
+    # The size at which a weight balances the targets.
+    total = max(gram.kernels.trace(axis1=1, axis2=2).sum(), 1e-300)
+    start = max(float(np.linalg.norm(problem.targets)) / np.sqrt(m * total), 1e-150)
+    solution = solve_convex(gram, Schatten(1.0), np.full((m, 1, 1), start), max_iter=max_iter, tol=tol**2)
+    d, point = solution.point.L, solution.point
+    return expand(problem, ridge, point.C, d * np.eye(p), d[:, 0, 0], **solution.outcome)
+
+
+def embed_view(
+    part: KernelPart, present: NDArray[np.bool_], weight: Array | None, *, centred: bool
+) -> tuple[KernelPart, Array]:
+    """The kernel of a view on all rows, zero between a row without the view and any other.
+
+    Parameters
+    ----------
+    part : KernelPart
+        On the rows that have the view.
+    present : ndarray of bool of shape (n,)
+        True for these rows.
+    weight : ndarray of shape (n,), optional
+    centred : bool
+        True to centre features at their mean over the rows that have the view: a missing view then
+        counts as its mean, and no direction of the features marks whether it is missing.
+
+    Returns
+    -------
+    part : KernelPart
+        On all rows.
+    share : ndarray of shape (number of present rows,)
+        Weights of the mean, zero if nothing was centred.
+    """
+    w = np.ones(int(present.sum())) if weight is None else weight[present]
+    share = w / w.sum() if centred and w.any() else np.zeros(len(w))
+    if part.is_features:
+        features = np.zeros((len(present), part.matrix.shape[1]))
+        features[present] = part.matrix - share @ part.matrix
+        return KernelPart(features, True), share
+    K = np.zeros((len(present), len(present)))
+    mean = share @ part.matrix
+    K[np.ix_(present, present)] = part.matrix - mean - mean[:, None] + share @ mean
+    return KernelPart(K), share
+
+
+def view_coefficients(part: KernelPart, share: Array, C: Array) -> tuple[Array, Array]:
+    """Coefficients and offset of a view for new rows, from dual coefficients C of its rows.
+
+    The view adds its kernel with these rows (n, t), or its features, times the coefficients, plus
+    the offset (p,).
+    """
+    if part.is_features:
+        centre = share @ part.matrix
+        coef = (part.matrix - centre).T @ C
+        return np.asarray(coef), np.asarray(-centre @ coef)
+    coef = C - np.outer(share, C.sum(axis=0))
+    return coef, np.asarray(-(share @ part.matrix) @ coef)

@@ -1,0 +1,460 @@
+"""Kernels and targets in common coordinates, and the result of learning from them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import ArrayLike
+from scipy.linalg import eigh, qr
+
+from ..linalg import Array, rank_tolerance
+from .penalties import OutputPenalty, typical_level
+
+__all__ = [
+    "KernelPart",
+    "MissingTargets",
+    "Problem",
+    "Result",
+    "alpha_unit",
+    "compress",
+    "diagonalise",
+    "expand",
+    "intercept",
+    "reduce_problem",
+    "retarget",
+]
+
+EPS = float(np.finfo(np.float64).eps)
+# A Gram matrix that was computed in single precision has negative eigenvalues of this size.
+NEGATIVE = 1e-6
+# Rows of a Gram matrix that are worked on at once.
+BLOCK = 64
+
+
+class KernelPart(NamedTuple):
+    """A kernel on the training rows: its Gram matrix (n, n), or features (n, d)."""
+
+    matrix: Array
+    is_features: bool = False
+
+
+class MissingTargets(NamedTuple):
+    """Targets (n, p), of any value where they are missing, and weights (n, p), zero there."""
+
+    Y: Array
+    weights: Array
+
+
+@dataclass(frozen=True, eq=False)
+class Problem:
+    """Gram matrices and targets, after weighting, centring and scaling; see `reduce_problem`.
+
+    Attributes
+    ----------
+    kernels : ndarray of shape (m, r, r) or (1, r)
+        Centred, weighted and scaled Gram matrices in the coordinates of ``vectors``; positive
+        eigenvalues of their sum after `diagonalise`.
+    targets : ndarray of shape (r, p)
+        Centred and weighted targets in these coordinates.
+    vectors : ndarray of shape (n, r) or None
+        Orthonormal columns that span the range of all kernels; None is the identity.
+    Y : ndarray of shape (n, p)
+        Centred and weighted targets.
+    root_weight : ndarray of shape (n,)
+        Square roots of the weights of rows.
+    mean_y : ndarray of shape (p,)
+        Weighted means of the targets, zero if they were not centred.
+    mean_k : ndarray of shape (m, n)
+        Weighted means of the rows of the Gram matrices as given, zero if not centred.
+    scales : ndarray of shape (m,)
+        Divisors of the Gram matrices.
+    rounding : float
+        Rounding error of the eigenvalues of the sum of all kernels.
+    centred : bool
+        True if the model has an intercept.
+    missing : MissingTargets or None
+        Targets with a weight each. The others then have the largest weight of each row, and
+        targets with the mean squares of those that are not missing, as `alpha_unit` needs.
+    """
+
+    kernels: Array
+    targets: Array
+    vectors: Array | None
+    Y: Array
+    root_weight: Array
+    mean_y: Array
+    mean_k: Array
+    scales: Array
+    rounding: float
+    centred: bool
+    missing: MissingTargets | None = None
+
+    @property
+    def rest(self) -> float:
+        """Squared norm of the targets outside the range of all kernels."""
+        if self.vectors is None:
+            return 0.0
+        outside = self.Y - self.vectors @ self.targets
+        return float(np.vdot(outside, outside))
+
+    def inside(self, C: Array) -> Array:
+        """Coordinates (r, p) of (n, p)."""
+        return C if self.vectors is None else np.asarray(self.vectors.T @ C)
+
+    def outside(self, C: Array) -> Array:
+        """(n, p) from coordinates (r, p)."""
+        return C if self.vectors is None else np.asarray(self.vectors @ C)
+
+    def rows(self, C: Array, alpha: float) -> Array:
+        """Dual coefficients (n, p) of the rows as given, from coordinates (r, p)."""
+        if self.vectors is not None:
+            C = self.vectors @ C + (self.Y - self.vectors @ self.targets) / alpha
+        return np.asarray(self.root_weight[:, None] * C)
+
+    def inner_products(self, C: Array) -> Array:
+        """C^T K_j C, (m, p, p), for dual coefficients of the rows.
+
+        The columns of C sum to zero if the problem is centred.
+        """
+        inside = self.inside(C / self.root_weight[:, None])  # (r, p)
+        if self.kernels.ndim == 2:
+            return np.asarray(inside.T @ (self.kernels[0][:, None] * inside))[None]
+        return np.asarray(inside.T @ self.kernels @ inside)
+
+
+@dataclass(frozen=True, eq=False)
+class Result:
+    """Learned kernels sum_j k_j(x, z) T_j, their dual coefficients, and a certificate.
+
+    Attributes
+    ----------
+    C : ndarray of shape (n, p)
+        Dual coefficients: f(x) = sum_ij k_j(x, x_i) T_j C[i] / scale_j + intercept.
+    T : ndarray of shape (m, p, p)
+        Output kernels, psd, with the weights of the kernels in them.
+    weights : ndarray of shape (m,), or (m, p) for weights by output
+        Weights of the kernels.
+    intercept : ndarray of shape (p,)
+        Zero if the problem is not centred.
+    value : float
+        The objective.
+    gap : float
+        Duality gap: the objective is at most this much above its minimum. With a rank, above the
+        minimum over all ranks. For weights and an output kernel together, the sum of the gaps of
+        both, each with the other held fixed.
+    witness : ndarray of shape (n, p)
+        Dual coefficients that prove the gap: their dual value is the objective less the gap. With
+        missing targets they belong to the last complete problem, and `learn_missing` proves the
+        gap.
+    converged : bool
+        True if the tolerance was met.
+    reason : str
+        Why the search stopped: ``"tolerance"``, ``"max_iter"``, ``"stalled"`` if the objective can
+        fall no further in double precision, ``"zero"`` if the kernel cannot reach the targets, so
+        that there is nothing to learn, or ``"fixed"`` if the output kernel was given.
+    n_iter : int
+        Updates of L, or evaluations of the objective or its dual; with missing targets, complete
+        problems solved.
+    history : ndarray
+        Objective at the start and after every update or round of updates; it never rises.
+    """
+
+    C: Array
+    T: Array
+    weights: Array
+    intercept: Array
+    value: float
+    gap: float
+    witness: Array
+    converged: bool
+    reason: str
+    n_iter: int
+    history: Array
+
+    @property
+    def L(self) -> Array:
+        """The output kernel (p, p) if all kernels share one."""
+        return np.asarray(self.T[0])
+
+
+def reduce_problem(
+    kernels: ArrayLike | list[KernelPart],
+    Y: ArrayLike,
+    weights: ArrayLike | None = None,
+    *,
+    centred: bool = False,
+    normalized: bool = False,
+) -> Problem:
+    """Prepare kernels and targets, once for all ridges, penalties and starts.
+
+    Parameters
+    ----------
+    kernels : array-like of shape (n, n), or list of KernelPart
+        One Gram matrix, or several kernels.
+    Y : array-like of shape (n, p)
+    weights : array-like of shape (n,) or (n, p), optional
+        Non-negative weights of the squared errors, of rows or of single targets. A zero in a
+        matrix is a missing target; every row and every column has a positive weight.
+    centred : bool, default=False
+        True if the model has an intercept, which is not penalised.
+    normalized : bool, default=False
+        True to divide every centred Gram matrix by the mean of its diagonal, so that weights of
+        kernels can be compared.
+
+    Notes
+    -----
+    The residual at row i has weight w_i, and its gradient gives w_i (Y - f)_i = alpha C_i. In
+    terms of C / w^1/2 that is the plain problem for w^1/2 K w^1/2 and w^1/2 Y. An intercept makes
+    the columns of C sum to zero; then K may be replaced by the Gram matrix of features centred at
+    their weighted mean, and Y by Y - mean_y, and the intercept is mean_y - mean_k C L.
+
+    If all kernels are inner products of features, with fewer columns in all than rows, a QR
+    decomposition of the features gives coordinates in which all Gram matrices are small.
+
+    Time m n^2 for Gram matrices, n d^2 for d features in all.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> X, Y = np.eye(4)[:, :2], np.ones((4, 3))
+    >>> reduce_problem([KernelPart(X, is_features=True)], Y).kernels.shape
+    (1, 2, 2)
+    >>> diagonalise(reduce_problem(X @ X.T, Y)).kernels
+    array([[1., 1.]])
+    """
+    Y = np.array(Y, dtype=np.float64)
+    n = len(Y)
+    w = np.ones(n) if weights is None else np.asarray(weights, dtype=np.float64)
+    with np.errstate(over="ignore"):
+        if not np.isfinite(w.sum()):
+            raise ValueError("sample_weight must have a finite sum; divide it by its largest value")
+    if w.ndim == 2:
+        Y = np.where(w > 0.0, Y, 0.0)
+    parts = _check_parts(kernels, Y)
+    missing = None
+    if w.ndim == 2:
+        missing = MissingTargets(Y, w)
+        Y, w = _complete_targets(missing, centred), w.max(axis=1)
+    share, root = w / w.sum(), np.sqrt(w)
+    Y, mean_y = _centred_targets(Y, w, centred)
+    m, width = len(parts), sum(part.matrix.shape[1] for part in parts)
+    mean_k, vectors = np.zeros((m, n)), None
+    features: list[Array | None] = [None] * m
+    for j, part in enumerate(parts):
+        if part.is_features:
+            features[j], mean_k[j] = _features(part.matrix, share, root, centred)
+    if all(part.is_features for part in parts) and width < n:
+        stacked = np.hstack([Phi for Phi in features if Phi is not None])
+        vectors, R = qr(stacked, mode="economic", check_finite=False)
+        ends = np.cumsum([part.matrix.shape[1] for part in parts])
+        features = list(np.split(R, ends[:-1], axis=1))
+    r = n if vectors is None else vectors.shape[1]
+    grams, scales, rounding = np.empty((m, r, r)), np.ones(m), 0.0
+    for j, (part, Phi) in enumerate(zip(parts, features, strict=True)):
+        if Phi is not None:
+            scales[j] = _scale(float(np.vdot(Phi, Phi)), w, normalized)
+            np.matmul(Phi / scales[j], Phi.T, out=grams[j])
+            continue
+        K = part.matrix
+        mean_k[j] = share @ K if centred else np.zeros(n)
+        shift = mean_k[j] - share @ mean_k[j]
+        scales[j] = _scale(float(w @ (K.diagonal() - mean_k[j] - shift)), w, normalized)
+        _write_gram(K, mean_k[j], shift, None if weights is None else root, scales[j], grams[j])
+        if centred:
+            rounding += 8 * n * EPS * float(np.abs(K).max()) * float(w.max()) / scales[j]
+    if weights is not None:
+        _check_weighted_squares(grams, Y)
+    targets = Y if vectors is None else vectors.T @ Y
+    return Problem(grams, targets, vectors, Y, root, mean_y, mean_k, scales, rounding, centred, missing)
+
+
+def retarget(problem: Problem, Y: ArrayLike) -> Problem:
+    """The problem with other complete targets (n, p), in time n p r."""
+    w = problem.root_weight**2
+    Y, mean_y = _centred_targets(np.array(Y, dtype=np.float64), w, problem.centred)
+    return replace(problem, targets=problem.inside(Y), Y=Y, mean_y=mean_y, missing=None)
+
+
+def diagonalise(problem: Problem) -> Problem:
+    """The problem of the sum of all kernels, in the coordinates of its eigenvectors.
+
+    A problem that was diagonalised before is returned as it is. Time n^3.
+    """
+    if problem.kernels.ndim == 2:
+        return problem
+    K = problem.kernels.sum(axis=0) if len(problem.kernels) > 1 else problem.kernels[0]
+    values, U = eigh(K, check_finite=False)
+    rounding = max(problem.rounding, rank_tolerance(len(values)) * values[-1])
+    if values[0] < -max(rounding, NEGATIVE * values[-1]):
+        raise ValueError(
+            f"K must be positive semi-definite, got an eigenvalue of {values[0]:.3g} beside the largest, "
+            f"{values[-1]:.3g}; use a kernel that is positive semi-definite (linear, rbf, laplacian, ...)"
+        )
+    kept = values > rounding
+    return _rotated(problem, values[kept][None], U[:, kept])
+
+
+def compress(problem: Problem) -> Problem:
+    """The same problem in coordinates of the range of the sum of all Gram matrices.
+
+    Solvers that iterate on coefficients gain by it: targets outside the range have coefficients
+    of their size over alpha, and all others are small. Time n^3 + m n^2 r for rank r.
+    """
+    values, U = eigh(problem.kernels.sum(axis=0), check_finite=False)
+    U = U[:, values > len(values) * EPS * values[-1]]
+    if U.shape[1] in (0, len(U)):
+        return problem
+    return _rotated(problem, np.asarray(U.T @ problem.kernels @ U), U)
+
+
+def alpha_unit(problem: Problem, penalty: OutputPenalty | None = None, *, fixed: bool = False) -> float:
+    """Scale of alpha for the Gram matrix and the targets of a problem.
+
+    In this unit alpha is free of scale: after multiplying the kernel or the targets by a constant,
+    the fit is the same in the units of the targets.
+
+    Parameters
+    ----------
+    problem : Problem
+    penalty : OutputPenalty, optional
+        The squared Frobenius norm unless another is given.
+    fixed : bool, default=False
+        True if the size of L is given rather than learned, as by a constraint.
+
+    Notes
+    -----
+    Put K = s K', Y = c Y', L = a L' and alpha = a s alpha'. The first two terms of the objective
+    scale with c^2 / (a s), and a penalty of power q with a^q: with a = (c^2 / s)^(1/(q+1)) all
+    scale alike, and alpha' means the same for every s and c. The unit is a s with s = tr(K) / n
+    and c^2 = ||Y||^2 / p, and s if L keeps its size. A mixture of two powers has no such unit, and
+    the higher power is used. If the targets or the kernel are zero, the unit is one.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> problem = reduce_problem(2 * np.eye(3), 4 * np.eye(3))
+    >>> round(alpha_unit(problem), 12)
+    4.0
+    >>> alpha_unit(problem, fixed=True)
+    2.0
+    """
+    kernels = problem.kernels
+    trace = kernels.sum() if kernels.ndim == 2 else np.trace(kernels, axis1=1, axis2=2).sum()
+    mean_eigenvalue = float(trace) / float(np.sum(problem.root_weight**2))
+    square = float(np.vdot(problem.Y, problem.Y)) / problem.Y.shape[1]
+    if not (square > 0.0 and mean_eigenvalue > 0.0):
+        return 1.0
+    penalty = OutputPenalty() if penalty is None else penalty
+    if fixed or penalty.is_ball:
+        return mean_eigenvalue
+    return mean_eigenvalue * typical_level(square / mean_eigenvalue, penalty.power)
+
+
+def expand(
+    problem: Problem,
+    alpha: float,
+    C: Array,
+    T: Array,
+    weights: Array,
+    witness: Array | None = None,
+    *,
+    value: float,
+    gap: float,
+    converged: bool,
+    reason: str,
+    n_iter: int,
+    history: Array,
+) -> Result:
+    """The result in the coordinates of the rows, from coefficients (r, p), with its intercept."""
+    C = problem.rows(C, alpha)
+    witness = C if witness is None else problem.rows(witness, alpha)
+    constant = intercept(problem, C, T, problem.mean_y)
+    return Result(C, T, weights, constant, value, gap, witness, converged, reason, n_iter, history)
+
+
+def intercept(problem: Problem, C: Array, T: Array, mean: Array) -> Array:
+    """Intercepts (p,) for kernels as given, from the intercepts for centred kernels."""
+    shift = np.einsum("mn,np,mpq->q", problem.mean_k / problem.scales[:, None], C, T)  # (p,)
+    return np.asarray(mean - shift)
+
+
+def _check_parts(kernels: ArrayLike | list[KernelPart], Y: Array) -> list[KernelPart]:
+    """Kernels as a list, with the rows of the targets, and values whose squares are finite."""
+    parts = [part for part in kernels if isinstance(part, KernelPart)] if isinstance(kernels, list) else []
+    parts = parts or [KernelPart(np.asarray(kernels, dtype=np.float64))]
+    for K, is_features in parts:
+        if Y.ndim != 2 or len(K) != len(Y) or not (is_features or K.shape == (len(Y), len(Y))):
+            raise ValueError(f"K must be square and Y have its rows, got shapes {K.shape} and {Y.shape}")
+    with np.errstate(over="ignore", invalid="ignore"):
+        if not all(np.isfinite(np.vdot(A, A)) for A in (Y, *(part.matrix for part in parts))):
+            raise ValueError(
+                "K or Y has values whose squares overflow; scale inputs and targets before fitting"
+            )
+    return parts
+
+
+def _check_weighted_squares(kernels: Array, Y: Array) -> None:
+    """Raise unless sums of squares of weighted kernels and targets are finite."""
+    with np.errstate(over="ignore", invalid="ignore"):
+        if not (np.isfinite(np.vdot(kernels, kernels)) and np.isfinite(np.vdot(Y, Y))):
+            raise ValueError(
+                "sample_weight has values so large that weighted squares overflow; divide it by its mean"
+            )
+
+
+def _complete_targets(missing: MissingTargets, centred: bool) -> Array:
+    """Targets that have, with the weights of rows, the sums of squares of those not missing."""
+    Y, weights = missing
+    sums, row_weight = weights.sum(axis=0), weights.max(axis=1)
+    mean = np.sum(weights * Y, axis=0) / sums if centred else np.zeros(Y.shape[1])
+    share = np.sqrt(weights * (row_weight.sum() / sums) / row_weight[:, None])  # (n, p)
+    return np.asarray(mean + share * (Y - mean))
+
+
+def _rotated(problem: Problem, kernels: Array, U: Array) -> Problem:
+    """The problem with these kernels, in coordinates given by the columns of U."""
+    vectors = U if problem.vectors is None else problem.vectors @ U
+    return replace(problem, kernels=kernels, targets=U.T @ problem.targets, vectors=vectors)
+
+
+def _centred_targets(Y: Array, w: Array, centred: bool) -> tuple[Array, Array]:
+    """Centred and weighted targets, and their means."""
+    mean = (w / w.sum()) @ Y if centred else np.zeros(Y.shape[1])
+    Y = Y - mean
+    if centred:
+        # A constant target minus its mean is rounding, not structure to learn.
+        Y[:, np.abs(Y).max(axis=0) <= 4 * EPS * np.abs(mean)] = 0.0
+    return Y * np.sqrt(w)[:, None], mean
+
+
+def _features(Phi: Array, share: Array, root: Array, centred: bool) -> tuple[Array, Array]:
+    """Centred and weighted features, and the mean of the rows of their Gram matrix."""
+    Phi = np.asarray(Phi, dtype=np.float64)
+    if not centred:
+        return Phi * root[:, None], np.zeros(len(Phi))
+    centre = share @ Phi
+    return (Phi - centre) * root[:, None], Phi @ centre
+
+
+def _scale(trace: float, w: Array, normalized: bool) -> float:
+    """The divisor of a Gram matrix of this trace."""
+    mean = trace / float(w.sum())
+    return mean if normalized and mean > 0.0 else 1.0
+
+
+def _write_gram(K: Array, mean: Array, shift: Array, root: Array | None, scale: float, out: Array) -> None:
+    """Write (K - mean 1^T - 1 shift^T) / scale, weighted by roots from both sides.
+
+    Blocks of rows stay in the cache; passes over many large matrices take most of the time.
+    """
+    for first in range(0, len(K), BLOCK):
+        rows = slice(first, first + BLOCK)
+        block = out[rows]
+        np.subtract(K[rows], mean[rows, None], out=block)
+        block -= shift
+        if root is not None:
+            block *= root[rows, None]
+            block *= root
+        block *= 1.0 / scale

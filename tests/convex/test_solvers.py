@@ -1,0 +1,408 @@
+"""Solvers and certificates, against each other and the dense definition."""
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from convex.problems import (
+    ALPHAS,
+    check_a_round_lowers_the_objective,
+    check_the_solution_stays,
+    label,
+    make_gram,
+    make_kernels,
+    penalties,
+    random_psd,
+)
+from entangled_kernels.convex import (
+    SOLVERS,
+    Elastic,
+    Entrywise,
+    Gram,
+    Schatten,
+    certify,
+    solve_convex,
+)
+from entangled_kernels.convex.grams import SummedGram
+from entangled_kernels.convex.solvers import (
+    Factored,
+    Proximal,
+    _balanced_step,
+    _newton_step,
+    minimise,
+    proximal_round,
+)
+
+from reference import convex as reference
+from reference import output_kernel
+
+
+@pytest.mark.parametrize("penalty", penalties(4), ids=label)
+def test_the_gap_is_closed_and_the_history_falls(penalty, rng):
+    for alpha in (1e-3, 0.1, 10.0, 1e3):
+        gram = make_gram(rng, 10, 4, alpha)
+        found = solve_convex(gram, penalty, np.eye(4)[None], max_iter=3000)
+        assert found.converged
+        assert found.reason == "tolerance"
+        assert found.point.gap <= 1e-6 * found.point.value
+        assert (np.diff(found.history) <= 0).all()
+        assert found.history[-1] <= found.point.value * (1 + 1e-12)
+
+
+@given(
+    st.integers(0, 2**31),
+    st.integers(1, 8),
+    st.integers(1, 5),
+    st.floats(-3, 3),
+    st.floats(-3, 3),
+    st.integers(0, 10),
+)
+@settings(max_examples=80, deadline=None)
+def test_invariants(seed, q, k, log_alpha, log_size, number):
+    """Whatever the problem: psd parameters, an objective no higher than at the start, a closed gap."""
+    penalty = penalties(k)[number]
+    gram = make_gram(np.random.default_rng(seed), q, k, 10.0**log_alpha)
+    gram.targets[:] *= 10.0**log_size
+    found = solve_convex(gram, penalty, np.eye(k)[None], max_iter=5000)
+    levels = np.linalg.eigvalsh(found.point.L[0])
+    assert levels[0] >= -1e-12 * levels[-1]
+    assert found.history[-1] <= found.history[0]
+    assert found.converged
+    assert 0.0 <= found.point.gap <= 1e-6 * found.point.value
+
+
+@pytest.mark.parametrize(
+    "penalty", [Schatten(2.0), Schatten(1.5), Schatten(2.0, 2.0), Elastic(0.5), Elastic(0.3, 2.0)], ids=label
+)
+def test_solvers_agree(penalty, rng):
+    """The dual and the factor meet, where both apply; entrywise k = 1 is Frobenius."""
+    gram = make_gram(rng, 10, 4, 0.2)
+    dual, factor = (
+        solve_convex(gram, penalty, np.eye(4)[None], solver=solver, tol=1e-10, max_iter=5000).point
+        for solver in ("dual", "factor")
+    )
+    assert dual.value == pytest.approx(factor.value, rel=1e-9)
+    np.testing.assert_allclose(dual.L, factor.L, atol=2e-4 * np.abs(dual.L).max())
+    if penalty == Schatten(2.0):
+        entrywise = solve_convex(gram, Entrywise(1), np.eye(4)[None], tol=1e-10).point
+        np.testing.assert_allclose(entrywise.L, dual.L, atol=1e-4 * np.abs(dual.L).max())
+
+
+def test_why_it_ends(rng):
+    gram = make_gram(rng, 20, 5, 0.01)
+    few = solve_convex(gram, Schatten(1.0), np.eye(5)[None], max_iter=3)
+    assert (few.reason, few.converged) == ("max_iter", False)
+    none = solve_convex(gram, Schatten(2.0), np.eye(5)[None], tol=0.0, max_iter=10_000)
+    assert none.reason in ("stalled", "tolerance")
+    assert none.point.gap <= 1e-12 * none.point.value
+
+
+@pytest.mark.parametrize("penalty", [Schatten(2.0), Schatten(1.0), Schatten(1.0, radius=2.0)], ids=label)
+def test_an_unconstrained_entangled_kernel_is_kernel_ridge(penalty, rng):
+    """G = (Phi kron I) D (Phi kron I)^T with all of D free: its best is of rank one, and teaches nothing.
+
+    With s = (Phi kron I)^T c the squares are s s^T, so D = t s s^T and the fit is t |s|^2 (K kron I) c:
+    kernel ridge regression with another alpha, whatever the targets share.
+    """
+    Phi, Y, alpha = rng.normal(size=(9, 2)), rng.normal(size=(9, 3)), 0.7
+    Z = np.kron(Phi, np.eye(3))  # (n p, m p)
+
+    class EntangledGram(Gram):
+        def apply(self, D, C):
+            return (Z @ D[0] @ Z.T @ C.reshape(-1)).reshape(C.shape)
+
+        def inner_products(self, C):
+            s = Z.T @ C.reshape(-1)
+            return np.outer(s, s)[None]
+
+        def solve(self, D):
+            system = Z @ D[0] @ Z.T + alpha * np.eye(len(Z))
+            return np.linalg.solve(system, Y.reshape(-1)).reshape(Y.shape), 0.0
+
+    gram = EntangledGram(Y, alpha)
+    point = solve_convex(
+        gram, penalty, 0.3 * np.eye(6)[None], tol=1e-11, max_iter=5000, solver="factor"
+    ).point
+    levels = np.linalg.eigvalsh(point.L[0])
+    assert levels[-2] <= 1e-4 * levels[-1]
+    fit = gram.apply(point.L, point.C)
+    K = Phi @ Phi.T
+    ridge = K @ np.linalg.solve(K + alpha / levels[-1] * np.eye(9), Y)
+    np.testing.assert_allclose(fit, ridge, atol=1e-4 * np.abs(ridge).max())
+
+
+ROUNDS = [
+    (name, penalty)
+    for name in ("dual", "factor", "model")
+    for penalty in penalties(4)
+    if penalty.solver == name
+]
+EACH_ROUND = pytest.mark.parametrize(
+    ("name", "penalty"), ROUNDS, ids=[f"{name}-{label(penalty)}" for name, penalty in ROUNDS]
+)
+
+
+@EACH_ROUND
+@pytest.mark.parametrize("alpha", [0.01, 1.0, 30.0])
+def test_a_round_lowers_the_objective(name, penalty, alpha, rng):
+    check_a_round_lowers_the_objective(SOLVERS[name].run, penalty, alpha, rng)
+
+
+@EACH_ROUND
+def test_the_solution_stays(name, penalty, rng):
+    check_the_solution_stays(SOLVERS[name].run, penalty, rng)
+
+
+@pytest.mark.parametrize("penalty", penalties(3), ids=label)
+@pytest.mark.parametrize("name", SOLVERS)
+def test_every_pair_of_solver_and_penalty_is_solved_or_refused(name, penalty, rng):
+    """A solver that takes a penalty closes its gap; one that does not says what it needs."""
+    gram = make_gram(rng, 8, 3, 0.3)
+    settings = {"solver": name, "tol": 1e-7, "max_iter": 5000}
+    if SOLVERS[name].needs in penalty.offers:
+        point = solve_convex(gram, penalty, np.eye(3)[None], **settings).point
+        default = solve_convex(gram, penalty, np.eye(3)[None], tol=1e-7, max_iter=5000).point
+        assert point.value == pytest.approx(default.value, rel=1e-5)
+    else:
+        with pytest.raises(ValueError, match=f"solver '{name}' needs .*, which .* does not offer; use one"):
+            solve_convex(gram, penalty, np.eye(3)[None], **settings)
+    assert SOLVERS[penalty.solver].needs in penalty.offers
+
+
+def test_a_gram_matrix_that_a_solver_cannot_use(rng):
+    K, Y = make_kernels(rng, 6, 2, 2)
+    with pytest.raises(ValueError, match="solver 'newton' needs a KroneckerGram, got a SummedGram"):
+        solve_convex(SummedGram(Y, 0.3, K), Schatten(2.0), np.tile(np.eye(2), (2, 1, 1)), solver="newton")
+    with pytest.raises(ValueError, match=r"solver must be one of .*, got 'simplex'"):
+        solve_convex(SummedGram(Y, 0.3, K), Schatten(2.0), np.eye(2)[None], solver="simplex")
+
+
+@pytest.mark.parametrize("alpha", ALPHAS)
+@pytest.mark.parametrize("start", [1e-3, 1.0, 1e3])
+def test_newton_steps_lower_the_objective_and_stay_psd(alpha, start, rng):
+    gram = make_gram(rng, 12, 3, alpha)
+    now = Factored.at(gram, Schatten(2.0), np.full(3, start), np.eye(3))
+    for _ in range(5):
+        following = _newton_step(gram, Schatten(2.0), now)
+        assert following.value <= now.value * (1 + 1e-14)
+        assert following.levels.min() > 0
+        L = (following.V * following.levels) @ following.V.T
+        value = output_kernel.reduced_objective(np.diag(gram.values), gram.targets, L, alpha)
+        assert following.value == pytest.approx(value, rel=1e-9)
+        now = following
+
+
+@pytest.mark.parametrize("alpha", ALPHAS)
+def test_newton_steps_converge_faster_than_linearly(alpha, rng):
+    gram = make_gram(rng, 12, 3, alpha)
+    best = solve_convex(gram, Schatten(2.0), np.eye(3)[None], solver="newton", tol=1e-22).point.L
+    gaps = [certify(gram, Schatten(2.0), 1.01 * best).gap]
+    for steps in (1, 2):
+        found = solve_convex(gram, Schatten(2.0), 1.01 * best, solver="newton", max_iter=steps, tol=0.0)
+        gaps.append(found.point.gap)
+    assert gaps[1] < 0.05**2 * gaps[0]
+    assert gaps[2] < 1e-6 * gaps[1]
+
+
+@pytest.mark.parametrize("alpha", ALPHAS)
+@pytest.mark.parametrize("rank", [1, 2, 3])
+def test_balanced_step_is_the_best_factor_and_then_the_balance(alpha, rank, rng):
+    """With Z = C B for L = B B^T: B (F^T F + alpha I) = Y^T F for F = K Z, then (B Z^T K Z B^T)^1/2."""
+    gram = make_gram(rng, 12, 3, alpha)
+    K, Y = np.diag(gram.values), gram.targets
+    V = np.linalg.qr(rng.normal(size=(3, 3)))[0][:, :rank]
+    now = Factored.at(gram, Schatten(1.0), np.array([0.5, 1.0, 2.0])[:rank], V)
+    before = V * np.sqrt(now.levels)
+    Z = output_kernel.sylvester(K, Y, before @ before.T, alpha) @ before
+    F = K @ Z
+    B = np.linalg.solve(F.T @ F + alpha * np.eye(rank), F.T @ Y).T
+    following = _balanced_step(gram, Schatten(1.0), now)
+    squares, Q = np.linalg.eigh(B @ Z.T @ K @ Z @ B.T)
+    expected = (Q * np.sqrt(np.maximum(squares, 0.0))) @ Q.T
+    L = (following.V * following.levels) @ following.V.T
+    np.testing.assert_allclose(L, expected, atol=1e-7 * np.abs(expected).max())
+    value = output_kernel.reduced_objective(K, Y, L, alpha, rank)
+    assert following.value == pytest.approx(value, rel=1e-9)
+    assert following.value <= now.value * (1 + 1e-14)
+    assert len(following.levels) == rank
+
+
+@pytest.mark.parametrize("solver", ["newton", "balanced"])
+def test_steps_that_stall_or_run_out(solver, rng):
+    """A tolerance below rounding stops the iteration at the minimum all the same."""
+    gram = make_gram(rng, 20, 4, 0.1)
+    penalty = Schatten(2.0 if solver == "newton" else 1.0)
+    stalled = solve_convex(gram, penalty, np.eye(4)[None], solver=solver, tol=0.0, max_iter=5000)
+    assert (stalled.reason, stalled.converged) == ("stalled", False)
+    reached = solve_convex(gram, penalty, np.eye(4)[None], solver=solver, tol=1e-18, max_iter=5000)
+    assert stalled.point.value == pytest.approx(reached.point.value, rel=1e-12)
+    short = solve_convex(gram, penalty, np.eye(4)[None], solver=solver, tol=1e-24, max_iter=1)
+    assert (short.reason, short.converged, short.n_iter) == ("max_iter", False, 1)
+
+
+@pytest.mark.parametrize("penalty", penalties(3), ids=label)
+def test_the_gap_bounds_the_distance_to_the_minimum(penalty, rng):
+    """At points far from the minimum, and zero at it."""
+    gram = make_gram(rng, 8, 3, 0.3)
+    best = solve_convex(gram, penalty, np.eye(3)[None], tol=1e-9, max_iter=4000).point
+    assert best.gap <= 1e-9 * best.value
+    for _ in range(10):
+        point = certify(gram, penalty, penalty.argmax(random_psd(rng, 3)[None]))
+        assert point.gap >= point.value - best.value - 1e-9 * best.value
+
+
+def test_by_definition(rng):
+    """Objective and gap from the dense Gram matrix, with a ball and without."""
+    gram = make_gram(rng, 6, 3, 0.5)
+    L = random_psd(rng, 3)
+    K = np.diag(gram.values)
+    for penalty, name, constraint in (
+        (Schatten(2.0), "frobenius", False),
+        (Schatten(1.0), "trace", False),
+        (Schatten(1.0, 3.0), "trace", True),
+    ):
+        M = 3 * L / np.trace(L) if constraint else L
+        point = certify(gram, penalty, M[None])
+        value, gap = reference.output_kernel_gap(K, gram.targets, M, 0.5, name, constraint)
+        assert point.value == pytest.approx(value)
+        assert point.gap == pytest.approx(gap)
+
+
+def test_a_rough_solve_adds_its_residual(rng):
+    """With coefficients that solve nothing exactly the bound still holds, by the formula for any c."""
+    exact = make_gram(rng, 6, 3, 0.5)
+
+    class Rough(type(exact)):
+        def solve(self, L):
+            C = super().solve(L)[0] * 1.01
+            left = self.targets - self.apply(L, C) - self.alpha * C
+            return C, float(np.vdot(left, left)) / (2 * self.alpha)
+
+    gram = Rough(exact.targets, exact.alpha, exact.values)
+    L = np.eye(3)[None]
+    rough, sharp = certify(gram, Schatten(2.0), L), certify(exact, Schatten(2.0), L)
+    C = rough.C
+    residual = gram.targets - gram.apply(L, C)
+    upper = np.vdot(residual, residual) / (2 * 0.5) + 0.5 * np.vdot(C, gram.apply(L, C)) + 1.5
+    lower = np.vdot(C, gram.targets) - 0.25 * np.vdot(C, C) - Schatten(2.0).conjugate(gram.inner_products(C))
+    assert rough.value == pytest.approx(upper)
+    assert rough.value > sharp.value
+    assert rough.gap == pytest.approx(upper - lower)
+
+
+BALL = Schatten(1.0, radius=4.0)
+
+
+@pytest.mark.parametrize("alpha", [0.01, 1.0, 30.0])
+def test_a_round_is_a_proximal_step(alpha, rng):
+    """At the end of it the slope of J is along L_0 - L: no matrix of the ball is better by both."""
+    gram = make_gram(rng, 12, 4, alpha)
+    start = certify(gram, BALL, np.eye(4)[None])
+    step = proximal_round(gram, BALL, start, 400)
+    point = certify(gram, BALL, step.L)
+    assert point.value < start.value
+    length = 4.0 / np.sqrt(start.gap * max(start.value, start.gap))
+    near = Proximal(4.0, start.L, length)
+    np.testing.assert_allclose(near.argmax(point.S), step.L, atol=0.05 * np.abs(step.L - start.L).max())
+    assert 0 < step.evaluations <= 820
+
+
+@pytest.mark.parametrize("alpha", [1e-3, 0.1, 10.0, 1e3])
+def test_it_meets_the_factor(alpha, rng):
+    gram = make_gram(rng, 10, 4, alpha)
+    factor, proximal = (
+        solve_convex(gram, BALL, np.eye(4)[None], solver=solver, tol=1e-9, max_iter=5000)
+        for solver in ("factor", "proximal")
+    )
+    assert proximal.converged
+    assert proximal.point.value == pytest.approx(factor.point.value, rel=2e-9)
+
+
+@pytest.mark.parametrize("seed", range(12))
+@pytest.mark.parametrize("solver", ["factor", "proximal"])
+def test_rounding_does_not_end_the_search(solver, seed):
+    """Differences between values are below rounding long before the gap is closed."""
+    gram = make_gram(np.random.default_rng(seed), 10, 4, 1e-3)
+    assert solve_convex(gram, BALL, np.eye(4)[None], solver=solver, tol=1e-9, max_iter=5000).converged
+
+
+@given(st.integers(0, 2**31), st.integers(1, 3), st.integers(1, 4), st.floats(-3, 3))
+@settings(max_examples=60, deadline=None)
+def test_no_other_matrix_is_better(seed, m, k, log_length):
+    """At the argmax <L, S> / 2 less the value is above that of any other psd stack within the ball."""
+    rng = np.random.default_rng(seed)
+    centre, S, other = (np.stack([random_psd(rng, k) for _ in range(m)]) for _ in range(3))
+    other *= 4.0 * rng.random() / np.trace(other, axis1=1, axis2=2).sum()
+    near = Proximal(4.0, centre, 10.0**log_length)
+    L = near.argmax(S)
+
+    def gain(stack):
+        return 0.5 * np.vdot(stack, S) - near.value(stack)
+
+    size = abs(gain(L)) + 0.5 * np.vdot(L, S)
+    assert np.linalg.eigvalsh(L).min() >= -1e-10 * np.abs(L).max(initial=1.0)
+    assert np.trace(L, axis1=1, axis2=2).sum() <= 4.0 * (1 + 1e-9)
+    for share in (1.0, 0.1, 1e-3):
+        assert gain(L) >= gain((1 - share) * L + share * other) - 1e-9 * size
+
+
+def test_a_quadratic_of_any_unit(rng):
+    A = np.diag([1.0, 10.0, 100.0])
+    goal = rng.normal(size=(3, 2))
+    for unit in (1e-30, 1.0, 1e30):
+        calls = []
+
+        def quadratic(X, unit=unit, calls=calls):
+            calls.append(1)
+            return unit * (1.0 + 0.5 * np.vdot(X - goal, A @ (X - goal))), unit * (A @ (X - goal))
+
+        X, evaluations = minimise(quadratic, np.zeros((3, 2)), 60)
+        np.testing.assert_allclose(X, goal, atol=1e-6)
+        assert evaluations == len(calls)
+
+
+def test_the_first_trial_is_newtons_step_where_the_hessian_is_the_identity(rng):
+    goal, seen = 1e-3 * rng.normal(size=(3, 2)), []
+
+    def bowl(X):
+        seen.append(X)
+        return 1.0 + 0.5 * np.vdot(X - goal, X - goal), X - goal
+
+    X, evaluations = minimise(bowl, np.zeros((3, 2)), 5, whitened=True)
+    np.testing.assert_allclose(seen[1], goal)
+    np.testing.assert_allclose(X, goal)
+    assert evaluations == len(seen)
+
+
+def test_little_left_to_gain_ends_the_search(rng):
+    goal = rng.normal(size=(3, 2))
+    A = np.array([1.0, 1.5, 2.0])[:, None]
+
+    def bowl(X):
+        return 1.0 + 0.5 * np.sum(A * (X - goal) ** 2), A * (X - goal)
+
+    rough, few = minimise(bowl, np.zeros((3, 2)), 50, whitened=True, tol=1e-3)
+    exact, many = minimise(bowl, np.zeros((3, 2)), 50, whitened=True)
+    assert few < many
+    assert bowl(exact)[0] < bowl(rough)[0] <= 1.0 + 1e-2
+    # From a start where little is left the search goes on to the end.
+    again, _ = minimise(bowl, rough, 50, whitened=True, tol=1.0)
+    assert bowl(again)[0] - 1.0 < 1e-12
+
+
+def test_steps_are_bounded(rng):
+    def valley(X):
+        value = 100 * (X[1] - X[0] ** 2) ** 2 + (1 - X[0]) ** 2
+        slope = [-400 * X[0] * (X[1] - X[0] ** 2) - 2 * (1 - X[0]), 200 * (X[1] - X[0] ** 2)]
+        return value, np.array(slope)
+
+    X, evaluations = minimise(valley, np.array([-1.2, 1.0]), 3)
+    assert valley(X)[0] < valley(np.array([-1.2, 1.0]))[0]
+    assert evaluations <= 26
+
+
+def test_an_empty_array_is_at_its_minimum():
+    X, evaluations = minimise(lambda X: (0.0, X), np.zeros((0, 2)), 5)
+    assert X.shape == (0, 2)
+    assert evaluations == 1
