@@ -46,7 +46,7 @@ from entangled_kernels.storage import ModelFileError, load_model, open_model, sa
 from entangled_kernels.storage.sealed import DIGEST
 
 MAGIC = b"entangled-kernels model\n"
-SMALL_GRID = {"shrinkages": (0.5,), "target_alphas": (0.1,), "alphas": [0.1, 1.0, 10.0], "random_state": 0}
+SMALL_GRID = {"param_grid": {"shrinkage": (0.5,)}, "alphas": [0.1, 1.0, 10.0], "random_state": 0}
 RBF = make_pipeline(StandardScaler(), Nystroem(n_components=12, random_state=0))
 
 MODELS = {
