@@ -22,9 +22,8 @@ from sklearn.kernel_ridge import KernelRidge
 from sklearn.metrics.pairwise import rbf_kernel
 from threadpoolctl import threadpool_limits
 
-from entangled_kernels.block_solvers import factorize
 from entangled_kernels.estimators import OperatorValuedKernelRidge
-from entangled_kernels.kernels import KrausKernel, SeparableKernel
+from entangled_kernels.kernels import KrausKernel, SeparableKernel, factorize
 from entangled_kernels.linalg import (
     BlockOperator,
     DenseOperator,

@@ -23,7 +23,6 @@ ROOMS = [
     "output_kernel",
     "multiple_kernels",
     "autoregression",
-    "block_solvers",
     "features",
     "explanation",
     "selection",
