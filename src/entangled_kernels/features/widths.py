@@ -286,7 +286,9 @@ class PenalisedEvidence:
         return np.asarray(np.clip(theta, *bounds.T))
 
 
-def tune_widths(evidence: PenalisedEvidence, start: Array | None = None, spread: float | None = None) -> WidthSearch:
+def tune_widths(
+    evidence: PenalisedEvidence, start: Array | None = None, spread: float | None = None
+) -> WidthSearch:
     """Maximise the penalised evidence over all widths, and that of the spread where none is given.
 
     Parameters
