@@ -93,8 +93,8 @@ TABLES = {
         n_splits={"fair": 50, "paper": 100, "quick": 3},
         figures=time_figures,
     ),
-    # One step: `variants` finds that more leave the paper's figures behind, and one at full rank takes most
-    # of a second with 40 rows, with six ascents to a partition.
+    # One step: more leave the paper's figures behind (`benchmarks/variants.py`), and one at full rank takes
+    # most of a second with 40 rows, with six ascents to a partition.
     "uwave": RealTable(
         title="uWave: acceleration along one axis from another, class by class",
         about=(

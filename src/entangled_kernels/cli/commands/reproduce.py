@@ -23,7 +23,7 @@ Name = Annotated[
     str,
     typer.Argument(
         metavar="NAME|all",
-        help="sarcos, weather, concrete, uwave, simulated, digits, running-times, kernels, variants, or all.",
+        help="sarcos, weather, concrete, uwave, simulated, digits, running-times, kernels, or all.",
         show_default=False,
     ),
 ]
