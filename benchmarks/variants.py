@@ -297,7 +297,8 @@ def table(records, task):
         found = judge(own, cell.nmse, cell.partitions, rng, deviation=cell.deviation)
         text = f"{found.ours:.{cell.digits}f} ({found.in_errors:+.1f})"
         rows.setdefault(variant, {"variant": variant})[method] = text
-    paper = ", ".join(f"{name} {cell.nmse:.{cell.digits}f}" for name, cell in cells.items())
+    known = {cell.method: f"{cell.nmse:.{cell.digits}f}" for cell in cells.values()}
+    paper = ", ".join(f"{name} {value}" for name, value in known.items())
     print_table(f"{task}: nMSE; the paper has {paper}", list(rows.values()))
     return list(rows.values())
 

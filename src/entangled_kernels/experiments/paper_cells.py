@@ -46,8 +46,8 @@ class Cell(NamedTuple):
 
     @property
     def ours(self) -> tuple[str, ...]:
-        """Methods of ours that the figure is about."""
-        return ("EKL", "ptrEKL") if self.method == SHARED else (self.method,)
+        """Methods of ours that stand beside the figure; the first is the one it is judged by."""
+        return (SHARED, "EKL", "ptrEKL") if self.method == SHARED else (self.method,)
 
 
 def _read() -> dict[str, list[Cell]]:
@@ -70,8 +70,7 @@ def as_records(name: str) -> list[Record]:
     """The cells of an experiment in the keys of its records, for tables and marks in figures."""
     found = {}
     for cell in CELLS.get(name, []):
-        for method in cell.ours:
-            record = {"method": method, **cell.keys, "nmse": cell.nmse}
-            key = tuple(record[key] for key in ("method", *cell.keys))
-            found[key] = record | ({} if cell.ni is None else {"ni": cell.ni})
+        record = {"method": cell.method, **cell.keys, "nmse": cell.nmse}
+        key = tuple(record[key] for key in ("method", *cell.keys))
+        found[key] = record | ({} if cell.ni is None else {"ni": cell.ni})
     return list(found.values())
