@@ -22,9 +22,8 @@ from sklearn.kernel_ridge import KernelRidge
 from sklearn.metrics.pairwise import rbf_kernel
 from threadpoolctl import threadpool_limits
 
-from entangled_kernels.block_solvers import factorize
 from entangled_kernels.estimators import OperatorValuedKernelRidge
-from entangled_kernels.kernels import KrausKernel, SeparableKernel
+from entangled_kernels.kernels import KrausKernel, SeparableKernel, factorize
 from entangled_kernels.linalg import (
     BlockOperator,
     DenseOperator,
@@ -140,8 +139,8 @@ def measure(sweep: Sweep) -> dict:
         n, p = (size, sweep.fixed) if sweep.axis == "n" else (sweep.fixed, size)
         train, test = sweep.build(rng, n, p, sweep.m)
         Y = rng.normal(size=(n, p, 1))
-        c = factorize(train, sweep.solver)[0].solve(Y, ALPHA).reshape(-1)
-        learn.append(best_time(lambda: factorize(train, sweep.solver)[0].solve(Y, ALPHA)))  # noqa: B023
+        c = factorize(train, solver=sweep.solver)[0].solve(Y, ALPHA).reshape(-1)
+        learn.append(best_time(lambda: factorize(train, solver=sweep.solver)[0].solve(Y, ALPHA)))  # noqa: B023
         predict.append(best_time(lambda: test @ c, budget=0.5))  # noqa: B023
     return {
         "kernel": sweep.build.__name__.replace("_", " "),
@@ -168,7 +167,7 @@ def difference_from_dense(sweep: Sweep) -> float:
     Y = rng.normal(size=(40, 6, 1))
     dense = np.linalg.solve(train.to_dense() + ALPHA * np.eye(240), Y.ravel()).reshape(Y.shape)
     return float(
-        np.abs(factorize(train, sweep.solver)[0].solve(Y, ALPHA) - dense).max() / np.abs(dense).max()
+        np.abs(factorize(train, solver=sweep.solver)[0].solve(Y, ALPHA) - dense).max() / np.abs(dense).max()
     )
 
 

@@ -3,7 +3,7 @@
 import matplotlib as mpl
 from cycler import cycler
 
-from entangled_kernels.plotting.style import BLUE, GREEN, PURPLE, RC, VERMILION
+from entangled_kernels.plotting.display import BLUE, GREEN, PURPLE, RC, VERMILION
 
 ORDER = (
     "plot_choose_settings.py",

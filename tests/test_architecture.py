@@ -21,7 +21,6 @@ ROOMS = [
     "conditioning",
     "learning",
     "convex",
-    "block_solvers",
     "features",
     "explanation",
     "selection",

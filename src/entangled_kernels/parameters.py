@@ -17,6 +17,7 @@ from sklearn.utils.validation import validate_data
 __all__ = [
     "check_choice",
     "check_feature_map",
+    "check_finite_total",
     "check_flag",
     "check_fraction",
     "check_grid",
@@ -96,6 +97,17 @@ def check_range(name: str, values: Any, smallest: float = SMALLEST) -> None:
         )
 
 
+def check_finite_total(name: str, weights: NDArray[np.float64]) -> None:
+    """Raise unless the squares of weights have a finite sum."""
+    with np.errstate(over="ignore"):
+        total = np.square(weights).sum()
+    if not np.isfinite(total):
+        raise ValueError(
+            f"{name} must be so small that the squares have a finite sum, got {weights.max():g} as the "
+            "largest; divide all weights by it"
+        )
+
+
 def check_weights(
     sample_weight: ArrayLike | None, n: int, *, all_zero: bool = False
 ) -> NDArray[np.float64] | None:
@@ -116,6 +128,7 @@ def check_weights(
         raise ValueError(f"sample_weight must be a number or of shape ({n},), got shape {weight.shape}")
     if not np.isfinite(weight).all() or weight.min(initial=0.0) < 0.0:
         raise ValueError("sample_weight must be finite and not negative")
+    check_finite_total("sample_weight", weight)
     if not (all_zero or weight.any()):
         raise ValueError("sample_weight must be positive for at least one row, got zero weights only")
     return weight

@@ -76,7 +76,8 @@ def test_every_figure_of_the_paper_is_on_the_page(page):
                     assert ours
                     assert difference
                     assert percentile
-                    assert verdict in ("agrees", "lower than ours", "higher than ours")
+                    words = ("agrees", "lower than ours", "higher than ours")
+                    assert verdict in (words if method == cell.method else ("beside",))
                 counted += 1
     assert counted == 120
 
@@ -114,4 +115,4 @@ def test_claims_for_people_and_machines():
     assert [claim["claim"] for claim in listed] == [row[0] for row in table.rows]
     assert listed[0]["published"] == table.rows[0][1]
     assert set(listed[0]["runs"]) == {"paper"}
-    assert set(listed[0]["runs"]["paper"]["effects"]) == {"EKL", "ptrEKL"}
+    assert set(listed[0]["runs"]["paper"]["effects"]) == {"EKL/ptrEKL", "EKL", "ptrEKL"}

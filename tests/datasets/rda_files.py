@@ -2,13 +2,15 @@
 
 import struct
 
+ASCII = 64 << 12  # the encoding of a string, among its flags
+
 
 def integer(value):
     return struct.pack(">i", value)
 
 
 def chars(text):
-    return integer(9) + (integer(-1) if text is None else integer(len(text)) + text.encode("latin-1"))
+    return integer(9 | ASCII) + integer(len(text)) + text.encode("ascii")
 
 
 def symbol(name):

@@ -1,6 +1,7 @@
 """Canadian weather: its file, and the whole table where it is there."""
 
 import hashlib
+import sys
 from functools import partial
 
 import numpy as np
@@ -79,6 +80,13 @@ def test_real_table_is_what_its_csv_files_say(data_with):
         assert table.provinces == stations[:, 1].tolist()
         assert table.regions == stations[:, 2].tolist()
         np.testing.assert_array_equal(table.coordinates, stations[:, 3:].astype(float))
+
+
+def test_without_rdata_the_error_names_the_extra(monkeypatch):
+    monkeypatch.setitem(sys.modules, "rdata", None)
+    monkeypatch.setattr(weather, "read_file", lambda *arguments: (b"", "nowhere"))
+    with pytest.raises(ImportError, match=r"rdata: pip install \"entangled-kernels\[data\]\""):
+        fetch_canadian_weather()
 
 
 def test_bad_choices():

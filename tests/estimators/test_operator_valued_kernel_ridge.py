@@ -16,14 +16,13 @@ from sklearn.metrics import r2_score
 from sklearn.model_selection import GridSearchCV
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
-from entangled_kernels.block_solvers import SOLVERS, factorize
 from entangled_kernels.estimators import OperatorValuedKernelRidge
-from entangled_kernels.kernels import KrausKernel, SeparableKernel
+from entangled_kernels.kernels import SOLVERS, KrausKernel, SeparableKernel, select_solver
 from kernels.draws import seeds
 from kernels.registry import INDEFINITE, KERNELS, D, P
 
 from reference import blocks as reference
-from reference import observed
+from reference import missing
 
 rng = np.random.default_rng(11)
 X, Z = rng.normal(size=(14, D)), rng.normal(size=(5, D))
@@ -34,54 +33,20 @@ PAIRS = [(s, k) for s, solver in SOLVERS.items() for k in PSD if solver.accepts(
 HOLES = np.where(rng.uniform(size=Y.shape) < 0.35, np.nan, Y + 3.0)
 HOLES[3] = np.nan
 HOLES[5] = Y[5]
-ROWS, CELLS = rng.uniform(0.2, 3.0, size=14), rng.uniform(0.2, 3.0, size=(14, P))
-CELLS[7, 1] = 0.0
-OBSERVED = {
-    "blanks": (HOLES, None),
+ROWS, WEIGHTS = rng.uniform(0.2, 3.0, size=14), rng.uniform(0.2, 3.0, size=(14, P))
+WEIGHTS[7, 1] = 0.0
+PROBLEMS = {
+    "missing targets": (HOLES, None),
     "weights of rows": (Y, ROWS),
-    "weights of cells": (Y, CELLS),
-    "both": (HOLES, CELLS),
-    "nothing": (Y + 3.0, None),
+    "weights of targets": (Y, WEIGHTS),
+    "both": (HOLES, WEIGHTS),
+    "complete": (Y + 3.0, None),
 }
 
 
 @parametrize_with_checks([OperatorValuedKernelRidge(), OperatorValuedKernelRidge(fit_intercept=True)])
 def test_scikit_learn_contract(estimator, check):
     check(estimator)
-
-
-@pytest.mark.parametrize(("solver", "name"), PAIRS)
-def test_every_solver_equals_dense_on_every_kernel_it_accepts(solver, name):
-    kernel = KERNELS[name]
-    model = OperatorValuedKernelRidge(kernel, alpha=0.3, solver=solver).fit(X, Y)
-    assert model.solver_ == solver
-    c = reference.ridge_coefficients(reference.dense_from_blocks(kernel.blocks(X)), Y, 0.3)
-    np.testing.assert_allclose(model.dual_coef_, c, atol=1e-7 * np.abs(c).max())
-    expected = (reference.dense_from_blocks(kernel.blocks(Z, X)) @ c.reshape(-1)).reshape(-1, P)
-    mean, std = model.predict(Z, return_std=True)
-    np.testing.assert_allclose(mean, expected, atol=1e-7 * np.abs(expected).max())
-    np.testing.assert_array_equal(model.predict(Z), mean)
-    np.testing.assert_allclose(std, reference.std(kernel, X, Z, 0.3), atol=1e-6)
-
-
-@pytest.mark.parametrize(("solver", "name"), PAIRS)
-def test_leave_one_out_equals_refitting(solver, name):
-    model = OperatorValuedKernelRidge(KERNELS[name], alpha=0.3, solver=solver).fit(X, Y)
-    expected = reference.loo_residuals(KERNELS[name], X, Y, 0.3)
-    np.testing.assert_allclose(model.loo_residuals(), expected, atol=1e-6)
-    other = reference.loo_residuals(KERNELS[name], X, Y, 2.0)
-    np.testing.assert_allclose(model.loo_residuals(alpha=2.0), other, atol=1e-6)
-
-
-@pytest.mark.parametrize(("solver", "name"), PAIRS)
-def test_alpha_path_equals_separate_fits(solver, name):
-    alphas = np.logspace(-1, 2, 6)
-    model = OperatorValuedKernelRidge(KERNELS[name], solver=solver).fit(X, Y)
-    path = model.alpha_path(alphas)
-    for alpha, coefficients in zip(alphas, path, strict=True):
-        separate = OperatorValuedKernelRidge(KERNELS[name], alpha=alpha, solver=solver).fit(X, Y)
-        scale = np.abs(separate.dual_coef_).max()
-        np.testing.assert_allclose(coefficients, separate.dual_coef_, atol=1e-7 * scale)
 
 
 @pytest.mark.parametrize("alpha", [1e-2, 1.0, 1e2])
@@ -116,22 +81,22 @@ def test_one_dimensional_targets_stay_one_dimensional():
 @functools.cache
 def by_definition(name, case, intercept, alpha):
     """Coefficients, intercepts, leave-one-out residuals, predictions and deviations, for all solvers once."""
-    kernel, (targets, weights) = KERNELS[name], OBSERVED[case]
-    W = observed.cell_weights(targets, weights)
-    c, b = observed.fit(kernel, X, targets, W, alpha, intercept)
-    residuals = observed.loo_residuals(kernel, X, targets, W, alpha, intercept)
-    mean, std = observed.predict(kernel, X, Z, c, b), observed.std(kernel, X, W, Z, alpha, intercept)
+    kernel, (targets, weights) = KERNELS[name], PROBLEMS[case]
+    W = missing.target_weights(targets, weights)
+    c, b = missing.fit(kernel, X, targets, W, alpha, intercept)
+    residuals = missing.loo_residuals(kernel, X, targets, W, alpha, intercept)
+    mean, std = missing.predict(kernel, X, Z, c, b), missing.std(kernel, X, W, Z, alpha, intercept)
     return c[W.any(axis=1)], b, residuals, mean, std
 
 
 @pytest.mark.parametrize("intercept", [False, True])
-@pytest.mark.parametrize("case", OBSERVED)
+@pytest.mark.parametrize("case", PROBLEMS)
 @pytest.mark.parametrize(("solver", "name"), PAIRS)
-def test_measured_cells_by_definition(solver, name, case, intercept):
+def test_every_solver_and_kernel_by_definition(solver, name, case, intercept):
     model = OperatorValuedKernelRidge(KERNELS[name], 0.3, solver, fit_intercept=intercept)
-    model.fit(X, *OBSERVED[case])
-    of_cells = case not in ("weights of rows", "nothing")
-    assert model.solver_ == ("cg" if solver == "kronecker" and of_cells else solver)
+    model.fit(X, *PROBLEMS[case])
+    structured = case in ("weights of rows", "complete")
+    assert model.solver_ == (solver if structured or solver != "kronecker" else "cg")
     c, b, residuals, mean, std = by_definition(name, case, intercept, 0.3)
     np.testing.assert_allclose(model.dual_coef_, c, atol=1e-8 * np.abs(c).max())
     np.testing.assert_allclose(model.intercept_, b, atol=1e-8)
@@ -145,11 +110,13 @@ def test_measured_cells_by_definition(solver, name, case, intercept):
     np.testing.assert_allclose(model.loo_residuals(2.0), residuals, atol=1e-8)
 
 
-@pytest.mark.parametrize(("solver", "name"), PAIRS)
-def test_complete_data_are_solved_as_ever(solver, name):
-    factor, _ = factorize(KERNELS[name](X), solver)
-    model = OperatorValuedKernelRidge(KERNELS[name], 0.3, solver).fit(X, Y, np.ones((14, P)))
-    np.testing.assert_array_equal(model.dual_coef_, factor.solve(Y[:, :, None], 0.3)[:, :, 0])
+@pytest.mark.parametrize("case", PROBLEMS)
+@pytest.mark.parametrize("name", PSD)
+def test_the_solver_is_the_one_that_select_solver_names(name, case):
+    targets, weights = PROBLEMS[case]
+    model = OperatorValuedKernelRidge(KERNELS[name]).fit(X, targets, weights)
+    W = missing.target_weights(targets, weights)
+    assert model.solver_ == select_solver(KERNELS[name], X, W).solver
 
 
 def everything(model, points=Z):
@@ -162,7 +129,7 @@ def everything(model, points=Z):
 
 @pytest.mark.parametrize("intercept", [False, True])
 @given(seed=seeds)
-def test_rows_of_blanks_change_nothing(intercept, seed):
+def test_rows_without_targets_change_nothing(intercept, seed):
     draw = np.random.default_rng(seed)
     model = OperatorValuedKernelRidge(KERNELS["separable rbf"], fit_intercept=intercept)
     at = draw.integers(0, 15)
@@ -178,16 +145,16 @@ def test_rows_of_blanks_change_nothing(intercept, seed):
 
 @pytest.mark.parametrize("intercept", [False, True])
 @given(seed=seeds)
-def test_one_target_with_blanks_is_rows_dropped(intercept, seed):
+def test_one_target_with_missing_values_is_rows_dropped(intercept, seed):
     draw = np.random.default_rng(seed)
-    blank = draw.uniform(size=14) < 0.5
-    blank[draw.choice(14, 3, replace=False)] = False
+    gone = draw.uniform(size=14) < 0.5
+    gone[draw.choice(14, 3, replace=False)] = False
     model = OperatorValuedKernelRidge(SeparableKernel("rbf", [[2.0]]), 0.1, fit_intercept=intercept)
-    dropped = everything(model.fit(X[~blank], Y[~blank, 0]))
-    blanks = everything(model.fit(X, np.where(blank, np.nan, Y[:, 0])))
-    np.testing.assert_array_equal(blanks[~np.isnan(blanks)], dropped)
-    weights = everything(model.fit(X, Y[:, 0], np.where(blank, 0.0, 1.0)))
-    np.testing.assert_array_equal(weights, blanks)
+    dropped = everything(model.fit(X[~gone], Y[~gone, 0]))
+    gaps = everything(model.fit(X, np.where(gone, np.nan, Y[:, 0])))
+    np.testing.assert_array_equal(gaps[~np.isnan(gaps)], dropped)
+    weights = everything(model.fit(X, Y[:, 0], np.where(gone, 0.0, 1.0)))
+    np.testing.assert_array_equal(weights, gaps)
 
 
 @pytest.mark.parametrize("name", ["separable rbf", "separable linear", "kraus", "transformable coordinates"])
@@ -195,14 +162,14 @@ def test_equal_columns_are_weights_of_rows(name):
     model = OperatorValuedKernelRidge(KERNELS[name], fit_intercept=True)
     rows = everything(model.fit(X, Y, ROWS))
     np.testing.assert_array_equal(everything(model.fit(X, Y, np.repeat(ROWS[:, None], P, axis=1))), rows)
-    # Almost equal columns go by the solvers of cells.
+    # Almost equal columns take the solvers for missing targets.
     nearly = np.repeat(ROWS[:, None], P, axis=1) * (1 + 1e-13 * rng.normal(size=(14, P)))
     np.testing.assert_allclose(everything(model.fit(X, Y, nearly)), rows, atol=1e-8)
 
 
 @given(seed=seeds)
-def test_weights_of_cells_count_copies(seed):
-    """Three copies of each row, with as many of a cell measured as it weighs."""
+def test_weights_of_targets_count_copies(seed):
+    """Three copies of each row, with as many copies of a target as it weighs."""
     draw = np.random.default_rng(seed)
     weights = draw.integers(0, 4, size=(14, P))
     weights[0] = 1
@@ -226,15 +193,15 @@ def test_doubled_weights_are_a_halved_penalty():
 def test_an_intercept_is_the_mean_where_the_penalty_is_large():
     model = OperatorValuedKernelRidge(KERNELS["separable rbf"], alpha=1e9, fit_intercept=True)
     np.testing.assert_allclose(model.fit(X, HOLES).intercept_, np.nanmean(HOLES, axis=0), atol=1e-6)
-    expected = np.average(Y, axis=0, weights=CELLS)
-    np.testing.assert_allclose(model.fit(X, Y, CELLS).predict(Z), np.tile(expected, (5, 1)), atol=1e-6)
+    expected = np.average(Y, axis=0, weights=WEIGHTS)
+    np.testing.assert_allclose(model.fit(X, Y, WEIGHTS).predict(Z), np.tile(expected, (5, 1)), atol=1e-6)
 
 
-def test_score_counts_measured_cells():
+def test_score_ignores_missing_targets():
     model = OperatorValuedKernelRidge(KERNELS["separable rbf"]).fit(X, HOLES)
     predicted = model.predict(X)
-    measured = ~np.isnan(HOLES)
-    scores = [r2_score(HOLES[m, o], predicted[m, o]) for o, m in enumerate(measured.T)]
+    present = ~np.isnan(HOLES)
+    scores = [r2_score(HOLES[m, o], predicted[m, o]) for o, m in enumerate(present.T)]
     assert model.score(X, HOLES) == pytest.approx(np.mean(scores))
     assert model.score(X, Y) == r2_score(Y, predicted)
     assert model.score(X, Y, ROWS) == r2_score(Y, predicted, sample_weight=ROWS)
@@ -268,30 +235,30 @@ def test_a_series_in_and_out():
     assert list(predicted.index) == list(frame.index)
 
 
-@pytest.mark.parametrize("case", ["blanks", "weights of rows"])
+@pytest.mark.parametrize("case", ["missing targets", "weights of rows"])
 @pytest.mark.parametrize("solver", ["auto", "cg"])
 def test_pickles_keep_weights_and_intercepts(solver, case):
     model = OperatorValuedKernelRidge(KERNELS["separable rbf"], solver=solver, fit_intercept=True)
-    model.fit(X, *OBSERVED[case])
+    model.fit(X, *PROBLEMS[case])
     twin = pickle.loads(pickle.dumps(model))
     np.testing.assert_allclose(everything(twin), everything(model), rtol=1e-12)
     assert twin.solver_ == model.solver_
 
 
 @pytest.mark.parametrize("name", sorted(INDEFINITE))
-def test_indefinite_kernels_on_measured_cells(name):
-    """With one target, blanks are rows dropped for the stabilised problem too."""
+def test_indefinite_kernels_with_missing_targets(name):
+    """The stabilised problem of the targets that are not missing."""
     with pytest.raises(ValueError, match="fit_intercept=True needs a psd kernel"):
         OperatorValuedKernelRidge(KERNELS[name], indefinite="krein", fit_intercept=True).fit(X, HOLES)
     model = OperatorValuedKernelRidge(KERNELS[name], indefinite="krein").fit(X, HOLES)
     assert model.solver_ == "dense"
-    kept, W = ~np.isnan(HOLES).all(axis=1), observed.cell_weights(HOLES)
+    kept, W = ~np.isnan(HOLES).all(axis=1), missing.target_weights(HOLES)
     assert np.all(model.dual_coef_[W[kept] == 0] == 0)
-    measured = W.reshape(-1) > 0
-    G = reference.dense_from_blocks(KERNELS[name].blocks(X))[np.ix_(measured, measured)]
+    present = W.reshape(-1) > 0
+    G = reference.dense_from_blocks(KERNELS[name].blocks(X))[np.ix_(present, present)]
     s, E = np.linalg.eigh(G)
-    fitted = E @ (np.abs(s) / (np.abs(s) + 1.0) * (E.T @ HOLES.reshape(-1)[measured]))
-    np.testing.assert_allclose(model.predict(X).reshape(-1)[measured], fitted, atol=1e-8)
+    fitted = E @ (np.abs(s) / (np.abs(s) + 1.0) * (E.T @ HOLES.reshape(-1)[present]))
+    np.testing.assert_allclose(model.predict(X).reshape(-1)[present], fitted, atol=1e-8)
 
 
 @pytest.mark.parametrize("name", sorted(INDEFINITE))
@@ -357,6 +324,16 @@ def test_errors_name_the_argument():
         OperatorValuedKernelRidge(solver="low_rank").fit(X, Y)
     with pytest.raises(ValueError, match="alphas must be positive"):
         OperatorValuedKernelRidge().fit(X, Y).alpha_path([1.0, 0.0])
+    model = OperatorValuedKernelRidge().fit(X, Y)
+    for alphas in ("a", [1j], {}, ["x"]):
+        with pytest.raises(TypeError, match="alphas must be positive numbers"):
+            model.alpha_path(alphas)
+    with pytest.raises(ValueError, match="alphas must be positive and finite"):
+        model.intercept_path([1.0, np.inf])
+    with pytest.raises(TypeError, match="alpha must be a positive number, got 'a'"):
+        model.loo_residuals("a")
+    with pytest.raises(ValueError, match="alpha must be a positive number, got -1"):
+        model.loo_residuals(-1)
 
 
 @pytest.mark.parametrize(
@@ -372,8 +349,10 @@ def test_errors_name_the_argument():
         (np.where([True, False, True], Y, np.inf), None, "infinity .* in column 1"),
         (Y, -ROWS, "sample_weight must be finite and not negative"),
         (Y, np.zeros(14), "got zero weights only"),
+        (Y, 1e300, r"sample_weight must .* finite sum, got 1e\+300"),
+        (Y, np.where(np.arange(14) == 0, 1e300, 1.0), r"sample_weight must .* got 1e\+300"),
         (Y, ROWS[:5], r"sample_weight must be .* got shape \(5,\)"),
-        (Y, CELLS[:, :2], r"sample_weight must be .* got shape \(14, 2\)"),
+        (Y, WEIGHTS[:, :2], r"sample_weight must be .* got shape \(14, 2\)"),
         (Y[:5], None, "inconsistent numbers of samples"),
     ],
 )
@@ -407,7 +386,7 @@ def test_low_rank_fit_never_forms_a_gram_matrix():
     assert peak < n * n * 8 / 10
 
 
-def test_blanks_never_allocate_the_block_gram_matrix():
+def test_missing_targets_never_allocate_the_block_gram_matrix():
     n, p = 700, 12
     A, B = rng.normal(size=(n, 4)), rng.normal(size=(n, p))
     B[rng.uniform(size=(n, p)) < 0.3] = np.nan

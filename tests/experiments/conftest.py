@@ -12,7 +12,6 @@ from entangled_kernels.experiments import (
     real_tables,
     running_times,
     simulated,
-    variants,
 )
 from entangled_kernels.storage import ExperimentResults
 
@@ -29,8 +28,6 @@ def small(monkeypatch):
         ranks = {label: (share, (8,)) for label, (share, _) in table.ranks.items()}
         own = replace(table, fetch=fetch, train_sizes=(6, 8), ranks=ranks)
         monkeypatch.setitem(real_tables.TABLES, name, own)
-    for task, (_, _, n_splits) in list(variants.PLACES.items()):
-        monkeypatch.setitem(variants.PLACES, task, (fetch, 6, n_splits))
     monkeypatch.setattr(simulated, "N", 6)
     monkeypatch.setattr(simulated, "P", 4)
     monkeypatch.setattr(simulated, "OVER_N", (6, 8))

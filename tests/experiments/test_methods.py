@@ -11,9 +11,11 @@ from entangled_kernels.experiments.methods import (
     EARLY,
     FIXED,
     PAPER_METHODS,
+    PICKED,
     Plan,
     fit_methods,
 )
+from entangled_kernels.experiments.paper_cells import SHARED
 from entangled_kernels.experiments.protocol import folds_of, nmse, partitions
 from entangled_kernels.experiments.published import LAMBDAS, Ascent
 
@@ -39,6 +41,21 @@ def test_every_method_of_a_plan_is_fitted_and_predicts(make_rows, protocol):
         prediction = np.asarray(one.predict(X[:5]))
         assert prediction.shape == (5, 2)
         assert np.isfinite(prediction).all()
+
+
+@pytest.mark.parametrize("protocol", PROTOCOLS)
+def test_the_row_in_common_is_the_one_with_the_lower_cross_validated_error(make_rows, protocol):
+    X, Y = make_rows(16, 3, 2)
+    plan = Plan(protocol, ("KRR", "EKL", "ptrEKL"), ascent=Ascent(n_steps=3), picked=True)
+    fitted = {one.label: one for one in fit_methods(plan, X, X, Y, folds_of(16, 0), 0)}
+    assert set(fitted) == set(plan.labels())
+    forms = ("", ", early") if protocol == "paper" else ("",)
+    assert {SHARED + form for form in forms} == set(fitted) & set(PICKED)
+    for form in forms:
+        both = [fitted[name + form] for name in ("EKL", "ptrEKL")]
+        assert both[0].cv_error != both[1].cv_error
+        best = min(both, key=lambda one: one.cv_error)
+        np.testing.assert_array_equal(fitted[SHARED + form].predict(X), best.predict(X))
 
 
 def test_a_bound_on_the_rank_is_kept(make_rows):

@@ -3,9 +3,9 @@
 import numpy as np
 import pytest
 
-from entangled_kernels.block_solvers import factorize
 from entangled_kernels.experiments import EXPERIMENTS
 from entangled_kernels.experiments.running_times import COMPLEXITY, random_kernels
+from entangled_kernels.kernels import factorize
 
 
 def test_runs_is_kept_and_is_drawn(run_and_draw):

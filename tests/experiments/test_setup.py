@@ -16,7 +16,6 @@ def test_experiments_have_names_and_descriptions():
         "digits",
         "running-times",
         "kernels",
-        "variants",
     ]
     for name, experiment in EXPERIMENTS.items():
         assert experiment.name == name

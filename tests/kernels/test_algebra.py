@@ -78,7 +78,7 @@ def test_errors_name_the_argument():
         SeparableKernel("rbf", np.eye(2)) + SeparableKernel("rbf", np.eye(3))
     with pytest.raises(ValueError, match=r"same number of outputs to be combined, got \[2, 3\]"):
         SeparableKernel("rbf", np.eye(2)) * SeparableKernel("rbf", np.eye(3))
-    with pytest.raises(ValueError, match="kernels must hold at least one kernel"):
+    with pytest.raises(ValueError, match="kernels must be a list of at least one kernel"):
         SumKernel([])
     with pytest.raises(ValueError, match="weights has 2 entries for 1 kernels"):
         SumKernel([SeparableKernel("rbf", np.eye(2))], [1.0, 2.0])

@@ -7,7 +7,19 @@ import numpy as np
 import pytest
 from scipy.sparse.linalg import LinearOperator
 
-from entangled_kernels.kernels import OperatorValuedKernel, SeparableKernel
+from entangled_kernels.kernels import (
+    CurlFreeKernel,
+    EntangledKernel,
+    FeatureKernel,
+    HadamardKernel,
+    KrausKernel,
+    OperatorValuedKernel,
+    PartialTraceKernel,
+    SeparableKernel,
+    SumKernel,
+    TransformableKernel,
+    entanglement_report,
+)
 from entangled_kernels.kernels.base import as_points, frozen_array
 from entangled_kernels.linalg import DenseOperator
 from kernels.registry import INDEFINITE, KERNELS, D, P
@@ -132,3 +144,40 @@ def test_errors_name_the_argument():
         frozen_array(1j * np.eye(2), "U", 2)
     with pytest.raises(ValueError, match="U must be finite"):
         frozen_array([[np.inf]], "U", 2)
+
+
+T = np.eye(2)
+SEPARABLE = SeparableKernel("rbf", T)
+
+
+@pytest.mark.parametrize(
+    ("make", "name"),
+    [
+        (lambda: SeparableKernel("rbf", "a"), "T"),
+        (lambda: SeparableKernel("rbf", [[1.0], [1.0, 2.0]]), "T"),
+        (lambda: SeparableKernel("rbf", T, gamma="a"), "gamma"),
+        (lambda: SeparableKernel("rbf", T)([["a"]]), "X"),
+        (lambda: SeparableKernel(FeatureKernel(3), T)(np.eye(2)), "feature_map"),
+        (lambda: SumKernel([1]), "kernels"),
+        (lambda: SumKernel(None), "kernels"),
+        (lambda: SumKernel([SEPARABLE], weights=["a"]), "weights"),
+        (lambda: HadamardKernel(SEPARABLE, 2), "kernels"),
+        (lambda: CurlFreeKernel("a"), "n_outputs"),
+        (lambda: CurlFreeKernel(3, gamma="a"), "gamma"),
+        (lambda: TransformableKernel("rbf", None), "maps"),
+        (lambda: TransformableKernel.coordinate_gaussian("a"), "n_outputs"),
+        (lambda: TransformableKernel.coordinate_gaussian(3, gamma="a"), "gamma"),
+        (lambda: TransformableKernel.exponential("a"), "sigma"),
+        (lambda: PartialTraceKernel(lambda Phi, Psi: None, "a"), "n_outputs"),
+        (lambda: KrausKernel("a"), "kraus"),
+        (lambda: KrausKernel(np.ones((1, 2, 3)), feature_map=3)(np.eye(3)), "feature_map"),
+        (lambda: KrausKernel(np.ones((1, 2, 3)), metric="a"), "metric"),
+        (lambda: EntangledKernel("a", T), "U"),
+        (lambda: entanglement_report("a", (2, 2)), "D"),
+        (lambda: entanglement_report(np.ones((4, 3)), (2, 2)), "D"),
+        (lambda: entanglement_report(np.eye(4), 5), "dims"),
+    ],
+)
+def test_bad_parameters_are_named(make, name):
+    with pytest.raises((TypeError, ValueError), match=rf"^{name} must"):
+        make()

@@ -47,5 +47,5 @@ def test_errors_name_the_argument():
 
 
 def test_there_is_at_least_one_output():
-    with pytest.raises(ValueError, match="n_outputs must be at least 1, got 0"):
+    with pytest.raises(ValueError, match="n_outputs must be a whole number of at least 1, got 0"):
         PartialTraceKernel(lambda Phi, Psi: Phi, 0)

@@ -50,7 +50,7 @@ def test_separable_and_transformable():
 
 
 def test_errors_name_the_argument():
-    with pytest.raises(ValueError, match="maps must hold one transformation per output"):
+    with pytest.raises(ValueError, match="maps must be a list with one transformation per output"):
         TransformableKernel("rbf", [])
     with pytest.raises(ValueError, match="maps must be finite"):
         TransformableKernel("rbf", [np.full((2, 2), np.nan)])

@@ -5,7 +5,7 @@ from sklearn.model_selection import GridSearchCV
 
 from entangled_kernels import EntangledKernelRidge, EntangledKernelRidgeCV
 from entangled_kernels.plotting import ProjectionDisplay
-from entangled_kernels.plotting.style import BLUE
+from entangled_kernels.plotting.display import BLUE
 from entangled_kernels.storage import ExperimentResults
 
 

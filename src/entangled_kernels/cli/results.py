@@ -366,9 +366,10 @@ def cell_tables(results: ExperimentResults) -> Iterator[PageTable]:
 def agreement_in_words(results: ExperimentResults) -> str:
     """How many of the paper's means agree, for every form of the methods; empty without figures."""
     from ..experiments.agreement import VARIANTS, judge_cells
-    from ..experiments.verdicts import AGREES, TOO_FEW
+    from ..experiments.verdicts import AGREES, BESIDE, TOO_FEW
 
-    judged = [one for one in judge_cells(results, np.random.default_rng(0)) if one.metric == "nmse"]
+    found = judge_cells(results, np.random.default_rng(0))
+    judged = [one for one in found if one.metric == "nmse" and one.verdict.word != BESIDE]
     words = []
     plain = "of the fair protocol" if results.meta.get("protocol") == "fair" else "as published"
     names = (plain, "stopped early", "with lambda 1")

@@ -10,7 +10,6 @@ import numpy as np
 from ..parameters import check_choice
 from .bunch import make_bunch
 from .files import DataFile, read_file
-from .rda import read_rda
 
 __all__ = ["fetch_canadian_weather"]
 
@@ -76,13 +75,16 @@ def fetch_canadian_weather(
         When the file is neither there nor to be had; says where to put it.
     ValueError
         When the file is not the one published.
+    ImportError
+        Without rdata, which the extra ``data`` installs.
     """
     check_choice("inputs", inputs, SERIES)
     check_choice("outputs", outputs, SERIES)
     content, path = read_file(FILE, data_home, download_if_missing)
-    weather = read_rda(content)["CanadianWeather"]
-    days, stations, kinds = weather["dailyAv"]["dimnames"]
-    series = dict(zip(kinds, np.moveaxis(weather["dailyAv"]["values"], 2, 0), strict=True))  # (365, 35) each
+    weather = _read_r_data(content)["CanadianWeather"]
+    daily = weather["dailyAv"]  # (365, 35, 3), with names of days, stations and kinds
+    days, stations, kinds = (daily[dim].values.tolist() for dim in daily.dims)
+    series = dict(zip(kinds, np.moveaxis(daily.values, 2, 0), strict=True))  # (365, 35) each
     return make_bunch(
         series[SERIES[inputs]].T,
         series[SERIES[outputs]].T,
@@ -93,8 +95,19 @@ def fetch_canadian_weather(
         return_X_y=return_X_y,
         index=stations,
         stations=stations,
-        provinces=list(weather["province"]),
-        regions=list(weather["region"]),
-        coordinates=weather["coordinates"]["values"],
+        provinces=weather["province"].tolist(),
+        regions=weather["region"].tolist(),
+        coordinates=weather["coordinates"].values,
         filename=str(path),
     )
+
+
+def _read_r_data(content: bytes) -> dict[str, Any]:
+    """Objects of a file that R's ``save`` wrote, by name."""
+    try:
+        import rdata
+    except ImportError as error:
+        raise ImportError(
+            'fetch_canadian_weather reads a file of R with rdata: pip install "entangled-kernels[data]"'
+        ) from error
+    return dict(rdata.conversion.convert(rdata.parser.parse_data(content)))

@@ -11,6 +11,7 @@ from sklearn.metrics import r2_score
 from sklearn.utils import check_array
 
 from ..linalg import Array, Index
+from ..parameters import check_finite_total
 from .frames import target_names
 
 __all__ = [
@@ -240,6 +241,7 @@ def _weights(sample_weight: Any, shape: tuple[int, ...], names: Names) -> Array 
         raise ValueError(f"sample_weight must have the columns of y, {list(names)}, got {list(columns)}")
     if not np.isfinite(weights).all() or weights.min(initial=0.0) < 0.0:
         raise ValueError("sample_weight must be finite and not negative; zero makes a blank")
+    check_finite_total("sample_weight", weights)
     return weights
 
 

@@ -13,9 +13,8 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_consistent_length, gen_batches
 from sklearn.utils.validation import check_is_fitted
 
-from ..block_solvers import SOLVERS, ObservedRidge, factorize_observed, lowest_eigenvalue
 from ..doc_links import DocLinkMixin
-from ..kernels import OperatorValuedKernel, SeparableKernel
+from ..kernels import SOLVERS, BlockRidge, OperatorValuedKernel, SeparableKernel, lowest_eigenvalue
 from ..linalg import Array, BlockOperator
 from ..parameters import (
     check_choice,
@@ -35,25 +34,28 @@ STD_CHUNK_NUMBERS = 2**22
 
 
 class OperatorValuedKernelRidge(TargetsMixin, MultiOutputMixin, RegressorMixin, DocLinkMixin, BaseEstimator):
-    """Ridge regression in the space of an operator-valued kernel, from all cells that were measured.
+    """Ridge regression in the space of an operator-valued kernel, also with missing targets.
 
-    Minimises ``sum_i ||y_i - f(x_i)||^2 + alpha ||f||^2`` over f(x) = sum_i K(x, x_i) c_i, that is, solves
-    (G + alpha I) c = y with the block Gram matrix G, by a solver that suits the structure of the kernel.
-    Targets may have blanks (NaN), rows or cells may have weights, and outputs intercepts.
+    Minimises ``sum_i ||y_i - f(x_i)||^2 + alpha ||f||^2`` over f(x) = sum_i K(x, x_i) c_i, that is,
+    solves (G + alpha I) c = y with the block Gram matrix G. The solver uses the structure of the
+    kernel. Targets may be missing (NaN), rows or single targets may have weights, and outputs may
+    have intercepts.
 
     Parameters
     ----------
     kernel : OperatorValuedKernel, optional
-        Any kernel of `entangled_kernels.kernels`. None is the separable linear kernel <x, z> I_p, which is
-        scikit-learn's `KernelRidge` with its default kernel.
+        Any kernel of `entangled_kernels.kernels`. None is the separable linear kernel <x, z> I_p,
+        which is scikit-learn's `KernelRidge` with its default kernel.
     alpha : float, default=1.0
         Ridge penalty, as in scikit-learn's `KernelRidge`.
     solver : {"auto", "kronecker", "low_rank_separable", "low_rank", "cg", "dense"}, default="auto"
-        "auto" chooses by the structure of the block Gram matrix; the choice is in `solver_`. With blanks, or
-        weights of cells, "kronecker" becomes "cg", which iterates in the eigenbasis of complete data.
+        "auto" chooses by the structure of the block Gram matrix. `solver_` holds the choice, and
+        `entangled_kernels.kernels.select_solver` explains it. With missing targets, or weights that
+        differ within rows, "kronecker" becomes "cg", which iterates in the eigenbasis of complete
+        data.
     indefinite : {"error", "krein"}, default="error"
-        What to do when the training Gram matrix has negative eigenvalues. "krein" solves the stabilised
-        problem, with penalty c^T |G| c, by an eigendecomposition.
+        What to do if the training Gram matrix has negative eigenvalues. "krein" solves the
+        stabilised problem, with penalty c^T |G| c, by an eigendecomposition.
     tol : float, default=1e-10
         Relative residual at which the "cg" solver stops.
     max_iter : int, default=1000
@@ -68,17 +70,17 @@ class OperatorValuedKernelRidge(TargetsMixin, MultiOutputMixin, RegressorMixin, 
     solver_ : str
         The solver used.
     dual_coef_ : array of shape (n, p) or (n,)
-        Coefficients c_i of the rows of `X_fit_`, zero in blanks.
+        Coefficients c_i of the rows of `X_fit_`, zero for missing targets.
     intercept_ : array of shape (p,)
         Constants of the outputs; zero without an intercept.
     X_fit_ : array of shape (n, d)
-        Training points with a measured target; rows of blanks, or of weight zero, are left out.
+        Training points. Rows without a target, or with weight zero, are left out.
     indefinite_ : bool
         Whether the training Gram matrix had negative eigenvalues.
     n_iter_ : int
         Iterations of "cg"; 1 for the direct solvers.
     residual_ : float
-        Relative residual of "cg"; 0.0 for the direct solvers, where it is not measured.
+        Relative residual of "cg"; 0.0 for the direct solvers, where it is not computed.
     n_features_in_ : int
         Number of columns of X.
     feature_names_in_ : array of shape (n_features_in_,)
@@ -88,16 +90,17 @@ class OperatorValuedKernelRidge(TargetsMixin, MultiOutputMixin, RegressorMixin, 
 
     Notes
     -----
-    With weights w_io of cells, zero in blanks, and intercepts b the fit minimises
+    With weights w_io, zero for missing targets, and intercepts b the fit minimises
 
-        sum w_io (y_io - f_o(x_i) - b_o)^2 + alpha ||f||^2
+        sum w_io (y_io - f_o(x_i) - b_o)^2 + alpha ||f||^2.
 
-    over measured cells: c is zero in blanks, and (G + alpha W^-1) c = y - b on the others.
+    c is zero for missing targets, and (G + alpha W^-1) c = y - b for all others.
 
-    Time to fit: n^3 + p^3 for "kronecker", m^3 + m^2 n + p^3 for "low_rank_separable",
-    m^2 n + m p r^2 + r^3 for "low_rank", n^3 p^3 for "dense"; weights of rows change nothing. With N measured
-    cells of n p, N^3 for "dense", n^3 + p^3 and n^2 p + n p^2 an iteration for "cg" with a separable kernel,
-    and m^2 n p + (m p)^3 for "low_rank_separable". An intercept takes p more right-hand sides.
+    Time to fit complete data, also with weights of rows: n^3 + p^3 for "kronecker",
+    m^3 + m^2 n + p^3 for "low_rank_separable", m^2 n + m p r^2 + r^3 for "low_rank", n^3 p^3 for
+    "dense". If N of the n p targets are not missing: N^3 for "dense", n^3 + p^3 and n^2 p + n p^2
+    per iteration for "cg" with a separable kernel, and m^2 n p + (m p)^3 for "low_rank_separable".
+    An intercept costs p more right-hand sides.
 
     Examples
     --------
@@ -111,7 +114,7 @@ class OperatorValuedKernelRidge(TargetsMixin, MultiOutputMixin, RegressorMixin, 
     >>> bool(model.score(X, Y) > 0.99)
     True
 
-    Half of the second output was not measured:
+    Half of the second output is missing:
 
     >>> Y[::2, 1] = np.nan
     >>> model.fit(X, Y).predict([[0.5]]).round(2)
@@ -144,9 +147,10 @@ class OperatorValuedKernelRidge(TargetsMixin, MultiOutputMixin, RegressorMixin, 
         ----------
         X : array-like or data frame of shape (n, d)
         y : array-like or data frame of shape (n, p) or (n,)
-            NaN is a blank, a cell that was not measured. Every target has to be measured in some row.
+            NaN is a missing target. Every column needs a value in some row.
         sample_weight : number or array-like of shape (n,) or (n, p), optional
-            Weights of squared errors, not negative; an integer counts as that many copies, zero as a blank.
+            Weights of squared errors, not negative. A whole number counts as that many copies, zero
+            as a missing target.
 
         Returns
         -------
@@ -158,17 +162,17 @@ class OperatorValuedKernelRidge(TargetsMixin, MultiOutputMixin, RegressorMixin, 
         Y, weights = check_cells(targets, sample_weight, names)
         points = np.asarray(validate_rows(self, X, dtype=np.float64))
         check_consistent_length(points, Y)
-        self._measured_rows, Y, weights = measured_rows(Y, weights, names)
+        self._kept_rows, Y, weights = measured_rows(Y, weights, names)
         self.kernel_ = self._resolve_kernel(Y.shape[1])
-        if not self._measured_rows.all():
-            points = points[self._measured_rows]
+        if not self._kept_rows.all():
+            points = points[self._kept_rows]
         self.X_fit_, self._Y, self._weights = points, Y, weights
         operator = self.kernel_(points)
         self.indefinite_ = self._check_definite(operator)
         self.solver_ = self.solver
         self._make_ridge(operator)
         coefficients, self.intercept_ = self._ridge.coefficients(Y, self.alpha)
-        self.n_iter_ = max(1, getattr(self._ridge.factor, "n_iter", 1))
+        self.n_iter_ = self._ridge.n_iter
         self.residual_ = self._ridge.residual
         self._warn_unless_solved()
         self.dual_coef_ = self._targets_like_y(coefficients)
@@ -198,7 +202,7 @@ class OperatorValuedKernelRidge(TargetsMixin, MultiOutputMixin, RegressorMixin, 
         return self.kernel
 
     def _check_definite(self, operator: BlockOperator) -> bool:
-        """Whether the Gram matrix is indefinite; then an error, unless indefinite="krein"."""
+        """Whether the Gram matrix is indefinite; raise in that case, unless indefinite="krein"."""
         if self.kernel_.guaranteed_psd:
             return False
         lowest, scale = lowest_eigenvalue(operator)
@@ -217,18 +221,19 @@ class OperatorValuedKernelRidge(TargetsMixin, MultiOutputMixin, RegressorMixin, 
         return indefinite
 
     def _make_ridge(self, operator: BlockOperator) -> None:
-        """Factorise with the solver named by `solver_`, and name there the one that was used."""
-        factor, self.solver_ = factorize_observed(
+        """Factorise with the solver in `solver_`, and set it to the solver used."""
+        self._ridge = BlockRidge(
             operator,
             self._weights,
             self.solver_,
+            fit_intercept=self.fit_intercept,
             krein=self.indefinite_,
             tol=self.tol,
             max_iter=self.max_iter,
         )
-        self._ridge = ObservedRidge(factor, self._weights, self._Y.shape, self.fit_intercept)
+        self.solver_ = self._ridge.solver
 
-    def _ready_ridge(self) -> ObservedRidge:
+    def _ready_ridge(self) -> BlockRidge:
         """Return the factorisation of `fit`, made again after unpickling."""
         check_is_fitted(self)
         if not hasattr(self, "_ridge"):
@@ -256,9 +261,9 @@ class OperatorValuedKernelRidge(TargetsMixin, MultiOutputMixin, RegressorMixin, 
         ----------
         X : array-like or data frame of shape (t, d)
         return_std : bool, default=False
-            Also return the posterior standard deviation of f(x) + b for noise variance alpha, divided by the
-            weight of a cell, prior covariance K, and a flat prior on b. The noise itself is not included.
-            Needs a psd kernel.
+            Also return the posterior standard deviation of f(x) + b. The noise variance is alpha
+            divided by the weight, the prior covariance is K, and the prior on b is flat. The noise
+            itself is not included. Needs a psd kernel.
 
         Returns
         -------
@@ -290,8 +295,8 @@ class OperatorValuedKernelRidge(TargetsMixin, MultiOutputMixin, RegressorMixin, 
     def alpha_path(self, alphas: Sequence[float] | Array) -> Array:
         """Dual coefficients for other penalties, from the factorisation that `fit` made.
 
-        "kronecker" and "dense" share one tridiagonal reduction and the low-rank solvers one
-        eigendecomposition between all alphas; "cg" solves again for each. `intercept_path` has the
+        For "kronecker" and "dense" all alphas share one tridiagonal reduction, for the low-rank
+        solvers one eigendecomposition; "cg" solves again for each. `intercept_path` gives the
         intercepts.
 
         Parameters
@@ -309,44 +314,49 @@ class OperatorValuedKernelRidge(TargetsMixin, MultiOutputMixin, RegressorMixin, 
         return stacked[:, :, 0] if self._one_dimensional else stacked
 
     def intercept_path(self, alphas: Sequence[float] | Array) -> Array:
-        """Intercepts for other penalties, shape (len(alphas), p), which belong to those of `alpha_path`."""
+        """Intercepts for other penalties, shape (len(alphas), p), to be used with `alpha_path`."""
         ridge, values = self._ready_ridge(), _check_alphas(alphas)
         path = [ridge.intercepts(self._Y, alpha) for alpha in values]
         self._warn_unless_solved()
         return np.reshape(path, (len(values), self._Y.shape[1]))
 
     def loo_residuals(self, alpha: float | None = None) -> Array:
-        """Leave-one-out residuals y_i - f_{-i}(x_i), with f_{-i} fitted without sample i and all its outputs.
+        """Leave-one-out residuals y_i - f_{-i}(x_i), with f_{-i} fitted without row i.
 
-        Exact for a fixed kernel: with C = (G + alpha W^-1)^-1, the residual is C_ii^-1 c_i, by the diagonal
-        block of the measured cells of sample i. A kernel that was itself learned from the targets, or a
-        feature map that was fitted on all samples, has seen sample i, and then these residuals are too small.
-        "cg" solves once for every cell: use solver="dense" where memory allows.
+        Exact for a fixed kernel: with C = (G + alpha W^-1)^-1, the residual is C_ii^-1 c_i, where
+        C_ii is the diagonal block of row i without its missing targets. The residuals are too small
+        if the kernel was learned from these targets, or the feature map was fitted on these rows.
+        "cg" solves once for every target: use solver="dense" if memory allows.
 
         Parameters
         ----------
         alpha : float, optional
-            Another penalty than that of the fit.
+            Penalty; that of the fit unless given.
 
         Returns
         -------
         array of shape (n, p) or (n,)
-            As y in `fit`, with NaN in blanks. With an intercept also NaN where no other row has the target
-            measured.
+            Like y in `fit`, with NaN for missing targets. With an intercept also NaN if no other row
+            has the target.
         """
         ridge = self._ready_ridge()
+        if alpha is not None:
+            check_positive("alpha", alpha)
         if self.indefinite_:
             raise ValueError(
                 "loo_residuals needs a psd kernel: leaving a sample out changes the stabilised problem."
             )
-        residuals = np.full((len(self._measured_rows), self._Y.shape[1]), np.nan)
-        residuals[self._measured_rows] = ridge.loo_residuals(self._Y, self.alpha if alpha is None else alpha)
+        residuals = np.full((len(self._kept_rows), self._Y.shape[1]), np.nan)
+        residuals[self._kept_rows] = ridge.loo_residuals(self._Y, self.alpha if alpha is None else alpha)
         self._warn_unless_solved()
         return self._targets_like_y(residuals)
 
 
 def _check_alphas(alphas: Sequence[float] | Array) -> list[float]:
-    values = np.asarray(alphas, dtype=np.float64).ravel()
-    if not (values > 0).all():
-        raise ValueError(f"alphas must be positive, got {values.min():.3g}.")
+    try:
+        values = np.asarray(alphas, dtype=np.float64).ravel()
+    except (TypeError, ValueError):
+        raise TypeError(f"alphas must be positive numbers, got {alphas!r:.80}") from None
+    if not ((values > 0) & np.isfinite(values)).all():
+        raise ValueError(f"alphas must be positive and finite, got {values}")
     return [float(value) for value in values]

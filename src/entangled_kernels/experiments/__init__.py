@@ -10,7 +10,6 @@ from .real_tables import REAL_TABLES
 from .running_times import RUNNING_TIMES
 from .setup import PROTOCOLS, Experiment, Setup
 from .simulated import SIMULATED
-from .variants import VARIANTS
 
 __all__ = ["EXPERIMENTS", "METHODS", "PROTOCOLS", "Experiment", "Setup", "compare_methods"]
 
@@ -22,6 +21,5 @@ EXPERIMENTS: Final[dict[str, Experiment]] = {
         DIGITS,
         RUNNING_TIMES,
         KERNELS,
-        VARIANTS,
     )
 }

@@ -10,7 +10,7 @@ import numpy as np
 from ..linalg import Array
 from ..storage import ExperimentResults
 from .paper_cells import CELLS, Cell
-from .verdicts import Verdict, judge
+from .verdicts import BESIDE, Verdict, judge
 
 __all__ = ["METRICS", "CellVerdict", "judge_cells", "values_by_split"]
 
@@ -53,10 +53,18 @@ def judge_cells(results: ExperimentResults, rng: np.random.Generator) -> list[Ce
 
     A figure is set beside every form of its method that the records have: as published, stopped early, and
     with lambda 1. Differences and improvements are to the kernel ridge of the same partitions, with lambda 1
-    to that with lambda 1.
+    to that with lambda 1. A figure that EKL and ptrEKL have in common is judged by the one of them that
+    cross-validation picks; each of the two stands beside it, without a verdict.
     """
     cells = CELLS.get(results.name, [])
-    return [found for cell in cells for found in _judge_cell(cell, cells, results, rng)]
+    found = [one for cell in cells for one in _judge_cell(cell, cells, results, rng)]
+    return [
+        one if _is_meant(one) else one._replace(verdict=one.verdict._replace(word=BESIDE)) for one in found
+    ]
+
+
+def _is_meant(one: CellVerdict) -> bool:
+    return one.method.partition(",")[0] == one.cell.method
 
 
 def _judge_cell(

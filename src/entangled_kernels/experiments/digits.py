@@ -151,12 +151,8 @@ def _arrays(model: EntangledKernelRidge, rows: dict[str, Any]) -> dict[str, NDAr
 
 def figures(results: ExperimentResults) -> Figures:
     """The block Gram matrix, its blocks within and between classes, the projections, and the spectrum."""
-    from ..plotting import (
-        ClassBlocksDisplay,
-        EntanglementSpectrumDisplay,
-        GramDisplay,
-        ProjectionDisplay,
-    )
+    from ..plotting import EntanglementSpectrumDisplay, GramDisplay, ProjectionDisplay
+    from .paper_figures import draw_class_blocks
 
     names = [f"is {digit}" for digit in range(N_DIGITS)]
     spectrum = EntanglementSpectrumDisplay(
@@ -166,11 +162,7 @@ def figures(results: ExperimentResults) -> Figures:
     )
     return {
         "digits-kernel": GramDisplay.from_results(results, n_outputs=N_DIGITS, names=names).figure_,
-        "digits-zooms": ClassBlocksDisplay(
-            results.array("gram"), results.array("labels"), n_outputs=N_DIGITS, n_samples=3
-        )
-        .plot()
-        .figure_,
+        "digits-zooms": draw_class_blocks(results.array("gram"), results.array("labels"), N_DIGITS),
         "digits-projections": ProjectionDisplay.from_results(results, names=names).figure_,
         "digits-entanglement": spectrum.plot().figure_,
     }

@@ -119,28 +119,23 @@ def tables(results: ExperimentResults) -> list[PageTable]:
 
 def figures(results: ExperimentResults) -> Figures:
     """K, T and G of a separable kernel; separable and other blocks side by side; the classes."""
-    from ..plotting import KernelClassesDisplay, MatricesDisplay
+    from .paper_figures import draw_kernel_classes, draw_matrices
 
     p = len(results.array("output"))
-    parts = MatricesDisplay(
-        {
-            "K": results.array("scalar"),
-            "T": results.array("output"),
-            "G = K kron T": results.array("separable"),
-        },
-        {"G = K kron T": p},
-        "A separable kernel: every block is a multiple of T",
-    )
-    sides = MatricesDisplay(
-        {"separable": results.array("separable"), "not separable": results.array("nonseparable")},
-        {"separable": p, "not separable": p},
-        "Blocks of one pattern, and blocks that change with the inputs",
-    )
+    separable, other = results.array("separable"), results.array("nonseparable")
     words = {record["method"]: _words(record) for record in results.records}
     return {
-        "kernels-separable": parts.plot().figure_,
-        "kernels-blocks": sides.plot().figure_,
-        "kernels-classes": KernelClassesDisplay(words).plot().figure_,
+        "kernels-separable": draw_matrices(
+            {"K": results.array("scalar"), "T": results.array("output"), "G = K kron T": separable},
+            {"G = K kron T": p},
+            "A separable kernel: every block is a multiple of T",
+        ),
+        "kernels-blocks": draw_matrices(
+            {"separable": separable, "not separable": other},
+            {"separable": p, "not separable": p},
+            "Blocks of one pattern, and blocks that change with the inputs",
+        ),
+        "kernels-classes": draw_kernel_classes(words),
     }
 
 

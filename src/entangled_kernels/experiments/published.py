@@ -85,11 +85,15 @@ class Candidate(NamedTuple):
 
 
 class PublishedModel(NamedTuple):
-    """The linear model f(x) = coef @ phi(x), how its kernel was learned, and its lambda."""
+    """The linear model f(x) = coef @ phi(x), how its kernel was learned, its lambda, and its error on folds.
+
+    The error is in units that all models of one call share, and None where lambda was not chosen.
+    """
 
     coef: Array
     candidate: Candidate
     alpha: float
+    cv_error: float | None = None
 
     def predict(self, Phi: Array) -> Array:
         """Predictions (n, p) for features (n, m)."""
@@ -151,7 +155,8 @@ def fit_published(
         alphas |= {} if fixed is None else {"fixed": fixed}
         path = _factor(problem, kernels[candidate], prediction).coefficients(list(alphas.values()))
         for (kind, alpha), coef in zip(alphas.items(), path, strict=True):
-            models[prediction, kind] = PublishedModel(problem.expand_coef(coef), candidate, alpha)
+            error = float(errors[prediction][candidate].min()) if kind == "chosen" else None
+            models[prediction, kind] = PublishedModel(problem.expand_coef(coef), candidate, alpha, error)
     return models
 
 

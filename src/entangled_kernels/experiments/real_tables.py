@@ -11,7 +11,7 @@ from ..datasets import fetch_canadian_weather, fetch_concrete_slump, fetch_sarco
 from ..storage import ExperimentResults
 from .compare import class_figures, error_figures, table_cases, time_figures
 from .methods import Plan
-from .paper_cells import as_records
+from .paper_cells import CELLS, SHARED, as_records
 from .protocol import run_cases
 from .published import Ascent
 from .setup import Experiment, Figures, Setup
@@ -93,8 +93,8 @@ TABLES = {
         n_splits={"fair": 50, "paper": 100, "quick": 3},
         figures=time_figures,
     ),
-    # One step: `variants` finds that more leave the paper's figures behind, and one at full rank takes most
-    # of a second with 40 rows, with six ascents to a partition.
+    # One step: more leave the paper's figures behind (`benchmarks/variants.py`), and one at full rank takes
+    # most of a second with 40 rows, with six ascents to a partition.
     "uwave": RealTable(
         title="uWave: acceleration along one axis from another, class by class",
         about=(
@@ -122,7 +122,8 @@ def run_table(name: str, setup: Setup) -> ExperimentResults:
     table = TABLES[name]
     n_splits = table.n_splits["quick" if setup.quick else setup.protocol]
     ascent = Ascent(n_steps=table.quick_steps if setup.quick else table.n_steps)
-    plan = Plan(setup.protocol, ascent=ascent, early=table.early, fixed=table.fixed)
+    picked = any(cell.method == SHARED for cell in CELLS[name])
+    plan = Plan(setup.protocol, ascent=ascent, early=table.early, fixed=table.fixed, picked=picked)
     # Kernel ridge and output kernel learning have no rank.
     learned = replace(plan, methods=("EKL", "ptrEKL"))
     cases = []

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from threadpoolctl import threadpool_limits
 
-from ..block_solvers import factorize
+from ..kernels import factorize
 from ..linalg import (
     Array,
     BlockOperator,

@@ -11,10 +11,23 @@ from scipy.stats import t as student
 
 from ..linalg import Array
 
-__all__ = ["AGREES", "ENOUGH", "HIGHER", "LOWER", "TOO_FEW", "Effect", "Verdict", "judge", "means_of_as_many"]
+__all__ = [
+    "AGREES",
+    "BESIDE",
+    "ENOUGH",
+    "HIGHER",
+    "LOWER",
+    "TOO_FEW",
+    "Effect",
+    "Verdict",
+    "judge",
+    "means_of_as_many",
+]
 
 AGREES, LOWER, HIGHER = "agrees", "lower than ours", "higher than ours"
 TOO_FEW = "too few partitions"
+# Of a method that stands beside the one that the figure is about.
+BESIDE = "beside"
 # Partitions of ours below which nothing is said.
 ENOUGH = 20
 # The central part of our means in which a published one agrees.

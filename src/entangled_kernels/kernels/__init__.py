@@ -1,4 +1,4 @@
-"""Operator-valued kernels."""
+"""Operator-valued kernels, and ridge systems with any of them."""
 
 from .algebra import HadamardKernel, SumKernel
 from .base import OperatorValuedKernel
@@ -6,17 +6,30 @@ from .diagnosis import EntanglementReport, entanglement_report
 from .entangled import EntangledKernel
 from .kraus import KrausKernel
 from .partial_trace import PartialTraceKernel
+from .ridge import (
+    SOLVERS,
+    BlockRidge,
+    Factor,
+    Solver,
+    SolverChoice,
+    factorize,
+    lowest_eigenvalue,
+    select_solver,
+)
 from .scalar import ExponentialDot, FeatureKernel, MatrixKernel
 from .separable import SeparableKernel
 from .transformable import TransformableKernel
 from .vector_fields import CurlFreeKernel, DivergenceFreeKernel
 
 __all__ = [
+    "SOLVERS",
+    "BlockRidge",
     "CurlFreeKernel",
     "DivergenceFreeKernel",
     "EntangledKernel",
     "EntanglementReport",
     "ExponentialDot",
+    "Factor",
     "FeatureKernel",
     "HadamardKernel",
     "KrausKernel",
@@ -24,7 +37,12 @@ __all__ = [
     "OperatorValuedKernel",
     "PartialTraceKernel",
     "SeparableKernel",
+    "Solver",
+    "SolverChoice",
     "SumKernel",
     "TransformableKernel",
     "entanglement_report",
+    "factorize",
+    "lowest_eigenvalue",
+    "select_solver",
 ]

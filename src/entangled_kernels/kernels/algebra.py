@@ -17,7 +17,7 @@ from ..linalg import (
     SumOfKroneckersOperator,
     SumOperator,
 )
-from .base import OperatorValuedKernel
+from .base import OperatorValuedKernel, frozen_array
 from .partial_trace import PartialTraceKernel
 from .scalar import scalar_gram
 from .separable import SeparableKernel
@@ -29,6 +29,9 @@ MOST_PRODUCT_TERMS = 9
 
 
 def _common_outputs(kernels: Sequence[OperatorValuedKernel]) -> int:
+    for kernel in kernels:
+        if not isinstance(kernel, OperatorValuedKernel):
+            raise TypeError(f"kernels must hold operator-valued kernels, got {kernel!r}")
     outputs = [kernel.n_outputs for kernel in kernels]
     if len(set(outputs)) != 1:
         raise ValueError(f"kernels must have the same number of outputs to be combined, got {outputs}.")
@@ -57,14 +60,12 @@ class SumKernel(OperatorValuedKernel):
     def __init__(
         self, kernels: Sequence[OperatorValuedKernel], weights: Sequence[float] | None = None
     ) -> None:
-        if not kernels:
-            raise ValueError("kernels must hold at least one kernel, got an empty sequence.")
+        if not isinstance(kernels, list | tuple) or not kernels:
+            raise ValueError(f"kernels must be a list of at least one kernel, got {kernels!r}")
         self.n_outputs = _common_outputs(kernels)
-        weights = [1.0] * len(kernels) if weights is None else [float(weight) for weight in weights]
+        weights = [1.0] * len(kernels) if weights is None else frozen_array(weights, "weights", 1).tolist()
         if len(weights) != len(kernels):
             raise ValueError(f"weights has {len(weights)} entries for {len(kernels)} kernels; give one each.")
-        if not np.isfinite(weights).all():
-            raise ValueError(f"weights must be finite, got {weights}.")
         terms: list[tuple[float, OperatorValuedKernel]] = []
         for weight, kernel in zip(weights, kernels, strict=True):
             if isinstance(kernel, SumKernel):

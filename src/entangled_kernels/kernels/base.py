@@ -16,7 +16,10 @@ __all__ = ["OperatorValuedKernel", "as_points", "frozen_array"]
 
 def as_points(X: ArrayLike, name: str = "X") -> Array:
     """Rows of points as a float matrix."""
-    array = np.asarray(X, dtype=np.float64)
+    try:
+        array = np.asarray(X, dtype=np.float64)
+    except (TypeError, ValueError):
+        raise ValueError(f"{name} must be a matrix of numbers, got {X!r:.80}") from None
     if array.ndim != 2:
         raise ValueError(
             f"{name} must be a matrix with one point per row, got shape {array.shape}; "
@@ -27,9 +30,13 @@ def as_points(X: ArrayLike, name: str = "X") -> Array:
 
 def frozen_array(value: ArrayLike, name: str, ndim: int) -> Array:
     """Copy to a read-only float array, so that a kernel never changes under the model that uses it."""
-    if np.iscomplexobj(value):
+    try:
+        is_complex = np.iscomplexobj(value)
+        array = np.array(np.real(value) if is_complex else value, dtype=np.float64)
+    except (TypeError, ValueError):
+        raise ValueError(f"{name} must be an array of numbers, got {value!r:.80}") from None
+    if is_complex:
         raise ValueError(f"{name} must be real: kernels are real-valued (linalg takes complex matrices).")
-    array = np.array(value, dtype=np.float64)
     if array.ndim != ndim:
         raise ValueError(f"{name} must have {ndim} dimensions, got shape {array.shape}.")
     if not np.isfinite(array).all():

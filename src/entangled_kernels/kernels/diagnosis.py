@@ -142,6 +142,11 @@ def entanglement_report(D: Array, dims: tuple[int, int], tol: float = TOLERANCE)
     Entangled: PPT fails (eigenvalue -0.5 of the partial transpose), which proves that the kernel is no sum
     of separable kernels.
     """
+    D = np.asarray(D)
+    if D.ndim != 2 or D.shape[0] != D.shape[1] or D.dtype.kind not in "biufc":
+        raise ValueError(f"D must be a square matrix of numbers, got shape {D.shape} and dtype {D.dtype}")
+    if np.shape(dims) != (2,):
+        raise ValueError(f"dims must be the two numbers (m, p) of features and outputs, got {dims!r}")
     trace = float(np.trace(D).real)
     if not trace > 0:
         raise ValueError(f"D must have a positive trace to be a kernel, got {trace:.3g}.")

@@ -10,6 +10,7 @@ from numpy.typing import ArrayLike
 from sklearn.utils import gen_batches
 
 from ..linalg import Array, BlockOperator, FunctionOperator, partial_trace
+from ..parameters import check_integer
 from .base import OperatorValuedKernel, as_points
 from .scalar import feature_rows
 
@@ -65,8 +66,7 @@ class PartialTraceKernel(OperatorValuedKernel):
             raise TypeError(
                 f"operator must be callable as operator(Phi, Psi), got {type(operator).__name__}."
             )
-        if int(n_outputs) < 1:
-            raise ValueError(f"n_outputs must be at least 1, got {n_outputs!r}.")
+        check_integer("n_outputs", n_outputs, low=1)
         self.operator, self.feature_map = operator, feature_map
         self.n_outputs = int(n_outputs)
         self._guaranteed_psd = guaranteed_psd

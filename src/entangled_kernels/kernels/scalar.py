@@ -6,6 +6,7 @@ a `sklearn.gaussian_process.kernels.Kernel`, and a `MatrixKernel`, which is call
 
 from __future__ import annotations
 
+from numbers import Real
 from typing import Any
 
 import numpy as np
@@ -119,6 +120,8 @@ def feature_rows(feature_map: Any, X: Array) -> Array:
     """Rows phi(x_i) of a fitted transformer, or X itself when there is none."""
     if feature_map is None:
         return np.asarray(X, dtype=np.float64)
+    if not hasattr(feature_map, "transform"):
+        raise TypeError(f"feature_map must be None or a fitted transformer, got {feature_map!r}")
     Phi = feature_map.transform(X)
     return np.asarray(Phi.toarray() if hasattr(Phi, "toarray") else Phi, dtype=np.float64)
 
@@ -136,6 +139,9 @@ def check_scalar_kernel(kernel: Any, params: dict[str, Any]) -> None:
         raise TypeError(f"kernel must be a name, a kernel object or a function of two rows, got {kernel!r}.")
     elif params and isinstance(kernel, MatrixKernel | GaussianProcessKernel):
         raise TypeError(f"{type(kernel).__name__} takes its own parameters; got also {sorted(params)}.")
+    for name in {"gamma", "coef0", "degree"} & set(params):
+        if not (params[name] is None or isinstance(params[name], Real)):
+            raise TypeError(f"{name} must be a number, got {params[name]!r}")
 
 
 def is_guaranteed_psd(kernel: ScalarKernel, params: dict[str, Any]) -> bool:

@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from ..linalg import Array, BlockOperator, FunctionOperator, psd_factor
+from ..parameters import check_integer, check_positive
 from .base import OperatorValuedKernel, as_points, frozen_array
 from .scalar import ExponentialDot, ScalarKernel, check_scalar_kernel, is_guaranteed_psd, scalar_gram
 
@@ -56,8 +57,8 @@ class TransformableKernel(OperatorValuedKernel):
 
     def __init__(self, kernel: ScalarKernel, maps: Sequence[Map], **params: Any) -> None:
         check_scalar_kernel(kernel, params)
-        if len(maps) == 0:
-            raise ValueError("maps must hold one transformation per output, got none.")
+        if not isinstance(maps, list | tuple | np.ndarray) or len(maps) == 0:
+            raise ValueError(f"maps must be a list with one transformation per output, got {maps!r}")
         self.kernel, self.params = kernel, dict(params)
         self.maps = tuple(S if callable(S) else frozen_array(np.atleast_2d(S), "maps", 2) for S in maps)
         self.n_outputs = len(self.maps)
@@ -79,7 +80,10 @@ class TransformableKernel(OperatorValuedKernel):
         array([[3., 0.],
                [0., 6.]])
         """
-        return cls(ExponentialDot(), [_ScaledCopies(row) for row in psd_factor(sigma, "sigma")])
+        return cls(
+            ExponentialDot(),
+            [_ScaledCopies(row) for row in psd_factor(frozen_array(sigma, "sigma", 2), "sigma")],
+        )
 
     @classmethod
     def coordinate_gaussian(cls, n_outputs: int, gamma: float = 1.0) -> TransformableKernel:
@@ -93,6 +97,8 @@ class TransformableKernel(OperatorValuedKernel):
         array([[1.    , 0.3679],
                [0.3679, 1.    ]])
         """
+        check_integer("n_outputs", n_outputs, low=1)
+        check_positive("gamma", gamma)
         return cls("rbf", list(np.eye(n_outputs)[:, None, :]), gamma=gamma)
 
     @property

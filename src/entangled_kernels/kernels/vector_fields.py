@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from ..linalg import Array, BlockOperator, FunctionOperator
+from ..parameters import check_integer, check_positive
 from .base import OperatorValuedKernel, as_points
 
 __all__ = ["CurlFreeKernel", "DivergenceFreeKernel"]
@@ -20,10 +21,8 @@ class _GaussianFieldKernel(OperatorValuedKernel):
     guaranteed_psd = True
 
     def __init__(self, n_outputs: int, gamma: float = 1.0) -> None:
-        if int(n_outputs) != n_outputs or n_outputs < 1:
-            raise ValueError(f"n_outputs must be a whole number of at least 1, got {n_outputs!r}.")
-        if not (np.isfinite(gamma) and gamma > 0.0):
-            raise ValueError(f"gamma must be a positive number, got {gamma!r}.")
+        check_integer("n_outputs", n_outputs, low=1)
+        check_positive("gamma", gamma)
         self.n_outputs, self.gamma = int(n_outputs), float(gamma)
 
     def __repr__(self) -> str:

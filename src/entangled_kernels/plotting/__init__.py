@@ -4,30 +4,24 @@ Needs the extra ``plot`` (matplotlib), which is imported when something is drawn
 """
 
 from .alignment_path import AlignmentPathDisplay
-from .class_blocks import ClassBlocksDisplay
 from .comparison import ComparisonDisplay
 from .entanglement_spectrum import EntanglementSpectrumDisplay
 from .explanation import ExplanationDisplay
 from .gram import GramDisplay
 from .held_out import HeldOutDisplay
 from .information import InformationDisplay
-from .kernel_classes import KernelClassesDisplay
-from .matrices import MatricesDisplay
 from .projection import ProjectionDisplay
 from .running_time import RunningTimeDisplay
 from .selection import SelectionDisplay
 
 __all__ = [
     "AlignmentPathDisplay",
-    "ClassBlocksDisplay",
     "ComparisonDisplay",
     "EntanglementSpectrumDisplay",
     "ExplanationDisplay",
     "GramDisplay",
     "HeldOutDisplay",
     "InformationDisplay",
-    "KernelClassesDisplay",
-    "MatricesDisplay",
     "ProjectionDisplay",
     "RunningTimeDisplay",
     "SelectionDisplay",

@@ -8,8 +8,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from ..linalg import Array
-from .display import AxesDisplay, fitted_estimator, integer_ticks
-from .style import BLUE, GREY, VERMILION
+from .display import BLUE, GREY, VERMILION, AxesDisplay, fitted_estimator, integer_ticks
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

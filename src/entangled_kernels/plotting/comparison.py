@@ -10,10 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .classes import shortened
-from .display import legend_entry
-from .panels import PanelsDisplay, draw_series
-from .series import Series, in_order, mean_interval, series_of
-from .style import GREY, Look
+from .display import GREY, Look, legend_entry
+from .panels import PanelsDisplay, Series, draw_series, in_order, mean_interval, series_of
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -8,8 +8,17 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from ..linalg import Array
-from .display import Display, fitted_estimator, house_style, integer_ticks, new_figure, whole_figure
-from .style import BLUE, GREY, VERMILION
+from .display import (
+    BLUE,
+    GREY,
+    VERMILION,
+    Display,
+    fitted_estimator,
+    house_style,
+    integer_ticks,
+    new_figure,
+    whole_figure,
+)
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

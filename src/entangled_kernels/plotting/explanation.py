@@ -7,9 +7,8 @@ from typing import TYPE_CHECKING, Any, Self
 import numpy as np
 
 from ..explanation import Explanation
-from .display import Display, house_style, new_figure, whole_figure
+from .display import BLUE, GREY, INK, PALE, Display, house_style, new_figure, whole_figure
 from .information import shortened
-from .style import BLUE, GREY, INK, PALE
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

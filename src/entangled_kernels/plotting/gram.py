@@ -12,8 +12,7 @@ from ..kernels import KrausKernel
 from ..kernels.scalar import feature_rows
 from ..linalg import Array
 from .classes import class_labels, kernel_names, output_names, shortened
-from .display import Display, fitted_estimator, house_style, new_figure, whole_figure
-from .style import GREY, INK
+from .display import GREY, INK, Display, fitted_estimator, house_style, new_figure, whole_figure
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

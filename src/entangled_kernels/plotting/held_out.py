@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from ..conditioning import HeldOut
-from .display import AxesDisplay
-from .style import BLUE, GREY, INK, PALE
+from .display import BLUE, GREY, INK, PALE, AxesDisplay
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

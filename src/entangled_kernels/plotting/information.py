@@ -11,8 +11,7 @@ from scipy.cluster.hierarchy import leaves_list, linkage
 from scipy.spatial.distance import squareform
 
 from ..linalg import Array, Index
-from .display import AxesDisplay, fitted_estimator, whole_figure
-from .style import INK, PALE
+from .display import INK, PALE, AxesDisplay, fitted_estimator, whole_figure
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

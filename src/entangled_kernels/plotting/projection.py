@@ -10,8 +10,17 @@ from numpy.typing import ArrayLike, NDArray
 
 from ..linalg import Array
 from .classes import kernel_names, one_per_class, output_names, shortened
-from .display import Display, fitted_estimator, house_style, legend_entry, new_figure, whole_figure
-from .style import BLUE, GREY, PALE
+from .display import (
+    BLUE,
+    GREY,
+    PALE,
+    Display,
+    fitted_estimator,
+    house_style,
+    legend_entry,
+    new_figure,
+    whole_figure,
+)
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

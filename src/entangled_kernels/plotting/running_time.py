@@ -9,9 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..linalg import Array
-from .panels import PanelsDisplay, draw_series
-from .series import Series, median_range, series_of
-from .style import Look
+from .display import Look
+from .panels import PanelsDisplay, Series, draw_series, median_range, series_of
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

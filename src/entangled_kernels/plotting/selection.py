@@ -9,8 +9,7 @@ from numpy.typing import ArrayLike
 from sklearn.utils.validation import check_is_fitted
 
 from ..linalg import Array
-from .display import AxesDisplay, integer_ticks, whole_figure
-from .style import INK
+from .display import INK, AxesDisplay, integer_ticks, whole_figure
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

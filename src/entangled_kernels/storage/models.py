@@ -27,7 +27,6 @@ ESTIMATORS = "entangled_kernels.estimators"
 # Modules whose classes a model may hold; skops knows the estimators of scikit-learn and their parts.
 KNOWN = (
     ESTIMATORS,
-    "entangled_kernels.block_solvers",
     "entangled_kernels.conditioning",
     "entangled_kernels.features",
     "entangled_kernels.kernels",

@@ -103,14 +103,14 @@ def test_wrong_names(run):
     result = run("reproduce", "nothing", "--out", "out", code=2)
     assert (
         "must be one of sarcos, weather, concrete, uwave, simulated, digits, running-times, kernels, "
-        "variants, all" in result.stderr
+        "all" in result.stderr
     )
     assert "must be one of" in run("reproduce", "digits", "--out", "out", "--protocol", "x", code=2).stderr
 
 
 def test_the_contract_names_are_there():
     tables = {"sarcos", "weather", "concrete", "uwave"}
-    assert set(EXPERIMENTS) == tables | {"simulated", "digits", "running-times", "kernels", "variants"}
+    assert set(EXPERIMENTS) == tables | {"simulated", "digits", "running-times", "kernels"}
 
 
 def test_digits_end_to_end(run, folder):

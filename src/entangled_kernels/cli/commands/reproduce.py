@@ -28,7 +28,6 @@ NAMES = (
     "digits",
     "running-times",
     "kernels",
-    "variants",
     "all",
 )
 PROTOCOLS = ("fair", "paper", "both")

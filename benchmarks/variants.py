@@ -1,7 +1,13 @@
-"""Variants of the published objective and ascent, to see which of them gives the paper's errors of EKL."""
+"""Variants of the published objective and ascent, to see which of them gives the paper's errors of EKL.
+
+Each variant changes one thing of the letter: the objective, the units, the start, the steps. Each is
+measured with lambda chosen by cross-validation, with lambda 1, and with the lambda that is best on the test
+rows, which no honest protocol may use. ``--quick`` takes one partition and five steps.
+"""
 
 from __future__ import annotations
 
+import argparse
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, NamedTuple
@@ -9,23 +15,29 @@ from typing import Any, NamedTuple
 import numpy as np
 from threadpoolctl import threadpool_limits
 
-from ..datasets import fetch_canadian_weather, fetch_concrete_slump, fetch_sarcos, fetch_uwave
-from ..learning import LearnedKernel, Moments, Problem, Progress, SolverOptions, reduce_moments
-from ..learning.alignment import Alignment
-from ..learning.compression import compress_rows
-from ..learning.ridge import KernelRidgeFactor
-from ..learning.solvers import solve
-from ..learning.solvers.start import starting_point
-from ..linalg import Array
-from ..storage import ExperimentResults, Record
-from .armijo import ascend_as_library
-from .paper_cells import CELLS
-from .protocol import Rows, folds_of, nmse, partitions, run_parallel
-from .published import LAMBDAS
-from .setup import Experiment, Figures, PageTable, Setup
-from .verdicts import judge
+from entangled_kernels.datasets import fetch_canadian_weather, fetch_concrete_slump, fetch_sarcos, fetch_uwave
+from entangled_kernels.experiments.paper_cells import CELLS
+from entangled_kernels.experiments.protocol import Rows, folds_of, nmse, partitions, run_parallel
+from entangled_kernels.experiments.published import LAMBDAS
+from entangled_kernels.experiments.setup import Setup
+from entangled_kernels.experiments.verdicts import judge
+from entangled_kernels.learning import (
+    LearnedKernel,
+    Moments,
+    Problem,
+    Progress,
+    SolverOptions,
+    reduce_moments,
+)
+from entangled_kernels.learning.alignment import Alignment, Line
+from entangled_kernels.learning.compression import compress_rows
+from entangled_kernels.learning.ridge import KernelRidgeFactor
+from entangled_kernels.learning.solvers import SolverResult, solve
+from entangled_kernels.learning.solvers.ascent import ascend
+from entangled_kernels.learning.solvers.start import starting_point
+from entangled_kernels.linalg import Array
 
-__all__ = ["VARIANTS", "Variant", "learned_kernels", "variant_problem"]
+from measure import print_table, write_json
 
 # Data, training rows and partitions; those of uWave take a minute each.
 PLACES: dict[str, tuple[Any, int, int]] = {
@@ -35,7 +47,7 @@ PLACES: dict[str, tuple[Any, int, int]] = {
     "uWave class 1, n = 20": (partial(fetch_uwave, classes=(1,)), 20, 6),
 }
 # Where the paper has its figures for them.
-PUBLISHED: dict[str, tuple[str, Record]] = {
+PUBLISHED: dict[str, tuple[str, dict[str, Any]]] = {
     "SARCOS, n = 50": ("sarcos", {"n": 50}),
     "weather, n = 10": ("weather", {"n": 10}),
     "concrete, n = 12": ("concrete", {"n": 12}),
@@ -163,6 +175,35 @@ def learned_kernels(variant: Variant, problem: Problem, seed: int) -> dict[int, 
     return {step: problem.finished(one, 0.0) if variant.our_units else one for step, one in kernels.items()}
 
 
+CONTRACTION, OPTIMISM, SUFFICIENT = 0.5, 2.0, 1e-4
+MAX_TRIALS = 25
+SHORTEST = 1e-10
+
+
+def ascend_as_library(problem: Problem, options: SolverOptions) -> SolverResult:
+    """Maximise the alignment over Q of unit norm by steepest ascent with Armijo's rule.
+
+    Notes
+    -----
+    The first trial step has unit length. A later one is twice the step at which a parabola through the last
+    two values has its top, 2 * 2 * (f - f_before) / |gradient|^2, where our own ascent doubles the last step.
+    A trial is halved until it brings 1e-4 of what the gradient promises, 25 times at most; a step that
+    does not rise after these, or shorter than 1e-10, ends the ascent.
+    """
+    return ascend(problem, options, _find_step)
+
+
+def _find_step(line: Line, history: list[float], gradient: Array, last: float) -> float:
+    slope, value = float(np.vdot(gradient, gradient)), history[-1]
+    step = 1.0 / np.sqrt(slope) if len(history) == 1 else 2.0 * OPTIMISM * (value - history[-2]) / slope
+    for _ in range(MAX_TRIALS):
+        if line(step) >= value + SUFFICIENT * step * slope:
+            break
+        step *= CONTRACTION
+    stalled = line(step) < value or step * np.sqrt(slope) < SHORTEST
+    return 0.0 if stalled else float(step)
+
+
 def _coefficients(variant: Variant, problem: Problem, kernel: LearnedKernel, method: str) -> Array:
     """Coefficients (number of lambdas, p, m) of EKL or ptrEKL."""
     if method == "ptrEKL":
@@ -177,7 +218,7 @@ def _errors(Y: Array, Phi: Array, path: Array, weights: Array) -> Array:
     return np.array([float(np.mean((Y - Phi @ coef.T) ** 2, axis=0) @ weights) for coef in path])
 
 
-def _measure(place: Place) -> list[Record]:
+def _measure(place: Place) -> list[dict[str, Any]]:
     """Records of all variants on one partition."""
     found: dict[tuple[str, int, str], Scores] = {}
     last = 5 if place.quick else 200
@@ -230,72 +271,46 @@ def _measure_variant(variant: Variant, place: Place) -> dict[tuple[int, str], Sc
     return found
 
 
-def run(setup: Setup) -> ExperimentResults:
-    """All variants on partitions of four settings of the paper, with its protocol, whatever was asked."""
+def run(setup):
+    """Records of all variants on partitions of four settings of the paper."""
     places = []
     for task, (fetch, n, n_splits) in PLACES.items():
         X, Y = fetch(data_home=setup.data_home, return_X_y=True)
         for own in partitions(len(X), n, 1 if setup.quick else n_splits, setup.seed):
             rows = Rows(X[own.train], Y[own.train], X[own.test], Y[own.test])
             places.append(Place(task, own.number, rows, own.seed, setup.quick))
-    records = [record for own in run_parallel(_measure, places, setup) for record in own]
-    methods = {
-        f"{method}, {rule}": f"{method} of the variant, lambda {rule.removeprefix('lambda ')}"
-        for method in ("EKL", "ptrEKL")
-        for rule in RULES
-    }
-    counts = {task: 1 if setup.quick else place[2] for task, place in PLACES.items()}
-    meta = setup.meta(methods=methods, partitions=counts) | {"protocol": "paper"}
-    return ExperimentResults(VARIANTS.name, VARIANTS.title, records, meta=meta)
+    return [record for own in run_parallel(_measure, places, setup) for record in own]
 
 
-def tables(results: ExperimentResults) -> list[PageTable]:
-    """For each setting: errors of every variant, with how far the paper's are from them."""
-    made = []
-    for task, (experiment, keys) in PUBLISHED.items():
-        cells = {name: cell for cell in CELLS[experiment] if cell.keys == keys for name in cell.ours}
-        rows: dict[str, list[Any]] = {}
-        for method in results.meta["methods"]:
-            cell = cells[method.partition(",")[0]]
-            own: dict[str, list[float]] = {}
-            for record in results.records:
-                if record["task"] == task and record["method"] == method:
-                    own.setdefault(record["variant"], []).append(record["nmse"])
-            for variant, errors in own.items():
-                found = judge(
-                    errors, cell.nmse, cell.partitions, np.random.default_rng(0), deviation=cell.deviation
-                )
-                text = f"{found.ours:.{cell.digits}f} ({found.in_errors:+.1f})"
-                rows.setdefault(variant, [variant]).append(text)
-        paper = ", ".join(f"{name} {cell.nmse:.{cell.digits}f}" for name, cell in cells.items())
-        made.append(
-            PageTable(
-                ["variant", *results.meta["methods"]],
-                list(rows.values()),
-                f"{task}: nMSE of every variant; the paper has {paper}",
-                "In brackets the paper's figure less ours, in units of the standard error of the difference.",
-                replaces=("nmse",),
-            )
-        )
-    return made
+def table(records, task):
+    """Errors of every variant, in brackets the paper's less ours in units of the error of the difference."""
+    experiment, keys = PUBLISHED[task]
+    cells = {name: cell for cell in CELLS[experiment] if cell.keys == keys for name in cell.ours}
+    errors = {}
+    for record in records:
+        if record["task"] == task:
+            errors.setdefault((record["variant"], record["method"]), []).append(record["nmse"])
+    rows = {}
+    for (variant, method), own in errors.items():
+        cell = cells[method.partition(",")[0]]
+        rng = np.random.default_rng(0)
+        found = judge(own, cell.nmse, cell.partitions, rng, deviation=cell.deviation)
+        text = f"{found.ours:.{cell.digits}f} ({found.in_errors:+.1f})"
+        rows.setdefault(variant, {"variant": variant})[method] = text
+    known = {cell.method: f"{cell.nmse:.{cell.digits}f}" for cell in cells.values()}
+    paper = ", ".join(f"{name} {value}" for name, value in known.items())
+    print_table(f"{task}: nMSE; the paper has {paper}", list(rows.values()))
+    return list(rows.values())
 
 
-def figures(results: ExperimentResults) -> Figures:
-    """None: the tables say it."""
-    return {}
+def main():
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--quick", action="store_true")
+    parser.add_argument("--jobs", type=int, default=1)
+    arguments = parser.parse_args()
+    records = run(Setup("paper", quick=arguments.quick, n_jobs=arguments.jobs))
+    write_json("variants", {task: table(records, task) for task in PLACES} | {"records": records})
 
 
-VARIANTS = Experiment(
-    name="variants",
-    title="Variants of the published objective",
-    about=(
-        "Which reading of the published algorithm gives the paper's EKL? Each variant changes one thing of "
-        "the letter: the objective, the units, the start, the steps. Each is shown with lambda chosen by "
-        "cross-validation, with lambda 1, and with the lambda that is best on the test rows, which no "
-        "honest protocol may use."
-    ),
-    run=run,
-    figures=figures,
-    tables=tables,
-    one_protocol=True,
-)
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,181 @@
+"""Direct solvers against dense inverses."""
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from entangled_kernels.kernels.direct_solvers import (
+    DenseFactor,
+    DenseSpectrum,
+    KroneckerFactor,
+    KroneckerSpectrum,
+    LowRankFactor,
+    LowRankKroneckerFactor,
+    ShiftedSystem,
+    cholesky_limit,
+    krein_inverse,
+)
+from entangled_kernels.linalg import (
+    DenseOperator,
+    KroneckerOperator,
+    LowRankKroneckerOperator,
+    LowRankOperator,
+    operators,
+)
+from kernels.draws import random_psd
+from kernels.registry import KERNELS, P
+from kernels.sample import MASK, R, X, check_factor, dense_system
+
+
+@pytest.mark.parametrize("n", [1, 2, 3, 20])
+@pytest.mark.parametrize("reduced", [True, False])
+def test_shifted_systems(rng, n, reduced):
+    """Only the upper triangle is read."""
+    A, right = random_psd(rng, n), rng.normal(size=(n, 3))
+    system = ShiftedSystem(np.triu(A) + np.tril(rng.normal(size=(n, n)), -1))
+    if reduced:
+        system.reduce()
+    shifts = np.array([0.1, 7.0, 0.1])
+    expected = [np.linalg.solve(A + s * np.eye(n), r) for s, r in zip(shifts, right.T, strict=True)]
+    np.testing.assert_allclose(system.solve(shifts, right), np.transpose(expected), atol=1e-9)
+
+
+@given(n=st.integers(1, 12), columns=st.integers(0, 5), seed=st.integers(0, 2**32 - 1))
+def test_the_reduction_changes_no_solution_and_not_the_matrix(n, columns, seed):
+    rng = np.random.default_rng(seed)
+    A, right = random_psd(rng, n), rng.normal(size=(n, columns))
+    shifts, kept = rng.uniform(0.1, 10, size=columns), A.copy()
+    system = ShiftedSystem(A)
+    plain = system.solve(shifts, right)
+    system.reduce()
+    system.reduce()
+    scale = np.abs(plain).max(initial=0.0)
+    np.testing.assert_allclose(system.solve(shifts, right), plain, atol=1e-8 * scale)
+    np.testing.assert_array_equal(A, kept)
+
+
+@pytest.mark.parametrize("reduced", [True, False])
+def test_an_indefinite_matrix_is_refused_with_a_way_out(reduced):
+    system = ShiftedSystem(np.diag([1.0, 2.0, -3.0, 1.0]))
+    if reduced:
+        system.reduce()
+    with pytest.raises(np.linalg.LinAlgError, match=r"plus 0\.5 times .* or use indefinite='krein'"):
+        system.solve(np.array([0.5]), np.ones((4, 1)))
+
+
+OUTPUTS = {
+    "identity": 2.0 * np.eye(3),
+    "zero": np.zeros((3, 3)),
+    "singular": np.diag([1.0, 0.0, 2.0]),
+    "repeated": np.ones((3, 3)) + np.eye(3),
+    "rotated": random_psd(np.random.default_rng(0), 3),
+}
+
+
+@pytest.mark.parametrize("T", OUTPUTS.values(), ids=OUTPUTS.keys())
+@pytest.mark.parametrize("factor", [KroneckerFactor, KroneckerSpectrum, LowRankKroneckerFactor])
+@pytest.mark.parametrize("columns", [1, 3])
+def test_every_kind_of_output_matrix(factor, T, columns):
+    operator = LowRankKroneckerOperator(X, X, T)
+    solver = factor(operator)
+    for alpha in (0.1, 3.0):
+        check_factor(solver, dense_system(operator, None, alpha), alpha, 3, columns=columns)
+
+
+def test_many_distinct_output_eigenvalues_share_a_reduction():
+    many = cholesky_limit(12) + 1
+    operator = KroneckerOperator(X @ X.T, np.diag(1.0 + np.arange(many)))
+    check_factor(KroneckerFactor(operator), dense_system(operator, None, 1.0), 1.0, many)
+
+
+@pytest.mark.parametrize("krein", [True, False])
+def test_spectrum_of_an_indefinite_product(rng, krein):
+    B = rng.normal(size=(6, 6))
+    K, T, alpha = B + B.T, np.diag([1.0, -0.5]), 0.37
+    s, E = np.linalg.eigh(np.kron(K, T))
+    system = np.sign(s) * (np.abs(s) + alpha) if krein else s + alpha
+    spectrum = KroneckerSpectrum(KroneckerOperator(K, T), krein=krein)
+    check_factor(spectrum, (E * system) @ E.T, alpha, 2)
+
+
+def test_stabilised_inverse_is_the_plain_one_of_a_psd_spectrum(rng):
+    s = np.concatenate([rng.uniform(size=5), [0.0, -1e-16]])
+    np.testing.assert_allclose(krein_inverse(s, 0.5), 1.0 / (s + 0.5))
+    np.testing.assert_allclose(krein_inverse(-np.ones(2), 0.5), -1.0 / 1.5)
+    np.testing.assert_array_equal(krein_inverse(np.zeros(2), 0.5), 2.0)
+
+
+@pytest.mark.parametrize("masked", [False, True])
+@pytest.mark.parametrize("n", [2, 10])
+@pytest.mark.parametrize(
+    ("rank", "metric_rank"),
+    [(0, None), (1, None), (5, None), (20, None), (0, 1), (0, 4), (1, 1), (5, 4), (20, 4)],
+)
+def test_low_rank_by_definition(rng, n, rank, metric_rank, masked):
+    """Fewer operators and more than the Gram matrix has rows, none, and none beside a metric."""
+    Phi, Q = rng.normal(size=(n, 4)), rng.normal(size=(12, rank))
+    metric = None if metric_rank is None else random_psd(rng, 4, metric_rank)
+    operator = LowRankOperator(Phi, Phi, Q, 3, metric)
+    mask = MASK[:n] if masked else None
+    factor = LowRankFactor(operator, mask)
+    for alpha in (0.1, 5.0):
+        A = dense_system(operator, mask**2 if masked else None, alpha)
+        check_factor(factor, A, alpha, 3, atol=1e-7)
+
+
+def test_low_rank_of_a_separable_kernel_with_a_mask():
+    operator = LowRankKroneckerOperator(X, X, OUTPUTS["singular"])
+    check_factor(LowRankFactor(operator, MASK), dense_system(operator, MASK**2, 0.3), 0.3, 3)
+
+
+def test_many_points_need_no_matrix_of_their_pairs(rng):
+    """The Gram matrix would take 3 TB; the residual checks the solution."""
+    n, alpha = 200_000, 0.5
+    Phi = rng.normal(size=(n, 3))
+    operator = LowRankOperator(Phi, Phi, rng.normal(size=(9, 2)), 3)
+    right = rng.normal(size=(n, 3, 1))
+    solved = LowRankFactor(operator).solve(right, alpha).reshape(-1, 1)
+    residual = right.reshape(-1, 1) - operator @ solved - alpha * solved
+    assert np.linalg.norm(residual) < 1e-8 * np.linalg.norm(right)
+
+
+def as_operator(G, p):
+    n = len(G) // p
+    return DenseOperator(G.reshape(n, p, n, p).swapaxes(1, 2))
+
+
+@pytest.mark.parametrize("mask", [None, MASK], ids=["complete", "missing"])
+@pytest.mark.parametrize("kind", [DenseFactor, DenseSpectrum])
+def test_dense_by_definition(rng, kind, mask):
+    """More alphas than share Cholesky factors; the stabilised problem of a psd matrix is the plain one."""
+    operator = as_operator(random_psd(rng, 36, 20), P)
+    factor = kind(operator, mask)
+    for alpha in 1.0 + np.arange(cholesky_limit(36) + 2.0):
+        check_factor(factor, dense_system(operator, None if mask is None else mask**2, alpha), alpha, P)
+
+
+def test_spectrum_minimises_the_stabilised_objective(rng):
+    """No other c has a smaller ||y - G c||^2 + alpha c^T |G| c."""
+    B = rng.normal(size=(6, 6))
+    G, y, alpha = B + B.T, rng.normal(size=(3, 2, 1)), 0.3
+    s, E = np.linalg.eigh(G)
+    absolute = (E * np.abs(s)) @ E.T
+
+    def objective(c):
+        return np.sum((y.ravel() - G @ c) ** 2) + alpha * c @ absolute @ c
+
+    best = DenseSpectrum(as_operator(G, 2)).solve(y, alpha).ravel()
+    for size in (1e-3, 0.1, 1.0):
+        assert objective(best) < objective(best + size * rng.normal(size=6))
+
+
+def test_the_masked_matrix_is_formed_some_rows_at_a_time(monkeypatch):
+    operator = KERNELS["transformable coordinates"](X)
+    whole = DenseFactor(operator, MASK).solve(R, 0.2)
+    monkeypatch.setattr(operators, "CHUNK_NUMBERS", 5 * 12 * P**2)
+    seen = []
+    rows = operator.block_rows
+    monkeypatch.setattr(operator, "block_rows", lambda part: seen.append(part) or rows(part))
+    np.testing.assert_allclose(DenseFactor(operator, MASK).solve(R, 0.2), whole, rtol=1e-12)
+    assert [part.stop - part.start for part in seen] == [5, 5, 2]
