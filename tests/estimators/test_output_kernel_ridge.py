@@ -449,5 +449,5 @@ class TestBlanks:
 @pytest.mark.parametrize("shape", [(20,), (20, 2)])
 def test_weights_that_overflow_are_refused(weight, shape, rng):
     X, Y = rng.normal(size=(20, 3)), rng.normal(size=(20, 2))
-    with pytest.raises(ValueError, match=r"sample_weight .*; divide it by its"):
+    with pytest.raises(ValueError, match=r"sample_weight .*; divide all weights"):
         OutputKernelRidge().fit(X, Y, sample_weight=np.full(shape, weight))
