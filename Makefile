@@ -6,10 +6,10 @@ BIN := $(VENV)/bin
 # What of the unpacked sdist's tests `make dist` runs against the wheel; the whole is DIST_TESTS=tests.
 DIST_TESTS ?= tests/test_architecture.py tests/test_packaging.py tests/linalg tests/learning tests/cli/test_real_files.py
 
-.PHONY: help demo test lint format bench docs dist clean
+.PHONY: help demo test coverage lint format bench docs dist clean
 help:
 	@echo "make demo    measure some targets, predict the rest: print the comparison, write demo-report/index.html"
-	@echo "make test    run the tests and print the coverage"
+	@echo "make test    run the tests (make coverage: with their coverage)"
 	@echo "make lint    ruff (lint and format) and mypy"
 	@echo "make format  rewrite the sources in the house format"
 	@echo "make bench   run the benchmarks (about ten minutes), tables and JSON in benchmarks/results"
@@ -44,7 +44,10 @@ demo: $(VENV)/.cli
 	$(BIN)/entangled-kernels demo --out demo-report --force
 
 test: $(VENV)/.dev
-	$(BIN)/python -m pytest --numprocesses 2 --cov --cov-fail-under=95
+	$(BIN)/python -m pytest --numprocesses 2 --dist worksteal
+
+coverage: $(VENV)/.dev
+	$(BIN)/python -m pytest --numprocesses 2 --dist worksteal --cov --cov-fail-under=95
 
 lint: $(VENV)/.dev
 	$(BIN)/ruff check .
