@@ -5,9 +5,12 @@ Feature maps and estimators share them.
 
 from __future__ import annotations
 
+import sys
+import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from numbers import Integral, Real
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -35,9 +38,19 @@ __all__ = [
     "check_weights",
     "naming_columns",
     "validate_rows",
+    "warn_user",
 ]
 
 LARGEST, SMALLEST = 1e70, 1e-70
+
+
+def warn_user(message: str, category: type[Warning] = UserWarning) -> None:
+    """Warn at the line outside of the package whose call led here."""
+    package, level = str(Path(__file__).parent), 1
+    frame = sys._getframe(1)
+    while frame.f_back is not None and frame.f_code.co_filename.startswith(package):
+        frame, level = frame.f_back, level + 1
+    warnings.warn(message, category, stacklevel=level)
 
 
 def check_choice(name: str, value: Any, choices: Iterable[str]) -> None:

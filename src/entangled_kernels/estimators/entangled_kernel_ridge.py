@@ -1,48 +1,58 @@
-"""Ridge regression of several targets with a kernel that learns how the targets hang together."""
+"""Ridge regression of several targets with a learned entangled kernel."""
 
 from __future__ import annotations
 
-from dataclasses import replace
-from typing import Any, Self
+from collections.abc import Callable, Mapping
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from sklearn.base import BaseEstimator, MultiOutputMixin, RegressorMixin, TransformerMixin
+from sklearn.base import TransformerMixin
+from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
 from ..kernels import KrausKernel
-from ..learning import SOLVERS, Fit, FitSettings, Moments, RowSample, fit_problem
-from ..learning.cell_moments import CellMoments
-from ..learning.input_range import InputRange
+from ..learning import (
+    SOLVERS,
+    Fit,
+    FitSettings,
+    Moments,
+    Problem,
+    Progress,
+    RowSample,
+    fit_problem,
+    reduce_moments,
+    reduce_rows,
+)
 from ..linalg import Array
+from ..model import FittedModel, InputRange
 from ..parameters import (
     check_choice,
     check_feature_map,
+    check_flag,
     check_fraction,
+    check_integer,
     check_positive,
     check_rank,
     check_rank_fits,
     naming_columns,
+    warn_user,
 )
-from ..streams.stream import Stream
-from .dask_tables import is_dask
-from .explaining import ExplainingMixin
-from .notices import print_progress, warn_if_stalled, warn_of_size
-from .out_of_core import OutOfCoreMixin
-from .prediction import solved_attribute
-from .streaming import COLUMN_ATTRIBUTES
-from .targets import TargetsMixin
-from .training import Training, check_solver_params
+from ..streams.dask_tables import is_dask
+from ..streams.row_folds import sampling_keys
+from ..streams.row_stream import RowMap, RowStream
+from .base import MultiTargetRegressor
+from .entangled import EntangledRegressor
 
-__all__ = ["PREDICTIONS", "EntangledKernelRidge"]
+__all__ = ["PREDICTIONS", "EntangledKernelRidge", "SolverParams", "check_solver_params"]
 
 PREDICTIONS = ("entangled", "partial_trace")
+# A step of an iterative solver with more multiplications than this takes seconds.
+LARGE_STEP = 2e10
 
 
-class EntangledKernelRidge(
-    OutOfCoreMixin, ExplainingMixin, TransformerMixin, RegressorMixin, MultiOutputMixin, BaseEstimator
-):
+class EntangledKernelRidge(TransformerMixin, EntangledRegressor):
     """Kernel ridge regression with a learned entangled kernel.
 
     Learns an operator-valued kernel K(x, z) = phi(x)^T A phi(z) I + sum_i M_i phi(x) phi(z)^T M_i^T by
@@ -71,12 +81,12 @@ class EntangledKernelRidge(
         outputs gives (the paper's EKL and ptrEKL).
     rank : int, float or None, default=None
         Largest number r of Kraus operators M_i: a count of up to features times outputs, or a fraction of the
-        largest number that the data can use (`full_rank_`). None leaves it to the solver: one operator and a
-        metric A for the closed form, full rank for the iterative ones.
+        largest number that the data can use (`full_rank_`). With None it is one operator and a metric A for
+        the closed form, and full rank for the iterative solvers.
     solver : {"closed-form", "ascent", "lbfgs"}, default="closed-form"
-        How the kernel is learned. ``"closed-form"`` writes down a regularised optimum of the alignment;
-        ``"ascent"`` is the published algorithm, steepest ascent on the unit sphere, for which stopping
-        early is what regularises; ``"lbfgs"`` runs to the optimum of the alignment.
+        How the kernel is learned. ``"closed-form"`` is a regularised optimum of the alignment; ``"ascent"``
+        is the published algorithm, steepest ascent on the unit sphere, which is regularised by stopping
+        early; ``"lbfgs"`` runs to the optimum of the alignment.
     solver_params : dict or None, default=None
         Settings of the iterative solvers: ``init``, the start, is ``"identity"`` (the plain kernel, on the
         outputs that the features reach; default) or ``"random"``; ``max_iter`` is the number of steps, 200
@@ -85,20 +95,22 @@ class EntangledKernelRidge(
     fit_intercept : bool, default=True
         Whether to centre features and targets; otherwise they are taken as they are.
     target_transform : {"log", "log1p"}, mapping, transformer or None, default=None
-        Scale to learn the targets on: logarithms of positive targets, or of zero and positive ones; of some
-        of them, as in ``{"zinc": "log"}``; or any transformer with ``inverse_transform``, fitted to y, also
-        one with another number of columns, such as a basis of curves. Predictions, deviations, intervals and
-        ``given`` are in units of the targets; kernel, coefficients and noise are those of transformed ones.
+        Scale on which targets are learned: logarithms of positive targets, or of zero and positive ones; of
+        some of them, as in ``{"zinc": "log"}``; or a transformer of each target by itself that has
+        ``inverse_transform``, fitted to y. Predictions, deviations, intervals and ``given`` are in units of
+        the targets; kernel, coefficients and noise are those of transformed targets.
     random_state : int, RandomState or None, default=None
         For a random start.
 
     Attributes
     ----------
+    model_ : FittedModel
+        The fitted model as one value, which predicts, gives intervals and explains.
     kraus_ : ndarray of shape (r, p, m)
         Kraus operators M_i, in the coordinates of the feature map's output: orthogonal to each other, the
-        strongest first, of positive covariance with the targets. Built at every access.
+        strongest first, of positive covariance with the targets. Computed at every access.
     metric_ : ndarray of shape (m, m) or None
-        The matrix A, None when it is zero. Built at every access.
+        The matrix A, None when it is zero. Computed at every access.
     kernel_ : KrausKernel
         The learned kernel of these two, which tells how entangled it is: ``kernel_.entanglement()``.
     coef_ : ndarray of shape (p, m)
@@ -113,7 +125,7 @@ class EntangledKernelRidge(
     alignment_history_ : ndarray
         Objective, before shrinkage, at the start of the solver and after every step.
     noise_variance_ : ndarray of shape (p,)
-        Estimated variance of each target about the model; see Notes. Found when first asked for.
+        Estimated variance of each target about the model; see Notes.
     rkhs_norm_ : float
         Norm of the fitted function, less its intercept, in the space of the kernel it is predicted with.
     residual_covariance_, information_ : ndarray of shape (p, p)
@@ -140,8 +152,8 @@ class EntangledKernelRidge(
 
         D = tau I/(mp) + (1 - tau) [ (1 - mix) W W^T kron I/(p ||W||^2) + mix vec(W^T) vec(W^T)^T/||W||^2 ]
 
-    for ``shrinkage`` tau, scaled to tr((C kron I) D) = p tr(C). The iterative solvers put their Q Q^T in the
-    place of the bracket. Alignment, learning and ridge need only moments, so after one pass over the rows
+    for ``shrinkage`` tau, scaled to tr((C kron I) D) = p tr(C). The iterative solvers replace the bracket by
+    their Q Q^T. Alignment, learning and ridge need only moments, so after one pass over the rows
     nothing depends on their number; see `entangled_kernels.learning.Moments`.
 
     The Gaussian-process view reads the kernel, times a variance s_o^2 for every output o, as a prior
@@ -206,21 +218,6 @@ class EntangledKernelRidge(
         self.target_transform = target_transform
         self.random_state = random_state
 
-    coef_ = solved_attribute("coef_", "linear.coef", "Coefficients (p, m) of the features.")
-    intercept_ = solved_attribute("intercept_", "linear.intercept", "Constant of every target, (p,).")
-    alignment_ = solved_attribute("alignment_", "alignment", "Objective of the kernel as used.")
-    alignment_terms_ = solved_attribute("alignment_terms_", "alignment_terms", "Its two terms.")
-    alignment_history_ = solved_attribute("alignment_history_", "alignment_history", "Objective by step.")
-    rkhs_norm_ = solved_attribute("rkhs_norm_", "rkhs_norm", "Norm of the fitted function.")
-    n_iter_ = solved_attribute("n_iter_", "n_iter", "Steps of the solver.")
-    converged_ = solved_attribute("converged_", "converged", "Whether the solver met its tolerance.")
-    stop_reason_ = solved_attribute("stop_reason_", "stop_reason", "Why the solver stopped.")
-    solver_ = solved_attribute("solver_", "settings.solver", "The solver used.")
-    noise_variance_ = solved_attribute(
-        "noise_variance_", "noise_variance", "Estimated variance of each target about the model."
-    )
-    full_rank_ = solved_attribute("full_rank_", "problem.full_rank", "Largest Kraus rank that can matter.")
-
     def fit(self, X: Any, y: Any, sample_weight: ArrayLike | None = None) -> Self:
         """Learn the kernel and the coefficients.
 
@@ -228,11 +225,12 @@ class EntangledKernelRidge(
         ----------
         X : array-like or data frame of shape (n_samples, n_features)
         y : array-like or data frame of shape (n_samples, n_outputs) or (n_samples,)
-            The targets, Y in the formulas; NaN where one was not measured. Rows without any target count
-            for nothing.
+            The targets, Y in the formulas; NaN where a target is missing. Rows without any target change
+            nothing.
         sample_weight : array-like of shape (n_samples,) or (n_samples, n_outputs), or float, optional
-            Non-negative weights of the squared errors, of rows or of cells; kernel and predictions are those
-            of a table where each row is repeated that many times. A cell of weight zero is a blank.
+            Non-negative weights of the squared errors, of rows or of single targets; kernel and predictions
+            are those of a table where each row is repeated that many times. A target of weight zero is
+            missing.
 
         Returns
         -------
@@ -242,31 +240,65 @@ class EntangledKernelRidge(
         if is_dask(X, y, sample_weight):
             return self._fit_dask(X, y, sample_weight)
         self._reset()
-        table = self._check_table(X, y, sample_weight)
-        feature_map, Phi = self._fit_map(self.feature_map, *self._map_targets(table))
-        training = self._training(feature_map, table, Phi)
-        fit = self._calibrate_in_target_units(self._fit_training(training), table)
-        fit = replace(fit, inputs=InputRange.of(table.X))
-        self.feature_map_, self._fit, self._stream = feature_map, fit, self._stream_kept(training)
-        if self._stream is not None:
-            self._stream.inputs = fit.inputs
+        rows, scale, _ = self._training_rows(X, y, sample_weight)
+        feature_map, Phi = self._fit_map(self.feature_map, rows.X, rows.Y, rows.weight)
+        stream = RowStream(row_map=RowMap(feature_map), n_outputs=rows.Y.shape[1])
+        if Phi is None and self._exceeds_memory(feature_map, rows):
+            stream.take(rows._replace(key=sampling_keys(rows.X, rows.Y)), self._fit_row_map)
+            problem = reduce_moments(stream.moments()[0], centred=bool(self.fit_intercept))
+        else:
+            Phi = self._training_features(feature_map, rows.X, Phi)
+            Y, weight, key = rows.Y, rows.weight, sampling_keys(rows.X, rows.Y)
+            if weight is not None and (keep := weight.reshape(len(Y), -1).any(axis=1)).sum() < len(Y):
+                Phi, Y, weight, key = Phi[keep], Y[keep], weight[keep], key[keep]
+            if len(Y) < 2:
+                raise ValueError("at least 2 rows of positive sample_weight are needed, got 1")
+            problem, moments = reduce_rows(Phi, Y, weight, centred=bool(self.fit_intercept))
+            stream.parts, stream.n_rows = [moments], len(Y)
+            stream.sample, stream.inputs = RowSample.of(Phi, Y, key, weight), InputRange.of(rows.X)
+        stream.row_map, stream.scale = RowMap(feature_map, scale), scale
+        self._model = self._fitted(self._learn(problem), stream, stream.sample)
+        # Moments of more columns than rows are not kept.
+        self._stream = None if stream.parts == [None] else stream
         return self
 
-    def _solve_moments(self, parts: list[Moments | CellMoments], sample: RowSample | None) -> Fit:
-        fit = self._fit_training(self._training_of_moments(sum(parts[1:], parts[0]), sample))
-        return replace(fit, inputs=None if self._stream is None else self._stream.inputs)
+    def _solve_parts(self, parts: list[Moments], sample: RowSample | None, stream: RowStream) -> FittedModel:
+        problem = reduce_moments(sum(parts[1:], parts[0]), centred=bool(self.fit_intercept))
+        return self._fitted(self._learn(problem), stream, sample)
 
-    def _fit_training(self, training: Training) -> Fit:
-        """Learn the kernel and solve the ridge problem, with warnings of what a user should know."""
-        problem = training.problem
+    def _fitted(self, fit: Fit, stream: RowStream, sample: RowSample | None) -> FittedModel:
+        row_map = stream.row_map or RowMap()
+        return FittedModel(
+            feature_map=row_map.feature_map,
+            linear=fit.linear,
+            fit=fit,
+            fit_map=row_map.feature_map,
+            scale=row_map.scale,
+            inputs=stream.inputs,
+            sample=sample,
+        )
+
+    def _learn(self, problem: Problem) -> Fit:
+        """Learn the kernel and solve the ridge problem, with warnings about size and convergence."""
         check_rank_fits(self.rank, problem.n_features, problem.n_outputs)
+        settings, params = self._settings(), check_solver_params(self.solver_params)
         if SOLVERS[self.solver].iterative:
-            warn_of_size(problem, self.solver, self.rank)
-        params = check_solver_params(self.solver_params)
-        progress = print_progress(params.max_iter) if params.verbose else None
-        fit = fit_problem(problem, self._settings(), progress, cells=training.cells)
-        warn_if_stalled(fit)
-        return training.sampled(fit)
+            operators = problem.resolve_rank(self.rank) or problem.full_rank
+            if problem.full_rank * operators**2 > LARGE_STEP:
+                warn_user(
+                    f"every step of solver={self.solver!r} multiplies matrices of {problem.full_rank} x "
+                    f"{operators}, which may take long; set rank to a smaller number, or use "
+                    f"solver='closed-form'"
+                )
+        fit = fit_problem(problem, settings, _print_progress(params.max_iter) if params.verbose else None)
+        if fit.stop_reason == "stalled":
+            warn_user(
+                f"solver={self.solver!r} could not raise the alignment any further after {fit.n_iter} "
+                f"steps, although the gradient is longer than tol={settings.tol}; standardise the features "
+                f"or raise tol",
+                ConvergenceWarning,
+            )
+        return fit
 
     def _settings(self) -> FitSettings:
         seed = check_random_state(self.random_state).randint(np.iinfo(np.int32).max)
@@ -285,24 +317,6 @@ class EntangledKernelRidge(
             seed=int(seed),
         )
 
-    def _adopt(self, other: Any, feature_map: Any, fit: Fit, stream: Stream | None) -> Self:
-        """Become the model that another estimator has found, on tables with its columns."""
-        for name in (*COLUMN_ATTRIBUTES, "target_transform_"):
-            if hasattr(other, name):
-                setattr(self, name, getattr(other, name))
-        self.feature_map_, self._fit, self._stream = feature_map, fit, stream
-        return self
-
-    def _predict_block(
-        self, X: Any, return_std: bool, return_cov: bool, given: Array | None
-    ) -> tuple[Array, Array]:
-        if given is not None or ((return_std or return_cov) and self._fit.left_out):
-            return self._calibrated_block(X, return_std, return_cov, given)
-        Phi, mean = self._features_and_mean(X)
-        if return_cov:
-            return mean, self._fit.posterior.covariance(Phi)
-        return mean, np.sqrt(self._fit.posterior.variance(Phi)) if return_std else np.empty(0)
-
     def project(self, X: Any) -> Array:
         """Supervised multi-task dimension reduction: every row as r coordinates for each output.
 
@@ -311,17 +325,18 @@ class EntangledKernelRidge(
         Z : ndarray of shape (n, p, r)
             Z[j, :, i] = M_i phi(x_j), so K(x_j, x_l) = Z[j] @ Z[l].T, plus the metric's part.
         """
-        self._ensure_solved()
-        if self._fit.n_operators == 0:
+        model = self._solved_model()
+        if model.fit.n_operators == 0:
             raise ValueError(
                 "the learned kernel has no Kraus operators to project on (shrinkage=1, alignment_mix=0 "
                 "without a rank, or targets that the features say nothing about); use shrinkage below 1 "
                 "and set rank"
             )
-        Phi = self._features(X)
+        rows = self._new_rows(X)
         with naming_columns(X):
-            self._check_finite(Phi, Phi, self._fit.linear.coef)
-        return np.asarray(self._fit.project(Phi))
+            Phi = model.features(rows)
+            model.learned_mean(Phi)  # raises where a feature is not finite
+        return np.asarray(model.fit.project(Phi))
 
     def transform(self, X: Any) -> Array:
         """`project` with outputs and coordinates in one axis, (n, p * r), the coordinates running fastest."""
@@ -330,10 +345,11 @@ class EntangledKernelRidge(
 
     def get_feature_names_out(self, input_features: Any = None) -> NDArray[np.object_]:
         """Names of the columns of `transform`: target and number of the Kraus operator."""
-        # Asked for by displays, so it must not start a solve.
+        # Displays call this, so it must not start a solve.
         check_is_fitted(self, "intercept_")
-        numbers = range(self._fit.n_operators)
-        return np.array([f"{name}_kraus{i}" for name in self._learned_names() for i in numbers], dtype=object)
+        model = self._shown("kraus_")
+        names = self._output_names(model.n_targets)
+        return np.array([f"{o}_kraus{i}" for o in names for i in range(model.fit.n_operators)], dtype=object)
 
     def set_output(self, *, transform: str | None = None, predict: str | None = None) -> Self:
         """Choose the containers that `transform` and `predict` return.
@@ -345,7 +361,7 @@ class EntangledKernelRidge(
             None leaves the choice as it is.
         """
         TransformerMixin.set_output(self, transform=transform)
-        return TargetsMixin.set_output(self, predict=predict)
+        return MultiTargetRegressor.set_output(self, predict=predict)
 
     @property
     def kernel_(self) -> KrausKernel:
@@ -353,21 +369,69 @@ class EntangledKernelRidge(
         return KrausKernel(self.kraus_, self.feature_map_, self.metric_)
 
     @property
-    def largest_alignment_(self) -> float | None:
-        """The largest alignment that any kernel has, None without an intercept."""
-        largest: float | None = self._solved_fit("largest_alignment_").largest_alignment()
-        return largest
-
-    @property
     def kraus_(self) -> Array:
         """Kraus operators (r, p, m)."""
-        return np.asarray(self._solved_fit("kraus_").kraus())
+        return np.asarray(self._shown("kraus_").fit.kraus())
 
     @property
     def metric_(self) -> Array | None:
         """The matrix A (m, m), or None."""
-        metric: Array | None = self._solved_fit("metric_").metric()
-        return metric
+        return self._shown("metric_").fit.metric()
+
+    @property
+    def alignment_(self) -> float:
+        """Objective of the kernel as used, shrinkage included."""
+        return self._shown("alignment_").fit.alignment
+
+    @property
+    def alignment_terms_(self) -> tuple[float, float]:
+        """Partial-trace and full alignment of the kernel as used."""
+        return self._shown("alignment_terms_").fit.alignment_terms
+
+    @property
+    def alignment_history_(self) -> Array:
+        """Objective at the start of the solver and after every step."""
+        return self._shown("alignment_history_").fit.alignment_history
+
+    @property
+    def largest_alignment_(self) -> float | None:
+        """The largest alignment that any kernel has, None without an intercept."""
+        return self._shown("largest_alignment_").fit.largest_alignment()
+
+    @property
+    def noise_variance_(self) -> Array:
+        """Estimated variance of each target about the model, (p,)."""
+        return self._shown("noise_variance_").fit.posterior.noise_variance
+
+    @property
+    def rkhs_norm_(self) -> float:
+        """Norm of the fitted function."""
+        return self._shown("rkhs_norm_").fit.rkhs_norm
+
+    @property
+    def n_iter_(self) -> int:
+        """Steps of the solver."""
+        return self._shown("n_iter_").fit.n_iter
+
+    @property
+    def converged_(self) -> bool:
+        """Whether the solver met its tolerance."""
+        return self._shown("converged_").fit.converged
+
+    @property
+    def stop_reason_(self) -> str:
+        """Why the solver stopped."""
+        return self._shown("stop_reason_").fit.stop_reason
+
+    @property
+    def solver_(self) -> str:
+        """The solver that was used."""
+        return self._shown("solver_").fit.settings.solver
+
+    @property
+    def full_rank_(self) -> int:
+        """Largest Kraus rank that can matter."""
+        return self._shown("full_rank_").fit.problem.full_rank
 
     def _check_parameters(self) -> None:
         super()._check_parameters()
@@ -380,3 +444,43 @@ class EntangledKernelRidge(
         check_positive("alpha", self.alpha)
         check_rank(self.rank)
         check_feature_map(self.feature_map)
+
+
+class SolverParams(NamedTuple):
+    """Keys of ``solver_params`` with their defaults; `EntangledKernelRidge` explains each."""
+
+    init: str = "identity"
+    max_iter: int = 200
+    tol: float = 1e-6
+    verbose: bool = False
+
+
+def check_solver_params(params: Any) -> SolverParams:
+    """Settings of the iterative solvers from the parameter ``solver_params``, a mapping or None."""
+    if params is None:
+        return SolverParams()
+    if not isinstance(params, Mapping):
+        raise TypeError(f"solver_params must be a dict or None, got {type(params).__name__}")
+    unknown = sorted(map(str, set(params) - set(SolverParams._fields)))
+    if unknown:
+        known = ", ".join(SolverParams._fields)
+        raise ValueError(f"solver_params has unknown keys {unknown}; it may hold {known}")
+    found = SolverParams(**params)
+    check_choice("solver_params['init']", found.init, ("identity", "random"))
+    check_integer("solver_params['max_iter']", found.max_iter, low=1)
+    check_positive("solver_params['tol']", found.tol, zero_allowed=True)
+    check_flag("solver_params['verbose']", found.verbose)
+    return found._replace(max_iter=int(found.max_iter), tol=float(found.tol))
+
+
+def _print_progress(max_iter: int) -> Callable[[Progress], None]:
+    """A callback that prints the alignment of every tenth step."""
+
+    def report(progress: Progress) -> None:
+        if progress.n_iter % 10 == 0 or progress.n_iter == max_iter:
+            print(
+                f"[EntangledKernelRidge] step {progress.n_iter}/{max_iter}  "
+                f"alignment {progress.value:.6f}  gradient {progress.gradient_norm:.1e}"
+            )
+
+    return report

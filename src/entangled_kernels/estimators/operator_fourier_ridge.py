@@ -4,18 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from copy import copy
+from functools import partial
 from typing import Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
-from sklearn.base import BaseEstimator, MultiOutputMixin, RegressorMixin, clone
+from sklearn.base import clone
 from sklearn.utils import check_consistent_length
 from sklearn.utils.validation import _num_samples, check_is_fitted
 
-from ..doc_links import DocLinkMixin
 from ..features import OperatorFourierFeatures
-from ..learning import Moments
-from ..linalg import Array
 from ..parameters import (
     check_flag,
     check_numeric_columns,
@@ -23,14 +21,16 @@ from ..parameters import (
     check_weights,
     validate_rows,
 )
-from ..streams.batch import Batch, BatchError, as_batch
-from .dask_tables import first_rows, is_dask, predict_dask, split_partitions, sum_partitions
-from .targets import TargetsMixin
+from ..streams.batch import Batch, as_batch
+from ..streams.dask_tables import first_rows, is_dask, map_partitions, split_partitions, sum_partitions
+from ..streams.out_of_core import BatchRun, named_errors
+from ..streams.row_stream import RowMap, Rows, RowStream
+from .base import MultiTargetRegressor, to_container
 
 __all__ = ["OperatorFourierRidge"]
 
 
-class OperatorFourierRidge(TargetsMixin, MultiOutputMixin, RegressorMixin, DocLinkMixin, BaseEstimator):
+class OperatorFourierRidge(MultiTargetRegressor):
     """Ridge regression in the space of random Fourier features of an operator-valued kernel.
 
     Minimises sum_i ||y_i - Phi(x_i) w||^2 + alpha |w|^2 over weights w. Fields learned with curl-free or
@@ -87,6 +87,8 @@ class OperatorFourierRidge(TargetsMixin, MultiOutputMixin, RegressorMixin, DocLi
         self.alpha = alpha
         self.fit_intercept = fit_intercept
 
+    _stream: RowStream | None = None
+
     def fit(self, X: Any, y: Any, sample_weight: ArrayLike | None = None) -> Self:
         """Fit the model to all rows.
 
@@ -101,16 +103,19 @@ class OperatorFourierRidge(TargetsMixin, MultiOutputMixin, RegressorMixin, DocLi
         -------
         self
         """
+        self._check_parameters()
+        self._reset()
         if is_dask(X, y, sample_weight):
             return self._fit_dask(X, y, sample_weight)
-        moments = self._moments_of(X, y, sample_weight, reset=True)
-        return self._solve(moments)
+        return self.partial_fit(X, y, sample_weight)
 
     def partial_fit(self, X: Any, y: Any, sample_weight: ArrayLike | None = None) -> Self:
         """Take in more rows; after any number of calls the model is that of `fit` on all of them."""
-        before: Moments | None = getattr(self, "_moments", None)
-        moments = self._moments_of(X, y, sample_weight, reset=before is None)
-        return self._solve(moments if before is None else before + moments)
+        self._check_parameters()
+        stream = RowStream() if self._stream is None else self._stream
+        self._take(stream, Batch(X, y, sample_weight))
+        self._stream = stream
+        return self._solve()
 
     def fit_batches(
         self,
@@ -138,21 +143,19 @@ class OperatorFourierRidge(TargetsMixin, MultiOutputMixin, RegressorMixin, DocLi
             not fitted.
         """
         self._check_parameters()
-        self._forget()
-        total: Moments | None = None
-        for number, item in enumerate(batches):
-            batch = as_batch(item, targets)
-            try:
-                if _num_samples(batch.X):
-                    moments = self._moments_of(batch.X, batch.y, batch.sample_weight, reset=total is None)
-                    total = moments if total is None else total + moments
-            except (TypeError, ValueError) as error:
-                raise BatchError(f"{batch.source or f'batch {number}'}: {error}") from error
-            if progress is not None:
-                progress(batch)
-        if total is None:
+        self._reset()
+        stream = RowStream()
+
+        def take(batch: Batch, where: str, n_before: int) -> None:
+            if _num_samples(batch.X):
+                self._take(stream, batch)
+
+        run = BatchRun(stream, take, self._draw_features, {}, progress=progress)
+        run.run(batches, partial(as_batch, targets=targets))
+        if stream.n_outputs is None:
             raise ValueError("batches must hold at least one row, got none")
-        return self._solve(total)
+        self._stream = stream
+        return self._solve()
 
     def predict(self, X: Any) -> Any:
         """Predict the targets.
@@ -164,90 +167,101 @@ class OperatorFourierRidge(TargetsMixin, MultiOutputMixin, RegressorMixin, DocLi
         """
         check_is_fitted(self, "coef_")
         if is_dask(X):
-            return predict_dask(self, X, return_std=False, return_cov=False)
+            slim = copy(self)
+            slim._stream, slim._sklearn_output_config = None, {}
+            p = len(self.coef_)
+            shape = () if self._one_dimensional else (p,)
+            meta = to_container("pandas", np.empty((0, *shape)), self._output_names(p), None)
+            found = map_partitions(_predict_rows, slim, X, shape, meta)
+            is_array = hasattr(X, "map_blocks") or self._container() == "pandas"
+            return found if is_array else found.to_dask_array()
         rows = validate_rows(self, X, reset=False, dtype=np.float64)
         return self._finish(self.features_.transform(rows) @ self.coef_.T + self.intercept_, X)
+
+    @property
+    def n_samples_seen_(self) -> int:
+        """Number of rows taken in."""
+        if self._stream is None:
+            raise AttributeError(f"{type(self).__name__!r} object has no attribute 'n_samples_seen_'")
+        return self._stream.n_rows
 
     def _check_parameters(self) -> None:
         check_positive("alpha", self.alpha)
         check_flag("fit_intercept", self.fit_intercept)
-
-    def _moments_of(self, X: Any, y: Any, sample_weight: Any, *, reset: bool) -> Moments:
-        """Moments of checked rows; the first ones tell names, and features are drawn for their shapes."""
-        self._check_parameters()
-        targets = self._take_targets(y, reset=reset)
-        check_numeric_columns(X)
-        rows = validate_rows(self, X, reset=reset, dtype=np.float64)
-        check_consistent_length(rows, targets)
-        Y, weight = targets.reshape(len(targets), -1), check_weights(sample_weight, len(targets))
-        if reset:
-            self.features_ = self._drawn(rows, Y)
-        elif Y.shape[1] != self.features_.n_outputs_:
-            raise ValueError(f"y must have {self.features_.n_outputs_} columns as before, got {Y.shape[1]}")
-        return Moments.from_arrays(self.features_.transform(rows), Y, weight)
-
-    def _fit_dask(self, X: Any, y: Any, sample_weight: Any) -> Self:
-        """Fit on the partitions of Dask tables, wherever they are; a row is brought here to know names."""
-        partitions = split_partitions(X, y, sample_weight)
-        self._check_parameters()
-        self._forget()
-        for where, rows in first_rows(partitions, 1):
-            if _num_samples(rows[0]):
-                try:
-                    self._moments_of(rows[0], rows[1], None, reset=True)
-                except (TypeError, ValueError) as error:
-                    raise BatchError(f"{where}: {error}") from error
-                break
-        total = sum_partitions(_partition_moments, _add, self, partitions)
-        if total is None:
-            raise ValueError("X must hold at least one row, got none")
-        return self._solve(total)
-
-    def _forget(self) -> None:
-        """Drop everything that came of rows."""
-        for name in ("_moments", "features_", "coef_", "intercept_", "n_samples_seen_"):
-            self.__dict__.pop(name, None)
-
-    def _n_targets(self) -> int:
-        return int(self.features_.n_outputs_)
-
-    def _for_workers(self) -> Self:
-        """A copy for other processes, without the moments, which are of no use there."""
-        slim = copy(self)
-        slim.__dict__.pop("_moments", None)
-        return slim
-
-    def _drawn(self, rows: Array, Y: Array) -> OperatorFourierFeatures:
         if self.features is not None and not isinstance(self.features, OperatorFourierFeatures):
             raise TypeError(f"features must be None or OperatorFourierFeatures, got {self.features!r}")
+
+    def _reset(self) -> None:
+        """Drop everything that was fitted."""
+        for name in ("_stream", "features_", "coef_", "intercept_"):
+            vars(self).pop(name, None)
+
+    def _take(self, stream: RowStream, batch: Batch) -> None:
+        """Check rows and take them into a stream; the first rows give names and shapes."""
+        first = stream.n_outputs is None
+        targets = self._take_targets(batch.y, reset=first)
+        check_numeric_columns(batch.X)
+        X = validate_rows(self, batch.X, reset=first, dtype=np.float64)
+        check_consistent_length(X, targets)
+        Y, weight = targets.reshape(len(targets), -1), check_weights(batch.sample_weight, len(targets))
+        if not first and Y.shape[1] != stream.n_outputs:
+            raise ValueError(f"y must have {stream.n_outputs} columns as before, got {Y.shape[1]}")
+        rows = Rows(X, Y, weight)
+        if stream.row_map is None:
+            stream.row_map = self._draw_features(rows)
+        stream.take(rows, self._draw_features)
+
+    def _draw_features(self, rows: Rows) -> RowMap:
+        """Features drawn for the numbers of inputs and targets of some rows."""
+        p = rows.Y.shape[1]
         given = OperatorFourierFeatures(random_state=0) if self.features is None else clone(self.features)
-        drawn = given.fit(rows, Y)
-        if drawn.n_outputs_ != Y.shape[1]:
+        drawn = given.fit(rows.X, rows.Y)
+        if drawn.n_outputs_ != p:
             raise ValueError(
                 f"y must have {drawn.n_outputs_} columns for features of kernel={drawn.kernel!r} on "
-                f"{rows.shape[1]} columns, got {Y.shape[1]}"
+                f"{rows.X.shape[1]} columns, got {p}"
             )
-        return drawn
+        return RowMap(drawn)
 
-    def _solve(self, moments: Moments) -> Self:
+    def _fit_dask(self, X: Any, y: Any, sample_weight: Any) -> Self:
+        """Fit on the partitions of Dask tables, wherever they are; a row is brought here for the names."""
+        partitions = split_partitions(X, y, sample_weight)
+        stream = RowStream()
+        for where, (X_first, y_first, _, _) in first_rows(partitions, 1):
+            if _num_samples(X_first):
+                with named_errors(where):
+                    self._take(stream, Batch(X_first, y_first))
+                break
+        if stream.n_outputs is None:
+            raise ValueError("X must hold at least one row, got none")
+        shared = copy(self)
+        shared._stream = stream.blank()
+        self._stream = sum_partitions(_partition_stream, RowStream.merged, shared, partitions)
+        return self._solve()
+
+    def _solve(self) -> Self:
         """Coefficients and intercept from moments of all rows."""
-        self._moments = moments
+        stream = self._stream
+        if stream is None or stream.row_map is None or stream.parts[0] is None:
+            raise ValueError("sample_weight must be positive for at least one row, got zero weights only")
+        self.features_, moments = stream.row_map.feature_map, stream.parts[0]
         second = moments.centred() if self.fit_intercept else moments.uncentred()
         W = self.features_.solve(second.C, second.B, float(self.alpha))  # (m, p)
         self.coef_ = W.T
         centre = moments.mean_y - moments.mean_phi @ W
         self.intercept_ = centre if self.fit_intercept else np.zeros_like(centre)
-        self.n_samples_seen_ = moments.n_samples
         return self
 
 
-def _partition_moments(
+def _predict_rows(model: OperatorFourierRidge, X: Any) -> Any:
+    return model.predict(X)
+
+
+def _partition_stream(
     estimator: OperatorFourierRidge, X: Any, y: Any, sample_weight: Any, groups: None
-) -> Moments | None:
-    """Moments of a partition, None where it has no rows; there are no folds, and so no groups."""
-    return estimator._moments_of(X, y, sample_weight, reset=False) if _num_samples(X) else None
-
-
-def _add(parts: list[Moments | None]) -> Moments | None:
-    some = [part for part in parts if part is not None]
-    return sum(some[1:], some[0]) if some else None
+) -> RowStream:
+    """A stream of the rows of a partition alone; there are no folds, and so no groups."""
+    stream = RowStream() if estimator._stream is None else estimator._stream.blank()
+    if _num_samples(X):
+        estimator._take(stream, Batch(X, y, sample_weight))
+    return stream

@@ -1,11 +1,12 @@
-"""Rows that come in batches: files larger than memory, moments of what was read, and checkpoints of both."""
+"""Rows that come in batches: readers of files, moments of what was read, checkpoints, and Dask tables."""
 
 from .batch import Batch, BatchError, Source, as_batch
 from .checkpoints import Checkpoint, CheckpointError, read_checkpoint, write_checkpoint
 from .file_kinds import KINDS, TEXT_KINDS, file_kind
+from .out_of_core import BatchRun
 from .reader import BatchReader, read_batches, table_columns
 from .row_folds import group_folds, row_folds
-from .stream import FeatureBlocks, Rows, Stream
+from .row_stream import RowMap, Rows, RowStream
 from .text_format import TextFormat
 
 __all__ = [
@@ -14,12 +15,13 @@ __all__ = [
     "Batch",
     "BatchError",
     "BatchReader",
+    "BatchRun",
     "Checkpoint",
     "CheckpointError",
-    "FeatureBlocks",
+    "RowMap",
+    "RowStream",
     "Rows",
     "Source",
-    "Stream",
     "TextFormat",
     "as_batch",
     "file_kind",

@@ -10,13 +10,12 @@ from sklearn.utils import _safe_indexing
 from sklearn.utils.validation import _num_samples
 from threadpoolctl import threadpool_limits
 
-from ..streams.batch import BatchError
-from .frames import to_container
+from .batch import BatchError
 
 __all__ = [
     "first_rows",
     "is_dask",
-    "predict_dask",
+    "map_partitions",
     "split_partitions",
     "sum_partitions",
 ]
@@ -31,47 +30,40 @@ def is_dask(*tables: Any) -> bool:
 
 
 def sum_partitions(
-    take: Callable[..., Any], add: Callable[[list[Any]], Any], estimator: Any, partitions: list[list[Any]]
+    take: Callable[..., Any], add: Callable[[list[Any]], Any], shared: Any, partitions: list[list[Any]]
 ) -> Any:
-    """What is kept of the rows of all partitions: ``take(estimator, *tables)`` of each, added.
+    """What is kept of the rows of all partitions: ``take(shared, *tables)`` of each, added.
 
     Notes
     -----
     Every partition gives its moments, (m + p)^2 numbers each, which are added in a tree of groups of eight.
-    The scheduler in force is used: the threads of this process, or the distributed client that is active.
-    No client is made here. An error names the partition.
+    The active scheduler is used: the threads of this process, or a distributed client. No client is made
+    here. An error names the partition.
     """
     from dask.delayed import delayed
 
-    shared, named, join = delayed(estimator._for_workers()), delayed(_take_named), delayed(add)
+    shared, named, join = delayed(shared), delayed(_take_named), delayed(add)
     layer = [named(take, shared, number, *tables) for number, tables in enumerate(partitions)]
     while len(layer) > 1:
         layer = [join(layer[start : start + _SPLIT_EVERY]) for start in range(0, len(layer), _SPLIT_EVERY)]
     return _compute(layer[0], parallel=len(partitions) > 1)
 
 
-def predict_dask(model: Any, X: Any, return_std: bool, return_cov: bool) -> Any:
-    """Lazy predictions, in the partitions of X; a pair of them with the standard deviation or covariance."""
-    mean = _lazy(model, X, {})
-    if return_std or return_cov:
-        return mean, _lazy(model, X, {"return_std": return_std, "return_cov": return_cov})
-    return mean
+def map_partitions(
+    predict: Callable[[Any, Any], Any], shared: Any, X: Any, shape: tuple[int, ...], meta: Any = None
+) -> Any:
+    """Lazy results of ``predict(shared, rows)`` in the partitions of X, of this shape for every row.
 
-
-def _lazy(model: Any, X: Any, options: dict[str, bool]) -> Any:
+    A Dask array, or, with the empty pandas frame or series ``meta``, a data frame where X is one.
+    """
     from dask.delayed import delayed
 
-    slim = model._for_workers()
-    slim._sklearn_output_config = {}
-    n_outputs = model._n_targets()
-    names = model._output_names(n_outputs)
-    shape = () if model._one_dimensional else (n_outputs,) * (2 if options.get("return_cov") else 1)
     if hasattr(X, "map_blocks"):
         X = _whole_rows(X)
         return X.map_blocks(
-            _predict_partition,
-            delayed(slim),
-            options,
+            _predict_array,
+            predict,
+            delayed(shared),
             shape,
             drop_axis=1,
             new_axis=list(range(1, 1 + len(shape))) or None,
@@ -81,20 +73,20 @@ def _lazy(model: Any, X: Any, options: dict[str, bool]) -> Any:
         )
     if len(shape) == 2:
         raise TypeError("return_cov needs X as a Dask array, got a Dask data frame: use X.to_dask_array()")
-    meta = to_container("pandas", np.empty((0, *shape)), names, None)
-    frame = X.map_partitions(_predict_frame, delayed(slim), options, names, shape, meta=meta)
-    return frame if model._container() == "pandas" else frame.to_dask_array()
+    return X.map_partitions(_predict_frame, predict, delayed(shared), shape, meta, meta=meta)
 
 
-def _predict_partition(X: Any, model: Any, options: dict[str, bool], shape: tuple[int, ...]) -> Any:
-    if _num_samples(X) == 0:
-        return np.empty((0, *shape))
-    found = model.predict(X, **options)
-    return found[1] if options else found
+def _predict_array(X: Any, predict: Callable[[Any, Any], Any], shared: Any, shape: tuple[int, ...]) -> Any:
+    return predict(shared, X) if _num_samples(X) else np.empty((0, *shape))
 
 
-def _predict_frame(X: Any, model: Any, options: Any, names: list[str], shape: tuple[int, ...]) -> Any:
-    return to_container("pandas", _predict_partition(X, model, options, shape), names, X)
+def _predict_frame(
+    X: Any, predict: Callable[[Any, Any], Any], shared: Any, shape: tuple[int, ...], meta: Any
+) -> Any:
+    values = _predict_array(X, predict, shared, shape)
+    if len(shape) == 0:
+        return type(meta)(values, index=X.index, name=meta.name)
+    return type(meta)(values, index=X.index, columns=meta.columns)
 
 
 def split_partitions(X: Any, y: Any, sample_weight: Any, groups: Any = None) -> list[list[Any]]:

@@ -17,6 +17,8 @@ __all__ = ["InputRange", "as_numbers", "merge_ranges"]
 SHARE_BEYOND = 0.01
 # The edge in units of a column's range from its middle: never less, and never more however its tails are.
 EDGES = (1.0, 4.0)
+# A batch, and a training table, with fewer rows than this cannot show that the batch as a whole is unusual.
+_FEWEST_IN_BATCH, _FEWEST_IN_TRAINING = 10, 20
 
 
 @dataclass(frozen=True, eq=False)
@@ -95,6 +97,26 @@ class InputRange:
             return False
         ends = np.stack([np.fmin.reduce(values, axis=0), np.fmax.reduce(values, axis=0)])
         return bool(np.any(_out(ends, self.low[0], self.high[0]) > distance * self.edge))
+
+    def share_outside(self, X: Any) -> tuple[float, bool]:
+        """Share of rows with an input outside of its training range, and whether that is far too many.
+
+        Notes
+        -----
+        A new row from where the training rows came from lies outside of the range of a column with
+        probability 2 / (n + 1) at most. A batch is unusual where at least one row in ten has an input
+        outside, and the mean number of such inputs in a row is four times what is expected, by more than
+        four standard errors.
+        """
+        values = as_numbers(X)[:, self.columns]
+        outside = (values < self.low[0]) | (values > self.high[0])
+        counts = outside.sum(axis=1)
+        if len(counts) < _FEWEST_IN_BATCH or self.n_rows < _FEWEST_IN_TRAINING:
+            return float(np.mean(counts > 0)) if len(counts) else 0.0, False
+        share, expected = float(np.mean(counts > 0)), 2.0 * len(self.columns) / (self.n_rows + 1.0)
+        error = float(counts.std()) / np.sqrt(len(counts))
+        unusual = share >= 0.1 and counts.mean() > 4.0 * expected + 4.0 * error
+        return share, bool(unusual)
 
     def packed(self) -> Array:
         """All of it as one table of numbers, (6, q), which `unpacked` takes."""

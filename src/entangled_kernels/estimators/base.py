@@ -1,0 +1,431 @@
+"""What all regressors of the package share: targets with names and missing values, and predictions alike."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple, Self
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from sklearn.base import BaseEstimator, MultiOutputMixin, RegressorMixin
+from sklearn.metrics import r2_score
+from sklearn.utils import check_array, check_consistent_length
+
+from ..doc_links import doc_link_template, doc_link_url_parameters
+from ..linalg import Array, Index
+from ..parameters import check_choice, check_finite_total
+
+__all__ = [
+    "CONTAINERS",
+    "MultiTargetRegressor",
+    "Targets",
+    "check_costs",
+    "check_given",
+    "check_measured",
+    "check_targets",
+    "check_weighted_targets",
+    "drop_missing_rows",
+    "score_targets",
+    "target_names",
+    "to_container",
+]
+
+CONTAINERS = ("default", "pandas", "polars")
+Names = Sequence[str] | NDArray[np.object_] | None
+
+
+class Targets(NamedTuple):
+    """Targets (n, p) with NaN where missing, and weights: None, of rows (n,) or of single targets (n, p).
+
+    Weights are None where all are one, and (n,) where the targets of each row weigh the same. They are zero
+    where a target is missing; a target of weight zero may hold any number.
+    """
+
+    Y: Array
+    weight: Array | None = None
+
+
+class MultiTargetRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):
+    """Base class of the regressors: targets in one or two dimensions, as arrays or data frames.
+
+    The names of targets, and the container that `set_output` asks for, come back with predictions.
+    """
+
+    # The link of the HTML diagram of an estimator to its page of the documentation.
+    _doc_link_module = "entangled_kernels"
+    _doc_link_template = doc_link_template
+    _doc_link_url_param_generator = doc_link_url_parameters
+
+    def score(self, X: Any, y: Any, sample_weight: ArrayLike | None = None) -> float:
+        """R^2 of each target over its measured values, averaged over targets.
+
+        Parameters
+        ----------
+        X : array-like or data frame of shape (t, d)
+        y : array-like or data frame of shape (t, p) or (t,)
+            NaN where a target is missing. A target with fewer than two measured values is left out.
+        sample_weight : number or array-like of shape (t,) or (t, p), optional
+
+        Returns
+        -------
+        float
+            `sklearn.metrics.r2_score` where nothing is missing.
+        """
+        return score_targets(y, self.predict(X), sample_weight)
+
+    def set_output(self, *, predict: str | None = None) -> Self:
+        """Choose the container that `predict` returns.
+
+        Parameters
+        ----------
+        predict : {"default", "pandas", "polars"} or None
+            None leaves the choice as it is.
+        """
+        if predict is not None:
+            check_choice("predict", predict, CONTAINERS)
+            # scikit-learn's clone copies this dictionary, so the choice survives cross-validation.
+            self._sklearn_output_config = {**getattr(self, "_sklearn_output_config", {}), "predict": predict}
+        return self
+
+    def predict(self, X: Any) -> Any:
+        """Predict the targets."""
+        raise NotImplementedError
+
+    def _take_targets(self, y: Any, *, reset: bool = True, missing: bool = False) -> Array:
+        """Targets in their own dimensions, with their names kept, or compared with the names kept.
+
+        With ``missing`` a NaN is a target that was not measured; otherwise it is an error.
+        """
+        if y is None:
+            raise ValueError(
+                f"This {type(self).__name__} estimator requires y to be passed, but the target y is None."
+            )
+        names = target_names(y)
+        targets = check_targets(y, names, missing=missing)
+        if reset:
+            self._one_dimensional = targets.ndim == 1
+            vars(self).pop("target_names_", None)
+            if names is not None:
+                self.target_names_ = names
+            return targets
+        if (targets.ndim == 1) != self._one_dimensional:
+            raise ValueError(
+                f"y must have as many dimensions as before, {1 if self._one_dimensional else 2}, "
+                f"got {targets.ndim}"
+            )
+        known = getattr(self, "target_names_", None)
+        if names is not None and known is not None and list(names) != list(known):
+            raise ValueError(f"y must have the columns it had before, {list(known)}, got {list(names)}")
+        return targets
+
+    def _measured(
+        self, rows: Any, targets: Array, sample_weight: Any
+    ) -> tuple[NDArray[np.bool_], Array, Array | None]:
+        """Which rows have a measured target, and their targets (n, p) and weights."""
+        names = getattr(self, "target_names_", None)
+        Y, weight = check_weighted_targets(targets, sample_weight, names)
+        check_consistent_length(rows, Y)
+        if weight is not None and weight.ndim == 1 and not np.isnan(Y).any():
+            # Complete rows of weight zero are kept: they change nothing.
+            check_measured(Y, weight, names)
+            return np.ones(len(Y), dtype=bool), Y, weight
+        return drop_missing_rows(Y, weight, names)
+
+    def _targets_like_y(self, Y: Array) -> Array:
+        """Targets (n, p) in as many dimensions as y had."""
+        return Y[:, 0] if self._one_dimensional else Y
+
+    def _finish(self, values: Array, X: Any) -> Any:
+        """Predictions in one dimension where y had one, in the container asked for."""
+        names = self._output_names(values.shape[1])
+        return to_container(self._container(), self._targets_like_y(values), names, X)
+
+    def _container(self) -> str:
+        return str(getattr(self, "_sklearn_output_config", {}).get("predict", "default"))
+
+    def _output_names(self, n_outputs: int) -> list[str]:
+        if hasattr(self, "target_names_"):
+            return [str(name) for name in self.target_names_]
+        return [f"output{o}" for o in range(n_outputs)]
+
+
+def target_names(Y: Any) -> NDArray[np.object_] | None:
+    """Column names of a data frame, the name of a series, None for anything else."""
+    if hasattr(Y, "columns"):
+        return np.array([str(name) for name in Y.columns], dtype=object)
+    name = getattr(Y, "name", None)
+    # polars names a series without a name "".
+    return None if name in (None, "") or not hasattr(Y, "dtype") else np.array([str(name)], dtype=object)
+
+
+def to_container(kind: str, values: Array, names: list[str], X: Any) -> Any:
+    """Values as an array, or as a frame (a series where they are one-dimensional) with the rows of X."""
+    if kind == "default":
+        return values
+    if kind == "pandas":
+        import pandas as pd
+
+        index = X.index if isinstance(X, pd.DataFrame) else None
+        if values.ndim == 1:
+            return pd.Series(values, index=index, name=names[0])
+        return pd.DataFrame(values, index=index, columns=names)
+    import polars as pl
+
+    if values.ndim == 1:
+        return pl.Series(names[0], values)
+    return pl.DataFrame(values, schema=names, orient="row")
+
+
+def check_targets(y: Any, names: Names = None, *, missing: bool = True) -> Array:
+    """Targets (n,) or (n, p) as numbers, NaN where missing if that is allowed; errors name the column."""
+    try:
+        Y = check_array(
+            y,
+            ensure_2d=False,
+            dtype=np.float64,
+            ensure_min_features=0,
+            ensure_all_finite=False,
+            input_name="y",
+        )
+    except (TypeError, ValueError) as error:
+        text = _text_columns(y)
+        if len(text) == 0:
+            raise
+        raise ValueError(
+            f"y must hold numbers, or NaN where nothing was measured, got text in {_name(text, names)}"
+        ) from error
+    if Y.ndim == 2 and Y.shape[1] == 0:
+        raise ValueError(f"y must have at least one column, got shape {Y.shape}")
+    if np.isfinite(Y).all():
+        return np.asarray(Y)
+    # The first words are scikit-learn's, which its checks look for.
+    need = "y must hold finite numbers" + (", or NaN where nothing was measured" if missing else "")
+    infinite = np.flatnonzero(np.isinf(Y.reshape(len(Y), -1)).any(axis=0))
+    if len(infinite):
+        raise ValueError(
+            f"Input y contains infinity or a value too large for dtype('float64') in "
+            f"{_name(infinite, names)}; {need}"
+        )
+    if not missing:
+        columns = np.flatnonzero(np.isnan(Y.reshape(len(Y), -1)).any(axis=0))
+        raise ValueError(f"Input y contains NaN in {_name(columns, names)}; {need}")
+    return np.asarray(Y)
+
+
+def check_weighted_targets(y: Any, sample_weight: Any = None, names: Names = None) -> Targets:
+    """Targets with missing values, and their weights in the simplest form.
+
+    Parameters
+    ----------
+    y : array-like or data frame of shape (n,) or (n, p)
+        NaN, or a null of a data frame, where a target is missing.
+    sample_weight : number, array-like or data frame of shape (n,) or (n, p), optional
+        Not negative. Zero makes a missing value.
+    names : sequence of str, optional
+        Names of the targets, for errors; those of the data frame y unless given.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> check_weighted_targets([[1.0, np.nan], [2.0, 3.0]]).weight
+    array([[1., 0.],
+           [1., 1.]])
+    >>> check_weighted_targets([1.0, np.nan, 2.0], 3.0).weight
+    array([3., 0., 3.])
+    """
+    if y is None:
+        raise ValueError("The estimator requires y to be passed, but the target y is None")
+    names = target_names(y) if names is None else names
+    Y = check_targets(y, names)
+    Y = Y.reshape(len(Y), -1)
+    weight = _check_weights(sample_weight, Y.shape, names)
+    missing = np.isnan(Y)
+    if missing.any():
+        weight = np.ones(Y.shape) if weight is None else weight
+        weight = np.where(missing, 0.0, weight if weight.ndim == 2 else weight[:, None])
+    return Targets(Y, simplify_weights(weight))
+
+
+def simplify_weights(weight: Array | None) -> Array | None:
+    """Weights of rows where all targets of a row weigh the same, None where all weights are one."""
+    if weight is not None and weight.ndim == 2 and (weight == weight[:, :1]).all():
+        weight = weight[:, 0].copy()
+    return None if weight is None or (weight == 1.0).all() else weight
+
+
+def check_measured(Y: Array, weight: Array | None, names: Names = None) -> None:
+    """Raise unless every target has a measured value of positive weight; the error names the others."""
+    if weight is None:
+        return
+    measured = (weight > 0.0).any(axis=0)
+    if not measured.any():
+        if np.isnan(Y).all():
+            raise ValueError("y must have a measured value in every column, got missing values (NaN) only")
+        raise ValueError(
+            "sample_weight must be positive for at least one measured target, got zero weights only"
+        )
+    if not measured.all():
+        never = np.flatnonzero(~measured)
+        raise ValueError(
+            f"y must have a measured value in every column, got only missing values (NaN or weight zero) in "
+            f"{_name(never, names)}; leave it out, or measure it at least once"
+        )
+
+
+def drop_missing_rows(
+    Y: Array, weight: Array | None, names: Names = None
+) -> tuple[NDArray[np.bool_], Array, Array | None]:
+    """Which rows have a measured target, and the targets and weights of these rows.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> drop_missing_rows(*check_weighted_targets([[1.0, 2.0], [np.nan, np.nan]]))
+    (array([ True, False]), array([[1., 2.]]), None)
+    """
+    check_measured(Y, weight, names)
+    if weight is None:
+        return np.ones(len(Y), dtype=bool), Y, None
+    measured = np.asarray(weight.reshape(len(Y), -1).any(axis=1))
+    return measured, *check_weighted_targets(Y[measured], weight[measured])
+
+
+def score_targets(y: Any, prediction: Any, sample_weight: Any = None) -> float:
+    """R^2 of each target over its measured values, averaged over targets.
+
+    Parameters
+    ----------
+    y : array-like or data frame of shape (n,) or (n, p)
+        NaN where a target is missing.
+    prediction : array-like or data frame of the same shape
+    sample_weight : number or array-like of shape (n,) or (n, p), optional
+
+    Returns
+    -------
+    float
+        `sklearn.metrics.r2_score` where nothing is missing. Targets with fewer than two measured values have
+        no R^2, and are left out.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> y = np.array([[1.0, 5.0], [2.0, np.nan], [3.0, np.nan]])
+    >>> score_targets(y, np.array([[1.0, 0.0], [2.0, 0.0], [3.0, 0.0]]))
+    1.0
+    """
+    Y, weight = check_weighted_targets(y, sample_weight)
+    values = np.asarray(prediction, dtype=np.float64).reshape(Y.shape)
+    if weight is None or (weight.ndim == 1 and not np.isnan(Y).any()):
+        return float(r2_score(Y, values, sample_weight=weight))
+    weights = np.broadcast_to(weight.reshape(len(Y), -1), Y.shape)
+    scores = []
+    for target, predicted, own_weight in zip(Y.T, values.T, weights.T, strict=True):
+        rows = own_weight > 0.0
+        if rows.sum() >= 2:
+            scores.append(r2_score(target[rows], predicted[rows], sample_weight=own_weight[rows]))
+    if not scores:
+        raise ValueError("y must have at least two measured values in some column to be scored")
+    return float(np.mean(scores))
+
+
+def check_given(given: Any, X: Any, n_rows: int, names: list[str], *, named: bool) -> Array:
+    """Given targets of new rows, (n, p), NaN where one is to be predicted.
+
+    Parameters
+    ----------
+    given : array-like of shape (n, p) or (n,), or data frame
+        Columns of a data frame are matched by name; it may have some of the targets only.
+    X : table
+        Its rows; where both are pandas frames, ``given`` must have the index of X, in any order.
+    n_rows : int
+    names : list of str
+        Names of the targets.
+    named : bool
+        Whether the names are those of the training table, not made up.
+    """
+    columns = target_names(given)
+    if columns is not None and len(set(columns)) < len(columns):
+        raise ValueError(f"given must name each target once, got {list(columns)}")
+    index: Any = getattr(X, "index", None)
+    if hasattr(given, "reindex") and hasattr(index, "equals") and len(given.index) == len(index):
+        if not index.equals(given.index):
+            if not (index.is_unique and set(given.index) == set(index)):
+                raise ValueError(
+                    "given must have the index of X, so that its rows can be told apart; use "
+                    "given.set_axis(X.index) where rows correspond by their order"
+                )
+            given = given.reindex(index)
+    values = check_targets(given, columns)
+    values = values.reshape(len(values), -1)
+    if len(values) != n_rows:
+        raise ValueError(f"given must have a row for each of the {n_rows} rows of X, got {len(values)}")
+    if columns is None or (not named and len(columns) == len(names) and not set(columns) & set(names)):
+        if values.shape[1] != len(names):
+            raise ValueError(
+                f"given must have {len(names)} columns, a target each, NaN where it is not measured, "
+                f"got {values.shape[1]}; a data frame may have some of them, by name"
+            )
+        return np.array(values)
+    unknown = [str(name) for name in columns if name not in names]
+    if unknown:
+        raise ValueError(
+            f"given must have columns that are targets, {names if len(names) <= 12 else names[:12]}, got "
+            f"{', '.join(map(repr, unknown))} as well; leave out what is not a target"
+        )
+    whole = np.full((n_rows, len(names)), np.nan)
+    whole[:, [names.index(name) for name in columns]] = values
+    return whole
+
+
+def check_costs(cost: Any, names: list[str]) -> Array:
+    """Costs of measuring each target, (p,), from numbers in the order of the targets or a mapping by name."""
+    if cost is None:
+        return np.ones(len(names))
+    if isinstance(cost, Mapping):
+        unknown = [str(name) for name in cost if str(name) not in names]
+        if unknown:
+            raise ValueError(f"cost must name targets, {names}, got {', '.join(map(repr, unknown))}")
+        cost = [cost.get(name, 1.0) for name in names]
+    costs = np.asarray(cost, dtype=np.float64)
+    if costs.shape != (len(names),):
+        raise ValueError(f"cost must hold {len(names)} numbers, one a target, got shape {costs.shape}")
+    if not np.isfinite(costs).all() or costs.min(initial=1.0) <= 0.0:
+        raise ValueError(f"cost must be positive and finite, got {costs.tolist()}")
+    return costs
+
+
+def _check_weights(sample_weight: Any, shape: tuple[int, ...], names: Names) -> Array | None:
+    """Weights (n,) or (n, p), checked."""
+    if sample_weight is None:
+        return None
+    n, p = shape
+    need = f"a number, or of shape ({n},) or ({n}, {p})"
+    try:
+        weight = np.asarray(sample_weight, dtype=np.float64)
+    except (TypeError, ValueError):
+        raise ValueError(f"sample_weight must be {need}, got {sample_weight!r:.80}") from None
+    weight = np.full(n, float(weight)) if weight.ndim == 0 else weight
+    if weight.shape not in ((n,), (n, p)):
+        raise ValueError(f"sample_weight must be {need}, got shape {weight.shape}")
+    columns = target_names(sample_weight)
+    if weight.ndim == 2 and columns is not None and names is not None and list(columns) != list(names):
+        raise ValueError(f"sample_weight must have the columns of y, {list(names)}, got {list(columns)}")
+    if not np.isfinite(weight).all() or weight.min(initial=0.0) < 0.0:
+        raise ValueError("sample_weight must be finite and not negative; zero makes a missing value")
+    check_finite_total("sample_weight", weight)
+    return weight
+
+
+def _text_columns(y: Any) -> Index:
+    """Numbers of the columns that hold text."""
+    values = np.asarray(y, dtype=object)
+    if values.ndim not in (1, 2) or not values.size:
+        return np.array([], dtype=np.intp)
+    values = values.reshape(len(values), -1)
+    return np.flatnonzero([any(isinstance(value, str) for value in column) for column in values.T])
+
+
+def _name(columns: Index, names: Names) -> str:
+    """Columns in words, by name where there are names."""
+    words = [repr(str(names[i])) if names is not None else str(i) for i in columns]
+    return f"column{'s' if len(words) > 1 else ''} {', '.join(words)}"

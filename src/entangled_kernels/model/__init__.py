@@ -1,0 +1,21 @@
+"""Fitted models: one frozen value that predicts, conditions on given targets, and knows how far it errs."""
+
+from .explanation import METHODS, Explanation, NoisePart
+from .fitted import FIRST_BLOCK, FittedModel, Prediction, block_height
+from .input_range import InputRange
+from .target_scale import TargetScale, check_target_transform, fit_target_scale, needs_rows
+
+__all__ = [
+    "FIRST_BLOCK",
+    "METHODS",
+    "Explanation",
+    "FittedModel",
+    "InputRange",
+    "NoisePart",
+    "Prediction",
+    "TargetScale",
+    "block_height",
+    "check_target_transform",
+    "fit_target_scale",
+    "needs_rows",
+]

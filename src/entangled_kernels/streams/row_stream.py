@@ -1,0 +1,385 @@
+"""What is kept of rows that come in batches: moments, a sample, and rows that wait for a feature map."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import suppress
+from copy import deepcopy
+from dataclasses import dataclass, field, replace
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.sparse import csr_matrix, issparse, vstack
+from sklearn.utils import _safe_indexing
+
+from ..features import map_features
+from ..learning import Moments, RowSample
+from ..linalg import Array, Index
+from ..model import FIRST_BLOCK, InputRange, TargetScale, block_height
+from ..parameters import check_range
+
+__all__ = ["FEATURE_SAMPLE", "RowMap", "RowStream", "Rows", "missing_value"]
+
+# A feature map that is not fitted yet is fitted on this many rows, the first ones of the stream.
+FEATURE_SAMPLE = 10_000
+# Number of the first rows whose features are kept, to recognise the feature map.
+_PROBE_ROWS = 8
+
+
+class Rows(NamedTuple):
+    """Rows of a batch, checked.
+
+    Inputs; targets (n, p), NaN where missing; weights of rows (n,) or of single targets (n, p); the part of
+    each row, such as its fold; a name of the batch for errors; and a key of each row, a hash by which it is
+    drawn into a sample.
+    """
+
+    X: Any
+    Y: Array
+    weight: Array | None = None
+    part: Index | None = None
+    where: str | None = None
+    key: NDArray[np.uint64] | None = None
+
+    def some(self, index: Any) -> Rows:
+        """The rows at an index, or of a slice."""
+        if isinstance(index, slice) and index.indices(len(self.Y)) == (0, len(self.Y), 1):
+            return self
+        weight, part, key = (
+            None if values is None else values[index] for values in (self.weight, self.part, self.key)
+        )
+        return Rows(_safe_indexing(self.X, index), self.Y[index], weight, part, self.where, key)
+
+
+@dataclass(frozen=True, eq=False)
+class RowMap:
+    """How rows become features and targets on the learned scale.
+
+    Attributes
+    ----------
+    feature_map : transformer or None
+        Fitted; None where the columns are the features.
+    scale : TargetScale or None
+    """
+
+    feature_map: Any = None
+    scale: TargetScale | None = None
+
+    def blocks(self, rows: Rows) -> Iterator[tuple[Any, Rows]]:
+        """Features and rows with learned targets, in blocks that fit scikit-learn's ``working_memory``."""
+        start, n = 0, len(rows.Y)
+        plain = self.feature_map is None and isinstance(rows.X, np.ndarray) and rows.X.dtype.kind == "f"
+        height = n if plain else min(n, FIRST_BLOCK)
+        while start < n:
+            block = rows.some(slice(start, min(start + height, n)))
+            Phi = block.X if plain else map_features(self.feature_map, block.X)
+            name = "X" if self.feature_map is None else "the output of feature_map"
+            check_range(name, Phi, smallest=0.0)
+            yield Phi, block._replace(Y=self.targets(block.Y, block.weight))
+            start, height = start + len(block.Y), block_height(Phi.shape[1])
+
+    def targets(self, Y: Array, weight: Array | None, rows: Index | None = None) -> Array:
+        """Targets on the learned scale; those of weight zero may hold any number.
+
+        ``rows`` are row numbers for error messages.
+        """
+        if self.scale is None:
+            return Y
+        if weight is not None and weight.ndim == 2:
+            Y = np.where(weight > 0.0, Y, np.nan)
+        elif weight is not None and not weight.all():
+            counted = np.flatnonzero(weight)
+            Y = np.where(weight[:, None] > 0.0, Y, Y[counted[0]] if len(counted) else np.nan)
+        return self.scale.transform(Y, rows=rows)
+
+
+FitRowMap = Callable[[Rows], RowMap]
+
+
+@dataclass(eq=False)
+class RowStream:
+    """Moments of all rows seen, in parts such as folds, with a bounded sample of the rows.
+
+    Attributes
+    ----------
+    n_parts : int
+        Number of parts, such as folds.
+    row_map : RowMap or None
+        None until the feature map is fitted; rows wait until then.
+    scale : TargetScale or None
+        The scale of the targets, where it is known before the feature map.
+    n_outputs : int or None
+        Number of targets; None before the first row.
+    parts : list of Moments or None
+        Moments of each part; None where a part has no row yet.
+    waiting : list of Rows
+        Rows that wait for the feature map.
+    probe : ndarray or None
+        Features of the first rows.
+    sample : RowSample or None
+        Some of the rows, drawn by their keys.
+    inputs : InputRange or None
+        Range of the inputs, before the feature map; it does not fade.
+    n_rows : int
+        Number of rows seen, those that wait and those of weight zero included.
+    grouped : bool
+        Whether rows of a group share a part.
+    lock : threading.RLock
+        Held while the stream is changed or solved for.
+    """
+
+    n_parts: int = 1
+    row_map: RowMap | None = None
+    scale: TargetScale | None = None
+    n_outputs: int | None = None
+    parts: list[Moments | None] = field(default_factory=list)
+    waiting: list[Rows] = field(default_factory=list)
+    probe: Array | None = None
+    sample: RowSample | None = None
+    inputs: InputRange | None = None
+    n_rows: int = 0
+    grouped: bool = False
+    lock: Any = field(default_factory=threading.RLock, repr=False)
+
+    def __post_init__(self) -> None:
+        self.parts = self.parts or [None] * self.n_parts
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {name: value for name, value in vars(self).items() if name != "lock"}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        vars(self).update(state, lock=threading.RLock())
+
+    def blank(self) -> RowStream:
+        """A stream of the same parts, feature map and targets, without any rows."""
+        return RowStream(self.n_parts, self.row_map, self.scale, self.n_outputs, grouped=self.grouped)
+
+    @staticmethod
+    def merged(streams: list[RowStream]) -> RowStream:
+        """One stream of the rows of several."""
+        total = streams[0].blank()
+        for stream in streams:
+            total.merge(stream)
+        return total
+
+    def moments(self) -> list[Moments]:
+        """Moments of the parts that have rows."""
+        return [part for part in self.parts if part is not None]
+
+    def numbered_sample(self) -> RowSample | None:
+        """The sample, with parts numbered as in `moments`."""
+        if self.sample is None:
+            return None
+        filled = np.array([part is not None for part in self.parts])
+        return replace(self.sample, part=(np.cumsum(filled) - 1)[self.sample.part])
+
+    def take(self, rows: Rows, fit_map: FitRowMap, forget: float = 1.0) -> None:
+        """Take rows in, all or none of them.
+
+        Parameters
+        ----------
+        rows : Rows
+        fit_map : callable
+            Fits feature map and target scale on the first rows.
+        forget : float, default=1.0
+            Factor on the weights of all rows before.
+        """
+        with self.lock:
+            self.n_outputs = rows.Y.shape[1] if self.n_outputs is None else self.n_outputs
+            if self.row_map is None:
+                self._wait(rows, fit_map, forget)
+            else:
+                taken = self.blank()
+                taken._add_rows(rows, self.row_map)
+                self.forget(forget)
+                self.merge(taken)
+
+    def forget(self, factor: float) -> None:
+        """Multiply the weights of all rows seen by ``factor``."""
+        if factor == 1.0:
+            return
+        self.parts = [None if part is None else part.scaled(factor) for part in self.parts]
+        self.waiting = [
+            rows._replace(weight=factor * (np.ones(len(rows.Y)) if rows.weight is None else rows.weight))
+            for rows in self.waiting
+        ]
+        self.sample = None if self.sample is None else self.sample.scaled(factor)
+
+    def merge(self, other: RowStream) -> None:
+        """Add all that another stream of the same parts has seen; none of its rows may wait."""
+        if other.waiting:
+            raise ValueError("rows of the other stream wait for a feature map; fit it first")
+        for number, moments in enumerate(other.parts):
+            if moments is not None:
+                self._add_moments(number, moments)
+        self.probe = other.probe if self.probe is None else self.probe
+        if other.inputs is not None:
+            self.inputs = other.inputs if self.inputs is None else self.inputs.merge(other.inputs)
+        if other.sample is not None:
+            self.sample = other.sample if self.sample is None else self.sample.merge(other.sample)
+        self.n_rows += other.n_rows
+
+    def finish_waiting(self, fit_map: FitRowMap, *, newest_on_trial: bool = False) -> None:
+        """Fit the feature map on the rows that wait for it, and take these in.
+
+        Notes
+        -----
+        Either all is done, or the stream stays as it was but for one batch: one without which the map can be
+        fitted is left out, and named in the error. Where there is no such batch, the newest one is left out
+        if it is just being taken in (``newest_on_trial``).
+        """
+        with self.lock:
+            if not self.waiting:
+                return
+            taken, number, row_map = self.blank(), 0, None
+            try:
+                row_map = _fit_on(self.waiting, fit_map)
+                for number, rows in enumerate(self.waiting):  # noqa: B007 (the error needs the number)
+                    taken._add_rows(rows, row_map)
+            except BaseException as error:
+                refused: int | None = number
+                if row_map is None:
+                    refused = (
+                        _spoiling_batch(self.waiting, fit_map) if isinstance(error, ValueError) else None
+                    )
+                self._refuse(refused, error, newest_on_trial=newest_on_trial)
+                raise
+            self.row_map, self.parts, self.waiting = row_map, taken.parts, []
+            self.probe, self.sample, self.inputs = taken.probe, taken.sample, taken.inputs
+
+    def _wait(self, rows: Rows, fit_map: FitRowMap, forget: float) -> None:
+        """Keep a copy of rows until there is a feature map, and fit the map once there are enough rows."""
+        # Targets that cannot be transformed are refused now, not when the feature map is fitted.
+        RowMap(None, self.scale).targets(rows.Y, rows.weight)
+        before = list(self.waiting)
+        self.forget(forget)
+        faded = list(self.waiting)
+        X = _as_container(self.waiting[0].X, rows.X) if self.waiting else rows.X
+        weight = None if rows.weight is None else rows.weight.copy()
+        self.waiting.append(rows._replace(X=deepcopy(X), Y=rows.Y.copy(), weight=weight))
+        self.n_rows += len(rows.Y)
+        try:
+            if sum(len(batch.Y) for batch in self.waiting) >= FEATURE_SAMPLE:
+                self.finish_waiting(fit_map, newest_on_trial=True)
+        except BaseException:
+            # The batches that still wait get back the weights that they had.
+            unfaded = {id(after): batch for after, batch in zip(faded, before, strict=True)}
+            self.waiting = [unfaded.get(id(batch), batch) for batch in self.waiting]
+            raise
+
+    def _add_rows(self, rows: Rows, row_map: RowMap) -> None:
+        """Add the moments of rows; rows of weight zero only count."""
+        self.n_rows += len(rows.Y)
+        if rows.weight is not None and not rows.weight.all():
+            rows = rows.some(
+                np.flatnonzero(rows.weight if rows.weight.ndim == 1 else rows.weight.any(axis=1))
+            )
+        inputs = InputRange.of(rows.X)
+        self.inputs = inputs if self.inputs is None else self.inputs.merge(inputs)
+        for Phi, block in row_map.blocks(rows):
+            if self.probe is None:
+                self.probe = np.array(Phi[:_PROBE_ROWS], dtype=np.float64)
+            if block.key is not None:
+                sample = RowSample.of(Phi, block.Y, block.key, block.weight, block.part)
+                self.sample = sample if self.sample is None else self.sample.merge(sample)
+            if block.part is None:
+                self._add_moments(0, Moments.from_arrays(Phi, block.Y, block.weight))
+                continue
+            for part in np.unique(block.part):
+                index = np.flatnonzero(block.part == part)
+                weight = None if block.weight is None else block.weight[index]
+                self._add_moments(int(part), Moments.from_arrays(Phi[index], block.Y[index], weight))
+
+    def _add_moments(self, part: int, moments: Moments) -> None:
+        before = self.parts[part]
+        self.parts[part] = moments if before is None else before + moments
+
+    def _refuse(self, number: int | None, error: BaseException, *, newest_on_trial: bool) -> None:
+        """Leave out a batch that waits, and name it in an error unless it is the newest."""
+        if number is None:
+            if newest_on_trial:
+                self.n_rows -= len(self.waiting.pop().Y)
+            return
+        first = sum(len(rows.Y) for rows in self.waiting[:number])
+        refused = self.waiting.pop(number)
+        self.n_rows -= len(refused.Y)
+        if (newest_on_trial and number == len(self.waiting)) or not isinstance(error, ValueError):
+            return
+        where = f"rows {first + 1} to {first + len(refused.Y)}" if refused.where is None else refused.where
+        raise ValueError(
+            f"{where}: these rows, which waited for the feature map to be fitted, are refused, and left "
+            f"out: {error}{missing_value(refused.X)}"
+        ) from error
+
+
+def missing_value(*tables: Any) -> str:
+    """Words for the first missing value of some data frames, to end an error with; empty without one."""
+    for table in tables:
+        if hasattr(table, "isna") and hasattr(table, "columns"):
+            missing = np.argwhere(table.isna().to_numpy())
+            if len(missing):
+                row, column = missing[0]
+                return (
+                    f"; the first missing value is in row {row + 1} of them, column {table.columns[column]!r}"
+                )
+    return ""
+
+
+def _fit_on(waiting: list[Rows], fit_map: FitRowMap) -> RowMap:
+    """The row map fitted on the first of the rows that wait."""
+    Y = np.concatenate([rows.Y for rows in waiting])
+    weight = None
+    if any(rows.weight is not None for rows in waiting):
+        weights = [np.ones(len(rows.Y)) if rows.weight is None else rows.weight for rows in waiting]
+        if any(values.ndim == 2 for values in weights):
+            # Weights of rows are those of all their targets.
+            weights = [
+                np.broadcast_to(values.reshape(len(values), -1), (len(values), Y.shape[1]))
+                for values in weights
+            ]
+        weight = np.concatenate(weights)
+    parts = [rows.part for rows in waiting if rows.part is not None]
+    rows = Rows(_stack([rows.X for rows in waiting]), Y, weight, np.concatenate(parts) if parts else None)
+    return fit_map(rows.some(slice(0, FEATURE_SAMPLE)))
+
+
+def _spoiling_batch(waiting: list[Rows], fit_map: FitRowMap) -> int | None:
+    """Number of the newest batch without which the feature map can be fitted, None where there is none."""
+    for number in reversed(range(len(waiting) if len(waiting) > 1 else 0)):
+        with suppress(ValueError):
+            _fit_on(waiting[:number] + waiting[number + 1 :], fit_map)
+            return number
+    return None
+
+
+def _as_container(first: Any, table: Any) -> Any:
+    """A table as the container that the first one is."""
+    if type(table) is type(first):
+        return table
+    if issparse(first):
+        return csr_matrix(table)
+    values = table.toarray() if issparse(table) else np.asarray(table)
+    if hasattr(first, "iloc"):
+        return type(first)(values, columns=first.columns)
+    if hasattr(first, "vstack"):
+        return type(first)(values, schema=first.columns)
+    return values
+
+
+def _stack(tables: list[Any]) -> Any:
+    """Tables of one kind on top of each other."""
+    if len(tables) == 1:
+        return tables[0]
+    if issparse(tables[0]):
+        return vstack(tables, format="csr")
+    if hasattr(tables[0], "iloc"):
+        import pandas as pd
+
+        return pd.concat(tables, ignore_index=True)
+    if hasattr(tables[0], "vstack"):
+        import polars as pl
+
+        return pl.concat(tables, how="vertical_relaxed")
+    return np.concatenate([np.asarray(table) for table in tables])

@@ -1,0 +1,36 @@
+"""From held-out residuals to predictive distributions.
+
+`Residuals` of rows that had no part in a model give a `Calibration`: standard deviations, correlations
+between the errors of targets, intervals, and predictions given targets that are measured already. Nothing
+here knows models.
+"""
+
+from .calibration import Calibration, HeldOut, calibrate
+from .correlation import (
+    SHRINKAGES,
+    Conditional,
+    Correlation,
+    choose_shrinkage,
+    estimate_correlation,
+    group_patterns,
+    information,
+    plan_measurements,
+)
+from .residuals import HeldOutScore, Residuals, without_rounding
+
+__all__ = [
+    "SHRINKAGES",
+    "Calibration",
+    "Conditional",
+    "Correlation",
+    "HeldOut",
+    "HeldOutScore",
+    "Residuals",
+    "calibrate",
+    "choose_shrinkage",
+    "estimate_correlation",
+    "group_patterns",
+    "information",
+    "plan_measurements",
+    "without_rounding",
+]

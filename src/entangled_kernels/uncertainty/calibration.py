@@ -1,0 +1,254 @@
+"""Predictive distributions calibrated on residuals: deviations, relations between targets, intervals."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.sparse.linalg import LinearOperator
+from scipy.stats import norm
+
+from ..linalg import Array, Index
+from ..parameters import warn_user
+from .correlation import (
+    Conditional,
+    Correlation,
+    choose_shrinkage,
+    estimate_correlation,
+    group_patterns,
+    row_parts,
+)
+from .residuals import Residuals
+
+__all__ = ["Calibration", "HeldOut", "calibrate"]
+
+# With more targets than this the covariance of errors is a linear operator, not a matrix.
+MOST_DENSE = 2048
+# Parts of the rows that are left out in turn when residuals are conditioned on given targets.
+N_PARTS = 5
+# With this many rows the scores of a target itself weigh as much as those of all targets.
+HALF_POOLED = 100.0
+Mask = NDArray[np.bool_]
+
+
+class HeldOut(NamedTuple):
+    """Measured targets (n, p), NaN where missing, held-out predictions of them, and ends of intervals."""
+
+    measured: Array
+    predicted: Array
+    lower: Array
+    upper: Array
+
+
+@dataclass(frozen=True, eq=False)
+class Calibration:
+    """How far new observations lie from predictions, and what the errors of some targets say of others.
+
+    The covariance of the errors of a new observation is deviation * R * deviation, R a correlation matrix.
+
+    Attributes
+    ----------
+    residuals : Residuals
+    deviation : ndarray of shape (p,)
+        Standard deviation of the errors of every target.
+    correlation : Correlation
+        R.
+    shrinkage : float
+        Weight of the identity in R.
+    """
+
+    residuals: Residuals
+    deviation: Array
+    correlation: Correlation
+    shrinkage: float
+
+    def mean_covariance(self) -> Any:
+        """Covariance of errors, (p, p); a linear operator with very many targets."""
+        unit = self.deviation
+        if len(unit) <= MOST_DENSE:
+            return unit[:, None] * self.correlation.dense() * unit
+        F, unshared = self.correlation.factor * unit, self.correlation.own * unit**2
+
+        def multiply(vector: Array) -> Array:
+            vector = vector.reshape(len(unshared), -1)
+            return np.asarray(F.T @ (F @ vector) + unshared[:, None] * vector)
+
+        shape = (len(unit), len(unit))
+        return LinearOperator(shape, matvec=multiply, rmatvec=multiply, matmat=multiply, dtype=np.float64)
+
+    def condition(self, mean: Array, given: Array, *, with_covariance: bool = False) -> Conditional:
+        """Predictions (n, p) conditioned on ``given`` targets (n, p), NaN where one is to be predicted."""
+        std = self.deviation
+        unit = np.where(std > 0.0, std, 1.0)
+        errors = self.correlation.condition((given - mean) / unit, with_covariance=with_covariance)
+        covariance = errors.covariance
+        if covariance is not None:
+            covariance = std[:, None] * covariance * std
+        values = np.where(np.isfinite(given), given, mean + std * errors.mean)
+        return Conditional(values, std**2 * errors.variance, covariance)
+
+    def half_widths(self, coverage: float, known: Mask, std: Array, *, joint: bool) -> Array:
+        """Half the widths of intervals, (n, p), for rows with deviations ``std`` and known targets (n, p).
+
+        Notes
+        -----
+        For every pattern of known targets, residuals are conditioned as new rows are, with a correlation
+        estimated without the rows themselves; the conditional residuals over their deviations are the scores.
+        A quantile of the scores times the deviation is half the width. Joint intervals use the largest score
+        of every row.
+        """
+        widths = np.zeros(std.shape)
+        for rows, pattern in group_patterns(known):
+            if pattern.all():
+                continue
+            # A target without errors says nothing about the errors of others.
+            scores = np.where(self.deviation[~pattern] > 0.0, self._scores(pattern), np.nan)
+            counted = np.isfinite(scores).any(axis=1)
+            if not counted.any():
+                continue
+            scores, weight = scores[counted], self.residuals.weight[counted]
+            n_rows = len(np.unique(self.residuals.row[counted]))
+            quantiles = _joint_quantile if joint else _target_quantiles
+            columns = np.flatnonzero(~pattern)
+            widths[np.ix_(rows, columns)] = (
+                quantiles(scores, weight, n_rows, coverage) * std[rows][:, columns]
+            )
+        return widths
+
+    def held_out(self, measured: Array, coverage: float) -> HeldOut:
+        """Held-out predictions, with intervals, of the rows that the residuals are of.
+
+        Parameters
+        ----------
+        measured : ndarray of shape (n, p)
+            Targets of the distinct rows of the residuals, in their order.
+        coverage : float
+
+        Notes
+        -----
+        A row that was held out several times gets the mean of its predictions.
+        """
+        residuals = self.residuals
+        row = np.unique(residuals.row, return_inverse=True)[1].reshape(-1)
+        known = np.isfinite(residuals.values)
+        weight = np.where(known, residuals.weight[:, None], 0.0)
+        total, sums = np.zeros(measured.shape), np.zeros(measured.shape)
+        np.add.at(total, row, weight)
+        np.add.at(sums, row, weight * np.where(known, residuals.values, 0.0))
+        predicted = measured - np.divide(sums, total, out=np.full(total.shape, np.nan), where=total > 0.0)
+        std = np.broadcast_to(self.deviation, measured.shape)
+        width = self.half_widths(coverage, np.zeros(measured.shape, dtype=bool), std, joint=False)
+        return HeldOut(measured, predicted, predicted - width, predicted + width)
+
+    @cached_property
+    def _standardised(self) -> Array:
+        """Residuals in units of deviations that were estimated without their rows, (N, p)."""
+        Z = self.residuals.standardised(self.deviation)
+        return Z / self.residuals.left_out_scales(Z)
+
+    @cached_property
+    def _parts(self) -> Index:
+        return row_parts(self.residuals.row, N_PARTS)
+
+    @cached_property
+    def _left_out(self) -> list[Correlation]:
+        """For every part of the rows the correlation estimated from the other parts."""
+        Z, weight = self._standardised, self.residuals.weight
+        return [
+            estimate_correlation(Z[self._parts != part], weight[self._parts != part], self.shrinkage)
+            for part in range(self._parts.max() + 1)
+        ]
+
+    def _scores(self, pattern: Mask) -> Array:
+        """Absolute conditional errors over their deviations, (N, u) for the u targets that are not known."""
+        Z = self._standardised
+        if not pattern.any():
+            return np.abs(Z)
+        scores = np.empty((len(Z), int((~pattern).sum())))
+        for part, correlation in enumerate(self._left_out):
+            rows = self._parts == part
+            expected = correlation.condition(np.where(pattern, Z[rows], np.nan))
+            error = (Z[rows] - expected.mean)[:, ~pattern]
+            scores[rows] = np.abs(error) / np.sqrt(expected.variance[:, ~pattern])
+        return scores
+
+    def __getstate__(self) -> dict[str, object]:
+        # Cached values are computed again when they are needed.
+        return {name: value for name, value in vars(self).items() if not name.startswith("_")}
+
+
+def calibrate(residuals: Residuals, rng: np.random.Generator) -> Calibration:
+    """Deviations and correlation of residuals.
+
+    Parameters
+    ----------
+    residuals : Residuals
+    rng : numpy.random.Generator
+        Draws the halves of the targets on which the shrinkage of the correlation is chosen.
+    """
+    deviation = residuals.deviation()
+    Z = residuals.standardised(deviation)
+    shrinkage = choose_shrinkage(Z[:, deviation > 0.0], residuals.weight, residuals.row, rng)
+    correlation = estimate_correlation(Z, residuals.weight, shrinkage)
+    return Calibration(residuals, deviation, correlation, shrinkage)
+
+
+def _joint_quantile(scores: Array, weight: Array, n_rows: int, coverage: float) -> float:
+    """The largest score of a row that a new row exceeds with probability 1 - coverage.
+
+    The new row is one more beside the n, and may be the worst: the scores carry n / (n + 1) of the mass, and
+    the rest lies above them.
+    """
+    largest = np.nanmax(scores, axis=1)
+    order = np.argsort(largest, kind="stable")
+    mass = np.cumsum(weight[order]) / weight.sum()
+    needed = _needed_mass(n_rows, coverage)
+    return _quantile_at(int(np.searchsorted(mass, needed)), largest[order], n_rows, coverage)
+
+
+def _target_quantiles(scores: Array, weight: Array, n_rows: int, coverage: float) -> Array:
+    """A quantile for every target, (p,), of its scores and, where rows are few, of all targets' scores.
+
+    ``scores`` is (N, p), NaN where a target is missing. With n rows the scores of the target itself have
+    n / (n + 100) of the mass.
+
+    Time N p log(N p).
+    """
+    row, target = np.nonzero(np.isfinite(scores))
+    order = np.argsort(scores[row, target], kind="stable")
+    row, target = row[order], target[order]
+    pooled, mass = scores[row, target], weight[row]
+    pooled_mass = np.cumsum(mass) / mass.sum()
+    share, needed = n_rows / (n_rows + HALF_POOLED), _needed_mass(n_rows, coverage)
+    quantiles = np.empty(scores.shape[1])
+    ends = np.cumsum(np.bincount(target, minlength=scores.shape[1]))
+    for number, places in enumerate(np.split(np.argsort(target, kind="stable"), ends[:-1])):
+        # Between two scores of the target itself its mass is constant, and only the pooled mass grows.
+        part = share if len(places) else 0.0
+        reached = part * np.cumsum(mass[places]) / max(mass[places].sum(), np.finfo(float).tiny)
+        enough = int(np.searchsorted(reached + (1.0 - part) * pooled_mass[places], needed))
+        before = reached[enough - 1] if enough > 0 else 0.0
+        place = int(np.searchsorted(pooled_mass, (needed - before) / (1.0 - part)))
+        place = place if enough == len(places) else min(place, int(places[enough]))
+        quantiles[number] = _quantile_at(place, pooled, n_rows, coverage)
+    return quantiles
+
+
+def _needed_mass(n_rows: int, coverage: float) -> float:
+    """Mass of the scores that a quantile must reach, where a new row is one more beside the n rows."""
+    return (coverage - 1e-12) * (n_rows + 1.0) / n_rows
+
+
+def _quantile_at(place: int, scores: Array, n_rows: int, coverage: float) -> float:
+    """The score at a place of increasing scores; beyond the last, that one stretched by the normal tail."""
+    if place < len(scores):
+        return float(scores[place])
+    warn_user(
+        f"{n_rows} rows cannot show what covers {coverage:g} of new ones, only {n_rows / (n_rows + 1):.3g}; "
+        f"intervals are stretched beyond by the normal distribution"
+    )
+    reached = norm.ppf(0.5 + 0.5 * n_rows / (n_rows + 1.0))
+    return float(scores[-1] * norm.ppf(0.5 + 0.5 * coverage) / reached)
