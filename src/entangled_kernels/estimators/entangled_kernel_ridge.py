@@ -13,7 +13,6 @@ from sklearn.utils.validation import check_is_fitted
 
 from ..kernels import KrausKernel
 from ..learning import SOLVERS, Fit, FitSettings, Moments, RowSample, fit_problem
-from ..learning.cell_moments import CellMoments
 from ..learning.input_range import InputRange
 from ..linalg import Array
 from ..parameters import (
@@ -252,7 +251,7 @@ class EntangledKernelRidge(
             self._stream.inputs = fit.inputs
         return self
 
-    def _solve_moments(self, parts: list[Moments | CellMoments], sample: RowSample | None) -> Fit:
+    def _solve_moments(self, parts: list[Moments], sample: RowSample | None) -> Fit:
         fit = self._fit_training(self._training_of_moments(sum(parts[1:], parts[0]), sample))
         return replace(fit, inputs=None if self._stream is None else self._stream.inputs)
 
@@ -264,7 +263,7 @@ class EntangledKernelRidge(
             warn_of_size(problem, self.solver, self.rank)
         params = check_solver_params(self.solver_params)
         progress = print_progress(params.max_iter) if params.verbose else None
-        fit = fit_problem(problem, self._settings(), progress, cells=training.cells)
+        fit = fit_problem(problem, self._settings(), progress)
         warn_if_stalled(fit)
         return training.sampled(fit)
 

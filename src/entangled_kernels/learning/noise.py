@@ -117,7 +117,7 @@ def _with_targets(problem: Problem, B: Array) -> Problem:
     whitened = Alignment(
         problem.whitened.mix, C=None, B=b, q=b, g=None, ones=ones, norms=(1.0, 1.0), n_outputs=p
     )
-    return replace(problem, targets=targets, outputs=outputs, whitened=whitened)
+    return replace(problem, targets=targets, outputs=outputs, whitened=whitened, missing=None)
 
 
 def _draw_errors(n: int, fit: Fit, calibration: Calibration, rng: np.random.Generator) -> Array:

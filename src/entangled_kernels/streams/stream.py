@@ -13,10 +13,8 @@ from numpy.typing import NDArray
 from sklearn import get_config
 from sklearn.utils import _safe_indexing
 
-from ..learning.cell_moments import CellMoments
 from ..learning.input_range import InputRange, merge_ranges
-from ..learning.moments import Moments
-from ..learning.row_sample import RowSample
+from ..learning.moments import Moments, RowSample
 from ..linalg import Array, Index
 from ..parameters import check_range
 
@@ -95,13 +93,9 @@ class FeatureBlocks:
             yield Phi, block
             start, height = start + len(block.Y), self.height(Phi.shape[1])
 
-    def moments(self, Phi: Any, rows: Rows) -> Moments | CellMoments:
+    def moments(self, Phi: Any, rows: Rows) -> Moments:
         """Moments of rows and their features."""
-        Y, weight = rows.Y, rows.weight
-        if weight is None or weight.ndim == 1:
-            return Moments.from_arrays(Phi, Y, weight)
-        measured = np.where(weight > 0.0, Y, 0.0)
-        return CellMoments.from_arrays(Phi, measured, weight)
+        return Moments.from_arrays(Phi, rows.Y, rows.weight)
 
 
 @dataclass(eq=False)
@@ -111,7 +105,7 @@ class Stream:
     Attributes
     ----------
     n_outputs : int
-    parts : list of Moments, CellMoments or None
+    parts : list of Moments or None
         One for each part; None where a part has no row yet.
     waiting : list of Rows
     probe : ndarray or None
@@ -129,7 +123,7 @@ class Stream:
     """
 
     n_outputs: int
-    parts: list[Moments | CellMoments | None]
+    parts: list[Moments | None]
     waiting: list[Rows] = field(default_factory=list)
     probe: Array | None = None
     sample: RowSample | None = None
@@ -145,7 +139,7 @@ class Stream:
         vars(self).update(state, lock=threading.RLock())
 
     @classmethod
-    def of_moments(cls, moments: Moments | CellMoments, sample: RowSample | None = None) -> Stream:
+    def of_moments(cls, moments: Moments, sample: RowSample | None = None) -> Stream:
         """A stream of one part whose moments are known."""
         return cls(moments.n_outputs, [moments], sample=sample, n_rows=moments.n_samples)
 
@@ -166,7 +160,7 @@ class Stream:
         """Number of rows that wait for a feature map."""
         return sum(len(rows.Y) for rows in self.waiting)
 
-    def moments(self) -> list[Moments | CellMoments]:
+    def moments(self) -> list[Moments]:
         """Moments of the parts that have rows."""
         return [part for part in self.parts if part is not None]
 
@@ -235,6 +229,6 @@ class Stream:
     def _draw(self, sample: RowSample) -> None:
         self.sample = sample if self.sample is None else self.sample.merge(sample)
 
-    def _add(self, part: int, moments: Moments | CellMoments) -> None:
+    def _add(self, part: int, moments: Moments) -> None:
         before = self.parts[part]
         self.parts[part] = moments if before is None else before + moments
