@@ -30,11 +30,11 @@ from entangled_kernels.learning import (
     reduce_moments,
 )
 from entangled_kernels.learning.alignment import Alignment, Line
-from entangled_kernels.learning.compression import compress_rows
+from entangled_kernels.learning.problem import compress_rows
 from entangled_kernels.learning.ridge import KernelRidgeFactor
 from entangled_kernels.learning.solvers import SolverResult, solve
-from entangled_kernels.learning.solvers.ascent import ascend
-from entangled_kernels.learning.solvers.start import starting_point
+from entangled_kernels.learning.solvers import ascend
+from entangled_kernels.learning.solvers import starting_point
 from entangled_kernels.linalg import Array
 
 from measure import print_table, write_json

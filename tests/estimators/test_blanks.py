@@ -21,7 +21,7 @@ from entangled_kernels import (
     OutputKernelRidge,
     OutputKernelRidgeCV,
 )
-from entangled_kernels.learning.completion import FILL_ALPHA
+from entangled_kernels.learning.missing import FILL_ALPHA
 
 from reference import cells as dense
 from reference.dense import closed_form, learned_matrix, rescale

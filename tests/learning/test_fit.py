@@ -2,9 +2,17 @@ import pickle
 
 import numpy as np
 import pytest
+from sklearn.linear_model import Ridge
 
 from entangled_kernels import EntangledKernelRidge
-from entangled_kernels.learning import FitSettings, LinearModel, fit_problem, reduce_rows
+from entangled_kernels.learning import (
+    FitSettings,
+    LinearModel,
+    Moments,
+    fit_problem,
+    reduce_moments,
+    reduce_rows,
+)
 
 from reference import dense
 
@@ -92,3 +100,76 @@ def test_linear_model(rng):
     np.testing.assert_allclose(LinearModel(coef, intercept).predict(Phi), Phi @ coef.T + intercept)
     Phi[0, 0] = np.inf
     assert not np.isfinite(LinearModel(coef, intercept).predict(Phi)[0]).any()
+
+
+FIT_SETTINGS = [
+    {"shrinkage": 1.0},
+    {},
+    {"shrinkage": 0.0, "alignment_mix": 1.0},
+    {"prediction": "partial_trace"},
+    {"rank": 2},
+    {"solver": "lbfgs", "rank": 2, "max_iter": 5},
+]
+
+
+def predictions(Phi, Y, alpha, settings, weight=None, centred=True):
+    problem, _ = reduce_rows(Phi, Y, weight, centred=centred)
+    return fit_problem(problem, FitSettings(alpha=alpha, **settings)).linear.predict(Phi)
+
+
+@pytest.mark.parametrize("settings", FIT_SETTINGS)
+@pytest.mark.parametrize("centred", [True, False])
+@pytest.mark.parametrize("missing", [True, False])
+@pytest.mark.parametrize("shape", [(20, 4, 3), (12, 20, 5), (20, 3, 30)])
+@pytest.mark.parametrize(
+    ("unit_phi", "unit_y", "unit_weight"), [(1e-8, 1e12, 1e6), (1e8, 1e-12, 1e-6), (1e8, 1e12, 1e-6)]
+)
+def test_units_of_features_targets_and_weights(
+    make_rows, rng, settings, centred, missing, shape, unit_phi, unit_y, unit_weight
+):
+    """With alpha in the unit of weight times squared features, predictions scale with the targets."""
+    Phi, Y = make_rows(*shape)
+    weight = rng.uniform(0.5, 2.0, size=len(Y))
+    if missing:
+        Y = np.where(rng.random(Y.shape) < 0.2, np.nan, Y)
+        Y[:2] = 1.0
+    expected = predictions(Phi, Y, 0.7, settings, weight, centred)
+    found = predictions(
+        unit_phi * Phi, unit_y * Y, 0.7 * unit_weight * unit_phi**2, settings, unit_weight * weight, centred
+    )
+    deviation = np.nanstd(Y, axis=0)
+    np.testing.assert_allclose(found / unit_y / deviation, expected / deviation, rtol=0, atol=1e-6)
+
+
+@pytest.mark.parametrize("way", ["rows", "moments", "missing"])
+@pytest.mark.parametrize("order", [1, -1])
+@pytest.mark.parametrize(
+    ("n", "m", "p", "centred"),
+    [
+        (20, 5, 10, True),
+        (20, 5, 10, False),
+        (8, 30, 20, True),
+        (20, 5, 30, True),
+        (200, 6, 210, True),
+    ],
+)
+def test_targets_of_very_different_units_are_those_of_ridge(rng, n, m, p, centred, way, order):
+    """Kernel ridge fits every target by itself, whatever the units of the others."""
+    Phi, Y = rng.normal(size=(n, m)) + 1.0, rng.normal(size=(n, p)) + 1.0
+    if way == "missing":
+        Y[0, 0] = np.nan
+    unit = 10.0 ** np.linspace(-8, 8, p)[::order]
+    expected = np.empty((n, p))
+    for o, target in enumerate(Y.T):
+        rows = np.isfinite(target)
+        peer = Ridge(2.0, fit_intercept=centred).fit(Phi[rows], target[rows])
+        expected[:, o] = peer.predict(Phi)
+    if way == "moments":
+        problem = reduce_moments(Moments.from_arrays(Phi, Y * unit), centred=centred)
+    else:
+        problem, _ = reduce_rows(Phi, Y * unit, None, centred=centred)
+    fit = fit_problem(problem, FitSettings(alpha=2.0, shrinkage=1.0))
+    deviation = np.nanstd(Y, axis=0)
+    np.testing.assert_allclose(
+        fit.linear.predict(Phi) / unit / deviation, expected / deviation, rtol=0, atol=1e-6
+    )

@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from entangled_kernels.learning import moments as moments_module
-from entangled_kernels.learning.moments import Moments
+from entangled_kernels.learning.moments import Moments, RowSample, group_equal_weights, sample_size
 
 
 def direct(Phi, Y, weight=None):
@@ -167,3 +167,189 @@ def test_errors_name_the_argument(make_rows):
         Moments.from_arrays(Phi, Y) + Moments.from_arrays(Phi[:, :2], Y)
     with pytest.raises(TypeError):
         Moments.from_arrays(Phi, Y) + 1
+
+
+def draw_missing(seed, n=20, m=3, p=4):
+    rng = np.random.default_rng(seed)
+    weight = np.where(rng.random((n, p)) < 0.4, 0.0, rng.uniform(0.5, 2.0, size=(n, p)))
+    weight[:, 1] = weight[:, 0]
+    return rng.normal(size=(n, m)) + 3.0, rng.normal(size=(n, p)), weight
+
+
+def moments_of(missing, target):
+    """Moments of one target."""
+    for places, moments in missing.groups:
+        if target in places:
+            return moments, list(places).index(target)
+    raise AssertionError(f"target {target} is in no group")
+
+
+def test_targets_with_the_same_weights_are_one_group():
+    weight = draw_missing(0)[2]
+    groups = sorted(group_equal_weights(weight), key=lambda group: group[0][0])
+    assert [places.tolist() for places, _ in groups] == [[0, 1], [2], [3]]
+    for places, own_weight in groups:
+        np.testing.assert_array_equal(weight[:, places[0]], own_weight)
+
+
+def test_every_target_has_the_moments_of_its_own_rows():
+    Phi, Y, weight = draw_missing(0)
+    missing = Moments.from_arrays(Phi, Y, weight)
+    assert [list(places) for places, _ in missing.groups] == [[0, 1], [2], [3]]
+    assert (missing.n_features, missing.n_outputs) == (3, 4)
+    for target in range(4):
+        rows = weight[:, target] > 0
+        expected = Moments.from_arrays(Phi[rows], Y[rows][:, [target]], weight[rows, target])
+        moments, place = moments_of(missing, target)
+        np.testing.assert_allclose(moments.C, expected.C)
+        np.testing.assert_allclose(moments.B[:, place], expected.B[:, 0])
+        assert moments.n_samples == rows.sum()
+    whole = Moments.from_arrays(Phi, Y[:, :0], weight.max(axis=1))
+    np.testing.assert_allclose(missing.rows.C, whole.C)
+    assert missing.n_samples == weight.any(axis=1).sum()
+
+
+@settings(max_examples=30, deadline=None)
+@given(st.integers(0, 10**6), st.lists(st.integers(1, 19), min_size=1, max_size=4))
+def test_any_cut_gives_the_same(seed, cuts):
+    """Batches without missing targets, with some, and with a target that is missing in all of their rows."""
+    Phi, Y, weight = draw_missing(seed)
+    weight[:5] = 1.0
+    weight[5:9, 2] = 0.0
+    missing = Moments.from_arrays(Phi, Y, weight)
+    parts = []
+    for rows in np.split(np.arange(20), sorted(set(cuts))):
+        plain = np.all(weight[rows] == 1.0)
+        one = (Phi[rows], Y[rows])
+        parts.append(Moments.from_arrays(*one) if plain else Moments.from_arrays(*one, weight[rows]))
+    total = sum(parts[1:], parts[0])
+    for target in range(4):
+        (left, i), (right, j) = moments_of(missing, target), moments_of(total, target)
+        np.testing.assert_allclose(left.C, right.C, atol=1e-9)
+        np.testing.assert_allclose(left.B[:, i], right.B[:, j], atol=1e-9)
+        np.testing.assert_allclose(left.mean_y[i], right.mean_y[j], atol=1e-9)
+        assert left.n_samples == right.n_samples
+
+
+def test_equal_columns_are_complete_moments():
+    """One group of targets is no special case, also where whole rows are missing."""
+    Phi, Y, weight = draw_missing(1)
+    rows = weight[:, 0] > 0
+    for Z, own in (
+        (Y, np.repeat(weight[:, :1], 4, axis=1)),
+        (np.where(rows[:, None], Y, np.nan), weight[:, 0]),
+    ):
+        moments = Moments.from_arrays(Phi, Z, own)
+        assert moments.complete
+        assert moments.allclose(Moments.from_arrays(Phi[rows], Y[rows], weight[rows, 0]))
+    mixed = Moments.from_arrays(*draw_missing(2))
+    assert not mixed.complete
+    assert sum([mixed]) is mixed
+
+
+def test_a_missing_target_is_a_weight_of_zero():
+    Phi, Y, weight = draw_missing(3)
+    holes = np.where(weight > 0.0, Y, np.nan)
+    assert Moments.from_arrays(Phi, holes, weight).allclose(Moments.from_arrays(Phi, Y, weight))
+    plain = Moments.from_arrays(Phi, holes)
+    assert plain.allclose(Moments.from_arrays(Phi, Y, (weight > 0.0).astype(float)))
+    np.testing.assert_allclose(plain.mean_y, np.nanmean(holes, axis=0))
+    np.testing.assert_allclose(plain.target_weight, (weight > 0.0).sum(axis=0))
+    np.testing.assert_allclose(plain.target_scatter / plain.target_weight, np.nanvar(holes, axis=0))
+    assert not plain.allclose(Moments.from_arrays(Phi, Y))
+    with pytest.raises(ValueError, match="complete_moments"):
+        plain.B  # noqa: B018
+
+
+def test_rotated_features():
+    Phi, Y, weight = draw_missing(3)
+    basis = np.linalg.qr(np.random.default_rng(0).normal(size=(3, 2)))[0]
+    turned = Moments.from_arrays(Phi, Y, weight).rotated(basis, np.array([1.0, 2.0]))
+    expected = Moments.from_arrays(Phi @ basis + [1.0, 2.0], Y, weight)
+    for (_, left), (_, right) in zip(turned.groups, expected.groups, strict=True):
+        np.testing.assert_allclose(left.scatter, right.scatter, atol=1e-12)
+        np.testing.assert_allclose(left.mean, right.mean)
+
+
+def test_too_many_groups_are_refused(monkeypatch):
+    monkeypatch.setattr("entangled_kernels.learning.moments._MOST_NUMBERS", 20)
+    with pytest.raises(ValueError, match="3 groups of targets that are missing in different rows"):
+        Moments.from_arrays(*draw_missing(0))
+    with pytest.raises(TypeError):
+        Moments.from_arrays(*draw_missing(0)[:2]) + "moments"
+
+
+def test_scaled_weights(make_rows):
+    Phi, Y = make_rows(30, 3, 3)
+    weight = np.random.default_rng(0).integers(0, 3, size=Y.shape).astype(float)
+    scaled = Moments.from_arrays(Phi, Y, weight).scaled(0.3)
+    weighted = Moments.from_arrays(Phi, Y, 0.3 * weight)
+    assert scaled.rows.allclose(weighted.rows)
+    for (places, own), (others, other) in zip(scaled.groups, weighted.groups, strict=True):
+        assert list(places) == list(others)
+        assert own.allclose(other)
+
+
+def draw_keyed(n, seed=0):
+    rng = np.random.default_rng(seed)
+    keys = rng.integers(0, 2**63, size=n).astype(np.uint64)
+    return rng.normal(size=(n, 3)), rng.normal(size=(n, 2)), keys, rng.uniform(0.5, 2.0, size=n)
+
+
+@settings(max_examples=25, deadline=None)
+@given(st.integers(0, 10**6), st.lists(st.integers(1, 99), max_size=5))
+def test_samples_of_parts_merge_to_that_of_the_whole(seed, cuts):
+    Phi, Y, keys, weight = draw_keyed(100, seed)
+    part = np.arange(100) % 4
+    before = moments_module.MOST_ROWS
+    moments_module.MOST_ROWS = 17
+    try:
+        whole = RowSample.of(Phi, Y, keys, weight, part)
+        samples = [
+            RowSample.of(Phi[rows], Y[rows], keys[rows], weight[rows], part[rows])
+            for rows in np.split(np.random.default_rng(seed).permutation(100), sorted(set(cuts)))
+        ]
+        merged = samples[0]
+        for sample in samples[1:]:
+            merged = merged.merge(sample)
+    finally:
+        moments_module.MOST_ROWS = before
+    for name in ("Phi", "Y", "weight", "part", "key"):
+        np.testing.assert_array_equal(getattr(merged, name), getattr(whole, name))
+    assert len(whole.Y) == 17
+    np.testing.assert_array_equal(whole.key, np.sort(keys)[:17])
+
+
+def test_rows_of_no_weight_are_not_taken():
+    Phi, Y, keys, weight = draw_keyed(30)
+    weight[::2] = 0.0
+    sample = RowSample.of(Phi, Y, keys, weight)
+    assert len(sample.Y) == 15
+    assert set(map(tuple, sample.Y)) == set(map(tuple, Y[1::2]))
+
+
+def test_sizes_are_bounded():
+    assert sample_size(10) == moments_module.MOST_ROWS
+    assert sample_size(2**14) == 256
+    assert sample_size(10**7) == moments_module.FEWEST_ROWS
+
+
+def test_weights_of_targets_are_kept():
+    Phi, Y, keys, weight = draw_keyed(6)
+    weights = np.column_stack([weight, 3.0 * weight])
+    weights[0, 1] = weights[1] = 0.0
+    Y[2, 0] = np.nan
+    sample = RowSample.of(Phi, Y, keys, weights)
+    order = np.argsort(keys)
+    expected = np.where(np.isnan(Y), 0.0, weights)[order[order != 1]]
+    np.testing.assert_array_equal(sample.weight, expected)
+    np.testing.assert_array_equal(np.isnan(sample.Y), expected == 0.0)
+    np.testing.assert_array_equal(sample.row_weight, expected.max(axis=1))
+
+
+def test_rows_that_hardly_weigh_are_dropped():
+    Phi, Y, key = np.arange(6.0)[:, None], np.ones((6, 1)), np.arange(6, dtype=np.uint64)
+    sample = RowSample.of(Phi, Y, key, np.array([1.0, 1e-4, 0.5, 1e-2, 0.0, 2.0]))
+    faded = sample.scaled(0.5)
+    assert list(faded.Phi[:, 0]) == [0.0, 2.0, 3.0, 5.0]
+    np.testing.assert_array_equal(faded.weight[:, 0], [0.5, 0.25, 0.005, 1.0])

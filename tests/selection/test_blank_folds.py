@@ -5,7 +5,7 @@ from sklearn.preprocessing import StandardScaler
 
 from entangled_kernels import EntangledKernelRidge
 from entangled_kernels.learning import SolverOptions
-from entangled_kernels.learning.filling import fill_rows
+from entangled_kernels.learning.missing import fill_rows
 from entangled_kernels.selection import BlankFolds, RefittedFolds
 from entangled_kernels.selection.candidates import Grid, Member
 from entangled_kernels.selection.errors import candidate_errors

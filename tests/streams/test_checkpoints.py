@@ -4,9 +4,7 @@ import struct
 import numpy as np
 import pytest
 
-from entangled_kernels.learning.cell_moments import CellMoments
-from entangled_kernels.learning.moments import Moments
-from entangled_kernels.learning.row_sample import RowSample
+from entangled_kernels.learning.moments import Moments, RowSample
 from entangled_kernels.storage.sealed import read_sealed, write_sealed
 from entangled_kernels.streams.checkpoints import (
     FORMAT,
@@ -47,7 +45,7 @@ def cells(make_rows, rng):
     keys = rng.integers(0, 2**64, size=25, dtype=np.uint64)
     holes = np.where(weight > 0, Y, np.nan)
     sample = RowSample.of(X, holes, keys, weight, np.arange(25) % 3)
-    return CellMoments.from_arrays(X, Y, weight), sample
+    return Moments.from_arrays(X, Y, weight), sample
 
 
 def test_blanks_and_samples_come_back(tmp_path, parts, cells):

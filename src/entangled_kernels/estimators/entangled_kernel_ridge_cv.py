@@ -16,7 +16,6 @@ from sklearn.utils.validation import _num_samples
 
 from ..kernels import KrausKernel
 from ..learning import SOLVERS, Moments, RowSample
-from ..learning.cell_moments import CellMoments
 from ..learning.noise import AveragedPart
 from ..linalg import Array
 from ..parameters import (
@@ -293,7 +292,7 @@ class EntangledKernelRidgeCV(
         self.feature_map_ = feature_map
         return self
 
-    def _solve_moments(self, parts: list[Moments | CellMoments], sample: RowSample | None) -> SelectedFit:
+    def _solve_moments(self, parts: list[Moments], sample: RowSample | None) -> SelectedFit:
         """Choose and fit from the moments of folds."""
         if len(parts) < 2:
             raise ValueError(

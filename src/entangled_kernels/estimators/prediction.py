@@ -12,7 +12,7 @@ from sklearn.utils.validation import _num_samples
 
 from ..conditioning import Calibration, group_patterns, information, plan_measurements
 from ..learning import Fit
-from ..learning.leave_one_out import leave_one_out
+from ..learning.posterior import leave_one_out
 from ..linalg import Array
 from ..parameters import (
     check_flag,

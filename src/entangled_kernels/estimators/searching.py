@@ -31,10 +31,8 @@ from ..features import (
     warm_start,
 )
 from ..learning import SOLVERS, LinearModel, Moments, RowSample, SolverOptions, fit_problem
-from ..learning.cell_moments import CellMoments
-from ..learning.completion import complete_moments
-from ..learning.filling import fill_rows
 from ..learning.input_range import InputRange
+from ..learning.missing import complete_moments, fill_rows
 from ..linalg import Array, Index
 from ..parameters import check_feature_map, check_rank_fits, check_share
 from ..selection import (
@@ -203,7 +201,7 @@ class SearchingMixin(FoldingMixin, ExplainingMixin):
 
     def _search_moments(
         self,
-        rounds: list[list[Moments | CellMoments]],
+        rounds: list[list[Moments]],
         sample: RowSample | None,
         feature_map: Any,
         fitted: Any,
@@ -220,7 +218,7 @@ class SearchingMixin(FoldingMixin, ExplainingMixin):
         centred = bool(self.fit_intercept)
         total = sum(rounds[0][1:], rounds[0][0])
         self._check_ranks(total.n_features, total.n_outputs)
-        complete = complete_moments(total, centred=centred) if isinstance(total, CellMoments) else total
+        complete = complete_moments(total, centred=centred)
         training = self._training_of_moments(complete, sample)
         training = replace(training, stream=Stream.of_moments(total, sample))
         source = MomentFolds(rounds, centred=centred, sample=sample, places=places, ordered=ordered)

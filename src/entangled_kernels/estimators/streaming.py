@@ -17,7 +17,6 @@ from sklearn.utils.validation import _num_samples, validate_data
 
 from ..features import is_fitted, refuse_in_batches
 from ..learning import Moments, RowSample
-from ..learning.cell_moments import CellMoments
 from ..linalg import Array, Index
 from ..parameters import check_real
 from ..streams.stream import FeatureBlocks, Rows, Stream
@@ -201,7 +200,7 @@ class StreamingMixin(TrainingMixin):
 
     # What a subclass says of itself.
 
-    def _solve_moments(self, parts: list[Moments | CellMoments], sample: RowSample | None) -> Any:
+    def _solve_moments(self, parts: list[Moments], sample: RowSample | None) -> Any:
         """The value of ``_fit`` that comes of the moments of all parts."""
         raise NotImplementedError
 
@@ -257,12 +256,10 @@ class StreamingMixin(TrainingMixin):
         self._check_measured(sum(parts[1:], parts[0]))
         return self._solve_moments(parts, stream.numbered_sample())
 
-    def _check_measured(self, total: Moments | CellMoments) -> None:
+    def _check_measured(self, total: Moments) -> None:
         """Raise, with its name, where a target has no measured cell yet."""
-        if isinstance(total, CellMoments):
-            counts = np.zeros((1, total.n_outputs))
-            for places, own in total.groups:
-                counts[:, places] = own.weight
+        if not total.complete:
+            counts = total.target_weight[None, :]
             check_every_target_measured(counts, counts, getattr(self, "target_names_", None))
 
     def _settle(self, *, newest_on_trial: bool = False) -> None:

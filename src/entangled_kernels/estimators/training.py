@@ -13,9 +13,7 @@ from sklearn.utils import _safe_indexing, check_consistent_length
 
 from ..features import knows_targets, left_out_features, map_features
 from ..learning import Fit, Moments, Problem, RowSample, reduce_moments, reduce_rows
-from ..learning.cell_moments import CellMoments
-from ..learning.completion import reduce_cell_rows, reduce_cells
-from ..learning.row_sample import least_keys
+from ..learning.moments import least_keys
 from ..linalg import Array, Index
 from ..parameters import check_choice, check_flag, check_integer, check_positive, check_range, check_weights
 from ..streams.row_folds import sampling_keys
@@ -102,8 +100,6 @@ class Training:
     ----------
     problem : Problem
         Of all rows; blanks are filled in.
-    cells : CellMoments or None
-        Of the measured cells, in the coordinates of the problem; None where all cells of a row are alike.
     stream : Stream or None
         To which more rows can be added; None where there are more columns than rows.
     sample : RowSample or None
@@ -113,7 +109,6 @@ class Training:
     """
 
     problem: Problem
-    cells: CellMoments | None = None
     stream: Stream | None = None
     sample: RowSample | None = None
     left_out: bool = False
@@ -220,24 +215,15 @@ class TrainingMixin(FeatureMapMixin, TargetsMixin):
         if len(Y) < 2:
             raise ValueError("at least 2 rows of positive sample_weight are needed, got 1")
         options: dict[str, Any] = {"centred": bool(self.fit_intercept)}
-        cells: CellMoments | None = None
-        kept: Moments | CellMoments | None
-        if weight is not None and weight.ndim == 2:
-            problem, cells, kept = reduce_cell_rows(Phi, np.where(weight > 0.0, Y, 0.0), weight, **options)
-        else:
-            problem, kept = reduce_rows(Phi, Y, weight, **options)
+        problem, kept = reduce_rows(Phi, Y, weight, **options)
         sample = RowSample.of(Phi if left_out is None else left_out, *table.sampled())
         stream = None if kept is None else Stream.of_moments(kept, sample)
-        return Training(problem, cells, stream, sample, left_out is not None)
+        return Training(problem, stream, sample, left_out is not None)
 
-    def _training_of_moments(self, moments: Moments | CellMoments, sample: RowSample | None) -> Training:
+    def _training_of_moments(self, moments: Moments, sample: RowSample | None) -> Training:
         """What rows of which the moments are known give to learn from."""
         stream = Stream.of_moments(moments, sample)
-        moments = moments.simplest() if isinstance(moments, CellMoments) else moments
-        if isinstance(moments, CellMoments):
-            problem, cells = reduce_cells(moments, centred=bool(self.fit_intercept))
-            return Training(problem, cells, stream, sample)
-        return Training(reduce_moments(moments, centred=bool(self.fit_intercept)), None, stream, sample)
+        return Training(reduce_moments(moments, centred=bool(self.fit_intercept)), stream, sample)
 
     def _exceeds_memory(self, feature_map: Any, table: Table) -> bool:
         """Whether to map rows block by block: there are more than one table of features may have.
@@ -259,7 +245,7 @@ class TrainingMixin(FeatureMapMixin, TargetsMixin):
 
     def _moments_of_parts(
         self, feature_map: Any, table: Table, parts: list[Index]
-    ) -> tuple[list[Moments | CellMoments], RowSample | None]:
+    ) -> tuple[list[Moments], RowSample | None]:
         """Moments of parts of the rows, which are mapped in blocks, and a sample of the rows."""
         rows = self._check_rows(table.X, table.Y, table.weight)
         part = np.empty(len(rows.Y), dtype=np.intp)

@@ -9,7 +9,7 @@ from typing import NamedTuple
 import numpy as np
 
 from ..learning import LearnedKernel, Moments, Problem, Progress, SolverOptions, reduce_moments
-from ..learning.compression import compress_rows
+from ..learning.problem import compress_rows
 from ..learning.ridge import KernelRidgeFactor
 from ..learning.solvers import solve
 from ..linalg import Array

@@ -1,15 +1,16 @@
 """Learning an entangled kernel and a ridge solution from moments of the rows.
 
-Moments -> compression -> `Problem` -> solvers (the alignment and its maximum) -> `LearnedKernel` -> ridge ->
-posterior; `fit_problem` is the whole way from a problem to a `Fit`.
+Moments -> `Problem` -> solvers (the alignment and its maximum) -> `LearnedKernel` -> ridge -> posterior;
+`fit_problem` is the whole way from a problem to a `Fit`. Missing targets are a matter of `Moments`, which
+keep one group of targets for each set of rows, and of the problem made of them.
 """
 
-from .compression import compress_for_fit
 from .fit import Fit, FitSettings, LinearModel, fit_problem
-from .kernel import LearnedKernel
-from .moments import Moments
-from .problem import Problem, reduce_moments, reduce_rows
-from .row_sample import RowSample
+from .missing import complete_moments, fill_rows
+from .moments import Moments, RowSample
+from .posterior import leave_one_out
+from .problem import Problem, compress_for_fit, reduce_moments, reduce_rows
+from .ridge import LearnedKernel
 from .solvers import SOLVERS, Progress, SolverOptions
 
 __all__ = [
@@ -23,8 +24,11 @@ __all__ = [
     "Progress",
     "RowSample",
     "SolverOptions",
+    "complete_moments",
     "compress_for_fit",
+    "fill_rows",
     "fit_problem",
+    "leave_one_out",
     "reduce_moments",
     "reduce_rows",
 ]

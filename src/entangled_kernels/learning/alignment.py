@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
@@ -13,121 +11,64 @@ from .moments import Moments
 
 __all__ = ["Alignment", "Evaluation", "Line"]
 
-STATE = ("mix", "C", "B", "q", "g", "ones", "norms", "n_outputs")
-
-
-@dataclass(frozen=True, eq=False)
-class _Part:
-    """What one term leaves behind for the gradient and for a line search through the same point."""
-
-    value: float
-    gradient: Array
-    inner: Array
-    projection: Array
+Pair = tuple[Array, Array]
 
 
 @dataclass(frozen=True, eq=False)
 class Evaluation:
-    """Objective, its two terms and its gradient (m, k, r) at one Q; passed back to `Alignment.line`."""
+    """Objective at one Q, for the next step.
 
-    value: float
-    terms: tuple[float, float]
-    gradient: Array
-    parts: tuple[_Part, _Part]
-
-
-class _Term:
-    """Alignment of X X^T with b b^T under a psd form E: ||b^T X||^2 / (||X^T E X||_F * norm).
-
-    Both alignments of the paper are this one function, of two unfoldings of the same array Q: the
-    partial-trace term reads it as X = (m, k * r), the full term as X = (m * k, r).
+    Attributes
+    ----------
+    value : float
+    terms : ndarray of shape (2,)
+        Partial-trace and full alignment.
+    gradient : ndarray of shape (m, k, r)
+    inner, projection : pair of ndarray
+        X^T E X or E X X^T, and b^T X, of each term; `Alignment.line` starts from them.
     """
 
-    def __init__(self, b: Array, norm: float, form: Callable[[Array], Array]) -> None:
-        self.b, self.norm, self.form = b, norm, form
-
-    def evaluate(self, X: Array, inner: Array | None = None) -> _Part:
-        # tr(X^T E X X^T E X) and E X X^T E X, by X^T E X or by E X X^T, whichever is smaller.
-        EX = self.form(X)
-        projection = self.b.T @ X
-        if X.shape[1] <= X.shape[0]:
-            inner = X.T @ EX if inner is None else inner
-            pull = EX @ inner
-        else:
-            inner = self.form(X @ X.T) if inner is None else inner
-            pull = inner @ EX
-        squared = float(np.vdot(inner, inner.T))
-        if self.norm == 0.0 or squared <= 0.0:
-            return _Part(0.0, np.zeros_like(X), inner, projection)
-        gain = float(np.vdot(projection, projection))
-        scale = 1.0 / (np.sqrt(squared) * self.norm)
-        gradient = (2.0 * scale) * (self.b @ projection - (gain / squared) * pull)
-        return _Part(gain * scale, gradient, inner, projection)
-
-    def line(self, X: Array, direction: Array, part: _Part) -> _TermAlongLine:
-        projection = self.b.T @ direction
-        if X.shape[1] <= X.shape[0]:
-            ED = self.form(direction)
-            cross, last = X.T @ ED, direction.T @ ED
-            first = cross + cross.T
-        else:
-            cross = X @ direction.T
-            first, last = self.form(cross + cross.T), self.form(direction @ direction.T)
-        gain = (
-            float(np.vdot(part.projection, part.projection)),
-            2.0 * float(np.vdot(part.projection, projection)),
-            float(np.vdot(projection, projection)),
-        )
-        squared = (
-            float(np.vdot(part.inner, part.inner.T)),
-            2.0 * float(np.vdot(part.inner, first.T)),
-            float(np.vdot(first, first.T)) + 2.0 * float(np.vdot(part.inner, last.T)),
-            2.0 * float(np.vdot(first, last.T)),
-            float(np.vdot(last, last.T)),
-        )
-        return _TermAlongLine(self, gain, squared, (part.inner, first, last))
-
-    def ratio(self, gain: float, squared: float) -> float:
-        if self.norm == 0.0 or squared <= 0.0:
-            return 0.0
-        return gain / (float(np.sqrt(squared)) * self.norm)
-
-
-@dataclass(frozen=True, eq=False)
-class _TermAlongLine:
-    """One term at X + t * direction: gain and squared norm are polynomials in t, lowest power first."""
-
-    term: _Term
-    gain: tuple[float, float, float]
-    squared: tuple[float, float, float, float, float]
-    inner: tuple[Array, Array, Array]
-
-    def value(self, t: float) -> float:
-        g, s = self.gain, self.squared
-        squared = s[0] + t * (s[1] + t * (s[2] + t * (s[3] + t * s[4])))
-        return self.term.ratio(g[0] + t * (g[1] + t * g[2]), squared)
-
-    def inner_at(self, t: float) -> Array:
-        start, first, last = self.inner
-        return start + t * first + t**2 * last
+    value: float
+    terms: Array
+    gradient: Array
+    inner: Pair
+    projection: Pair
 
 
 @dataclass(frozen=True, eq=False)
 class Line:
-    """The objective along Q + t * direction: a function of t whose calls cost nothing."""
+    """The objective along Q + t * direction: a function of t whose calls cost almost nothing.
 
-    mix: float
-    terms: tuple[_TermAlongLine, _TermAlongLine]
+    Attributes
+    ----------
+    weights : ndarray of shape (2,)
+        Weights of the terms, divided by their norms.
+    gain : ndarray of shape (3, 2)
+        Coefficients of the numerators ||b^T X||^2, lowest power of t first.
+    squared : ndarray of shape (5, 2)
+        Coefficients of the squared denominators.
+    inner : pair of (ndarray, ndarray, ndarray)
+        Coefficients of the inner products of each term.
+    """
+
+    weights: Array
+    gain: Array
+    squared: Array
+    inner: tuple[tuple[Array, Array, Array], tuple[Array, Array, Array]]
 
     def __call__(self, t: float) -> float:
         """Objective at t."""
-        return (1.0 - self.mix) * self.terms[0].value(t) + self.mix * self.terms[1].value(t)
+        g, s = self.gain, self.squared
+        squared = s[0] + t * (s[1] + t * (s[2] + t * (s[3] + t * s[4])))
+        return _weighted_ratios(self.weights, g[0] + t * (g[1] + t * g[2]), squared)
 
-    def inner_at(self, t: float, scale: float) -> tuple[Array, Array]:
+    def inner_at(self, t: float, scale: float) -> Pair:
         """Inner products that `Alignment.evaluate` can start from at scale * (Q + t * direction)."""
-        return scale**2 * self.terms[0].inner_at(t), scale**2 * self.terms[1].inner_at(t)
+        traced, full = (scale**2 * (start + t * first + t**2 * last) for start, first, last in self.inner)
+        return traced, full
 
 
+@dataclass(frozen=True, eq=False)
 class Alignment:
     """The objective of entangled kernel learning, (1 - mix) * a1 + mix * a2, as a function of D.
 
@@ -146,7 +87,7 @@ class Alignment:
 
     which is Phi^T Phi kron I_p less the outer product of the mean, written without a difference.
 
-    Parameters
+    Attributes
     ----------
     mix : float
         Weight of the full term, between 0 and 1.
@@ -173,29 +114,14 @@ class Alignment:
     Time m k r (m + r) and less when k r < m; no n, and nothing of size (m k)^2 unless r is that large.
     """
 
-    def __init__(
-        self,
-        mix: float,
-        *,
-        C: Array | None,
-        B: Array,
-        q: Array,
-        g: Array | None,
-        ones: Array,
-        norms: tuple[float, float],
-        n_outputs: int,
-    ) -> None:
-        self.mix, self.n_outputs, self.norms = mix, n_outputs, norms
-        self.C, self.B, self.q, self.g, self.ones = C, B, q, g, ones
-        self._traced = _Term(B, norms[0], self._apply_C)
-        self._full = _Term(q.reshape(-1, 1), norms[1], self._apply_E)
-
-    def __getstate__(self) -> dict[str, Any]:
-        # Only what it is made of: the terms refer back to this object.
-        return {name: getattr(self, name) for name in STATE}
-
-    def __setstate__(self, state: dict[str, Any]) -> None:
-        self.__init__(**state)  # type: ignore[misc]
+    mix: float
+    C: Array | None
+    B: Array
+    q: Array
+    g: Array | None
+    ones: Array
+    norms: tuple[float, float]
+    n_outputs: int
 
     @classmethod
     def from_moments(
@@ -241,19 +167,6 @@ class Alignment:
             g = np.sqrt(weight) * mean_phi
         return cls(mix, C=C, B=B, q=q, g=g, ones=ones, norms=norms, n_outputs=p)
 
-    def with_mix(self, mix: float) -> Alignment:
-        """The same objective with another weight of the full term."""
-        return Alignment(
-            mix,
-            C=self.C,
-            B=self.B,
-            q=self.q,
-            g=self.g,
-            ones=self.ones,
-            norms=self.norms,
-            n_outputs=self.n_outputs,
-        )
-
     def transformed(self, features: Array, outputs: Array, *, whitened: bool) -> Alignment:
         """The same objective for Q given in other coordinates, Q = (features kron outputs) Q'.
 
@@ -273,41 +186,81 @@ class Alignment:
             n_outputs=self.n_outputs,
         )
 
-    def _apply_C(self, X: Array) -> Array:
-        return X if self.C is None else self.C @ X
-
-    def _apply_E(self, X: Array) -> Array:
-        """E X for X (m * k, columns)."""
-        m, k = self.q.shape
-        n_columns = X.shape[1]
-        EX = X if self.C is None else (self.C @ X.reshape(m, k * n_columns)).reshape(X.shape)
-        if self.g is None:
-            return EX
-        along = np.tensordot(self.g, X.reshape(m, k, n_columns), axes=1)  # (k, columns)
+    def _apply(self, X: Array, full: bool) -> Array:
+        """E X of the full term for X (m * k, columns), C X of the partial-trace term for X (m, columns)."""
+        CX = X if self.C is None else (self.C @ X.reshape(len(self.C), -1)).reshape(X.shape)
+        if self.g is None or not full:
+            return CX
+        wide = X.reshape(*self.q.shape, X.shape[1])  # (m, k, columns)
+        along = np.tensordot(self.g, wide, axes=1)  # (k, columns)
         along = along - np.outer(self.ones, self.ones @ along) / self.n_outputs
-        return EX + np.multiply.outer(self.g, along).reshape(X.shape)
+        return CX + np.multiply.outer(self.g, along).reshape(X.shape)
 
-    def evaluate(self, Q: Array, inner: tuple[Array, Array] | tuple[None, None] = (None, None)) -> Evaluation:
+    @property
+    def _weights(self) -> Array:
+        """Weights of the terms divided by their norms, zero where a norm is zero."""
+        shares, norms = np.array([1.0 - self.mix, self.mix]), np.array(self.norms)
+        return np.divide(shares, norms, out=np.zeros(2), where=norms > 0.0)
+
+    def evaluate(self, Q: Array, inner: Pair | None = None) -> Evaluation:
         """Objective, terms and gradient at Q (m, k, r), from inner products of `Line.inner_at` if given."""
-        m, k, r = Q.shape
-        traced = self._traced.evaluate(Q.reshape(m, k * r), inner[0])
-        full = self._full.evaluate(Q.reshape(m * k, r), inner[1])
-        gradient = (1.0 - self.mix) * traced.gradient.reshape(Q.shape)
-        gradient += self.mix * full.gradient.reshape(Q.shape)
-        terms = (traced.value, full.value)
-        return Evaluation(self._blend(terms), terms, gradient, (traced, full))
+        values, gradient = np.zeros(2), np.zeros(Q.shape)
+        inners, projections = list[Array](), list[Array]()
+        shares = (1.0 - self.mix, self.mix)
+        for term, b in enumerate((self.B, self.q.reshape(-1, 1))):
+            X = Q.reshape(len(b), -1)  # (m, k * r) or (m * k, r)
+            # tr(X^T E X X^T E X) and E X X^T E X, by X^T E X or by E X X^T, whichever is smaller.
+            EX = self._apply(X, term == 1)
+            by_columns = X.shape[1] <= X.shape[0]
+            if inner is not None:
+                product = inner[term]
+            else:
+                product = X.T @ EX if by_columns else self._apply(X @ X.T, term == 1)
+            projection = b.T @ X
+            inners.append(product)
+            projections.append(projection)
+            squared = float(np.vdot(product, product.T))
+            if self.norms[term] == 0.0 or squared <= 0.0:
+                continue
+            gain = float(np.vdot(projection, projection))
+            scale = 1.0 / (np.sqrt(squared) * self.norms[term])
+            pull = EX @ product if by_columns else product @ EX
+            own = (2.0 * scale) * (b @ projection - (gain / squared) * pull)
+            values[term] = gain * scale
+            gradient += shares[term] * own.reshape(Q.shape)
+        value = float(shares[0] * values[0] + shares[1] * values[1])
+        return Evaluation(value, values, gradient, (inners[0], inners[1]), (projections[0], projections[1]))
 
     def line(self, Q: Array, direction: Array, at: Evaluation) -> Line:
         """The objective along Q + t * direction, where it has been evaluated at Q."""
-        m, k, r = Q.shape
-        wide, tall = (m, k * r), (m * k, r)
-        traced = self._traced.line(Q.reshape(wide), direction.reshape(wide), at.parts[0])
-        full = self._full.line(Q.reshape(tall), direction.reshape(tall), at.parts[1])
-        return Line(self.mix, (traced, full))
+        gain, squared = np.zeros((3, 2)), np.zeros((5, 2))
+        inner = list[tuple[Array, Array, Array]]()
+        for term, b in enumerate((self.B, self.q.reshape(-1, 1))):
+            X, T = Q.reshape(len(b), -1), direction.reshape(len(b), -1)
+            if X.shape[1] <= X.shape[0]:
+                ET = self._apply(T, term == 1)
+                cross, last = X.T @ ET, T.T @ ET
+                first = cross + cross.T
+            else:
+                cross = X @ T.T
+                first = self._apply(cross + cross.T, term == 1)
+                last = self._apply(T @ T.T, term == 1)
+            start, here, there = at.inner[term], at.projection[term], b.T @ T
+            gain[:, term] = np.vdot(here, here), 2.0 * np.vdot(here, there), np.vdot(there, there)
+            squared[:, term] = (
+                np.vdot(start, start.T),
+                2.0 * np.vdot(start, first.T),
+                np.vdot(first, first.T) + 2.0 * np.vdot(start, last.T),
+                2.0 * np.vdot(first, last.T),
+                np.vdot(last, last.T),
+            )
+            inner.append((start, first, last))
+        return Line(self._weights, gain, squared, (inner[0], inner[1]))
 
     def value(self, Q: Array, metric: Array | None = None) -> float:
         """Objective of D = metric kron I_p + Q Q^T."""
-        return self._blend(self.terms(Q, metric))
+        a1, a2 = self.terms(Q, metric)
+        return (1.0 - self.mix) * a1 + self.mix * a2
 
     def terms(self, Q: Array, metric: Array | None = None) -> tuple[float, float]:
         """Partial-trace and full alignment of D = metric kron I_p + Q Q^T, Q (m, k, r), metric (m, m)."""
@@ -315,21 +268,24 @@ class Alignment:
         A = np.zeros((m, m)) if metric is None else metric
         Q_wide, Q_tall = Q.reshape(m, k * r), Q.reshape(m * k, r)
         S = self.n_outputs * A + Q_wide @ Q_wide.T
-        CS = self._apply_C(S)
-        a1 = self._traced.ratio(float(np.vdot(self.B, S @ self.B)), float(np.vdot(CS, CS.T)))
-
-        gain = float(np.vdot(self.q, A @ self.q)) + float(np.sum((self.q.reshape(-1) @ Q_tall) ** 2))
-        CA = self._apply_C(A)
-        EQ = self._apply_E(Q_tall)
-        inner = Q_tall.T @ EQ
-        squared = self.n_outputs * float(np.vdot(CA, CA.T)) + float(np.vdot(inner, inner))
-        EQ_wide = EQ.reshape(m, k * r)
-        squared += 2.0 * float(np.vdot(EQ_wide, A @ EQ_wide))
+        CS, CA = (S, A) if self.C is None else (self.C @ S, self.C @ A)
+        gains = [float(np.vdot(self.B, S @ self.B)), float(np.vdot(self.q, A @ self.q))]
+        gains[1] += float(np.sum((self.q.reshape(-1) @ Q_tall) ** 2))
+        squares = [float(np.vdot(CS, CS.T)), self.n_outputs * float(np.vdot(CA, CA.T))]
+        if r > 0:
+            EQ = self._apply(Q_tall, True)
+            inner, EQ_wide = Q_tall.T @ EQ, EQ.reshape(m, k * r)
+            squares[1] += float(np.vdot(inner, inner)) + 2.0 * float(np.vdot(EQ_wide, A @ EQ_wide))
         if self.g is not None:
             Ag = A @ self.g
-            once, twice = float(self.g @ Ag), float(Ag @ self._apply_C(Ag))
-            squared += (self.n_outputs - 1) * (once**2 + 2.0 * twice)
-        return a1, self._full.ratio(gain, squared)
+            once, twice = float(self.g @ Ag), float(Ag @ (Ag if self.C is None else self.C @ Ag))
+            squares[1] += (self.n_outputs - 1) * (once**2 + 2.0 * twice)
+        denominators = np.sqrt(np.maximum(squares, 0.0)) * self.norms
+        a1, a2 = np.divide(gains, denominators, out=np.zeros(2), where=denominators > 0.0)
+        return float(a1), float(a2)
 
-    def _blend(self, terms: tuple[float, float]) -> float:
-        return (1.0 - self.mix) * terms[0] + self.mix * terms[1]
+
+def _weighted_ratios(weights: Array, gain: Array, squared: Array) -> float:
+    """Weighted sum of gain / sqrt(squared) over the terms; terms whose denominator is zero are zero."""
+    positive = squared > 0.0
+    return float(np.sum(weights[positive] * gain[positive] / np.sqrt(squared[positive])))

@@ -9,21 +9,10 @@ from typing import Any
 
 import numpy as np
 
-from ..conditioning import Calibration, Residuals, calibrate
 from ..linalg import Array
-from .cell_moments import CellMoments
-from .cell_ridge import CellRidge
-from .input_range import InputRange
-from .kernel import LearnedKernel
-from .leave_one_out import leave_one_out
-from .posterior import (
-    Posterior,
-    fit_cell_posterior,
-    fit_posterior,
-)
+from .posterior import Posterior, fit_missing_posterior, fit_unit_posterior
 from .problem import Problem
-from .ridge import KernelRidgeFactor
-from .row_sample import RowSample
+from .ridge import KernelRidgeFactor, LearnedKernel, MissingTargetsRidge
 from .solvers import Progress, SolverOptions, solve
 
 __all__ = ["Fit", "FitSettings", "LinearModel", "fit_problem"]
@@ -118,18 +107,6 @@ class Fit:
         Objective, before shrinkage, at the start of the solver and after every step.
     n_iter, converged, stop_reason
         Of the solver.
-    cells : CellMoments or None
-        Moments of the measured cells of each target, in the coordinates of the problem, where some are
-        blank or weigh less than others of their row; None where all are alike.
-    sample : RowSample or None
-        Some of the rows, from which residuals are found.
-    residuals : Residuals or None
-        Of the rows of the sample in other units, those of targets before a transform that mixes them; None
-        where the leave-one-out residuals of the model are calibrated on.
-    inputs : InputRange or None
-        Of the rows before the feature map.
-    left_out : bool
-        Whether the features of the sample are those that its rows would have if they were new.
     """
 
     problem: Problem
@@ -144,51 +121,38 @@ class Fit:
     n_iter: int
     converged: bool
     stop_reason: str
-    cells: CellMoments | None = None
-    sample: RowSample | None = None
-    residuals: Residuals | None = None
-    inputs: InputRange | None = None
-    left_out: bool = False
 
     @cached_property
     def posterior(self) -> Posterior:
         """Predictive distribution in the Gaussian-process view; made when first asked for."""
-        used = self.settings.used_kernel(self.problem, self.kernel)
-        alpha = self.settings.alpha
-        if self.cells is not None:
-            ridge = CellRidge(self.problem, used, self.cells)
-            return fit_cell_posterior(ridge.posterior(alpha), ridge.solve(alpha), self.centre()[1])
-        return fit_posterior(KernelRidgeFactor(self.problem, used), alpha, self.reduced_coef)
-
-    @cached_property
-    def calibration(self) -> Calibration:
-        """What leave-one-out residuals say of errors; made when first asked for."""
-        if self.sample is None:
-            raise ValueError("no rows were kept to calibrate on")
-        residuals = leave_one_out(self, self.sample) if self.residuals is None else self.residuals
-        return calibrate(residuals, np.random.default_rng(0))
-
-    @property
-    def noise_variance(self) -> Array:
-        """Variance of each target about the model, (p,); where training rows show none, of rows left out."""
-        return self.calibration.deviation**2 if self.left_out else self.posterior.noise_variance
+        problem, alpha, coef = self.problem, self.settings.alpha, self.reduced_coef
+        used = self.settings.used_kernel(problem, self.kernel)
+        if problem.missing is None:
+            unit = fit_unit_posterior(KernelRidgeFactor(problem, used), alpha)
+            n_samples = np.full(problem.n_outputs, problem.n_samples)
+            squares = problem.squared_residuals(coef)
+            return Posterior.from_residuals(unit, squares, n_samples, self.centre()[1])
+        unit = fit_missing_posterior(MissingTargetsRidge(problem, used), alpha)
+        squares, n_samples = np.empty(problem.n_outputs), np.empty(problem.n_outputs)
+        for columns, own in problem.missing.groups:
+            C, B, V = own.centred() if problem.centred else own.uncentred()
+            theta, total = coef[:, columns], np.diag(V)
+            gained = np.sum(theta * (2.0 * B - C @ theta), axis=0)
+            squares[columns] = np.maximum(total - gained, np.finfo(float).eps * total)
+            n_samples[columns] = own.n_samples
+        return Posterior.from_residuals(unit, squares, n_samples, self.centre()[1])
 
     def centre(self) -> tuple[Array, Array]:
-        """Mean of every target (p,) and its total weight, (1,) or (p,); with blanks those of its own rows."""
-        if self.cells is None:
-            return self.problem.mean_y, np.array([self.problem.weight])
-        mean_y, weight = np.zeros(self.problem.n_outputs), np.zeros(self.problem.n_outputs)
-        for places, own in self.cells.groups:
-            mean_y[places], weight[places] = own.mean_y if self.problem.centred else 0.0, own.weight
-        return mean_y, weight
-
-    def relative_variance(self, Phi: Array) -> Array:
-        """Variance of a new observation in units of the noise, mean over outputs, (n,)."""
-        return self.posterior.relative_variance(Phi)
+        """Mean of every target (p,), and total weight, (1,) or (p,), of the rows that have it."""
+        problem = self.problem
+        if problem.missing is None:
+            return problem.mean_y, np.array([problem.weight])
+        mean_y = problem.missing.mean_y
+        return mean_y if problem.centred else np.zeros(len(mean_y)), problem.missing.target_weight
 
     def __getstate__(self) -> dict[str, Any]:
-        # They are larger than the model, and made again when they are asked for.
-        return {name: value for name, value in vars(self).items() if name not in ("posterior", "calibration")}
+        # The posterior is larger than the model, and computed again when it is needed.
+        return {name: value for name, value in vars(self).items() if name != "posterior"}
 
     def largest_alignment(self) -> float | None:
         """The largest alignment that any kernel has; known in closed form for models with an intercept."""
@@ -219,67 +183,52 @@ def fit_problem(
     problem: Problem,
     settings: FitSettings,
     callback: Callable[[Progress], bool | None] | None = None,
-    *,
-    cells: CellMoments | None = None,
 ) -> Fit:
     """Learn the kernel, shrink and scale it, and solve the ridge problem with it.
 
     Parameters
     ----------
     problem : Problem
+        Where targets are missing, the kernel is learned from targets that were filled in, and the ridge
+        problem is that of the targets that are present.
     settings : FitSettings
         Their ``alignment_mix`` counts, whatever that of the problem is.
     callback : callable, optional
         Called by iterative solvers with a `Progress` after every step; a true answer stops them.
-    cells : CellMoments, optional
-        Where targets have blanks: the ridge problem is that of the measured cells, with the kernel learned
-        from ``problem``, in which blanks are filled in (`complete_moments`).
+
+    Notes
+    -----
+    With dual coefficients c the squared norm of the function is c^T G c. In reduced coordinates, where the
+    coefficients theta solve the ridge problem, alpha c = y - Phi theta, so the squared norm is
+    theta^T (B - C theta) / alpha.
     """
-    problem = problem.with_mix(settings.alignment_mix)
-    found = solve(settings.solver, problem, settings.solver_options(problem, callback))
-    kernel = problem.finished(found.kernel.canonical(problem.targets), settings.shrinkage)
+    mix, alpha = settings.alignment_mix, settings.alpha
+    problem = problem.with_mix(mix)
+    learned = solve(settings.solver, problem, settings.solver_options(problem, callback))
+    kernel = problem.finished(learned.kernel.canonical(problem.targets), settings.shrinkage)
     terms = problem.alignment_terms(kernel)
     used = settings.used_kernel(problem, kernel)
-    if cells is None:
-        coef, reduced_coef, rkhs_norm = _solve_ridge(KernelRidgeFactor(problem, used), settings.alpha)
+    if problem.missing is None:
+        reduced = KernelRidgeFactor(problem, used).coefficients(alpha)[0]
+        square = np.sum(reduced * (problem.targets - problem.scale[:, None] * reduced)) / alpha
+        coef = problem.expand_coef(reduced)
         intercept = problem.mean_y - coef @ problem.mean_phi
     else:
-        ridge = CellRidge(problem, used, cells)
-        coef, intercept, reduced_coef, rkhs_norm = _solve_cells(ridge, cells, settings.alpha)
+        reduced, norms = MissingTargetsRidge(problem, used).solve(alpha)
+        coef, square, intercept = reduced.T @ problem.features.T, np.sum(norms), np.zeros(len(norms))
+        for columns, own in problem.missing.groups if problem.centred else []:
+            intercept[columns] = own.mean_y - own.mean_phi @ reduced[:, columns]
     return Fit(
         problem=problem,
         kernel=kernel,
         settings=settings,
         linear=LinearModel(coef, intercept),
-        reduced_coef=reduced_coef,
-        rkhs_norm=rkhs_norm,
-        alignment=float((1.0 - settings.alignment_mix) * terms[0] + settings.alignment_mix * terms[1]),
+        reduced_coef=reduced,
+        rkhs_norm=float(np.sqrt(max(float(square), 0.0))),
+        alignment=float((1.0 - mix) * terms[0] + mix * terms[1]),
         alignment_terms=terms,
-        alignment_history=found.history,
-        n_iter=found.n_iter,
-        converged=found.converged,
-        stop_reason=found.reason,
-        cells=cells,
+        alignment_history=learned.history,
+        n_iter=learned.n_iter,
+        converged=learned.converged,
+        stop_reason=learned.reason,
     )
-
-
-def _solve_cells(ridge: CellRidge, cells: CellMoments, alpha: float) -> tuple[Array, Array, Array, float]:
-    """Coefficients (p, m), intercept (p,), reduced coefficients (m', p), and the norm of the function."""
-    problem, found = ridge.problem, ridge.solve(alpha)
-    intercept = np.zeros(problem.n_outputs)
-    for places, own in cells.groups if problem.centred else []:
-        intercept[places] = own.mean_y - own.mean_phi @ found.coef[:, places]
-    norm = np.sqrt(max(float(np.sum(found.squared_norms)), 0.0))
-    return found.coef.T @ problem.features.T, intercept, found.coef, float(norm)
-
-
-def _solve_ridge(factor: KernelRidgeFactor, alpha: float) -> tuple[Array, Array, float]:
-    """Coefficients (p, m) of the features, those of the reduced problem, and the norm of the function.
-
-    With dual coefficients c the squared norm is c^T G c. In reduced coordinates, where the coefficients
-    theta solve the ridge problem, alpha c = y - Phi theta, so that it is theta^T (B - C theta) / alpha.
-    """
-    problem = factor.problem
-    reduced = factor.coefficients(alpha)[0]
-    square = np.sum(reduced * (problem.targets - problem.scale[:, None] * reduced)) / alpha
-    return problem.expand_coef(reduced), reduced, float(np.sqrt(max(square, 0.0)))

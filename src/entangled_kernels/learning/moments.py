@@ -1,4 +1,4 @@
-"""Additive sufficient statistics: all that learning and ridge regression need to know about the rows."""
+"""Sums over rows that are all a fit needs, and a bounded sample of the rows."""
 
 from __future__ import annotations
 
@@ -9,16 +9,30 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.linalg.blas import dger, dsyr, dsyrk
 
-from ..linalg import Array
+from ..linalg import Array, Index
 
-__all__ = ["Moments", "SecondMoments"]
+__all__ = [
+    "MOST_ROWS",
+    "Moments",
+    "RowSample",
+    "SecondMoments",
+    "group_equal_weights",
+    "least_keys",
+    "sample_size",
+]
 
 # Rows are shifted in a buffer of this many numbers: small enough for the cache, long enough for BLAS-3.
 _BUFFER_NUMBERS = 2**20
-# Fewer rows than this to a product, and reading and writing the sums would take longer than multiplying.
-_SHORTEST = 512
+# With fewer rows in a product, reading and writing the sums would take longer than multiplying.
+_SHORTEST_BUFFER = 512
 # Triangles are copied in tiles of this many rows and columns.
 _TILE = 512
+# Largest total size of the moments of all groups of targets.
+_MOST_NUMBERS = 2**28
+# Limits of a row sample: at most this many rows and numbers, but at least FEWEST_ROWS rows.
+MOST_ROWS, MOST_NUMBERS, FEWEST_ROWS = 2048, 2**22, 64
+# A row that weighs less than this share of the heaviest row is dropped from a sample.
+FORGOTTEN = 1e-3
 
 
 class SecondMoments(NamedTuple):
@@ -33,20 +47,28 @@ class SecondMoments(NamedTuple):
 class Moments:
     """Weighted count, mean and centred co-moments of features and targets together.
 
-    With z = (phi, y) the joint row of length m + p, w its weight and W = sum of w, the object holds
-    ``mean`` = sum w z / W and ``scatter`` = sum w (z - mean)(z - mean)^T. Two of them add, so rows may
+    With z = (phi, y) the joint row of length m + p, w its weight and W = sum of w, complete moments hold
+    ``mean`` = sum w z / W and ``scatter`` = sum w (z - mean)(z - mean)^T. Two moments add, so rows may
     arrive in any number of parts and in any order.
+
+    Where targets are missing, or weights differ between the targets of a row, the second moments of the
+    features differ between targets. Targets with the same weights form a group, and each group has moments
+    of its own rows. Complete targets are one group.
 
     Attributes
     ----------
     n_samples : int
-        Number of rows seen, whatever their weights.
+        Number of rows seen, whatever their weights; with missing targets, rows that have a target.
     weight : float
-        Sum of the weights; equals ``n_samples`` when no weights were given.
+        Sum of the row weights; equals ``n_samples`` when no weights were given. With weights per target,
+        the weight of a row is the largest weight of its targets.
     n_features : int
         m, the number of leading entries of the joint row that are features.
-    mean : ndarray of shape (m + p,)
-    scatter : ndarray of shape (m + p, m + p)
+    mean : ndarray of shape (m + p,), or (m,) with missing targets
+    scatter : ndarray of shape (m + p, m + p), or (m, m) with missing targets
+    target_groups : tuple of (ndarray of int, Moments)
+        With missing targets: columns of the targets of each group, increasing, and the moments of their
+        rows. Empty for complete targets.
 
     Notes
     -----
@@ -58,10 +80,10 @@ class Moments:
         scatter = scatter_1 + scatter_2 + delta delta^T W_1 W_2 / W
 
     which, unlike raw sums, loses nothing when the mean is far larger than the spread. Within one call the
-    rows are taken relative to the mean of the first block of them, to the same end.
+    rows are taken relative to the mean of the first block of rows, for the same reason.
 
-    Time n (m + p)^2 in one symmetric product per block of rows, memory (m + p)^2 and one block. float32
-    rows are widened block by block, so all sums are in float64.
+    Time n (m + p)^2 in one symmetric product per block of rows, memory (m + p)^2 and one block; with missing
+    targets the same for each group. float32 rows are widened block by block, so all sums are in float64.
 
     Examples
     --------
@@ -75,6 +97,13 @@ class Moments:
     True
     >>> whole.C.shape, whole.B.shape, whole.V.shape
     ((3, 3), (3, 2), (2, 2))
+
+    A missing target is NaN:
+
+    >>> Y[0, 1] = np.nan
+    >>> missing = Moments.from_arrays(Phi, Y)
+    >>> missing.complete, [(list(columns), own.n_samples) for columns, own in missing.groups]
+    (False, [([0], 100), ([1], 99)])
     """
 
     n_samples: int
@@ -82,6 +111,7 @@ class Moments:
     n_features: int
     mean: Array
     scatter: Array
+    target_groups: tuple[tuple[Index, Moments], ...] = ()
 
     def __post_init__(self) -> None:
         self.mean.flags.writeable = False
@@ -100,19 +130,21 @@ class Moments:
         ----------
         Phi : array of shape (n, m)
         Y : array of shape (n, p)
-        sample_weight : array of shape (n,), optional
-            Non-negative; a row with weight zero changes nothing but ``n_samples``.
+            NaN is a missing target.
+        sample_weight : array of shape (n,) or (n, p), optional
+            Non-negative weights of rows, or of each target of each row. A row with weight zero changes
+            nothing but ``n_samples``; a target with weight zero is missing.
         """
-        Phi, Y = np.asarray(Phi), np.asarray(Y)
-        _check_rows(Phi, Y)
-        n, m = Phi.shape
-        width = m + Y.shape[1]
-        root_weight = _root_weights(sample_weight, n)
-        height = max(_SHORTEST, _BUFFER_NUMBERS // (width + 1))
+        Phi, Y, weight = _check_rows(Phi, Y, sample_weight)
+        if (weight is not None and weight.ndim == 2) or np.isnan(Y).any():
+            return cls._from_missing(Phi, Y, weight)
+        (n, m), width = Phi.shape, Phi.shape[1] + Y.shape[1]
+        root_weight = None if weight is None else np.sqrt(weight)
+        height = max(_SHORTEST_BUFFER, _BUFFER_NUMBERS // (width + 1))
         # A column of ones gathers the sums in the same product; only the upper triangle is computed.
         buffer = np.ones((min(height, n), width + 1))
         sums = np.zeros((width + 1, width + 1), order="F")
-        shift_phi, shift_y = (_typical_row(rows, root_weight, height) for rows in (Phi, Y))
+        shift_phi, shift_y = _typical_row(Phi, root_weight, height), _typical_row(Y, root_weight, height)
         for start in range(0, n, height):
             stop = min(start + height, n)
             block = buffer[: stop - start]
@@ -122,13 +154,73 @@ class Moments:
                 block[:, width] = 1.0
                 block *= root_weight[start:stop, None]
             sums = dsyrk(1.0, block.T, beta=1.0, c=sums, overwrite_c=1)
-        weight = float(sums[-1, -1])
-        offset = sums[:-1, -1] / weight if weight > 0.0 else np.zeros(width)
+        total = float(sums[-1, -1])
+        offset = sums[:-1, -1] / total if total > 0.0 else np.zeros(width)
         # In place, because for many columns a further matrix of this size would be the largest thing here.
-        sums = dsyr(-weight, np.append(offset, 1.0), a=sums, overwrite_a=1)
-        _mirror_upper(sums)
+        sums = dsyr(-total, np.append(offset, 1.0), a=sums, overwrite_a=1)
+        for start in range(0, width + 1, _TILE):
+            stop = start + _TILE
+            tile = sums[start:stop, start:stop]
+            tile[:] = np.triu(tile) + np.triu(tile, 1).T
+            sums[stop:, start:stop] = sums[start:stop, stop:].T
         scatter = np.ascontiguousarray(sums.T[:-1, :-1])
-        return cls(n, weight, m, np.concatenate([shift_phi, shift_y]) + offset, scatter)
+        return cls(n, total, m, np.concatenate([shift_phi, shift_y]) + offset, scatter)
+
+    @classmethod
+    def _from_missing(cls, Phi: NDArray[Any], Y: NDArray[Any], weight: Array | None) -> Moments:
+        """Moments of rows with missing targets, or with weights per target."""
+        weights = np.where(np.isnan(Y), 0.0, 1.0 if weight is None else weight.reshape(len(Y), -1))
+        groups = group_equal_weights(weights)
+        _check_size(len(groups), Phi.shape[1])
+        moments = []
+        for columns, own in [*groups, (np.arange(0), weights.max(axis=1, initial=0.0))]:
+            rows = np.flatnonzero(own)
+            moments.append(cls.from_arrays(Phi[rows], Y[np.ix_(rows, columns)], own[rows]))
+        columns_of_groups = [columns for columns, _ in groups]
+        return cls.from_groups(moments.pop(), list(zip(columns_of_groups, moments, strict=True)))
+
+    @classmethod
+    def from_groups(cls, rows: Moments, groups: list[tuple[Index, Moments]]) -> Moments:
+        """Moments with missing targets from those of the features and those of each group of targets.
+
+        Parameters
+        ----------
+        rows : Moments
+            Moments of the features alone (no targets) over all rows that have a target.
+        groups : list of (ndarray of int, Moments)
+            Columns of the targets of each group, and moments of their rows. The moments of a single group
+            are complete.
+        """
+        if len(groups) == 1:
+            return groups[0][1]
+        ordered = sorted(groups, key=lambda pair: int(pair[0][0]))
+        return replace(rows, target_groups=tuple(ordered))
+
+    @property
+    def complete(self) -> bool:
+        """Whether every row has all targets, with one weight for all of them."""
+        return not self.target_groups
+
+    @property
+    def groups(self) -> list[tuple[Index, Moments]]:
+        """Columns of the targets of each group, and moments of their rows; one group if complete."""
+        return list(self.target_groups) or [(np.arange(self.n_outputs), self)]
+
+    @property
+    def rows(self) -> Moments:
+        """Moments of the features alone, over all rows that have a target."""
+        if self.target_groups:
+            return replace(self, target_groups=())
+        return self.some_targets(np.arange(0))
+
+    def some_targets(self, columns: Index) -> Moments:
+        """Complete moments of the same rows with only some of the targets."""
+        m = self.n_features
+        if len(columns) == self.n_outputs:
+            return self
+        keep = np.concatenate([np.arange(m), m + columns])
+        scatter = np.ascontiguousarray(self.scatter[np.ix_(keep, keep)])
+        return Moments(self.n_samples, self.weight, m, self.mean[keep], scatter)
 
     def scaled(self, factor: float) -> Moments:
         """Moments of the same rows with all weights multiplied by ``factor``.
@@ -141,7 +233,17 @@ class Moments:
         >>> Moments.from_arrays(Phi, Y).scaled(0.5).allclose(Moments.from_arrays(Phi, Y, [0.5, 0.5, 0.5]))
         True
         """
-        return replace(self, weight=factor * self.weight, scatter=factor * self.scatter)
+        groups = tuple((columns, own.scaled(factor)) for columns, own in self.target_groups)
+        return replace(self, weight=factor * self.weight, scatter=factor * self.scatter, target_groups=groups)
+
+    def rotated(self, basis: Array, offset: Array | float = 0.0) -> Moments:
+        """Moments of the features basis^T phi + offset, for a basis (m, m')."""
+        groups = tuple((columns, own.rotated(basis, offset)) for columns, own in self.target_groups)
+        B = basis.T @ self.scatter[: self.n_features, self.n_features :]
+        V = self.scatter[self.n_features :, self.n_features :]
+        scatter = np.block([[basis.T @ self.C @ basis, B], [B.T, V]])
+        mean = np.concatenate([self.mean_phi @ basis + offset, self.mean[self.n_features :]])
+        return Moments(self.n_samples, self.weight, basis.shape[1], mean, scatter, groups)
 
     def __radd__(self, other: object) -> Moments:
         return self + other
@@ -157,6 +259,8 @@ class Moments:
                 f"moments to add must have the same features and outputs, got (m, p) = "
                 f"{(self.n_features, self.n_outputs)} and {(other.n_features, other.n_outputs)}"
             )
+        if self.target_groups or other.target_groups:
+            return self._add_missing(other)
         weight = self.weight + other.weight
         share = other.weight / weight if weight > 0.0 else 0.0
         delta = other.mean - self.mean
@@ -166,35 +270,79 @@ class Moments:
         scatter = dger(self.weight * share, delta, delta, a=scatter.T, overwrite_a=1).T
         return Moments(self.n_samples + other.n_samples, weight, self.n_features, mean, scatter)
 
+    def _add_missing(self, other: Moments) -> Moments:
+        """Sum in which targets of a group are together in groups of both parts."""
+        groups = []
+        for mine, left in self.groups:
+            for theirs, right in other.groups:
+                columns = np.intersect1d(mine, theirs)
+                if len(columns):
+                    own = left.some_targets(np.searchsorted(mine, columns))
+                    groups.append((columns, own + right.some_targets(np.searchsorted(theirs, columns))))
+        _check_size(len(groups), self.n_features)
+        return Moments.from_groups(self.rows + other.rows, groups)
+
     @property
     def n_outputs(self) -> int:
         """p, the number of targets."""
+        if self.target_groups:
+            return sum(len(columns) for columns, _ in self.target_groups)
         return len(self.mean) - self.n_features
 
     @property
     def mean_phi(self) -> Array:
-        """Mean of the features, (m,)."""
+        """Mean of the features over all rows, (m,)."""
         return self.mean[: self.n_features]
 
     @property
     def mean_y(self) -> Array:
-        """Mean of the targets, (p,)."""
-        return self.mean[self.n_features :]
+        """Mean of each target over the rows that have it, (p,)."""
+        if not self.target_groups:
+            return self.mean[self.n_features :]
+        mean = np.empty(self.n_outputs)
+        for columns, own in self.target_groups:
+            mean[columns] = own.mean_y
+        return mean
+
+    @property
+    def target_weight(self) -> Array:
+        """Total weight of the rows that have each target, (p,)."""
+        weight = np.empty(self.n_outputs)
+        for columns, own in self.groups:
+            weight[columns] = own.weight
+        return weight
+
+    @property
+    def target_scatter(self) -> Array:
+        """Sum of squares of each target about its mean, over the rows that have it, (p,)."""
+        scatter = np.empty(self.n_outputs)
+        for columns, own in self.groups:
+            scatter[columns] = np.diag(own.V)
+        return scatter
 
     @property
     def C(self) -> Array:
-        """Centred co-moments of the features, (m, m)."""
+        """Centred co-moments of the features over all rows, (m, m)."""
         return self.scatter[: self.n_features, : self.n_features]
 
     @property
     def B(self) -> Array:
-        """Centred co-moments of features with targets, (m, p)."""
+        """Centred co-moments of features with targets, (m, p); of complete targets only."""
+        self._require_complete()
         return self.scatter[: self.n_features, self.n_features :]
 
     @property
     def V(self) -> Array:
-        """Centred co-moments of the targets, (p, p)."""
+        """Centred co-moments of the targets, (p, p); of complete targets only."""
+        self._require_complete()
         return self.scatter[self.n_features :, self.n_features :]
+
+    def _require_complete(self) -> None:
+        if self.target_groups:
+            raise ValueError(
+                "second moments with targets differ between rows where targets are missing; read `groups`, "
+                "or fill the targets in with `complete_moments`"
+            )
 
     def centred(self) -> SecondMoments:
         """C, B and V: second moments about the mean."""
@@ -202,6 +350,7 @@ class Moments:
 
     def uncentred(self) -> SecondMoments:
         """Second moments about zero, sum w phi phi^T and so on."""
+        self._require_complete()
         m = self.n_features
         scatter = self.scatter + np.outer(self.weight * self.mean, self.mean)
         return SecondMoments(scatter[:m, :m], scatter[:m, m:], scatter[m:, m:])
@@ -209,13 +358,26 @@ class Moments:
     def allclose(self, other: Moments, rtol: float = 1e-9) -> bool:
         """Whether both describe the same rows, to ``rtol`` of the spread of each column."""
         counts = [(own.scatter.shape, own.n_features, own.n_samples) for own in (self, other)]
-        if counts[0] != counts[1] or not np.isclose(self.weight, other.weight, rtol=rtol):
+        groups = list(zip(self.target_groups, other.target_groups, strict=False))
+        if (
+            counts[0] != counts[1]
+            or len(self.target_groups) != len(other.target_groups)
+            or not np.isclose(self.weight, other.weight, rtol=rtol)
+            or not all(np.array_equal(mine, theirs) for (mine, _), (theirs, _) in groups)
+        ):
             return False
         spread = np.sqrt(np.maximum(np.diag(self.scatter), np.diag(other.scatter)))
         typical = spread / np.sqrt(max(self.weight, 1.0))
         near_mean = np.abs(self.mean - other.mean) <= rtol * (typical + np.abs(self.mean))
         near_scatter = np.abs(self.scatter - other.scatter) <= rtol * np.outer(spread, spread)
-        return bool(near_mean.all() and near_scatter.all())
+        alike = bool(near_mean.all() and near_scatter.all())
+        return alike and all(left.allclose(right, rtol) for (_, left), (_, right) in groups)
+
+
+def group_equal_weights(weight: Array) -> list[tuple[Index, Array]]:
+    """Columns of targets that have the same weights (n,), and these weights, for weights (n, p)."""
+    distinct, group = np.unique(weight, axis=1, return_inverse=True)
+    return [(np.flatnonzero(group.reshape(-1) == number), own) for number, own in enumerate(distinct.T)]
 
 
 def _typical_row(rows: NDArray[Any], root_weight: Array | None, height: int) -> Array:
@@ -229,29 +391,124 @@ def _typical_row(rows: NDArray[Any], root_weight: Array | None, height: int) -> 
     return np.asarray(first + np.average(rows[:height] - first, axis=0, weights=weight))
 
 
-def _mirror_upper(sums: Array) -> None:
-    """Copy the upper triangle onto the lower, in place."""
-    for start in range(0, len(sums), _TILE):
-        stop = start + _TILE
-        tile = sums[start:stop, start:stop]
-        tile[:] = np.triu(tile) + np.triu(tile, 1).T
-        sums[stop:, start:stop] = sums[start:stop, stop:].T
-
-
-def _check_rows(Phi: NDArray[Any], Y: NDArray[Any]) -> None:
+def _check_rows(
+    Phi: ArrayLike, Y: ArrayLike, sample_weight: ArrayLike | None
+) -> tuple[NDArray[Any], NDArray[Any], Array | None]:
+    """Features, targets and weights as arrays of matching shapes."""
+    Phi, Y = np.asarray(Phi), np.asarray(Y)
     for name, array in (("Phi", Phi), ("Y", Y)):
         if array.ndim != 2:
             raise ValueError(f"{name} must be two-dimensional, one row per sample, got shape {array.shape}")
-    if len(Phi) != len(Y):
-        raise ValueError(f"Phi and Y must have one row per sample each, got {len(Phi)} and {len(Y)} rows")
-
-
-def _root_weights(sample_weight: ArrayLike | None, n: int) -> Array | None:
+    n = len(Phi)
+    if n != len(Y):
+        raise ValueError(f"Phi and Y must have one row per sample each, got {n} and {len(Y)} rows")
     if sample_weight is None:
-        return None
+        return Phi, Y, None
     weight = np.asarray(sample_weight, dtype=np.float64)
-    if weight.shape != (n,):
-        raise ValueError(f"sample_weight must have shape ({n},), one weight per row, got {weight.shape}")
+    if weight.shape not in ((n,), Y.shape):
+        raise ValueError(
+            f"sample_weight must have shape ({n},), one weight per row, or {Y.shape}, one weight per target, "
+            f"got {weight.shape}"
+        )
     if not np.all(np.isfinite(weight)) or weight.min(initial=0.0) < 0:
         raise ValueError("sample_weight must be finite and non-negative")
-    return np.sqrt(weight)
+    return Phi, Y, weight
+
+
+def _check_size(n_groups: int, n_features: int) -> None:
+    if n_groups * n_features**2 > _MOST_NUMBERS:
+        raise ValueError(
+            f"{n_groups} groups of targets that are missing in different rows need {n_groups} x "
+            f"{n_features} x {n_features} numbers, more than {_MOST_NUMBERS}; use fewer features, such as "
+            f"Nystroem with fewer components, or fit groups of targets apart"
+        )
+
+
+def sample_size(width: int) -> int:
+    """Number of rows, of ``width`` numbers each, that a sample holds."""
+    return int(min(MOST_ROWS, max(FEWEST_ROWS, MOST_NUMBERS // max(1, width))))
+
+
+def least_keys(key: NDArray[np.uint64], weight: Array | None, size: int) -> Index:
+    """Indices of the rows of positive weight, (n,) or (n, p), that have the least keys."""
+    counted = np.arange(len(key))
+    if weight is not None:
+        counted = np.flatnonzero(weight > 0.0 if weight.ndim == 1 else weight.any(axis=1))
+    # Equal keys are those of equal rows, so it does not matter which of them is kept.
+    return counted[np.argsort(key[counted], kind="stable")[:size]]
+
+
+@dataclass(frozen=True, eq=False)
+class RowSample:
+    """The rows of a table that have the least keys; residuals are computed from them in bounded memory.
+
+    Keys are hashes of the rows, so which rows are kept depends neither on their order nor on how they were
+    split into parts: samples of parts merge to the sample of the whole.
+
+    Attributes
+    ----------
+    Phi : ndarray of shape (s, m)
+        Features.
+    Y : ndarray of shape (s, p)
+        Targets, NaN where missing.
+    weight : ndarray of shape (s, p)
+        Weights of the targets, zero where missing.
+    part : ndarray of shape (s,)
+        A number for each row, such as that of its fold.
+    key : ndarray of shape (s,) of uint64
+        Increasing.
+    """
+
+    Phi: Array
+    Y: Array
+    weight: Array
+    part: Index
+    key: NDArray[np.uint64]
+
+    @classmethod
+    def of(
+        cls,
+        Phi: Array,
+        Y: Array,
+        key: NDArray[np.uint64],
+        weight: Array | None = None,
+        part: Index | None = None,
+    ) -> RowSample:
+        """Sample of rows with weights (n,), or (n, p) for each target; rows of weight zero are left out."""
+        chosen = least_keys(key, weight, sample_size(Phi.shape[1] + Y.shape[1]))
+        Y = np.array(Y[chosen], dtype=np.float64)
+        weights = np.ones(Y.shape)
+        if weight is not None:
+            weights = np.array(np.broadcast_to(weight[chosen].reshape(len(Y), -1), Y.shape))
+        weights[np.isnan(Y)] = 0.0
+        return cls(
+            np.asarray(Phi[chosen], dtype=np.float64),
+            np.where(weights > 0.0, Y, np.nan),
+            weights,
+            np.zeros(len(Y), dtype=np.intp) if part is None else part[chosen],
+            key[chosen],
+        )
+
+    @property
+    def row_weight(self) -> Array:
+        """The largest weight of the targets of each row, (s,)."""
+        return np.asarray(self.weight.max(axis=1))
+
+    def scaled(self, factor: float) -> RowSample:
+        """The sample with all weights multiplied by ``factor``, without rows that hardly weigh any more.
+
+        Such rows would keep new rows out of the sample.
+        """
+        kept = self.row_weight >= FORGOTTEN * self.row_weight.max(initial=0.0)
+        return RowSample(
+            self.Phi[kept], self.Y[kept], factor * self.weight[kept], self.part[kept], self.key[kept]
+        )
+
+    def merge(self, other: RowSample) -> RowSample:
+        """Sample of the rows of both."""
+        key = np.concatenate([self.key, other.key])
+        chosen = np.argsort(key, kind="stable")[: sample_size(self.Phi.shape[1] + self.Y.shape[1])]
+        names = ("Phi", "Y", "weight", "part", "key")
+        return RowSample(
+            *(np.concatenate([getattr(self, name), getattr(other, name)])[chosen] for name in names)
+        )

@@ -1,39 +1,60 @@
-"""The Gaussian-process view of a ridge fit: how sure the model is of each prediction."""
+"""The Gaussian-process view of a ridge fit: how sure the model is of a prediction, and leave-one-out."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 from scipy.linalg import cho_solve, cholesky, solve_triangular
 
-from ..linalg import Array
-from .cell_ridge import CellPosterior, CellSolution
+from ..uncertainty import Residuals, without_rounding
+from ..linalg import Array, Index
+from .moments import RowSample
 from .problem import Problem
-from .ridge import KernelRidgeFactor
+from .ridge import KernelRidgeFactor, MissingTargetsRidge
 
-__all__ = [
-    "Posterior",
-    "UnitPosterior",
-    "fit_cell_posterior",
-    "fit_posterior",
-    "fit_unit_posterior",
-]
+if TYPE_CHECKING:
+    from .fit import Fit
+
+__all__ = ["FunctionPosterior", "Posterior", "fit_missing_posterior", "fit_unit_posterior", "leave_one_out"]
 
 # A result per row is larger than the row, so rows are handled in chunks of this many numbers.
 _CHUNK_NUMBERS = 2**22
-# What is left of a row outside the reduced features counts when it is more than rounding.
+# The part of a row outside the reduced features counts when it is more than rounding.
 _ROUNDING = 1e-13
+# A row that alone determines its prediction has leverage one; its leave-one-out residual is unknown.
+_LARGEST_LEVERAGE = 1.0 - 1e-9
+
+
+class GroupVariance(NamedTuple):
+    """Variance that the targets of a group have in common, phi^T (diag(plain) + L L^T) phi.
+
+    Attributes
+    ----------
+    columns : ndarray of int
+    centre : ndarray of shape (m',)
+        Mean of the features of the group, relative to the mean of all rows.
+    plain : ndarray of shape (m',)
+    L : ndarray of shape (m', l)
+    """
+
+    columns: Index
+    centre: Array
+    plain: Array
+    L: Array
 
 
 @dataclass(frozen=True, eq=False)
-class UnitPosterior:
+class FunctionPosterior:
     """Covariance of the fitted function, for noise of variance alpha.
 
-    For a row with features phi, taken relative to their mean, that of the p outputs is
+    For a row with features phi, taken relative to their mean, the covariance of the p outputs is
 
         phi^T (diag(plain) + L L^T) phi I + sum_i N_i phi phi^T N_i^T
+
+    Without missing targets there is one group of targets.
 
     Attributes
     ----------
@@ -41,45 +62,37 @@ class UnitPosterior:
         For its bases and its mean.
     alpha : float
     identity : float
-        Prior variance of the directions that the reduction dropped, about which the rows say nothing.
-    plain : ndarray of shape (m',)
-    L : ndarray of shape (m', l)
-    Q : ndarray of shape (m', k, r)
+        Prior variance of the directions that the reduction dropped, which no training row determines.
+    groups : list of GroupVariance
+    Q : ndarray of shape (m', k, r), or (m', p, r) with missing targets
         N_i = Q[:, :, i]^T in reduced coordinates.
+    mean_share : ndarray of shape (p,)
+        Variance of the mean of each target in units of the noise; zero without an intercept.
+    degrees_of_freedom : ndarray of shape (p,)
+        Trace of each target's block of the hat matrix, its mean included.
     """
 
     problem: Problem
     alpha: float
     identity: float
-    plain: Array
-    L: Array
+    groups: list[GroupVariance]
     Q: Array
-
-    @property
-    def energy(self) -> tuple[float, Array]:
-        """Sums over the training rows of the variance that outputs share, and of their own parts, (k, k)."""
-        scale = self.problem.scale
-        shared = float(scale @ self.plain) + float(np.einsum("f,fl,fl->", scale, self.L, self.L))
-        return shared, np.einsum("f,fkr,flr->kl", scale, self.Q, self.Q, optimize=True)
+    mean_share: Array
+    degrees_of_freedom: Array
 
     def relative_variance(self, Phi: Array) -> Array:
         """Variance of a new observation in units of the noise, mean over outputs, (n,) for features (n, m).
 
-        It depends on no residual, so it tells where a model knows less, not how much it errs.
+        It depends on no residual, so it says where a model knows less, not how large its errors are.
         """
         relative = np.empty(len(Phi))
         for rows, shared, spread in self.chunks(Phi, reduced=True):
-            own = np.einsum("tkr,tkr->t", spread, spread) / self.problem.n_outputs
-            relative[rows] = (shared[:, 0] + own) / self.alpha
-        return relative + 1.0 + self.mean_share
-
-    @property
-    def mean_share(self) -> float:
-        """Variance of the mean in units of the noise; zero without an intercept."""
-        return 1.0 / self.problem.weight if self.problem.centred else 0.0
+            operators = np.einsum("tkr,tkr->t", spread, spread) / self.problem.n_outputs
+            relative[rows] = (shared.mean(axis=1) + operators) / self.alpha
+        return relative + 1.0 + float(np.mean(self.mean_share))
 
     def chunks(self, Phi: Array, *, reduced: bool = False) -> Iterator[tuple[slice, Array, Array]]:
-        """Rows with the variance that all outputs share (t, 1) and the vectors N_i phi (t, p, r).
+        """Rows, the variance of the first part (t, 1) or (t, p), and the vectors N_i phi (t, p, r).
 
         With ``reduced`` the vectors are in the coordinates of the problem, (t, k, r).
         """
@@ -89,13 +102,22 @@ class UnitPosterior:
         for start in range(0, len(Phi), step):
             rows = np.asarray(Phi[start : start + step], dtype=np.float64) - problem.mean_phi
             inner = rows @ problem.features  # (t, m')
-            shared = inner**2 @ self.plain + np.sum((inner @ self.L) ** 2, axis=1)
-            if self.identity > 0.0 and len(self.plain) < problem.n_features:
-                whole, inside = (np.einsum("tf,tf->t", part, part) for part in (rows, inner))
-                shared += self.identity * np.where(whole - inside > _ROUNDING * whole, whole - inside, 0.0)
-            spread = np.tensordot(inner, self.Q, axes=1)
-            spread = spread if reduced else problem.outputs @ spread
-            yield slice(start, start + len(rows)), shared[:, None], spread
+            outside = np.zeros(len(rows))
+            if self.identity > 0.0 and len(problem.scale) < problem.n_features:
+                whole, inside = np.einsum("tf,tf->t", rows, rows), np.einsum("tf,tf->t", inner, inner)
+                outside = self.identity * np.where(whole - inside > _ROUNDING * whole, whole - inside, 0.0)
+            missing = problem.missing is not None
+            shared = np.empty((len(rows), p if missing else 1))
+            spread = np.empty((len(rows), self.Q.shape[1], r))
+            for columns, centre, plain, L in self.groups:
+                own = inner - centre
+                variance = own**2 @ plain + np.sum((own @ L) ** 2, axis=1) + outside
+                places = columns if missing else slice(None)
+                shared[:, places] = variance[:, None]
+                spread[:, places] = np.tensordot(own, self.Q[:, places], axes=1)
+            if not (reduced or missing):
+                spread = problem.outputs @ spread
+            yield slice(start, start + len(rows)), shared, spread
 
 
 @dataclass(frozen=True, eq=False)
@@ -104,17 +126,45 @@ class Posterior:
 
     Attributes
     ----------
-    unit : UnitPosterior or CellPosterior
+    unit : FunctionPosterior
     prior_scale, noise_variance : ndarray of shape (p,)
         S is diag(prior_scale).
     intercept_variance : ndarray of shape (p,)
         Zero without an intercept.
     """
 
-    unit: UnitPosterior | CellPosterior
+    unit: FunctionPosterior
     prior_scale: Array
     noise_variance: Array
     intercept_variance: Array
+
+    @classmethod
+    def from_residuals(
+        cls, unit: FunctionPosterior, squares: Array, n_samples: Array, weight: Array
+    ) -> Posterior:
+        """Posterior with the noise that the residuals of each target show.
+
+        Parameters
+        ----------
+        unit : FunctionPosterior
+        squares : ndarray of shape (p,)
+            Weighted sums of squared training residuals e.
+        n_samples, weight : ndarray of shape (p,)
+            Number and total weight of the rows that have each target.
+
+        Notes
+        -----
+        alpha * prior_scale^2 = sum e^2 / (n - df), where df is the trace of the target's block of the hat
+        matrix, plus one with an intercept.
+        """
+        free = np.maximum(n_samples - unit.degrees_of_freedom, np.sqrt(np.finfo(float).eps) * n_samples)
+        unit_noise = squares / free
+        return cls(
+            unit=unit,
+            prior_scale=np.sqrt(unit_noise / unit.alpha),
+            noise_variance=unit_noise * (n_samples / weight),
+            intercept_variance=unit_noise * unit.mean_share,
+        )
 
     def variance(self, Phi: Array) -> Array:
         """Variance of a new observation, (n, p) for features (n, m)."""
@@ -133,12 +183,8 @@ class Posterior:
         covariance[:, np.arange(p), np.arange(p)] += self.noise_variance + self.intercept_variance
         return covariance
 
-    def relative_variance(self, Phi: Array) -> Array:
-        """Variance of a new observation in units of the noise, mean over outputs, (n,)."""
-        return self.unit.relative_variance(Phi)
 
-
-def fit_unit_posterior(factor: KernelRidgeFactor, alpha: float) -> UnitPosterior:
+def fit_unit_posterior(factor: KernelRidgeFactor, alpha: float) -> FunctionPosterior:
     """Posterior of the function that a ridge problem fits, for noise of variance alpha.
 
     Notes
@@ -168,34 +214,85 @@ def fit_unit_posterior(factor: KernelRidgeFactor, alpha: float) -> UnitPosterior
     if r > 0:
         P = factor.inner(np.array([alpha]))[0][0]
         tall = solve_triangular(cholesky(P, lower=True), tall.T, lower=True).T
-    return UnitPosterior(problem, alpha, kernel.identity, kernel.identity * h, L, tall.reshape(m, k, r))
-
-
-def fit_posterior(factor: KernelRidgeFactor, alpha: float, coef: Array) -> Posterior:
-    """Posterior of a ridge fit with coefficients ``coef`` (m', k), and the noise that its residuals show.
-
-    The unit is found for each output from its residuals e, alpha * prior_scale^2 = sum e^2 / (n - df), where
-    df is the trace of the output's block of the hat matrix, plus one with an intercept.
-    """
-    problem, unit = factor.problem, fit_unit_posterior(factor, alpha)
-    shared, energy = unit.energy
+    plain, Q = kernel.identity * h, tall.reshape(m, k, r)
+    # Sums over the training rows of the variance that outputs share, and of each output's remaining part.
+    shared = float(problem.scale @ plain) + float(np.einsum("f,fl,fl->", problem.scale, L, L))
+    energy = np.einsum("f,fkr,flr->kl", problem.scale, Q, Q, optimize=True)
     own = np.einsum("ok,kl,ol->o", problem.outputs, energy, problem.outputs, optimize=True)
-    left = problem.n_samples - (shared + own) / alpha - problem.centred
-    left = np.maximum(left, np.sqrt(np.finfo(float).eps) * problem.n_samples)
-    unit_noise = problem.squared_residuals(coef) / left
-    noise = unit_noise * (problem.n_samples / problem.weight)
-    return Posterior(
-        unit=unit,
-        prior_scale=np.sqrt(unit_noise / alpha),
-        noise_variance=noise,
-        intercept_variance=noise / problem.n_samples if problem.centred else np.zeros_like(noise),
+    return FunctionPosterior(
+        problem=problem,
+        alpha=alpha,
+        identity=kernel.identity,
+        groups=[GroupVariance(np.arange(problem.n_outputs), np.zeros(m), plain, L)],
+        Q=Q,
+        mean_share=np.full(problem.n_outputs, 1.0 / problem.weight if problem.centred else 0.0),
+        degrees_of_freedom=(shared + own) / alpha + problem.centred,
     )
 
 
-def fit_cell_posterior(unit: CellPosterior, found: CellSolution, weight: Array) -> Posterior:
-    """Posterior of a fit to measured cells; ``weight`` (p,) is the total weight of each target's cells."""
-    left = found.counts - unit.degrees_of_freedom
-    left = np.maximum(left, np.sqrt(np.finfo(float).eps) * found.counts)
-    unit_noise = found.squared_residuals / left
-    noise = unit_noise * (found.counts / weight)
-    return Posterior(unit, np.sqrt(unit_noise / unit.alpha), noise, noise * unit.mean_share)
+def fit_missing_posterior(ridge: MissingTargetsRidge, alpha: float) -> FunctionPosterior:
+    """`fit_unit_posterior` with missing targets; see `MissingTargetsRidge` for the symbols."""
+    problem, missing = ridge.problem, ridge.problem.missing
+    assert missing is not None
+    factors, E, P = ridge.factorise(alpha)
+    if len(P):
+        lower, tall = cholesky(0.5 * (P + P.T), lower=True), E.reshape(-1, len(P))
+        E = solve_triangular(lower, tall.T, lower=True).T.reshape(E.shape)
+    centre, m = problem.mean_phi @ problem.features, len(problem.scale)
+    groups, freedom = list[GroupVariance](), np.full(len(E), float(problem.centred))
+    for (columns, second), factor, (_, own) in zip(ridge.groups, factors, missing.groups, strict=True):
+        axes = ridge.root  # axes axes^T = A (C A + alpha I)^-1
+        if axes.shape[1] > 0:
+            root = np.eye(m) if ridge.inverse is not None else ridge.root.T
+            axes = np.asarray(solve_triangular(factor, root, lower=True).T)
+        freedom[columns] += float(np.sum((second.C @ axes) * axes))
+        freedom[columns] += np.einsum("ofr,ofr->o", second.C @ E[columns], E[columns]) / alpha
+        shift = own.mean_phi - centre if problem.centred else -centre
+        groups.append(GroupVariance(columns, shift, np.zeros(m), np.sqrt(alpha) * axes))
+    return FunctionPosterior(
+        problem=problem,
+        alpha=alpha,
+        identity=ridge.identity,
+        groups=groups,
+        Q=np.ascontiguousarray(E.transpose(1, 0, 2)),
+        mean_share=1.0 / missing.target_weight if problem.centred else np.zeros(len(E)),
+        degrees_of_freedom=freedom,
+    )
+
+
+def leave_one_out(fit: Fit, sample: RowSample) -> Residuals:
+    """Residual of every row of the sample from the model of all other rows, with the same kernel.
+
+    Notes
+    -----
+    For a row whose targets have weights w, with C the posterior covariance (p, p) of the function at the row
+    for noise of variance alpha and W the total weight of each target, the row's block of the hat matrix is
+    H = (C / alpha + diag(1 / W)) diag(w), and the residual without the row is (I - H)^-1 times the residual
+    with it. Rows and columns of H that belong to missing targets are left out.
+
+    The kernel, and the feature map, have seen the row, so the residuals are somewhat too small;
+    `EntangledKernelRidgeCV` learns both again in every fold.
+
+    Time m' r p + min(p, r)^3 for every row.
+    """
+    unit, errors = fit.posterior.unit, sample.Y - fit.linear.predict(sample.Phi)
+    relative = unit.relative_variance(sample.Phi)
+    left = np.full_like(errors, np.nan)
+    for rows, shared, spread in unit.chunks(sample.Phi):
+        weight, present = sample.weight[rows], np.isfinite(errors[rows])
+        own = np.maximum(1.0 - weight * (shared / unit.alpha + unit.mean_share), 1.0 - _LARGEST_LEVERAGE)
+        scaled = np.where(present, errors[rows], 0.0) / own
+        if spread.shape[2] > 0:
+            # I - H = diag(own) - spread S^T with S (t, p, r), zero for missing targets.
+            S = (spread * (weight / unit.alpha)[:, :, None]).transpose(0, 2, 1)  # (t, r, p)
+            over = spread / own[:, :, None]
+            along = np.linalg.solve(np.eye(S.shape[1]) - S @ over, S @ scaled[:, :, None])
+            scaled = scaled + (over @ along)[:, :, 0]
+        left[rows] = np.where(present, scaled, np.nan)
+    # Leverage and variance are means over targets, so the weight of a row is that of its present targets.
+    weight = sample.weight.sum(axis=1) / np.count_nonzero(sample.weight, axis=1)
+    leverage = np.minimum((relative - 1.0) * weight, _LARGEST_LEVERAGE)
+    # The relative variance as it is without the row.
+    relative = 1.0 + leverage / (1.0 - leverage) / weight
+    left = without_rounding(left, sample.Y)
+    return Residuals(left, sample.row_weight, np.arange(len(left)), relative)

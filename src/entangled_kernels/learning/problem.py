@@ -2,26 +2,53 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from numbers import Integral
+from typing import TYPE_CHECKING
 
 import numpy as np
 from scipy.linalg import eigvalsh, qr, svd
+from scipy.linalg.blas import dsyrk
 from scipy.linalg.lapack import dpocon, dpotrf
 
-from ..linalg import Array, is_identity, principal_axes, rank_tolerance, stacked_to_kraus
+from ..linalg import Array, Index, principal_axes, rank_tolerance, stacked_to_kraus
 from .alignment import Alignment
-from .compression import LARGEST_ROTATED, CompressedRows, columns_are_alike, compress_for_fit
-from .kernel import LearnedKernel
+from .missing import complete_moments
 from .moments import Moments
 
-__all__ = ["Problem", "reduce_centred_rows", "reduce_moments", "reduce_rows"]
+if TYPE_CHECKING:
+    from .ridge import LearnedKernel
 
-# Of squared singular values: a share of the largest that is far above the rounding of squares.
+__all__ = [
+    "LARGEST_ROTATED",
+    "CompressedRows",
+    "OutputSubspace",
+    "Problem",
+    "columns_are_alike",
+    "compress_for_fit",
+    "compress_rows",
+    "reduce_centred_rows",
+    "reduce_moments",
+    "reduce_rows",
+    "rotate_to_axes",
+    "subspace_is_small",
+]
+
+# Tables of more numbers than this are not rotated to their principal axes.
+LARGEST_ROTATED = 2**22
+# Axes shorter than this share of the longest are worth the rotation.
+_SHORT = 1e-3
+# Blocks of targets hold about this many numbers.
+_BLOCK_NUMBERS = 2**24
+# Share of the largest squared singular value that is far above the rounding of squares.
 _CLEARLY_POSITIVE = 1e-8
-# Second moments take the place of as many rows and columns as this or more, where the reciprocal of their
-# condition, and so the share of the shortest axis in the squared length of the longest, is above that.
+# Second moments replace rows of at least this size, where the reciprocal of their condition, and so the share
+# of the shortest axis in the squared length of the longest, is above the second number.
 _WORTH_SQUARING, _SHORTEST_SQUARE = 64, 1e-5
+# Targets whose units differ by more than this factor get a basis that keeps the digits of the small ones.
+_GRADED_UNITS = 1e6
 
 
 @dataclass(frozen=True, eq=False)
@@ -51,6 +78,11 @@ class Problem:
         Number of rows and their total weight.
     target_scatter : ndarray of shape (p,)
         Second moment of each target.
+    missing : Moments or None
+        Where targets are missing: moments of the rows that have each target, of the features in reduced
+        coordinates. Everything else is then about rows whose missing targets were filled in
+        (`complete_moments`); the kernel is learned from those, and the ridge problem is that of the targets
+        that are present.
     """
 
     centred: bool
@@ -66,6 +98,7 @@ class Problem:
     n_samples: int
     weight: float
     target_scatter: Array
+    missing: Moments | None = None
 
     def restored(self, rows: CompressedRows, moments: Moments) -> Problem:
         """The same problem with bases and means in the coordinates of the rows before compression."""
@@ -88,7 +121,7 @@ class Problem:
 
     def with_mix(self, mix: float) -> Problem:
         """The same problem with another weight of the full alignment."""
-        return replace(self, whitened=self.whitened.with_mix(mix))
+        return replace(self, whitened=replace(self.whitened, mix=mix))
 
     @property
     def full_rank(self) -> int:
@@ -106,22 +139,20 @@ class Problem:
             return min(int(rank), self.full_rank)
         return max(1, round(float(rank) * self.full_rank))
 
-    def whiten(self, Q: Array) -> Array:
-        """Q (m', k, r) in the coordinates of the whitened objective."""
-        return np.sqrt(self.scale)[:, None, None] * Q
-
     def alignment_terms(self, kernel: LearnedKernel) -> tuple[float, float]:
         """Partial-trace and full alignment of a kernel in reduced coordinates."""
         root = np.sqrt(self.scale)
-        return self.whitened.terms(self.whiten(kernel.Q), root[:, None] * kernel.metric() * root)
+        return self.whitened.terms(root[:, None, None] * kernel.Q, root[:, None] * kernel.metric() * root)
 
     def finished(self, kernel: LearnedKernel, shrinkage: float) -> LearnedKernel:
         """A learned kernel shrunk towards the plain one, and scaled to the trace of its Gram matrix."""
         kernel = kernel.shrunk(shrinkage, self.n_features, self.n_outputs)
-        trace = kernel.gram_trace(self.scale, self.n_outputs)
-        if trace == 0.0:
-            return kernel
-        return kernel.scaled(self.n_outputs * float(self.scale.sum()) / trace)
+        total = self.n_outputs * float(self.scale.sum())
+        # Trace of the training Gram matrix, tr((diag(scale) kron I_p) D).
+        trace = kernel.identity * total
+        trace += self.n_outputs * float(np.einsum("f,fl,fl->", self.scale, kernel.L, kernel.L))
+        trace += float(np.einsum("f,fkr,fkr->", self.scale, kernel.Q, kernel.Q))
+        return kernel.scaled(total / trace) if trace > 0.0 else kernel
 
     def squared_residuals(self, coef: Array) -> Array:
         """Weighted sum of squared residuals of each original output, for coefficients (m', k)."""
@@ -158,6 +189,7 @@ def reduce_moments(
     Parameters
     ----------
     moments : Moments
+        Missing targets are filled in by `complete_moments`; the problem holds the moments of those present.
     centred : bool
         Whether the model has an intercept: then everything is about the mean of each column.
     mix : float, default=0.5
@@ -174,6 +206,15 @@ def reduce_moments(
 
     Time m^3 + m^2 p, once.
     """
+    if not moments.complete:
+        problem = reduce_moments(
+            complete_moments(moments, centred=centred), centred=centred, mix=mix, rows=rows
+        )
+        offset: Array | float = 0.0
+        if rows is not None and rows.features is not None:
+            # After `Problem.restored`, features are taken from rows before compression.
+            offset = rows.first_phi @ rows.features @ problem.features
+        return replace(problem, missing=moments.rotated(problem.features, offset))
     features_in, outputs_in = (None, None) if rows is None else (rows.features, rows.outputs)
     m = moments.n_features if features_in is None else len(features_in)
     p = moments.n_outputs if outputs_in is None else len(outputs_in)
@@ -191,7 +232,8 @@ def reduce_moments(
     if not centred:
         length = np.sqrt(np.trace(working.V) / p)
         spanning = np.vstack([spanning, np.sqrt(moments.weight) * moments.mean_y, length * ones])
-    outputs = _row_space(spanning, unit, compressed=outputs_in is not None)
+    basis = _row_space(spanning, unit, compressed=outputs_in is not None)
+    outputs = np.eye(moments.n_outputs) if basis is None else basis
 
     norms = None if rows is None else rows.norms
     objective = Alignment.from_moments(moments, mix, centred=centred, ones=ones, n_outputs=p, norms=norms)
@@ -218,21 +260,44 @@ def reduce_rows(
 ) -> tuple[Problem, Moments | None]:
     """The learning problem of rows in memory, in the coordinates of its features and outputs.
 
-    Beside it the moments of the features and targets as they are, to which more rows can be added; None
-    where there are more columns than rows, whose moments would be larger than the rows.
+    Parameters
+    ----------
+    Phi : ndarray of shape (n, m)
+    Y : ndarray of shape (n, p)
+        NaN is a missing target.
+    weight : ndarray of shape (n,) or (n, p) or None
+        Weights of rows, or of each target of each row; a target of weight zero is missing.
+    centred : bool
+        Whether the model has an intercept.
+
+    Returns
+    -------
+    problem : Problem
+    moments : Moments or None
+        Moments of the features and targets as they are, to which more rows can be added; None where there
+        are more columns than rows, whose moments would be larger than the rows.
     """
+    wide = Phi.shape[1] > len(Y)
+    if (weight is not None and weight.ndim == 2) or np.isnan(Y).any():
+        weights = np.where(np.isnan(Y), 0.0, 1.0 if weight is None else weight.reshape(len(Y), -1))
+        # The targets are not compressed: each one has rows of its own.
+        rows = compress_rows(Phi, np.zeros((len(Phi), 1)), centred=centred)
+        rows = rotate_to_axes(rows, weights.max(axis=1), centred=centred)
+        moments = Moments.from_arrays(rows.Phi, Y, weights)
+        problem = reduce_moments(moments, centred=centred, rows=rows).restored(rows, moments)
+        if wide:
+            return problem, None
+        return problem, moments if rows.features is None else Moments.from_arrays(Phi, Y, weights)
     direct = reduce_centred_rows(Phi, Y, weight) if centred else None
     if direct is not None:
-        wide = Phi.shape[1] > len(Y) or Y.shape[1] > len(Y) + 1
+        wide = wide or Y.shape[1] > len(Y) + 1
         return direct, None if wide else Moments.from_arrays(Phi, Y, weight)
     rows = compress_for_fit(Phi, Y, weight, centred=centred)
     moments = Moments.from_arrays(rows.Phi, rows.Y, weight)
     problem = reduce_moments(moments, centred=centred, rows=rows).restored(rows, moments)
-    if rows.outputs is not None or Phi.shape[1] > len(Y):
+    if wide or rows.outputs is not None:
         return problem, None
-    if rows.features is not None:
-        moments = Moments.from_arrays(Phi, Y, weight)
-    return problem, moments
+    return problem, moments if rows.features is None else Moments.from_arrays(Phi, Y, weight)
 
 
 def reduce_centred_rows(
@@ -272,7 +337,8 @@ def reduce_centred_rows(
     total, root = float(w.sum()), np.sqrt(w)[:, None]
     if total == 0.0:
         return None
-    (mean_phi, A), (mean_y, T) = (_centre(rows, w, total) for rows in (Phi, Y))
+    mean_phi, A = _centre(Phi, w, total)
+    mean_y, T = _centre(Y, w, total)
     A, T = root * A, root * T
     if not columns_are_alike(A):
         return None
@@ -283,7 +349,7 @@ def reduce_centred_rows(
     unit[unit == 0.0] = 1.0
     wide = Y.shape[1] > len(Y) + 1
     if every_output and Y.shape[1] <= 2 * len(scores):
-        outputs = np.eye(Y.shape[1])
+        outputs: Array | None = None
     else:
         outputs = _row_space(scores, unit, compressed=wide, principal=for_ascent)
     energy, V_norm = float(scatter.sum()), 1.0
@@ -291,7 +357,8 @@ def reduce_centred_rows(
     if for_ascent:
         T = T / size
         V_norm = float(np.linalg.norm(T @ T.T if len(T) < T.shape[1] else T.T @ T))
-    reached = scores if is_identity(outputs) else scores @ outputs  # (m', k)
+    reached = scores if outputs is None else scores @ outputs  # (m', k)
+    outputs = np.eye(Y.shape[1]) if outputs is None else outputs
     whitened = Alignment(
         0.5,
         C=None,
@@ -360,12 +427,16 @@ def _centre(rows: Array, weight: Array, total: float) -> tuple[Array, Array]:
     return mean + left, centred - left
 
 
-def _row_space(rows: Array, unit: Array, *, compressed: bool, principal: bool = True) -> Array:
-    """Orthonormal basis (p, k) of the row space: the identity when it is everything, else principal axes.
+def _row_space(rows: Array, unit: Array, *, compressed: bool, principal: bool = True) -> Array | None:
+    """Orthonormal basis (p, k) of the row space, by default the principal axes; None if it is everything.
 
-    Rank is decided with every output in its own ``unit`` and every row at unit length, so that none is lost
+    Rank is decided with every output in its ``unit`` and every row at unit length, so that none is lost
     for being small. Any basis would do, but solvers may start from its axes, and the ``principal`` ones do
     not depend on the coordinates that rows were compressed to.
+
+    Where units are very different, the basis is a QR factor of the rows from the largest unit to the smallest
+    with column pivoting: that is accurate to rounding of each target's unit, while principal axes are
+    accurate to rounding of the largest.
     """
     p = rows.shape[1]
     scaled = rows / unit
@@ -382,6 +453,211 @@ def _row_space(rows: Array, unit: Array, *, compressed: bool, principal: bool = 
         _, values, directions = svd(scaled, full_matrices=False)
         directions = directions[values > rank_tolerance(max(rows.shape)) * values[0]]
     if len(directions) == p and not compressed:
-        return np.eye(p)
-    basis = np.asarray(qr((directions * unit).T, mode="economic")[0])
+        return None
+    basis, graded = _orthonormal_basis(directions * unit, unit)
+    if graded:
+        return basis
     return basis @ svd(rows @ basis, full_matrices=False)[2].T if principal else basis
+
+
+def _orthonormal_basis(rows: Array, unit: Array) -> tuple[Array, bool]:
+    """Orthonormal basis (p, k) of the span of rows (k, p), and whether the units are very different.
+
+    Where they are, rows and columns are taken from the largest to the smallest, which keeps the basis accurate
+    to rounding of the unit of each column of ``rows``.
+    """
+    if unit.max(initial=0.0) <= _GRADED_UNITS * unit.min(initial=np.inf):
+        return np.asarray(qr(rows.T, mode="economic")[0]), False
+    order = np.argsort(-unit, kind="stable")
+    basis = np.empty((rows.shape[1], min(rows.shape)))
+    basis[order] = qr(rows.T[order], mode="economic", pivoting=True)[0]
+    return basis, True
+
+
+@dataclass(frozen=True, eq=False)
+class CompressedRows:
+    """Rows in orthonormal bases of few columns; a basis of None changes nothing.
+
+    The original features are ``first_phi + Phi @ features.T`` and the targets ``first_y + Y @ outputs.T``,
+    except where ``outputs`` is the basis of an `OutputSubspace`: it holds only a projection of the targets.
+    Then ``norms``, the norm and the trace of the targets' scatter V, and ``target_scatter``, the diagonal
+    of V, say what the projection has lost.
+    """
+
+    Phi: Array
+    Y: Array
+    features: Array | None
+    outputs: Array | None
+    first_phi: Array
+    first_y: Array
+    norms: tuple[float, float] | None = None
+    target_scatter: Array | None = None
+
+
+def compress_for_fit(Phi: Array, Y: Array, weight: Array | None, *, centred: bool) -> CompressedRows:
+    """Rows in as few columns as one fit on all of them needs, with all that the fit asks for."""
+    everything = np.arange(len(Y))
+    if not centred or not subspace_is_small(Phi.shape[1], Y.shape[1], [everything], len(Y)):
+        return rotate_to_axes(compress_rows(Phi, Y, centred=centred), weight, centred=centred)
+    subspace = OutputSubspace(Phi, Y, weight, [everything])
+    mean = subspace.weight @ Y / subspace.weight.sum()
+    return replace(
+        rotate_to_axes(subspace.rows, weight, centred=centred),
+        norms=subspace.norms(everything),
+        target_scatter=subspace.squares(everything, mean),
+    )
+
+
+def compress_rows(Phi: Array, Y: Array, *, centred: bool) -> CompressedRows:
+    """Rotate wide tables so that neither has more columns than are needed to hold its n rows exactly.
+
+    Where the mean does not matter, rows are taken relative to the first one, which makes constant columns
+    exactly zero. Where it does, the basis of the outputs also spans the vector of ones, which the paper's
+    centring of the whole Gram matrix singles out.
+
+    Time n^2 (m + p), memory n (m + p); nothing of size m^2 or p^2 is formed when m, p > n.
+    """
+    n, features, outputs = len(Phi), None, None
+    first_phi, first_y = np.zeros(Phi.shape[1]), np.zeros(Y.shape[1])
+    if Phi.shape[1] > n:
+        if centred:
+            first_phi = np.asarray(Phi[0], dtype=np.float64)
+        features, triangle = qr((Phi - first_phi).T, mode="economic")
+        Phi = triangle.T
+    if Y.shape[1] > n + 1:
+        if centred:
+            first_y = np.asarray(Y[0], dtype=np.float64)
+        spanning = np.vstack([Y - first_y, np.zeros_like(first_y) if centred else np.ones_like(first_y)])
+        outputs, triangle = qr(spanning.T, mode="economic")
+        Y = triangle.T[:n]
+    return CompressedRows(Phi, Y, features, outputs, first_phi, first_y)
+
+
+def rotate_to_axes(rows: CompressedRows, weight: Array | None = None, *, centred: bool) -> CompressedRows:
+    """Rotate features to their principal axes, where these are of very different lengths.
+
+    Second moments are exact to rounding of the product of two columns' lengths. In most coordinates that is
+    rounding of the longest axis, squared, which blurs all axes more than seven digits shorter; kernels with
+    a fast decay have many, and a small alpha sees them. Along the axes each one keeps its own rounding.
+    Axes too short to be told from zero in the rows themselves are left out. Original columns that differ
+    that much already are left as they are, and so are large tables. Rows of zero weight do not count.
+
+    Time n m^2.
+    """
+    m = rows.Phi.shape[1]
+    if rows.Phi.size > LARGEST_ROTATED or m < 2:
+        return rows
+    Phi = np.asarray(rows.Phi, dtype=np.float64)
+    counted = Phi if weight is None else Phi[weight > 0.0]
+    centre = np.zeros(m)
+    if centred and len(counted) > 0:
+        # Relative to a row, so that constant columns are exactly zero.
+        centre = counted[0] + np.mean(counted - counted[0], axis=0)
+    counted = counted - centre
+    if not counted.any() or (rows.features is None and not columns_are_alike(counted)):
+        return rows
+    _, spread, axes = svd(qr(counted, mode="r")[0][:m], full_matrices=False)
+    keep = spread > rank_tolerance(m) * spread[0]
+    if spread[keep][-1] >= _SHORT * spread[0]:
+        return rows
+    axes = axes[keep].T
+    features, first_phi = axes, centre
+    if rows.features is not None:
+        features, first_phi = rows.features @ axes, rows.first_phi + rows.features @ centre
+    return replace(rows, Phi=(Phi - centre) @ axes, features=features, first_phi=first_phi)
+
+
+def columns_are_alike(rows: Array) -> bool:
+    """Whether there are columns other than zero, and these are of lengths that one decomposition can keep."""
+    lengths = np.linalg.norm(rows, axis=0)
+    longest = lengths.max(initial=0.0)
+    return bool(longest > 0.0 and not np.any((lengths > 0.0) & (lengths < _SHORT * longest)))
+
+
+def subspace_is_small(n_features: int, n_outputs: int, parts: Sequence[Index], n: int) -> bool:
+    """Whether an `OutputSubspace` is far smaller than the rows, which are fewer than the outputs."""
+    dimension = sum(min(len(part), n_features + 1) for part in parts)
+    return n_outputs > n + 1 and n_features < n and 2 * dimension < n
+
+
+class OutputSubspace:
+    """The subspace of very many outputs in which ridge solutions lie, and the rows projected on it.
+
+    Parameters
+    ----------
+    Phi : ndarray of shape (n, m)
+    Y : ndarray of shape (n, p)
+    weight : ndarray of shape (n,) or None
+    parts : list of index arrays
+        Moments are to be taken of these rows, and of unions of them.
+
+    Attributes
+    ----------
+    rows : CompressedRows
+        Moments of a part, or of a union of parts, have from these rows the right means, C and B. The targets'
+        own scatter V is too small by what lies outside of the subspace; `squares` and `norms` have that.
+
+    Notes
+    -----
+    With w the weights of a part and P an orthonormal basis (n_part, m + 1) of the columns of w [1, Phi], the
+    mean of its targets and every row of its B are combinations of the rows of P^T Y. An orthonormal basis
+    R (p, q) of all those rows, q = (m + 1) times the number of parts, then holds all that a ridge solution
+    can use. With an intercept nothing else of V is needed than its diagonal, and its norm for the alignment,
+    which is that of the Gram matrix (n, n) of the targets.
+
+    Time n p q + p q^2, and n^2 p for the norm; memory q p beside the targets. Compressing all rows takes
+    time n^2 p several times over, and n p memory.
+    """
+
+    def __init__(self, Phi: Array, Y: Array, weight: Array | None, parts: Sequence[Index]) -> None:
+        self.Y, self.weight = Y, np.ones(len(Y)) if weight is None else weight
+        self.first = np.asarray(Y[0], dtype=np.float64)
+        spanning = []
+        for part in parts:
+            design = np.hstack([np.ones((len(part), 1)), Phi[part]]) * self.weight[part, None]
+            basis = qr(design, mode="economic")[0].T  # (m + 1, rows of the part)
+            spanning.append(sum(basis[:, block] @ targets for block, targets in self._blocks(part)))
+        stacked = np.vstack(spanning)  # (q, p)
+        del spanning
+        outputs = qr(stacked.T, mode="economic", overwrite_a=True)[0]  # (p, q)
+        projected = np.empty((len(Y), outputs.shape[1]))
+        for block, targets in self._blocks(np.arange(len(Y))):
+            projected[block] = targets @ outputs
+        zero = np.zeros(Phi.shape[1])
+        self.rows = CompressedRows(Phi, projected, None, outputs, zero, self.first)
+
+    def _blocks(self, index: Index) -> Iterator[tuple[slice, Array]]:
+        """Targets of some rows, relative to the first of all, a block at a time."""
+        height = max(1, _BLOCK_NUMBERS // self.Y.shape[1])
+        for start in range(0, len(index), height):
+            block = slice(start, min(start + height, len(index)))
+            yield block, self.Y[index[block]] - self.first
+
+    def squares(self, index: Index, centre: Array) -> Array:
+        """Weighted sum of squares of each target about ``centre`` over some rows, (p,)."""
+        total = np.zeros(self.Y.shape[1])
+        for block, targets in self._blocks(index):
+            targets -= centre - self.first
+            total += self.weight[index[block]] @ np.square(targets, out=targets)
+        return total
+
+    def norms(self, index: Index) -> tuple[float, float]:
+        """Norm and trace of the targets' scatter V of some rows."""
+        weight = self.weight[index]
+        share = weight / weight.sum()
+        gram = self._gram[np.ix_(index, index)]
+        towards = gram @ share
+        gram = gram - towards - towards[:, None] + float(share @ towards)
+        gram *= np.sqrt(np.outer(weight, weight))
+        return float(np.linalg.norm(gram)), float(np.trace(gram))
+
+    @cached_property
+    def _gram(self) -> Array:
+        """Inner products of the rows of targets, (n, n), relative to the first."""
+        n, p = self.Y.shape
+        gram = np.zeros((n, n), order="F")
+        width = max(1, _BLOCK_NUMBERS // n)
+        for start in range(0, p, width):
+            columns = self.Y[:, start : start + width] - self.first[start : start + width]
+            gram = dsyrk(1.0, columns.T, trans=1, beta=1.0, c=gram, overwrite_c=1)
+        return np.triu(gram) + np.triu(gram, 1).T

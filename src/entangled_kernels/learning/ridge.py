@@ -1,22 +1,98 @@
-"""Ridge regression with a learned kernel: one factorisation, coefficients for every alpha."""
+"""Learned kernels, and ridge regression with them: one factorisation, coefficients for every alpha."""
 
 from __future__ import annotations
 
+from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike
-from scipy.linalg import eigh, qr, svd
+from scipy.linalg import cho_solve, cholesky, eigh, qr, svd
 
-from ..linalg import Array
-from .kernel import LearnedKernel
+from ..linalg import Array, rank_tolerance
 from .problem import Problem
 
-__all__ = ["KernelRidgeFactor", "Spectral"]
+__all__ = ["KernelRidgeFactor", "LearnedKernel", "MissingTargetsRidge", "Spectral"]
 
 # Alphas are solved together in chunks of this many numbers.
 _CHUNK_NUMBERS = 2**22
 _ROUNDING = 1e-13
+
+
+@dataclass(frozen=True, eq=False)
+class LearnedKernel:
+    """D = (identity * I + L L^T) kron I_p + Q Q^T, in the reduced coordinates of a `Problem`.
+
+    Attributes
+    ----------
+    identity : float
+        Coefficient of the plain kernel phi(x)^T phi(z) I_p. It acts on all features, also on those that
+        the reduction drops, and on all outputs.
+    L : ndarray of shape (m, l)
+        Factor of the learned metric; adds phi(x)^T L L^T phi(z) I_p.
+    Q : ndarray of shape (m, k, r)
+        Kraus operators, M_i = Q[:, :, i]^T.
+    """
+
+    identity: float
+    L: Array
+    Q: Array
+
+    @classmethod
+    def from_operators(cls, Q: Array) -> LearnedKernel:
+        """Kernel of Kraus operators alone."""
+        return cls(0.0, np.zeros((len(Q), 0)), Q)
+
+    def metric(self) -> Array:
+        """identity * I + L L^T, (m, m)."""
+        metric: Array = self.L @ self.L.T
+        metric[np.diag_indices_from(metric)] += self.identity
+        return metric
+
+    def scaled(self, factor: float) -> LearnedKernel:
+        """The kernel times a positive number."""
+        root = np.sqrt(factor)
+        return LearnedKernel(factor * self.identity, root * self.L, root * self.Q)
+
+    def canonical(self, targets: Array) -> LearnedKernel:
+        """The same kernel with orthogonal operators, strongest first, signs by covariance with the targets.
+
+        D = Q Q^T does not change when Q is multiplied by an orthogonal matrix; this picks one Q for each D.
+        """
+        m, k, r = self.Q.shape
+        Q = self.Q.reshape(m * k, r)
+        if r > 1:
+            Q = Q @ eigh(Q.T @ Q)[1][:, ::-1]
+        Q = np.where(targets.reshape(-1) @ Q < 0.0, -Q, Q)
+        return replace(self, Q=Q.reshape(m, k, r))
+
+    def shrunk(self, shrinkage: float, n_features: int, n_outputs: int) -> LearnedKernel:
+        """Mix with the plain kernel of trace one: shrinkage * I / (m p) + (1 - shrinkage) * D.
+
+        With ``shrinkage=1`` nothing of the learned part is left, not even operators that are zero.
+        """
+        identity = shrinkage / (n_features * n_outputs)
+        if shrinkage == 1.0:
+            return LearnedKernel(identity, self.L[:, :0], self.Q[:, :, :0])
+        rest = self.scaled(1.0 - shrinkage)
+        return replace(rest, identity=rest.identity + identity)
+
+    def partial_trace(self, n_outputs: int) -> LearnedKernel:
+        """The kernel (S / p) kron I_p, with S = p metric + sum_i M_i^T M_i the trace over the outputs."""
+        if self.Q.shape[2] == 0:
+            return self
+        # Q as (m, k * r).
+        L = _compact(np.hstack([self.L, self.Q.reshape(len(self.Q), -1) / np.sqrt(n_outputs)]))
+        return LearnedKernel(self.identity, L, self.Q[:, :, :0])
+
+
+def _compact(L: Array) -> Array:
+    """A factor of L L^T with no more columns than its rank."""
+    wide = L.shape[1] > L.shape[0]
+    values, vectors = eigh(L @ L.T if wide else L.T @ L)
+    keep = values > rank_tolerance(len(values)) * values[-1]
+    columns = (vectors if wide else L @ vectors)[:, keep]
+    return np.asarray(columns * np.sqrt(values[keep]) if wide else columns)
 
 
 class Spectral(NamedTuple):
@@ -82,12 +158,14 @@ class KernelRidgeFactor:
         elif 2 * columns > m:
             levels, self.U = eigh(np.diag(self.levels) + self.Lw @ self.Lw.T)
             self.levels, self.Lw = np.maximum(levels, 0.0), self.Lw[:, :0]
-        self.X = self.rotate_in(problem.whiten(kernel.Q))  # (m', k, r)
+        X, b = self.root[:, None, None] * kernel.Q, problem.targets / self.root[:, None]
+        if self.U is not None:
+            X, b = np.tensordot(self.U.T, X, axes=1), self.U.T @ b
+        self.X, self.b = X, b  # (m', k, r) and (m', k)
         outside = self.X[self.levels == 0.0]
         # Where Q lies in the span of L, what is left outside is rounding, which a small alpha would blow up.
         if self.U is not None and np.linalg.norm(outside) <= _ROUNDING * np.linalg.norm(self.X):
             self.X[self.levels == 0.0] = 0.0
-        self.b = self.rotate_in(problem.targets / self.root[:, None])  # (m', k)
         self._eigen: tuple[Array, Array] | None = None
         if 2 * self.X.shape[2] >= m * k > 0:
             X_tall = self.X.reshape(m * k, -1)
@@ -99,7 +177,29 @@ class KernelRidgeFactor:
         alphas = np.atleast_1d(np.asarray(alphas, dtype=np.float64))
         m, k, r = self.X.shape
         step = max(1, _CHUNK_NUMBERS // max(1, m * k * max(1, r)))
-        return np.concatenate([self._coefficients(alphas[i : i + step]) for i in range(0, len(alphas), step)])
+        if len(alphas) > step:
+            return np.concatenate(
+                [self.coefficients(alphas[i : i + step]) for i in range(0, len(alphas), step)]
+            )
+        X_tall, Q_tall = self.X.reshape(m * k, r), self.kernel.Q.reshape(m * k, r)
+        b, shape = self.b.reshape(-1), (len(alphas), m, k)
+        if self._eigen is not None:
+            values, vectors = self._eigen
+            dual = ((b @ vectors) / (np.maximum(values, 0.0) + alphas[:, None]) @ vectors.T).reshape(shape)
+            along_L, along_Q = self.Lw.T @ dual, dual.reshape(len(alphas), m * k) @ X_tall
+        elif r == 0:
+            along_Q = np.zeros((len(alphas), 0))
+            dual, along_L = self.solve_metric(alphas, self.b)
+        else:
+            P, solved = self.inner(alphas)
+            along_Q = np.linalg.solve(P, (b @ solved)[:, :, None])[:, :, 0]  # X^T dual, (a, r)
+            dual, along_L = self.solve_metric(alphas, self.b - (along_Q @ X_tall.T).reshape(shape))
+        if self.U is None:
+            coef = self.kernel.identity * (self.root[:, None] * dual) + self.kernel.L @ along_L
+        else:
+            # Not from the dual coefficients alone, which are large where levels are small.
+            coef = self.U @ (self.levels[:, None] * dual) / self.root[:, None]
+        return np.asarray(coef + (along_Q @ Q_tall.T).reshape(shape))
 
     def spectral(self, alphas: Array) -> Spectral | None:
         """The coefficients of all alphas in the form of `Spectral`, where there is one."""
@@ -110,30 +210,11 @@ class KernelRidgeFactor:
         gains = self.levels / (self.levels + alphas[:, None])
         if r == 0:
             return Spectral(back, gains, gains[:, :0], self.b, self.b[:0])
-        along = self._along_operators(alphas)  # (a, 1)
+        P, solved = self.inner(alphas)
+        along = (self.b.reshape(-1) @ solved) / P[:, :, 0]  # (a, 1)
         return Spectral(
             back, gains, along * alphas[:, None] / (self.levels + alphas[:, None]), self.b, self.X[..., 0]
         )
-
-    def _coefficients(self, alphas: Array) -> Array:
-        m, k, r = self.X.shape
-        X_tall, Q_tall = self.X.reshape(m * k, r), self.kernel.Q.reshape(m * k, r)
-        shape = (len(alphas), m, k)
-        if self._eigen is not None:
-            values, vectors = self._eigen
-            shrunk = (self.b.reshape(-1) @ vectors) / (np.maximum(values, 0.0) + alphas[:, None])
-            dual = (shrunk @ vectors.T).reshape(shape)
-            along_L = self.Lw.T @ dual
-            along_Q = dual.reshape(len(alphas), m * k) @ X_tall  # (a, r)
-        else:
-            along_Q = self._along_operators(alphas)
-            dual, along_L = self.solve_metric(alphas, self.b - (along_Q @ X_tall.T).reshape(shape))
-        if self.U is None:
-            coef = self.kernel.identity * (self.root[:, None] * dual) + self.kernel.L @ along_L
-        else:
-            # Not by way of the dual coefficients alone, which are large where levels are small.
-            coef = self.U @ (self.levels[:, None] * dual) / self.root[:, None]
-        return np.asarray(coef + (along_Q @ Q_tall.T).reshape(shape))
 
     def solve_metric(self, alphas: Array, rhs: Array) -> tuple[Array, Array]:
         """(Aw + alpha I)^-1 rhs and Lw^T times that, for each alpha; Aw is the metric's part of Dw.
@@ -155,14 +236,97 @@ class KernelRidgeFactor:
         solved = self.solve_metric(alphas, self.X.reshape(m, k * r))[0].reshape(len(alphas), m * k, r)
         return self.X.reshape(m * k, r).T @ solved + np.eye(r), solved
 
-    def _along_operators(self, alphas: Array) -> Array:
-        """X^T dual, (a, r)."""
-        if self.X.shape[2] == 0:
-            return np.zeros((len(alphas), 0))
-        P, solved = self.inner(alphas)
-        target = self.b.reshape(-1) @ solved  # (a, r)
-        return np.asarray(np.linalg.solve(P, target[:, :, None])[:, :, 0])
 
-    def rotate_in(self, array: Array) -> Array:
-        """From whitened coordinates to the basis U, along the first axis."""
-        return array if self.U is None else np.tensordot(self.U.T, array, axes=1)
+class MissingTargetsRidge:
+    """Ridge with missing targets: sum w (y - f)^2 + alpha |f|^2 over the targets that are present.
+
+    Parameters
+    ----------
+    problem : Problem
+        With ``missing`` targets.
+    kernel : LearnedKernel
+        D = A kron I + Q Q^T with the metric A = identity I + L L^T.
+
+    Attributes
+    ----------
+    groups : list of (ndarray of int, SecondMoments)
+        Columns of the targets that are present in the same rows, and second moments of these rows.
+
+    Notes
+    -----
+    The coefficients of target o are A_h u_o + Q_o z, with A = A_h A_h^T, u_o and z standard normal in the
+    Gaussian-process view. With C_o, B_o the moments of the target's rows about their means and
+    X_o = A (C_o A + alpha I)^-1,
+
+        P = I + sum_o Q_o^T C_o E_o / alpha,   E_o = Q_o - X_o C_o Q_o
+        z = P^-1 sum_o E_o^T B_o / alpha,      coef_o = X_o B_o + E_o z
+
+    so one Cholesky factor of A_h^T C_o A_h + alpha I for every group of targets, and one system of the number
+    r of operators. Time m'^3 for every group, m' p r (m' + r) + r^3.
+    """
+
+    def __init__(self, problem: Problem, kernel: LearnedKernel) -> None:
+        if problem.missing is None:
+            raise ValueError("no targets of the problem are missing; use KernelRidgeFactor")
+        self.problem, self.identity = problem, kernel.identity
+        self.Q = np.einsum("ok,fkr->ofr", problem.outputs, kernel.Q)  # (p, m', r)
+        self.groups = [
+            (columns, own.centred() if problem.centred else own.uncentred())
+            for columns, own in problem.missing.groups
+        ]
+        # A_h with A_h A_h^T = A, of no more columns than the rank of A, and the inverse of A if it has one.
+        metric = kernel.metric()
+        self.root, self.inverse = metric[:, :0], None
+        if metric.any():
+            values, vectors = eigh(metric)
+            keep = values > 1e-15 * values[-1]
+            self.root = vectors[:, keep] * np.sqrt(values[keep])
+            # The inverse of a nearly singular metric would lose what its root keeps.
+            if values[0] > 1e-8 * values[-1]:
+                self.inverse = (vectors / values) @ vectors.T
+
+    def factorise(self, alpha: float) -> tuple[list[Array], Array, Array]:
+        """Cholesky factor of every group, E (p, m', r) and P (r, r) for one alpha.
+
+        The factors are of C + alpha A^-1, or of A_h^T C A_h + alpha I where A has no inverse.
+        """
+        factors, E, P = list[Array](), np.array(self.Q), np.eye(self.Q.shape[2])
+        for columns, second in self.groups:
+            if self.inverse is not None:
+                matrix = second.C + alpha * self.inverse
+            else:
+                matrix = self.root.T @ second.C @ self.root + alpha * np.eye(self.root.shape[1])
+            # Older SciPy factorises no empty matrices.
+            factors.append(cholesky(matrix, lower=True) if len(matrix) else matrix)
+            if len(P) == 0:
+                continue
+            CQ = second.C @ self.Q[columns]  # (targets, m', r)
+            wide = CQ.transpose(1, 0, 2).reshape(len(second.C), -1)  # (m', targets * r)
+            part = self.apply_metric(factors[-1], wide).reshape(len(second.C), *CQ.shape[::2])
+            E[columns] -= part.transpose(1, 0, 2)
+            P += np.einsum("ofr,ofs->rs", CQ, E[columns], optimize=True) / alpha
+        return factors, E, P
+
+    def apply_metric(self, factor: Array, B: Array) -> Array:
+        """A (C A + alpha I)^-1 B for a group of targets, from its Cholesky factor."""
+        if self.root.shape[1] == 0:
+            return np.zeros_like(B)
+        if self.inverse is not None:
+            return np.asarray(cho_solve((factor, True), B))
+        return np.asarray(self.root @ cho_solve((factor, True), self.root.T @ B))
+
+    def solve(self, alpha: float) -> tuple[Array, Array]:
+        """Coefficients (m', p), and the squared norm of the function of each target (p,)."""
+        factors, E, P = self.factorise(alpha)
+        coef, norms = np.zeros((E.shape[1], len(E))), np.zeros(len(E))
+        z: Array = np.zeros(len(P))
+        if len(z):
+            right = np.zeros(len(P))
+            for columns, second in self.groups:
+                right += np.einsum("ofr,fo->r", E[columns], second.B)
+            z = np.asarray(np.linalg.solve(P, right / alpha), dtype=np.float64)
+        for (columns, second), factor in zip(self.groups, factors, strict=True):
+            theta = (E[columns] @ z).T + self.apply_metric(factor, second.B)
+            coef[:, columns] = theta
+            norms[columns] = np.sum(theta * (second.B - second.C @ theta), axis=0) / alpha
+        return coef, norms

@@ -11,7 +11,7 @@ import numpy as np
 from sklearn.utils import _safe_indexing
 
 from ..features import fit_and_map, map_features
-from ..learning.filling import fill_rows
+from ..learning.missing import fill_rows
 from ..linalg import Array
 from ..threads import SMALL_MATRIX, one_thread
 from .fold import Fold

@@ -8,9 +8,8 @@ from dataclasses import replace
 
 import numpy as np
 
-from ..learning.kernel import LearnedKernel
 from ..learning.problem import Problem
-from ..learning.ridge import KernelRidgeFactor, Spectral
+from ..learning.ridge import KernelRidgeFactor, LearnedKernel, Spectral
 from ..learning.solvers import Progress, SolverOptions, solve
 from ..linalg import Array, is_identity
 from ..threads import SMALL_MATRIX, one_thread

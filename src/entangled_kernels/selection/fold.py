@@ -9,9 +9,8 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
-from ..learning.compression import CompressedRows
 from ..learning.moments import Moments
-from ..learning.problem import Problem, reduce_moments
+from ..learning.problem import CompressedRows, Problem, reduce_moments
 from ..learning.ridge import Spectral
 from ..linalg import Array, is_identity
 

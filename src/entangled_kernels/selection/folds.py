@@ -6,25 +6,23 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
 from itertools import accumulate
-from typing import Any, TypeVar
+from typing import Any
 
 import numpy as np
 from sklearn.utils import _safe_indexing
 
 from ..features import fit_and_map, map_features
-from ..learning.cell_moments import CellMoments
-from ..learning.completion import complete_moments
-from ..learning.compression import (
+from ..learning.missing import complete_moments
+from ..learning.moments import Moments, RowSample
+from ..learning.problem import (
     LARGEST_ROTATED,
     CompressedRows,
     OutputSubspace,
     compress_rows,
+    reduce_centred_rows,
     rotate_to_axes,
     subspace_is_small,
 )
-from ..learning.moments import Moments
-from ..learning.problem import reduce_centred_rows
-from ..learning.row_sample import RowSample
 from ..linalg import Array, Index
 from ..threads import SMALL_MATRIX, one_thread
 from .fold import Fold
@@ -40,7 +38,6 @@ __all__ = [
 ]
 
 Split = tuple[Index, Index]
-AnyMoments = TypeVar("AnyMoments", Moments, CellMoments, Moments | CellMoments)
 
 # Up to so many times more rows than features, folds of a partition are decomposed row by row.
 _FEW_ROWS = 2
@@ -183,7 +180,7 @@ class MomentFolds:
 
     Attributes
     ----------
-    rounds : list of lists of Moments or CellMoments
+    rounds : list of lists of Moments
         Each round is a partition of all rows.
     centred : bool
     sample : RowSample or None
@@ -195,7 +192,7 @@ class MomentFolds:
         Whether parts are in the order of time: each one but the first is held out from those before it.
     """
 
-    rounds: Sequence[Sequence[Moments | CellMoments]]
+    rounds: Sequence[Sequence[Moments]]
     centred: bool = True
     sample: RowSample | None = None
     places: Index | None = None
@@ -221,29 +218,24 @@ class MomentFolds:
 
     def _fold(
         self,
-        train: Moments | CellMoments,
-        test: Moments | CellMoments,
+        train: Moments,
+        test: Moments,
         part: int,
         sample: RowSample | None,
         output_weights: Array,
     ) -> Fold:
         """A fold of a part; where targets have blanks, it is judged on the rows of the sample."""
-        whole_train, whole_test = (
-            complete_moments(own, centred=self.centred) if isinstance(own, CellMoments) else own
-            for own in (train, test)
-        )
+        whole_train, whole_test = (complete_moments(own, centred=self.centred) for own in (train, test))
         fold = Fold.from_moments(whole_train, whole_test, output_weights, centred=self.centred)
         if sample is None:
             return fold
         own = np.flatnonzero(sample.part == part)
         fold = fold.with_rows(own if self.places is None else self.places[own], sample.Phi[own])
-        if isinstance(train, Moments) and isinstance(test, Moments):
+        if train.complete and test.complete:
             return fold
         cells = sample.weight[own]
-        if isinstance(train, CellMoments):
-            # A target without a training cell has no prediction to be judged.
-            for places, group in train.groups:
-                cells[:, places] *= group.weight > 0.0
+        # A target without a training row has no prediction to be judged.
+        cells *= train.target_weight > 0.0
         return ObservedFold.of(fold, sample.Y[own], cells, output_weights)
 
 
@@ -302,7 +294,7 @@ def _check_weights(train: float, test: float) -> None:
         raise ValueError("every fold needs rows of positive sample_weight in both of its parts")
 
 
-def leave_one_out_sums(parts: Sequence[AnyMoments]) -> list[AnyMoments]:
+def leave_one_out_sums(parts: Sequence[Moments]) -> list[Moments]:
     """For every part the sum of all others, from running sums in both directions."""
     before = list(accumulate(parts, initial=0))[:-1]
     after = list(accumulate(reversed(parts), initial=0))[-2::-1]

@@ -8,9 +8,9 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from ..conditioning import Residuals, without_rounding
+from ..uncertainty import Residuals, without_rounding
+from ..learning.moments import sample_size
 from ..learning.posterior import fit_unit_posterior
-from ..learning.row_sample import sample_size
 from ..learning.solvers import SolverOptions
 from ..linalg import Array
 from ..threads import SMALL_MATRIX, one_thread

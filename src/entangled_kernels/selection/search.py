@@ -12,7 +12,6 @@ import numpy as np
 from joblib import Parallel, delayed
 from numpy.typing import NDArray
 
-from ..learning.cell_moments import CellMoments
 from ..learning.moments import Moments
 from ..learning.problem import Problem
 from ..learning.solvers import SolverOptions
@@ -140,16 +139,12 @@ class TableSummary:
         return cls(len(Y), rows.mean_square, mean, variance, noise)
 
     @classmethod
-    def from_moments(
-        cls, total: Moments | CellMoments, noise: float | None = None, *, centred: bool
-    ) -> TableSummary:
+    def from_moments(cls, total: Moments, noise: float | None = None, *, centred: bool) -> TableSummary:
         """Summary of rows of which the moments are known."""
-        if isinstance(total, CellMoments):
+        if not total.complete:
             rows = cls.from_moments(total.rows, noise, centred=centred)
-            mean, variance = np.zeros(total.n_outputs), np.zeros(total.n_outputs)
-            for places, own in total.groups:
-                mean[places], variance[places] = own.mean_y, np.diag(own.V) / own.weight
-            return cls(total.n_samples, rows.mean_square, mean, variance, noise)
+            variance = total.target_scatter / total.target_weight
+            return cls(total.n_samples, rows.mean_square, total.mean_y, variance, noise)
         spread = float(np.trace(total.C)) / total.weight
         mean_square = spread if centred else spread + float(total.mean_phi @ total.mean_phi)
         return cls(total.n_samples, mean_square, total.mean_y, np.diag(total.V) / total.weight, noise)

@@ -10,9 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from ..learning.cell_moments import CellMoments
-from ..learning.moments import Moments
-from ..learning.row_sample import RowSample
+from ..learning.moments import Moments, RowSample
 from ..linalg import Array
 from ..storage.sealed import read_sealed, write_sealed
 
@@ -31,7 +29,7 @@ class Checkpoint:
 
     Attributes
     ----------
-    parts : list of Moments or CellMoments
+    parts : list of Moments
         One, or one for every fold.
     facts : dict
         Anything that JSON can hold: the place in the stream, names of columns, what the fit is of.
@@ -41,7 +39,7 @@ class Checkpoint:
         Of the rows.
     """
 
-    parts: list[Moments | CellMoments]
+    parts: list[Moments]
     facts: dict[str, Any]
     arrays: dict[str, Array] = field(default_factory=dict)
     sample: RowSample | None = None
@@ -52,8 +50,8 @@ def write_checkpoint(path: str | os.PathLike[str], checkpoint: Checkpoint) -> No
     arrays = {f"array_{name}": values for name, values in checkpoint.arrays.items()}
     counts, groups = list[dict[str, Any]](), list[Any]()
     for part in checkpoint.parts:
-        pieces = [part] if isinstance(part, Moments) else [part.rows, *(own for _, own in part.groups)]
-        groups.append(None if isinstance(part, Moments) else [places.tolist() for places, _ in part.groups])
+        pieces = [part] if part.complete else [part.rows, *(own for _, own in part.groups)]
+        groups.append(None if part.complete else [places.tolist() for places, _ in part.groups])
         for piece in pieces:
             arrays |= {f"mean_{len(counts)}": piece.mean, f"scatter_{len(counts)}": piece.scatter}
             counts.append(
@@ -128,7 +126,7 @@ def _read_moments(mean: Array, scatter: Array, n_samples: Any, weight: Any, n_fe
     return Moments(n_samples, float(weight), n_features, mean, scatter)
 
 
-def _read_part(groups: Any, pieces: list[Moments]) -> Moments | CellMoments:
+def _read_part(groups: Any, pieces: list[Moments]) -> Moments:
     """The moments of a part, of the next pieces, which are taken off the list."""
     rows = pieces.pop(0)
     if groups is None:
@@ -144,7 +142,7 @@ def _read_part(groups: Any, pieces: list[Moments]) -> Moments | CellMoments:
     )
     if not (whole and fitting and all((np.diff(own) > 0).all() for own in places)):
         raise ValueError("groups of targets do not fit their moments")
-    return CellMoments(rows, found)
+    return Moments.from_groups(rows, found)
 
 
 def _pack_sample(sample: RowSample) -> dict[str, Array]:

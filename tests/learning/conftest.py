@@ -1,10 +1,9 @@
-"""Learning problems, and the largest alignment there is in them."""
+"""Learning problems, and the largest alignment of a problem with an intercept."""
 
 import numpy as np
 import pytest
 
-from entangled_kernels.learning.moments import Moments
-from entangled_kernels.learning.problem import reduce_moments
+from entangled_kernels.learning import Moments, reduce_moments
 
 from reference import dense
 

@@ -1,0 +1,403 @@
+"""Solvers that learn a kernel: a closed form, steepest ascent and L-BFGS, behind one registry.
+
+Every solver is a function ``solve(problem, options) -> SolverResult`` that knows nothing of estimators. To
+add one, write such a function and name it in `SOLVERS`: the tests run over the registry.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Final
+
+import numpy as np
+from scipy.linalg import eigh, svd
+from scipy.optimize import minimize
+
+from ..linalg import Array, rank_tolerance
+from ..threads import one_thread
+from .alignment import Line
+from .problem import Problem
+from .ridge import LearnedKernel
+
+__all__ = [
+    "SOLVERS",
+    "Progress",
+    "Solver",
+    "SolverOptions",
+    "SolverResult",
+    "ascend",
+    "solve",
+    "solve_ascent",
+    "solve_closed_form",
+    "solve_lbfgs",
+    "starting_point",
+]
+
+# With fewer multiplications per step than this, waking a second BLAS thread costs more than it saves.
+_SMALL_STEP = 2e7
+# A step of the ascent must bring this share of the increase that the gradient promises.
+SUFFICIENT_INCREASE = 1e-4
+MAX_HALVINGS = 60
+FindStep = Callable[[Line, list[float], Array, float], float]
+
+
+@dataclass(frozen=True, eq=False)
+class Progress:
+    """What a callback is told after every step: Q (m', k, r) has unit norm and must not be changed."""
+
+    n_iter: int
+    value: float
+    gradient_norm: float
+    Q: Array
+
+
+@dataclass(frozen=True, eq=False)
+class SolverOptions:
+    """Settings of a solver; each one reads those that it knows.
+
+    Attributes
+    ----------
+    rank : int or None
+        Largest number of Kraus operators; None for as many as the solver has use for.
+    target_alpha : float
+        Ridge of the least-squares fit behind the closed form, in units of the mean eigenvalue tr(C) / m.
+    shrinkage : float
+        Share of the plain kernel that will be mixed in afterwards. The closed form gives the optimum itself
+        when neither this nor ``target_alpha`` regularises.
+    init : {"identity", "random"} or ndarray of shape (m', k, r)
+        Start of an iterative solver.
+    max_iter : int
+        Number of steps asked for.
+    tol : float
+        An iterative solver has converged when the gradient on the unit sphere is no longer than this.
+    rng : numpy.random.Generator
+        For ``init="random"``.
+    callback : callable, optional
+        Called with a `Progress` after every step; a true answer stops the solver there.
+    """
+
+    rank: int | None = None
+    target_alpha: float = 0.0
+    shrinkage: float = 0.0
+    init: str | Array = "identity"
+    max_iter: int = 200
+    tol: float = 1e-6
+    rng: np.random.Generator = field(default_factory=lambda: np.random.default_rng(0))
+    callback: Callable[[Progress], bool | None] | None = None
+
+
+@dataclass(frozen=True, eq=False)
+class SolverResult:
+    """A learned kernel of trace one and how it was found.
+
+    Attributes
+    ----------
+    kernel : LearnedKernel
+        In the reduced coordinates of the problem, tr D = 1.
+    value : float
+        Its alignment with the targets.
+    converged : bool
+        Whether the tolerance was met; always true of a closed form.
+    reason : str
+        Why the solver stopped: ``"closed form"``, ``"tolerance"``, ``"max_iter"``, ``"callback"``,
+        ``"nothing to learn"`` from features that tell nothing of the targets, or ``"stalled"`` when no step
+        raises the alignment although the gradient is not small.
+    n_iter, n_evaluations : int
+    history : ndarray
+        Alignment at the start and after every step.
+    """
+
+    kernel: LearnedKernel
+    value: float
+    converged: bool
+    reason: str
+    n_iter: int
+    n_evaluations: int
+    history: Array
+
+
+@dataclass(frozen=True)
+class Solver:
+    """A way to learn a kernel, and what is to be known of it.
+
+    Attributes
+    ----------
+    function : callable
+        ``solve(problem, options) -> SolverResult``.
+    iterative : bool
+        Whether it takes steps from a start. Then it reads ``init``, ``max_iter`` and ``tol``, not
+        ``target_alpha``, and without a rank it learns as many Kraus operators as the data can use.
+    has_path : bool
+        Whether the kernels after few steps are regularised ones that are worth selecting from.
+    """
+
+    function: Callable[[Problem, SolverOptions], SolverResult]
+    iterative: bool
+    has_path: bool
+
+
+def solve_closed_form(problem: Problem, options: SolverOptions) -> SolverResult:
+    """Kernel aligned with the ridge fit of the targets, D of trace one.
+
+    Notes
+    -----
+    With an intercept both alignment terms peak together, at the kernel f(x) f(z)^T of the least-squares fit
+    f. With the ridge fit W = (C + target_alpha tr(C)/m I)^-1 B in its place, and the two optima mixed as
+    the objective mixes its terms,
+
+        D = (1 - mix) W W^T kron I_p / (p ||W||^2) + mix vec(W^T) vec(W^T)^T / ||W||^2
+
+    With neither ``target_alpha`` nor ``shrinkage`` nothing is regularised, and D is the maximiser of the
+    alignment itself: vec(W^T) vec(W^T)^T / ||W||^2, for every mix but 0, where the metric alone maximises.
+
+    A ``rank`` asks for the best approximation of D by that many Kraus operators, within the outputs that
+    the features reach; without it the first part stays a metric and the second is one operator.
+
+    Time m' k, or m' k (m' + k) + r m' k with a rank.
+    """
+    mean_eigenvalue = problem.scale.sum() / problem.n_features
+    W = problem.targets / (problem.scale + options.target_alpha * mean_eigenvalue)[:, None]
+    W = W / np.linalg.norm(W)
+    mix = problem.whitened.mix
+    share = 1.0 if mix > 0.0 and options.target_alpha == options.shrinkage == 0.0 else mix
+    if options.rank is None:
+        L = np.sqrt((1.0 - share) / problem.n_outputs) * W
+        Q = np.sqrt(share) * W[:, :, None]
+        L = L if share < 1.0 else L[:, :0]
+        kernel = LearnedKernel(0.0, L, Q if share > 0.0 else Q[:, :, :0])
+    else:
+        kernel = LearnedKernel.from_operators(_leading_operators(W, share, problem.n_outputs, options.rank))
+    terms = problem.alignment_terms(kernel)
+    value = (1.0 - mix) * terms[0] + mix * terms[1]
+    return SolverResult(kernel, value, True, "closed form", 1, 1, np.array([value]))
+
+
+def _leading_operators(W: Array, mix: float, n_outputs: int, rank: int) -> Array:
+    """Scaled leading eigenvectors of D as Q (m', k, r), of unit norm.
+
+    With W = sum_j s_j u_j v_j^T of unit norm, D maps u_j kron v_l to a multiple of itself for j != l, and
+    the span of the u_j kron v_j to itself. So its eigenvectors are those of one small matrix,
+    (1 - mix) / p diag(s^2) + mix s s^T, and the pairs j != l with eigenvalue (1 - mix) / p s_j^2.
+    """
+    U, s, Vt = svd(W, full_matrices=False)
+    U, s, Vt = U[:, s > 0], s[s > 0], Vt[s > 0]
+    spread = (1.0 - mix) / n_outputs
+    values, vectors = eigh(spread * np.diag(s**2) + mix * np.outer(s, s))
+    paired = np.einsum("fj,ji,jo->foi", U, vectors, Vt)  # (m', k, number of s)
+    first, second = np.nonzero(~np.eye(len(s), dtype=bool))
+    all_values = np.concatenate([values, spread * s[first] ** 2])
+    order = np.argsort(-all_values, kind="stable")[:rank]
+    order = order[all_values[order] > rank_tolerance(len(s)) * all_values[order[0]]]
+    chosen = np.empty((*W.shape, len(order)))
+    for column, index in enumerate(order):
+        if index < len(s):
+            chosen[:, :, column] = paired[:, :, index]
+        else:
+            pair = index - len(s)
+            chosen[:, :, column] = np.outer(U[:, first[pair]], Vt[second[pair]])
+    scaled = chosen * np.sqrt(all_values[order])
+    return np.asarray(scaled / np.linalg.norm(scaled))
+
+
+def solve_ascent(problem: Problem, options: SolverOptions) -> SolverResult:
+    """Follow the gradient of the alignment over Q of unit norm, with backtracking.
+
+    Notes
+    -----
+    The alignment does not change when Q is scaled, so its gradient at Q is tangent to the sphere, and a step
+    followed by division by the norm is a retraction. The first trial step has unit length, later ones twice
+    the last that was taken; a step is halved until it brings `SUFFICIENT_INCREASE` of what the gradient
+    promises. The value never falls, so the last point is the best.
+
+    Reduced coordinates are a rotation of the original ones, so the path is the same as there. The objective
+    is evaluated at sqrt(scale) * Q, where the features' form is the identity.
+
+    Time per step m' k r (m' + r), however many trial steps it takes.
+    """
+    return ascend(problem, options, _double_and_halve)
+
+
+def ascend(problem: Problem, options: SolverOptions, find_step: FindStep) -> SolverResult:
+    """Steepest ascent on the sphere, its steps found by a rule.
+
+    ``find_step(line, history, gradient, last)`` gets the objective along the gradient, its values so far, the
+    gradient, and the last step, and gives the next step; zero ends the ascent.
+    """
+    Q = starting_point(problem, options)
+    root = np.sqrt(problem.scale)[:, None, None]
+    at = problem.whitened.evaluate(root * Q)
+    history, reason, step, n_iter = [at.value], "max_iter", 0.0, 0
+    while True:
+        gradient = root * at.gradient
+        gradient_norm = float(np.linalg.norm(gradient))
+        if n_iter > 0 and options.callback is not None:
+            Q.flags.writeable = False
+            if options.callback(Progress(n_iter, at.value, gradient_norm, Q)):
+                reason = "callback"
+                break
+        if gradient_norm <= options.tol:
+            reason = "tolerance"
+            break
+        if n_iter == options.max_iter:
+            break
+        line = problem.whitened.line(root * Q, root * gradient, at)
+        step = find_step(line, history, gradient, step)
+        if step == 0.0:
+            reason = "stalled"
+            break
+        Q = Q + step * gradient
+        norm = float(np.linalg.norm(Q))
+        Q /= norm
+        at = problem.whitened.evaluate(root * Q, line.inner_at(step, 1.0 / norm))
+        history.append(at.value)
+        n_iter += 1
+    kernel = LearnedKernel.from_operators(Q)
+    converged = reason == "tolerance"
+    return SolverResult(kernel, at.value, converged, reason, n_iter, n_iter + 1, np.array(history))
+
+
+def _double_and_halve(line: Line, history: list[float], gradient: Array, last: float) -> float:
+    """Longest of twice the last step, or one of unit length, and its halves that rises enough, or 0."""
+    gradient_norm = float(np.linalg.norm(gradient))
+    step = 2.0 * last or 1.0 / gradient_norm
+    for _ in range(MAX_HALVINGS):
+        if line(step) >= history[-1] + SUFFICIENT_INCREASE * step * gradient_norm**2:
+            return step
+        step *= 0.5
+    return 0.0
+
+
+def solve_lbfgs(problem: Problem, options: SolverOptions) -> SolverResult:
+    """Maximise the scale-invariant alignment with L-BFGS in whitened coordinates.
+
+    Notes
+    -----
+    The unknown is X = sqrt(scale) * Q, in which the feature form is the identity: the conditioning of the
+    features, which slows `solve_ascent`, does not enter. Nothing holds the norm of X, which the objective
+    does not see; the gradient is measured as it would be at unit norm.
+
+    Time per evaluation m' k r (m' + r).
+    """
+    search = _Search(problem, options)
+    start = search.root * starting_point(problem, options)
+    start /= np.linalg.norm(start)
+    search(start.reshape(-1))
+    search.record()
+    if not search.reason:
+        outcome = minimize(
+            search,
+            start.reshape(-1),
+            jac=True,
+            method="L-BFGS-B",
+            callback=search.after_step,
+            # SciPy's own tests look at single entries and single steps; `after_step` decides instead.
+            options={"maxiter": options.max_iter, "maxfun": 100 * options.max_iter, "ftol": 0.0, "gtol": 0.0},
+        )
+        search.reason = search.reason or ("max_iter" if outcome.nit >= options.max_iter else "stalled")
+    Q = search.best_Q
+    kernel = LearnedKernel.from_operators(Q / np.linalg.norm(Q))
+    return SolverResult(
+        kernel,
+        search.best_value,
+        search.reason == "tolerance",
+        search.reason,
+        len(search.history) - 1,
+        search.n_evaluations,
+        np.array(search.history),
+    )
+
+
+class _Search:
+    """Objective for SciPy with the best point, the history and the reason to stop kept beside it."""
+
+    def __init__(self, problem: Problem, options: SolverOptions) -> None:
+        self.problem, self.options = problem, options
+        self.root = np.sqrt(problem.scale)[:, None, None]
+        self.shape = (*problem.targets.shape, -1)
+        self.n_evaluations, self.reason = 0, ""
+        self.best_value, self.best_Q = -np.inf, np.empty(0)
+        self.best_gradient_norm = np.inf
+        self.history: list[float] = []
+
+    def __call__(self, x: Array) -> tuple[float, Array]:
+        X = x.reshape(self.shape)
+        at = self.problem.whitened.evaluate(X)
+        self.n_evaluations += 1
+        if at.value > self.best_value:
+            self.best_value, self.best_Q = at.value, X / self.root
+            self.best_gradient_norm = float(np.linalg.norm(at.gradient) * np.linalg.norm(X))
+        return -at.value, -at.gradient.reshape(-1)
+
+    def record(self) -> None:
+        self.history.append(self.best_value)
+        if self.best_gradient_norm <= self.options.tol:
+            self.reason = "tolerance"
+
+    def after_step(self, x: Array) -> None:
+        self.record()
+        if self.options.callback is not None:
+            Q = self.best_Q / np.linalg.norm(self.best_Q)
+            Q.flags.writeable = False
+            progress = Progress(len(self.history) - 1, self.best_value, self.best_gradient_norm, Q)
+            if self.options.callback(progress):
+                self.reason = self.reason or "callback"
+        if self.reason:
+            raise StopIteration
+
+
+def starting_point(problem: Problem, options: SolverOptions) -> Array:
+    """Q (m', k, r) of unit norm: a given or random start, or the plain kernel.
+
+    Notes
+    -----
+    The plain kernel is the identity in as many operators as there may be. With m' * k operators each holds
+    one (feature, output) pair, and D is the identity. With fewer, each holds a piece of a diagonal of the
+    (feature, output) table, so that it pairs no feature and no output twice: then no operator starts in a
+    subspace that the gradient of the partial-trace term cannot leave, and once every pair is taken the
+    partial trace of D is the identity. Diagonals begin at the strongest features and outputs, and entries
+    take the signs of the targets.
+    """
+    targets = problem.targets
+    m, k = targets.shape
+    if not isinstance(options.init, str):
+        Q = np.array(options.init, dtype=np.float64)
+        return np.asarray(Q / np.linalg.norm(Q))
+    rank = problem.resolve_rank(options.rank) or problem.full_rank
+    if options.init == "random":
+        Q = options.rng.standard_normal((m, k, rank))
+        return np.asarray(Q / np.linalg.norm(Q))
+    features = np.argsort(-np.linalg.norm(targets, axis=1), kind="stable")
+    outputs = np.argsort(-np.linalg.norm(targets, axis=0), kind="stable")
+    diagonal, place = np.divmod(np.arange(min(m * k, rank * min(m, k))), min(m, k))
+    feature = features[(place + diagonal * (m >= k)) % m]
+    output = outputs[(place + diagonal * (m < k)) % k]
+    # Consecutive pairs belong to one operator; the first operators hold one pair more than the last.
+    sizes = [len(pairs) for pairs in np.array_split(place, rank)]
+    Q = np.zeros((m, k, rank))
+    signs = np.where(targets[feature, output] < 0, -1.0, 1.0)
+    Q[feature, output, np.repeat(np.arange(rank), sizes)] = signs
+    return np.asarray(Q / np.linalg.norm(Q))
+
+
+SOLVERS: Final[dict[str, Solver]] = {
+    "closed-form": Solver(solve_closed_form, iterative=False, has_path=False),
+    "ascent": Solver(solve_ascent, iterative=True, has_path=True),
+    "lbfgs": Solver(solve_lbfgs, iterative=True, has_path=False),
+}
+
+
+def solve(name: str, problem: Problem, options: SolverOptions) -> SolverResult:
+    """Learn a kernel with the named solver; the plain kernel where features tell nothing of the targets."""
+    m, k = problem.targets.shape
+    if not problem.targets.any():
+        kernel = LearnedKernel(
+            1.0 / (problem.n_features * problem.n_outputs), np.zeros((m, 0)), np.zeros((m, k, 0))
+        )
+        return SolverResult(kernel, 0.0, True, "nothing to learn", 1, 0, np.zeros(1))
+    solver = SOLVERS[name]
+    rank = problem.resolve_rank(options.rank) or problem.full_rank
+    if not isinstance(options.init, str):
+        rank = options.init.shape[2]
+    with one_thread(solver.iterative and m * k * rank * (m + rank) <= _SMALL_STEP):
+        return solver.function(problem, options)
