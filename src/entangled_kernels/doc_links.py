@@ -20,10 +20,10 @@ class DocLinkMixin:
     Examples
     --------
     >>> import os
-    >>> from entangled_kernels import GaussianFeatures
+    >>> from entangled_kernels import ForestFeatures
     >>> os.environ["ENTANGLED_KERNELS_DOCS"] = "https://docs.example"
-    >>> GaussianFeatures()._get_doc_link()
-    'https://docs.example/api/generated/entangled_kernels.GaussianFeatures.html'
+    >>> ForestFeatures()._get_doc_link()
+    'https://docs.example/api/generated/entangled_kernels.ForestFeatures.html'
     >>> del os.environ["ENTANGLED_KERNELS_DOCS"]
     """
 

@@ -296,7 +296,7 @@ class EntangledKernelRidge(
     def _predict_block(
         self, X: Any, return_std: bool, return_cov: bool, given: Array | None
     ) -> tuple[Array, Array]:
-        if given is not None or ((return_std or return_cov) and self._fit.left_out):
+        if given is not None:
             return self._calibrated_block(X, return_std, return_cov, given)
         Phi, mean = self._features_and_mean(X)
         if return_cov:

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
-from sklearn.pipeline import FeatureUnion
 from sklearn.utils.validation import _num_samples
 
 from ..explanation import (
@@ -19,9 +17,8 @@ from ..explanation import (
     overall,
     permutation_effects,
 )
-from ..features import knows_targets, noise_features
+from ..features import FeatureMapTraits
 from ..features.gradients import has_gradient
-from ..learning import FitSettings
 from ..learning.input_range import as_numbers
 from ..learning.noise import AveragedPart, noise_coefficients, noise_of_average
 from ..linalg import Array
@@ -107,16 +104,17 @@ class ExplainingMixin(LinearPredictionMixin):
         effect, size = self._effects(self._fit.linear.coef[None], X, found, unit, by_gradient=by_gradient)
         deviation = np.sqrt(np.maximum(self._target_variance(), 0.0))
         noise, overall_noise = np.full(size[0].shape, np.nan), np.full(len(unit), np.nan)
-        if calibration is not None:
-            best, averaged, rng = self._best_model(), self._averaged_parts(X), np.random.default_rng(0)
+        best, averaged = self._best_model(), self._averaged_parts(X)
+        # Cross-fitted features are predictions, in which the noise that they were fitted to cannot be seen.
+        hidden = not averaged and FeatureMapTraits.of(best.feature_map_).cross_fitted
+        if calibration is not None and not hidden:
+            rng = np.random.default_rng(0)
             n_draws = max(FEWEST_DRAWS, min(DRAWS, NUMBERS_DRAWN // p))
             if averaged:
                 coefs, model = noise_of_average(averaged, best._fit, calibration, n_draws, rng), self
             else:
                 coefs, model = noise_coefficients(best._fit, calibration, n_draws, rng), best
-            draws = model._effects(coefs, X, found, unit, by_gradient=by_gradient, noise=True)[
-                1
-            ]  # (draws, d, p)
+            draws = model._effects(coefs, X, found, unit, by_gradient=by_gradient)[1]  # (draws, d, p)
             noise, overall_noise = noise_level(draws), noise_level(overall(draws, deviation))
         numbered = [f"x{place}" for place in range(len(unit))]
         names = [str(name) for name in getattr(self, "feature_names_in_", numbered)]
@@ -140,10 +138,7 @@ class ExplainingMixin(LinearPredictionMixin):
 
     def _averaged_parts(self, X: Any) -> list[AveragedPart]:
         """Features of rows, settings and shares of the feature maps in an average of several, else empty."""
-        best = self._best_model()
-        if not best._fit.left_out:
-            return []
-        return [noise_part(best.feature_map_, X, best._fit.settings, np.ones(1))]
+        return []
 
     def _effects(
         self,
@@ -153,31 +148,13 @@ class ExplainingMixin(LinearPredictionMixin):
         unit: Array,
         *,
         by_gradient: bool,
-        noise: bool = False,
     ) -> tuple[Array, Array]:
-        """Effects and sizes (c, d, p) of inputs on models with the features of this one, or for noise."""
+        """Effects and sizes (c, d, p) of inputs on models with the features of this one."""
         if by_gradient:
             return gradient_effects(self.feature_map_, X, coefs, found, np.nan_to_num(unit))
         repeats = max(1, min(REPEATS, INPUTS_REPEATED // max(1, len(unit))))
         rng = np.random.default_rng(0)
-        features = self._noise_features if noise else self._features
-        return permutation_effects(features, X, coefs, found, unit, repeats, rng)
-
-    def _noise_features(self, X: Any) -> Array:
-        """Features of rows that models of noise are fitted on, those of several maps side by side."""
-        used = self.feature_map_
-        maps = [own for _, own in used.transformer_list] if isinstance(used, FeatureUnion) else [used]
-        if not any(knows_targets(own) for own in maps):
-            return np.asarray(self._features(X))
-        return np.hstack([noise_features(own, X)[0] for own in maps])
-
-
-def noise_part(feature_map: Any, X: Any, settings: FitSettings, share: Array) -> AveragedPart:
-    """A feature map of an average as models of noise have it."""
-    Phi, ridge = noise_features(feature_map, X)
-    if ridge is not None:
-        settings = replace(settings, shrinkage=1.0, alpha=ridge)
-    return AveragedPart(Phi, settings, share)
+        return permutation_effects(self._features, X, coefs, found, unit, repeats, rng)
 
 
 def _deviations(X: Any) -> Array:

@@ -9,11 +9,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 from scipy.sparse import issparse
-from sklearn.compose import ColumnTransformer
 from sklearn.utils import Tags, check_array, get_tags
 from sklearn.utils.validation import validate_data
 
-from ..features import fit_and_map, fit_feature_map, is_cross_fitted, map_features
+from ..features import FeatureMapTraits, fit_and_map, fit_feature_map, map_features
 from ..linalg import Array
 from ..parameters import (
     check_numeric_columns,
@@ -22,7 +21,7 @@ from ..parameters import (
     validate_rows,
 )
 
-__all__ = ["FeatureMapMixin", "takes_missing"]
+__all__ = ["FeatureMapMixin"]
 
 
 class FeatureMapMixin:
@@ -52,7 +51,7 @@ class FeatureMapMixin:
             return None, None
         self._check_columns(X)
         with refusing_sparse_rows(feature_map, X):
-            if is_cross_fitted(feature_map):
+            if FeatureMapTraits.of(feature_map).cross_fitted:
                 return fit_and_map(feature_map, X, targets, sample_weight, ensure_min_samples=2)
             return fit_feature_map(feature_map, X, targets, sample_weight), None
 
@@ -74,7 +73,7 @@ class FeatureMapMixin:
             return validate_rows(self, X, reset=reset, dtype=[np.float64, np.float32])
         self._check_columns(X, reset=reset)
         maps = feature_map if isinstance(feature_map, list) else [feature_map]
-        finite = "allow-nan" if all(map(takes_missing, maps)) else True
+        finite = "allow-nan" if all(FeatureMapTraits.of(own).takes_missing_inputs for own in maps) else True
         with naming_columns(X):
             check_array(X, accept_sparse=True, dtype=None, ensure_all_finite=finite, input_name="X")
         return X
@@ -119,22 +118,3 @@ def refusing_sparse_rows(feature_map: Any, X: Any) -> Iterator[None]:
             f"X is sparse, and {type(feature_map).__name__} needs dense rows; use X.toarray(), or a "
             f"feature_map for sparse rows, such as MaxAbsScaler() ({error})"
         ) from error
-
-
-def takes_missing(feature_map: Any) -> bool:
-    """Whether a transformer takes rows with missing values; of a pipeline the first step tells.
-
-    Examples
-    --------
-    >>> from sklearn.impute import SimpleImputer
-    >>> from sklearn.kernel_approximation import Nystroem
-    >>> from sklearn.pipeline import make_pipeline
-    >>> takes_missing(make_pipeline(SimpleImputer(), Nystroem())), takes_missing(Nystroem())
-    (True, False)
-    """
-    if getattr(feature_map, "steps", None):
-        return takes_missing(feature_map.steps[0][1])
-    if isinstance(feature_map, ColumnTransformer):
-        parts = [part for _, part, _ in feature_map.transformers] + [feature_map.remainder]
-        return all(part == "drop" or takes_missing(part) for part in parts)
-    return hasattr(feature_map, "transform") and bool(get_tags(feature_map).input_tags.allow_nan)

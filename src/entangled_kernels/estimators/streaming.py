@@ -15,7 +15,7 @@ from sklearn.exceptions import NotFittedError
 from sklearn.utils import check_consistent_length
 from sklearn.utils.validation import _num_samples, validate_data
 
-from ..features import is_fitted, refuse_in_batches
+from ..features import is_fitted
 from ..learning import Moments, RowSample
 from ..learning.cell_moments import CellMoments
 from ..linalg import Array, Index
@@ -222,7 +222,6 @@ class StreamingMixin(TrainingMixin):
         rows, given = self._transform_first(rows), self._given_map()
         if is_fitted(given):
             return given
-        refuse_in_batches(given)
         return self._fit_map(given, rows.X, self._targets_like_y(rows.Y), rows.weight)[0]
 
     def _transform_first(self, rows: Rows) -> Rows:

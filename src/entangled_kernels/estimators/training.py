@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils import _safe_indexing, check_consistent_length
 
-from ..features import knows_targets, left_out_features, map_features
+from ..features import map_features
 from ..learning import Fit, Moments, Problem, RowSample, reduce_moments, reduce_rows
 from ..learning.cell_moments import CellMoments
 from ..learning.completion import reduce_cell_rows, reduce_cells
@@ -108,19 +108,16 @@ class Training:
         To which more rows can be added; None where there are more columns than rows.
     sample : RowSample or None
         Rows to find residuals of.
-    left_out : bool
-        Whether the sample has features that its rows would have if they were new.
     """
 
     problem: Problem
     cells: CellMoments | None = None
     stream: Stream | None = None
     sample: RowSample | None = None
-    left_out: bool = False
 
     def sampled(self, fit: Fit) -> Fit:
         """A fit that finds its residuals on the rows of the sample."""
-        return replace(fit, sample=self.sample, left_out=self.left_out)
+        return replace(fit, sample=self.sample)
 
 
 class TrainingMixin(FeatureMapMixin, TargetsMixin):
@@ -196,27 +193,16 @@ class TrainingMixin(FeatureMapMixin, TargetsMixin):
         if Phi is None and self._exceeds_memory(feature_map, table):
             (moments,), sample = self._moments_of_parts(feature_map, table, [np.arange(len(table.Y))])
             return self._training_of_moments(moments, sample)
-        return self._training_of_rows(
-            self._training_features(feature_map, table.X, Phi), table, feature_map=feature_map
-        )
+        return self._training_of_rows(self._training_features(feature_map, table.X, Phi), table)
 
-    def _training_of_rows(
-        self, Phi: Any, table: Table, filled: Array | None = None, *, feature_map: Any = None
-    ) -> Training:
-        """What features in memory give to learn from; ``filled`` are targets with their blanks filled in.
-
-        Residuals are found of features that a fitted map would give the rows if they were new.
-        """
-        left_out: Any = None
-        if knows_targets(feature_map):
-            left_out = left_out_features(feature_map, *self._map_targets(table))
+    def _training_of_rows(self, Phi: Any, table: Table, filled: Array | None = None) -> Training:
+        """What features in memory give to learn from; ``filled`` are targets with their blanks filled in."""
         weight, Y = table.weight, table.Y if filled is None else filled
         if weight is not None:
             weight = weight if filled is None or weight.ndim == 1 else weight.max(axis=1)
             keep = np.flatnonzero(weight if weight.ndim == 1 else weight.any(axis=1))
             if len(keep) < len(Y):
                 Phi, Y, weight, table = Phi[keep], Y[keep], weight[keep], table.some(keep)
-                left_out = None if left_out is None else left_out[keep]
         if len(Y) < 2:
             raise ValueError("at least 2 rows of positive sample_weight are needed, got 1")
         options: dict[str, Any] = {"centred": bool(self.fit_intercept)}
@@ -226,9 +212,9 @@ class TrainingMixin(FeatureMapMixin, TargetsMixin):
             problem, cells, kept = reduce_cell_rows(Phi, np.where(weight > 0.0, Y, 0.0), weight, **options)
         else:
             problem, kept = reduce_rows(Phi, Y, weight, **options)
-        sample = RowSample.of(Phi if left_out is None else left_out, *table.sampled())
+        sample = RowSample.of(Phi, *table.sampled())
         stream = None if kept is None else Stream.of_moments(kept, sample)
-        return Training(problem, cells, stream, sample, left_out is not None)
+        return Training(problem, cells, stream, sample)
 
     def _training_of_moments(self, moments: Moments | CellMoments, sample: RowSample | None) -> Training:
         """What rows of which the moments are known give to learn from."""

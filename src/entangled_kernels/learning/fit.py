@@ -128,8 +128,6 @@ class Fit:
         where the leave-one-out residuals of the model are calibrated on.
     inputs : InputRange or None
         Of the rows before the feature map.
-    left_out : bool
-        Whether the features of the sample are those that its rows would have if they were new.
     """
 
     problem: Problem
@@ -148,7 +146,6 @@ class Fit:
     sample: RowSample | None = None
     residuals: Residuals | None = None
     inputs: InputRange | None = None
-    left_out: bool = False
 
     @cached_property
     def posterior(self) -> Posterior:
@@ -170,8 +167,8 @@ class Fit:
 
     @property
     def noise_variance(self) -> Array:
-        """Variance of each target about the model, (p,); where training rows show none, of rows left out."""
-        return self.calibration.deviation**2 if self.left_out else self.posterior.noise_variance
+        """Variance of each target about the model, (p,)."""
+        return self.posterior.noise_variance
 
     def centre(self) -> tuple[Array, Array]:
         """Mean of every target (p,) and its total weight, (1,) or (p,); with blanks those of its own rows."""

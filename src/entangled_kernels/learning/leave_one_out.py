@@ -32,16 +32,11 @@ def leave_one_out(fit: Fit, sample: RowSample) -> Residuals:
     with it. Rows and columns of H that belong to missing targets are left out.
 
     The kernel, and the feature map, have seen the row, so the residuals are somewhat too small;
-    `EntangledKernelRidgeCV` learns both again in every fold. Where the sample has the features that its rows
-    would have if they were new, residuals are those of predictions from them.
+    `EntangledKernelRidgeCV` learns both again in every fold.
 
     Time m' r p + min(p, r)^3 for every row.
     """
     values, posterior = fit.linear.predict(sample.Phi), fit.posterior
-    if fit.left_out:
-        relative = posterior.relative_variance(sample.Phi)
-        left = without_rounding(sample.Y - values, sample.Y)
-        return Residuals(left, sample.row_weight, np.arange(len(left)), relative)
     left = _without_row(posterior.unit, sample, sample.Y - values)
     # Leverage and variance are means over targets, so the weight of a row is that of its measured cells.
     weight = sample.weight.sum(axis=1) / np.count_nonzero(sample.weight, axis=1)
