@@ -45,6 +45,8 @@ CHOICES = {
     "scoring": SCORINGS,
     "selection": ("best", "one_se", "average"),
 }
+# Least share of maps whose noise can be seen in an average, for each target, to tell the noise of all.
+LEAST_SHOWN = 0.2
 
 
 class EntangledKernelRidgeCV(
@@ -362,15 +364,12 @@ class EntangledKernelRidgeCV(
             return super()._averaged_parts(X)
         maps = [feature_map for _, feature_map in self.feature_map_.transformer_list]
         shares = np.array([weights[places == one].sum(axis=0) for one in used])  # (maps, 1 or p)
-        # What cross-fitted maps make of noise is hidden in their predictions; the other maps stand for them.
-        shown = np.array([not FeatureMapTraits.of(feature_map).cross_fitted for feature_map in maps])
-        if not shown.any():
+        # What cross-fitted maps make of noise is hidden in their predictions; the others stand for them.
+        shown = [not FeatureMapTraits.of(feature_map).cross_fitted for feature_map in maps]
+        shares[np.logical_not(shown)] = 0.0
+        if shares.sum(axis=0).min() < LEAST_SHOWN:
             return []
-        shares = np.where(shown[:, None], shares, 0.0)
-        total = shares.sum(axis=0)
-        shares = np.where(
-            total > 0.0, shares / np.where(total > 0.0, total, 1.0), shown[:, None] / shown.sum()
-        )
+        shares /= shares.sum(axis=0)
         for one, feature_map, share in zip(used, maps, shares, strict=True):
             own = np.where(places[:, None] == one, weights, 0.0)
             heaviest = int(np.argmax(np.where(places == one, own.sum(axis=1), -1.0)))

@@ -106,7 +106,7 @@ class ExplainingMixin(LinearPredictionMixin):
         noise, overall_noise = np.full(size[0].shape, np.nan), np.full(len(unit), np.nan)
         best, averaged = self._best_model(), self._averaged_parts(X)
         # Cross-fitted features are predictions, in which the noise that they were fitted to cannot be seen.
-        hidden = not averaged and FeatureMapTraits.of(best.feature_map_).cross_fitted
+        hidden = not averaged and FeatureMapTraits.of(self.feature_map_).cross_fitted
         if calibration is not None and not hidden:
             rng = np.random.default_rng(0)
             n_draws = max(FEWEST_DRAWS, min(DRAWS, NUMBERS_DRAWN // p))
