@@ -21,9 +21,7 @@ if TYPE_CHECKING:
         ColumnWidthFeatures,
         EvidenceFeatures,
         ForestFeatures,
-        GaussianFeatures,
         OperatorFourierFeatures,
-        RegressorFeatures,
         TargetProcessFeatures,
     )
 
@@ -33,7 +31,6 @@ __all__ = [
     "EntangledKernelRidgeCV",
     "EvidenceFeatures",
     "ForestFeatures",
-    "GaussianFeatures",
     "MultiViewKernelClassifier",
     "MultiViewKernelRidge",
     "MultipleKernelRidge",
@@ -43,7 +40,6 @@ __all__ = [
     "OperatorValuedKernelRidge",
     "OutputKernelRidge",
     "OutputKernelRidgeCV",
-    "RegressorFeatures",
     "TargetProcessFeatures",
     "__version__",
 ]

@@ -15,7 +15,7 @@ from entangled_kernels import (
 from entangled_kernels.cli.fitting import feature_maps, text_encoder
 from entangled_kernels.cli.models import describe, entanglement_of, output_relations, settings_of
 from entangled_kernels.cli.tables import TrainingTable
-from entangled_kernels.features import GaussianFeatures
+from entangled_kernels.features import EvidenceFeatures
 from entangled_kernels.storage import save_model
 from entangled_kernels.streams import read_batches
 
@@ -83,8 +83,8 @@ def test_a_constant_target_has_no_error(rows, small):
     [
         (None, "inputs as they are"),
         (StandardScaler(), "StandardScaler"),
-        (GaussianFeatures(), "GaussianFeatures"),
-        (GaussianFeatures(approximation="fourier"), "GaussianFeatures (fourier)"),
+        (EvidenceFeatures(), "EvidenceFeatures"),
+        (feature_maps("fourier", [], seed=0)[0], "StandardScaler + RBFSampler"),
         (make_pipeline(text_encoder([]), StandardScaler()), "OneHotEncoder + StandardScaler"),
     ],
 )

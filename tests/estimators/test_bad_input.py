@@ -14,7 +14,7 @@ from sklearn.preprocessing import FunctionTransformer, OneHotEncoder, StandardSc
 from entangled_kernels import (
     EntangledKernelRidge,
     EntangledKernelRidgeCV,
-    GaussianFeatures,
+    EvidenceFeatures,
     MultipleKernelRidge,
     MultiViewKernelRidge,
     OperatorFourierRidge,
@@ -283,7 +283,7 @@ ESTIMATORS = [
     EntangledKernelRidge(),
     EntangledKernelRidge(StandardScaler()),
     EntangledKernelRidgeCV(None, cv=2),
-    EntangledKernelRidge(GaussianFeatures()),
+    EntangledKernelRidge(EvidenceFeatures()),
     OutputKernelRidge(),
     MultipleKernelRidge(),
     OperatorFourierRidge(),

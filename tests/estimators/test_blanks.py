@@ -15,7 +15,6 @@ from entangled_kernels import (
     EntangledKernelRidge,
     EntangledKernelRidgeCV,
     EvidenceFeatures,
-    GaussianFeatures,
     MultipleKernelRidge,
     MultiViewKernelRidge,
     OutputKernelRidge,
@@ -37,7 +36,7 @@ ESTIMATORS = {
     "no intercept": EntangledKernelRidge(fit_intercept=False),
     "search": EntangledKernelRidgeCV(None, **SMALL),
     "search with maps": EntangledKernelRidgeCV(
-        [StandardScaler(), GaussianFeatures(random_state=0)], cv=3, **SMALL
+        [StandardScaler(), EvidenceFeatures(random_state=0)], cv=3, **SMALL
     ),
     "output kernel": OutputKernelRidge("rbf", alpha=0.3),
     "output kernel in a ball": OutputKernelRidge(penalty="trace", constraint=True, fit_intercept=False),

@@ -12,7 +12,6 @@ from entangled_kernels import (
     EntangledKernelRidgeCV,
     EvidenceFeatures,
     ForestFeatures,
-    GaussianFeatures,
 )
 from entangled_kernels.storage import load_model, save_model
 
@@ -35,7 +34,7 @@ def slopes(model, rows, **options):
         None,
         StandardScaler(),
         EvidenceFeatures(random_state=0),
-        make_pipeline(StandardScaler(), GaussianFeatures()),
+        make_pipeline(StandardScaler(), EvidenceFeatures()),
     ],
     ids=["none", "scaler", "evidence", "pipeline"],
 )

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from scipy.sparse import csr_array
 
-from entangled_kernels import GaussianFeatures
+from entangled_kernels import EvidenceFeatures
 from entangled_kernels.explanation import gradient_effects, mixtures, permutation_effects
 from entangled_kernels.explanation.effects import with_column
 
@@ -16,7 +16,7 @@ UNIT = X.std(axis=0)
 
 
 def test_gradient_effects_are_means_of_differences():
-    features = GaussianFeatures(random_state=0).fit(X)
+    features = EvidenceFeatures(random_state=0).fit(X, np.sin(X))
     coefs = RNG.normal(size=(2, 2, features.transform(X).shape[1]))
     effect, size = gradient_effects(features, X, coefs, mixtures(None, None, (40, 2)), UNIT)
     slopes = central_differences(lambda rows: features.transform(rows) @ coefs[1].T, X)  # (n, p, d)

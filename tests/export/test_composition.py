@@ -15,7 +15,7 @@ from sklearn.preprocessing import (
     StandardScaler,
 )
 
-from entangled_kernels import EntangledKernelRidge, ForestFeatures, GaussianFeatures
+from entangled_kernels import EntangledKernelRidge, EvidenceFeatures, ForestFeatures
 from entangled_kernels.export import ExportError, export_onnx
 
 
@@ -28,7 +28,7 @@ def frame(rows, rng):
 def test_pipelines_and_unions(rows, new_rows, same_features):
     union = FeatureUnion(
         [
-            ("maps", GaussianFeatures(random_state=0)),
+            ("maps", EvidenceFeatures(random_state=0)),
             ("raw", "passthrough"),
             ("none", "drop"),
             ("own", StandardScaler()),
@@ -40,7 +40,7 @@ def test_pipelines_and_unions(rows, new_rows, same_features):
 
 
 def test_features_inside_a_union_are_multiplied_part_by_part(rows, new_rows, agrees):
-    union = make_union(StandardScaler(), ForestFeatures(10, random_state=0), GaussianFeatures(random_state=0))
+    union = make_union(StandardScaler(), ForestFeatures(10, random_state=0), EvidenceFeatures(random_state=0))
     agrees(EntangledKernelRidge(union).fit(*rows), new_rows, 1e-6)
 
 

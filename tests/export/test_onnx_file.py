@@ -18,7 +18,6 @@ from entangled_kernels import (
     EntangledKernelRidge,
     EvidenceFeatures,
     ForestFeatures,
-    GaussianFeatures,
     OperatorKernelVAR,
 )
 from entangled_kernels.export import ExportError, compare_onnx, export_onnx, run_onnx
@@ -101,7 +100,7 @@ def test_another_runtime_agrees(rows, new_rows, tmp_path):
 
 
 def test_maps_that_begin_alike_share_their_beginning(rows, tmp_path):
-    maps = make_union(GaussianFeatures(random_state=0), ForestFeatures(5, random_state=0), StandardScaler())
+    maps = make_union(EvidenceFeatures(random_state=0), ForestFeatures(5, random_state=0), StandardScaler())
     export_onnx(EntangledKernelRidge(maps).fit(*rows), tmp_path / "model.onnx")
     read = onnx.load(tmp_path / "model.onnx")
     kinds = [node.op_type for node in read.graph.node]
@@ -113,7 +112,7 @@ def test_maps_that_begin_alike_share_their_beginning(rows, tmp_path):
 def test_the_sample_is_like_the_rows_of_training(rows, tmp_path):
     X, Y = rows
     steps = [
-        GaussianFeatures(random_state=0),
+        EvidenceFeatures(random_state=0),
         EvidenceFeatures(reach=1.0, random_state=0),
         EvidenceFeatures(reach=1.0, warp=True, random_state=0),
         make_pipeline(SimpleImputer(), StandardScaler()),

@@ -3,8 +3,9 @@ import pytest
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from entangled_kernels import ColumnWidthFeatures, EntangledKernelRidge, EvidenceFeatures
-from entangled_kernels.features import found_noise, median_distance, needs_targets, warm_start, widths
-from entangled_kernels.features.powers import ColumnPowers
+from entangled_kernels.features import FeatureMapTraits, median_distance, warm_start
+from entangled_kernels.features import evidence as module
+from entangled_kernels.features.kernel_maps import ColumnPowers
 from entangled_kernels.storage import load_model, save_model
 
 
@@ -43,22 +44,24 @@ def test_the_column_that_matters_is_narrow(rows):
     assert features.spread_ > 0.0
     assert 3.0 * features.widths_[0] < features.widths_[1:].min()
     np.testing.assert_allclose(np.exp(features.theta_[4] + features.theta_[5:]), features.widths_)
-    assert found_noise(features) == np.exp(features.theta_[3])
-    assert needs_targets(features)
+    traits = FeatureMapTraits.of(features)
+    assert traits.noise == np.exp(features.theta_[3])
+    assert traits.needs_targets
+    assert traits.tuned
 
 
 def test_one_width_without_penalties_is_evidence_features(rows, monkeypatch):
     """But for the part whose slopes vary, which can only add to the likelihood."""
     X, Y = rows
-    monkeypatch.setattr(widths, "_PRIOR_SPREAD", np.full(5, 1e6))
-    monkeypatch.setattr(widths, "_WEIGHTS", (*widths._WEIGHTS[:2], (1e-12, 1e-12)))
+    monkeypatch.setattr(module, "_PRIOR_SPREAD", np.full(5, 1e6))
+    monkeypatch.setattr(module, "_WEIGHTS", (*module._WEIGHTS[:2], (1e-12, 1e-12)))
     features, evidence = ColumnWidthFeatures("gaussian", spread=0.0).fit(X, Y), EvidenceFeatures().fit(X, Y)
     expected = evidence.log_marginal_likelihood_
     assert features.log_marginal_likelihood_ == pytest.approx(expected, abs=1e-3)
     assert np.ptp(features.widths_) == 0.0
     assert features.noise_ == pytest.approx(evidence.noise_, rel=0.02)
     monkeypatch.undo()
-    monkeypatch.setattr(widths, "_PRIOR_SPREAD", np.full(5, 1e6))
+    monkeypatch.setattr(module, "_PRIOR_SPREAD", np.full(5, 1e6))
     more = ColumnWidthFeatures("gaussian", spread=0.0).fit(X, Y)
     assert more.log_marginal_likelihood_ > expected - 1e-3
 
@@ -66,14 +69,14 @@ def test_one_width_without_penalties_is_evidence_features(rows, monkeypatch):
 def test_penalties_cost_no_more_likelihood_than_they_save(rows, monkeypatch):
     X, Y = rows
     Z, targets = ((own - own.mean(axis=0)) / own.std(axis=0) for own in (X, Y))
-    evidence = widths.PenalisedEvidence(Z, targets, None, median_distance(Z), "gaussian")
+    evidence = module.PenalisedEvidence(Z, targets, None, median_distance(Z), "gaussian")
     penalised = ColumnWidthFeatures("gaussian", spread=0.0).fit(X, Y)
 
     def penalty(theta):
         return 0.5 * np.sum(((theta - evidence.prior) / spread) ** 2)
 
-    spread = widths._PRIOR_SPREAD
-    monkeypatch.setattr(widths, "_PRIOR_SPREAD", np.full(5, 1e6))
+    spread = module._PRIOR_SPREAD
+    monkeypatch.setattr(module, "_PRIOR_SPREAD", np.full(5, 1e6))
     free = ColumnWidthFeatures("gaussian", spread=0.0).fit(X, Y)
     saved = penalty(free.theta_[:5]) - penalty(penalised.theta_[:5])
     lost = free.log_marginal_likelihood_ - penalised.log_marginal_likelihood_

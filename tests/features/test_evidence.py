@@ -3,7 +3,7 @@ import pytest
 from sklearn.gaussian_process import GaussianProcessRegressor
 from sklearn.gaussian_process.kernels import RBF, ConstantKernel, DotProduct, WhiteKernel
 
-from entangled_kernels.features.evidence import _matrices, tune_kernel
+from entangled_kernels.features.evidence import tune_kernel
 
 
 def kernel():
@@ -64,29 +64,3 @@ def test_bounds_are_kept(rows):
     found = tune_kernel(start, X, Y * 1e4)
     assert 0.4 - 1e-9 <= found.kernel.k1.constant_value <= 0.6 + 1e-9
     assert found.noise <= 100.0 + 1e-9
-
-
-def test_the_kernel_that_is_written_down_is_that_of_scikit_learn(rows):
-    X, _ = rows
-    theta = np.log([0.3, 1.7, 0.4])
-    K, slopes = _matrices(kernel(), X)(theta)
-    expected, expected_slopes = kernel().clone_with_theta(theta)(X, eval_gradient=True)
-    np.testing.assert_allclose(K, expected, rtol=1e-12, atol=1e-14)
-    np.testing.assert_allclose(np.stack(slopes, axis=2), expected_slopes, rtol=1e-12, atol=1e-14)
-
-
-@pytest.mark.parametrize(
-    "other",
-    [
-        RBF(2.0),
-        ConstantKernel(0.5) * RBF([2.0, 1.0, 1.0]) + ConstantKernel(0.2) * DotProduct(0.0, "fixed"),
-        ConstantKernel(0.5) * RBF(2.0) + ConstantKernel(0.2) * DotProduct(0.5),
-        ConstantKernel(0.5) * RBF(2.0) + WhiteKernel(0.1),
-    ],
-)
-def test_other_kernels_are_asked_for_their_matrices(rows, other):
-    X, _ = rows
-    K, slopes = _matrices(other, X)(other.theta)
-    expected, expected_slopes = other(X, eval_gradient=True)
-    np.testing.assert_allclose(K, expected, rtol=1e-12)
-    np.testing.assert_allclose(np.stack(slopes, axis=2), expected_slopes, rtol=1e-12)

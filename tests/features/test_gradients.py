@@ -22,7 +22,6 @@ from entangled_kernels import (
     ColumnWidthFeatures,
     EvidenceFeatures,
     ForestFeatures,
-    GaussianFeatures,
     OperatorFourierFeatures,
 )
 from entangled_kernels.features import fit_feature_map, map_features
@@ -44,9 +43,7 @@ MAPS = {
     "pca": PCA(2, whiten=True),
     "svd": TruncatedSVD(2, random_state=0),
     "polynomial": PolynomialFeatures(3),
-    "gaussian": GaussianFeatures(random_state=0),
-    "few gaussians": GaussianFeatures(n_components=10, random_state=0),
-    "fourier": GaussianFeatures(approximation="fourier", n_components=40, random_state=0),
+    "few components": EvidenceFeatures(n_components=10, random_state=0),
     "evidence": EvidenceFeatures(random_state=0),
     "warped": EvidenceFeatures(warp=True, random_state=0),
     "other kernel": EvidenceFeatures(Matern(nu=1.5), random_state=0),
@@ -61,12 +58,12 @@ MAPS = {
     "linear nystroem": Nystroem("linear", n_components=3, random_state=0),
     "sampler": make_pipeline(StandardScaler(), RBFSampler(n_components=20, random_state=0)),
     "two kernels": make_pipeline(
-        GaussianFeatures(n_components=8, random_state=0), Nystroem(n_components=20, random_state=0)
+        EvidenceFeatures(n_components=8, random_state=0), Nystroem(n_components=20, random_state=0)
     ),
     "passthrough": make_pipeline("passthrough", StandardScaler()),
     "imputer": make_pipeline(SimpleImputer(), StandardScaler()),
     "union": FeatureUnion(
-        [("a", StandardScaler()), ("b", GaussianFeatures(random_state=0)), ("c", FunctionTransformer())],
+        [("a", StandardScaler()), ("b", EvidenceFeatures(random_state=0)), ("c", FunctionTransformer())],
         transformer_weights={"b": 0.5},
     ),
     "columns": ColumnTransformer(

@@ -2,23 +2,20 @@ import numpy as np
 import pandas as pd
 import pytest
 from sklearn.gaussian_process.kernels import RBF
-from sklearn.metrics.pairwise import euclidean_distances
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from entangled_kernels import (
     ColumnWidthFeatures,
     EntangledKernelRidge,
     EvidenceFeatures,
-    GaussianFeatures,
 )
-from entangled_kernels.features.powers import ColumnPowers
+from entangled_kernels.features.kernel_maps import ColumnPowers
 
 
 @parametrize_with_checks(
     [
         EvidenceFeatures(random_state=0),
         EvidenceFeatures(warp=True, random_state=0),
-        GaussianFeatures(random_state=0),
     ]
 )
 def test_scikit_learn_contract(estimator, check):
@@ -96,20 +93,6 @@ def test_warped_features_are_those_of_symmetric_columns(rows):
     np.testing.assert_allclose(double.column_scale_, twice.column_scale_)
     np.testing.assert_array_equal(double.powers_, twice.powers_)
     np.testing.assert_allclose(double.transform(X), twice.transform(X), rtol=1e-6, atol=1e-9)
-
-
-def test_gaussian_features_have_the_median_width(rows):
-    X, _ = rows
-    features, wide = GaussianFeatures().fit(X), GaussianFeatures(3.0).fit(X)
-    Z = (X - X.mean(axis=0)) / X.std(axis=0)
-    distances = euclidean_distances(Z)
-    median = np.median(distances[distances > 0])
-    Phi = features.transform(X)
-    np.testing.assert_allclose(Phi @ Phi.T, np.exp(-((distances / median) ** 2)), atol=1e-8)
-    Phi = wide.transform(X)
-    np.testing.assert_allclose(Phi @ Phi.T, np.exp(-((distances / median / 3) ** 2)), atol=1e-8)
-    with pytest.raises(ValueError, match=r"width must be a positive number, got 0.0"):
-        GaussianFeatures(0.0).fit(X)
 
 
 def test_own_kernel_and_constant_columns(rows):

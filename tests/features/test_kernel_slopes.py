@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from sklearn.gaussian_process.kernels import RBF, ConstantKernel, DotProduct, Matern, RationalQuadratic
 
-from entangled_kernels.features.kernel_slopes import has_slopes, kernel_slopes, pull_slopes
+from entangled_kernels.features.gradients import has_slopes, kernel_slopes, pull_slopes
 
 from reference.differences import central_differences
 

@@ -3,27 +3,35 @@ import pandas as pd
 import pytest
 from scipy.sparse import csr_array
 from sklearn.base import clone
-from sklearn.kernel_approximation import Nystroem
-from sklearn.pipeline import make_pipeline
+from sklearn.kernel_approximation import Nystroem, RBFSampler
+from sklearn.pipeline import make_pipeline, make_union
 from sklearn.preprocessing import FunctionTransformer, OneHotEncoder, StandardScaler
 
 from entangled_kernels.features import (
     ColumnWidthFeatures,
     EvidenceFeatures,
+    FeatureMapTraits,
     ForestFeatures,
-    GaussianFeatures,
-    RegressorFeatures,
     TargetProcessFeatures,
     default_feature_maps,
     fit_and_map,
     fit_feature_map,
-    found_noise,
-    is_exact,
     is_fitted,
     map_features,
-    needs_targets,
     warm_start,
 )
+
+
+def needs_targets(feature_map):
+    return FeatureMapTraits.of(feature_map).needs_targets
+
+
+def found_noise(feature_map):
+    return FeatureMapTraits.of(feature_map).noise
+
+
+def is_exact(feature_map, n_rows):
+    return n_rows <= FeatureMapTraits.of(feature_map).exact_rows
 
 
 def test_a_map_is_cloned_and_fitted_with_weights_where_it_takes_them(make_rows, rng):
@@ -68,13 +76,14 @@ def test_training_rows_get_the_features_of_all_rows(make_rows):
 @pytest.mark.parametrize("piped", [False, True])
 def test_training_rows_get_cross_fitted_features_of_a_map_that_has_them(make_rows, rng, piped):
     X, Y = make_rows(20, 3, 2)
-    own = RegressorFeatures(cv=4, random_state=0)
+    own = TargetProcessFeatures(random_state=0)
     feature_map = make_pipeline(StandardScaler(), own) if piped else own
     weight = None if piped else rng.uniform(0.5, 2.0, size=20)
     fitted, Phi = fit_and_map(feature_map, X, Y, weight)
     weights = {} if piped else {"sample_weight": weight}
     np.testing.assert_allclose(Phi, clone(feature_map).fit_transform(X, Y, **weights))
     assert not np.allclose(Phi, fitted.transform(X))
+    assert FeatureMapTraits.of(feature_map).cross_fitted
     np.testing.assert_allclose(fitted.transform(X), clone(feature_map).fit(X, Y, **weights).transform(X))
 
 
@@ -87,9 +96,9 @@ def test_which_maps_are_fitted():
 
 def test_which_maps_need_targets():
     assert needs_targets(EvidenceFeatures())
-    assert needs_targets(RegressorFeatures())
+    assert needs_targets(make_union(StandardScaler(), ForestFeatures()))
     assert needs_targets(make_pipeline(StandardScaler(), EvidenceFeatures()))
-    assert not needs_targets(make_pipeline(StandardScaler(), GaussianFeatures()))
+    assert not needs_targets(make_pipeline(StandardScaler(), Nystroem()))
     assert not needs_targets(None)
 
 
@@ -147,7 +156,7 @@ def test_exact_maps_give_one_kernel_whatever_rows_they_saw(make_rows):
     assert is_exact(exact, 12)
     assert not is_exact(exact, 13)
     assert not is_exact(make_pipeline(StandardScaler(), exact), 12)
-    assert not is_exact(GaussianFeatures(), 12)
+    assert not is_exact(RBFSampler(), 12)
     # Indefinite, or unknown, kernels.
     assert not is_exact(Nystroem("sigmoid", n_components=12), 12)
     assert not is_exact(Nystroem(lambda x, z: float(x @ z), n_components=12), 12)

@@ -1,6 +1,7 @@
 import numpy as np
 
-from entangled_kernels.features.nystroem import inverse_root, some_rows
+from entangled_kernels.features.kernel_maps import inverse_root
+from entangled_kernels.features.training_rows import some_rows
 
 
 def test_all_rows_where_they_are_few():

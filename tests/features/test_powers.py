@@ -3,7 +3,7 @@ import pytest
 from scipy.stats import skew
 from sklearn.preprocessing import PowerTransformer
 
-from entangled_kernels.features.powers import POWERS, ColumnPowers
+from entangled_kernels.features.kernel_maps import POWERS, ColumnPowers
 
 RNG = np.random.RandomState(0)
 

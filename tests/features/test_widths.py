@@ -2,10 +2,9 @@ import numpy as np
 import pytest
 from scipy.optimize import approx_fprime
 
-from entangled_kernels.features import widths
-from entangled_kernels.features.evidence import tune_kernel
-from entangled_kernels.features.kernel_features import _default_kernel
-from entangled_kernels.features.widths import COMMON, SHAPES, PenalisedEvidence, tune_widths
+from entangled_kernels.features import evidence as module
+from entangled_kernels.features.evidence import COMMON, SHAPES, PenalisedEvidence, tune_kernel, tune_widths
+from entangled_kernels.features.kernel_maps import _default_kernel
 
 from reference.evidence import mean_log_density
 
@@ -42,8 +41,8 @@ def test_blanks_count_over_known_rows(rows, theta):
     X, Y = rows
     Y[:5, 0], Y[20:, 1] = np.nan, np.nan
     evidence = PenalisedEvidence(X, Y, None, 2.0)
-    assert evidence.n_known == pytest.approx((20 + 20 + 25) / 3)
-    value = evidence.likelihood(theta)[0] + constant(evidence.n_known)
+    assert evidence.groups.n_known == pytest.approx((20 + 20 + 25) / 3)
+    value = evidence.likelihood(theta)[0] + constant(evidence.groups.n_known)
     assert value == pytest.approx(mean_log_density(X, Y, theta, "gaussian"), rel=1e-10)
 
 
@@ -96,7 +95,7 @@ def test_outputs_count_through_their_gram_matrix(rows, theta, rng):
     X, Y = rows
     rotation = np.linalg.qr(rng.normal(size=(50, 3)))[0]
     few, many = (PenalisedEvidence(X, own, None, 2.0) for own in (Y, Y @ rotation.T * np.sqrt(50 / 3)))
-    assert many.parts[0][1].shape == (25, 25)
+    assert many.groups.groups[0][1].shape == (25, 25)
     assert many.n_effective == pytest.approx(few.n_effective)
     assert many.likelihood(theta)[0] == pytest.approx(few.likelihood(theta)[0])
     np.testing.assert_allclose(many.likelihood(theta)[1], few.likelihood(theta)[1], atol=1e-8)
@@ -114,7 +113,7 @@ def test_outputs_that_hang_together_count_less(rows, rng):
 def test_one_width_is_that_of_the_kernel_search(rows, monkeypatch):
     X, Y = rows
     # Without slopes that vary, which that search does not have.
-    monkeypatch.setattr(widths, "_WEIGHTS", (*widths._WEIGHTS[:2], (1e-12, 1e-12)))
+    monkeypatch.setattr(module, "_WEIGHTS", (*module._WEIGHTS[:2], (1e-12, 1e-12)))
     kernel = _default_kernel(X)
     expected = tune_kernel(kernel, X, Y)
     median = kernel.k1.k2.length_scale
@@ -160,7 +159,7 @@ def test_few_rows_with_many_columns_keep_one_width(rng):
     X = rng.normal(size=(30, 60))
     Y = X @ rng.normal(size=(60, 3)) + rng.normal(size=(30, 3))
     found = tune_widths(PenalisedEvidence(X, Y / Y.std(axis=0), None, 2.0), start(60))
-    assert found.spread == min(widths.SPREADS)
+    assert found.spread == min(module.SPREADS)
 
 
 def test_a_search_goes_on_from_its_end(rows):

@@ -6,7 +6,7 @@ from sklearn.model_selection import KFold
 from sklearn.preprocessing import StandardScaler
 
 from entangled_kernels import EntangledKernelRidge, EntangledKernelRidgeCV
-from entangled_kernels.features import GaussianFeatures
+from entangled_kernels.features import EvidenceFeatures
 from entangled_kernels.learning import SolverOptions
 from entangled_kernels.selection import (
     HeldOutPredictions,
@@ -136,7 +136,7 @@ def test_errors_of_the_model_that_is_kept_are_honest(make_rows):
         rng = np.random.default_rng(seed)
         X = rng.normal(size=(540, 5))
         Y = np.sin(X @ rng.normal(size=(5, 3))) + 0.5 * rng.normal(size=(540, 3))
-        model = EntangledKernelRidgeCV(GaussianFeatures(random_state=0), random_state=0).fit(X[:40], Y[:40])
+        model = EntangledKernelRidgeCV(EvidenceFeatures(random_state=0), random_state=0).fit(X[:40], Y[:40])
         fresh = np.mean((Y[40:] - model.predict(X[40:])) ** 2)
         ratios.append(np.mean(model._fit.residuals.values**2) / fresh)
     assert 0.85 < np.exp(np.mean(np.log(ratios))) < 1.25

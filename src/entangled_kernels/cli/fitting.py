@@ -10,12 +10,13 @@ from typing import Any
 from joblib import parallel_config
 from sklearn.compose import ColumnTransformer
 from sklearn.impute import SimpleImputer
+from sklearn.kernel_approximation import RBFSampler
 from sklearn.model_selection import TimeSeriesSplit
 from sklearn.pipeline import FeatureUnion, Pipeline, make_pipeline
 from sklearn.preprocessing import OneHotEncoder, StandardScaler
 
 from ..estimators import EntangledKernelRidgeCV
-from ..features import GaussianFeatures, default_feature_maps
+from ..features import EvidenceFeatures, default_feature_maps
 from ..streams import Batch, BatchReader, file_kind
 from ..tables.phrases import quoted
 from .errors import CommandError
@@ -32,6 +33,10 @@ __all__ = [
     "text_encoder",
     "unknown_texts",
 ]
+
+
+# Random Fourier features of ``--features fourier``.
+FREQUENCIES = 300
 
 
 def fit_table(
@@ -162,8 +167,8 @@ def feature_maps(name: str, text: Sequence[str], *, seed: int, fill: bool = Fals
     Parameters
     ----------
     name : str
-        One of FEATURES: the estimators' ``"auto"``; standardised inputs; a Gaussian kernel of median width by
-        Nystroem features, or by random Fourier features.
+        One of FEATURES: the estimators' ``"auto"``; standardised inputs; a Gaussian and a linear kernel tuned
+        to the targets; or random Fourier features of a Gaussian kernel.
     text : sequence of str
         Inputs that hold text, which are encoded before each map.
     seed : int
@@ -174,11 +179,19 @@ def feature_maps(name: str, text: Sequence[str], *, seed: int, fill: bool = Fals
         maps = default_feature_maps(seed)
     elif name == "linear":
         maps = [StandardScaler()]
+    elif name == "rbf":
+        maps = [EvidenceFeatures(random_state=seed)]
     else:
-        maps = [GaussianFeatures(approximation="nystroem" if name == "rbf" else name, random_state=seed)]
-    if text:
-        return [make_pipeline(text_encoder(text, fill=fill), one) for one in maps]
-    return [make_pipeline(median_filler(), one) for one in maps] if fill else maps
+        fourier = RBFSampler("scale", n_components=FREQUENCIES, random_state=seed)
+        maps = [make_pipeline(StandardScaler(), fourier)]
+    if not text and not fill:
+        return maps
+    first = text_encoder(text, fill=fill) if text else median_filler()
+    return [make_pipeline(first, *_steps(one)) for one in maps]
+
+
+def _steps(feature_map: Any) -> list[Any]:
+    return [step for _, step in feature_map.steps] if isinstance(feature_map, Pipeline) else [feature_map]
 
 
 def median_filler() -> SimpleImputer:

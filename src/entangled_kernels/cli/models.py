@@ -344,8 +344,7 @@ def map_in_words(feature_map: Any) -> str:
 def _step_in_words(step: Any) -> str:
     if isinstance(step, ColumnTransformer):
         return " and ".join(type(part).__name__ for _, part, _ in step.transformers)
-    fourier = getattr(step, "approximation", None) == "fourier"
-    return f"{type(step).__name__}{' (fourier)' if fourier else ''}"
+    return type(step).__name__
 
 
 def entanglement_of(model: Any) -> dict[str, Any]:

@@ -16,7 +16,7 @@ from sklearn.exceptions import NotFittedError
 from sklearn.utils import Tags, _safe_indexing, check_array, check_consistent_length, get_tags
 from sklearn.utils.validation import _num_samples, validate_data
 
-from ..features import fit_and_map, fit_feature_map, is_cross_fitted, is_fitted, map_features
+from ..features import FeatureMapTraits, fit_and_map, fit_feature_map, is_fitted, map_features
 from ..learning import Moments, RowSample
 from ..linalg import Array, Index
 from ..model import (
@@ -726,7 +726,8 @@ class EntangledRegressor(MultiTargetRegressor):
         else:
             self._check_columns(X, reset=first)
             maps = given if isinstance(given, list) else [given]
-            finite = "allow-nan" if all(map(takes_missing, maps)) else True
+            takes_missing = all(FeatureMapTraits.of(one).takes_missing_inputs for one in maps)
+            finite = "allow-nan" if takes_missing else True
             with naming_columns(X):
                 check_array(X, accept_sparse=True, dtype=None, ensure_all_finite=finite, input_name="X")
         n_outputs = None if self._stream is None else self._stream.n_outputs
@@ -806,7 +807,7 @@ class EntangledRegressor(MultiTargetRegressor):
         self._check_columns(X)
         targets = self._targets_like_y(Y)
         with _refusing_sparse_rows(feature_map, X):
-            if is_cross_fitted(feature_map):
+            if FeatureMapTraits.of(feature_map).cross_fitted:
                 return fit_and_map(feature_map, X, targets, weight, ensure_min_samples=2)
             return fit_feature_map(feature_map, X, targets, weight), None
 
@@ -894,22 +895,6 @@ class EntangledRegressor(MultiTargetRegressor):
         if return_cov:
             return mean, lazy(_partition_covariance, 2)
         return (mean, lazy(_partition_deviation, 1)) if return_std else mean
-
-
-def takes_missing(feature_map: Any) -> bool:
-    """Whether a transformer takes rows with missing values; the first step of a pipeline decides.
-
-    Examples
-    --------
-    >>> from sklearn.impute import SimpleImputer
-    >>> from sklearn.kernel_approximation import Nystroem
-    >>> from sklearn.pipeline import make_pipeline
-    >>> takes_missing(make_pipeline(SimpleImputer(), Nystroem())), takes_missing(Nystroem())
-    (True, False)
-    """
-    from .feature_maps import takes_missing as old
-
-    return old(feature_map)
 
 
 def _partition_stream(

@@ -14,6 +14,7 @@ from sklearn.base import BaseEstimator, MultiOutputMixin, RegressorMixin, clone
 from sklearn.utils import indexable
 from sklearn.utils.validation import _num_samples
 
+from ..features import FeatureMapTraits, map_features
 from ..kernels import KrausKernel
 from ..learning import SOLVERS, Moments, RowSample
 from ..learning.noise import AveragedPart
@@ -31,7 +32,6 @@ from ..selection import GRID, SCORINGS, Member, SearchSettings, grid_members
 from ..threads import SMALL_MATRIX, one_thread
 from .dask_tables import is_dask
 from .entangled_kernel_ridge import PREDICTIONS, EntangledKernelRidge
-from .explaining import noise_part
 from .prediction import solved_attribute
 from .searching import SearchingMixin, SelectedFit, Trial
 from .split_routing import SplitRoutingMixin
@@ -44,6 +44,8 @@ CHOICES = {
     "scoring": SCORINGS,
     "selection": ("best", "one_se", "average"),
 }
+# Least share of maps whose noise can be seen in an average, for each target, to tell the noise of all.
+LEAST_SHOWN = 0.2
 
 
 class EntangledKernelRidgeCV(
@@ -359,12 +361,20 @@ class EntangledKernelRidgeCV(
         used = [one for one in np.unique(places) if one == best or weights[places == one].any()]
         if len(used) == 1:
             return super()._averaged_parts(X)
-        for one, (_, feature_map) in zip(used, self.feature_map_.transformer_list, strict=True):
+        maps = [feature_map for _, feature_map in self.feature_map_.transformer_list]
+        shares = np.array([weights[places == one].sum(axis=0) for one in used])  # (maps, 1 or p)
+        # What cross-fitted maps make of noise is hidden in their predictions; the others stand for them.
+        shown = [not FeatureMapTraits.of(feature_map).cross_fitted for feature_map in maps]
+        shares[np.logical_not(shown)] = 0.0
+        if shares.sum(axis=0).min() < LEAST_SHOWN:
+            return []
+        shares /= shares.sum(axis=0)
+        for one, feature_map, share in zip(used, maps, shares, strict=True):
             own = np.where(places[:, None] == one, weights, 0.0)
             heaviest = int(np.argmax(np.where(places == one, own.sum(axis=1), -1.0)))
             settings = {name: fit.cv_results[f"param_{name}"][heaviest] for name in chosen}
             settings = replace(fit.best_estimator._fit.settings, **settings)
-            parts.append(noise_part(feature_map, X, settings, own.sum(axis=0)))
+            parts.append(AveragedPart(map_features(feature_map, X), settings, share))
         return parts
 
     def _for_workers(self) -> Self:

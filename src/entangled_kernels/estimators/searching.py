@@ -17,19 +17,7 @@ from sklearn.preprocessing import FunctionTransformer
 from sklearn.utils import check_random_state
 
 from ..conditioning import Calibration, HeldOut, HeldOutScore, Residuals, calibrate, held_out_intervals
-from ..features import (
-    default_feature_maps,
-    fit_feature_map,
-    found_noise,
-    interpolates,
-    is_exact,
-    is_fitted,
-    knows_targets,
-    needs_targets,
-    refuse_in_batches,
-    suits,
-    warm_start,
-)
+from ..features import FeatureMapTraits, default_feature_maps, fit_feature_map, is_fitted, warm_start
 from ..learning import SOLVERS, LinearModel, Moments, RowSample, SolverOptions, fit_problem
 from ..learning.input_range import InputRange
 from ..learning.missing import complete_moments, fill_rows
@@ -166,7 +154,7 @@ class SearchingMixin(FoldingMixin, ExplainingMixin):
             feature_map if in_folds else None, fitted, Phi, table, own_splits, ridge_only=settings.ridge_only
         )
         summary = TableSummary.from_rows(
-            Phi, table.Y, table.weight, found_noise(fitted), centred=self.fit_intercept
+            Phi, table.Y, table.weight, FeatureMapTraits.of(fitted).noise, centred=self.fit_intercept
         )
         search = run_search(summary, source, settings, report)
         return Trial(feature_map, fitted, search, training, place)
@@ -196,7 +184,7 @@ class SearchingMixin(FoldingMixin, ExplainingMixin):
             source = RefittedFolds(X, table.Y, table.weight, **rows, feature_map=started)
         else:
             source = RowFolds(X, table.Y, table.weight, **rows)
-        training = self._training_of_rows(Phi, table, filled, feature_map=fitted)
+        training = self._training_of_rows(Phi, table, filled)
         return source, training
 
     def _search_moments(
@@ -222,7 +210,7 @@ class SearchingMixin(FoldingMixin, ExplainingMixin):
         training = self._training_of_moments(complete, sample)
         training = replace(training, stream=Stream.of_moments(total, sample))
         source = MomentFolds(rounds, centred=centred, sample=sample, places=places, ordered=ordered)
-        summary = TableSummary.from_moments(total, found_noise(fitted), centred=centred)
+        summary = TableSummary.from_moments(total, FeatureMapTraits.of(fitted).noise, centred=centred)
         search = run_search(summary, source, self._search_settings(), report)
         return Trial(feature_map, fitted, search, training)
 
@@ -339,17 +327,12 @@ class SearchingMixin(FoldingMixin, ExplainingMixin):
             best = search.fit(rows.X, targets, rows.weight).best_params_["feature_map"]
         elif is_fitted(maps[0]):
             return maps[0]
-        refuse_in_batches(maps[best])
         return fit_feature_map(maps[best], rows.X, targets, rows.weight)
 
     def _suited_maps(self, n_targets: int, *, streamed: bool = False) -> dict[int, Any]:
         """The maps, by their places, that are to be tried with so many targets, in memory or in a stream."""
         maps = dict(enumerate(self._feature_maps(streamed=streamed)))
-        suited = {
-            place: one
-            for place, one in maps.items()
-            if suits(one, n_targets) and not (streamed and knows_targets(one))
-        }
+        suited = {place: one for place, one in maps.items() if FeatureMapTraits.of(one).suits(n_targets)}
         return suited if suited else maps
 
     def _feature_maps(self, *, streamed: bool = False) -> list[Any]:
@@ -406,9 +389,8 @@ class SearchingMixin(FoldingMixin, ExplainingMixin):
         return TargetsMixin.set_output(estimator, predict=self._container())
 
     def _fitted_in_folds(self, feature_map: Any, n_rows: int) -> bool:
-        if knows_targets(feature_map):
-            return True
-        return needs_targets(feature_map) or (n_rows <= SMALL and not is_exact(feature_map, n_rows))
+        traits = FeatureMapTraits.of(feature_map)
+        return traits.needs_targets or (n_rows <= SMALL and n_rows > traits.exact_rows)
 
     def _check_ranks(self, n_features: int, n_outputs: int) -> None:
         for member in self._members():
@@ -418,7 +400,9 @@ class SearchingMixin(FoldingMixin, ExplainingMixin):
         alphas = trial.search.grid.alphas
         for end, name in ((alphas.min(), "smallest"), (alphas.max(), "largest")):
             # Of a forest the smallest ridge is the forest itself; that of the default grid is hardly any.
-            if name == "smallest" and (self.alphas is None or interpolates(trial.feature_map)):
+            if name == "smallest" and (
+                self.alphas is None or FeatureMapTraits.of(trial.feature_map).interpolates
+            ):
                 continue
             if len(alphas) > 1 and np.any(chosen == end):
                 warnings.warn(

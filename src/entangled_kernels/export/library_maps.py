@@ -10,9 +10,7 @@ from ..features import (
     ColumnWidthFeatures,
     EvidenceFeatures,
     ForestFeatures,
-    GaussianFeatures,
     OperatorFourierFeatures,
-    RegressorFeatures,
     TargetProcessFeatures,
 )
 from ..linalg import Array
@@ -29,12 +27,6 @@ __all__ = ["TRANSFORMERS"]
 def _kernel_features(writer: Writer, step: Any, columns: Columns) -> Columns:
     Z = standardise(columns, step.mean_, step.scale_)
     return gram_columns(writer, step.kernel_, Z, step.components_).into(step._whitener)
-
-
-def _gaussian_features(writer: Writer, step: Any, columns: Columns) -> Columns:
-    if step.approximation == "nystroem":
-        return _kernel_features(writer, step, columns)
-    return writer.features(step._sampler, standardise(columns, step.mean_, step.scale_))
 
 
 def _within(writer: Writer, columns: Columns, lower: Array, upper: Array) -> Columns:
@@ -90,11 +82,6 @@ def _forest_features(writer: Writer, step: Any, columns: Columns) -> Columns:
     return LeafColumns(writer.graph, Z.matrix(), trees, right.shape[1], values)
 
 
-def _regressor_features(writer: Writer, step: Any, columns: Columns) -> Columns:
-    predictions = writer.predictions(step.estimator_, columns, "estimator_")
-    return standardise(predictions, step.mean_, step.scale_)
-
-
 def _operator_fourier(writer: Writer, step: Any, columns: Columns) -> Columns:
     graph: Graph = writer.graph
     angles, scale = columns.times(step.frequencies_.T), 1.0 / np.sqrt(step.n_frequencies)
@@ -103,11 +90,9 @@ def _operator_fourier(writer: Writer, step: Any, columns: Columns) -> Columns:
 
 
 TRANSFORMERS: dict[type, Step] = {
-    GaussianFeatures: _gaussian_features,
     EvidenceFeatures: _tuned_features,
     ColumnWidthFeatures: _tuned_features,
     ForestFeatures: _forest_features,
-    RegressorFeatures: _regressor_features,
     TargetProcessFeatures: _target_processes,
     OperatorFourierFeatures: _operator_fourier,
 }

@@ -111,10 +111,10 @@ def export_onnx(model: Any, path: str | os.PathLike[str], *, dtype: str = "float
     --------
     >>> import tempfile
     >>> from sklearn.datasets import load_linnerud
-    >>> from entangled_kernels import EntangledKernelRidge, GaussianFeatures
+    >>> from entangled_kernels import EntangledKernelRidge, EvidenceFeatures
     >>> from entangled_kernels.export import compare_onnx, export_onnx
     >>> X, Y = load_linnerud(return_X_y=True)
-    >>> model = EntangledKernelRidge(GaussianFeatures(random_state=0)).fit(X, Y)
+    >>> model = EntangledKernelRidge(EvidenceFeatures(random_state=0)).fit(X, Y)
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     made = export_onnx(model, f"{folder}/exercise.onnx")
     ...     difference = compare_onnx(model, f"{folder}/exercise.onnx", X)

@@ -1,147 +1,80 @@
-"""Hyper-parameters of a scalar kernel by marginal likelihood, shared over outputs."""
+"""Marginal likelihood (evidence) of kernels: one kernel for all targets, and a width for every column."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from functools import partial
+from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.linalg import eigh
 from scipy.linalg.lapack import dpotrf, dpotri
 from scipy.optimize import minimize
-from scipy.spatial.distance import cdist
-from sklearn.gaussian_process.kernels import RBF, ConstantKernel, DotProduct, Product, Sum
+from sklearn.metrics.pairwise import euclidean_distances
 
 from ..linalg import Array
 from ..threads import SMALL_MATRIX, one_thread
 
-__all__ = ["Evidence", "thin_root", "tune_kernel"]
+__all__ = [
+    "COMMON",
+    "SHAPES",
+    "SPREADS",
+    "WIDTHS",
+    "Evidence",
+    "PenalisedEvidence",
+    "TargetGroups",
+    "WidthSearch",
+    "median_distance",
+    "tune_kernel",
+    "tune_widths",
+]
 
-# Noise, in units of the variance of the targets.
+# Bounds of the noise, in units of the variance of the targets.
 NOISE_BOUNDS = (1e-6, 1e2)
-# Groups of targets, measured on the same rows each, that the likelihood is taken of.
-MOST_GROUPS = 8
+# Bounds of the width, as factors of the median distance.
+WIDTHS = (0.05, 50.0)
+# Groups of targets that are known on the same rows; with more groups, those with the most values count.
+MOST_GROUPS = 16
+
+# Parameters before those of single columns: logs of three weights, of the noise and of the common width.
+COMMON = 5
+# Tables with more columns than this get one width for all columns.
+MOST_WIDTHS = 200
+# Prior standard deviations of a log width about the common one that are compared.
+SPREADS = (0.3, 1.0)
+# Steps of a search, steps of a warm start, and the largest slope that ends a search.
+MAX_ITER, WARM_ITER, TOL = 60, 5, 1e-4
+# A larger spread is taken only if it raises the evidence by at least this much.
+LEAST_RISE = 1e-3
+# Prior standard deviations of the logs of the three weights, the noise and the common width. They are wide,
+# and decide only where the rows cannot tell a small weight from none, or one width from another.
+_PRIOR_SPREAD = np.array([2.5, 2.5, 2.5, 6.0, 1.0])
+# Bounds of the three weights.
+_WEIGHTS = ((1e-5, 1e3), (1e-6, 1e2), (1e-8, 1e2))
+# Bound of the log of a width over the common one.
+_FARTHEST = 6.0
+# Step of the finite differences of slopes, in log widths.
+_STEP = 1e-3
+# Noise of the second of two starts, as a share of the first.
+_QUIET = 0.01
+# Loss of a kernel matrix without a Cholesky factor: an infinite loss would end the search.
+_NO_FACTOR = 1e10
+# Squared distances below this are rounding.
+_ALIKE = 1e-12
 
 
-@dataclass(frozen=True)
-class Evidence:
-    """A tuned kernel, the variance of the noise that goes with it, and the log likelihood per output."""
+def median_distance(Z: Array) -> float:
+    """Median distance between distinct rows, one if there is only one row: the width of a Gaussian kernel.
 
-    kernel: Any
-    noise: float
-    log_likelihood: float
-
-
-def tune_kernel(
-    kernel: Any, X: Array, Y: Array, weight: Array | None = None, *, noise: float = 0.1, max_iter: int = 100
-) -> Evidence:
-    """Maximise the mean over outputs of the log marginal likelihood of y ~ N(0, k + noise).
-
-    Parameters
-    ----------
-    kernel : scikit-learn Gaussian-process kernel
-        Where the search starts; its bounds are kept.
-    X : ndarray of shape (n, d)
-    Y : ndarray of shape (n, p)
-        Targets about their means, NaN where one was not measured.
-    weight : ndarray of shape (n,), optional
-        Positive; a row of weight w counts as w rows alike.
-    noise : float, default=0.1
-        Where the search for the variance of the noise starts.
-    max_iter : int, default=100
-
-    Notes
-    -----
-    The outputs enter through S = Y Y^T / p alone, so the time of a step, n^3, does not depend on how many
-    there are. With A = K + noise diag(1/w) and w rows in total weight W, up to a constant
-
-        -2 L = log|A| + tr(A^-1 S) + (W - n) log noise,   dA -> tr((A^-1 - A^-1 S A^-1) dA)
-
-    Targets that were measured on other rows than the rest have an A and an S of these rows, so that a step
-    takes n^3 for every such group of targets; of more than 8 groups, 8 are taken.
+    Examples
+    --------
+    >>> import numpy as np
+    >>> median_distance(np.array([[0.0], [1.0], [1.0], [3.0]]))
+    2.0
     """
-    n = len(X)
-    w = np.ones(n) if weight is None else weight
-    groups = list(_measured_groups(Y, w))
-    whole = sum(group.share for group in groups)
-    matrices = _matrices(kernel, X)
-
-    def loss(theta: Array) -> tuple[float, Array]:
-        level = float(np.exp(theta[-1]))
-        A, dK = matrices(theta[:-1])
-        A[np.diag_indices(n)] += level / w
-        value, slope = 0.0, np.zeros_like(theta)
-        for group in groups:
-            some = group.rows if len(group.rows) < n else slice(None)
-            factor, failed = dpotrf(A[some][:, some], lower=1, clean=1)
-            if failed:
-                return np.inf, np.zeros_like(theta)
-            log_determinant = 2.0 * np.log(np.diag(factor)).sum()
-            lower = dpotri(factor, lower=1)[0]
-            inverse = lower + np.tril(lower, -1).T
-            solved = inverse @ group.root
-            inner = inverse - solved @ solved.T
-            part = log_determinant + np.vdot(group.root, solved) + group.extra * theta[-1]
-            along = [np.vdot(inner, own[some][:, some]) for own in dK]
-            noise_part = np.diag(inner) @ (level / w[some]) + group.extra
-            value += group.share / whole * float(part)
-            slope += group.share / whole * np.append(along, noise_part)
-        return 0.5 * value, 0.5 * slope
-
-    bounds = np.vstack([kernel.bounds, np.log([NOISE_BOUNDS])])
-    start = np.clip(np.append(kernel.theta, np.log(noise)), *bounds.T)
-    options = {"maxiter": max_iter, "ftol": 1e-10}
-    with one_thread(n <= SMALL_MATRIX):
-        found = minimize(loss, start, jac=True, method="L-BFGS-B", bounds=bounds, options=options)
-    # Finer than the rows can tell, and the same when rounding has led the search along another path.
-    theta = np.clip(np.round(found.x, 3), *bounds.T)
-    measured = sum(group.share * len(group.rows) for group in groups) / whole
-    likelihood = -loss(theta)[0] - 0.5 * measured * np.log(2.0 * np.pi)
-    return Evidence(kernel.clone_with_theta(theta[:-1]), float(np.exp(theta[-1])), likelihood)
-
-
-def _matrices(kernel: Any, X: Array) -> Callable[[Array], tuple[Array, Sequence[Array]]]:
-    """The matrix of a kernel and its slopes, each (n, n), as functions of the kernel's parameters theta.
-
-    That of `EvidenceFeatures`, c1 RBF + c2 linear with theta the logs of c1, the width and c2, is written
-    down: in small tables scikit-learn's own takes far longer to read its parameters than to compute.
-    """
-    if not _is_gaussian_and_linear(kernel):
-
-        def general(theta: Array) -> tuple[Array, Sequence[Array]]:
-            K, slopes = kernel.clone_with_theta(theta)(X, eval_gradient=True)
-            return K, list(np.moveaxis(slopes, 2, 0))
-
-        return general
-    # Rows alike are at a distance of zero exactly, as widths that are next to nothing need.
-    squares, linear = cdist(X, X, "sqeuclidean"), X @ X.T
-
-    def written(theta: Array) -> tuple[Array, Sequence[Array]]:
-        c1, width, c2 = np.exp(theta)
-        apart = squares / width**2
-        K1, K2 = c1 * np.exp(-0.5 * apart), c2 * linear
-        return K1 + K2, [K1, K1 * apart, K2]
-
-    return written
-
-
-def _is_gaussian_and_linear(kernel: Any) -> bool:
-    parts = [kernel.k1, kernel.k2] if isinstance(kernel, Sum) else []
-    if len(parts) != 2 or not all(
-        isinstance(part, Product) and isinstance(part.k1, ConstantKernel) for part in parts
-    ):
-        return False
-    gaussian, linear = parts[0].k2, parts[1].k2
-    return (
-        type(gaussian) is RBF
-        and np.ndim(gaussian.length_scale) == 0
-        and type(linear) is DotProduct
-        and linear.sigma_0 == 0.0
-        and linear.hyperparameter_sigma_0.fixed
-        and len(kernel.theta) == 3
-    )
+    distances = euclidean_distances(np.unique(Z, axis=0))
+    apart = distances[distances > 0.0]
+    return float(np.median(apart)) if apart.size else 1.0
 
 
 def thin_root(Y: Array) -> Array:
@@ -153,24 +86,372 @@ def thin_root(Y: Array) -> Array:
     return np.asarray(vectors * np.sqrt(np.maximum(values, 0.0)))
 
 
-class _Group(NamedTuple):
-    """Targets measured on the same rows: the rows, a root of Y Y^T over their number, W - n, their number."""
+class TargetGroups:
+    """Log marginal likelihood of y ~ N(0, A), with targets grouped by the rows on which they are known.
 
-    rows: NDArray[np.intp]
-    root: Array
-    extra: float
-    share: float
+    Parameters
+    ----------
+    Y : ndarray of shape (n, p)
+        Targets about their means; NaN where a target is missing.
+    weight : ndarray of shape (n,)
+        Positive; a row of weight w counts as w equal rows.
+
+    Attributes
+    ----------
+    n_known : float
+        Mean number of rows on which a target is known.
+
+    Notes
+    -----
+    The targets of a group enter through S = Y Y^T / p alone, so the time of a likelihood does not depend on
+    their number. With A = K + noise diag(1/w), rows of total weight W, up to a constant
+
+        -2 L = log|A| + tr(A^-1 S) + (W - n) log noise,   dA -> tr(M dA),   M = A^-1 - A^-1 S A^-1
+
+    Groups are averaged, each with its share of the targets. Complete targets are one group. Time n^3 for
+    every group.
+    """
+
+    def __init__(self, Y: Array, weight: Array) -> None:
+        self.weight = weight
+        known = ~np.isnan(Y)
+        if known.all():
+            patterns, number = np.ones((len(Y), 1), dtype=bool), np.zeros(Y.shape[1], dtype=np.intp)
+        else:
+            patterns, number = np.unique(known, axis=1, return_inverse=True)
+            number = number.reshape(-1)
+        counts = np.bincount(number)
+        values = patterns.sum(axis=0) * counts
+        used = [group for group in np.argsort(-values, kind="stable")[:MOST_GROUPS] if values[group]]
+        self.groups = []
+        for group in used:
+            rows, members = np.flatnonzero(patterns[:, group]), Y[:, number == group]
+            root = thin_root(members[rows] / np.sqrt(members.shape[1]))
+            self.groups.append((rows, root, counts[group] / counts[used].sum()))
+        self.n_known = sum(share * len(rows) for rows, _, share in self.groups)
+
+    def slope_matrix(self, K: Array, log_noise: float) -> tuple[float, float, Array] | None:
+        """-2 L of a kernel matrix, its slope along the log of the noise, and M; None without a factor."""
+        value, along_noise, M, noise = 0.0, 0.0, np.zeros_like(K), float(np.exp(log_noise))
+        for rows, root, share in self.groups:
+            w = self.weight[rows]
+            # Slices are views, much faster than lists of all rows.
+            block = np.s_[:, :] if len(rows) == len(K) else np.ix_(rows, rows)
+            A, extra = K[block].copy(), float(w.sum()) - len(rows)
+            A[np.diag_indices(len(rows))] += noise / w
+            factor, failed = dpotrf(A, lower=1, clean=1)
+            if failed:
+                return None
+            log_determinant = 2.0 * float(np.log(np.diag(factor)).sum())
+            # The lower triangle in Fortran order is the upper triangle in C order.
+            half = dpotri(factor, lower=1)[0].T
+            inverse = half + np.triu(half, 1).T
+            solved = inverse @ root
+            inner = inverse - solved @ solved.T
+            value += share * (log_determinant + float(np.vdot(root, solved)) + extra * log_noise)
+            along_noise += share * (float(np.diag(inner) @ (noise / w)) + extra)
+            M[block] += share * inner
+        return value, along_noise, M
 
 
-def _measured_groups(Y: Array, weight: Array) -> Iterator[_Group]:
-    """Groups of targets that were measured on the same rows, evenly spaced where there are many."""
-    patterns, group = np.unique(np.isfinite(Y), axis=1, return_inverse=True)
-    numbers = np.arange(patterns.shape[1])
-    if len(numbers) > MOST_GROUPS:
-        numbers = numbers[np.linspace(0, len(numbers) - 1, MOST_GROUPS).astype(int)]
-    for number in numbers:
-        rows = np.flatnonzero(patterns[:, number])
-        own = Y[rows][:, group.reshape(-1) == number]
-        if len(rows):
-            root = thin_root(own) / np.sqrt(own.shape[1])
-            yield _Group(rows, root, float(weight[rows].sum()) - len(rows), own.shape[1])
+@dataclass(frozen=True)
+class Evidence:
+    """A tuned kernel, the variance of the noise that goes with it, and the log likelihood per target."""
+
+    kernel: Any
+    noise: float
+    log_likelihood: float
+
+
+def tune_kernel(
+    kernel: Any, X: Array, Y: Array, weight: Array | None = None, *, noise: float = 0.1, max_iter: int = 100
+) -> Evidence:
+    """Maximise the mean over targets of the log marginal likelihood of y ~ N(0, k + noise).
+
+    Parameters
+    ----------
+    kernel : scikit-learn Gaussian-process kernel
+        Where the search starts; its bounds are kept.
+    X : ndarray of shape (n, d)
+    Y : ndarray of shape (n, p)
+        Targets about their means, NaN where one is missing.
+    weight : ndarray of shape (n,), optional
+        Positive; a row of weight w counts as w equal rows.
+    noise : float, default=0.1
+        Where the search for the variance of the noise starts.
+    max_iter : int, default=100
+
+    Notes
+    -----
+    `TargetGroups` has the likelihood and its slopes. Time of a step n^3.
+    """
+    groups = TargetGroups(Y, np.ones(len(X)) if weight is None else weight)
+
+    def loss(theta: Array) -> tuple[float, Array]:
+        K, slopes = kernel.clone_with_theta(theta[:-1])(X, eval_gradient=True)
+        likelihood = groups.slope_matrix(K, float(theta[-1]))
+        if likelihood is None:
+            return np.inf, np.zeros_like(theta)
+        value, along_noise, M = likelihood
+        return 0.5 * value, 0.5 * np.append(np.tensordot(M, slopes, axes=2), along_noise)
+
+    bounds = np.vstack([kernel.bounds, np.log([NOISE_BOUNDS])])
+    start = np.clip(np.append(kernel.theta, np.log(noise)), *bounds.T)
+    options = {"maxiter": max_iter, "ftol": 1e-10}
+    with one_thread(len(X) <= SMALL_MATRIX):
+        result = minimize(loss, start, jac=True, method="L-BFGS-B", bounds=bounds, options=options)
+    # Rounded to fewer digits than the rows can tell, so that rounding errors do not change the optimum.
+    theta = np.clip(np.round(result.x, 3), *bounds.T)
+    log_likelihood = -loss(theta)[0] - 0.5 * groups.n_known * float(np.log(2.0 * np.pi))
+    return Evidence(kernel.clone_with_theta(theta[:-1]), float(np.exp(theta[-1])), log_likelihood)
+
+
+def _gaussian(D: Array) -> tuple[Array, Array]:
+    value = np.exp(-0.5 * D)
+    return value, 0.5 * value
+
+
+def _matern(D: Array) -> tuple[Array, Array]:
+    r = np.sqrt(5.0 * D)
+    decay = np.exp(-r)
+    return (1.0 + r + r**2 / 3.0) * decay, 5.0 / 6.0 * (1.0 + r) * decay
+
+
+def _exponential(D: Array) -> tuple[Array, Array]:
+    # The square root makes rounding errors large, so distances of equal rows are set to zero first.
+    r = np.sqrt(np.where(D > _ALIKE, D, 0.0))
+    value = np.exp(-r)
+    return value, np.divide(0.5 * value, r, out=np.zeros_like(r), where=r > 0.0)
+
+
+# Kernels of the scaled squared distance: the value, and minus its derivative.
+SHAPES = {"gaussian": _gaussian, "matern": _matern, "exponential": _exponential}
+
+
+@dataclass(frozen=True, eq=False)
+class WidthSearch:
+    """Result of a search for widths.
+
+    Attributes
+    ----------
+    theta : ndarray of shape (5 + d,)
+        Logarithms of the three weights, of the noise and of the common width, and for every column the log
+        of its width over the common one.
+    spread : float
+        Prior standard deviation of the log widths about the common one; 0 for one width.
+    log_likelihood : float
+        Per target.
+    """
+
+    theta: Array
+    spread: float
+    log_likelihood: float
+
+
+class PenalisedEvidence:
+    """Log marginal likelihood of c1 k(D) + c2 l + c3 b + noise, with penalties on its parameters.
+
+    Columns are divided by their widths relative to the common one, exp(u_j). Then l is the inner product of
+    two rows, D their squared distance over the square of the common width, and k the shape. The third kernel
+    b is k l, whose slopes vary from place to place, or with ``squares`` l^2, products of two columns.
+
+    Parameters
+    ----------
+    X : ndarray of shape (n, d)
+        With more than 200 columns there is one width, and X is replaced by at most n columns with the same
+        distances and inner products.
+    Y : ndarray of shape (n, p)
+        Targets about their means; NaN where one is missing.
+    weight : ndarray of shape (n,), optional
+        Positive; a row of weight w counts as w equal rows.
+    typical : float
+        Where the prior of the common width is centred, such as the median distance between rows.
+    shape : {"gaussian", "matern", "exponential"}
+    squares : bool
+
+    Notes
+    -----
+    With M of `TargetGroups`, let N and P be M times the slopes of A in -D and in l, entry by entry, and s the
+    columns divided by exp(u). Then tr(M dA) is 2 sum_il N_il D_il along the log of the common width w, and
+    along u_j, since dD = -2 (s_ij - s_lj)^2 / w^2 and dl = -2 s_ij s_lj,
+
+        4 (N 1)^T s_j^2 / w^2 - s_j^T (4 N / w^2 + 2 P) s_j
+
+    so that all columns take one product.
+
+    ``prior`` has the logarithms of the weights, the noise and the common width at which the weak penalties
+    are centred.
+
+    Correlated targets carry less information than independent ones. ``n_effective`` is the participation
+    ratio (tr S)^2 / ||S||_F^2, one where all targets are equal and p where they are uncorrelated; it
+    multiplies L beside the penalty.
+
+    Cost of a value and all its slopes: n^3 + n^2 (d + min(n, p)).
+    """
+
+    def __init__(
+        self,
+        X: Array,
+        Y: Array,
+        weight: Array | None,
+        typical: float,
+        shape: str = "gaussian",
+        *,
+        squares: bool = False,
+    ) -> None:
+        d = X.shape[1]
+        self.n_columns, self.one_width = d, d > MOST_WIDTHS
+        self.X = thin_root(X) if self.one_width else X
+        self.shape, self.typical, self.squares = SHAPES[shape], typical, squares
+        # Half of the variance from the shape, half from the linear part, and a tenth of noise.
+        self.prior = np.log([0.5, 0.5 / d, 0.25 / d**2 if squares else 0.25 / d, 0.1, typical])
+        weight = np.ones(len(X)) if weight is None else weight
+        self.groups = TargetGroups(Y, weight)
+        values = np.sqrt(weight)[:, None] * np.nan_to_num(Y)
+        S = values @ values.T
+        size = float(np.linalg.norm(S))
+        self.n_effective = float(np.trace(S) / size) ** 2 if size > 0.0 else 1.0
+
+    def likelihood(self, theta: Array) -> tuple[float, Array]:
+        """Log likelihood per target, and slopes, at theta (5 + d,) as `WidthSearch` has it."""
+        c1, c2, c3, _, width = np.exp(theta[:COMMON])
+        scaled = self.X if self.one_width else self.X * np.exp(-theta[COMMON:])
+        linear = scaled @ scaled.T
+        lengths = np.diag(linear)
+        D = np.maximum(lengths[:, None] + lengths - 2.0 * linear, 0.0) / width**2
+        K, fall = self.shape(D)
+        bend = (linear if self.squares else K) * linear
+        result = self.groups.slope_matrix(c1 * K + c2 * linear + c3 * bend, float(theta[3]))
+        if result is None:
+            return -np.inf, np.zeros_like(theta)
+        value, along_noise, M = result
+        if self.squares:
+            N, P = M * (c1 * fall), M * (c2 + 2.0 * c3 * linear)
+        else:
+            N, P = M * fall * (c1 + c3 * linear), M * (c2 + c3 * K)
+        slope = np.zeros_like(theta)
+        slope[:COMMON] = (
+            c1 * np.vdot(M, K),
+            c2 * np.vdot(M, linear),
+            c3 * np.vdot(M, bend),
+            along_noise,
+            2.0 * np.vdot(N, D),
+        )
+        if not self.one_width:
+            both = (4.0 / width**2) * N + 2.0 * P
+            apart = (4.0 / width**2) * (N.sum(axis=1) @ scaled**2)
+            slope[COMMON:] = apart - np.einsum("ij,ij->j", scaled, both @ scaled)
+        return -0.5 * value, -0.5 * slope
+
+    def loss(self, theta: Array, spread: float) -> tuple[float, Array]:
+        """The function that is minimised over theta (5 + d,), and its slopes."""
+        L, along = self.likelihood(theta)
+        if not np.isfinite(L):
+            return _NO_FACTOR, along
+        slope = -self.n_effective * along
+        away, apart = (theta[:COMMON] - self.prior) / _PRIOR_SPREAD, theta[COMMON:] / spread
+        slope[:COMMON] += away / _PRIOR_SPREAD
+        slope[COMMON:] += apart / spread
+        return -self.n_effective * L + 0.5 * float(away @ away + apart @ apart), slope
+
+    def result(self, theta: Array, spread: float) -> WidthSearch:
+        """The result of a search that ended at theta."""
+        L = self.likelihood(theta)[0]
+        return WidthSearch(theta, spread, L - 0.5 * self.groups.n_known * float(np.log(2.0 * np.pi)))
+
+    def common_loss(self, theta: Array) -> tuple[float, Array]:
+        """The same with one width, theta (5,)."""
+        value, slope = self.loss(self._with_one_width(theta), 1.0)
+        return value, slope[:COMMON]
+
+    def log_evidence(self, theta: Array, spread: float) -> float:
+        """Laplace's approximation of the evidence of a spread, at its optimum.
+
+        The log widths of columns are integrated over, with the curvature from finite differences of slopes
+        along every column. A curvature below half of the prior's is replaced by that.
+
+        Cost: d times that of a value.
+        """
+        if spread == 0.0:
+            return -self.common_loss(theta[:COMMON])[0]
+        value, slope = self.loss(theta, spread)
+        H = np.empty((len(theta) - COMMON, len(theta) - COMMON))
+        for column in range(len(H)):
+            near = theta.copy()
+            near[COMMON + column] += _STEP
+            H[column] = (self.loss(near, spread)[1] - slope)[COMMON:] / _STEP
+        curvature = np.maximum(np.linalg.eigvalsh(0.5 * (H + H.T)) * spread**2, 0.5)
+        return -value - 0.5 * float(np.log(curvature).sum())
+
+    def best_optimum(self, start: Array | None, spread: float, tol: float = TOL) -> Array:
+        """The optimum from a start; without one, the better optimum of two levels of noise at the start.
+
+        If targets are nearly exact there are two optima, one with noise and one without, and which of them a
+        single search ends in depends on rounding.
+        """
+        if start is not None:
+            return self.optimum(start, spread, tol, WARM_ITER)
+        noisy = self._with_one_width(self.prior)
+        quiet = noisy.copy()
+        quiet[3] += np.log(_QUIET)
+        optima = [self.optimum(theta, spread, tol) for theta in (noisy, quiet)]
+        return min(optima, key=lambda theta: self.loss(theta, spread or 1.0)[0])
+
+    def optimum(self, start: Array, spread: float, tol: float = TOL, max_iter: int = MAX_ITER) -> Array:
+        """Theta (5 + d,) of least loss; with a spread of zero there is one width."""
+        widths = (WIDTHS[0] * self.typical, WIDTHS[1] * self.typical)
+        limits = np.log([*_WEIGHTS, NOISE_BOUNDS, widths])
+        bounds = np.vstack([limits, np.full((len(start) - COMMON, 2), [-_FARTHEST, _FARTHEST])])
+        separate = spread > 0.0 and not self.one_width
+        free = len(start) if separate else COMMON
+        result = minimize(
+            partial(self.loss, spread=spread) if separate else self.common_loss,
+            np.clip(start, *bounds.T)[:free],
+            jac=True,
+            method="L-BFGS-B",
+            bounds=bounds[:free],
+            options={"maxiter": max_iter, "ftol": 0.0, "gtol": tol},
+        )
+        theta = np.zeros(len(start))
+        # Rounded to fewer digits than the rows can tell, so that rounding errors do not change the optimum.
+        theta[:free] = np.round(result.x, 2)
+        return np.asarray(np.clip(theta, *bounds.T))
+
+    def _with_one_width(self, theta: Array) -> Array:
+        return np.append(theta, np.zeros(self.n_columns))
+
+
+def tune_widths(
+    evidence: PenalisedEvidence, start: Array | None = None, spread: float | None = None
+) -> WidthSearch:
+    """Maximise the penalised evidence over all widths, and over the spread if none is given.
+
+    Parameters
+    ----------
+    evidence : PenalisedEvidence
+    start : ndarray of shape (5 + d,), optional
+        As ``WidthSearch.theta``. If None, the search starts twice, with much and with little noise.
+    spread : float, optional
+        0 is one width for all columns. If None, the search starts there and goes on to larger spreads, each
+        from the optimum of the last, until the evidence falls.
+
+    Notes
+    -----
+    The penalty is sum_j u_j^2 / (2 spread^2) for the log width u_j of column j over the common one. As the
+    spread goes to zero its evidence goes to that of one width. The weights, the noise and the common width
+    have weak penalties too, so that the first kernel does not vanish where rows cannot tell a small weight
+    from none, and there is one optimum where rows are so far apart that every width is too small.
+    """
+    with one_thread(len(evidence.X) <= SMALL_MATRIX):
+        if spread is not None or evidence.one_width:
+            spread = 0.0 if evidence.one_width else float(spread or 0.0)
+            return evidence.result(evidence.best_optimum(start, spread), spread)
+        theta = evidence.best_optimum(start, 0.0)
+        best, spread, highest = theta, 0.0, evidence.log_evidence(theta, 0.0)
+        for wider in SPREADS:
+            theta = evidence.optimum(theta, wider)
+            reached = evidence.log_evidence(theta, wider)
+            if reached <= highest + LEAST_RISE:
+                break
+            best, spread, highest = theta, wider, reached
+        return evidence.result(best, spread)

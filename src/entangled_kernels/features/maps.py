@@ -1,62 +1,149 @@
-"""Feature maps of any kind: fitted, applied, and asked what they need and what they have found."""
+"""Feature maps of any kind: their traits, how they are fitted and applied, and the automatic ones."""
 
 from __future__ import annotations
 
-from typing import Any
+from dataclasses import dataclass
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
 from scipy.sparse import issparse
 from sklearn.base import clone
+from sklearn.compose import ColumnTransformer
 from sklearn.exceptions import NotFittedError
 from sklearn.kernel_approximation import Nystroem
+from sklearn.pipeline import FeatureUnion, Pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.utils import check_array, get_tags
 from sklearn.utils.validation import check_is_fitted, has_fit_parameter
 
 from ..parameters import check_numeric_columns, naming_columns
-from .column_widths import ColumnWidthFeatures
-from .forest_features import ForestFeatures
-from .kernel_features import EvidenceFeatures
+from .forest import ForestFeatures
+from .kernel_maps import ColumnWidthFeatures
 from .target_processes import TargetProcessFeatures
 
 __all__ = [
+    "FeatureMapTraits",
     "default_feature_maps",
     "fit_and_map",
     "fit_feature_map",
-    "found_noise",
-    "interpolates",
-    "is_cross_fitted",
-    "is_exact",
     "is_fitted",
-    "knows_targets",
-    "left_out_features",
     "map_features",
-    "needs_targets",
-    "noise_features",
-    "refuse_in_batches",
-    "suits",
-    "takes_blanks",
     "warm_start",
 ]
 
-# Maps whose search can go on from what another has found.
-TUNED = (EvidenceFeatures, ColumnWidthFeatures, TargetProcessFeatures)
-# Ranges of a column, beyond its training rows, that the automatic kernel maps tell apart.
+# The automatic kernel maps clip new rows at this many ranges of a column beyond the training rows.
 REACH = 1.0
-# With more targets than this, processes of their own would take longer than all other maps.
+# With more targets than this, a process for each takes longer than all other maps together.
 MOST_PROCESSES = 8
 # Names of scikit-learn's kernels that are psd whatever their parameters.
 PSD_KERNELS = ("rbf", "laplacian", "linear", "cosine")
 
 
+@dataclass(frozen=True)
+class FeatureMapTraits:
+    """What a feature map needs, what it accepts, and what it learned from the training rows.
+
+    Attributes
+    ----------
+    needs_targets : bool
+        The map cannot be fitted without targets.
+    takes_missing_targets : bool
+        Targets may be NaN in ``fit``; other maps get the mean of a target for a missing value.
+    takes_missing_inputs : bool
+        Inputs may be NaN.
+    cross_fitted : bool
+        Features of the training rows come from ``fit_transform``, which has for every row what the map would
+        give if it had not seen the row; those of new rows come from ``transform``.
+    interpolates : bool
+        Ridge on the features works with any small alpha.
+    exact_rows : int
+        With at most this many rows, the kernel between any rows is the same whichever rows the map was
+        fitted on. Then held-out rows need no map of their own.
+    noise : float or None
+        Variance of the noise, in units of the variance of a target, that a fitted map has estimated.
+    max_targets : int or None
+        In a search among several maps, more targets than this, or a single one, leave the map out.
+    tuned : bool
+        The map has parameters that a search found, from which `warm_start` goes on.
+
+    Examples
+    --------
+    >>> from sklearn.pipeline import make_pipeline
+    >>> from sklearn.preprocessing import StandardScaler
+    >>> from entangled_kernels import EvidenceFeatures
+    >>> traits = FeatureMapTraits.of(make_pipeline(StandardScaler(), EvidenceFeatures()))
+    >>> traits.needs_targets, traits.tuned, traits.cross_fitted
+    (True, True, False)
+    """
+
+    needs_targets: bool = False
+    takes_missing_targets: bool = False
+    takes_missing_inputs: bool = False
+    cross_fitted: bool = False
+    interpolates: bool = False
+    exact_rows: int = 0
+    noise: float | None = None
+    max_targets: int | None = None
+    tuned: bool = False
+
+    @classmethod
+    def of(cls, feature_map: Any) -> Self:
+        """Traits of a transformer, of None (the columns themselves), or of transformers put together.
+
+        The first step of a pipeline reads the inputs, and the last step decides everything else; all parts
+        of a union, or of a column transformer, have to accept what it is given.
+        """
+        if isinstance(feature_map, Pipeline):
+            steps = [cls.of(step) for _, step in feature_map.steps]
+            last = steps[-1]
+            return cls(
+                needs_targets=any(step.needs_targets for step in steps),
+                takes_missing_targets=last.takes_missing_targets,
+                takes_missing_inputs=steps[0].takes_missing_inputs,
+                cross_fitted=any(step.cross_fitted for step in steps),
+                interpolates=last.interpolates,
+                noise=last.noise,
+                max_targets=last.max_targets,
+                tuned=last.tuned,
+            )
+        if isinstance(feature_map, FeatureUnion | ColumnTransformer):
+            parts = [cls.of(part) for part in _parallel_parts(feature_map)]
+            return cls(
+                needs_targets=any(part.needs_targets for part in parts),
+                takes_missing_targets=all(part.takes_missing_targets for part in parts),
+                takes_missing_inputs=all(part.takes_missing_inputs for part in parts),
+                cross_fitted=any(part.cross_fitted for part in parts),
+                interpolates=any(part.interpolates for part in parts),
+            )
+        if not hasattr(feature_map, "transform"):
+            return cls()
+        tags = get_tags(feature_map) if hasattr(feature_map, "__sklearn_tags__") else None
+        psd = type(feature_map) is Nystroem and feature_map.kernel in PSD_KERNELS
+        return cls(
+            needs_targets=tags is not None and bool(tags.target_tags.required),
+            takes_missing_targets=bool(getattr(feature_map, "takes_missing_targets", False)),
+            takes_missing_inputs=tags is not None and bool(tags.input_tags.allow_nan),
+            cross_fitted=bool(getattr(feature_map, "cross_fitted", False)),
+            interpolates=bool(getattr(feature_map, "interpolates", False)),
+            # `Nystroem` takes singular values, which of an indefinite kernel depend on the rows.
+            exact_rows=feature_map.n_components if psd and feature_map.kernel_params is None else 0,
+            noise=getattr(feature_map, "noise_", None),
+            max_targets=getattr(feature_map, "max_targets", None),
+            tuned=hasattr(feature_map, "warm_start") and callable(feature_map.warm_start),
+        )
+
+    def suits(self, n_targets: int) -> bool:
+        """Whether a search among several maps tries this one with so many targets."""
+        return self.max_targets is None or 1 < n_targets <= self.max_targets
+
+
 def default_feature_maps(random_state: Any = None, *, streamed: bool = False) -> list[Any]:
     """The maps that ``feature_map="auto"`` tries.
 
-    Those of streams have no reach, since later rows count too; no Gaussian widths, since rows in batches are
-    not turned to their axes, and small alphas of kernels that decay so fast would lose digits; and no
-    processes of single targets, whose features of training rows are the targets, since rows in batches only
-    have features that a map gives new rows.
+    Maps of streams have no ``reach``, since later rows count too. They have no Gaussian widths either, since
+    small alphas lose digits with kernels that decay so fast. `TargetProcessFeatures` are left out of
+    streams, since the features of the rows that it was fitted on need all these rows at once.
     """
     reach = None if streamed else REACH
     maps = [
@@ -67,24 +154,23 @@ def default_feature_maps(random_state: Any = None, *, streamed: bool = False) ->
     ]
     if streamed:
         return maps
-    own = TargetProcessFeatures(max_targets=MOST_PROCESSES, reach=reach, random_state=random_state)
-    return [*maps, own]
+    processes = TargetProcessFeatures(max_targets=MOST_PROCESSES, reach=reach, random_state=random_state)
+    return [*maps, processes]
 
 
 def fit_feature_map(
     feature_map: Any, X: Any, targets: ArrayLike | None, sample_weight: ArrayLike | None
 ) -> Any:
-    """A clone of the map, fitted with the targets and, where it takes them, the weights; None stays None.
+    """A clone of the map, fitted with the targets and, if it takes them, the weights; None stays None.
 
-    Targets may have blanks (NaN), and weights may be those of cells. Maps that do not say that they take
-    blanks get the mean of the target in their place, and the largest weight of every row.
+    Targets may be missing (NaN), and there may be a weight for every target of every row. A map that does
+    not take missing targets gets the mean of a target instead, and the largest weight of every row.
     """
     if feature_map is None:
         return None
     fitted = clone(feature_map)
     with naming_columns(X):
-        measured = _targets_for(fitted, targets, sample_weight)
-        return fitted.fit(X, measured, **_weights(fitted, sample_weight))
+        return fitted.fit(X, _targets_for(fitted, targets, sample_weight), **_weights(fitted, sample_weight))
 
 
 def fit_and_map(
@@ -92,73 +178,15 @@ def fit_and_map(
 ) -> tuple[Any, Any]:
     """A fitted clone of the map, and the features of the rows that it was fitted on.
 
-    They are what `map_features` gives, unless the map, or the last step of a pipeline, is ``cross_fitted``:
-    then they come from its ``fit_transform``.
+    The features are those of `map_features`, or of ``fit_transform`` if the map is ``cross_fitted``.
     """
-    if not is_cross_fitted(feature_map):
+    if not FeatureMapTraits.of(feature_map).cross_fitted:
         fitted = fit_feature_map(feature_map, X, targets, sample_weight)
         return fitted, map_features(fitted, X, **checks)
     fitted = clone(feature_map)
     with naming_columns(X):
-        measured = _targets_for(fitted, targets, sample_weight)
-        Phi = fitted.fit_transform(X, measured, **_weights(fitted, sample_weight))
-        return fitted, _as_features(Phi, checks)
-
-
-def knows_targets(feature_map: Any) -> bool:
-    """Whether training rows have their targets for features, in which no error can be seen.
-
-    So it is with a map, or a pipeline that ends with one, that can tell features of rows left out.
-    """
-    return hasattr(_last_step(feature_map), "left_out")
-
-
-def left_out_features(
-    feature_map: Any, X: Any, targets: ArrayLike, sample_weight: ArrayLike | None
-) -> Any | None:
-    """Features of the rows that a map was fitted on, each as if it were new, where the map can tell; or None.
-
-    A map that `knows_targets` can, so that errors are judged on these features.
-    """
-    if not knows_targets(feature_map):
-        return None
-    last = _last_step(feature_map)
-    rows = X if last is feature_map else feature_map[:-1].transform(X)
-    measured = _targets_for(feature_map, targets, sample_weight)
-    return last.left_out(rows, measured, **_weights(feature_map, sample_weight))
-
-
-def noise_features(feature_map: Any, X: Any) -> tuple[Any, float | None]:
-    """Features that models of nothing but noise are to be fitted on, and the ridge that goes with them.
-
-    They are those of the map, with whatever ridge, unless it `knows_targets`: what its processes make of
-    noise is not in their predictions, and one process with the mean of their kernels and noises stands for
-    them.
-    """
-    if not knows_targets(feature_map):
-        return map_features(feature_map, X), None
-    last = _last_step(feature_map)
-    rows = X if last is feature_map else feature_map[:-1].transform(X)
-    return last.mean_features(rows), float(np.mean(last.noises_))
-
-
-def refuse_in_batches(feature_map: Any) -> None:
-    """Raise an error for a map that `knows_targets`, to be fitted on rows that come in batches.
-
-    Of these the features of new rows are all there is, and of rows that it has seen they are far too good.
-    """
-    if knows_targets(feature_map):
-        raise ValueError(
-            f"feature_map must be one that rows in batches can be learned with, got "
-            f"{type(_last_step(feature_map)).__name__}, which has the targets for features of training rows; "
-            f"use fit, or give a map that was fitted on other rows"
-        )
-
-
-def suits(feature_map: Any, n_targets: int) -> bool:
-    """Whether a map, or the last step of a pipeline, is to be tried with so many targets."""
-    most = getattr(_last_step(feature_map), "max_targets", None)
-    return most is None or 1 < n_targets <= most
+        Y = _targets_for(fitted, targets, sample_weight)
+        return fitted, _as_features(fitted.fit_transform(X, Y, **_weights(fitted, sample_weight)), checks)
 
 
 def map_features(feature_map: Any, X: Any, **checks: Any) -> Any:
@@ -173,31 +201,6 @@ def map_features(feature_map: Any, X: Any, **checks: Any) -> Any:
         return _as_features(feature_map.transform(X), checks)
 
 
-def is_cross_fitted(feature_map: Any) -> bool:
-    """Whether a transformer, or the last step of a pipeline, has other features for its training rows."""
-    return bool(getattr(_last_step(feature_map), "cross_fitted", False))
-
-
-def takes_blanks(feature_map: Any) -> bool:
-    """Whether a transformer, or the last step of a pipeline, says that its targets may be NaN."""
-    return bool(getattr(_last_step(feature_map), "takes_blanks", False))
-
-
-def interpolates(feature_map: Any) -> bool:
-    """Whether ridge on a transformer, or on the last step of a pipeline, may have any small alpha."""
-    return bool(getattr(_last_step(feature_map), "interpolates", False))
-
-
-def is_exact(feature_map: Any, n_rows: int) -> bool:
-    """Whether a map gives the same kernel between so many rows whichever of them it is fitted on.
-
-    Then kernel ridge predicts held-out rows alike, whether the map has seen them or not. Of an indefinite
-    kernel `Nystroem` takes singular values, which depend on the rows, so only kernels that are psd count.
-    """
-    exact = type(feature_map) is Nystroem and feature_map.n_components >= n_rows
-    return exact and feature_map.kernel in PSD_KERNELS and feature_map.kernel_params is None
-
-
 def is_fitted(feature_map: Any) -> bool:
     """Whether a map can be used as it is; None can."""
     try:
@@ -209,38 +212,28 @@ def is_fitted(feature_map: Any) -> bool:
     return True
 
 
-def needs_targets(feature_map: Any) -> bool:
-    """Whether a transformer, or a step of a pipeline, cannot be fitted without the targets."""
-    steps = getattr(feature_map, "steps", None)
-    if steps is not None:
-        return any(needs_targets(step) for _, step in steps)
-    return hasattr(feature_map, "__sklearn_tags__") and bool(get_tags(feature_map).target_tags.required)
-
-
-def found_noise(feature_map: Any) -> float | None:
-    """Variance of the noise that a fitted map, or the last step of a pipeline, has found, if it has."""
-    noise: float | None = getattr(_last_step(feature_map), "noise_", None)
-    return noise
-
-
 def warm_start(feature_map: Any, fitted: Any) -> Any:
-    """The map, not fitted, with its search for a kernel starting from what a fitted one has found."""
-    if isinstance(fitted, TUNED):
+    """The map, not fitted, whose search for parameters starts from those of a fitted one."""
+    if not FeatureMapTraits.of(fitted).tuned:
+        return feature_map
+    if not isinstance(fitted, Pipeline):
         return fitted.warm_start()
-    if isinstance(_last_step(fitted), TUNED):
-        started = clone(feature_map)
-        started.steps[-1] = (started.steps[-1][0], _last_step(fitted).warm_start())
-        return started
-    return feature_map
+    started = clone(feature_map)
+    started.steps[-1] = (started.steps[-1][0], fitted.steps[-1][1].warm_start())
+    return started
 
 
-def _last_step(feature_map: Any) -> Any:
-    steps = getattr(feature_map, "steps", None)
-    return feature_map if not steps else steps[-1][1]
+def _parallel_parts(feature_map: FeatureUnion | ColumnTransformer) -> list[Any]:
+    """Transformers that work side by side, without those that drop their columns."""
+    if isinstance(feature_map, FeatureUnion):
+        parts = [part for _, part in feature_map.transformer_list]
+    else:
+        parts = [part for _, part, _ in feature_map.transformers] + [feature_map.remainder]
+    return [part for part in parts if not (isinstance(part, str) and part == "drop")]
 
 
 def _weights(feature_map: Any, sample_weight: ArrayLike | None) -> dict[str, Any]:
-    """Weights as an argument of ``fit``, of a map that takes them."""
+    """Weights of rows as an argument of ``fit``, if the map takes them."""
     if sample_weight is None or not has_fit_parameter(feature_map, "sample_weight"):
         return {}
     weight = np.asarray(sample_weight)
@@ -250,9 +243,9 @@ def _weights(feature_map: Any, sample_weight: ArrayLike | None) -> dict[str, Any
 def _targets_for(
     feature_map: Any, targets: ArrayLike | None, sample_weight: ArrayLike | None
 ) -> ArrayLike | None:
-    """Targets with the mean in the place of blanks, for a map that does not take these.
+    """Targets for ``fit``, with the mean for missing values if the map does not take these.
 
-    Cells without weight are blanks, whatever they hold.
+    Values with a weight of zero are missing, whatever they are.
     """
     if targets is None:
         return None
@@ -261,11 +254,11 @@ def _targets_for(
     if weight is not None and weight.ndim == 2 and not weight.all():
         weight = weight.reshape(values.shape)
         targets = values = np.where(weight > 0.0, values.astype(np.float64), np.nan)
-    blank = np.isnan(values) if values.dtype.kind == "f" else np.zeros(values.shape, dtype=bool)
-    if takes_blanks(feature_map) or not blank.any():
+    missing = np.isnan(values) if values.dtype.kind == "f" else np.zeros(values.shape, dtype=bool)
+    if not missing.any() or FeatureMapTraits.of(feature_map).takes_missing_targets:
         return targets
-    counts = np.maximum((~blank).sum(axis=0), 1)
-    return np.where(blank, np.where(blank, 0.0, values).sum(axis=0) / counts, values)
+    counts = np.maximum((~missing).sum(axis=0), 1)
+    return np.where(missing, np.where(missing, 0.0, values).sum(axis=0) / counts, values)
 
 
 def _as_features(Phi: Any, checks: dict[str, Any]) -> Any:

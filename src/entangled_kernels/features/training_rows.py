@@ -1,23 +1,31 @@
-"""The rows that a supervised feature map is fitted on: checked, weighed, with blank targets told apart."""
+"""The rows that a supervised feature map is fitted on: checked, weighted, with missing targets as NaN."""
 
 from __future__ import annotations
 
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 from sklearn.utils import check_consistent_length
 from sklearn.utils.validation import validate_data
 
 from ..linalg import Array
 from ..parameters import check_numeric_columns, check_weights
 
-__all__ = ["mean_and_scale", "standardised_targets", "target_mean_and_scale", "training_rows"]
+__all__ = [
+    "mean_and_scale",
+    "some_rows",
+    "standardised_targets",
+    "target_mean_and_scale",
+    "training_rows",
+    "used_rows",
+]
 
 
 def training_rows(feature_map: Any, X: Any, y: Any, sample_weight: Any) -> tuple[Array, Array, Array | None]:
-    """Rows (n, d), targets (n, p) and weights, of rows with a positive weight and a target that is known.
+    """Rows (n, d), targets (n, p) and weights, of rows with a positive weight and a target.
 
-    A target of NaN is a blank. The columns and their names become those of the feature map.
+    The columns and their names become those of the feature map.
     """
     check_numeric_columns(X)
     rows: dict[str, Any] = {"dtype": np.float64}
@@ -25,22 +33,27 @@ def training_rows(feature_map: Any, X: Any, y: Any, sample_weight: Any) -> tuple
     X, y = validate_data(feature_map, X, y, validate_separately=(rows, targets))
     check_consistent_length(X, y)
     Y, weight = y.reshape(len(y), -1), check_weights(sample_weight, len(y))  # (n, p)
-    kept = ~np.isnan(Y).all(axis=1)
-    if weight is not None:
-        kept &= weight > 0.0
+    kept = used_rows(Y, weight)
     if not kept.any():
         raise ValueError("y must have a target that is known in some row of positive sample_weight, got none")
     return X[kept], Y[kept], None if weight is None else weight[kept]
 
 
+def used_rows(y: Any, sample_weight: Any) -> NDArray[np.bool_]:
+    """Which rows (n,) have a positive weight and a target."""
+    Y = np.asarray(y, dtype=np.float64)
+    kept = ~np.isnan(Y.reshape(len(Y), -1)).all(axis=1)
+    return kept if sample_weight is None else kept & (np.asarray(sample_weight) > 0.0)
+
+
 def standardised_targets(Y: Array, weight: Array | None) -> Array:
-    """Targets with mean zero and variance one over the cells that are known; blanks stay NaN."""
+    """Targets with mean zero and variance one over its known values; missing targets stay NaN."""
     mean, scale = target_mean_and_scale(Y, weight)
     return np.asarray((Y - mean) / scale)
 
 
 def target_mean_and_scale(Y: Array, weight: Array | None) -> tuple[Array, Array]:
-    """Weighted mean and standard deviation of targets over the cells that are known."""
+    """Weighted mean and standard deviation of targets over their known values."""
     known = ~np.isnan(Y)
     if known.all():
         return mean_and_scale(Y, weight)
@@ -62,3 +75,8 @@ def mean_and_scale(X: Array, weight: Array | None) -> tuple[Array, Array]:
 def _where_varying(mean: Array, scale: Array) -> Array:
     rounding = 10.0 * np.finfo(float).eps * np.abs(mean)
     return np.where(scale > rounding, scale, 1.0)
+
+
+def some_rows(n: int, limit: int, rng: np.random.RandomState) -> NDArray[np.intp]:
+    """Numbers of all rows where they are at most ``limit``, else of so many drawn at random, in order."""
+    return np.arange(n) if n <= limit else np.sort(rng.choice(n, limit, replace=False))

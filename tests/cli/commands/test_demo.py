@@ -5,7 +5,7 @@ import pytest
 from sklearn.ensemble import ExtraTreesRegressor
 from sklearn.preprocessing import StandardScaler
 
-from entangled_kernels import GaussianFeatures
+from entangled_kernels import EvidenceFeatures
 from entangled_kernels.cli.commands import demo as module
 from entangled_kernels.experiments import methods, partly_measured
 from entangled_kernels.storage import ExperimentResults
@@ -19,7 +19,7 @@ def _brief(monkeypatch, small):
     monkeypatch.setattr(module, "tables", lambda: some)
     monkeypatch.setattr(module, "REPEATS", 2)
     monkeypatch.setattr(methods, "ExtraTreesRegressor", lambda _, **more: ExtraTreesRegressor(5, **more))
-    estimator, maps = partly_measured.EntangledKernelRidgeCV, [StandardScaler(), GaussianFeatures()]
+    estimator, maps = partly_measured.EntangledKernelRidgeCV, [StandardScaler(), EvidenceFeatures()]
     monkeypatch.setattr(
         partly_measured, "EntangledKernelRidgeCV", lambda **more: estimator(maps, **small, **more)
     )

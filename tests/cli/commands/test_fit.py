@@ -48,7 +48,7 @@ def test_a_csv_becomes_a_model(run):
 @pytest.mark.parametrize("features", ["linear", "rbf", "fourier"])
 def test_features_by_name(plant, run, features):
     result = json.loads(run(*FIT, "--features", features, "--json").stdout)
-    names = {"linear": "StandardScaler", "rbf": "GaussianFeatures", "fourier": "GaussianFeatures (fourier)"}
+    names = {"linear": "StandardScaler", "rbf": "EvidenceFeatures", "fourier": "StandardScaler + RBFSampler"}
     assert result["chosen"]["features"] == names[features]
     assert 0 < result["nmse"] < 0.6
     assert [row["target"] for row in result["target_scores"]] == TARGETS.split(",")

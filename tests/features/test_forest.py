@@ -6,8 +6,8 @@ from sklearn.ensemble import ExtraTreesRegressor
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from entangled_kernels import EntangledKernelRidge, EntangledKernelRidgeCV, ForestFeatures
-from entangled_kernels.features import needs_targets
-from entangled_kernels.features.forest_features import AXES, PARTS
+from entangled_kernels.features import FeatureMapTraits
+from entangled_kernels.features.forest import AXES, PARTS
 from entangled_kernels.storage import ModelFileError, load_model, save_model
 
 from reference.forest import share_of_trees
@@ -169,7 +169,7 @@ def test_of_many_rows_some_grow_the_trees(rows):
 
 def test_searches_take_forests(rows):
     X, Y = rows
-    assert needs_targets(ForestFeatures())
+    assert FeatureMapTraits.of(ForestFeatures()).needs_targets
     features = ForestFeatures(10, random_state=0)
     model = EntangledKernelRidgeCV(features, cv=3, param_grid={"shrinkage": (0.5,)}, random_state=0)
     assert model.fit(X, Y).best_score_ < Y.var(axis=0).sum()

@@ -1,4 +1,4 @@
-"""Features of the kernel of a forest: two rows are alike as often as trees put them in one leaf."""
+"""Features of the kernel of a forest: the share of trees in which two rows fall into the same leaf."""
 
 from __future__ import annotations
 
@@ -16,18 +16,22 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from ..doc_links import DocLinkMixin
 from ..linalg import Array, rank_tolerance
 from ..parameters import check_integer
-from .nystroem import inverse_root, some_rows
-from .training_rows import mean_and_scale, standardised_targets, training_rows
+from .kernel_maps import inverse_root
+from .training_rows import mean_and_scale, some_rows, standardised_targets, training_rows
 from .trees import Trees, leaf_means, shared_leaves
 
 __all__ = ["ForestFeatures"]
 
-# Trees are grown for all targets where there are no more, else for so many principal axes of them.
+# With more targets than this, trees are grown for this many principal axes of the targets.
 AXES = 16
-# Targets are rounded to so many parts of their standard deviation. Then sums of them are exact, and where two
-# splits are equally good the choice does not hang on the order of rows, or on rows that weigh or repeat.
+# Targets are rounded to this fraction of their standard deviation. Then sums of them are exact, and a choice
+# between two equally good splits does not depend on the order of the rows, or on weights and repeated rows.
 PARTS = 2.0**20
-# Of the smallest leaf, so that rounding of shares of the total weight refuses none.
+# With more columns than this, every split compares this many columns, drawn at random.
+MOST_COLUMNS = 1000
+# More trees than this would take more memory than any machine has.
+MOST_TREES = 100_000
+# Factor of the smallest leaf, so that rounding of shares of the total weight refuses none.
 _LEEWAY = 1.0 - 1e-9
 
 
@@ -41,7 +45,7 @@ class ForestFeatures(TransformerMixin, DocLinkMixin, BaseEstimator):
     Parameters
     ----------
     n_estimators : int, default=100
-        Trees.
+        Number of trees, at most 100,000.
     min_samples_leaf : int, default=1
         Least total weight of the training rows in a leaf; without weights their number.
     n_components : int, default=300
@@ -54,7 +58,7 @@ class ForestFeatures(TransformerMixin, DocLinkMixin, BaseEstimator):
     Attributes
     ----------
     trees_ : Trees
-        Plain arrays.
+        The trees as plain arrays.
     components_ : ndarray of shape (number of components, n_estimators)
         Leaves of the rows that the features are built on.
     mean_, scale_ : ndarray of shape (d,)
@@ -63,10 +67,10 @@ class ForestFeatures(TransformerMixin, DocLinkMixin, BaseEstimator):
     Notes
     -----
     With F the indicators of the leaves, (n, leaves), the kernel is K = F F^T / T of T trees. Features are
-    k(x, R) k(R, R)^-1/2 of training rows R: exact on the training rows, and so for ridge, where R are all of
-    them. Beyond ``n_components`` rows, R are some, drawn at random, and the forecasts of the forest for its
-    targets, which are linear in F too, stand beside k(x, R). So the forest stays within
-    reach of ridge on the features, whatever the number of rows.
+    k(x, R) k(R, R)^-1/2 of training rows R: exact on the training rows, and so for ridge, if R are all of
+    them. With more than ``n_components`` rows, R are drawn at random, and the predictions of the forest for
+    its targets, which are linear in F too, are added to k(x, R). So ridge on the features can give the
+    forest itself, whatever the number of rows.
 
     *Where ridge is the forest.* Let every leaf hold one training row, as with ``min_samples_leaf=1``,
     distinct rows and targets. Then K = I on the training rows, and ridge with an intercept gives
@@ -76,10 +80,11 @@ class ForestFeatures(TransformerMixin, DocLinkMixin, BaseEstimator):
     Since sum_i k(x, x_i) = 1, that is (forest(x) + alpha mean y) / (1 + alpha). With larger leaves the
     forest divides by the size of each leaf and ridge solves a system with K; they are not the same then.
 
-    Of more than 16 targets trees are grown for the 16 leading principal axes. The gain of a split is a sum
-    of squares over targets, which no rotation changes, so what is left out are the axes of least variance.
-    A target that is NaN is a blank: it is no part of the mean and variance of its target, and then stands
-    at that mean, so that it speaks for no split. Rows without any target are left out.
+    With more than 16 targets, trees are grown for the 16 leading principal axes. The gain of a split is a sum
+    of squares over targets, which no rotation changes, so only the axes of least variance are left out. With
+    more than 1000 columns every split compares 1000 of them, drawn at random.
+    A missing target (NaN) is left out of the mean and variance of its target, and then replaced by that
+    mean, so that it favours no split. Rows without any target are left out.
 
     Cost: trees times n log n times d to fit; to transform, rows times trees times depth.
 
@@ -93,9 +98,9 @@ class ForestFeatures(TransformerMixin, DocLinkMixin, BaseEstimator):
     True
     """
 
-    # Targets may be NaN where they were not measured.
-    takes_blanks = True
-    # With a vanishing ridge the model is the forest.
+    # Targets may be NaN.
+    takes_missing_targets = True
+    # With a tiny alpha the model is the forest.
     interpolates = True
 
     def __init__(
@@ -114,17 +119,19 @@ class ForestFeatures(TransformerMixin, DocLinkMixin, BaseEstimator):
         self.random_state = random_state
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
-        """Grow the trees and choose the rows that carry the features.
+        """Grow the trees and choose the rows that the features are built on.
 
         Parameters
         ----------
         X : array-like of shape (n, d)
         y : array-like of shape (n,) or (n, p)
-            NaN where a target is not known.
+            NaN where a target is missing.
         sample_weight : array-like of shape (n,), optional
-            A row of weight w counts as w rows alike.
+            A row of weight w counts as w equal rows.
         """
         check_integer("n_estimators", self.n_estimators, low=1)
+        if self.n_estimators > MOST_TREES:
+            raise ValueError(f"n_estimators must be at most {MOST_TREES}, got {self.n_estimators}")
         check_integer("min_samples_leaf", self.min_samples_leaf, low=1)
         check_integer("n_components", self.n_components, low=1)
         check_integer("max_rows", self.max_rows, low=2)
@@ -139,7 +146,7 @@ class ForestFeatures(TransformerMixin, DocLinkMixin, BaseEstimator):
         least = min(0.5, _LEEWAY * self.min_samples_leaf / total) if self.min_samples_leaf > 1 else 0.0
         grown = _grow(Z, targets, weight, int(self.n_estimators), least, rng)
         self.trees_ = Trees.from_estimators(grown)
-        # Distinct and in order, so that repeated rows change nothing.
+        # Distinct rows in sorted order, so that repeated rows change nothing.
         leaves = np.unique(self.trees_.leaves(Z), axis=0)
         chosen = some_rows(len(leaves), int(self.n_components), rng)
         self.components_ = leaves[chosen]
@@ -162,16 +169,16 @@ class ForestFeatures(TransformerMixin, DocLinkMixin, BaseEstimator):
             return np.asarray((X - self.mean_) / self.scale_)
 
     def _products(self, leaves: NDArray[np.int32]) -> Array:
-        """Inner products of rows with what carries the features: rows, and forecasts where there are any."""
+        """Inner products of rows with the components: rows, and the predictions of the forest if used."""
         K = shared_leaves(leaves, self.components_, self.trees_.n_nodes)
         return K if not self._forecasts.size else np.hstack([K, leaf_means(leaves, self._forecasts)])
 
     def _gram(self) -> Array:
-        """Inner products of what carries the features with itself."""
+        """Inner products of the components with each other."""
         G = self._products(self.components_)
         if not self._forecasts.size:
             return G
-        # Of forecasts v, one number a leaf, the vector in the space of the kernel is v / sqrt(T).
+        # Predictions v, one number per leaf, are the vector v / sqrt(T) in the space of the kernel.
         inner = self.trees_.children[:, 0] != np.arange(self.trees_.n_nodes)
         V = np.where(inner[:, None], 0.0, self._forecasts)
         return np.vstack([G, np.hstack([G[:, len(G) :].T, V.T @ V / len(self.trees_.roots)])])
@@ -186,14 +193,15 @@ class ForestFeatures(TransformerMixin, DocLinkMixin, BaseEstimator):
 def _grow(
     Z: Array, targets: Array, weight: Array | None, n: int, least: float, rng: np.random.RandomState
 ) -> list[Any]:
-    """The trees of scikit-learn's ExtraTreesRegressor, each with the same seed as there.
+    """The trees of scikit-learn's ExtraTreesRegressor, with the same seeds.
 
-    Rows and settings are checked already. Checking them once more for every tree, as a forest does, takes as
+    Rows and settings are checked before. Checking them once more for every tree, as a forest does, takes as
     long as growing a tree of thirty rows. So does making a generator for each: one is seeded again instead.
     """
     cells, largest = np.ascontiguousarray(Z, dtype=np.float32), np.iinfo(np.int32).max
     own, targets = np.random.RandomState(0), np.ascontiguousarray(targets)
-    settings = {"max_features": 1.0, "min_weight_fraction_leaf": least, "random_state": own}
+    most = min(Z.shape[1], MOST_COLUMNS)
+    settings = {"max_features": most, "min_weight_fraction_leaf": least, "random_state": own}
     trees = []
     with config_context(skip_parameter_validation=True, assume_finite=True):
         for _ in range(n):
@@ -203,7 +211,7 @@ def _grow(
 
 
 def _leading_axes(Y: Array, weight: Array | None) -> Array:
-    """The targets, or their leading principal axes where they are many, (n, at most AXES)."""
+    """The targets, or their leading principal axes if there are many, (n, at most AXES)."""
     if Y.shape[1] <= AXES:
         return Y
     weighted = Y if weight is None else Y * np.sqrt(weight)[:, None]
