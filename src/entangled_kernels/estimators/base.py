@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from numbers import Integral
 from typing import Any, NamedTuple, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator, MultiOutputMixin, RegressorMixin
 from sklearn.metrics import r2_score
+from sklearn.model_selection import GroupKFold
 from sklearn.utils import check_array, check_consistent_length
+from sklearn.utils.metadata_routing import MetadataRouter, MethodMapping
 
 from ..doc_links import doc_link_template, doc_link_url_parameters
 from ..linalg import Array, Index
@@ -25,6 +28,7 @@ __all__ = [
     "check_targets",
     "check_weighted_targets",
     "drop_missing_rows",
+    "route_groups",
     "score_targets",
     "target_names",
     "to_container",
@@ -147,6 +151,20 @@ class MultiTargetRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):
         if hasattr(self, "target_names_"):
             return [str(name) for name in self.target_names_]
         return [f"output{o}" for o in range(n_outputs)]
+
+
+def route_groups(estimator: Any, cv: Any) -> MetadataRouter:
+    """Metadata routing of an estimator with a parameter ``cv``: groups go to the splitter that asks for them.
+
+    A nested cross-validation with groups needs no ``set_fit_request``: splitters such as `GroupKFold` ask for
+    groups, and so does a number of folds, which are of whole groups where these are given.
+    """
+    router = MetadataRouter(owner=type(estimator).__name__).add_self_request(estimator)
+    splitter = GroupKFold() if cv is None or isinstance(cv, Integral) else cv
+    if hasattr(splitter, "get_metadata_routing"):
+        mapping = MethodMapping().add(caller="fit", callee="split")
+        router.add(splitter=splitter, method_mapping=mapping)
+    return router
 
 
 def target_names(Y: Any) -> NDArray[np.object_] | None:

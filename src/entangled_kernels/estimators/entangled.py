@@ -57,7 +57,7 @@ from .base import (
     to_container,
 )
 
-__all__ = ["EntangledRegressor", "NoveltyWarning"]
+__all__ = ["COLUMN_ATTRIBUTES", "FLOATS", "EntangledRegressor", "NoveltyWarning", "refusing_sparse_rows"]
 
 # What an estimator knows of the columns of its tables.
 COLUMN_ATTRIBUTES = ("n_features_in_", "feature_names_in_", "target_names_", "_one_dimensional")
@@ -806,7 +806,7 @@ class EntangledRegressor(MultiTargetRegressor):
             return None, None
         self._check_columns(X)
         targets = self._targets_like_y(Y)
-        with _refusing_sparse_rows(feature_map, X):
+        with refusing_sparse_rows(feature_map, X):
             if FeatureMapTraits.of(feature_map).cross_fitted:
                 return fit_and_map(feature_map, X, targets, weight, ensure_min_samples=2)
             return fit_feature_map(feature_map, X, targets, weight), None
@@ -948,7 +948,7 @@ def _unchanged_on_error(estimator: Any) -> Iterator[None]:
 
 
 @contextmanager
-def _refusing_sparse_rows(feature_map: Any, X: Any) -> Iterator[None]:
+def refusing_sparse_rows(feature_map: Any, X: Any) -> Iterator[None]:
     """Turn the error of a map that takes no sparse rows into one that names the way out."""
     try:
         yield

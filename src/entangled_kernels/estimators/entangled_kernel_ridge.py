@@ -43,9 +43,9 @@ from ..streams.dask_tables import is_dask
 from ..streams.row_folds import sampling_keys
 from ..streams.row_stream import RowMap, RowStream
 from .base import MultiTargetRegressor
-from .entangled import EntangledRegressor
+from .entangled import COLUMN_ATTRIBUTES, EntangledRegressor
 
-__all__ = ["PREDICTIONS", "EntangledKernelRidge", "SolverParams", "check_solver_params"]
+__all__ = ["PREDICTIONS", "EntangledKernelRidge", "SolverParams", "check_solver_params", "warn_if_stalled"]
 
 PREDICTIONS = ("entangled", "partial_trace")
 # A step of an iterative solver with more multiplications than this takes seconds.
@@ -278,6 +278,14 @@ class EntangledKernelRidge(TransformerMixin, EntangledRegressor):
             sample=sample,
         )
 
+    def adopt_model(self, model: FittedModel, other: Any) -> Self:
+        """Become a model that a search has found, on tables with the columns of the estimator ``other``."""
+        for name in COLUMN_ATTRIBUTES:
+            if hasattr(other, name):
+                setattr(self, name, getattr(other, name))
+        self._model, self._stream = model, None
+        return self
+
     def _learn(self, problem: Problem) -> Fit:
         """Learn the kernel and solve the ridge problem, with warnings about size and convergence."""
         check_rank_fits(self.rank, problem.n_features, problem.n_outputs)
@@ -291,13 +299,7 @@ class EntangledKernelRidge(TransformerMixin, EntangledRegressor):
                     f"solver='closed-form'"
                 )
         fit = fit_problem(problem, settings, _print_progress(params.max_iter) if params.verbose else None)
-        if fit.stop_reason == "stalled":
-            warn_user(
-                f"solver={self.solver!r} could not raise the alignment any further after {fit.n_iter} "
-                f"steps, although the gradient is longer than tol={settings.tol}; standardise the features "
-                f"or raise tol",
-                ConvergenceWarning,
-            )
+        warn_if_stalled(fit)
         return fit
 
     def _settings(self) -> FitSettings:
@@ -471,6 +473,17 @@ def check_solver_params(params: Any) -> SolverParams:
     check_positive("solver_params['tol']", found.tol, zero_allowed=True)
     check_flag("solver_params['verbose']", found.verbose)
     return found._replace(max_iter=int(found.max_iter), tol=float(found.tol))
+
+
+def warn_if_stalled(fit: Fit) -> None:
+    """Warn where a solver stopped before its tolerance because it could get no further."""
+    if fit.stop_reason == "stalled":
+        warn_user(
+            f"solver={fit.settings.solver!r} could not raise the alignment any further after {fit.n_iter} "
+            f"steps, although the gradient is longer than tol={fit.settings.tol}; standardise the features "
+            f"or raise tol",
+            ConvergenceWarning,
+        )
 
 
 def _print_progress(max_iter: int) -> Callable[[Progress], None]:

@@ -1,56 +1,70 @@
-"""Entangled kernel ridge that chooses its own settings by cross-validation from moments."""
+"""Entangled kernel ridge that chooses its settings by cross-validation."""
 
 from __future__ import annotations
 
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import replace
-from functools import cache, partial
+from numbers import Integral
 from typing import Any, Self
 
 import numpy as np
-from numpy.typing import ArrayLike
-from sklearn.base import BaseEstimator, MultiOutputMixin, RegressorMixin, clone
-from sklearn.utils import indexable
+from numpy.typing import ArrayLike, NDArray
+from sklearn import get_config
+from sklearn.base import clone
+from sklearn.model_selection import GroupKFold, KFold, PredefinedSplit, TimeSeriesSplit
+from sklearn.utils import check_random_state, indexable
+from sklearn.utils.metadata_routing import UNUSED, MetadataRouter
 from sklearn.utils.validation import _num_samples
 
-from ..features import FeatureMapTraits, map_features
+from ..features import FeatureMapTraits, default_feature_maps, is_fitted
 from ..kernels import KrausKernel
-from ..learning import SOLVERS, Moments, RowSample
-from ..learning.noise import AveragedPart
-from ..linalg import Array
+from ..learning import FitSettings, Moments, RowSample
+from ..linalg import Array, Index
+from ..model import FIRST_BLOCK, FittedModel, InputRange, NoisePart, TargetScale
 from ..parameters import (
     check_choice,
-    check_fraction,
+    check_feature_map,
     check_grid,
     check_groups,
     check_integer,
+    check_numeric_columns,
     check_positive,
-    check_rank,
+    check_share,
+    validate_rows,
 )
-from ..selection import GRID, SCORINGS, Member, SearchSettings, grid_members
-from ..threads import SMALL_MATRIX, one_thread
-from .dask_tables import is_dask
-from .entangled_kernel_ridge import PREDICTIONS, EntangledKernelRidge
-from .prediction import solved_attribute
-from .searching import SearchingMixin, SelectedFit, Trial
-from .split_routing import SplitRoutingMixin
-from .training import SolverParams, Table, check_solver_params
+from ..selection import (
+    GRID,
+    SCORINGS,
+    SELECTIONS,
+    Candidate,
+    SearchSettings,
+    Selected,
+    TargetUnits,
+    grid_members,
+    search_moments,
+    search_rows,
+    split_rows,
+    weight_unit,
+)
+from ..streams.batch import as_batch
+from ..streams.dask_tables import is_dask
+from ..streams.row_folds import block_ends, group_folds, row_folds, sampling_keys
+from ..streams.row_stream import RowMap, Rows, RowStream
+from ..uncertainty import HeldOut
+from .base import MultiTargetRegressor, route_groups
+from .entangled import FLOATS, EntangledRegressor, refusing_sparse_rows
+from .entangled_kernel_ridge import (
+    EntangledKernelRidge,
+    SolverParams,
+    check_solver_params,
+    warn_if_stalled,
+)
 
 __all__ = ["EntangledKernelRidgeCV"]
 
-# Parameters that are one of a few words.
-CHOICES = {
-    "scoring": SCORINGS,
-    "selection": ("best", "one_se", "average"),
-}
-# Least share of maps whose noise can be seen in an average, for each target, to tell the noise of all.
-LEAST_SHOWN = 0.2
 
-
-class EntangledKernelRidgeCV(
-    SplitRoutingMixin, SearchingMixin, RegressorMixin, MultiOutputMixin, BaseEstimator
-):
+class EntangledKernelRidgeCV(EntangledRegressor):
     """Entangled kernel ridge regression with its settings chosen by cross-validation.
 
     Tries kernels from plain kernel ridge to fully learned ones, each with a path of alphas, and keeps what
@@ -190,57 +204,10 @@ class EntangledKernelRidgeCV(
         self.random_state = random_state
         self.verbose = verbose
 
-    best_estimator_ = solved_attribute("best_estimator_", "best_estimator", "The chosen candidate.")
-    best_params_ = solved_attribute("best_params_", "best_params", "Its parameters.")
-    best_score_ = solved_attribute("best_score_", "best_score", "Its cross-validated error.")
-    best_index_ = solved_attribute("best_index_", "best_index", "Its place in cv_results_.")
-    cv_results_ = solved_attribute("cv_results_", "cv_results", "All candidates and their errors.")
-    cv_target_scores_ = solved_attribute("cv_target_scores_", "cv_target_scores", "Errors by target.")
-    average_weights_ = solved_attribute("average_weights_", "average_weights", "Weights of the candidates.")
-    cv_score_ = solved_attribute("cv_score_", "score.score", "Held-out error of the model that is kept.")
-    cv_target_score_ = solved_attribute("cv_target_score_", "score.targets", "The same of every target.")
-    cv_rmse_ = solved_attribute(
-        "cv_rmse_", "score.rmse", "Its root mean squared error, in units of the targets."
-    )
-    kernel_ridge_score_ = solved_attribute(
-        "kernel_ridge_score_", "kernel_ridge.score", "What cv_score_ would be with kernel ridge alone."
-    )
-    kernel_ridge_target_score_ = solved_attribute(
-        "kernel_ridge_target_score_", "kernel_ridge.targets", "The same of every target."
-    )
-    n_iter_ = solved_attribute(
-        "n_iter_", "best_estimator.n_iter_", "Steps of the solver of the best estimator."
-    )
-    n_splits_ = solved_attribute("n_splits_", "n_splits", "Number of splits.")
+    __metadata_request__fit = {"groups": UNUSED}  # noqa: RUF012 (scikit-learn reads it from the class)
 
-    coef_ = solved_attribute("coef_", "linear.coef", "Coefficients (p, m) of the features.")
-    intercept_ = solved_attribute("intercept_", "linear.intercept", "Constant of every target, (p,).")
-
-    @property
-    def entangled_estimator_(self) -> EntangledKernelRidge:
-        """The best entangled candidate."""
-        found: EntangledKernelRidge | None = self._solved_fit("entangled_estimator_").entangled
-        if found is None:
-            raise AttributeError(
-                f"{type(self).__name__!r} object has no attribute 'entangled_estimator_': no candidate was "
-                f"entangled; put a shrinkage below 1 in param_grid"
-            )
-        return found
-
-    @property
-    def kernel_(self) -> KrausKernel:
-        """The kernel of the best entangled candidate."""
-        return self.entangled_estimator_.kernel_
-
-    @property
-    def kraus_(self) -> Array:
-        """Its Kraus operators, (r, p, m)."""
-        return self.entangled_estimator_.kraus_
-
-    def project(self, X: Any) -> Array:
-        """Rows as that candidate sees them, (n, p, r); see `EntangledKernelRidge.project`."""
-        self._ensure_solved()
-        return self.entangled_estimator_.project(X)
+    _search: Selected | None = None
+    _candidates: tuple[EntangledKernelRidge | None, EntangledKernelRidge | None] = (None, None)
 
     def fit(
         self,
@@ -257,9 +224,11 @@ class EntangledKernelRidgeCV(
         ----------
         X : array-like or data frame of shape (n_samples, n_features)
         y : array-like or data frame of shape (n_samples, n_outputs) or (n_samples,)
-        sample_weight : array-like of shape (n_samples,) or float, optional
+            NaN where a target is missing.
+        sample_weight : array-like of shape (n_samples,) or (n_samples, n_outputs), or float, optional
+            Non-negative. A constant factor changes nothing: weights are divided by that of one row.
         groups : array-like of shape (n_samples,), optional
-            Numbers or texts. Rows of a group are held out together, by folds of whole groups where ``cv`` is
+            Numbers or text. Rows of a group are held out together, by folds of whole groups where ``cv`` is
             a number, and by splitters that ask for groups.
         progress : callable, optional
             Called after every split of every feature map with the number of those done and of all.
@@ -274,55 +243,317 @@ class EntangledKernelRidgeCV(
         self._reset()
         (X,) = indexable(X)
         groups = None if groups is None else check_groups(groups, _num_samples(X))
-        table = self._check_table(X, y, sample_weight, groups)
-        maps, trials = self._suited_maps(table.Y.shape[1]), list[Trial]()
-        # All feature maps are tried on the same splits.
-        splits = cache(lambda: self._splits(table))
-        shown = _Progress() if self.verbose else None
-        # Where matrices are small, one BLAS thread to the end, instead of on and off with every step.
-        with one_thread(max(table.Y.shape) <= SMALL_MATRIX):
-            for place, feature_map in maps.items():
+        rows, scale, index = self._training_rows(X, y, sample_weight)
+        original = rows.Y if scale is None else scale.inverse_transform(rows.Y)
+        if len(rows.Y) < 2:
+            raise ValueError("at least 2 rows are needed, got 1 sample")
+        maps = self._suited_maps(rows.Y.shape[1])
+        X = self._search_inputs(rows.X, maps)
+        splits = split_rows(
+            self.cv,
+            X,
+            self._targets_like_y(rows.Y),
+            None if groups is None else groups[index],
+            index if len(index) < len(np.asarray(y)) else None,
+            random_state=self.random_state,
+        )
+        shown = _Progress(len(maps)) if self.verbose else None
 
-                def report(done: int, n_splits: int, tried: int = len(trials)) -> None:
-                    if progress is not None:
-                        progress(tried * n_splits + done, len(maps) * n_splits)
-                    if shown is not None:
-                        shown.print(tried, len(maps), done, n_splits)
+        def report(done: int, n_steps: int) -> None:
+            if progress is not None:
+                progress(done, n_steps)
+            if shown is not None:
+                shown.print(done, n_steps)
 
-                trials.append(self._search_rows(feature_map, table, splits, report, place))
-            self._fit, feature_map = self._conclude(trials, table)
-        self.feature_map_ = feature_map
+        memory = float(get_config()["working_memory"]) * 2**20
+        with refusing_sparse_rows(next(iter(maps.values())), X):
+            found = search_rows(
+                X,
+                rows.Y,
+                rows.weight,
+                maps,
+                splits,
+                self._search_settings(),
+                report=report,
+                units=None if scale is None else TargetUnits(original, scale.inverse_transform),
+                most_numbers=memory / 8 if len(rows.Y) > FIRST_BLOCK else np.inf,
+            )
+        key = sampling_keys(rows.X, rows.Y)
+        weight = None if rows.weight is None else rows.weight / weight_unit(rows.weight)
+
+        def sample_of(candidate: Candidate) -> RowSample | None:
+            if candidate.features is None:
+                return None
+            return RowSample.of(np.asarray(candidate.features), rows.Y, key, weight)
+
+        self._model = self._keep(found, rows.Y, scale, InputRange.of(rows.X), sample_of, len(maps) > 1)
         return self
 
-    def _solve_moments(self, parts: list[Moments], sample: RowSample | None) -> SelectedFit:
-        """Choose and fit from the moments of folds."""
+    def partial_fit(
+        self, X: Any, y: Any, sample_weight: Any = None, *, groups: Any = None, forget: float = 1.0
+    ) -> Self:
+        """Take in some more rows, as `EntangledKernelRidge.partial_fit` does, each into one of the folds.
+
+        Parameters
+        ----------
+        X, y, sample_weight, forget : as in `EntangledKernelRidge.partial_fit`
+        groups : array-like of shape (n_samples,), optional
+            Numbers or text, with every batch or with none. All rows of a group share a fold, which is found
+            by a hash of the group; without groups it is found by a hash of the row.
+
+        Returns
+        -------
+        self
+        """
+        return self._partial_fit(X, y, sample_weight, groups, forget)
+
+    def held_out_predictions(self, coverage: float = 0.9) -> HeldOut:
+        """Held-out predictions of the training rows, with intervals.
+
+        Parameters
+        ----------
+        coverage : float, default=0.9
+            Coverage of the intervals.
+
+        Returns
+        -------
+        held_out : HeldOut
+            ``measured``, ``predicted``, ``lower`` and ``upper``, each (n, p); of rows in batches a sample.
+        """
+        check_share("coverage", coverage)
+        return self._solved_model().held_out(float(coverage))
+
+    def project(self, X: Any) -> Array:
+        """Projections (n, p, r) of rows by the best entangled candidate; see `EntangledKernelRidge.project`."""
+        self._solved_model()
+        return self.entangled_estimator_.project(X)
+
+    def get_metadata_routing(self) -> MetadataRouter:
+        """What `fit` takes itself, and what it hands to the splitter: groups, as in `RidgeCV`."""
+        return route_groups(self, self.cv)
+
+    @property
+    def best_estimator_(self) -> EntangledKernelRidge:
+        """The chosen candidate, fitted on all rows."""
+        self._shown("best_estimator_")
+        found = self._candidates[0]
+        if found is None:
+            raise AttributeError("no candidate was kept")
+        return found
+
+    @property
+    def entangled_estimator_(self) -> EntangledKernelRidge:
+        """The best entangled candidate, fitted on all rows."""
+        self._shown("entangled_estimator_")
+        found = self._candidates[1]
+        if found is None:
+            raise AttributeError(
+                f"{type(self).__name__!r} object has no attribute 'entangled_estimator_': no candidate was "
+                f"entangled; put a shrinkage below 1 in param_grid"
+            )
+        return found
+
+    @property
+    def kernel_(self) -> KrausKernel:
+        """The kernel of the best entangled candidate."""
+        return self.entangled_estimator_.kernel_
+
+    @property
+    def kraus_(self) -> Array:
+        """Kraus operators of the best entangled candidate, (r, p, m)."""
+        return self.entangled_estimator_.kraus_
+
+    @property
+    def best_params_(self) -> dict[str, Any]:
+        """Parameters of the chosen candidate."""
+        found = self._searched("best_params_")
+        best = self._parameters(found.best)
+        return best if found.best.place is None else best | {"feature_map": found.best.place}
+
+    @property
+    def best_score_(self) -> float:
+        """Cross-validated error of the chosen candidate."""
+        return self._searched("best_score_").best.error
+
+    @property
+    def best_index_(self) -> int:
+        """Place of the chosen candidate in ``cv_results_``."""
+        return self._searched("best_index_").best.index
+
+    @property
+    def cv_results_(self) -> dict[str, NDArray[Any]]:
+        """Parameters and errors of all candidates."""
+        return self._searched("cv_results_").cv_results
+
+    @property
+    def cv_target_scores_(self) -> Array:
+        """Errors of all candidates by target."""
+        return _present(self._searched("cv_target_scores_").target_scores, self, "cv_target_scores_")
+
+    @property
+    def average_weights_(self) -> Array:
+        """Weights of all candidates in the average."""
+        return _present(self._searched("average_weights_").weights, self, "average_weights_")
+
+    @property
+    def cv_score_(self) -> float:
+        """Held-out error of the model that is kept."""
+        return float(_present(self._searched("cv_score_").score, self, "cv_score_").score)
+
+    @property
+    def cv_target_score_(self) -> Array:
+        """Held-out error of the model that is kept, by target."""
+        return _present(self._searched("cv_target_score_").score, self, "cv_target_score_").targets
+
+    @property
+    def cv_rmse_(self) -> Array:
+        """Held-out root mean squared error of the model that is kept, in units of the targets."""
+        return _present(self._searched("cv_rmse_").score, self, "cv_rmse_").rmse
+
+    @property
+    def kernel_ridge_score_(self) -> float:
+        """What ``cv_score_`` would be with kernel ridge alone."""
+        found = self._searched("kernel_ridge_score_").kernel_ridge_score
+        return float(_present(found, self, "kernel_ridge_score_").score)
+
+    @property
+    def kernel_ridge_target_score_(self) -> Array:
+        """What ``cv_target_score_`` would be with kernel ridge alone."""
+        found = self._searched("kernel_ridge_target_score_").kernel_ridge_score
+        return _present(found, self, "kernel_ridge_target_score_").targets
+
+    @property
+    def n_iter_(self) -> int:
+        """Steps of the solver of the chosen candidate."""
+        return self._shown("n_iter_").fit.n_iter
+
+    @property
+    def n_splits_(self) -> int:
+        """Number of splits."""
+        return self._searched("n_splits_").n_splits
+
+    def _searched(self, name: str) -> Selected:
+        """The result of the search, for the attribute of this name."""
+        self._shown(name)
+        return _present(self._search, self, name)
+
+    def _reset(self) -> None:
+        super()._reset()
+        self._search, self._candidates = None, (None, None)
+
+    def _without_rows(self) -> Self:
+        slim = super()._without_rows()
+        slim._search, slim._candidates = None, (None, None)
+        return slim
+
+    # The search.
+
+    def _solve_parts(self, parts: list[Moments], sample: RowSample | None, stream: RowStream) -> FittedModel:
         if len(parts) < 2:
             raise ValueError(
                 f"cv must leave rows in at least 2 folds, got {len(parts)}; more rows or groups are needed"
             )
-        given, fitted = self._given_map(), self.feature_map_
-        if isinstance(given, list):
-            # The one of several maps that was chosen on the first rows.
-            given = None if fitted is None else clone(fitted)
-        trial = self._search_moments([parts], sample, given, fitted, None, ordered=self._ordered)
-        rows = Table(np.zeros((0, 0)), np.zeros((0, 0)))
-        if sample is not None:
-            original = None if self.target_transform_ is None else self._back(sample.Y, None)
-            rows = Table(sample.Phi, sample.Y, sample.weight, mapped=True, original=original)
-        return self._conclude([trial], rows)[0]
+        row_map = stream.row_map or RowMap()
+        Y, scale = np.zeros((0, 0)) if sample is None else sample.Y, row_map.scale
+        units = None
+        if scale is not None:
+            units = TargetUnits(scale.inverse_transform(Y), scale.inverse_transform)
+        found = search_moments(
+            parts, sample, row_map.feature_map, self._search_settings(), ordered=self._ordered, units=units
+        )
+        return self._keep(found, Y, scale, stream.inputs, lambda candidate: sample, False)
 
-    def _search_settings(self) -> SearchSettings:
-        return SearchSettings(
-            members=self._members(),
-            alphas=None if self.alphas is None else np.asarray(self.alphas, dtype=np.float64),
-            options=self._solver_options(),
-            scoring=self.scoring,
-            averaging=self.selection == "average",
-            n_jobs=self.n_jobs,
+    def _keep(
+        self,
+        found: Selected,
+        Y: Array,
+        scale: TargetScale | None,
+        inputs: InputRange | None,
+        sample_of: Callable[[Candidate], RowSample | None],
+        several: bool,
+    ) -> FittedModel:
+        """Keep what a search ended with; ``Y`` are the targets that its held-out rows are numbered in."""
+
+        def estimator(candidate: Candidate | None) -> EntangledKernelRidge | None:
+            if candidate is None:
+                return None
+            model = FittedModel(
+                feature_map=candidate.feature_map,
+                linear=candidate.fit.linear,
+                fit=candidate.fit,
+                fit_map=candidate.feature_map,
+                scale=scale,
+                inputs=inputs,
+                sample=sample_of(candidate),
+            )
+            return self._candidate_estimator(candidate, model)
+
+        best = estimator(found.best)
+        entangled = best if found.entangled is found.best else estimator(found.entangled)
+        self._candidates = best, entangled
+        place = found.best.place if several else None
+        self._search = replace(
+            found,
+            best=replace(found.best, features=None, place=place),
+            entangled=None,
+            held_out=None,
+        )
+        parts = [NoisePart(used.feature_map, used.settings, used.share) for used in found.used]
+        return FittedModel(
+            feature_map=found.feature_map,
+            linear=found.linear,
+            fit=found.best.fit,
+            fit_map=found.best.feature_map,
+            scale=scale,
+            inputs=inputs,
+            residuals=found.residuals,
+            measured=None if found.residuals is None else Y[np.unique(found.residuals.row)],
+            parts=tuple(parts) if len(parts) > 1 else (),
         )
 
-    def _members(self) -> list[Member]:
-        return grid_members(self._grid(), max_iter=self._solver_params().max_iter)
+    def _candidate_estimator(self, candidate: Candidate, model: FittedModel) -> EntangledKernelRidge:
+        """A candidate as an estimator of its own, on tables with the same columns."""
+        warn_if_stalled(model.fit)
+        estimator = EntangledKernelRidge(
+            self._map_of(candidate),
+            fit_intercept=self.fit_intercept,
+            random_state=self.random_state,
+            target_transform=self.target_transform,
+        ).set_params(**self._parameters(candidate))
+        MultiTargetRegressor.set_output(estimator, predict=self._container())
+        return estimator.adopt_model(model, self)
+
+    def _map_of(self, candidate: Candidate) -> Any:
+        """The feature map of a candidate as it was given, not fitted."""
+        maps = self._feature_maps()
+        if candidate.place is not None and len(maps) > 1:
+            return maps[candidate.place]
+        if len(maps) == 1 or candidate.feature_map is None:
+            return maps[0] if len(maps) == 1 else None
+        return clone(candidate.feature_map)
+
+    def _parameters(self, candidate: Candidate) -> dict[str, Any]:
+        """Parameters of `EntangledKernelRidge` that make it a candidate."""
+        parameters = candidate.member.parameters() | {"alpha": candidate.alpha}
+        solver = self._solver_params()
+        if candidate.member.n_steps is not None:
+            solver = solver._replace(max_iter=candidate.member.n_steps)
+        defaults = SolverParams()._asdict()
+        changed = {name: value for name, value in solver._asdict().items() if value != defaults[name]}
+        return {**parameters, "solver_params": changed} if changed else parameters
+
+    def _search_settings(self) -> SearchSettings:
+        params = self._solver_params()
+        seed = check_random_state(self.random_state).randint(np.iinfo(np.int32).max)
+        return SearchSettings(
+            members=grid_members(self._grid(), max_iter=params.max_iter),
+            alphas=None if self.alphas is None else np.asarray(self.alphas, dtype=np.float64),
+            scoring=self.scoring,
+            selection=self.selection,
+            fit_intercept=bool(self.fit_intercept),
+            start=FitSettings(init=params.init, max_iter=params.max_iter, tol=params.tol, seed=int(seed)),
+            n_jobs=self.n_jobs,
+        )
 
     def _grid(self) -> dict[str, Any]:
         """Values to try of every parameter of a kernel."""
@@ -348,58 +579,136 @@ class EntangledKernelRidgeCV(
             )
         return check_solver_params(given[0])
 
-    def _best_model(self) -> Any:
-        return self._fit.best_estimator
+    # Feature maps.
 
-    def _averaged_parts(self, X: Any) -> list[AveragedPart]:
-        fit, chosen = self._fit, dict(self._fit.best_params)
-        best = chosen.pop("feature_map", None)
-        if best is None or fit.average_weights is None:
-            return super()._averaged_parts(X)
-        places, parts = fit.cv_results["param_feature_map"], []
-        weights = fit.average_weights.reshape(len(places), -1)  # (candidates, 1 or p)
-        used = [one for one in np.unique(places) if one == best or weights[places == one].any()]
-        if len(used) == 1:
-            return super()._averaged_parts(X)
-        maps = [feature_map for _, feature_map in self.feature_map_.transformer_list]
-        shares = np.array([weights[places == one].sum(axis=0) for one in used])  # (maps, 1 or p)
-        # What cross-fitted maps make of noise is hidden in their predictions; the others stand for them.
-        shown = [not FeatureMapTraits.of(feature_map).cross_fitted for feature_map in maps]
-        shares[np.logical_not(shown)] = 0.0
-        if shares.sum(axis=0).min() < LEAST_SHOWN:
-            return []
-        shares /= shares.sum(axis=0)
-        for one, feature_map, share in zip(used, maps, shares, strict=True):
-            own = np.where(places[:, None] == one, weights, 0.0)
-            heaviest = int(np.argmax(np.where(places == one, own.sum(axis=1), -1.0)))
-            settings = {name: fit.cv_results[f"param_{name}"][heaviest] for name in chosen}
-            settings = replace(fit.best_estimator._fit.settings, **settings)
-            parts.append(AveragedPart(map_features(feature_map, X), settings, share))
-        return parts
+    def _given_map(self) -> Any:
+        maps = self._feature_maps()
+        return maps[0] if len(maps) == 1 else maps
 
-    def _for_workers(self) -> Self:
-        slim = super()._for_workers()
-        if self._fit is not None and self._fit.best_estimator is not None:
-            best = self._fit.best_estimator._for_workers()
-            slim._fit = replace(self._fit, best_estimator=best, cv_results={}, average_weights=None)
-        return slim
+    def _feature_maps(self, *, streamed: bool = False) -> list[Any]:
+        """The maps to choose from, for rows in memory or in a stream."""
+        if isinstance(self.feature_map, str) and self.feature_map == "auto":
+            return default_feature_maps(self.random_state, streamed=streamed)
+        maps = list(self.feature_map) if isinstance(self.feature_map, list | tuple) else [self.feature_map]
+        if not maps:
+            raise ValueError("feature_map must hold at least one feature map, got an empty list")
+        for one in maps:
+            if isinstance(one, str):
+                raise ValueError(
+                    f"feature_map must be 'auto', None, a transformer or a list of the last two, got {one!r}"
+                )
+            check_feature_map(one)
+        return maps
+
+    def _suited_maps(self, n_targets: int, *, streamed: bool = False) -> dict[int, Any]:
+        """The maps, by their places, that are tried with this many targets, in memory or in a stream."""
+        maps = dict(enumerate(self._feature_maps(streamed=streamed)))
+        suited = {place: one for place, one in maps.items() if FeatureMapTraits.of(one).suits(n_targets)}
+        return suited if suited else maps
+
+    def _search_inputs(self, X: Any, maps: dict[int, Any]) -> Any:
+        """Inputs with their columns kept; an array where the columns are the only features."""
+        for feature_map in maps.values():
+            if feature_map is None:
+                check_numeric_columns(X)
+                rows = validate_rows(self, X, ensure_min_samples=2, **FLOATS)
+                X = rows if len(maps) == 1 else X
+            else:
+                self._check_columns(X)
+        return X
+
+    def _fit_first_map(self, rows: Rows) -> Any:
+        """Choose a feature map as `fit` would on the first rows of a stream, and fit it on them."""
+        maps, best = list(self._suited_maps(rows.Y.shape[1], streamed=True).values()), 0
+        if len(maps) > 1:
+            splits = self.cv
+            if not self._ordered:
+                if rows.part is None or len(np.unique(rows.part)) < 2:
+                    raise ValueError(
+                        f"the first {len(rows.Y)} rows must lie in at least 2 folds for a feature map to be "
+                        f"chosen on them, got 1; mix the groups among the rows, or give one feature map"
+                    )
+                splits = PredefinedSplit(rows.part)
+            search = clone(self).set_params(feature_map=maps, cv=splits, target_transform=None)
+            search.fit(rows.X, self._targets_like_y(rows.Y), rows.weight)
+            best = search.best_params_["feature_map"]
+        elif is_fitted(maps[0]):
+            return maps[0]
+        return self._fit_map(maps[best], rows.X, rows.Y, rows.weight)[0]
+
+    # Folds of rows in batches.
+
+    @property
+    def _ordered(self) -> bool:
+        """Whether folds are blocks in the order of time."""
+        return isinstance(self.cv, TimeSeriesSplit)
+
+    def _n_parts(self) -> int:
+        cv = self.cv
+        if isinstance(cv, TimeSeriesSplit):
+            if not (cv.gap == 0 and cv.max_train_size is None and cv.test_size is None):
+                raise ValueError(
+                    f"cv must be a TimeSeriesSplit of n_splits alone where rows come in batches, got {cv!r}"
+                )
+            # The rows before the first fold are a part too.
+            return int(cv.n_splits) + 1
+        if isinstance(cv, KFold | GroupKFold):
+            return int(cv.n_splits)
+        if not isinstance(cv, Integral):
+            raise ValueError(
+                f"cv must be a number of folds, KFold, GroupKFold or TimeSeriesSplit where rows come in "
+                f"batches, since a row's fold is found by a hash of its values or group, or by its place; "
+                f"got {cv!r}"
+            )
+        check_integer("cv", cv, low=2)
+        return int(cv)
+
+    def _parts_of(self, rows: Rows, groups: Any) -> Index:
+        if self._ordered:
+            raise ValueError(
+                "cv: folds in the order of time need rows one after the other, and their number before the "
+                "first; use fit_batches, or fit on a table in memory"
+            )
+        if groups is not None:
+            return group_folds(check_groups(groups, len(rows.Y)), self._n_parts())
+        if isinstance(self.cv, GroupKFold):
+            raise ValueError("groups must be given where cv is GroupKFold, got None")
+        return row_folds(rows.X, rows.Y, self._n_parts())
+
+    def _block_ends(self, batches: Any, targets: Any, n_rows: int | None) -> Index | None:
+        if not self._ordered:
+            return None
+        if n_rows is None:
+            n_rows = getattr(batches, "n_rows", None)
+        if n_rows is None:
+            if iter(batches) is batches:
+                raise ValueError(
+                    "n_rows must be given where batches can be read only once, since folds in the order of "
+                    "time need the number of rows before the first"
+                )
+            n_rows = sum(_num_samples(as_batch(item, targets).X) for item in batches)
+        check_integer("n_rows", n_rows, low=1)
+        return block_ends(int(n_rows), self._n_parts())
+
+    def _check_mergeable(self, other: Self, mine: RowStream, theirs: RowStream) -> None:
+        super()._check_mergeable(other, mine, theirs)
+        if self._ordered or other._ordered:
+            raise ValueError(
+                "estimators to merge must not have folds in the order of time, since rows of two streams "
+                "have no order; use fit_batches with all batches"
+            )
 
     def _check_parameters(self) -> None:
         super()._check_parameters()
-        for name, choices in CHOICES.items():
+        for name, choices in (("scoring", SCORINGS), ("selection", SELECTIONS)):
             check_choice(name, getattr(self, name), choices)
         check_integer("verbose", self.verbose, low=0)
-        checks: dict[str, Callable[[str, Any], None]] = {
-            "alignment_mix": check_fraction,
-            "shrinkage": check_fraction,
-            "target_alpha": partial(check_positive, zero_allowed=True),
-            "prediction": partial(check_choice, choices=PREDICTIONS),
-            "rank": lambda _, value: check_rank(value),
-            "solver": partial(check_choice, choices=tuple(SOLVERS)),
-        }
         for name, values in self._grid().items():
             for value in values:
-                checks[name](f"param_grid[{name!r}]", value)
+                try:
+                    EntangledKernelRidge(**{name: value})._check_parameters()
+                except (TypeError, ValueError) as error:
+                    raise type(error)(f"param_grid: {error}") from error
         self._solver_params()
         for value in [] if self.alphas is None else check_grid("alphas", self.alphas):
             check_positive("alphas", value)
@@ -407,17 +716,24 @@ class EntangledKernelRidgeCV(
 
 
 class _Progress:
-    """Prints how far a search is, and how long it will take from here."""
+    """Prints how far a search is, and how long the rest will take."""
 
-    def __init__(self) -> None:
-        self.start = time.perf_counter()
+    def __init__(self, n_maps: int) -> None:
+        self.start, self.n_maps = time.perf_counter(), n_maps
 
-    def print(self, tried: int, n_maps: int, done: int, n_splits: int) -> None:
-        """Print a line after a split; ``tried`` maps came before this one."""
-        share = (tried * n_splits + done) / (n_maps * n_splits)
+    def print(self, done: int, n_steps: int) -> None:
+        """Print a line after a split; ``n_steps`` is the number of splits of all maps together."""
+        number, split = divmod(done - 1, n_steps // self.n_maps)
         seconds = time.perf_counter() - self.start
         print(
-            f"feature map {tried + 1} of {n_maps}, split {done} of {n_splits}: {seconds:.0f} s, "
-            f"about {seconds * (1.0 / share - 1.0):.0f} s left",
+            f"feature map {number + 1} of {self.n_maps}, split {split + 1} of {n_steps // self.n_maps}: "
+            f"{seconds:.0f} s, about {seconds * (n_steps / done - 1.0):.0f} s left",
             flush=True,
         )
+
+
+def _present(value: Any, estimator: Any, name: str) -> Any:
+    """A value, or an AttributeError where there is none."""
+    if value is None:
+        raise AttributeError(f"{type(estimator).__name__!r} object has no attribute {name!r}")
+    return value

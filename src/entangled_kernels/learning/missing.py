@@ -6,8 +6,8 @@ import numpy as np
 from scipy.linalg import cho_factor, cho_solve, eigh
 from scipy.linalg.blas import dsyrk
 
-from ..uncertainty import SHRINKAGES, choose_shrinkage, estimate_correlation
 from ..linalg import Array, Index
+from ..uncertainty import SHRINKAGES, choose_shrinkage, estimate_correlation
 from .moments import Moments, group_equal_weights
 
 __all__ = ["FILL_ALPHA", "complete_moments", "fill_rows"]

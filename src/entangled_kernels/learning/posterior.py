@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 from scipy.linalg import cho_solve, cholesky, solve_triangular
 
-from ..uncertainty import Residuals, without_rounding
 from ..linalg import Array, Index
+from ..uncertainty import Residuals, without_rounding
 from .moments import RowSample
 from .problem import Problem
 from .ridge import KernelRidgeFactor, MissingTargetsRidge

@@ -8,12 +8,12 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from ..uncertainty import Residuals, without_rounding
 from ..learning.moments import sample_size
 from ..learning.posterior import fit_unit_posterior
 from ..learning.solvers import SolverOptions
 from ..linalg import Array
 from ..threads import SMALL_MATRIX, one_thread
+from ..uncertainty import Residuals, without_rounding
 from .decision import Decision, decide
 from .errors import member_factors, weighted_coefficients
 from .fold import Fold

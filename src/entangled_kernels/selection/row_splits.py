@@ -1,17 +1,77 @@
-"""Splits of rows in memory that keep groups whole, or that predict later rows from earlier ones."""
+"""Splits of rows in memory: shuffled, of whole groups, or of later rows from earlier ones."""
 
 from __future__ import annotations
 
+from math import ceil
+from numbers import Integral
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.model_selection import GroupKFold, TimeSeriesSplit
+from sklearn.model_selection import (
+    GroupKFold,
+    PredefinedSplit,
+    RepeatedKFold,
+    TimeSeriesSplit,
+    check_cv,
+)
 from sklearn.utils import check_random_state
 
+from ..linalg import Array, Index
+from ..parameters import check_integer
 from .folds import Split
 
-__all__ = ["group_splits", "time_splits"]
+__all__ = ["group_splits", "split_rows", "time_splits"]
+
+# With at most this many rows, folds are repeated until there are at least this many splits.
+FEW_ROWS, SPLITS_OF_FEW_ROWS = 60, 10
+
+
+def split_rows(
+    cv: Any,
+    X: Any,
+    y: Array,
+    groups: NDArray[Any] | None,
+    index: Index | None,
+    *,
+    random_state: Any = None,
+) -> list[Split]:
+    """Splits of a table in memory that a parameter ``cv`` asks for.
+
+    Parameters
+    ----------
+    cv : int, splitter or iterable of splits
+        An int asks for shuffled folds of rows, or of whole groups; of few rows they are repeated.
+    X : table of n rows
+    y : ndarray of shape (n,) or (n, p)
+    groups : ndarray of shape (n,) or None
+    index : ndarray of shape (n,) or None
+        Numbers of the rows in the table that splits were given for, where some of its rows are left out.
+    random_state : int, RandomState or None
+    """
+    n = len(y)
+    if not isinstance(cv, Integral):
+        splits = list(check_cv(cv).split(X, y, groups))
+        if index is not None and (not hasattr(cv, "split") or isinstance(cv, PredefinedSplit)):
+            # Splits that were given as row numbers are of the whole table.
+            kept = [tuple(np.flatnonzero(np.isin(index, part)) for part in split) for split in splits]
+            splits = [(train, test) for train, test in kept if len(test) > 0]
+        fewest = min((len(train) for train, _ in splits), default=0)
+        if fewest < 2 <= n:
+            raise ValueError(
+                f"cv must leave at least 2 rows to learn from in every split, got {fewest}; use fewer folds"
+            )
+        return splits
+    check_integer("cv", cv, low=2)
+    n_folds = int(cv)
+    if n_folds > n:
+        raise ValueError(f"cv must be at most the number of rows, {n}, got {n_folds}")
+    n_units = n if groups is None else len(np.unique(groups))
+    n_repeats = ceil(SPLITS_OF_FEW_ROWS / n_folds) if n_folds < n_units and n <= FEW_ROWS else 1
+    if groups is not None:
+        return group_splits(groups, n_folds, n_repeats=n_repeats, random_state=random_state)
+    folds = RepeatedKFold(n_splits=n_folds, n_repeats=n_repeats, random_state=random_state)
+    return list(folds.split(X))
 
 
 def group_splits(
