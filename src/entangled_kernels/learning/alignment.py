@@ -200,7 +200,7 @@ class Alignment:
     def _weights(self) -> Array:
         """Weights of the terms divided by their norms, zero where a norm is zero."""
         shares, norms = np.array([1.0 - self.mix, self.mix]), np.array(self.norms)
-        return np.divide(shares, norms, out=np.zeros(2), where=norms > 0.0)
+        return np.asarray(np.divide(shares, norms, out=np.zeros(2), where=norms > 0.0))
 
     def evaluate(self, Q: Array, inner: Pair | None = None) -> Evaluation:
         """Objective, terms and gradient at Q (m, k, r), from inner products of `Line.inner_at` if given."""

@@ -347,11 +347,10 @@ def reduce_centred_rows(
     scatter = np.einsum("no,no->o", T, T)
     unit = np.sqrt(scatter)
     unit[unit == 0.0] = 1.0
-    wide = Y.shape[1] > len(Y) + 1
     if every_output and Y.shape[1] <= 2 * len(scores):
         outputs: Array | None = None
     else:
-        outputs = _row_space(scores, unit, compressed=wide, principal=for_ascent)
+        outputs = _row_space(scores, unit, principal=for_ascent)
     energy, V_norm = float(scatter.sum()), 1.0
     size = np.sqrt(energy) if energy > 0.0 else 1.0
     if for_ascent:
@@ -427,12 +426,12 @@ def _centre(rows: Array, weight: Array, total: float) -> tuple[Array, Array]:
     return mean + left, centred - left
 
 
-def _row_space(rows: Array, unit: Array, *, compressed: bool, principal: bool = True) -> Array | None:
+def _row_space(rows: Array, unit: Array, *, compressed: bool = False, principal: bool = True) -> Array | None:
     """Orthonormal basis (p, k) of the row space, by default the principal axes; None if it is everything.
 
     Rank is decided with every output in its ``unit`` and every row at unit length, so that none is lost
     for being small. Any basis would do, but solvers may start from its axes, and the ``principal`` ones do
-    not depend on the coordinates that rows were compressed to.
+    not depend on the coordinates that rows were ``compressed`` to.
 
     Where units are very different, the basis is a QR factor of the rows from the largest unit to the smallest
     with column pivoting: that is accurate to rounding of each target's unit, while principal axes are
@@ -454,24 +453,13 @@ def _row_space(rows: Array, unit: Array, *, compressed: bool, principal: bool = 
         directions = directions[values > rank_tolerance(max(rows.shape)) * values[0]]
     if len(directions) == p and not compressed:
         return None
-    basis, graded = _orthonormal_basis(directions * unit, unit)
-    if graded:
+    if not compressed and unit.max() > _GRADED_UNITS * unit.min():
+        order = np.argsort(-unit, kind="stable")
+        basis = np.empty((p, len(directions)))
+        basis[order] = qr((directions * unit).T[order], mode="economic", pivoting=True)[0]
         return basis
+    basis = np.asarray(qr((directions * unit).T, mode="economic")[0])
     return basis @ svd(rows @ basis, full_matrices=False)[2].T if principal else basis
-
-
-def _orthonormal_basis(rows: Array, unit: Array) -> tuple[Array, bool]:
-    """Orthonormal basis (p, k) of the span of rows (k, p), and whether the units are very different.
-
-    Where they are, rows and columns are taken from the largest to the smallest, which keeps the basis accurate
-    to rounding of the unit of each column of ``rows``.
-    """
-    if unit.max(initial=0.0) <= _GRADED_UNITS * unit.min(initial=np.inf):
-        return np.asarray(qr(rows.T, mode="economic")[0]), False
-    order = np.argsort(-unit, kind="stable")
-    basis = np.empty((rows.shape[1], min(rows.shape)))
-    basis[order] = qr(rows.T[order], mode="economic", pivoting=True)[0]
-    return basis, True
 
 
 @dataclass(frozen=True, eq=False)

@@ -79,20 +79,16 @@ class LearnedKernel:
 
     def partial_trace(self, n_outputs: int) -> LearnedKernel:
         """The kernel (S / p) kron I_p, with S = p metric + sum_i M_i^T M_i the trace over the outputs."""
-        if self.Q.shape[2] == 0:
+        m, _, r = self.Q.shape
+        if r == 0:
             return self
-        # Q as (m, k * r).
-        L = _compact(np.hstack([self.L, self.Q.reshape(len(self.Q), -1) / np.sqrt(n_outputs)]))
-        return LearnedKernel(self.identity, L, self.Q[:, :, :0])
-
-
-def _compact(L: Array) -> Array:
-    """A factor of L L^T with no more columns than its rank."""
-    wide = L.shape[1] > L.shape[0]
-    values, vectors = eigh(L @ L.T if wide else L.T @ L)
-    keep = values > rank_tolerance(len(values)) * values[-1]
-    columns = (vectors if wide else L @ vectors)[:, keep]
-    return np.asarray(columns * np.sqrt(values[keep]) if wide else columns)
+        L = np.hstack([self.L, self.Q.reshape(m, -1) / np.sqrt(n_outputs)])  # (m, l + k * r)
+        # A factor of L L^T with no more columns than its rank, from the smaller of two Gram matrices.
+        wide = L.shape[1] > m
+        values, vectors = eigh(L @ L.T if wide else L.T @ L)
+        keep = values > rank_tolerance(len(values)) * values[-1]
+        L = vectors[:, keep] * np.sqrt(values[keep]) if wide else L @ vectors[:, keep]
+        return LearnedKernel(self.identity, np.asarray(L), self.Q[:, :, :0])
 
 
 class Spectral(NamedTuple):

@@ -298,4 +298,4 @@ def leave_one_out_sums(parts: Sequence[Moments]) -> list[Moments]:
     """For every part the sum of all others, from running sums in both directions."""
     before = list(accumulate(parts, initial=0))[:-1]
     after = list(accumulate(reversed(parts), initial=0))[-2::-1]
-    return [left + right for left, right in zip(before, after, strict=True)]  # type: ignore[operator,misc]
+    return [left + right for left, right in zip(before, after, strict=True)]  # type: ignore[operator]
