@@ -1,44 +1,48 @@
-"""Choosing settings by cross-validation, from the moments of folds.
+"""Choosing feature maps, kernels and alphas by cross-validation.
 
-Candidates -> folds -> errors on each fold -> a search over all, for every feature map -> a decision, with
-weights of the candidates in an average of each search -> shares of the searches, by their errors on held-out
-rows -> what was decided, fitted on all rows.
+Candidates -> a fold for every split, and held-out errors of all candidates on it -> weights of the candidates
+of every feature map -> shares of the maps, by held-out predictions -> what is kept, fitted on all rows.
 """
 
-from .blank_folds import BlankFolds
-from .candidates import GRID, PATH_STEPS, Member, grid_members
-from .decision import Decision, average_candidates, decide, refit
-from .folds import MomentFolds, RefittedFolds, RowFolds, Split, group_partitions
-from .out_of_fold import HeldOutPredictions, ModelPredictions, predict_held_out
-from .row_splits import group_splits, time_splits
-from .search import SCORINGS, Choice, Search, SearchSettings, TableSummary, run_search
-from .stacking import settle
+from .candidates import GRID, PATH_STEPS, Grid, Member, grid_members
+from .folds import Fold, Split
+from .row_splits import group_splits, split_rows, time_splits
+from .search import (
+    SCORINGS,
+    SELECTIONS,
+    Candidate,
+    HeldOutPredictions,
+    SearchSettings,
+    Selected,
+    TargetUnits,
+    UsedMap,
+    fitted_in_folds,
+    search_moments,
+    search_rows,
+    weight_unit,
+)
 
 __all__ = [
     "GRID",
     "PATH_STEPS",
     "SCORINGS",
-    "BlankFolds",
-    "Choice",
-    "Decision",
+    "SELECTIONS",
+    "Candidate",
+    "Fold",
+    "Grid",
     "HeldOutPredictions",
     "Member",
-    "ModelPredictions",
-    "MomentFolds",
-    "RefittedFolds",
-    "RowFolds",
-    "Search",
     "SearchSettings",
+    "Selected",
     "Split",
-    "TableSummary",
-    "average_candidates",
-    "decide",
+    "TargetUnits",
+    "UsedMap",
+    "fitted_in_folds",
     "grid_members",
-    "group_partitions",
     "group_splits",
-    "predict_held_out",
-    "refit",
-    "run_search",
-    "settle",
+    "search_moments",
+    "search_rows",
+    "split_rows",
     "time_splits",
+    "weight_unit",
 ]

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from numbers import Integral
 from types import MappingProxyType
 from typing import Any
@@ -12,10 +12,21 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ..learning.solvers import SOLVERS
+from ..learning import SOLVERS, FitSettings, LearnedKernel, Problem, Progress
+from ..learning.ridge import KernelRidgeFactor
+from ..learning.solvers import solve
 from ..linalg import Array
 
-__all__ = ["GRID", "PATH_STEPS", "Grid", "Member", "default_alphas", "grid_members"]
+__all__ = [
+    "GRID",
+    "PATH_STEPS",
+    "Grid",
+    "Member",
+    "default_alphas",
+    "grid_members",
+    "learn_members",
+    "weighted_coefficients",
+]
 
 # In units of tr(C) / n, the mean eigenvalue of the Gram matrix of one output.
 RELATIVE_ALPHAS = np.logspace(-8, 3, 34)
@@ -59,6 +70,11 @@ class Member:
     def parameters(self) -> dict[str, Any]:
         """Parameters of `EntangledKernelRidge` that make it this member, without those of the solver."""
         return {name: getattr(self, name) for name in GRID}
+
+    def settings(self, start: FitSettings, alpha: float) -> FitSettings:
+        """Settings of a fit with this member; what members do not say is that of ``start``."""
+        steps = {} if self.n_steps is None else {"max_iter": self.n_steps}
+        return replace(start, **self.parameters(), **steps, alpha=alpha)
 
 
 @dataclass(frozen=True, eq=False)
@@ -149,3 +165,73 @@ def default_alphas(scale: float, noise: float | None) -> Array:
     """Ridge penalties about the mean squared length of the features, and the noise that they came with."""
     alphas = RELATIVE_ALPHAS * (scale if scale > 0.0 else 1.0)
     return alphas if noise is None else np.sort(np.append(alphas, noise))
+
+
+def weighted_coefficients(problem: Problem, grid: Grid, weights: Array, start: FitSettings) -> Array:
+    """Weighted sum of the coefficients of all candidates, (m', q) of the outputs of the problem.
+
+    ``weights`` is (members, alphas, 1), or (members, alphas, q) where targets have weights of their own.
+    Members without any weight cost nothing.
+    """
+    basis = problem.outputs
+    used = np.flatnonzero(weights.any(axis=(1, 2)))
+    shared, apart = np.zeros((len(problem.scale), basis.shape[1])), weights.shape[2] > 1
+    total = np.zeros((len(problem.scale), len(basis) if apart else 0))
+    for place, factor in learn_members(problem, [grid.members[own] for own in used], start):
+        own = weights[used[place]]
+        alphas = np.flatnonzero(own.any(axis=1))
+        coefs = factor.coefficients(grid.alphas[alphas])  # (a, m', k)
+        if apart:
+            total += np.einsum("afo,ao->fo", coefs @ basis.T, own[alphas])
+        else:
+            shared += np.tensordot(own[alphas, 0], coefs, axes=1)
+    return total if apart else shared @ basis.T
+
+
+def learn_members(
+    problem: Problem, members: Sequence[Member], start: FitSettings
+) -> Iterator[tuple[int, KernelRidgeFactor]]:
+    """Place of every member, and the ridge problem with its kernel, factorised.
+
+    Members that differ only in shrinkage and prediction share one learned kernel.
+    """
+    groups: dict[tuple[object, ...], list[int]] = {}
+    for place, member in enumerate(members):
+        # Whether anything regularises matters to the closed form.
+        regularised = member.target_alpha > 0.0 or member.shrinkage > 0.0
+        key = (member.solver, member.alignment_mix, member.target_alpha, member.rank, regularised)
+        groups.setdefault(key, []).append(place)
+    for places in groups.values():
+        group = [members[place] for place in places]
+        kernels = _learn_kernels(problem.with_mix(group[0].alignment_mix), group, start)
+        for place, member in zip(places, group, strict=True):
+            kernel = problem.finished(kernels[member.n_steps], member.shrinkage)
+            if member.prediction == "partial_trace":
+                kernel = kernel.partial_trace(problem.n_outputs)
+            yield place, KernelRidgeFactor(problem, kernel)
+
+
+def _learn_kernels(
+    problem: Problem, group: Sequence[Member], start: FitSettings
+) -> dict[int | None, LearnedKernel]:
+    """The learned kernel after every number of steps that the group asks for."""
+    if all(member.shrinkage == 1.0 for member in group):
+        plain = LearnedKernel.from_operators(np.zeros((*problem.targets.shape, 0)))
+        return {member.n_steps: plain for member in group}
+    wanted = {member.n_steps for member in group if member.n_steps is not None}
+    kernels: dict[int | None, LearnedKernel] = {}
+
+    def keep(progress: Progress) -> None:
+        if progress.n_iter in wanted:
+            kernels[progress.n_iter] = LearnedKernel.from_operators(progress.Q)
+
+    # Every group and fold starts alike, whatever was done before.
+    settings = group[0].settings(start, 1.0)
+    settings = replace(
+        settings,
+        shrinkage=max(member.shrinkage for member in group),
+        max_iter=max(wanted, default=start.max_iter),
+    )
+    found = solve(group[0].solver, problem, settings.solver_options(problem, keep))
+    # A solver that stops early would have stayed where it is.
+    return {member.n_steps: kernels.get(member.n_steps, found.kernel) for member in group}

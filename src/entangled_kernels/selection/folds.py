@@ -1,301 +1,287 @@
-"""Where folds come from: rows in memory, moments of parts, or feature maps that are fitted in every fold."""
+"""Folds: a training problem and the held-out rows that judge it, of rows in memory or of moments."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property, partial
 from itertools import accumulate
 from typing import Any
 
 import numpy as np
-from sklearn.utils import _safe_indexing
+from scipy.linalg import eigh, qr
 
-from ..features import fit_and_map, map_features
-from ..learning.missing import complete_moments
-from ..learning.moments import Moments, RowSample
-from ..learning.problem import (
-    LARGEST_ROTATED,
-    CompressedRows,
-    OutputSubspace,
-    compress_rows,
-    reduce_centred_rows,
-    rotate_to_axes,
-    subspace_is_small,
-)
-from ..linalg import Array, Index
-from ..threads import SMALL_MATRIX, one_thread
-from .fold import Fold
-from .observed_fold import ObservedFold
+from ..learning import Moments, Problem, complete_moments, fill_rows, reduce_moments, reduce_rows
+from ..learning.problem import reduce_centred_rows
+from ..linalg import Array, Index, is_identity
 
 __all__ = [
-    "MomentFolds",
-    "RefittedFolds",
-    "RowFolds",
+    "Fold",
+    "JudgedTargets",
     "Split",
-    "group_partitions",
+    "fold_of_moments",
+    "fold_of_rows",
     "leave_one_out_sums",
 ]
 
 Split = tuple[Index, Index]
 
-# Up to so many times more rows than features, folds of a partition are decomposed row by row.
-_FEW_ROWS = 2
+# Coefficients and values of many alphas are found together up to so many numbers.
+_MOST_NUMBERS = 2**24
 
 
 @dataclass(frozen=True, eq=False)
-class RowFolds:
-    """Folds of rows in memory.
-
-    Where the held-out rows of the splits are a partition, as in K-fold and leave-one-out, every row is
-    visited once: training moments are sums of the other parts, never the total minus a part. Repeated
-    partitions are visited once each.
+class JudgedTargets:
+    """Targets in the coordinates in which a search works, and the form by which their errors are judged.
 
     Attributes
     ----------
-    Phi : ndarray of shape (n, m)
-    Y : ndarray of shape (n, p)
-    weight : ndarray of shape (n,) or None
-    splits : list of (training rows, held-out rows)
-    centred : bool
-        Whether models have an intercept.
-    norms : bool
-        Without them the alignments of training problems may be in the wrong unit, which does not matter to
-        the closed form.
-    ridge_only : bool
-        Whether all candidates are kernel ridge; then folds that are made of their rows need no basis of the
-        outputs that can be reached.
+    Y : ndarray of shape (n, q)
+        NaN where missing. Of more targets than rows, which lie in a space of n dimensions, their coordinates.
+    unit : ndarray of shape (q,) or (q, q)
+        An error e (q,) has the score |e unit|^2; a vector is a diagonal matrix.
+    n_outputs : int
+        p of the targets as they were given.
+    basis, first : ndarray of shape (p, q) and (p,), or None
+        The targets are ``first + Y @ basis.T``; None where they are Y.
     """
 
-    Phi: Any
     Y: Array
-    weight: Array | None
-    splits: Sequence[Split]
-    centred: bool = True
-    norms: bool = True
-    ridge_only: bool = False
+    unit: Array
+    n_outputs: int
+    basis: Array | None = None
+    first: Array | None = None
 
-    @property
-    def n_splits(self) -> int:
-        """Number of folds."""
-        return len(self.splits)
+    @classmethod
+    def of(cls, Y: Array, score_weights: Array, *, compress: bool) -> JudgedTargets:
+        """Targets (n, p) whose squared errors have weights (p,) in the score.
 
-    @property
-    def n_repeats(self) -> float:
-        """How often a row is held out."""
-        return max(1.0, sum(len(test) for _, test in self.splits) / len(self.Y))
-
-    def folds(self, output_weights: Array) -> Iterator[Fold]:
-        """One fold after the other."""
-        for group in group_partitions(self.splits, len(self.Y)):
-            if not self._from_rows(group):
-                yield from self._moment_folds(group, output_weights)
-                continue
-            for split in group:
-                fold = self._direct_fold(split, output_weights)
-                yield from self._moment_folds([split], output_weights) if fold is None else [fold]
-
-    def _from_rows(self, group: Sequence[Split]) -> bool:
-        """Whether decomposing the rows of every split is no more work than moments of parts, and enough.
-
-        Wide tables are compressed once for all splits.
+        With ``compress``, targets that are far more than rows are turned into as many coordinates as rows.
+        Time n^2 p, once for all feature maps and splits.
         """
-        n, m, p = len(self.Y), self.Phi.shape[1], self.Y.shape[1]
-        few = (len(group) == 1 or n <= _FEW_ROWS * m) and m <= n and p <= n + 1
-        small = max(self.Phi.size, self.Y.size) <= LARGEST_ROTATED
-        return few and small and self.centred and not self.norms
+        (n, p), root = Y.shape, np.sqrt(score_weights)
+        if not compress or p <= n + 1:
+            return cls(Y, root, p)
+        first = np.asarray(Y[0], dtype=np.float64)
+        basis, triangle = qr((Y - first).T, mode="economic")  # (p, n)
+        weighted = root[:, None] * basis
+        values, axes = eigh(weighted.T @ weighted)
+        unit = axes * np.sqrt(np.maximum(values, 0.0))
+        return cls(np.ascontiguousarray(triangle.T), unit, p, basis, first)
 
-    def _direct_fold(self, split: Split, output_weights: Array) -> Fold | None:
-        """The fold of a split from its rows, where `reduce_centred_rows` takes them."""
-        train, test = split
-        weights = self._row_weight(train), self._row_weight(test)
-        _check_weights(*(float(own.sum()) for own in weights))
-        problem = reduce_centred_rows(
-            self.Phi[train], self.Y[train], weights[0], for_ascent=False, every_output=self.ridge_only
-        )
-        if problem is None:
-            return None
-        return Fold.from_rows(problem, test, self.Phi[test], self.Y[test], weights[1], output_weights)
+    def in_units(self, values: Array) -> Array:
+        """Values (..., q) in units of the score."""
+        return values * self.unit if self.unit.ndim == 1 else values @ self.unit
 
-    def _moment_folds(self, group: Sequence[Split], output_weights: Array) -> Iterator[Fold]:
-        """Folds of a group from moments of its parts."""
-        n, m, p = len(self.Y), self.Phi.shape[1], self.Y.shape[1]
-        parts = [test for _, test in group] + ([group[0][0]] if len(group) == 1 else [])
-        if self.centred and subspace_is_small(m, p, parts, n):
-            subspace = OutputSubspace(self.Phi, self.Y, self.weight, parts)
-            yield from self._subspace_folds(group, subspace, output_weights)
-            return
-        rows = self._compressed
-        R = rows.outputs
-        form = output_weights if R is None else R.T @ (output_weights[:, None] * R)
-        for train, test, (_, index) in self._group_moments(group, rows):
-            fold = Fold.from_moments(train, test, form, centred=self.centred, rows=rows)
-            yield fold.with_rows(index, rows.Phi[index], rows.first_y, self._row_weight(index))
-
-    @cached_property
-    def _compressed(self) -> CompressedRows:
-        return self._rotated(compress_rows(self.Phi, self.Y, centred=self.centred))
-
-    def _row_weight(self, index: Index) -> Array:
-        return np.ones(len(index)) if self.weight is None else self.weight[index]
-
-    def _rotated(self, rows: CompressedRows) -> CompressedRows:
-        return rotate_to_axes(rows, self.weight, centred=self.centred)
-
-    def _subspace_folds(
-        self, group: Sequence[Split], subspace: OutputSubspace, output_weights: Array
-    ) -> Iterator[Fold]:
-        """Folds of rows projected on a subspace of the outputs, with the squares that it leaves out."""
-        rows = self._rotated(subspace.rows)
-        R = np.asarray(rows.outputs)
-        form = R.T @ (output_weights[:, None] * R)
-        for train, test, (train_index, test_index) in self._group_moments(group, rows):
-            own = replace(rows, norms=subspace.norms(train_index)) if self.norms else rows
-            fold = Fold.from_moments(train, test, form, centred=self.centred, rows=own)
-            squares = subspace.squares(test_index, rows.first_y + train.mean_y @ R.T)
-            fold = fold.with_rows(
-                test_index, rows.Phi[test_index], rows.first_y, self._row_weight(test_index)
-            )
-            yield replace(fold, V=squares, VN=float(output_weights @ squares))
-
-    def _group_moments(
-        self, group: Sequence[Split], rows: CompressedRows
-    ) -> Iterator[tuple[Moments, Moments, Split]]:
-        """Training and held-out moments of every split of a group."""
-
-        def moments(index: Index) -> Moments:
-            own = None if self.weight is None else self.weight[index]
-            return Moments.from_arrays(rows.Phi[index], rows.Y[index], own)
-
-        tests = [moments(test) for _, test in group]
-        trains = leave_one_out_sums(tests) if len(group) > 1 else [moments(train) for train, _ in group]
-        for train, test, split in zip(trains, tests, group, strict=True):
-            _check_weights(train.weight, test.weight)
-            yield train, test, split
+    def expanded(self, values: Array) -> Array:
+        """Values (..., q) of the targets as they were given, (..., p)."""
+        if self.basis is None or self.first is None:
+            return values
+        return np.asarray(self.first + values @ self.basis.T)
 
 
 @dataclass(frozen=True, eq=False)
-class MomentFolds:
-    """Folds that hold out one part of the rows each, from the moments of the parts.
+class Fold:
+    """A problem of training rows, and held-out rows to judge candidates on.
+
+    Moments are judged by as many made-up rows as they have columns, which have the same second moments.
 
     Attributes
     ----------
-    rounds : list of lists of Moments
-        Each round is a partition of all rows.
-    centred : bool
-    sample : RowSample or None
-        Rows of the parts of the first round, to be predicted one by one. Where targets have blanks, errors
-        of that round are those of these rows.
-    places : ndarray of shape (s,) or None
-        Of the rows of the sample in the table; None where the sample is the table.
-    ordered : bool
-        Whether parts are in the order of time: each one but the first is held out from those before it.
+    problem : Problem
+        Of the training rows.
+    Z : ndarray of shape (t, m')
+        Held-out features less their training means, in the basis of the problem.
+    targets : ndarray of shape (t, q)
+        Held-out targets less their training means, in units of the score; zero where missing.
+    weight : ndarray of shape (t, 1) or (t, q)
+        Zero where a target is missing, or has no training row, so that nothing can predict it.
+    total : ndarray of shape (1,) or (q,)
+        Weight of the held-out rows.
+    outputs : ndarray of shape (q, k)
+        Basis of the outputs of the problem, in units of the score.
+    index : ndarray of shape (s,)
+        Places in the table of the rows to predict.
+    predicted : ndarray of shape (s, m)
+        Their features.
+    mean_y : ndarray of shape (q,)
+        Means of the targets of the training rows; zero without an intercept. NaN for a target that has none.
     """
 
-    rounds: Sequence[Sequence[Moments]]
-    centred: bool = True
-    sample: RowSample | None = None
-    places: Index | None = None
-    ordered: bool = False
+    problem: Problem
+    Z: Array
+    targets: Array
+    weight: Array
+    total: Array
+    outputs: Array
+    index: Index
+    predicted: Array
+    mean_y: Array
 
-    @property
-    def n_splits(self) -> int:
-        """Number of folds."""
-        return sum(len(parts) - self.ordered for parts in self.rounds)
+    def errors(self, coef: Array) -> Array:
+        """Mean squared errors (a, q) for coefficients (a, m', k); NaN for a target that none can judge."""
+        whole = np.empty((len(coef), self.targets.shape[1]))
+        step = max(1, _MOST_NUMBERS // max(1, self.targets.size))
+        for start in range(0, len(coef), step):
+            some = slice(start, start + step)
+            values = self.Z @ coef[some]
+            if not is_identity(self.outputs):
+                values = values @ self.outputs.T
+            np.subtract(values, self.targets, out=values)
+            np.square(values, out=values)
+            if self.weight.shape[1] == 1:
+                whole[some] = self.weight[:, 0] @ values
+            else:
+                whole[some] = np.einsum("to,ato->ao", self.weight, values)
+        with np.errstate(invalid="ignore", divide="ignore"):
+            return np.asarray(np.where(self.total > 0.0, whole / self.total, np.nan))
 
-    @property
-    def n_repeats(self) -> float:
-        """How often a row is held out."""
-        return float(len(self.rounds))
+    def predict(self, coef: Array, share: Array) -> Array:
+        """Values (s, q) of the rows to predict, for coefficients (m', q); ``share`` is that of the mean."""
+        reduced = (self.predicted - self.problem.mean_phi) @ self.problem.features
+        return np.asarray(reduced @ coef + share * self.mean_y)
 
-    def folds(self, output_weights: Array) -> Iterator[Fold]:
-        """One fold after the other."""
-        for number, parts in enumerate(self.rounds):
-            sample = self.sample if number == 0 else None
-            trains = list(accumulate(parts[:-1])) if self.ordered else leave_one_out_sums(parts)
-            for part, train in enumerate(trains, start=int(self.ordered)):
-                yield self._fold(train, parts[part], part, sample, output_weights)
-
-    def _fold(
-        self,
-        train: Moments,
-        test: Moments,
-        part: int,
-        sample: RowSample | None,
-        output_weights: Array,
-    ) -> Fold:
-        """A fold of a part; where targets have blanks, it is judged on the rows of the sample."""
-        whole_train, whole_test = (complete_moments(own, centred=self.centred) for own in (train, test))
-        fold = Fold.from_moments(whole_train, whole_test, output_weights, centred=self.centred)
-        if sample is None:
-            return fold
-        own = np.flatnonzero(sample.part == part)
-        fold = fold.with_rows(own if self.places is None else self.places[own], sample.Phi[own])
-        if train.complete and test.complete:
-            return fold
-        cells = sample.weight[own]
-        # A target without a training row has no prediction to be judged.
-        cells *= train.target_weight > 0.0
-        return ObservedFold.of(fold, sample.Y[own], cells, output_weights)
+    def for_predictions(self) -> Fold:
+        """The fold without what only errors need."""
+        none = np.zeros((0, 0))
+        return replace(self, Z=none, targets=none, weight=none)
 
 
-@dataclass(frozen=True, eq=False)
-class RefittedFolds(RowFolds):
-    """Folds whose features come from a map that is fitted on their training rows alone.
+def fold_of_rows(
+    targets: JudgedTargets,
+    weight: Array | None,
+    split: Split,
+    features: tuple[Array, Array],
+    *,
+    centred: bool,
+    iterative: bool,
+    ridge_only: bool,
+    shrinkage: float | None = None,
+    most: int | None = None,
+    n_features: int | None = None,
+) -> Fold:
+    """Fold of a split of rows in memory.
 
-    Attributes
+    Parameters
     ----------
-    feature_map : transformer
-        Cloned in every fold; ``Phi`` are the inputs that it is applied to, a table of any kind.
+    targets : JudgedTargets
+    weight : ndarray of shape (n,), or (n, q) with zero where a target is missing, or None
+    split : pair of index arrays
+    features : pair of ndarray
+        Of the training rows and of the held-out rows.
+    centred, iterative, ridge_only : bool
+        Whether models have an intercept, a solver takes steps, all candidates are kernel ridge.
+    shrinkage : float, optional
+        Of the correlation by which missing targets of training rows are filled in.
+    most : int, optional
+        Largest number of rows to predict, evenly spaced among the held-out rows.
+    n_features : int, optional
+        Where the features are coordinates of more.
     """
-
-    feature_map: Any = None
-
-    def folds(self, output_weights: Array) -> Iterator[Callable[[], Fold]]:  # type: ignore[override]
-        """Functions that fit the map and make a fold; they may be called in other processes."""
-        return (partial(self._fold, split, output_weights) for split in self.splits)
-
-    def _fold(self, split: Split, output_weights: Array) -> Fold:
-        train, test = split
-        X_train, X_test = (_safe_indexing(self.Phi, index) for index in split)
-        with one_thread(len(self.Y) <= SMALL_MATRIX):
-            weight = None if self.weight is None else self.weight[train]
-            fitted, Phi_train = fit_and_map(
-                self.feature_map, X_train, self.Y[train], weight, ensure_min_samples=2
-            )
-            order = np.concatenate([train, test])
-            rows = RowFolds(
-                Phi=np.vstack([Phi_train, map_features(fitted, X_test)]),
-                Y=self.Y[order],
-                weight=None if self.weight is None else self.weight[order],
-                splits=[(np.arange(len(train)), np.arange(len(train), len(order)))],
-                centred=self.centred,
-                norms=self.norms,
-                ridge_only=self.ridge_only,
-            )
-            return next(rows.folds(output_weights)).at(test)
-
-
-def group_partitions(splits: Sequence[Split], n: int) -> Iterator[Sequence[Split]]:
-    """Consecutive splits whose held-out rows are all rows once, and other splits one by one."""
-    start = 0
-    while start < len(splits):
-        sizes = np.cumsum([len(test) for _, test in splits[start:]])
-        stop = start + int(np.searchsorted(sizes, n)) + 1
-        tests = np.concatenate([test for _, test in splits[start:stop]])
-        whole = len(tests) == n == len(np.unique(tests))
-        stop = stop if whole and all(len(a) + len(b) == n for a, b in splits[start:stop]) else start + 1
-        yield splits[start:stop]
-        start = stop
-
-
-def _check_weights(train: float, test: float) -> None:
-    if train == 0.0 or test == 0.0:
+    train, test = split
+    Phi, Phi_test = features
+    Y, Y_test = targets.Y[train], targets.Y[test]
+    row_weight = None if weight is None else weight[train]
+    judged = np.ones((len(test), 1)) if weight is None else weight[test].reshape(len(test), -1)
+    missing = weight is not None and weight.ndim == 2
+    learned = np.ones(Y.shape[1], dtype=bool)
+    if missing and weight is not None:
+        learned = weight[train].any(axis=0)
+        Y, _ = fill_rows(Phi, Y, weight[train], centred=centred, shrinkage=shrinkage)
+        row_weight, judged = weight[train].max(axis=1), judged * learned
+    if not judged.any() or (row_weight is not None and not row_weight.any()):
         raise ValueError("every fold needs rows of positive sample_weight in both of its parts")
+    problem = None
+    if centred:
+        problem = reduce_centred_rows(Phi, Y, row_weight, for_ascent=iterative, every_output=ridge_only)
+    if problem is None:
+        problem = reduce_rows(Phi, Y, row_weight, centred=centred)[0]
+    # Kernels are scaled, and shrunk, by the numbers of features and outputs before compression.
+    problem = replace(problem, n_outputs=targets.n_outputs, n_features=n_features or problem.n_features)
+    Z = (Phi_test - problem.mean_phi) @ problem.features
+    T = Y_test - problem.mean_y
+    fold = _judge(problem, targets, Z, np.where(judged > 0.0, T, 0.0), judged)
+    chosen = np.arange(len(test))
+    if most is not None and len(test) > most:
+        chosen = np.linspace(0, len(test) - 1, most).astype(np.intp)
+    return replace(
+        fold, index=test[chosen], predicted=Phi_test[chosen], mean_y=np.where(learned, problem.mean_y, np.nan)
+    )
+
+
+def fold_of_moments(
+    targets: JudgedTargets,
+    train: Moments,
+    test: Moments,
+    index: Index,
+    Phi: Array,
+    *,
+    centred: bool,
+) -> Fold:
+    """Fold of moments of training rows and of held-out rows; ``Phi`` are features of some of the latter."""
+    whole = train if train.complete else complete_moments(train, centred=centred)
+    problem = reduce_moments(whole, centred=centred)
+    groups = test.groups
+    learned = np.ones(whole.n_outputs, dtype=bool)
+    for places, own in [] if train.complete else train.groups:
+        learned[places] = own.weight > 0.0
+    features, rows, weights = list[Array](), list[Array](), list[Array]()
+    total = np.zeros(whole.n_outputs)
+    for places, own in groups:
+        if own.weight == 0.0:
+            continue
+        Z, T = _rows_with_moments(own, problem.mean_phi, problem.mean_y[places])
+        padded, weight = np.zeros((len(Z), len(total))), np.zeros((len(Z), len(total)))
+        padded[:, places], weight[:, places] = T, 1.0
+        features.append(Z @ problem.features)
+        rows.append(padded)
+        weights.append(weight * learned)
+        total[places] = own.weight * learned[places]
+    if not total.any():
+        raise ValueError("every fold needs rows of positive sample_weight in both of its parts")
+    alike = len(rows) == 1 and bool(learned.all()) and bool((total > 0.0).all())
+    weight = np.ones((len(rows[0]), 1)) if alike else np.vstack(weights)
+    fold = _judge(problem, targets, np.vstack(features), np.vstack(rows), weight)
+    return replace(
+        fold,
+        total=total[:1] if alike else total,
+        index=index,
+        predicted=Phi,
+        mean_y=np.where(learned, problem.mean_y, np.nan),
+    )
+
+
+def _judge(problem: Problem, targets: JudgedTargets, Z: Array, T: Array, weight: Array) -> Fold:
+    """Fold that is judged on rows with features Z and targets T, less their training means."""
+    R = problem.outputs
+    outputs = targets.unit[:, None] * R if targets.unit.ndim == 1 else targets.unit.T @ R
+    T, total = targets.in_units(T), weight.sum(axis=0)
+    if weight.shape[1] == 1:
+        root = np.sqrt(weight)
+        Z_root, T_root = root * Z, root * T
+        if len(Z) > 2 * (Z.shape[1] + T.shape[1]):
+            # As few rows as there are columns have the same second moments.
+            triangle = qr(np.hstack([Z_root, T_root]), mode="r")[0][: Z.shape[1] + T.shape[1]]
+            Z_root, T_root = triangle[:, : Z.shape[1]], triangle[:, Z.shape[1] :]
+        Z, T, weight = Z_root, T_root, np.ones((len(Z_root), 1))
+    none = np.zeros((0, len(problem.features)))
+    return Fold(problem, Z, T, weight, total, outputs, np.zeros(0, dtype=np.intp), none, problem.mean_y)
+
+
+def _rows_with_moments(moments: Moments, mean_phi: Array, mean_y: Array) -> tuple[Array, Array]:
+    """Features (t, m) and targets (t, p), t = m + p + 1, with second moments of rows about other means."""
+    m, scatter = moments.n_features, moments.scatter
+    size = np.sqrt(np.diag(scatter))
+    size = np.where(size > 0.0, size, 1.0)
+    values, axes = eigh(scatter / np.outer(size, size))
+    rows = (np.sqrt(np.maximum(values, 0.0))[:, None] * axes.T) * size
+    gap = np.sqrt(moments.weight) * (moments.mean - np.concatenate([mean_phi, mean_y]))
+    rows = np.vstack([rows, gap])
+    return rows[:, :m], rows[:, m:]
 
 
 def leave_one_out_sums(parts: Sequence[Moments]) -> list[Moments]:
     """For every part the sum of all others, from running sums in both directions."""
-    before = list(accumulate(parts, initial=0))[:-1]
-    after = list(accumulate(reversed(parts), initial=0))[-2::-1]
-    return [left + right for left, right in zip(before, after, strict=True)]  # type: ignore[operator]
+    summed: Any = parts
+    before = list(accumulate(summed, initial=0))[:-1]
+    after = list(accumulate(reversed(summed), initial=0))[-2::-1]
+    return [left + right for left, right in zip(before, after, strict=True)]

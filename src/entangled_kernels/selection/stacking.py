@@ -1,9 +1,8 @@
-"""Shares of several models in an average, by their errors on held-out rows."""
+"""Weights of candidates and of models in an average, by their errors on held-out rows."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
@@ -11,64 +10,73 @@ from scipy.linalg import cholesky
 from scipy.optimize import nnls
 from scipy.stats import norm
 
-from ..learning.solvers import SolverOptions
 from ..linalg import Array
-from .decision import Decision, decide
-from .out_of_fold import HeldOutPredictions, measured_rows, predict_held_out
-from .search import Search
 
-__all__ = ["HeldOutErrors", "draw_in", "settle", "simplex_shares"]
+__all__ = ["HeldOutErrors", "candidate_weights", "choose", "draw_in", "simplex_shares"]
 
-# How strongly shares are drawn towards the prior ones: this over the total weight of the rows.
+# Errors that differ by no more than this share of the least are alike.
+TIE = 1e-4
+# Candidates of less weight than this share of the largest get none.
+NEGLIGIBLE = 1e-3
+# Errors below this share of the largest are rounding.
+ROUNDING = 1e-13
+# How strongly shares are drawn towards equal ones: this over the total weight of the rows.
 PULL = 9.0
-# How much the error of all targets counts in the shares of a target, beside its own.
-SHARED = 1.0
+# How much the error of all targets counts beside a target's own, in weights of candidates and in shares.
+SHARED_BY_CANDIDATES, SHARED = 2.0, 1.0
 # Errors beyond so many deviations of the typical ones count as if they were at that distance.
 FAR = 5.0
 # Of the least error of the models, added to the form so that models that are alike do not make it singular.
-_ROUNDING = 1e-10
+_JITTER = 1e-10
 
 
-def settle(
-    searches: Sequence[Search], rule: str, Y: Array, weight: Array | None, options: SolverOptions
-) -> tuple[Decision, HeldOutPredictions | None]:
-    """Decide what is kept of searches, one for each feature map, and predict held-out rows with it.
-
-    An average is one of averages: of the candidates of every search, by their held-out errors, and of the
-    Gaussian process of every map that was tuned by evidence. Their shares follow from their errors on
-    held-out rows.
+def choose(errors: Array, *, one_se: bool = False) -> int:
+    """The first candidate whose mean error agrees with the least to four digits, or within a standard error.
 
     Parameters
     ----------
-    searches : list of Search
-    rule : {"average", "best", "one_se"}
-    Y : ndarray of shape (n, p)
-        Targets of the table, NaN where blank.
-    weight : ndarray of shape (n,) or (n, p), or None
-    options : SolverOptions
+    errors : ndarray of shape (splits, candidates)
+        The candidates that are preferred among equals come first.
+    one_se : bool, default=False
+    """
+    mean = errors.mean(axis=0)
+    least, allowance = mean.min(), TIE * mean.min()
+    if one_se:
+        best = errors[:, mean.argmin()]
+        allowance = float(best.std(ddof=1) / np.sqrt(len(best))) if len(best) > 1 else 0.0
+    return int(np.argmax(mean <= least + allowance))
+
+
+def candidate_weights(errors: Array, n_rows: float, *, by_target: bool) -> Array:
+    """Weights of candidates in an average, (..., 1), or (..., q) by target; each column adds up to one.
+
+    Parameters
+    ----------
+    errors : ndarray of shape (splits, ..., q)
+        In units in which the sum over targets is the score.
+    n_rows : float
+        Number of rows that the errors are of.
+    by_target : bool
+        A target judges by its own error and twice the mean of all; else all targets judge together.
 
     Notes
     -----
-    Held-out rows are predicted with shares that are found without them, in whatever split.
+    A candidate with mean squared error E has the weight E^(-n / 2), which is its likelihood where errors are
+    normal with a variance that fits them best. Where errors hardly differ many candidates share the weight;
+    where one is clearly the best it has all.
     """
-    decision = decide(searches, rule)
-    apart = predict_held_out(searches, decision, rule, options)
-    if apart is None:
-        return decision, None
-    if len(apart.values) == 1:
-        return decision, apart.combined(lambda _: np.ones((1, 1)))
-    first = searches[0]
-    shared = SHARED if first.by_target else np.inf
-    targets, row_weight = measured_rows(apart.index, Y, weight)
-    errors = HeldOutErrors(
-        values=targets - apart.values,
-        weight=row_weight,
-        row=apart.index,
-        output_weights=first.output_weights,
-        shared=shared,
-        prior=decision.prior,
-    )
-    return replace(decision, shares=errors.shares()), apart.combined(errors.shares)
+    mean = errors.mean(axis=0)
+    score = mean.sum(axis=-1, keepdims=True)
+    if by_target:
+        counted = max(1, int(np.count_nonzero(mean.any(axis=tuple(range(mean.ndim - 1))))))
+        score = counted * mean + SHARED_BY_CANDIDATES * score
+    flat = score.reshape(-1, score.shape[-1])
+    flat = np.where(np.isfinite(flat), flat, np.inf)
+    finite = np.where(np.isfinite(flat), flat, 0.0)
+    flat = np.maximum(flat, np.maximum(ROUNDING * finite.max(axis=0), np.finfo(float).tiny))
+    weights = np.exp(-0.5 * n_rows * np.log(flat / flat.min(axis=0)))
+    weights[weights < NEGLIGIBLE] = 0.0
+    return np.asarray(weights / weights.sum(axis=0)).reshape(score.shape)
 
 
 @dataclass(frozen=True, eq=False)
@@ -77,30 +85,23 @@ class HeldOutErrors:
 
     Attributes
     ----------
-    values : ndarray of shape (K, N, p)
-        Targets less their predictions, NaN where a target was not measured.
+    values : ndarray of shape (K, N, q)
+        In units in which the sum of the squares is the score; NaN where a target is missing.
     weight : ndarray of shape (N,)
         Those of the copies of a row add up to the weight of the row.
     row : ndarray of shape (N,)
         Which row an error is of; repeated folds give several of one row.
-    output_weights : ndarray of shape (p,)
-        Of the squared errors of the targets in the score.
-    shared : float
-        How much the error of all targets counts beside a target's own; infinite where targets do not weigh
-        models apart.
-    prior : ndarray of shape (K,)
-        Shares before the errors have a say; they add up to one.
+    by_target : bool
+        Whether targets have shares of their own.
     """
 
     values: Array
     weight: Array
     row: NDArray[np.intp]
-    output_weights: Array
-    shared: float
-    prior: Array
+    by_target: bool
 
     def shares(self, without: NDArray[np.intp] | None = None) -> Array:
-        """Shares of the models, (K, p), or (K, 1) where targets share them; each column adds up to one.
+        """Shares of the models, (K, q), or (K, 1) where targets share them; each column adds up to one.
 
         Parameters
         ----------
@@ -108,35 +109,35 @@ class HeldOutErrors:
             Rows that are to have no say.
         """
         used = np.ones(len(self.row), dtype=bool) if without is None else ~np.isin(self.row, without)
-        G = self._products(used)  # (p, K, K)
-        pull = PULL / max(1.0, float(self.weight[used].sum()))
-        mean = np.tensordot(self.output_weights, G, axes=1)
-        if np.isinf(self.shared):
-            return simplex_shares(mean, pull, self.prior)[:, None]
-        scale = self.output_weights * np.count_nonzero(self.output_weights)
-        forms = scale[:, None, None] * G + self.shared * mean
-        return np.stack([simplex_shares(form, pull, self.prior) for form in forms], axis=1)
-
-    def _products(self, used: NDArray[np.bool_]) -> Array:
-        """Mean products of the errors of every two models, (p, K, K), those of far rows drawn in."""
-        values = self.values[:, used].transpose(2, 0, 1)  # (p, K, N)
-        known = ~np.isnan(values[:, 0])
-        weight = np.where(known, self.weight[used], 0.0)  # (p, N)
-        filled = np.where(known[:, None], values, 0.0)
-        filled = filled * draw_in(np.median(np.abs(filled), axis=1), weight)[:, None]
-        total = np.maximum(weight.sum(axis=1), np.finfo(float).tiny)
-        products = (filled * weight[:, None]) @ filled.transpose(0, 2, 1)
-        return np.asarray(products / total[:, None, None])
+        weight = self.weight[used]
+        pull = PULL / max(1.0, float(weight.sum()))
+        values = self.values[:, used].transpose(2, 0, 1)  # (q, K, N)
+        known = ~np.isnan(values).any(axis=1)  # (q, N)
+        values = np.where(known[:, None], values, 0.0)
+        if self.by_target:
+            factor = draw_in(np.median(np.abs(values), axis=1), np.where(known, weight, 0.0))
+        else:
+            sizes = np.sqrt((values**2).sum(axis=0) / np.maximum(known.sum(axis=0), 1))  # (K, N)
+            factor = draw_in(np.median(sizes, axis=0)[None], np.where(known.any(axis=0), weight, 0.0)[None])
+        values = values * factor[:, None]
+        mass = np.where(known, weight, 0.0)
+        total = np.maximum(mass.sum(axis=1), np.finfo(float).tiny)
+        G = (values * mass[:, None]) @ values.transpose(0, 2, 1) / total[:, None, None]  # (q, K, K)
+        together = G.sum(axis=0)
+        if not self.by_target:
+            return simplex_shares(together, pull)[:, None]
+        counted = max(1, int(np.count_nonzero(G.any(axis=(1, 2)))))
+        return np.stack([simplex_shares(counted * form + SHARED * together, pull) for form in G], axis=1)
 
 
 def draw_in(typical: Array, weight: Array) -> Array:
-    """Factors (p, N), at most one, that keep a few rows from deciding for all.
+    """Factors (q, N), at most one, that keep a few rows from deciding for all.
 
     Parameters
     ----------
-    typical : ndarray of shape (p, N)
+    typical : ndarray of shape (q, N)
         Size of the error of a row, that of the middle one of the models.
-    weight : ndarray of shape (p, N)
+    weight : ndarray of shape (q, N)
 
     Notes
     -----
@@ -155,8 +156,8 @@ def draw_in(typical: Array, weight: Array) -> Array:
     return np.asarray(np.divide(limit, typical, out=np.ones_like(typical), where=far))
 
 
-def simplex_shares(form: Array, pull: float, prior: Array) -> Array:
-    """Shares w >= 0 that add up to one with the least w^T G w + pull * g |w - prior|^2.
+def simplex_shares(form: Array, pull: float) -> Array:
+    """Shares w >= 0 that add up to one with the least w^T G w + pull * g |w - 1 / K|^2.
 
     G has the mean products of the errors of every two models, and g, the least of its diagonal, is the error
     of the best model: beside models that are far worse it is left alone.
@@ -166,15 +167,10 @@ def simplex_shares(form: Array, pull: float, prior: Array) -> Array:
     form : ndarray of shape (K, K)
         G, psd.
     pull : float
-    prior : ndarray of shape (K,)
-        Adds up to one.
 
     Notes
     -----
-    The error of the average is at most 1 + pull |e - prior|^2 times that of the best model, whose share alone
-    is one in e.
-
-    On the simplex w - prior = (I - prior 1^T) w, so the pull is a quadratic form too, and what is minimised
+    On the simplex w - 1 / K = (I - 1 1^T / K) w, so the pull is a quadratic form too, and what is minimised
     is homogeneous. The direction of the least w^T H w + s (1^T w - 1)^2 over w >= 0 then is that of the least
     w^T H w on the simplex for every s > 0: along a direction u that adds up to one the least value is
     s u^T H u / (u^T H u + s), which grows with u^T H u. That is a problem of non-negative least squares.
@@ -183,8 +179,7 @@ def simplex_shares(form: Array, pull: float, prior: Array) -> Array:
     least = float(np.diag(form).min())
     if not least > 0.0:
         return np.asarray(np.diag(form) == least) / np.count_nonzero(np.diag(form) == least)
-    away = np.eye(K) - prior[:, None]
-    H = form / least + pull * away.T @ away + _ROUNDING * np.eye(K)
+    H = form / least + pull * (np.eye(K) - 1.0 / K) + _JITTER * np.eye(K)
     stacked = np.vstack([cholesky(H), np.ones((1, K))])
     shares, _ = nnls(stacked, np.append(np.zeros(K), 1.0))
     return np.asarray(shares / shares.sum())

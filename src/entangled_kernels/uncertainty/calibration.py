@@ -23,7 +23,7 @@ from .correlation import (
 )
 from .residuals import Residuals
 
-__all__ = ["Calibration", "HeldOut", "calibrate"]
+__all__ = ["Calibration", "HeldOut", "calibrate", "joint_quantile", "target_quantiles"]
 
 # With more targets than this the covariance of errors is a linear operator, not a matrix.
 MOST_DENSE = 2048
@@ -111,7 +111,7 @@ class Calibration:
                 continue
             scores, weight = scores[counted], self.residuals.weight[counted]
             n_rows = len(np.unique(self.residuals.row[counted]))
-            quantiles = _joint_quantile if joint else _target_quantiles
+            quantiles = joint_quantile if joint else target_quantiles
             columns = np.flatnonzero(~pattern)
             widths[np.ix_(rows, columns)] = (
                 quantiles(scores, weight, n_rows, coverage) * std[rows][:, columns]
@@ -196,7 +196,7 @@ def calibrate(residuals: Residuals, rng: np.random.Generator) -> Calibration:
     return Calibration(residuals, deviation, correlation, shrinkage)
 
 
-def _joint_quantile(scores: Array, weight: Array, n_rows: int, coverage: float) -> float:
+def joint_quantile(scores: Array, weight: Array, n_rows: int, coverage: float) -> float:
     """The largest score of a row that a new row exceeds with probability 1 - coverage.
 
     The new row is one more beside the n, and may be the worst: the scores carry n / (n + 1) of the mass, and
@@ -209,7 +209,7 @@ def _joint_quantile(scores: Array, weight: Array, n_rows: int, coverage: float) 
     return _quantile_at(int(np.searchsorted(mass, needed)), largest[order], n_rows, coverage)
 
 
-def _target_quantiles(scores: Array, weight: Array, n_rows: int, coverage: float) -> Array:
+def target_quantiles(scores: Array, weight: Array, n_rows: int, coverage: float) -> Array:
     """A quantile for every target, (p,), of its scores and, where rows are few, of all targets' scores.
 
     ``scores`` is (N, p), NaN where a target is missing. With n rows the scores of the target itself have
