@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Mapping
+from contextlib import nullcontext
 from dataclasses import replace
 from numbers import Integral
 from typing import Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
+from scipy.sparse import issparse
 from sklearn import get_config
 from sklearn.base import clone
 from sklearn.model_selection import GroupKFold, KFold, PredefinedSplit, TimeSeriesSplit
@@ -31,6 +33,7 @@ from ..parameters import (
     check_numeric_columns,
     check_positive,
     check_share,
+    is_dask,
     validate_rows,
 )
 from ..selection import (
@@ -48,9 +51,15 @@ from ..selection import (
     weight_unit,
 )
 from ..streams.batch import as_batch
-from ..streams.dask_tables import is_dask
-from ..streams.row_folds import block_ends, group_folds, row_folds, sampling_keys
-from ..streams.row_stream import RowMap, Rows, RowStream
+from ..streams.row_stream import (
+    RowMap,
+    Rows,
+    RowStream,
+    block_ends,
+    group_folds,
+    row_folds,
+    sampling_keys,
+)
 from ..uncertainty import HeldOut
 from .base import MultiTargetRegressor, route_groups
 from .entangled import FLOATS, EntangledRegressor, refusing_sparse_rows
@@ -58,7 +67,7 @@ from .entangled_kernel_ridge import (
     EntangledKernelRidge,
     SolverParams,
     check_solver_params,
-    warn_if_stalled,
+    warn_of_stall,
 )
 
 __all__ = ["EntangledKernelRidgeCV"]
@@ -266,7 +275,7 @@ class EntangledKernelRidgeCV(EntangledRegressor):
                 shown.print(done, n_steps)
 
         memory = float(get_config()["working_memory"]) * 2**20
-        with refusing_sparse_rows(next(iter(maps.values())), X):
+        with refusing_sparse_rows(next(iter(maps.values()))) if issparse(X) else nullcontext():
             found = search_rows(
                 X,
                 rows.Y,
@@ -513,7 +522,8 @@ class EntangledKernelRidgeCV(EntangledRegressor):
 
     def _candidate_estimator(self, candidate: Candidate, model: FittedModel) -> EntangledKernelRidge:
         """A candidate as an estimator of its own, on tables with the same columns."""
-        warn_if_stalled(model.fit)
+        if model.fit.stop_reason == "stalled":
+            warn_of_stall(model.fit)
         estimator = EntangledKernelRidge(
             self._map_of(candidate),
             fit_intercept=self.fit_intercept,

@@ -279,7 +279,7 @@ class MultipleKernelRidge(TargetsMixin, MultiOutputMixin, RegressorMixin, DocLin
     def _check_parameters(self) -> None:
         check_positive("alpha", self.alpha)
         check_flag("normalize", self.normalize)
-        check_real("norm", self.norm, "a number of at least 1", lambda norm: norm >= 1.0)
+        check_real("norm", self.norm, "a number of at least 1", 1.0)
 
     def _method(self, m: int, p: int) -> Any:
         """The function from a problem to a result."""

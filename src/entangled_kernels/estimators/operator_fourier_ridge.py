@@ -19,10 +19,11 @@ from ..parameters import (
     check_numeric_columns,
     check_positive,
     check_weights,
+    is_dask,
     validate_rows,
 )
 from ..streams.batch import Batch, as_batch
-from ..streams.dask_tables import first_rows, is_dask, map_partitions, split_partitions, sum_partitions
+from ..streams.dask_tables import first_rows, map_partitions, split_partitions, sum_partitions
 from ..streams.out_of_core import BatchRun, named_errors
 from ..streams.row_stream import RowMap, Rows, RowStream
 from .base import MultiTargetRegressor, to_container

@@ -229,7 +229,7 @@ class OperatorKernelVAR(DocLinkMixin, BaseEstimator):
         for name in ("gamma", "output_gamma"):
             if getattr(self, name) is not None:
                 check_positive(name, getattr(self, name), zero_allowed=True)
-        check_real("norm", self.norm, "a number of at least 1", lambda norm: norm >= 1.0)
+        check_real("norm", self.norm, "a number of at least 1", 1.0)
 
     def _take_series(self, X: Any) -> Array:
         check_numeric_columns(X)
