@@ -41,7 +41,7 @@ from entangled_kernels import (
     OutputKernelRidge,
     RegressorFeatures,
 )
-from entangled_kernels.export import compare_onnx, export_onnx
+from entangled_kernels.io import compare_onnx, export_onnx
 
 from measure import best_seconds, print_table, write_json
 

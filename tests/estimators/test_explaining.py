@@ -14,7 +14,7 @@ from entangled_kernels import (
     ForestFeatures,
     GaussianFeatures,
 )
-from entangled_kernels.storage import load_model, save_model
+from entangled_kernels.io import load_model, save_model
 
 from reference.differences import central_differences
 

@@ -5,7 +5,7 @@ import pytest
 from sklearn.linear_model import LinearRegression
 from sklearn.pipeline import Pipeline
 
-from entangled_kernels.export import compare_onnx, export_onnx, run_onnx
+from entangled_kernels.io import compare_onnx, export_onnx, run_onnx
 
 
 @pytest.fixture

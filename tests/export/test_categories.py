@@ -8,7 +8,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import OneHotEncoder, OrdinalEncoder, StandardScaler
 
 from entangled_kernels import EntangledKernelRidge
-from entangled_kernels.export import ExportError, export_onnx, run_onnx
+from entangled_kernels.io import ExportError, export_onnx, run_onnx
 
 
 @pytest.fixture

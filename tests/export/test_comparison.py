@@ -11,7 +11,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import OneHotEncoder
 
 from entangled_kernels import EntangledKernelRidge
-from entangled_kernels.export import compare_onnx, export_onnx, run_onnx
+from entangled_kernels.io import compare_onnx, export_onnx, run_onnx
 
 
 def test_a_difference_is_found_in_units_of_the_deviation(rows, tmp_path):

@@ -16,7 +16,7 @@ from sklearn.preprocessing import (
 )
 
 from entangled_kernels import EntangledKernelRidge, ForestFeatures, GaussianFeatures
-from entangled_kernels.export import ExportError, export_onnx
+from entangled_kernels.io import ExportError, export_onnx
 
 
 @pytest.fixture

@@ -7,8 +7,8 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import PolynomialFeatures, StandardScaler
 
 from entangled_kernels import EntangledKernelRidge
-from entangled_kernels.export import ExportError, export_onnx
 from entangled_kernels.export.expansions import TRANSFORMERS
+from entangled_kernels.io import ExportError, export_onnx
 
 STEPS = [
     PCA(2),

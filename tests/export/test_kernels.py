@@ -12,8 +12,8 @@ from sklearn.gaussian_process.kernels import (
 from sklearn.preprocessing import StandardScaler
 
 from entangled_kernels import OperatorValuedKernelRidge
-from entangled_kernels.export import ExportError, export_onnx
 from entangled_kernels.export.kernels import KERNELS, NAMES
+from entangled_kernels.io import ExportError, export_onnx
 from entangled_kernels.kernels import FeatureKernel, SeparableKernel
 from entangled_kernels.kernels.scalar import ExponentialDot
 

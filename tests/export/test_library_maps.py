@@ -14,9 +14,9 @@ from entangled_kernels import (
     RegressorFeatures,
     TargetProcessFeatures,
 )
-from entangled_kernels.export import export_onnx, run_onnx
 from entangled_kernels.export.library_maps import TRANSFORMERS
 from entangled_kernels.features import __all__ as names
+from entangled_kernels.io import export_onnx, run_onnx
 
 # Graphs have squared distances from inner products, with a rounding of about 1e-15 of rows of length 3. Its
 # share in the distance itself, which the exponential kernel sees, is this over twice the distance: 1e-7 of a

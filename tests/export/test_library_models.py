@@ -21,8 +21,8 @@ from entangled_kernels import (
     OutputKernelRidgeCV,
     RegressorFeatures,
 )
-from entangled_kernels.export import ExportError, export_onnx, run_onnx
 from entangled_kernels.export.library_models import REGRESSORS
+from entangled_kernels.io import ExportError, export_onnx, run_onnx
 from entangled_kernels.kernels import SeparableKernel
 
 KERNELS = [

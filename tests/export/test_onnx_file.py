@@ -21,8 +21,7 @@ from entangled_kernels import (
     GaussianFeatures,
     OperatorKernelVAR,
 )
-from entangled_kernels.export import ExportError, compare_onnx, export_onnx, run_onnx
-from entangled_kernels.storage import load_model, save_model
+from entangled_kernels.io import ExportError, compare_onnx, export_onnx, load_model, run_onnx, save_model
 
 
 @pytest.fixture

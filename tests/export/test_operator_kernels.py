@@ -3,8 +3,8 @@ import pytest
 from sklearn.preprocessing import StandardScaler
 
 from entangled_kernels import OperatorValuedKernelRidge
-from entangled_kernels.export import ExportError, export_onnx
 from entangled_kernels.export.operator_kernels import OPERATOR_KERNELS
+from entangled_kernels.io import ExportError, export_onnx
 from entangled_kernels.kernels import CurlFreeKernel, KrausKernel, SeparableKernel, SumKernel
 
 T = np.array([[2.0, 0.5, 0.1], [0.5, 1.0, 0.0], [0.1, 0.0, 0.5]])

@@ -12,8 +12,8 @@ from sklearn.preprocessing import (
 )
 
 from entangled_kernels import EntangledKernelRidge
-from entangled_kernels.export import ExportError, export_onnx
 from entangled_kernels.export.scaling import FUNCTIONS, TRANSFORMERS
+from entangled_kernels.io import ExportError, export_onnx
 
 STEPS = [
     StandardScaler(),

@@ -22,8 +22,8 @@ from sklearn.svm import LinearSVR
 from sklearn.tree import DecisionTreeRegressor, ExtraTreeRegressor
 
 from entangled_kernels import EntangledKernelRidge, RegressorFeatures
-from entangled_kernels.export import ExportError, export_onnx
 from entangled_kernels.export.sklearn_regressors import LINEAR, REGRESSORS
+from entangled_kernels.io import ExportError, export_onnx
 
 SEVERAL = [
     (PLSRegression(2), 1e-9),

@@ -4,9 +4,9 @@ from sklearn.ensemble import ExtraTreesRegressor
 from sklearn.tree import DecisionTreeRegressor
 
 from entangled_kernels import EntangledKernelRidge, ForestFeatures
-from entangled_kernels.export import export_onnx, run_onnx
 from entangled_kernels.export.tree_ensembles import ensemble_attributes
 from entangled_kernels.features.trees import Trees
+from entangled_kernels.io import export_onnx, run_onnx
 
 
 def test_attributes_describe_the_trees(rng):

@@ -5,7 +5,7 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 from entangled_kernels import ColumnWidthFeatures, EntangledKernelRidge, EvidenceFeatures
 from entangled_kernels.features import found_noise, median_distance, needs_targets, warm_start, widths
 from entangled_kernels.features.powers import ColumnPowers
-from entangled_kernels.storage import load_model, save_model
+from entangled_kernels.io import load_model, save_model
 
 
 @parametrize_with_checks(

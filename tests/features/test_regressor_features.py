@@ -15,7 +15,7 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from entangled_kernels import EntangledKernelRidge, RegressorFeatures
 from entangled_kernels.features import needs_targets
-from entangled_kernels.storage import load_model, save_model
+from entangled_kernels.io import load_model, save_model
 
 
 # A tree predicts the classes of these checks exactly, of rows that it has seen and of others.

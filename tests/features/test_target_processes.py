@@ -24,7 +24,7 @@ from entangled_kernels.features import (
     warm_start,
 )
 from entangled_kernels.features.maps import takes_blanks
-from entangled_kernels.storage import load_model, save_model
+from entangled_kernels.io import load_model, save_model
 
 from reference.evidence import process_prediction
 

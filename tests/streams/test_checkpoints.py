@@ -4,10 +4,10 @@ import struct
 import numpy as np
 import pytest
 
+from entangled_kernels.files import read_sealed, write_sealed
 from entangled_kernels.learning.cell_moments import CellMoments
 from entangled_kernels.learning.moments import Moments
 from entangled_kernels.learning.row_sample import RowSample
-from entangled_kernels.storage.sealed import read_sealed, write_sealed
 from entangled_kernels.streams.checkpoints import (
     FORMAT,
     Checkpoint,

@@ -16,8 +16,8 @@ from sklearn.preprocessing import OneHotEncoder, StandardScaler
 
 from ..estimators import EntangledKernelRidgeCV
 from ..features import GaussianFeatures, default_feature_maps
+from ..io.tables import quoted
 from ..streams import Batch, BatchReader, file_kind
-from ..tables.phrases import quoted
 from .errors import CommandError
 from .screen import Screen
 from .tables import TrainingTable, watch_batches

@@ -13,10 +13,10 @@ import numpy as np
 from sklearn.utils.validation import _num_samples
 
 from ..doc_links import DocLinkMixin
+from ..files import remove_abandoned
 from ..learning.input_range import InputRange
 from ..linalg import Index
 from ..parameters import check_integer
-from ..storage.atomic import remove_abandoned
 from ..streams import waiting
 from ..streams.batch import Batch, BatchError, as_batch
 from ..streams.checkpoints import Checkpoint, CheckpointError, read_checkpoint, write_checkpoint

@@ -9,8 +9,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
+from ..io import atomic_write, software_versions
 from ..parameters import check_choice
-from ..storage import atomic_write, software_versions
 from . import (
     categories,
     composition,

@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
-from ..tables.arrow import need_arrow, text_options
+from ..files import need_arrow, text_options
 from .batch import BatchError
 from .file_kinds import TEXT_KINDS, file_kind
 from .text_format import TextFormat

@@ -10,11 +10,11 @@ from typing import Any
 
 import numpy as np
 
+from ..files import read_sealed, write_sealed
 from ..learning.cell_moments import CellMoments
 from ..learning.moments import Moments
 from ..learning.row_sample import RowSample
 from ..linalg import Array
-from ..storage.sealed import read_sealed, write_sealed
 
 __all__ = ["Checkpoint", "CheckpointError", "read_checkpoint", "write_checkpoint"]
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from ...tables import TableError
+from ...io import TableError
 from ..errors import check_choice, data_errors
 from ..files import check_apart, check_folder, check_output, check_table, files_of, local_table
 from ..options import Force, Json, TrainingOptions, split_names

@@ -8,7 +8,7 @@ from typing import Annotated, Any
 
 import typer
 
-from ...tables.phrases import counted
+from ...io.tables import counted
 from ..errors import CommandError, check_choice, data_errors
 from ..files import (
     STREAM,
@@ -103,7 +103,7 @@ def fit(options: FitOptions) -> None:
         if rows.Y is not None:
             check_scales(rows.Y, scales, source)
         import_learning()
-        from ...storage import save_model
+        from ...io import save_model
         from ..fitting import fit_table
         from ..models import describe
 

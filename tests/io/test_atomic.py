@@ -4,8 +4,8 @@ import sys
 
 import pytest
 
-from entangled_kernels.storage import atomic
-from entangled_kernels.storage.atomic import atomic_write, remove_abandoned
+from entangled_kernels import files
+from entangled_kernels.files import atomic_write, remove_abandoned
 
 
 def test_writes_into_a_folder_that_is_made(tmp_path):
@@ -68,12 +68,12 @@ def partial_file(folder, name, machine, process):
 def test_only_what_was_abandoned_is_removed(tmp_path):
     dead = subprocess.Popen([sys.executable, "-c", ""])
     dead.wait()
-    own, alive = partial_file(tmp_path, "state", atomic._machine(), dead.pid), os.getpid()
+    own, alive = partial_file(tmp_path, "state", files._machine(), dead.pid), os.getpid()
     kept = {
-        partial_file(tmp_path, "state", atomic._machine(), alive),
+        partial_file(tmp_path, "state", files._machine(), alive),
         partial_file(tmp_path, "state", "0badcafe", dead.pid),
-        partial_file(tmp_path, "state2", atomic._machine(), dead.pid),
-        partial_file(tmp_path, "other", atomic._machine(), dead.pid),
+        partial_file(tmp_path, "state2", files._machine(), dead.pid),
+        partial_file(tmp_path, "other", files._machine(), dead.pid),
     }
     (tmp_path / "state").touch()
     old = tmp_path / partial_file(tmp_path, "state", "0badcafe", 1)

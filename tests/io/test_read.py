@@ -9,8 +9,8 @@ import pandas as pd
 import pyarrow as pa
 import pytest
 
+from entangled_kernels.io import TableError, read_table, require_numbers, table_kind, write_table
 from entangled_kernels.streams import KINDS, TextFormat
-from entangled_kernels.tables import TableError, read_table, require_numbers, table_kind, write_table
 
 
 @pytest.mark.parametrize(

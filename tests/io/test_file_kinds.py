@@ -1,6 +1,6 @@
 import pytest
 
-from entangled_kernels.tables.file_kinds import KINDS, file_kind
+from entangled_kernels.files import KINDS, file_kind
 
 
 @pytest.mark.parametrize("ending", KINDS)

@@ -1,4 +1,4 @@
-from entangled_kernels.tables.phrases import counted, quoted
+from entangled_kernels.io.tables import counted, quoted
 
 
 def test_counted():

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from entangled_kernels.storage.sealed import read_sealed, write_sealed
+from entangled_kernels.files import read_sealed, write_sealed
 
 
 class Refused(ValueError):

@@ -41,9 +41,9 @@ from entangled_kernels import (
     OutputKernelRidge,
     OutputKernelRidgeCV,
 )
+from entangled_kernels.files import DIGEST
+from entangled_kernels.io import ModelFileError, load_model, open_model, save_model, software_versions
 from entangled_kernels.kernels import SeparableKernel
-from entangled_kernels.storage import ModelFileError, load_model, open_model, save_model, software_versions
-from entangled_kernels.storage.sealed import DIGEST
 
 MAGIC = b"entangled-kernels model\n"
 SMALL_GRID = {"param_grid": {"shrinkage": (0.5,)}, "alphas": [0.1, 1.0, 10.0], "random_state": 0}
@@ -137,7 +137,7 @@ def test_fresh_process_predicts_the_same(tmp_path):
     np.save(tmp_path / "new.npy", new)
     code = (
         "import sys, numpy as np\n"
-        "from entangled_kernels.storage import load_model\n"
+        "from entangled_kernels.io import load_model\n"
         "model = load_model(sys.argv[1])\n"
         "mean, std = model.predict(np.load(sys.argv[2]), return_std=True)\n"
         "sys.stdout.buffer.write(mean.tobytes() + std.tobytes())"
@@ -363,7 +363,7 @@ def test_an_archive_that_would_expand_without_limit_is_refused(tmp_path):
 
 
 def test_a_model_that_compresses_too_well_is_stored_as_it_is(tmp_path, monkeypatch):
-    from entangled_kernels.storage import sealed as module
+    from entangled_kernels import files as module
 
     monkeypatch.setattr(module, "LEAST_EXPANSION", 0)
     monkeypatch.setattr(module, "LARGEST_RATIO", 1)

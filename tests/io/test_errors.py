@@ -2,7 +2,7 @@ from pathlib import Path
 
 import pytest
 
-from entangled_kernels.tables import TableError
+from entangled_kernels.io import TableError
 
 
 @pytest.mark.parametrize(

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from entangled_kernels.tables import TableError, append_table, read_table, text_appender, write_table
+from entangled_kernels.io import TableError, append_table, read_table, text_appender, write_table
 
 KINDS = ["csv", "tsv", "parquet", "pq", "arrow", "feather", "npz"]
 

@@ -2,7 +2,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from entangled_kernels.tables import (
+from entangled_kernels.io import (
     Hints,
     TableError,
     read_table,

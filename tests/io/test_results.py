@@ -3,7 +3,7 @@ import json
 import numpy as np
 import pytest
 
-from entangled_kernels.storage import ExperimentResults, software_versions
+from entangled_kernels.io import ExperimentResults, software_versions
 
 
 def example():

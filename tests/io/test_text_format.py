@@ -2,8 +2,8 @@ import gzip
 
 import pytest
 
+from entangled_kernels.files import TextFormat
 from entangled_kernels.streams import read_batches
-from entangled_kernels.tables.text_format import TextFormat
 
 
 def write(path, text, encoding="utf-8"):

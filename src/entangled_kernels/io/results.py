@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from .atomic import atomic_write
+from ..files import atomic_write
 
 __all__ = ["ExperimentResults", "Record"]
 

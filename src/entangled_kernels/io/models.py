@@ -1,6 +1,6 @@
 """Fitted models as files that run no code when they are loaded.
 
-A model file is a sealed file (`entangled_kernels.storage.sealed`) whose payload is a `skops
+A model file is a sealed file (`entangled_kernels.files`) whose payload is a `skops
 <https://skops.readthedocs.io>`_ archive, arrays and JSON. Its header holds the class, versions of the
 software that wrote it, and whatever the writer wants to remember. Objects are made of classes from a short
 list of modules only.
@@ -17,7 +17,7 @@ from importlib.metadata import PackageNotFoundError, version
 from typing import Any, NamedTuple
 from zipfile import ZIP_DEFLATED, ZIP_STORED
 
-from .sealed import check_expansion, read_sealed, write_sealed
+from ..files import check_expansion, read_sealed, write_sealed
 
 __all__ = ["ModelFileError", "SavedModel", "load_model", "open_model", "save_model", "software_versions"]
 
@@ -90,7 +90,7 @@ def save_model(
     >>> import tempfile
     >>> from sklearn.datasets import load_linnerud
     >>> from entangled_kernels import EntangledKernelRidge
-    >>> from entangled_kernels.storage import load_model, save_model
+    >>> from entangled_kernels.io import load_model, save_model
     >>> X, Y = load_linnerud(return_X_y=True)
     >>> model = EntangledKernelRidge().fit(X, Y)
     >>> with tempfile.TemporaryDirectory() as folder:
