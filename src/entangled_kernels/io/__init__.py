@@ -21,7 +21,14 @@ from .tables import (
 )
 
 if TYPE_CHECKING:
-    from .onnx_export import ExportedModel, ExportError, compare_onnx, export_onnx, run_onnx
+    from .onnx_export import (
+        ExportedModel,
+        ExportError,
+        compare_onnx,
+        export_onnx,
+        register_converters,
+        run_onnx,
+    )
 
 __all__ = [
     "ExperimentResults",
@@ -40,6 +47,7 @@ __all__ = [
     "load_model",
     "open_model",
     "read_table",
+    "register_converters",
     "require_columns",
     "require_numbers",
     "require_text",
