@@ -253,7 +253,7 @@ def test_text_where_numbers_are_needed_is_named(frame, rows, tmp_path):
     step = ColumnTransformer([("text", OneHotEncoder(), ["town"]), ("again", "passthrough", ["town", "X"])])
     model = make_pipeline(step.fit(frame[0]), LinearRegression())
     model[-1].coef_, model[-1].intercept_ = np.ones((1, 4)), np.zeros(1)
-    with pytest.raises(ExportError, match="needs numbers, and gets the text of column"):
+    with pytest.raises(ExportError, match="needs numbers, and gets the text of column 'town'"):
         export_onnx(model, tmp_path / "model.onnx")
 
 

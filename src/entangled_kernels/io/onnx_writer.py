@@ -85,6 +85,11 @@ def convert_model(
                 target_opset=OPSETS,
                 custom_parsers={type(model): writer.model},
             )
+    except ExportError as error:
+        text = str(error)
+        for i, name in enumerate(inputs):
+            text = text.replace(f"column 'input{i}'", f"column '{name}'")
+        raise ExportError(text) from error.__cause__
     finally:
         log.setLevel(level)
     names = {f"input{i}": name for i, name in enumerate(inputs)}
@@ -94,7 +99,7 @@ def convert_model(
 
 
 def _keep_digits(graph: Any) -> None:
-    """Products by ``Gemm``: onnxruntime merges a number that stands beside ``MatMul`` into it as a float32."""
+    """Products by ``Gemm``: onnxruntime merges a number beside ``MatMul`` into it as a float32."""
     matrices = {own.name for own in graph.initializer if len(own.dims) == 2}
     for node in graph.node:
         if node.op_type == "MatMul" and node.input[1] in matrices:
@@ -201,6 +206,7 @@ class Writer:
         text = kind is SimpleImputer and any(isinstance(own, str) for own in step.statistics_)
         if not (text or kind in (OneHotEncoder, OrdinalEncoder)):
             inputs = [_join(scope, inputs)]
+            _require_numbers(inputs)
         if kind.__name__ == "PLSRegression" and not predicts:
             return _declare(scope, PREFIX + "PLS", step, inputs)
         if kind in STEPS:
@@ -284,16 +290,20 @@ def _columns(scope: Any, variable: Any, places: Sequence[int]) -> Any:
 
 def _join(scope: Any, variables: list[Any], weights: list[float] | None = None) -> Any:
     """Variables side by side, as doubles, each times its weight."""
-    texts = [own.raw_name for own in variables if isinstance(own.type, StringTensorType)]
-    if texts:
-        raise ExportError(f"it needs numbers, and gets the text of column '{texts[0]}'")
     if len(variables) == 1 and (weights is None or weights == [1.0]):
         return variables[0]
+    _require_numbers(variables)
     operator = scope.declare_local_operator(PREFIX + "Join")
     operator.inputs, operator.weights = list(variables), weights
     made = scope.declare_local_variable("joined", DoubleTensorType([None, None]))
     operator.outputs.append(made)
     return made
+
+
+def _require_numbers(variables: list[Any]) -> None:
+    texts = [own.raw_name for own in variables if isinstance(own.type, StringTensorType)]
+    if texts:
+        raise ExportError(f"it needs numbers, and gets the text of column '{texts[0]}'")
 
 
 def _write_columns(scope: Any, operator: Any, container: Any) -> None:
