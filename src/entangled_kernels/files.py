@@ -174,9 +174,11 @@ def read_sealed(
     if header["format"] != number:
         software = header.get("software")
         writer = software.get("entangled-kernels") if isinstance(software, dict) else None
+        newer = header["format"] > number
         raise error(
             f"{path} has {kind} format {header['format']}, written by entangled-kernels "
-            f"{writer or 'of unknown version'}; this version reads format {number}: upgrade entangled-kernels"
+            f"{writer or 'of unknown version'}; this version reads format {number}: "
+            f"{'upgrade entangled-kernels' if newer else 'make the file again with this version'}"
         )
     return header, payload
 

@@ -41,8 +41,9 @@ from entangled_kernels import (
     OutputKernelRidge,
     OutputKernelRidgeCV,
 )
-from entangled_kernels.files import DIGEST
+from entangled_kernels.files import DIGEST, read_sealed, write_sealed
 from entangled_kernels.io import ModelFileError, load_model, open_model, save_model, software_versions
+from entangled_kernels.io.models import list_arrays
 from entangled_kernels.kernels import SeparableKernel
 
 MAGIC = b"entangled-kernels model\n"
@@ -249,8 +250,8 @@ def test_headers_of_another_kind_are_refused(line, tmp_path):
 
 def test_newer_format_is_refused(tmp_path):
     path = tmp_path / "file"
-    path.write_bytes(sealed(header(format=2, software={"entangled-kernels": "9.9"}), b"unknown"))
-    with pytest.raises(ModelFileError, match=r"format 2, written by entangled-kernels 9\.9.*upgrade"):
+    path.write_bytes(sealed(header(format=9, software={"entangled-kernels": "9.9"}), b"unknown"))
+    with pytest.raises(ModelFileError, match=r"format 9, written by entangled-kernels 9\.9.*upgrade"):
         load_model(path)
 
 
@@ -275,7 +276,7 @@ def test_untrusted_types_are_refused(thing, tmp_path):
 
 def test_another_object_than_a_model_is_refused(tmp_path):
     path = tmp_path / "file"
-    path.write_bytes(sealed(header(), skops.io.dumps(StandardScaler())))
+    path.write_bytes(sealed(header(), list_arrays(skops.io.dumps(StandardScaler()))))
     with pytest.raises(ModelFileError, match="holds a StandardScaler"):
         load_model(path)
 
@@ -375,7 +376,7 @@ def test_a_model_that_compresses_too_well_is_stored_as_it_is(tmp_path, monkeypat
 
 def test_a_model_without_its_fit_is_refused(tmp_path):
     path = tmp_path / "file"
-    path.write_bytes(sealed(header(), skops.io.dumps(EntangledKernelRidge())))
+    path.write_bytes(sealed(header(), list_arrays(skops.io.dumps(EntangledKernelRidge()))))
     with pytest.raises(ModelFileError, match="NotFittedError"):
         load_model(path)
 
@@ -455,3 +456,56 @@ def test_versions_of_what_is_installed():
     assert versions["numpy"] == version("numpy")
     assert versions["skops"] == version("skops")
     assert "a-package-that-is-not-there" not in versions
+
+
+# A validly sealed file whose arrays were edited.
+
+
+@pytest.fixture(scope="module")
+def default_file(tmp_path_factory):
+    X, Y, _ = rows()
+    path = tmp_path_factory.mktemp("default") / "model"
+    save_model(EntangledKernelRidgeCV(random_state=0).fit(X[:25], Y[:25]), path)
+    return path
+
+
+def edited(path, target, name, values):
+    """The file with another array in its archive, sealed again; its list of arrays stays."""
+    header, payload = read_sealed(path, "model", 2, ModelFileError)
+    archive, array = io.BytesIO(), io.BytesIO()
+    np.save(array, values)
+    with zipfile.ZipFile(io.BytesIO(payload)) as old, zipfile.ZipFile(archive, "w") as new:
+        for entry in old.namelist():
+            new.writestr(entry, array.getvalue() if entry == name else old.read(entry))
+    write_sealed(target, "model", header, archive.getvalue())
+    return target
+
+
+def test_every_edited_array_is_refused_with_a_sentence(default_file, tmp_path):
+    _, payload = read_sealed(default_file, "model", 2, ModelFileError)
+    with zipfile.ZipFile(io.BytesIO(payload)) as archive:
+        names = [name for name in archive.namelist() if name.endswith(".npy")]
+        arrays = {name: np.load(io.BytesIO(archive.read(name))) for name in names}
+    assert len(arrays) > 30
+    for number, (name, values) in enumerate(arrays.items()):
+        edits = [values[None] if number % 2 else values[..., None]]
+        if values.dtype.kind == "f" and values.size and np.isfinite(values.flat[0]):
+            edits = [values.copy(), *edits[: number % 3 == 0]]
+            edits[0].flat[0] = np.nan
+        for edit in edits:
+            with pytest.raises(ModelFileError, match=f"was edited after it was written: array {name}"):
+                load_model(edited(default_file, tmp_path / "model", name, edit))
+
+
+def test_a_model_with_nan_is_neither_saved_nor_loaded(tmp_path):
+    X, Y, _ = rows()
+    model = OutputKernelRidge().fit(X, Y)
+    save_model(model, tmp_path / "model")
+    model.dual_coef_[0, 0] = np.nan
+    with pytest.raises(ValueError, match="NaN or infinity in dual_coef_"):
+        save_model(model, tmp_path / "other")
+    assert not (tmp_path / "other").exists()
+
+
+def test_a_default_model_takes_little_room(default_file):
+    assert default_file.stat().st_size < 500_000

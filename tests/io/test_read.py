@@ -10,7 +10,7 @@ import pyarrow as pa
 import pytest
 
 from entangled_kernels.io import TableError, read_table, require_numbers, table_kind, write_table
-from entangled_kernels.streams import KINDS, TextFormat
+from entangled_kernels.streams import KINDS, BatchError, TextFormat, table_columns
 
 
 @pytest.mark.parametrize(
@@ -172,3 +172,12 @@ def test_other_encodings_and_decimal_commas(file, encoding):
     path = file("größe;b\n1,5;é\n3;x\n".encode(encoding))
     text_format = TextFormat(encoding="cp1252") if encoding == "cp1252" else None
     assert read_table(path, text_format).to_dict("list") == {"größe": [1.5, 3.0], "b": ["é", "x"]}
+
+
+@pytest.mark.parametrize("seed", range(12))
+@pytest.mark.parametrize("read", [read_table, table_columns])
+def test_random_bytes_are_refused_with_a_sentence(read, seed, file, capfd):
+    path = file(np.random.default_rng(seed).bytes(50 if seed % 2 else 500))
+    with pytest.raises((TableError, BatchError), match=r"table\.csv"):
+        read(path)
+    assert "Traceback" not in "".join(capfd.readouterr())

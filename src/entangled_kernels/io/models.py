@@ -9,19 +9,26 @@ list of modules only.
 from __future__ import annotations
 
 import importlib
+import io
+import json
 import os
 import platform
+import zipfile
 from collections.abc import Sequence
 from contextlib import suppress
 from importlib.metadata import PackageNotFoundError, version
 from typing import Any, NamedTuple
 from zipfile import ZIP_DEFLATED, ZIP_STORED
 
+import numpy as np
+
 from ..files import check_expansion, read_sealed, write_sealed
 
 __all__ = ["ModelFileError", "SavedModel", "load_model", "open_model", "save_model", "software_versions"]
 
-FORMAT = 1
+FORMAT = 2
+# The list of arrays in an archive, and the fitted numbers of a model that must be finite.
+ARRAYS, FITTED = "arrays.json", ("coef_", "intercept_", "dual_coef_")
 # Where the estimators that can be saved are.
 ESTIMATORS = "entangled_kernels.estimators"
 # Modules whose classes a model may hold; skops knows the estimators of scikit-learn and their parts.
@@ -45,6 +52,10 @@ PACKAGES = ("entangled-kernels", "numpy", "scipy", "scikit-learn")
 
 class ModelFileError(ValueError):
     """A model file that is damaged, of another kind, too new, or that holds what is not trusted."""
+
+
+class EditedError(ValueError):
+    """Arrays that are not those which were written."""
 
 
 class SavedModel(NamedTuple):
@@ -110,6 +121,8 @@ def save_model(
     # Rows that came in by partial_fit are solved for now.
     if hasattr(model, "solve"):
         model.solve()
+    if wrong := _not_finite(model):
+        raise ValueError(f"model has NaN or infinity in {wrong}, so it cannot predict; fit it again")
     header = {
         "format": FORMAT,
         "class": type(model).__name__,
@@ -180,19 +193,77 @@ def _pack(model: Any, trusted: Sequence[str]) -> bytes:
             f"model holds types that would not be loaded again: {', '.join(unknown)}; name them in trusted=, "
             f"here and when loading, if you trust them"
         )
-    return payload
+    return list_arrays(payload)
+
+
+def list_arrays(payload: bytes) -> bytes:
+    """An archive with a list of its arrays, to which they are held when it is read."""
+    archive = io.BytesIO(payload)
+    with zipfile.ZipFile(archive, "a", ZIP_DEFLATED) as file:
+        file.writestr(ARRAYS, json.dumps(_arrays(file)))
+    return archive.getvalue()
+
+
+def _arrays(archive: zipfile.ZipFile) -> dict[str, list[Any]]:
+    """Type, shape and number of values that are not finite, of all arrays in an archive."""
+    facts = {}
+    for name in archive.namelist():
+        if name.endswith(".npy"):
+            values = np.load(io.BytesIO(archive.read(name)), allow_pickle=False)
+            odd = int((~np.isfinite(values)).sum()) if values.dtype.kind in "fc" else 0
+            facts[name] = [values.dtype.str, list(values.shape), odd]
+    return facts
+
+
+def _check_arrays(payload: bytes) -> bool:
+    """Raise unless the arrays of an archive are those that were listed when it was written.
+
+    An array that was edited in a file which was sealed again is noticed here, before an object is made of it.
+    False where there is no list.
+    """
+    with zipfile.ZipFile(io.BytesIO(payload)) as archive:
+        if ARRAYS not in archive.namelist():
+            return False
+        found, listed = _arrays(archive), json.loads(archive.read(ARRAYS))
+    if found.keys() != listed.keys():
+        raise EditedError("arrays were added or removed")
+    for name, (kind, shape, odd) in found.items():
+        if [kind, shape] != listed[name][:2]:
+            raise EditedError(
+                f"array {name} is {kind} of shape {tuple(shape)}, and was {listed[name][0]} of shape "
+                f"{tuple(listed[name][1])}"
+            )
+        if odd != listed[name][2]:
+            raise EditedError(f"array {name} has {odd} values of NaN or infinity, and had {listed[name][2]}")
+    return True
+
+
+def _not_finite(model: Any) -> str | None:
+    """The first of the fitted numbers of a model that has NaN or infinity."""
+    for name in FITTED:
+        values = getattr(model, name, None)
+        if isinstance(values, np.ndarray | float) and not np.isfinite(values).all():
+            return name
+    return None
 
 
 def _unpack(path: Any, software: dict[str, str], payload: bytes, trusted: Sequence[str]) -> Any:
     skops = _skops()
     try:
         check_expansion(payload)
+        listed = _check_arrays(payload)
         known, unknown = _types(skops, payload, trusted)
+        if not (listed or unknown):
+            raise EditedError("it has no list of its arrays")
         model = None if unknown else skops.loads(payload, trusted=known)
         if _is_model(model):
             from sklearn.utils.validation import check_is_fitted
 
             check_is_fitted(model)
+            if wrong := _not_finite(model):
+                raise EditedError(f"{wrong} has NaN or infinity")
+    except EditedError as error:
+        raise ModelFileError(f"{path} was edited after it was written: {error}") from None
     # Whatever a crafted archive leads to, running out of stack or memory included, it is refused.
     except Exception as error:
         here = software_versions("skops")

@@ -21,6 +21,7 @@ from typing import IO, Any, NamedTuple
 import numpy as np
 
 from ..files import KINDS, TEXT_KINDS, TextFormat, atomic_write, file_kind, need_arrow, text_options
+from ..parameters import LARGEST
 
 __all__ = [
     "Hints",
@@ -420,8 +421,6 @@ def _write_npz(frame: Any, file: Any) -> None:
 DECIMAL_COMMA = re.compile(r"\s*[+-]?\d+,\d+\s*")
 DATE = re.compile(r"\s*\d{1,4}[-./]\d{1,2}[-./]\d{1,4}(?:[T ].*)?\s*|\s*\d{1,2}:\d{2}(?::\d{2})?.*")
 EMPTY = "the cell is empty"
-# Squares of larger numbers are infinite, and so are the variances of their columns.
-LARGEST = 1e150
 
 
 class Hints(NamedTuple):
@@ -491,8 +490,7 @@ def require_numbers(
     frame : pandas.DataFrame
     """
     require_columns(frame, names, path)
-    for name in names:
-        _require_number_type(frame[name], path, hints, rows_before)
+    _require_number_types(frame, names, path, hints, rows_before)
     numbers = frame[list(names)].astype(np.float64)
     values = numbers.to_numpy()
     bad = np.abs(values) > LARGEST if blanks else ~(np.abs(values) <= LARGEST)
@@ -545,23 +543,34 @@ def looks_like_a_decimal_comma(text: str) -> bool:
     return DECIMAL_COMMA.fullmatch(text) is not None
 
 
-def _require_number_type(column: Any, path: Any, hints: Hints, rows_before: int) -> None:
-    kind = _kind(column)
-    if kind == "number":
-        return
-    if kind == "time":
-        raise TableError(path, f"dates and times are no numbers{hints.date}", column=column.name)
-    for place, cell in enumerate(column, start=rows_before + 1):
-        if isinstance(cell, str) and not _is_number(cell):
+def _require_number_types(
+    frame: Any, names: Sequence[str], path: Any, hints: Hints, rows_before: int
+) -> None:
+    """Raise unless all columns hold numbers; the error says of every column that holds none why it does."""
+    wrong: dict[str, tuple[int | None, str, str]] = {}
+    for name in names:
+        kind = _kind(frame[name])
+        texts = {} if kind in ("number", "time") else first_texts(frame, [name])
+        if kind == "time":
+            wrong[name] = None, "dates and times are no numbers", hints.date
+        elif name in texts:
+            row, cell = texts[name]
             hint = hints.text
             if looks_like_a_decimal_comma(cell):
                 hint = hints.comma
             elif looks_like_a_date(cell):
                 hint = f", it looks like a date or a time{hints.date}"
-            raise TableError(path, f"'{cell}' is no number{hint}", row=place, column=column.name)
-    raise TableError(
-        path, f"the column holds no plain numbers ({column.dtype}){hints.text}", column=column.name
-    )
+            wrong[name] = rows_before + row, f"'{cell}' is no number", hint
+        elif kind != "number":
+            problem = f"the column holds no plain numbers ({frame[name].dtype})"
+            wrong[name] = None, problem, hints.text
+    if not wrong:
+        return
+    (name, (row, problem, hint)), *others = wrong.items()
+    if others:
+        shown = [f"'{own}'" + (f" (row {at})" if at else "") for own, (at, *_) in others]
+        problem += f", and neither are cells of {', '.join(shown)}"
+    raise TableError(path, problem + hint, row=row, column=name)
 
 
 def _raise_first_bad_cell(
@@ -575,7 +584,7 @@ def _raise_first_bad_cell(
     elif np.isinf(value):
         problem = f"{value} is not finite"
     else:
-        problem = f"{value:g} is too large: its square is infinite; change the unit or mend the cell"
+        problem = f"{value:g} is too large; change the unit or mend the cell"
     if len(bad) > 1:
         problem += f" (one of {len(bad)} such cells, in {counted(len(set(bad[:, 0].tolist())), 'row')})"
     raise TableError(path, problem, row=rows_before + row + 1, column=names[column])

@@ -36,7 +36,7 @@ def open_table(
         if kind in TEXT_KINDS:
             return _TextFile(path, text, text_format or TextFormat())
         return _ParquetFile(path) if kind == "parquet" else _ArrowFile(path)
-    except (need_arrow().ArrowException, OSError) as error:
+    except (need_arrow().ArrowException, OSError, UnicodeDecodeError) as error:
         raise unreadable(path, 0, error) from error
 
 
