@@ -45,7 +45,7 @@ from entangled_kernels.datasets import (
     make_bilinear,
 )
 from entangled_kernels.features import default_feature_maps
-from entangled_kernels.storage import ExperimentResults, software_versions
+from entangled_kernels.io import ExperimentResults, software_versions
 
 from measure import RESULTS
 

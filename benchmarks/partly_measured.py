@@ -27,7 +27,7 @@ from sklearn.linear_model import RidgeCV
 from sklearn.model_selection import KFold, cross_val_predict
 
 from entangled_kernels import EntangledKernelRidge, EntangledKernelRidgeCV, GaussianFeatures
-from entangled_kernels.conditioning.quantiles import score_quantile
+from entangled_kernels.uncertainty import score_quantile
 from entangled_kernels.datasets import (
     fetch_canadian_weather,
     fetch_concrete_slump,

@@ -7,10 +7,9 @@ import pytest
 
 from entangled_kernels.cli.files import in_batches
 from entangled_kernels.cli.tables import watch_batches
-from entangled_kernels.storage import open_model
+from entangled_kernels.io import open_model, read_table, write_table
 from entangled_kernels.streams import read_batches, waiting
 from entangled_kernels.streams.checkpoints import read_checkpoint
-from entangled_kernels.tables import read_table, write_table
 
 FIT = ("--targets", "y,z", "--inputs", "a,b,c", "--features", "linear", "--out", "m.model")
 

@@ -1,5 +1,5 @@
 from entangled_kernels.cli.results import far_off_splits, method_table, winner_in_words
-from entangled_kernels.storage import ExperimentResults
+from entangled_kernels.io import ExperimentResults
 
 
 def results(errors, seconds=True):

@@ -1,9 +1,8 @@
 import pytest
 
 from entangled_kernels.cli.errors import CODES, CommandError, check_choice, data_errors, explain
-from entangled_kernels.storage import ModelFileError
+from entangled_kernels.io import ModelFileError, TableError
 from entangled_kernels.streams import BatchError
-from entangled_kernels.tables import TableError
 
 
 @pytest.mark.parametrize(

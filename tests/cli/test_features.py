@@ -19,8 +19,8 @@ from entangled_kernels.cli.fitting import (
 )
 from entangled_kernels.cli.options import FEATURES
 from entangled_kernels.features import EvidenceFeatures, default_feature_maps
-from entangled_kernels.storage import save_model
-from entangled_kernels.tables import read_table
+from entangled_kernels.io import save_model
+from entangled_kernels.io import read_table
 
 
 @pytest.mark.parametrize("name", FEATURES)

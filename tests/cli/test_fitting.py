@@ -11,9 +11,8 @@ from entangled_kernels.cli.errors import CommandError
 from entangled_kernels.cli.fitting import fit_table, read_on_cluster
 from entangled_kernels.cli.screen import Screen
 from entangled_kernels.cli.tables import TrainingTable
-from entangled_kernels.storage import open_model
+from entangled_kernels.io import open_model, read_table, write_table
 from entangled_kernels.streams import read_batches
-from entangled_kernels.tables import read_table, write_table
 
 INPUTS, TARGETS = list("abc"), list("yz")
 

@@ -12,8 +12,7 @@ from sklearn.model_selection import TimeSeriesSplit
 
 from entangled_kernels import EntangledKernelRidgeCV
 from entangled_kernels.cli.tables import group_values, time_values
-from entangled_kernels.storage import open_model
-from entangled_kernels.tables import TableError, write_table
+from entangled_kernels.io import TableError, open_model, write_table
 
 EXECUTABLE = shutil.which("entangled-kernels", path=sysconfig.get_path("scripts"))
 FIT = ("fit", "visits.csv", "--targets", "y,z", "--features", "linear", "--out", "m.model", "--json")

@@ -16,7 +16,7 @@ from entangled_kernels.cli.fitting import feature_maps, text_encoder
 from entangled_kernels.cli.models import describe, entanglement_of, output_relations, settings_of
 from entangled_kernels.cli.tables import TrainingTable
 from entangled_kernels.features import EvidenceFeatures
-from entangled_kernels.storage import save_model
+from entangled_kernels.io import save_model
 from entangled_kernels.streams import read_batches
 
 INPUTS, TARGETS = list("abc"), list("yz")

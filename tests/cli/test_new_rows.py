@@ -12,9 +12,8 @@ from entangled_kernels.cli.errors import CommandError
 from entangled_kernels.cli.models import NewRows, require_calibrated, write_parts
 from entangled_kernels.cli.options import ReadingOptions
 from entangled_kernels.cli.screen import Screen
-from entangled_kernels.storage import ModelFileError, SavedModel
-from entangled_kernels.tables import TableError, read_table, write_table
-from entangled_kernels.tables.text_format import TextFormat
+from entangled_kernels.files import TextFormat
+from entangled_kernels.io import ModelFileError, SavedModel, TableError, read_table, write_table
 
 INPUTS, TARGETS = list("abc"), list("yz")
 

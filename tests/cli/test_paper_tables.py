@@ -17,8 +17,8 @@ from entangled_kernels.cli.results import (
 from entangled_kernels.cli.screen import Screen
 from entangled_kernels.experiments import EXPERIMENTS
 from entangled_kernels.experiments.paper_cells import CELLS
+from entangled_kernels.io import ExperimentResults
 from entangled_kernels.report.table import format_cell
-from entangled_kernels.storage import ExperimentResults
 
 
 def made_up(name, n_splits=25):

@@ -14,7 +14,7 @@ from entangled_kernels.cli.results import (
 )
 from entangled_kernels.cli.screen import Screen
 from entangled_kernels.experiments import EXPERIMENTS
-from entangled_kernels.storage import ExperimentResults
+from entangled_kernels.io import ExperimentResults
 
 
 def test_words_on_results():

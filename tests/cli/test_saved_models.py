@@ -3,7 +3,7 @@ import pytest
 from entangled_kernels import EntangledKernelRidge, OutputKernelRidge
 from entangled_kernels.cli.errors import CommandError
 from entangled_kernels.cli.models import inputs_of, open_saved_model, targets_of
-from entangled_kernels.storage import ModelFileError, save_model
+from entangled_kernels.io import ModelFileError, save_model
 
 NAMES = ["inlet temp", "flow, l/s", "pressure"]
 TARGETS = ["net load", "peak load (kW)"]

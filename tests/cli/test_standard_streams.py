@@ -7,7 +7,7 @@ import pytest
 
 from entangled_kernels.cli.errors import CommandError
 from entangled_kernels.cli.files import STREAM, check_streams, local_table, place_of
-from entangled_kernels.tables import TableError, read_table, write_table
+from entangled_kernels.io import TableError, read_table, write_table
 
 FRAME = pd.DataFrame({"a": [1.5, 2.5], "b": [3.0, 4.0]})
 

@@ -7,7 +7,7 @@ import pytest
 
 from entangled_kernels.cli.errors import CommandError
 from entangled_kernels.cli.tables import read_scales
-from entangled_kernels.storage import open_model
+from entangled_kernels.io import open_model
 
 FIT = ("fit", "soil.csv", "--targets", "zinc,lead", "--features", "linear", "--out", "soil.model")
 

@@ -4,7 +4,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from sklearn.preprocessing import PowerTransformer
 
-from entangled_kernels.conditioning.back_transform import (
+from entangled_kernels.uncertainty import (
     covariance_through,
     domain_ends,
     lognormal_covariance,

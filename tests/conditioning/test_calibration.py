@@ -5,8 +5,8 @@ from functools import cache
 import numpy as np
 import pytest
 
-from entangled_kernels.conditioning import Residuals, calibrate
-from entangled_kernels.conditioning import calibration as module
+from entangled_kernels.uncertainty import Residuals, calibrate
+from entangled_kernels.uncertainty import calibration as module
 
 from reference import cells as dense
 

@@ -3,7 +3,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from entangled_kernels.conditioning import Correlation
+from entangled_kernels.uncertainty import Correlation
 
 from reference import cells as dense
 
@@ -56,7 +56,7 @@ def test_unrelated_targets_tell_nothing():
 def test_many_targets_need_no_large_system(monkeypatch):
     """With a short factor nothing of the size of what is known is factorised."""
     correlation, rng = draw(0, 3, 200)
-    from entangled_kernels.conditioning import correlation as module
+    from entangled_kernels.uncertainty import correlation as module
 
     sizes, factor = [], module.cho_factor
     monkeypatch.setattr(

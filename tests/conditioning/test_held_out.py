@@ -3,7 +3,7 @@
 import numpy as np
 
 from entangled_kernels import EntangledKernelRidgeCV
-from entangled_kernels.conditioning import Residuals, calibrate, held_out_intervals
+from entangled_kernels.uncertainty import Residuals, calibrate, held_out_intervals
 
 
 def test_copies_of_a_row_are_averaged_by_their_weights():

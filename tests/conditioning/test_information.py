@@ -2,7 +2,7 @@ import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from entangled_kernels.conditioning import Correlation, information, plan_measurements
+from entangled_kernels.uncertainty import Correlation, information, plan_measurements
 
 
 def draw(seed, p):

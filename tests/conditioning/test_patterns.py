@@ -2,7 +2,7 @@ import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from entangled_kernels.conditioning.patterns import group_patterns, random_halves
+from entangled_kernels.uncertainty import group_patterns, random_halves
 
 
 @settings(max_examples=40, deadline=None)

@@ -3,7 +3,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from entangled_kernels.conditioning.quantiles import HALF_OWN, score_quantile, target_quantiles
+from entangled_kernels.uncertainty import HALF_OWN, score_quantile, target_quantiles
 
 
 @settings(max_examples=50, deadline=None)

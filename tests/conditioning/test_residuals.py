@@ -3,7 +3,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from entangled_kernels.conditioning import HeldOutScore, Residuals, without_rounding
+from entangled_kernels.uncertainty import HeldOutScore, Residuals, without_rounding
 
 
 def draw(n):

@@ -13,7 +13,7 @@ from entangled_kernels import (
     EvidenceFeatures,
     ForestFeatures,
 )
-from entangled_kernels.storage import load_model, save_model
+from entangled_kernels.io import load_model, save_model
 
 from reference.differences import central_differences
 

@@ -14,10 +14,10 @@ from sklearn.model_selection import (
 from sklearn.preprocessing import StandardScaler
 
 from entangled_kernels import EntangledKernelRidge, EntangledKernelRidgeCV
+from entangled_kernels.io import write_table
 from entangled_kernels.selection import group_splits
 from entangled_kernels.streams import read_batches
 from entangled_kernels.streams.row_folds import group_folds
-from entangled_kernels.tables import write_table
 
 GRID = {
     "alphas": np.logspace(-6, 5, 9),

@@ -19,8 +19,8 @@ from entangled_kernels.estimators.target_transforms import (
     fit_target_transform,
     is_ready,
 )
+from entangled_kernels.io import load_model, save_model
 from entangled_kernels.plotting import GramDisplay, ProjectionDisplay
-from entangled_kernels.storage import load_model, save_model
 
 SMALL_GRID = {
     "alphas": np.logspace(-4, 3, 8),

@@ -13,7 +13,7 @@ from entangled_kernels.experiments import (
     running_times,
     simulated,
 )
-from entangled_kernels.storage import ExperimentResults
+from entangled_kernels.io import ExperimentResults
 
 
 @pytest.fixture

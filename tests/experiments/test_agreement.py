@@ -7,7 +7,7 @@ from entangled_kernels.experiments.agreement import judge_cells, values_by_split
 from entangled_kernels.experiments.paper_cells import CELLS, SHARED
 from entangled_kernels.experiments.protocol import improvement
 from entangled_kernels.experiments.verdicts import AGREES, BESIDE, HIGHER, TOO_FEW
-from entangled_kernels.storage import ExperimentResults
+from entangled_kernels.io import ExperimentResults
 
 
 def made_up(name, n_splits=60, shift=0.0, variant=""):

@@ -5,7 +5,7 @@ import pytest
 
 from entangled_kernels.experiments import EXPERIMENTS
 from entangled_kernels.experiments.claims import CLAIMS, FAILS, HOLDS, OPEN, Claim, judge_claim
-from entangled_kernels.storage import ExperimentResults
+from entangled_kernels.io import ExperimentResults
 
 
 def results(difference, spread=0.01, n_splits=30):

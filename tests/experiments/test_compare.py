@@ -8,7 +8,7 @@ from sklearn.preprocessing import StandardScaler
 from entangled_kernels.experiments import METHODS, Setup, compare_methods
 from entangled_kernels.experiments.compare import class_figures, table_cases
 from entangled_kernels.experiments.methods import Plan
-from entangled_kernels.storage import ExperimentResults
+from entangled_kernels.io import ExperimentResults
 
 TIMES = ("fit_seconds", "predict_seconds")
 

@@ -14,7 +14,7 @@ from entangled_kernels import EntangledKernelRidgeCV
 from entangled_kernels.experiments import methods, partly_measured
 from entangled_kernels.experiments.partly_measured import OURS, compare_partly_measured, measured_sets
 from entangled_kernels.experiments.protocol import partitions
-from entangled_kernels.storage import ExperimentResults
+from entangled_kernels.io import ExperimentResults
 
 SEARCH = {"alphas": np.logspace(-4, 2, 7), "param_grid": {"shrinkage": (0.5,), "target_alpha": (0.1,)}}
 METHODS = [OURS, "ridge", "PLS", "extra-trees"]

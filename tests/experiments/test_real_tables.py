@@ -12,7 +12,7 @@ from entangled_kernels.experiments.methods import Plan
 from entangled_kernels.experiments.paper_cells import CELLS, as_records
 from entangled_kernels.experiments.protocol import run_cases
 from entangled_kernels.experiments.real_tables import TABLES
-from entangled_kernels.storage import ExperimentResults
+from entangled_kernels.io import ExperimentResults
 
 DATA = Path(os.environ.get("ENTANGLED_KERNELS_DATA") or Path(__file__).parents[3] / "shared" / "data")
 FIGURES = {

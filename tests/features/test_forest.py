@@ -8,7 +8,7 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 from entangled_kernels import EntangledKernelRidge, EntangledKernelRidgeCV, ForestFeatures
 from entangled_kernels.features import FeatureMapTraits
 from entangled_kernels.features.forest import AXES, PARTS
-from entangled_kernels.storage import ModelFileError, load_model, save_model
+from entangled_kernels.io import ModelFileError, load_model, save_model
 
 from reference.forest import share_of_trees
 

@@ -14,7 +14,7 @@ from entangled_kernels import (
     TargetProcessFeatures,
 )
 from entangled_kernels.features import FeatureMapTraits, fit_and_map, warm_start
-from entangled_kernels.storage import load_model, save_model
+from entangled_kernels.io import load_model, save_model
 
 from reference.evidence import process_prediction
 

@@ -8,7 +8,7 @@ from sklearn.datasets import load_digits
 from sklearn.kernel_approximation import Nystroem
 
 from entangled_kernels import EntangledKernelRidge, EntangledKernelRidgeCV
-from entangled_kernels.storage import ExperimentResults
+from entangled_kernels.io import ExperimentResults
 
 
 @pytest.fixture(scope="session")

@@ -2,8 +2,8 @@ import numpy as np
 import pytest
 from matplotlib.figure import Figure
 
+from entangled_kernels.io import ExperimentResults
 from entangled_kernels.plotting import ComparisonDisplay
-from entangled_kernels.storage import ExperimentResults
 
 
 def legend(display):

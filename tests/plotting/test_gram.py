@@ -4,9 +4,9 @@ import pytest
 from sklearn.preprocessing import StandardScaler
 
 from entangled_kernels import EntangledKernelRidge, OperatorValuedKernelRidge
+from entangled_kernels.io import ExperimentResults
 from entangled_kernels.kernels import KrausKernel, SeparableKernel
 from entangled_kernels.plotting import GramDisplay
-from entangled_kernels.storage import ExperimentResults
 
 
 def image(ax):

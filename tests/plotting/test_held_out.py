@@ -1,6 +1,6 @@
 import numpy as np
 
-from entangled_kernels.conditioning import HeldOut
+from entangled_kernels.uncertainty import HeldOut
 from entangled_kernels.plotting import HeldOutDisplay
 
 

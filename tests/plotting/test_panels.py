@@ -3,9 +3,9 @@ import pytest
 from matplotlib.figure import Figure
 from scipy.stats import t
 
+from entangled_kernels.io import ExperimentResults
 from entangled_kernels.plotting.display import legend_entry
 from entangled_kernels.plotting.panels import PanelsDisplay, Series, mean_interval, median_range, series_of
-from entangled_kernels.storage import ExperimentResults
 
 
 def curve(name, values=(1.0, 2.0)):

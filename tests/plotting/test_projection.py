@@ -4,9 +4,9 @@ from matplotlib.colors import to_rgba
 from sklearn.model_selection import GridSearchCV
 
 from entangled_kernels import EntangledKernelRidge, EntangledKernelRidgeCV
+from entangled_kernels.io import ExperimentResults
 from entangled_kernels.plotting import ProjectionDisplay
 from entangled_kernels.plotting.display import BLUE
-from entangled_kernels.storage import ExperimentResults
 
 
 def points(ax, *, own):

@@ -1,8 +1,8 @@
 import numpy as np
 import pytest
 
+from entangled_kernels.io import ExperimentResults
 from entangled_kernels.plotting import RunningTimeDisplay
-from entangled_kernels.storage import ExperimentResults
 
 
 def test_powers_are_found_and_told(results):

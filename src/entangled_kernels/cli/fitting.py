@@ -18,7 +18,6 @@ from sklearn.preprocessing import OneHotEncoder, StandardScaler
 from ..estimators import EntangledKernelRidgeCV
 from ..features import EvidenceFeatures, default_feature_maps
 from ..streams import Batch, BatchReader, file_kind
-from ..tables.phrases import quoted
 from .errors import CommandError
 from .screen import Screen
 from .tables import TrainingTable, watch_batches

@@ -13,12 +13,13 @@ from sklearn.compose import ColumnTransformer
 
 from ..estimators import EntangledKernelRidge, EntangledKernelRidgeCV, OutputKernelRidge
 from ..explanation import Explanation
-from ..linalg import Array
-from ..storage import ModelFileError, SavedModel, open_model
-from ..streams import read_batches, table_columns
-from ..tables import (
+from ..files import TextFormat
+from ..io import (
     Hints,
+    ModelFileError,
+    SavedModel,
     append_table,
+    open_model,
     read_table,
     require_columns,
     require_numbers,
@@ -26,7 +27,8 @@ from ..tables import (
     text_appender,
     write_table,
 )
-from ..tables.text_format import TextFormat
+from ..linalg import Array
+from ..streams import read_batches, table_columns
 from .errors import CommandError
 from .files import STREAM, check_input, in_batches
 from .fitting import fills_blanks, known_texts, unknown_texts

@@ -10,6 +10,8 @@ import numpy as np
 
 from ..estimators import EntangledKernelRidge, EntangledKernelRidgeCV
 from ..explanation import Explanation
+from ..io import ExperimentResults, SavedModel, atomic_write
+from ..io.tables import counted
 from ..plotting import (
     AlignmentPathDisplay,
     ComparisonDisplay,
@@ -21,8 +23,6 @@ from ..plotting import (
 )
 from ..report import Report
 from ..report.table import PageTable
-from ..storage import ExperimentResults, SavedModel, atomic_write
-from ..tables.phrases import counted
 from .models import explanation_of
 from .results import (
     DIGITS,

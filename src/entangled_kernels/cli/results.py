@@ -10,8 +10,8 @@ from typing import Any
 import numpy as np
 from scipy.stats import t
 
+from ..io import ExperimentResults
 from ..report.table import PageTable, Table, format_cell
-from ..storage import ExperimentResults
 from .screen import Screen
 from .words import change_in_words
 

@@ -11,9 +11,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ..tables import Hints, TableError, read_table, require_columns, require_numbers, require_text
-from ..tables.cells import first_texts, looks_like_a_date, looks_like_a_decimal_comma
-from ..tables.phrases import counted, quoted
+from ..io import Hints, TableError, read_table, require_columns, require_numbers, require_text
+from ..io.tables import counted, first_texts, looks_like_a_date, looks_like_a_decimal_comma, quoted
 from .errors import CommandError
 from .options import TrainingOptions, split_names
 

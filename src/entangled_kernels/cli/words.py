@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ..tables.phrases import counted, quoted
+from ..io.tables import counted, quoted
 from .screen import Screen
 
 if TYPE_CHECKING:

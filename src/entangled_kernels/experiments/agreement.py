@@ -7,8 +7,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from ..io import ExperimentResults
 from ..linalg import Array
-from ..storage import ExperimentResults
 from .paper_cells import CELLS, Cell
 from .verdicts import BESIDE, Verdict, judge
 

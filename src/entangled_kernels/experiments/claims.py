@@ -9,8 +9,8 @@ from typing import Any
 
 import numpy as np
 
+from ..io import ExperimentResults
 from ..linalg import Array
-from ..storage import ExperimentResults
 from .agreement import values_by_split
 from .paper_cells import CELLS
 from .verdicts import Effect

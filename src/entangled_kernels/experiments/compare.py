@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 from sklearn.utils import check_array, check_consistent_length
 
+from ..io import ExperimentResults, Record
 from ..linalg import Array
-from ..storage import ExperimentResults, Record
 from .methods import METHODS, PAPER_METHODS, Plan
 from .protocol import Case, Rows, run_cases
 from .row_schemes import RowScheme, row_scheme

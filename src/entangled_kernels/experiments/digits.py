@@ -14,8 +14,8 @@ from threadpoolctl import threadpool_limits
 
 from ..datasets import load_digit_tasks
 from ..estimators import EntangledKernelRidge
+from ..io import ExperimentResults, Record
 from ..linalg import Array
-from ..storage import ExperimentResults, Record
 from .methods import METHODS
 from .setup import Experiment, Figures, Setup
 

@@ -6,6 +6,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from ..io import ExperimentResults, Record
 from ..kernels import (
     EntangledKernel,
     FeatureKernel,
@@ -16,7 +17,6 @@ from ..kernels import (
     entanglement_report,
 )
 from ..linalg import Array
-from ..storage import ExperimentResults, Record
 from .setup import Experiment, Figures, PageTable, Setup
 
 __all__ = ["KERNELS", "Witness", "examine", "witnesses"]

@@ -6,7 +6,7 @@ import csv
 from importlib.resources import files
 from typing import Any, NamedTuple
 
-from ..storage import Record
+from ..io import Record
 
 __all__ = ["CELLS", "SHARED", "Cell", "as_records"]
 

@@ -11,8 +11,8 @@ import numpy as np
 from threadpoolctl import threadpool_limits
 
 from ..estimators import EntangledKernelRidgeCV
+from ..io import ExperimentResults, Record
 from ..linalg import Array, Index
-from ..storage import ExperimentResults, Record
 from .methods import tuned_learner
 from .protocol import Partition, Rows, folds_of, partitions, run_parallel
 from .setup import Progress, Setup

@@ -16,9 +16,9 @@ from sklearn.preprocessing import StandardScaler
 from threadpoolctl import threadpool_limits
 
 from ..features import median_distance
+from ..io import Record
 from ..linalg import Array, Index
 from ..selection import Split
-from ..storage import Record
 from .methods import REFERENCES, Plan, fit_methods
 from .setup import Setup
 

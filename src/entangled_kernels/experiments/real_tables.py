@@ -8,7 +8,7 @@ from functools import partial
 from typing import Any
 
 from ..datasets import fetch_canadian_weather, fetch_concrete_slump, fetch_sarcos, fetch_uwave
-from ..storage import ExperimentResults
+from ..io import ExperimentResults
 from .compare import class_figures, error_figures, table_cases, time_figures
 from .methods import Plan
 from .paper_cells import CELLS, SHARED, as_records

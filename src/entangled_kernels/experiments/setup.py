@@ -7,8 +7,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
+from ..io import ExperimentResults, software_versions
 from ..report.table import PageTable
-from ..storage import ExperimentResults, software_versions
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from ..datasets import make_bilinear
-from ..storage import ExperimentResults, Record
+from ..io import ExperimentResults, Record
 from .compare import varied_figures
 from .methods import Plan
 from .protocol import Case, Rows, run_cases

@@ -16,7 +16,7 @@ from .panels import PanelsDisplay, Series, draw_series, in_order, mean_interval,
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-    from ..storage import ExperimentResults
+    from ..io import ExperimentResults
 
 __all__ = ["ComparisonDisplay"]
 
@@ -60,7 +60,7 @@ class ComparisonDisplay(PanelsDisplay):
     Examples
     --------
     >>> from entangled_kernels.plotting import ComparisonDisplay
-    >>> from entangled_kernels.storage import ExperimentResults
+    >>> from entangled_kernels.io import ExperimentResults
     >>> records = [
     ...     {"method": method, "n": n, "split": split, "nmse": (0.4 + 0.01 * split) / n**0.5}
     ...     for method in ("KRR", "EKL")

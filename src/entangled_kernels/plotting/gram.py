@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure, SubFigure
 
-    from ..storage import ExperimentResults
+    from ..io import ExperimentResults
 
 __all__ = ["GramDisplay"]
 

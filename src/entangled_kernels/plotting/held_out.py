@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from ..conditioning import HeldOut
+from ..uncertainty import HeldOut
 from .display import BLUE, GREY, INK, PALE, AxesDisplay
 
 if TYPE_CHECKING:

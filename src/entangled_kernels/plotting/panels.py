@@ -15,7 +15,7 @@ from .display import GREY, Display, Look, house_style, legend_entry, looks, new_
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-    from ..storage import ExperimentResults, Record
+    from ..io import ExperimentResults, Record
 
 __all__ = [
     "PanelsDisplay",

@@ -15,7 +15,7 @@ from .panels import PanelsDisplay, Series, draw_series, median_range, series_of
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-    from ..storage import ExperimentResults
+    from ..io import ExperimentResults
 
 __all__ = ["RunningTimeDisplay", "fitted_slope"]
 
@@ -49,7 +49,7 @@ class RunningTimeDisplay(PanelsDisplay):
     Examples
     --------
     >>> from entangled_kernels.plotting import RunningTimeDisplay
-    >>> from entangled_kernels.storage import ExperimentResults
+    >>> from entangled_kernels.io import ExperimentResults
     >>> records = [{"method": "EKL", "n": n, "split": 0, "fit_seconds": 1e-5 * n**2} for n in (100, 200, 400)]
     >>> display = RunningTimeDisplay.from_results(ExperimentResults("toy", "A toy", records))
     >>> round(display.slopes_[None]["EKL"], 6)

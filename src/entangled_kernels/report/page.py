@@ -10,7 +10,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from ..storage import atomic_write
+from ..io import atomic_write
 from .glossary import TERMS, used_terms
 from .picture import embedded
 from .table import Table

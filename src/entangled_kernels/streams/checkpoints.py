@@ -12,7 +12,6 @@ import numpy as np
 
 from ..learning.moments import Moments, RowSample
 from ..linalg import Array
-from ..storage.sealed import read_sealed, write_sealed
 
 __all__ = ["Checkpoint", "CheckpointError", "read_checkpoint", "write_checkpoint"]
 

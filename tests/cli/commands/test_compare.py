@@ -9,7 +9,7 @@ import pytest
 from entangled_kernels.cli.commands.compare import COMMON, PAPER
 from entangled_kernels.experiments import METHODS
 from entangled_kernels.experiments.methods import COMMON_METHODS
-from entangled_kernels.storage import ExperimentResults
+from entangled_kernels.io import ExperimentResults
 
 INPUTS = 'inlet temp,"flow, l/s",pressure'
 TARGETS = "net load,peak load (kW)"

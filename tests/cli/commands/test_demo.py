@@ -8,7 +8,7 @@ from sklearn.preprocessing import StandardScaler
 from entangled_kernels import EvidenceFeatures
 from entangled_kernels.cli.commands import demo as module
 from entangled_kernels.experiments import methods, partly_measured
-from entangled_kernels.storage import ExperimentResults
+from entangled_kernels.io import ExperimentResults
 
 
 @pytest.fixture

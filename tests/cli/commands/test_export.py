@@ -7,8 +7,7 @@ import pytest
 from sklearn.preprocessing import QuantileTransformer
 
 from entangled_kernels import EntangledKernelRidge, OperatorKernelVAR
-from entangled_kernels.export import run_onnx
-from entangled_kernels.storage import load_model, save_model
+from entangled_kernels.io import load_model, run_onnx, save_model
 
 NAMES = ["inlet temp", "flow, l/s", "pressure"]
 TARGETS = ["net load", "peak load (kW)"]

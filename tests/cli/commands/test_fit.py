@@ -15,8 +15,7 @@ from typer.testing import CliRunner
 from entangled_kernels import EntangledKernelRidgeCV
 from entangled_kernels.cli.application import app
 from entangled_kernels.cli.files import in_batches
-from entangled_kernels.storage import load_model, open_model
-from entangled_kernels.tables import read_table, write_table
+from entangled_kernels.io import load_model, open_model, read_table, write_table
 
 INPUTS = 'inlet temp,"flow, l/s",pressure'
 NAMES = ["inlet temp", "flow, l/s", "pressure"]

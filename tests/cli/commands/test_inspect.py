@@ -6,7 +6,7 @@ import pytest
 
 from entangled_kernels import EntangledKernelRidge
 from entangled_kernels.cli.words import information_in_words
-from entangled_kernels.storage import load_model, save_model
+from entangled_kernels.io import load_model, save_model
 
 NAMES = ["inlet temp", "flow, l/s", "pressure"]
 TARGETS = ["net load", "peak load (kW)"]

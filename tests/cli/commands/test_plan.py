@@ -8,8 +8,7 @@ import pytest
 from entangled_kernels import EntangledKernelRidge, OutputKernelRidge
 from entangled_kernels.cli.commands.plan import read_costs
 from entangled_kernels.cli.errors import CommandError
-from entangled_kernels.storage import load_model, save_model
-from entangled_kernels.tables import read_table, write_table
+from entangled_kernels.io import load_model, read_table, save_model, write_table
 
 NAMES = ["inlet temp", "flow, l/s", "pressure"]
 TARGETS = ["net load", "peak load (kW)"]

@@ -7,7 +7,7 @@ import pytest
 from entangled_kernels import experiments
 from entangled_kernels.cli.commands import reproduce
 from entangled_kernels.experiments import EXPERIMENTS, Experiment
-from entangled_kernels.storage import ExperimentResults
+from entangled_kernels.io import ExperimentResults
 
 
 def small_run(setup):

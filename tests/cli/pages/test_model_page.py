@@ -7,7 +7,7 @@ from entangled_kernels import EntangledKernelRidge
 from entangled_kernels.cli.commands.inspect import find_out
 from entangled_kernels.cli.models import entanglement_of
 from entangled_kernels.cli.pages import _error_digits, write_model_page
-from entangled_kernels.storage import SavedModel, open_model
+from entangled_kernels.io import SavedModel, open_model
 
 NAMES = ["inlet temp", "flow, l/s", "pressure"]
 TARGETS = ["net load", "peak load (kW)"]

@@ -18,8 +18,8 @@ from entangled_kernels.cli.tables import TrainingTable
 from entangled_kernels.experiments import claims
 from entangled_kernels.experiments.claims import Claim
 from entangled_kernels.experiments.setup import PageTable
+from entangled_kernels.io import ExperimentResults
 from entangled_kernels.report import Report
-from entangled_kernels.storage import ExperimentResults
 
 
 def make(paper=()):

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from ...tables import TableError
+from ...io import TableError
 from ..errors import check_choice, data_errors
 from ..files import check_apart, check_folder, check_output, check_table, files_of, local_table
 from ..options import Force, Json, TrainingOptions, split_names
@@ -16,7 +16,7 @@ from ..process import import_learning
 from ..screen import Screen, say_note
 
 if TYPE_CHECKING:
-    from ..tables import TrainingTable
+    from ..io import TrainingTable
 
 __all__ = ["CompareOptions", "compare"]
 
@@ -87,7 +87,7 @@ def compare(options: CompareOptions) -> None:
         check_folder(options.results, force=options.force)
         for kind in ("csv", "json", "npz"):
             check_apart(options.results / f"comparison.{kind}", files_of(table))
-    from ..tables import read_rows
+    from ..io import read_rows
 
     with local_table(table) as source:
         data = read_rows(source, options, fewest=FEWEST, work="comparing")

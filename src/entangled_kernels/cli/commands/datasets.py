@@ -8,8 +8,8 @@ from typing import Annotated, Any
 
 import typer
 
-from ...tables import table_kind, write_table
-from ...tables.phrases import counted, quoted
+from ...io import table_kind, write_table
+from ...io.tables import counted, quoted
 from ..files import check_output
 from ..options import DataHome, Force, Json, Options, command_line
 from ..screen import Screen

@@ -14,7 +14,7 @@ from ..process import import_learning
 from ..screen import Screen
 
 if TYPE_CHECKING:
-    from ...storage import ExperimentResults
+    from ...io import ExperimentResults
 
 __all__ = ["DemoOptions", "demo"]
 

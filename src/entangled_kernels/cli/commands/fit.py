@@ -8,7 +8,7 @@ from typing import Annotated, Any
 
 import typer
 
-from ...tables.phrases import counted
+from ...io.tables import counted
 from ..errors import CommandError, check_choice, data_errors
 from ..files import (
     STREAM,
@@ -90,7 +90,7 @@ def fit(options: FitOptions) -> None:
         check_apart(checkpoint, [out, *files_of(table)])
     if table == STREAM and (checkpoint is not None or options.dask is not None):
         raise CommandError("--checkpoint and --dask need a table that can be read again; name a file")
-    from ..tables import check_scales, open_batches, read_rows, read_scales
+    from ..io import check_scales, open_batches, read_rows, read_scales
 
     with local_table(table) as source, data_errors(source):
         if in_batches(source, options.max_memory) or checkpoint is not None or options.dask is not None:
@@ -103,7 +103,7 @@ def fit(options: FitOptions) -> None:
         if rows.Y is not None:
             check_scales(rows.Y, scales, source)
         import_learning()
-        from ...storage import save_model
+        from ...io import save_model
         from ..fitting import fit_table
         from ..models import describe
 

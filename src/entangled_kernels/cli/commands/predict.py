@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from ...tables import TableError, require_numbers, table_kind
-from ...tables.phrases import counted, quoted
+from ...io import TableError, require_numbers, table_kind
+from ...io.tables import counted, quoted
 from ..errors import CommandError, data_errors
 from ..files import (
     STREAM,

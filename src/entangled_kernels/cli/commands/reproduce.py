@@ -15,7 +15,7 @@ from ..process import import_learning
 from ..screen import Screen, say_note
 
 if TYPE_CHECKING:
-    from ...storage import ExperimentResults
+    from ...io import ExperimentResults
 
 __all__ = ["ReproduceOptions", "reproduce"]
 
