@@ -30,7 +30,6 @@ ROOMS = [
     "theory",
     "datasets",
     "plotting",
-    "report",
     "experiments",
     "cli",
 ]

@@ -16,8 +16,8 @@ from entangled_kernels.cli.results import (
 )
 from entangled_kernels.cli.screen import Screen
 from entangled_kernels.experiments import EXPERIMENTS
-from entangled_kernels.experiments.paper_cells import CELLS
-from entangled_kernels.report.table import format_cell
+from entangled_kernels.experiments.agreement import CELLS
+from entangled_kernels.plotting.cells import format_cell
 from entangled_kernels.storage import ExperimentResults
 
 

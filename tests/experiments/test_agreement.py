@@ -3,10 +3,17 @@
 import numpy as np
 import pytest
 
-from entangled_kernels.experiments.agreement import judge_cells, values_by_split
-from entangled_kernels.experiments.paper_cells import CELLS, SHARED
+from entangled_kernels.experiments.agreement import (
+    AGREES,
+    BESIDE,
+    CELLS,
+    HIGHER,
+    SHARED,
+    TOO_FEW,
+    judge_cells,
+    values_by_split,
+)
 from entangled_kernels.experiments.protocol import improvement
-from entangled_kernels.experiments.verdicts import AGREES, BESIDE, HIGHER, TOO_FEW
 from entangled_kernels.storage import ExperimentResults
 
 

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from entangled_kernels.experiments import EXPERIMENTS
-from entangled_kernels.experiments.claims import CLAIMS, FAILS, HOLDS, OPEN, Claim, judge_claim
+from entangled_kernels.experiments.agreement import CLAIMS, FAILS, HOLDS, OPEN, Claim, judge_claim
 from entangled_kernels.storage import ExperimentResults
 
 

@@ -6,18 +6,19 @@ from sklearn.datasets import load_linnerud
 from sklearn.linear_model import Ridge
 
 from entangled_kernels.experiments import METHODS, PROTOCOLS, compare_methods
+from entangled_kernels.experiments.agreement import SHARED
 from entangled_kernels.experiments.methods import (
     COMMON_METHODS,
     EARLY,
     FIXED,
+    LAMBDAS,
     PAPER_METHODS,
     PICKED,
+    Ascent,
     Plan,
     fit_methods,
 )
-from entangled_kernels.experiments.paper_cells import SHARED
 from entangled_kernels.experiments.protocol import folds_of, nmse, partitions
-from entangled_kernels.experiments.published import LAMBDAS, Ascent
 
 
 def test_the_papers_protocol_adds_variants():

@@ -1,6 +1,6 @@
 """The paper's figures as data: how many there are, and that the two tables of uWave agree where they meet."""
 
-from entangled_kernels.experiments.paper_cells import CELLS, SHARED, as_records
+from entangled_kernels.experiments.agreement import CELLS, SHARED, as_records
 
 
 def test_every_figure_of_the_paper_is_there():

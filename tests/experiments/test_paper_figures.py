@@ -1,6 +1,6 @@
 import numpy as np
 
-from entangled_kernels.experiments.paper_figures import (
+from entangled_kernels.experiments.illustrations import (
     REGIONS,
     draw_class_blocks,
     draw_kernel_classes,

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from entangled_kernels import EntangledKernelRidge
+from entangled_kernels.experiments.methods import LAMBDAS, Ascent, fit_published
 from entangled_kernels.experiments.protocol import folds_of
-from entangled_kernels.experiments.published import LAMBDAS, Ascent, fit_published
 
 ASCENT = Ascent(init="identity", n_steps=4, early=True, mixes=(0.0, 1.0), shrinkages=(0.0, 0.5))
 

@@ -7,11 +7,11 @@ import pytest
 
 from entangled_kernels.datasets import fetch_sarcos
 from entangled_kernels.experiments import PROTOCOLS, Setup
+from entangled_kernels.experiments.agreement import CELLS, as_records
 from entangled_kernels.experiments.compare import table_cases
 from entangled_kernels.experiments.methods import Plan
-from entangled_kernels.experiments.paper_cells import CELLS, as_records
 from entangled_kernels.experiments.protocol import run_cases
-from entangled_kernels.experiments.real_tables import TABLES
+from entangled_kernels.experiments.tables import TABLES
 from entangled_kernels.storage import ExperimentResults
 
 DATA = Path(os.environ.get("ENTANGLED_KERNELS_DATA") or Path(__file__).parents[3] / "shared" / "data")

@@ -5,8 +5,7 @@ from hypothesis import strategies as st
 from sklearn.model_selection import GroupShuffleSplit, TimeSeriesSplit
 
 from entangled_kernels.experiments import compare_methods
-from entangled_kernels.experiments.protocol import partitions
-from entangled_kernels.experiments.row_schemes import RowScheme, row_scheme
+from entangled_kernels.experiments.protocol import RowScheme, partitions, row_scheme
 
 
 def test_rows_are_drawn_as_ever():

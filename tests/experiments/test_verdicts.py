@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.stats import norm, t
 
-from entangled_kernels.experiments.verdicts import (
+from entangled_kernels.experiments.agreement import (
     AGREES,
     ENOUGH,
     HIGHER,

@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from entangled_kernels.plotting.classes import (
+from entangled_kernels.plotting.display import (
     class_labels,
     kernel_names,
     one_per_class,

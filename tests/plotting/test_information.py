@@ -7,7 +7,7 @@ from sklearn.model_selection import GridSearchCV
 
 from entangled_kernels import EntangledKernelRidge, OutputKernelRidge
 from entangled_kernels.plotting import InformationDisplay
-from entangled_kernels.plotting.information import arranged
+from entangled_kernels.plotting.relations import arranged
 
 
 def groups(sizes, inside=0.7, between=0.05):

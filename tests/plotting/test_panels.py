@@ -3,8 +3,14 @@ import pytest
 from matplotlib.figure import Figure
 from scipy.stats import t
 
+from entangled_kernels.plotting.comparison import (
+    PanelsDisplay,
+    Series,
+    mean_interval,
+    median_range,
+    series_of,
+)
 from entangled_kernels.plotting.display import legend_entry
-from entangled_kernels.plotting.panels import PanelsDisplay, Series, mean_interval, median_range, series_of
 from entangled_kernels.storage import ExperimentResults
 
 

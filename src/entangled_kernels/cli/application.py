@@ -118,7 +118,7 @@ def _explain(error: BaseException, debug: bool) -> int:
     if debug:
         import traceback
 
-        from ..report.visible import visible
+        from ..plotting.cells import visible
 
         print(visible(traceback.format_exc(), keep="\n"), file=sys.stderr)
     code, sentence = explain(error)
@@ -128,7 +128,7 @@ def _explain(error: BaseException, debug: bool) -> int:
 
 def _show(error: Any) -> None:
     """A line of usage, and the error in the words of typer."""
-    from ..report.visible import visible
+    from ..plotting.cells import visible
     from .screen import say_error
 
     if type(error).__name__ == "NoArgsIsHelpError":

@@ -17,10 +17,10 @@ from ..plotting import (
     ExplanationDisplay,
     HeldOutDisplay,
     InformationDisplay,
+    Report,
     SelectionDisplay,
 )
-from ..report import Report
-from ..report.table import PageTable
+from ..plotting.cells import PageTable
 from ..storage import ExperimentResults, SavedModel, atomic_write
 from ..tables.phrases import counted
 from .models import explanation_of

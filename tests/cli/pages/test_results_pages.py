@@ -16,9 +16,9 @@ from entangled_kernels.cli.pages import (
 )
 from entangled_kernels.cli.tables import TrainingTable
 from entangled_kernels.experiments import claims
-from entangled_kernels.experiments.claims import Claim
-from entangled_kernels.experiments.setup import PageTable
-from entangled_kernels.report import Report
+from entangled_kernels.experiments.agreement import Claim
+from entangled_kernels.experiments.protocol import PageTable
+from entangled_kernels.plotting import Report
 from entangled_kernels.storage import ExperimentResults
 
 

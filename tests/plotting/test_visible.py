@@ -2,8 +2,8 @@ import unicodedata
 
 import pytest
 
-from entangled_kernels.report import Report
-from entangled_kernels.report.visible import visible
+from entangled_kernels.plotting import Report
+from entangled_kernels.plotting.cells import visible
 
 MARKS = "\u061c\u200e\u200f\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069"
 

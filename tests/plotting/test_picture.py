@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from matplotlib.figure import Figure
 
-from entangled_kernels.report.picture import embedded
+from entangled_kernels.plotting.page import embedded
 
 
 @pytest.fixture

@@ -1,8 +1,8 @@
 import numpy as np
 import pytest
 
-from entangled_kernels.report import Report
-from entangled_kernels.report.table import Table, format_cell
+from entangled_kernels.plotting import Report
+from entangled_kernels.plotting.cells import Table, format_cell
 
 
 def html_of(table):

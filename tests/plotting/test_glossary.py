@@ -1,5 +1,5 @@
-from entangled_kernels.report import Report
-from entangled_kernels.report.glossary import TERMS, used_terms
+from entangled_kernels.plotting import Report
+from entangled_kernels.plotting.page import TERMS, used_terms
 
 
 def test_words_are_found_as_words():

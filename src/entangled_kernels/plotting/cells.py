@@ -1,13 +1,14 @@
-"""Tables of pages: cells as text, and which of them are numbers, headers or the best of their row."""
+"""Values as text: cells of tables, and characters that cannot be seen made visible."""
 
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Collection, Mapping, Sequence
 from numbers import Integral, Real
 from typing import Any, NamedTuple
 
-__all__ = ["PageTable", "Table"]
+__all__ = ["PageTable", "Table", "visible"]
 
 # Cells with more letters than this are wrapped.
 LONG = 28
@@ -151,3 +152,24 @@ def _number(value: Any) -> float | None:
 def _is_bool(value: Any) -> bool:
     # NumPy 1 calls its own type bool_.
     return isinstance(value, bool) or type(value).__name__ in ("bool", "bool_")
+
+
+# Control characters, which terminals obey, and marks that change the direction of writing.
+HIDDEN = re.compile("[\x00-\x1f\x7f-\x9f\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069]")
+
+
+def visible(text: str, *, keep: str = "") -> str:
+    r"""Text with control characters and marks of direction written as escapes, which JSON has too.
+
+    Parameters
+    ----------
+    text : str
+    keep : str, optional
+        Characters to leave as they are.
+
+    Examples
+    --------
+    >>> print(visible("net load\x1b[2J \u202eGPJ.exe"))
+    net load\u001b[2J \u202eGPJ.exe
+    """
+    return HIDDEN.sub(lambda sign: sign[0] if sign[0] in keep else f"\\u{ord(sign[0]):04x}", text)

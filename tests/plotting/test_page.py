@@ -3,7 +3,7 @@ from html.parser import HTMLParser
 
 import pytest
 
-from entangled_kernels.report import Report
+from entangled_kernels.plotting import Report
 
 VOID = {"meta", "img", "br", "hr", "link", "input"}
 
