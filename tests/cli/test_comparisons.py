@@ -33,11 +33,6 @@ def test_a_lead_within_noise_is_called_so():
     assert method_table(results(close))[2] == set()
 
 
-def test_one_method_alone_and_none():
-    assert winner_in_words(results({5: {"EKL": [0.5]}})) == "Best with 5 training rows: EKL, nMSE 0.500."
-    assert winner_in_words(ExperimentResults("r", "R", [])) == ""
-
-
 def test_methods_stand_in_rows_the_best_first():
     columns, rows, sure, digits = method_table(results(SURE))
     assert columns == ["method", "nMSE, 10 rows", "nMSE, 20 rows", "against KRR", "seconds to fit"]

@@ -4,23 +4,19 @@ import json
 
 import numpy as np
 import pytest
-from sklearn.pipeline import make_pipeline
-from sklearn.preprocessing import StandardScaler
 
 from entangled_kernels import (
     EntangledKernelRidge,
     EntangledKernelRidgeCV,
-    OutputKernelRidge,
 )
-from entangled_kernels.cli.fitting import feature_maps, text_encoder
-from entangled_kernels.cli.models import describe, entanglement_of, output_relations, settings_of
+from entangled_kernels.cli.models import (
+    describe,
+    feature_maps,
+    output_relations,
+)
 from entangled_kernels.cli.tables import TrainingTable
-from entangled_kernels.features import GaussianFeatures
-from entangled_kernels.storage import save_model
-from entangled_kernels.streams import read_batches
 
 INPUTS, TARGETS = list("abc"), list("yz")
-COLUMNS, LOADS = ["inlet temp", "flow, l/s", "pressure"], ["net load", "peak load (kW)"]
 
 
 def make_search(small):
@@ -30,12 +26,6 @@ def make_search(small):
 def fitted(rows, small):
     table = TrainingTable(INPUTS, TARGETS, [], rows[INPUTS], rows[TARGETS], None, [])
     return make_search(small).fit(table.X, table.Y), table
-
-
-def fitted_in_batches(rows, small):
-    reader = read_batches("rows", inputs=INPUTS, targets=TARGETS)
-    table = TrainingTable(INPUTS, TARGETS, [], rows[INPUTS], None, reader, [])
-    return make_search(small).fit_batches(reader), table
 
 
 def test_facts_are_those_of_the_search(rows, small):
@@ -54,61 +44,11 @@ def test_facts_are_those_of_the_search(rows, small):
     assert 1.0 <= facts["candidates"] <= len(results["param_alpha"])
 
 
-def test_memory_and_batches_have_the_same_facts(rows, small):
-    model, table = fitted(rows, small)
-    streamed, batches = fitted_in_batches(rows, small)
-    ours, theirs = describe(model, table), describe(streamed, batches)
-    assert list(ours) == list(theirs)
-    assert theirs["rows"] == 300
-    assert theirs["nmse"] == pytest.approx(ours["nmse"], rel=0.5)
-
-
-def test_measured_cells_are_counted(rows, small):
-    rows.loc[::3, "y"] = np.nan
-    model, table = fitted(rows, small)
-    table.blanks.count(rows[TARGETS])
-    kept = describe(model, table)
-    assert (kept["blank_cells"], kept["rows_without_targets"]) == ({"y": 100}, 0)
-
-
 @pytest.mark.filterwarnings("ignore:the smallest of the alphas")
 def test_a_constant_target_has_no_error(rows, small):
     model, table = fitted(rows.assign(y=1.0), small)
     first = describe(model, table)["target_scores"][0]
     assert (first["nmse"], first["kernel_ridge_nmse"], first["r2"]) == (None, None, None)
-
-
-@pytest.mark.parametrize(
-    ("feature_map", "words"),
-    [
-        (None, "inputs as they are"),
-        (StandardScaler(), "StandardScaler"),
-        (GaussianFeatures(), "GaussianFeatures"),
-        (GaussianFeatures(approximation="fourier"), "GaussianFeatures (fourier)"),
-        (make_pipeline(text_encoder([]), StandardScaler()), "OneHotEncoder + StandardScaler"),
-    ],
-)
-def test_feature_maps_by_their_steps(plant, feature_map, words):
-    model = EntangledKernelRidge(feature_map).fit(plant[COLUMNS], plant[["net load"]])
-    settings = settings_of(model)
-    assert settings["features"] == words
-    assert json.loads(json.dumps(settings)) == settings
-
-
-def test_large_kernels_are_not_tested(plant, run, monkeypatch):
-    monkeypatch.setattr("entangled_kernels.cli.models.LARGEST", 5)
-    save_model(EntangledKernelRidge().fit(plant[COLUMNS], plant[LOADS]), "m.model")
-    assert "Not tested: features times targets are 6" in run("inspect", "m.model", "--theory").stdout
-
-
-def test_verdicts(plant):
-    X, Y = plant[COLUMNS].to_numpy(), plant[LOADS].to_numpy()
-    found = entanglement_of(EntangledKernelRidge(shrinkage=0.1, alignment_mix=1.0).fit(X, Y))
-    assert found["entangled"] is True
-    assert found["entanglement"]["ppt"] is False
-    other = entanglement_of(OutputKernelRidge().fit(X, Y))
-    assert other["entangled"] is None
-    assert list(other) == list(found)
 
 
 def test_relations_are_correlations_of_the_kernel(rng):

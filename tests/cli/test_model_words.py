@@ -3,16 +3,10 @@
 import numpy as np
 import pytest
 
-from entangled_kernels.cli.screen import Screen
 from entangled_kernels.cli.words import (
     change_in_words,
-    error_columns,
-    error_rows,
-    measures_in_words,
     sharing_in_words,
-    show_target_errors,
     strongest_pairs,
-    verdict_kind,
 )
 
 
@@ -31,18 +25,6 @@ from entangled_kernels.cli.words import (
 )
 def test_changes(error, reference, words):
     assert change_in_words(error, reference) == words
-
-
-def test_the_table_of_errors(capsys):
-    scores = [{"target": "y", "nmse": 0.4, "kernel_ridge_nmse": 0.5}]
-    assert error_rows(scores) == [["y", 0.4, 0.5, "20.0% less error"]]
-    full = [scores[0] | {"r2": 0.6, "rmse": 12.0}]
-    assert error_rows(full) == [["y", 0.4, 0.6, 12.0, 0.5, "20.0% less error"]]
-    assert [len(error_columns(own)) for own in (scores, full)] == [4, 6]
-    show_target_errors(Screen(), scores)
-    assert "20.0% less error" in capsys.readouterr().out
-    show_target_errors(Screen(), [])
-    assert capsys.readouterr().out == ""
 
 
 def test_words_for_what_is_shared():
@@ -68,17 +50,3 @@ def test_words_for_what_is_shared():
     few[:3, :3] = few[3, 0] = few[0, 3] = few[1, 3] = few[3, 1] = 0.6
     few[2, 3] = few[3, 2] = 0.2
     assert sharing_in_words(settings, few, list("abcd"))[-1].startswith("1 further pair is related")
-
-
-def test_measures_in_words():
-    measures = {"ppt": False, "lowest_eigenvalue": -0.0125, "negativity": -0.0}
-    assert measures_in_words(measures) == {
-        "PPT": "fails",
-        "lowest eigenvalue": "-0.0125",
-        "negativity": "0",
-    }
-
-
-@pytest.mark.parametrize(("entangled", "kind"), [(True, "entangled"), (False, "separable"), (None, "plain")])
-def test_signs(entangled, kind):
-    assert verdict_kind(entangled) == kind

@@ -7,14 +7,13 @@ from sklearn.impute import SimpleImputer
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
-from entangled_kernels import EntangledKernelRidge, OutputKernelRidge
+from entangled_kernels import EntangledKernelRidge
 from entangled_kernels.cli.errors import CommandError
-from entangled_kernels.cli.models import NewRows, require_calibrated, write_parts
+from entangled_kernels.cli.models import NewRows
 from entangled_kernels.cli.options import ReadingOptions
 from entangled_kernels.cli.screen import Screen
-from entangled_kernels.storage import ModelFileError, SavedModel
-from entangled_kernels.tables import TableError, read_table, write_table
-from entangled_kernels.tables.text_format import TextFormat
+from entangled_kernels.storage import SavedModel
+from entangled_kernels.tables import TableError, write_table
 
 INPUTS, TARGETS = list("abc"), list("yz")
 
@@ -58,40 +57,6 @@ def test_cells_are_named_by_their_rows(rows, saved):
     rows.assign(b=np.where(rows["id"] == 3, np.nan, 1.0)).to_csv("t.csv", index=False)
     with pytest.raises(TableError, match="row 4, column 'b': the cell is empty"):
         read(saved, "t.csv", measured=True)
-
-
-def test_kept_columns_stand_in_front(rows, saved):
-    new = NewRows(saved, Path("m.model"), ["id", "y"], measured=False, options=ReadingOptions())
-    joined = new.beside_kept(rows, rows[["y"]] + 1.0, " predicted")
-    assert list(joined.columns) == ["id", "y", "y predicted"]
-
-
-def test_models_that_do_not_know_their_errors(rows, saved, monkeypatch):
-    require_calibrated(saved, Path("m.model"), "--measured")
-    other = SavedModel(OutputKernelRidge().fit(rows[INPUTS], rows[TARGETS]), {}, {})
-    with pytest.raises(CommandError, match="plan needs an entangled kernel model, got OutputKernelRidge"):
-        require_calibrated(other, Path("m.model"), "plan")
-
-    def fail(self):
-        raise ValueError("no rows were kept to calibrate on")
-
-    monkeypatch.setattr(EntangledKernelRidge, "residual_covariance_", property(fail))
-    with pytest.raises(ModelFileError, match=r"m.model: plan needs errors of unseen rows, and no rows were"):
-        require_calibrated(saved, Path("m.model"), "plan")
-
-
-@pytest.mark.parametrize("several", [True, False])
-def test_parts_are_written_below_each_other(rows, several):
-    parts = [rows[:120], rows[120:]] if several else [rows]
-    assert write_parts(parts, Path("t.parquet"), TextFormat(), several=several) == (300, list(rows.columns))
-    pd.testing.assert_frame_equal(read_table("t.parquet"), rows)
-
-
-def test_two_columns_of_one_name_are_refused(rows, saved):
-    new = NewRows(saved, Path("m.model"), ["id", "y"], measured=False, options=ReadingOptions())
-    assert new.names_beside_kept(["y", "z"], "!") == ["id", "y", "y!", "z"]
-    with pytest.raises(CommandError, match="two columns of the output would have the name 'y!'; rename"):
-        new.names_beside_kept(["y", "y!"], "!")
 
 
 def test_models_without_medians(rows, saved):

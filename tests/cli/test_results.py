@@ -1,19 +1,10 @@
 """Results of experiments: run, saved, shown, and put into words."""
 
-import numpy as np
-
-from entangled_kernels import experiments
 from entangled_kernels.cli.results import (
     finding,
-    metrics_of,
     pivot,
-    run_experiment,
-    show_results,
-    summaries,
     sure_leads,
 )
-from entangled_kernels.cli.screen import Screen
-from entangled_kernels.experiments import EXPERIMENTS
 from entangled_kernels.storage import ExperimentResults
 
 
@@ -48,41 +39,6 @@ def results(paper=()):
         for split in (0, 1)
     ]
     return ExperimentResults("r", "R", records, paper=list(paper))
-
-
-def test_tables_on_the_screen(capsys):
-    show_results(Screen(), results())
-    shown = capsys.readouterr().out
-    assert "R: nMSE" in shown
-    assert "0.450 ± 0.0" in shown
-    show_results(Screen(), results([{"method": "KRR", "n": 10, "nmse": 0.45}]))
-    shown = capsys.readouterr().out
-    assert "KRR (paper)" in shown
-    assert "0.4500 ± 0.0" in shown
-
-
-def test_what_machines_get():
-    assert metrics_of(results()) == ["nmse"]
-    (first, second) = summaries(results())["nmse"]
-    assert (first["method"], first["n"], first["count"], first["paper"]) == ("KRR", 10, 2, None)
-    assert second["method"] == "EKL"
-
-
-def test_what_is_given_is_what_was_saved(folder, monkeypatch):
-    seen = []
-
-    class Fake:
-        @staticmethod
-        def run(setup):
-            setup.progress(1, 2, "n=10")
-            seen.append(setup)
-            return ExperimentResults("fake", "Fake", [{"method": "KRR", "n": 10, "nmse": np.float64(0.5)}])
-
-    monkeypatch.setattr(experiments, "EXPERIMENTS", EXPERIMENTS | {"fake": Fake})
-    results = run_experiment(Screen(), "fake", folder / "out", {"seed": 3, "quick": True})
-    assert (seen[0].seed, seen[0].quick) == (3, True)
-    assert results.records == ExperimentResults.load(folder / "out" / "fake.json").records
-    assert results.records[0]["nmse"] == 0.5
 
 
 def test_leads_are_sure_beyond_chance_in_the_paired_difference():

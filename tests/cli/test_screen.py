@@ -7,15 +7,6 @@ from entangled_kernels.cli.screen import Screen, say_error, say_note
 HIDDEN = ["\x1b[31m", "\x9b31m", "\x07", "\x7f", "\u202e", "\u2066", "\u200f", "\u061c"]
 
 
-def test_quiet_without_a_terminal(capsys):
-    screen = Screen()
-    with screen.progress() as report:
-        report(1, 2, "half")
-    with screen.working("thinking"):
-        pass
-    assert capsys.readouterr() == ("", "")
-
-
 def test_bars_on_a_terminal(monkeypatch, capsys):
     monkeypatch.setenv("FORCE_COLOR", "1")
     monkeypatch.setenv("COLUMNS", "100")
@@ -30,11 +21,6 @@ def test_bars_on_a_terminal(monkeypatch, capsys):
 def test_cells_are_never_read_as_markup(capsys):
     Screen().table(["name [kW]"], [["[bold]x[/bold]"], [float("nan")], [None]])
     assert "[bold]x[/bold]" in capsys.readouterr().out
-
-
-def test_long_names_are_not_folded(capsys):
-    Screen().table(["name"], [["x" * 500]])
-    assert "x" * 500 in capsys.readouterr().out
 
 
 def test_json_has_no_nan(capsys):

@@ -29,11 +29,6 @@ def test_the_kind_is_told_by_the_first_bytes(monkeypatch, folder, kind):
     assert not path.parent.exists()
 
 
-def test_files_are_themselves(folder):
-    with local_table(Path("t.csv")) as path:
-        assert path == Path("t.csv")
-
-
 def test_errors_do_not_name_the_place(monkeypatch):
     monkeypatch.setattr(sys, "stdin", Bytes(b"a,b\n"))
     with pytest.raises(TableError) as caught, local_table(STREAM) as path:

@@ -31,10 +31,3 @@ def test_witnesses(name, psd, separable, entangled):
     assert found["psd"] is psd
     assert (found["schmidt_rank"] == 1) is separable
     assert found["entangled"] is entangled
-
-
-def test_the_entries_of_the_transformable_witness_are_those_of_a_scalar_kernel():
-    witness = witnesses()["transformable"]
-    x, z = witness.X[0, 0], witness.X[1, 0]
-    expected = np.array([[x * z, x * z**2], [x**2 * z, x**2 * z**2]])
-    np.testing.assert_allclose(witness.kernel.blocks(witness.X)[0, 1], expected)

@@ -9,24 +9,13 @@ from entangled_kernels.experiments import METHODS, PROTOCOLS, compare_methods
 from entangled_kernels.experiments.agreement import SHARED
 from entangled_kernels.experiments.methods import (
     COMMON_METHODS,
-    EARLY,
-    FIXED,
     LAMBDAS,
-    PAPER_METHODS,
     PICKED,
     Ascent,
     Plan,
     fit_methods,
 )
 from entangled_kernels.experiments.protocol import folds_of, nmse, partitions
-
-
-def test_the_papers_protocol_adds_variants():
-    assert set(Plan("fair", fixed=True).labels()) == set(PAPER_METHODS)
-    assert set(Plan("paper").labels()) == {*PAPER_METHODS, *EARLY}
-    assert set(Plan("paper", fixed=True, early=False).labels()) == {*PAPER_METHODS, *FIXED}
-    assert set(Plan("paper", ("KRR", "ptrEKL")).labels()) == {"KRR", "ptrEKL", "ptrEKL, early"}
-    assert set(PAPER_METHODS) < set(METHODS)
 
 
 # The likelihood of so few rows may be flat.

@@ -1,9 +1,7 @@
 import numpy as np
 
 from entangled_kernels.experiments.illustrations import (
-    REGIONS,
     draw_class_blocks,
-    draw_kernel_classes,
     draw_matrices,
 )
 
@@ -22,22 +20,3 @@ def test_matrices_with_lines_between_blocks():
     assert [len(ax.get_lines()) for ax in figure.axes] == [0, 4]
     assert figure.axes[1].get_xlabel() == "6 by 6"
     assert figure.get_suptitle() == "Both"
-
-
-def inside(point, region):
-    (x, y), width, height = REGIONS[region][:3]
-    return ((point[0] - x) / width * 2) ** 2 + ((point[1] - y) / height * 2) ** 2 < 1
-
-
-def test_names_and_witnesses_are_written():
-    figure = draw_kernel_classes({name: f"of {name}" for name in REGIONS})
-    words = {text.get_text() for text in figure.axes[0].texts}
-    assert words == {*REGIONS, *(f"of {name}" for name in REGIONS)}
-
-
-def test_witnesses_stand_in_their_class_and_in_no_smaller_one():
-    inner = {"partial trace": set(REGIONS) - {"partial trace"}, "sum of separable": {"separable"}}
-    for name, (_, _, _, place, _) in REGIONS.items():
-        assert inside(place, name)
-        assert inside(place, "partial trace")
-        assert not any(inside(place, other) for other in inner.get(name, ()))

@@ -25,16 +25,6 @@ def test_maximum_is_what_a_solver_run_to_the_end_reaches(model, digits):
     assert converged.alignment_history_[-1] == pytest.approx(display.maximum, abs=1e-4)
 
 
-def test_without_an_intercept_no_maximum_is_known(make_rows):
-    X, Y = make_rows(20, 4, 3)
-    model = EntangledKernelRidge(solver="ascent", fit_intercept=False, solver_params={"max_iter": 5}).fit(
-        X, Y
-    )
-    display = AlignmentPathDisplay.from_estimator(model)
-    assert display.maximum is None
-    assert len(display.ax_.get_lines()) == 2
-
-
 def test_a_closed_form_is_a_point(make_rows):
     model = EntangledKernelRidge().fit(*make_rows(20, 4, 3))
     display = AlignmentPathDisplay.from_estimator(model)

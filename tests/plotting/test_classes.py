@@ -1,5 +1,3 @@
-from types import SimpleNamespace
-
 import numpy as np
 import pytest
 from hypothesis import given
@@ -7,7 +5,6 @@ from hypothesis import strategies as st
 
 from entangled_kernels.plotting.display import (
     class_labels,
-    kernel_names,
     one_per_class,
     output_names,
     shortened,
@@ -21,10 +18,6 @@ def test_targets_of_labels_give_the_labels_back(labels, low):
     assert list(class_labels(Y)) == labels
     names = ["a", "b", "c", "d", "e"]
     assert list(class_labels(Y, names)) == [names[label] for label in labels]
-
-
-def test_labels_stay_as_they_are():
-    assert list(class_labels(["cat", "dog", "cat"], ["a", "b"])) == ["cat", "dog", "cat"]
 
 
 @pytest.mark.parametrize(
@@ -62,14 +55,3 @@ def test_shortened_names_are_no_longer_than_asked(name, length):
     else:
         assert short.endswith("…")
         assert name.startswith(short[:-1])
-
-
-def test_classes_may_be_true_or_false():
-    assert one_per_class(np.eye(3, dtype=bool))
-
-
-def test_names_of_a_kernel_are_those_of_the_targets_where_there_are_as_many():
-    model = SimpleNamespace(target_names_=np.array(["zinc", "lead"], dtype=object))
-    assert list(kernel_names(model, 2)) == ["zinc", "lead"]
-    assert kernel_names(model, 3) is None
-    assert kernel_names(SimpleNamespace(), 2) is None

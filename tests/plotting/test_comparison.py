@@ -53,27 +53,9 @@ def test_legend_names_what_is_there_and_nothing_else(results):
     assert legend(ComparisonDisplay.from_results(results, metric="ni"))[-1] == "no better than kernel ridge"
 
 
-def test_many_settings_make_an_axis_of_numbers():
-    records = [{"method": "a", "p": p, "nmse": 1.0 / p} for p in range(10, 110, 10)]
-    ax = ComparisonDisplay.from_results(ExperimentResults("x", "X", records), x="p").ax_
-    np.testing.assert_allclose(ax.containers[0].lines[0].get_xdata(), range(10, 110, 10))
-
-
-def test_settings_of_words_are_not_joined():
-    records = [{"method": "a", "task": task, "nmse": 0.5} for task in ("left", "right")]
-    ax = ComparisonDisplay.from_results(ExperimentResults("x", "X", records), x="task").ax_
-    assert [tick.get_text() for tick in ax.get_xticklabels()] == ["left", "right"]
-    assert all(line.get_linestyle() == "None" for line in ax.get_lines())
-
-
 def test_metrics_of_many_magnitudes_have_a_logarithmic_axis():
     records = [{"method": "a", "n": n, "nmse": 10.0**n} for n in (1, 2, 3)]
     assert ComparisonDisplay.from_results(ExperimentResults("x", "X", records)).ax_.get_yscale() == "log"
-
-
-def test_without_a_hue_there_is_one_curve(results):
-    display = ComparisonDisplay.from_results(results, hue=None)
-    assert len(display.ax_.containers) == 1
 
 
 def test_errors_name_the_argument(results):
@@ -91,15 +73,3 @@ def test_axis_is_made_for_the_means_and_never_shows_negative_errors():
     assert series.low.min() < -1  # two splits: the interval is longer than anything worth seeing
     assert 0 <= low < series.centre.min()
     assert series.centre.max() < high < series.high.max()
-
-
-def test_panels_share_their_scale(results):
-    display = ComparisonDisplay.from_results(results, facet="task")
-    assert len({ax.get_ylim() for ax in display.axes_}) == 1
-
-
-@pytest.mark.parametrize("value", [0.0, 0.5])
-def test_one_lonely_value_can_be_drawn(value):
-    results = ExperimentResults("x", "X", [{"method": "a", "n": 5, "nmse": value}])
-    low, high = ComparisonDisplay.from_results(results).ax_.get_ylim()
-    assert low <= value < high

@@ -1,5 +1,5 @@
 from entangled_kernels.plotting import Report
-from entangled_kernels.plotting.page import TERMS, used_terms
+from entangled_kernels.plotting.page import used_terms
 
 
 def test_words_are_found_as_words():
@@ -7,11 +7,6 @@ def test_words_are_found_as_words():
     assert "nI" not in used_terms("ni and unit")
     assert used_terms("Kernels and intervals") == ["interval", "kernel"]
     assert used_terms("ptrEKL") == ["ptrEKL"]
-
-
-def test_terms_are_in_order_and_explained_in_sentences():
-    assert list(TERMS) == sorted(TERMS, key=str.lower)
-    assert all(words.endswith(".") and words[0].isupper() for words in TERMS.values())
 
 
 def test_a_page_explains_what_it_says_and_nothing_else():
@@ -39,10 +34,3 @@ def test_what_is_folded_is_explained_there():
     assert "<dt>alpha</dt>" not in folded
     assert "PPT" not in rest
     assert "<dt>alpha</dt>" in rest
-
-
-def test_a_page_of_plain_words_has_no_glossary():
-    page = Report("T")
-    page.text("Plain.")
-    page.glossary()
-    assert "Words" not in page.html()

@@ -140,40 +140,6 @@ def test_same_calls_same_page(html, make_page):
     assert make_page().html() == html
 
 
-def test_contents_only_where_there_are_several_sections():
-    page = Report("Short")
-    page.text("Before any section.")
-    page.section("One")
-    page.section("Two")
-    tree = Tree(page.html())
-    assert not tree.all("nav")
-    assert "class" not in tree.all("body")[0][1]
-    page.section("Three")
-    assert [element[2].split() for element in Tree(page.html()).all("nav")] == [["One", "Two", "Three"]]
-
-
-def test_headings_of_signs_alone_have_anchors_too():
-    page = Report("x")
-    for heading in ("?!", "?!", "Ä"):
-        page.section(heading)
-    ids = [attrs["id"] for _, attrs, _, _ in Tree(page.html()).all("h2")]
-    assert len(set(ids)) == 3
-
-
-def test_facts_in_plain_words():
-    page = Report("x")
-    page.facts({"a": True, "b": None, "c": [1, "two"], "d": {"numpy": "2.0", "scipy": "1.17"}, "e": 0.5})
-    values = [element[2] for element in Tree(page.html()).all("dd")]
-    assert values == ["yes", "none", "1, two", "numpy 2.0, scipy 1.17", "0.5"]
-
-
-def test_opening_of_a_verdict_is_strong():
-    page = Report("x")
-    page.verdict("Entangled: because.", kind="entangled")
-    page.verdict("No colon here")
-    assert [element[2] for element in Tree(page.html()).all("strong")] == ["Entangled:"]
-
-
 def test_write_gives_the_page_and_leaves_no_crumbs(tmp_path, page, html):
     path = tmp_path / "new" / "index.html"
     assert page.write(path) == path

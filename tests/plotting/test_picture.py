@@ -26,11 +26,6 @@ def test_small_figures_are_svg_without_dates(small_figure):
     assert [width, height] == pytest.approx([size * 96 / 72 for size in points], abs=2)
 
 
-def test_same_figure_same_data(small_figure):
-    assert embedded(small_figure()) == embedded(small_figure())
-    assert embedded(small_figure("A")) != embedded(small_figure("B"))
-
-
 def test_large_figures_are_png():
     figure = Figure(figsize=(4, 3))
     figure.add_subplot().scatter(*np.random.default_rng(0).random((2, 6000)))

@@ -31,14 +31,6 @@ def test_medians_ranges_and_the_paper():
     assert any(list(line.get_ydata()) == [4.0] for line in ax.get_lines())
 
 
-def test_one_size_has_no_power():
-    display = RunningTimeDisplay.from_results(
-        ExperimentResults("x", "X", [{"method": "a", "n": 5, "fit_seconds": 1.0}])
-    )
-    assert np.isnan(display.slopes_[None]["a"])
-    assert [text.get_text() for text in display.ax_.get_legend().get_texts()] == ["a"]
-
-
 @pytest.mark.parametrize("record", [{"n": 0, "fit_seconds": 1.0}, {"n": 1, "fit_seconds": 0.0}])
 def test_errors_name_the_argument(record):
     with pytest.raises(ValueError, match="n and fit_seconds must be positive numbers"):

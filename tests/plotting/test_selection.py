@@ -1,9 +1,6 @@
-from types import SimpleNamespace
-
 import numpy as np
 import pytest
 
-from entangled_kernels import EntangledKernelRidgeCV
 from entangled_kernels.plotting import SelectionDisplay
 
 
@@ -27,27 +24,6 @@ def test_choice_is_marked(search):
     assert star.get_marker() == "*"
     assert 10 ** star.get_xdata()[0] == pytest.approx(best["alpha"])
     assert [0.0, 0.5, 1.0][int(star.get_ydata()[0])] == best["shrinkage"]
-
-
-def test_only_the_chosen_feature_map_is_shown():
-    search = EntangledKernelRidgeCV()
-    results = {
-        "param_alpha": [0.1, 1.0, 5.0],
-        "param_shrinkage": [0.5, 0.5, 0.5],
-        "param_feature_map": [0, 0, 1],
-        "mean_test_score": [0.3, 0.2, 0.1],
-    }
-    best = {"alpha": 5.0, "shrinkage": 0.5, "feature_map": 1}
-    search._fit = SimpleNamespace(cv_results=results, best_params=best)
-    display = SelectionDisplay.from_estimator(search)
-    assert list(display.alphas) == [5.0]
-    assert display.errors.tolist() == [[0.1]]
-
-
-def test_several_alphas_chosen_have_a_star_each():
-    display = SelectionDisplay([0.1, 1.0], [0.0, 1.0], [[1, 2], [3, 4]], [(0.1, 0.0), (1.0, 0.0)]).plot()
-    assert len(display.ax_.get_lines()) == 2
-    assert "chosen" in display.ax_.get_title()
 
 
 def test_holes_and_equal_errors_can_be_drawn():

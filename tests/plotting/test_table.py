@@ -51,11 +51,6 @@ def test_decimals_of_a_column_have_the_same_length():
     assert rows[1] == '<tr><th scope="row">y</th><td class="num">10.2</td><td class="num">3.000</td></tr>'
 
 
-def test_columns_of_text_are_not_aligned_as_numbers():
-    table = Table(["name", "mixed", "truth", "nothing"], [["x", 1.0, True, None], ["y", "?", False, None]])
-    assert table.numeric == [False, False, False, False]
-
-
 @pytest.mark.parametrize(
     ("row", "best", "places"),
     [
@@ -78,17 +73,6 @@ def test_best_of_a_row(row, best, places):
     assert ("of the row." in html) == bool(places)
 
 
-def test_best_among_some_columns_by_name_or_place():
-    row = ["x", 0.3, 0.2, 0.1]
-    assert Table(["n", "a", "b", "paper"], [row], best="min", best_among=["a", "b"])._best_places(row) == {2}
-    assert Table(["n", "a", "a", "a"], [row], best="min", best_among=[1, 2])._best_places(row) == {2}
-
-
-def test_several_row_headers():
-    table = Table(["n", "method", "ours", "paper"], [[1, "EKL", 0.1, 0.2]], row_headers=2)
-    assert html_of(table).count('scope="row"') == 2
-
-
 @pytest.mark.parametrize(
     ("options", "message"),
     [
@@ -102,17 +86,6 @@ def test_several_row_headers():
 def test_errors_name_the_argument(options, message):
     with pytest.raises(ValueError, match=message):
         Table(**({"columns": ["a", "b"], "rows": [["x", 1.0]]} | options))
-
-
-def test_long_cells_are_wrapped():
-    rows = rows_of(html_of(Table(["name", "what"], [["x" * 40, "short"], ["short", "word " * 10]])))
-    assert '<th scope="row" class="long">xxx' in rows[0]
-    assert '<td class="long">word' in rows[1]
-    assert rows[0].count("long") == rows[1].count("long") == 1
-
-
-def test_a_table_without_rows_is_a_table():
-    assert "<tbody>" in html_of(Table(["a"], []))
 
 
 def test_only_sure_leads_are_marked():

@@ -15,12 +15,6 @@ def test_every_control_character_and_mark_of_direction_is_shown():
         assert (visible(sign) != sign) == hidden, hex(code)
 
 
-def test_how_they_are_shown():
-    assert visible("a\x1b[2J\x9b\r\u202eb") == r"a\u001b[2J\u009b\u000d\u202eb"
-    assert visible("größe 温度 \U0001f321 a\\n") == "größe 温度 \U0001f321 a\\n"
-    assert visible("a\nb\tc\r", keep="\n\t") == "a\nb\tc\\u000d"
-
-
 def test_pages_show_what_is_hidden_and_read_nothing_as_markup():
     page = Report("<b>\x1b\n'")
     page.text("{{ 7 * 7 }} \u202e")

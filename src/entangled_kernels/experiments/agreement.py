@@ -114,7 +114,7 @@ def as_records(name: str) -> list[Record]:
 AGREES, LOWER, HIGHER = "agrees", "lower than ours", "higher than ours"
 TOO_FEW = "too few partitions"
 # Of a method that stands beside the one that the figure is about.
-BESIDE = "beside"
+BESIDE = "not judged"
 # Partitions of ours below which nothing is said.
 ENOUGH = 20
 # The central part of our means in which a published one agrees.
@@ -359,7 +359,7 @@ def _array(values: dict[Any, float]) -> Array:
     return np.fromiter(values.values(), dtype=np.float64)
 
 
-HOLDS, FAILS, OPEN = "holds", "fails", "not settled"
+HOLDS, FAILS, OPEN = "holds", "fails", "undecided"
 
 
 @dataclass(frozen=True)

@@ -274,13 +274,14 @@ def run_cases(cases: Sequence[Case], setup: Setup) -> list[Record]:
 def run_parallel(
     measure: Callable[[Part], Found], parts: Sequence[Part], setup: Setup, what: str | None = None
 ) -> list[Found]:
-    """What is found of all parts, in their order, with progress told in the parts' own words or in others."""
+    """Results of all parts, in their order; progress names the part, or ``what``."""
     found: list[Found] = []
+    words = [*(str(part) if what is None else what for part in parts), "done"]
+    setup.tell(0, len(parts), words[0])
     with Parallel(n_jobs=effective_n_jobs(setup.n_jobs), return_as="generator") as parallel:
-        for done, own in enumerate(parallel(delayed(measure)(part) for part in parts)):
-            setup.tell(done, len(parts), str(parts[done]) if what is None else what)
-            found.append(own)
-    setup.tell(len(parts), len(parts), "done")
+        for result in parallel(delayed(measure)(part) for part in parts):
+            found.append(result)
+            setup.tell(len(found), len(parts), words[len(found)])
     return found
 
 
