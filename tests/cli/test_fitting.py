@@ -12,9 +12,6 @@ from entangled_kernels.storage import open_model
 from entangled_kernels.streams import read_batches
 from entangled_kernels.tables import read_table, write_table
 
-INPUTS, TARGETS = list("abc"), list("yz")
-
-
 FIT = ("--targets", "y,z", "--inputs", "a,b,c", "--features", "linear", "--out", "m.model")
 
 

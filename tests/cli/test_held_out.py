@@ -8,9 +8,8 @@ import pytest
 from sklearn.model_selection import TimeSeriesSplit
 
 from entangled_kernels import EntangledKernelRidgeCV
-from entangled_kernels.cli.tables import group_values, time_values
 from entangled_kernels.storage import open_model
-from entangled_kernels.tables import TableError, write_table
+from entangled_kernels.tables import write_table
 
 FIT = ("fit", "visits.csv", "--targets", "y,z", "--features", "linear", "--out", "m.model", "--json")
 
@@ -127,16 +126,3 @@ def test_what_cannot_be_held_out(visits, run, arguments, code, message):
     others = "day,patient,one,two,german,gap"
     shown = run(*FIT, "--exclude", others, *arguments, code=code).stderr
     assert message in shown
-
-
-def test_values_of_columns():
-    frame = pd.DataFrame({"n": [3, 1], "t": ["b", "a"], "d": pd.to_datetime(["2024-05-02", "2024-05-01"])})
-    assert group_values(frame, "n", "t.csv").tolist() == [3, 1]
-    assert group_values(frame, "t", "t.csv").tolist() == ["b", "a"]
-    assert time_values(frame, "n", "t.csv").tolist() == [3.0, 1.0]
-    days = time_values(frame, "d", "t.csv")
-    assert days[0] > days[1]
-    texts = pd.DataFrame({"d": ["2024-05-02T10:00", "2024-05-01"]})
-    assert np.argsort(time_values(texts, "d", "t.csv")).tolist() == [1, 0]
-    with pytest.raises(TableError, match="'b' is no number and no date"):
-        time_values(frame, "t", "t.csv")

@@ -1,13 +1,12 @@
 """How files are found, downloaded and checked, and what is said when they are not there."""
 
 import gzip
-from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
 import pytest
 
 from entangled_kernels import datasets
-from entangled_kernels.datasets.files import DataFile, data_folder, read_file
+from entangled_kernels.datasets.files import data_folder, read_file
 
 SITE = Path("site") / "toy.data"
 PLACE = Path("home") / "concrete_slump" / "slump_test.data"
@@ -38,15 +37,6 @@ def test_says_what_to_put_where_when_there_is_no_way(toy, tmp_path):
     for part in (str(place), toy.url, "ENTANGLED_KERNELS_DATA", "Put slump_test.data there", "404"):
         assert part in str(error.value)
     assert not list(place.parent.iterdir())
-
-
-def test_nobody_answers(tmp_path):
-    with ThreadingHTTPServer(("127.0.0.1", 0), SimpleHTTPRequestHandler) as server:
-        port = server.server_address[1]
-    file = DataFile("toy", "toy.data", "0" * 64, f"http://127.0.0.1:{port}/toy.data")
-    with pytest.raises(FileNotFoundError, match=r"Put toy\.data there"):
-        read_file(file, tmp_path, True)
-    assert not list((tmp_path / "toy").iterdir())
 
 
 def test_does_not_download_when_told_not_to(toy, tmp_path):

@@ -6,7 +6,6 @@ from hypothesis import strategies as st
 from entangled_kernels.plotting.display import (
     class_labels,
     one_per_class,
-    output_names,
     shortened,
 )
 
@@ -37,13 +36,6 @@ def test_other_targets_are_no_classes(Y):
     assert not one_per_class(np.array(Y))
     with pytest.raises(ValueError, match=r"y must hold one label per sample, .* got shape \(2, [12]\)"):
         class_labels(Y)
-
-
-def test_names_of_outputs_are_text_and_numbered_from_zero():
-    assert output_names(None, 3) == ["0", "1", "2"]
-    assert output_names(np.array([10, 20]), 2) == ["10", "20"]
-    with pytest.raises(ValueError, match="names must hold 2 names, one per output, got 3"):
-        output_names("abc", 2)
 
 
 @given(name=st.text(max_size=30), length=st.integers(1, 20))

@@ -73,15 +73,6 @@ def test_from_results(rng):
         GramDisplay.from_results(results, n_outputs=2)
 
 
-def test_a_kernel_of_zeros_can_be_drawn():
-    display = GramDisplay(np.zeros((4, 4)), 2).plot()
-    display.figure_.canvas.draw()
-    (image,) = display.axes_[0].get_images()
-    assert not np.asarray(image.get_array()).any()
-    low, high = image.get_clim()
-    assert low < 0.0 < high
-
-
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [

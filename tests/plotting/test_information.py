@@ -60,17 +60,6 @@ def test_the_order_is_one_of_the_strongest(p, seed):
     assert strength[order].min() >= strength[left_out].max(initial=0.0)
 
 
-def test_of_many_targets_the_strongest_are_drawn():
-    information, _ = groups([20, 45], inside=0.2)
-    information[:2, :2] = 0.9
-    display = InformationDisplay(information).plot()
-    assert len(display.order_) == 40
-    assert {0, 1} <= set(display.order_.tolist())
-    assert display.ax_.get_title() == "What tells what (the 40 strongest of 65)"
-    assert not display.ax_.texts
-    assert abs(int(np.flatnonzero(display.order_ == 0)[0]) - int(np.flatnonzero(display.order_ == 1)[0])) == 1
-
-
 def test_errors_name_the_argument(make_rows):
     with pytest.raises(ValueError, match=r"information must be a square matrix, got shape \(1, 2\)"):
         InformationDisplay([[1.0, 0.5]])

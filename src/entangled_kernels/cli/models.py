@@ -107,7 +107,7 @@ def fit_table(
     cv: Any = folds if table.Y is None or held_out.by != "rows" else min(folds, len(table.Y))
     if held_out.by == "time":
         cv = TimeSeriesSplit(folds) if table.Y is None else held_out.time_splits(len(table.Y), folds)
-    model = EntangledKernelRidgeCV(
+    model = new_search(
         feature_maps(features, table.text, seed=seed, fill=table.fill),
         cv=cv,
         n_jobs=jobs,
@@ -138,6 +138,11 @@ def fit_table(
         )
         # Places of rows mean nothing without the table.
         return model.set_params(cv=TimeSeriesSplit(folds)) if held_out.by == "time" else model
+
+
+def new_search(maps: list[Any], **settings: Any) -> EntangledKernelRidgeCV:
+    """The estimator that `fit_table` fits, with its default grid of settings."""
+    return EntangledKernelRidgeCV(maps, **settings)
 
 
 @contextmanager

@@ -46,25 +46,6 @@ def test_an_entangled_model_is_called_so(plant, run):
         assert word not in plain.lower()
 
 
-def test_the_page_has_it_all(model, run, folder):
-    run("inspect", "plant.model", "--report", "page.html")
-    page = (folder / "page.html").read_text()
-    for words in (
-        "Who shares what",
-        "What tells what",
-        "Which inputs matter",
-        "<summary>For theorists",
-        "How the settings were chosen",
-        "peak load (kW)",
-    ):
-        assert words in page
-    assert "entangled-kernels inspect plant.model --report page.html" in page
-    assert "entangled-kernels fit" in page
-    assert page.count("<img") >= 2
-    assert "exists already" in run("inspect", "plant.model", "--report", "page.html", code=2).stderr
-    run("inspect", "plant.model", "--report", "page.html", "--force")
-
-
 def test_a_damaged_model(folder, run):
     (folder / "m").write_text("no model")
     assert "not a model file" in run("inspect", "m", code=4).stderr

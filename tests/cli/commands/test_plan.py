@@ -5,8 +5,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from entangled_kernels import EntangledKernelRidge, OutputKernelRidge
-from entangled_kernels.storage import load_model, save_model
+from entangled_kernels.storage import load_model
 from entangled_kernels.tables import read_table, write_table
 
 NAMES = ["inlet temp", "flow, l/s", "pressure"]
@@ -65,13 +64,6 @@ def test_costs_change_the_order(plant, model, run):
         assert (values["out"], values["columns"]) == (None, [])
 
 
-def test_nothing_left_and_one_row(plant, model, run):
-    shown = run("plan", "plant.model", "plant.csv").stdout
-    assert "All targets are measured in all 40 rows; there is nothing to plan." in shown
-    plant[:1][NAMES].to_csv("one.csv", index=False)
-    assert run("plan", "plant.model", "one.csv").stdout.startswith("The row: measure '")
-
-
 @pytest.mark.parametrize("kind", ["csv", "parquet"])
 def test_batches_are_planned_alike(plant, model, run, folder, kind):
     """Rows of the first file are complete: columns of text stay text where they are empty."""
@@ -99,12 +91,3 @@ def test_batches_are_planned_alike(plant, model, run, folder, kind):
 )
 def test_costs_that_make_no_sense(plant, model, run, cost, sentence):
     assert sentence in run("plan", "plant.model", "plant.csv", "--cost", cost, code=2).stderr
-
-
-def test_models_from_python(plant, run):
-    save_model(EntangledKernelRidge().fit(plant[NAMES], plant[TARGETS]), "named.model")
-    plant[NAMES].to_csv("new.csv", index=False)
-    assert "All 40 rows: measure '" in run("plan", "named.model", "new.csv").stdout
-    save_model(OutputKernelRidge().fit(plant[NAMES], plant[TARGETS]), "output.model")
-    error = run("plan", "output.model", "new.csv", code=2).stderr
-    assert "plan needs an entangled kernel model, got OutputKernelRidge" in error

@@ -35,19 +35,6 @@ def test_predictions_are_the_models(plant, model, run):
     assert np.array_equal(predicted.to_numpy(), model.predict(plant[NAMES]))
 
 
-def test_missing_columns_are_named(plant, model, run):
-    plant.rename(columns={"pressure": "Pressure"}).to_csv("other.csv", index=False)
-    result = run("predict", "plant.model", "other.csv", "--out", "p.csv", code=3)
-    assert "other.csv: there is no column 'pressure' (is it 'Pressure'?)" in result.stderr
-    plant[["id"]].to_csv("other.csv", index=False)
-    result = run("predict", "plant.model", "other.csv", "--out", "p.csv", code=3)
-    assert (
-        "there is no columns 'inlet temp', 'flow, l/s', 'pressure'; the table has 'id'"
-        in result.stderr.replace("are no", "is no")
-    )
-    assert not os.path.exists("p.csv")
-
-
 def test_missing_and_text_cells_are_named(plant, model, run):
     plant.loc[4, "pressure"] = np.nan
     plant.to_csv("plant.csv", index=False)
@@ -98,16 +85,6 @@ def test_measured_targets_are_used(plant, model, run):
         np.testing.assert_array_equal(found, end)
         np.testing.assert_array_equal(found[known], given.to_numpy()[known])
     assert not np.allclose(predicted[TARGETS], model.predict(plant[NAMES]))
-
-
-def test_a_table_may_have_some_of_the_targets(plant, model, run):
-    plant.drop(columns="net load").to_csv("plant.csv", index=False)
-    values = json.loads(
-        run("predict", "plant.model", "plant.csv", "--out", "p.csv", "--measured", "--json").stdout
-    )
-    assert (values["given_values"], values["nmse"]) == (40, None)
-    expected = model.predict(plant[NAMES], given=plant[TARGETS[1:]])
-    np.testing.assert_array_equal(read_table("p.csv"), expected)
 
 
 @pytest.mark.parametrize("kind", ["csv", "parquet"])

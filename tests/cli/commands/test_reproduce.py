@@ -72,15 +72,6 @@ def test_results_figures_and_page(small, run, folder):
     assert "entangled-kernels reproduce small --out out" in page
 
 
-def test_what_is_there_is_kept(small, run, folder):
-    run("reproduce", "small", "--out", "out")
-    assert "out is not empty" in run("reproduce", "small", "--out", "out", code=2).stderr
-    run("reproduce", "small", "--out", "out", "--force", "--protocol", "paper", "--quick", "--seed", 1)
-    meta = ExperimentResults.load("out/small.json").meta
-    assert (meta["protocol"], meta["quick"], meta["seed"]) == ("paper", True, 1)
-    assert "is a file" in run("reproduce", "small", "--out", "out/small.csv", code=2).stderr
-
-
 def test_missing_data(small, run):
     result = run("reproduce", "absent", "--out", "out", "--data-home", "here", code=6)
     assert "error: the data of absent are missing: put it.csv into here" in result.stderr

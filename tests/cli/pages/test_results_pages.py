@@ -100,11 +100,3 @@ def test_one_experiment(folder):
     assert "Powers of growth" in page
     assert "Left out" not in page
     assert sorted(path.name for path in folder.iterdir()) == ["index.html", "one-nmse.svg"]
-
-
-def test_several_experiments(folder):
-    done = {"one": made("one"), "two": made("two")}
-    write_experiment_page({"fair": done}, {"three": "no data"}, "entangled-kernels reproduce all", folder)
-    page = (folder / "index.html").read_text()
-    for words in ("Title of one", "Title of two", "Left out", "three: no data", "run again</title>"):
-        assert words in page

@@ -1,8 +1,13 @@
+"""Cells of tables, terms of the glossary, and characters that cannot be seen."""
+
+import unicodedata
+
 import numpy as np
 import pytest
 
 from entangled_kernels.plotting import Report
-from entangled_kernels.plotting.cells import Table, format_cell
+from entangled_kernels.plotting.cells import Table, format_cell, visible
+from entangled_kernels.plotting.page import used_terms
 
 
 def html_of(table):
@@ -94,3 +99,71 @@ def test_only_sure_leads_are_marked():
     assert html.count("★</span>") == 1
     assert "by more than chance would give" in html
     assert "★" not in html_of(Table(["x", "one", "two"], rows, best="min", sure=()))
+
+
+MARKS = "\u061c\u200e\u200f\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069"
+
+
+def test_every_control_character_and_mark_of_direction_is_shown():
+    for code in range(0x110000):
+        sign = chr(code)
+        hidden = unicodedata.category(sign) == "Cc" or sign in MARKS
+        assert (visible(sign) != sign) == hidden, hex(code)
+
+
+def test_pages_show_what_is_hidden_and_read_nothing_as_markup():
+    page = Report("<b>\x1b\n'")
+    page.text("{{ 7 * 7 }} \u202e")
+    assert "&lt;b&gt;\\u001b\n&#39;" in page.html()
+    assert "<p>{{ 7 * 7 }} \\u202e</p>" in page.html()
+
+
+@pytest.mark.parametrize("sign", ["\x1b", "\x9b", "\x00", *MARKS])
+def test_no_part_of_a_page_holds_them_raw(sign):
+    text = f"name{sign}1"
+    page = Report(text, text, footer=text)
+    page.section(text)
+    page.text(text)
+    page.points([text])
+    page.facts({text: text})
+    page.code(text)
+    page.verdict(f"{text}: {text}")
+    page.table([text, f"{text}2"], [[text, text]], caption=text, note=text)
+    page.figure(b"\x89PNG\r\n\x1a\n" + bytes(8) + (1).to_bytes(4, "big") * 2, caption=text, alt=text)
+    html = page.html()
+    assert sign not in html
+    assert html.count(visible(sign)) >= 15
+
+
+def test_words_are_found_as_words():
+    assert used_terms("Its NMSE is small, the nMSE too") == ["nMSE"]
+    assert "nI" not in used_terms("ni and unit")
+    assert used_terms("Kernels and intervals") == ["interval", "kernel"]
+    assert used_terms("ptrEKL") == ["ptrEKL"]
+
+
+def test_a_page_explains_what_it_says_and_nothing_else():
+    page = Report("T", lead="The nMSE.")
+    page.section("One")
+    page.text("Kernels & rows.")
+    page.glossary()
+    html = page.html()
+    assert '<h2 id="s-words">Words</h2>' in html
+    assert "<dt>kernel</dt>" in html
+    assert "<dt>nMSE</dt>" in html
+    assert "<dt>PPT</dt>" not in html
+
+
+def test_what_is_folded_is_explained_there():
+    page = Report("T")
+    page.section("One")
+    page.text("The alpha.")
+    with page.folded("For theorists"):
+        page.text("PPT holds for any alpha.")
+    page.glossary()
+    folded, rest = page.html().partition("<details>")[2].split("</details>")
+    assert "<summary>For theorists</summary>" in folded
+    assert "<dt>PPT</dt>" in folded
+    assert "<dt>alpha</dt>" not in folded
+    assert "PPT" not in rest
+    assert "<dt>alpha</dt>" in rest
