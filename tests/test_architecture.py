@@ -29,7 +29,6 @@ ROOMS = [
     "theory",
     "datasets",
     "plotting",
-    "report",
     "experiments",
     "cli",
 ]

@@ -30,7 +30,7 @@ def folder(tmp_path, monkeypatch):
 def _small_search(request, monkeypatch):
     if "thorough" not in request.keywords:
         monkeypatch.setattr(
-            "entangled_kernels.cli.fitting.EntangledKernelRidgeCV", partial(EntangledKernelRidgeCV, **SMALL)
+            "entangled_kernels.cli.models.new_search", partial(EntangledKernelRidgeCV, **SMALL)
         )
 
 

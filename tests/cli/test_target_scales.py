@@ -55,11 +55,6 @@ def test_some_targets_and_the_command_that_is_kept(soil, run):
     np.testing.assert_array_equal(again.predict(soil[["a", "b"]]), first.predict(soil[["a", "b"]]))
 
 
-def test_batches(soil, run):
-    run(*FIT, "--target-transform", "log", "--checkpoint", "state")
-    assert (open_model("soil.model").model.predict(soil[["a", "b"]]) > 0.0).all()
-
-
 def test_a_cell_without_a_logarithm_is_named_as_in_the_file(soil, run):
     soil.loc[3, ["zinc", "lead"]] = np.nan
     soil.loc[6, "lead"] = 0.0

@@ -1,8 +1,8 @@
 import numpy as np
 import pytest
 
-from entangled_kernels.uncertainty import shrinkage as module
 from entangled_kernels.uncertainty import choose_shrinkage, estimate_correlation, row_parts
+from entangled_kernels.uncertainty import shrinkage as module
 
 
 def draw(n, p, rho, seed=0):

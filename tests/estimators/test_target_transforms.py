@@ -1,6 +1,12 @@
 import numpy as np
 import pandas as pd
 import pytest
+from entangled_kernels.estimators.target_transforms import (
+    LogTargets,
+    check_target_transform,
+    fit_target_transform,
+    is_ready,
+)
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from sklearn.base import clone
@@ -13,12 +19,6 @@ from sklearn.preprocessing import FunctionTransformer, PowerTransformer, Quantil
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from entangled_kernels import EntangledKernelRidge, EntangledKernelRidgeCV
-from entangled_kernels.estimators.target_transforms import (
-    LogTargets,
-    check_target_transform,
-    fit_target_transform,
-    is_ready,
-)
 from entangled_kernels.io import load_model, save_model
 from entangled_kernels.plotting import GramDisplay, ProjectionDisplay
 

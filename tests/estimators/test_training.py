@@ -1,9 +1,9 @@
 import numpy as np
 import pytest
+from entangled_kernels.estimators.training import Table
 from sklearn import config_context
 
 from entangled_kernels import EntangledKernelRidge
-from entangled_kernels.estimators.training import Table
 from entangled_kernels.learning import Moments
 from entangled_kernels.streams import stream
 

@@ -43,12 +43,6 @@ def test_all_methods_run_on_frames():
     assert results.meta["versions"]["numpy"] == np.__version__
 
 
-def test_one_target_and_no_reference():
-    X, Y = load_linnerud(return_X_y=True)
-    results = compare_methods(X, Y[:, 0], methods=("OKL", "extra-trees"), train_sizes=(12,), repeats=1)
-    assert [record["ni"] for record in results.records] == [None, None]
-
-
 def test_the_fair_protocol_does_not_see_units():
     X, Y = load_linnerud(return_X_y=True)
     settings = {"methods": ("KRR", "ptrEKL"), "train_sizes": (12,), "repeats": 2}

@@ -2,11 +2,11 @@
 
 import numpy as np
 import pytest
+from entangled_kernels.explanation import gradient_effects, mixtures, permutation_effects
+from entangled_kernels.explanation.effects import with_column
 from scipy.sparse import csr_array
 
 from entangled_kernels import EvidenceFeatures
-from entangled_kernels.explanation import gradient_effects, mixtures, permutation_effects
-from entangled_kernels.explanation.effects import with_column
 
 from reference.differences import central_differences
 

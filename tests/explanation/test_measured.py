@@ -1,9 +1,9 @@
 """Measured targets: how predictions follow them, and what they change."""
 
 import numpy as np
+from entangled_kernels.explanation import measured_effects, mixtures
 
 from entangled_kernels import EntangledKernelRidge
-from entangled_kernels.explanation import measured_effects, mixtures
 
 RNG = np.random.default_rng(0)
 X = RNG.normal(size=(80, 2))

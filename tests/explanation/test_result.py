@@ -2,7 +2,6 @@
 
 import numpy as np
 import pytest
-
 from entangled_kernels.explanation import Explanation, noise_level, overall
 
 

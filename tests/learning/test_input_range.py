@@ -2,11 +2,10 @@
 
 import numpy as np
 import pytest
+from entangled_kernels.learning.input_range import EDGES, InputRange, as_numbers, merge_ranges
 from hypothesis import given
 from hypothesis import strategies as st
 from scipy.sparse import csr_array, dok_array
-
-from entangled_kernels.learning.input_range import EDGES, InputRange, as_numbers, merge_ranges
 
 
 def plain_distance(X, rows):

@@ -2,9 +2,9 @@
 
 import numpy as np
 import pytest
+from entangled_kernels.learning.noise import AveragedPart, noise_coefficients, noise_of_average
 
 from entangled_kernels import EntangledKernelRidge
-from entangled_kernels.learning.noise import AveragedPart, noise_coefficients, noise_of_average
 
 
 @pytest.mark.parametrize("settings", [{"shrinkage": 1.0}, {"shrinkage": 1.0, "alpha": 5.0}, {}])

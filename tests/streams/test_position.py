@@ -2,10 +2,10 @@ from dataclasses import asdict
 
 import numpy as np
 import pytest
+from entangled_kernels.streams.position import Position, remaining
 
 from entangled_kernels.streams.batch import Batch, Source
 from entangled_kernels.streams.checkpoints import CheckpointError
-from entangled_kernels.streams.position import Position, remaining
 
 
 def batches(n):

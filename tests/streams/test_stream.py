@@ -2,11 +2,11 @@ import pickle
 
 import numpy as np
 import pytest
+from entangled_kernels.streams.stream import FeatureBlocks, Rows, Stream
 from sklearn import config_context
 
 from entangled_kernels.learning import Moments
 from entangled_kernels.streams import stream as module
-from entangled_kernels.streams.stream import FeatureBlocks, Rows, Stream
 
 
 @pytest.fixture

@@ -1,11 +1,11 @@
 import numpy as np
 import pandas as pd
 import pytest
+from entangled_kernels.streams.stream import FeatureBlocks, Rows, Stream
+from entangled_kernels.streams.waiting import missing_cell, settle, wait_for_map
 from sklearn.preprocessing import StandardScaler
 
 from entangled_kernels.streams import waiting
-from entangled_kernels.streams.stream import FeatureBlocks, Rows, Stream
-from entangled_kernels.streams.waiting import missing_cell, settle, wait_for_map
 
 
 def fit_map(rows):

@@ -12,9 +12,7 @@ from sklearn.utils import check_array, check_consistent_length
 from ..io import ExperimentResults, Record
 from ..linalg import Array
 from .methods import METHODS, PAPER_METHODS, Plan
-from .protocol import Case, Rows, run_cases
-from .row_schemes import RowScheme, row_scheme
-from .setup import Figures, Progress, Setup
+from .protocol import Case, Figures, Progress, Rows, RowScheme, Setup, row_scheme, run_cases
 
 __all__ = [
     "class_figures",

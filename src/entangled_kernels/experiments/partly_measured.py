@@ -14,8 +14,7 @@ from ..estimators import EntangledKernelRidgeCV
 from ..io import ExperimentResults, Record
 from ..linalg import Array, Index
 from .methods import tuned_learner
-from .protocol import Partition, Rows, folds_of, partitions, run_parallel
-from .setup import Progress, Setup
+from .protocol import Partition, Progress, Rows, Setup, folds_of, partitions, run_parallel
 
 __all__ = ["OURS", "compare_partly_measured", "measured_sets"]
 

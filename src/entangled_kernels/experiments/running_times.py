@@ -20,7 +20,7 @@ from ..linalg import (
     LowRankKroneckerOperator,
     LowRankOperator,
 )
-from .setup import Experiment, Figures, PageTable, Setup
+from .protocol import Experiment, Figures, PageTable, Setup
 
 __all__ = ["COMPLEXITY", "RUNNING_TIMES", "random_kernels"]
 
