@@ -13,7 +13,7 @@ from .grams import KroneckerGram, ListedGram, MissingGram, SummedGram, WeightedG
 from .missing import INNER, learn_missing
 from .output_kernel import learn_output_kernel
 from .penalties import Schatten
-from .problem import KernelPart, Problem, Result, compress, expand, intercept
+from .problem import KernelPart, Problem, Result, check_finite, compress, expand, intercept
 from .solvers import Solution, minimise, solve_convex
 
 __all__ = [
@@ -253,6 +253,7 @@ def _expand_missing(
         mean = np.sum(w * (Y - fit), axis=0) / w.sum(axis=0)
     C, witness = (root * gram.share * gram.project(A) for A in (C, witness))
     constant = intercept(problem, C, T, mean)
+    check_finite(C, T, constant)
     return Result(C, T, weights, constant, witness=witness, **outcome)
 
 

@@ -30,6 +30,7 @@ from .penalties import (
     SpectralPenalty,
     compose,
 )
+from .problem import OVERFLOW
 
 __all__ = [
     "SOLVERS",
@@ -216,8 +217,11 @@ def solve_convex(
         if used >= max_iter or idle >= IDLE:
             reason = "max_iter" if used >= max_iter else "stalled"
             break
-        step = chosen.run(gram, penalty, last, min(chosen.steps, max_iter - used), tol)
-        point = certify(gram, penalty, step.L)
+        try:
+            step = chosen.run(gram, penalty, last, min(chosen.steps, max_iter - used), tol)
+            point = certify(gram, penalty, step.L)
+        except np.linalg.LinAlgError as error:
+            raise ValueError(OVERFLOW) from error
         last = point
         if step.C is not None:
             point = _witnessed(gram, penalty, point, step.C)

@@ -199,14 +199,7 @@ class MultipleKernelRidge(TargetsMixin, MultiOutputMixin, RegressorMixin, DocLin
             centred=self.fit_intercept,
             normalized=self.normalize,
         )
-        try:
-            result = learn(problem)
-        except np.linalg.LinAlgError as error:
-            raise ValueError(
-                f"kernels must be positive semi-definite, and the ridge system of their sum is not "
-                f"({error}); use kernels that are (linear, rbf, laplacian, ...), or a larger alpha"
-            ) from error
-        self._store(rows, parts, problem, result)
+        self._store(rows, parts, problem, learn(problem))
         self._warn_unless_converged()
         return self
 

@@ -233,7 +233,13 @@ class OperatorFourierRidge(TargetsMixin, MultiOutputMixin, RegressorMixin, DocLi
         """Coefficients and intercept from moments of all rows."""
         self._moments = moments
         second = moments.centred() if self.fit_intercept else moments.uncentred()
-        W = self.features_.solve(second.C, second.B, float(self.alpha))  # (m, p)
+        need = "alpha must be large enough for the ridge system to be solved in double precision"
+        try:
+            W = self.features_.solve(second.C, second.B, float(self.alpha))  # (m, p)
+        except np.linalg.LinAlgError as error:
+            raise ValueError(f"{need}, got {self.alpha!r}") from error
+        if not np.isfinite(W).all():
+            raise ValueError(f"{need}, got {self.alpha!r}; or divide sample_weight by its mean")
         self.coef_ = W.T
         centre = moments.mean_y - moments.mean_phi @ W
         self.intercept_ = centre if self.fit_intercept else np.zeros_like(centre)
