@@ -300,7 +300,7 @@ class TestOutputKernelRidge:
             (
                 {"kernel": lambda x, z: -np.dot(x, z)},
                 ValueError,
-                "K must be positive semi-definite, got an eigenvalue of -",
+                "kernel must be positive semi-definite",
             ),
         ],
     )

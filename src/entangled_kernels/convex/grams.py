@@ -460,7 +460,7 @@ class MissingGram(Gram):
         factors = (_ridge_factor(G, ridge) for ridge in ridges)
         factor = next((factor for factor in factors if factor is not None), None)
         if factor is None:
-            raise ValueError("the Gram matrix must be positive semi-definite; use a larger alpha")
+            raise ValueError("kernel must be positive semi-definite; use one that is, or a larger alpha")
         R = np.tril(factor[0])
 
         def solved(A: Array, transposed: bool) -> Array:

@@ -295,9 +295,8 @@ def check_psd(values: Array, rounding: float = 0.0) -> None:
     """Raise unless increasing eigenvalues of a Gram matrix are non-negative up to rounding."""
     if values[0] < -max(rounding, rank_tolerance(len(values)) * values[-1], NEGATIVE * values[-1]):
         raise ValueError(
-            f"the Gram matrix must be positive semi-definite, got an eigenvalue of {values[0]:.3g} beside "
-            f"the largest, {values[-1]:.3g}; use a kernel that is positive semi-definite (linear, rbf, "
-            f"laplacian, ...)"
+            f"kernel must be positive semi-definite, got a Gram matrix with the eigenvalues {values[0]:.3g} "
+            f"and {values[-1]:.3g}; use a kernel that is (linear, rbf, laplacian, ...)"
         )
 
 
@@ -355,7 +354,9 @@ def alpha_unit(problem: Problem, penalty: OutputPenalty | None = None, *, fixed:
     scale with c^2 / (a s), and a penalty of power q with a^q: with a = (c^2 / s)^(1/(q+1)) all
     scale alike, and alpha' means the same for every s and c. The unit is a s with s = tr(K) / n
     and c^2 = ||Y||^2 / p, and s if L keeps its size. A mixture of two powers has no such unit, and
-    the higher power is used. If the targets or the kernel are zero, the unit is one.
+    the higher power is used. If the targets or the kernel are zero, the unit is one. Weights are
+    divided by their mean over rows of positive weight, and the unit multiplied by it: a constant
+    factor of all weights changes nothing.
 
     Examples
     --------
@@ -368,14 +369,17 @@ def alpha_unit(problem: Problem, penalty: OutputPenalty | None = None, *, fixed:
     """
     kernels = problem.kernels
     trace = kernels.sum() if kernels.ndim == 2 else np.trace(kernels, axis1=1, axis2=2).sum()
-    mean_eigenvalue = float(trace) / float(np.sum(problem.root_weight**2))
-    square = float(np.vdot(problem.Y, problem.Y)) / problem.Y.shape[1]
+    w = problem.root_weight**2
+    mean_weight = float(w.sum()) / np.count_nonzero(w)
+    mean_eigenvalue = float(trace) / float(w.sum())
+    square = float(np.vdot(problem.Y, problem.Y)) / (problem.Y.shape[1] * mean_weight)
     if not (square > 0.0 and mean_eigenvalue > 0.0):
-        return 1.0
+        return mean_weight
+    unit = mean_weight * mean_eigenvalue
     penalty = OutputPenalty() if penalty is None else penalty
     if fixed or penalty.is_ball:
-        return mean_eigenvalue
-    return mean_eigenvalue * typical_level(square / mean_eigenvalue, penalty.power)
+        return unit
+    return unit * typical_level(square / mean_eigenvalue, penalty.power)
 
 
 def expand(

@@ -766,8 +766,13 @@ def minimise(
 
     def flat(x: Array) -> tuple[float, Array]:
         # The search begins where the units were found.
-        known = np.array_equal(x, begin)
-        value, slope = (first, first_slope) if known else value_and_slope(size * x.reshape(start.shape))
+        if np.array_equal(x, begin):
+            value, slope = first, first_slope
+        else:
+            try:
+                value, slope = value_and_slope(size * x.reshape(start.shape))
+            except np.linalg.LinAlgError as error:
+                raise ValueError(OVERFLOW) from error
         nonlocal left
         left = 0.5 * float(np.vdot(slope, slope))
         return value / unit, slope.ravel() * (size / unit)

@@ -15,7 +15,6 @@ from ..convex import (
     Problem,
     Result,
     learn_diagonal,
-    learn_listed,
     learn_own,
     learn_shared,
     learn_weights,
@@ -293,7 +292,7 @@ class MultipleKernelRidge(TargetsMixin, MultiOutputMixin, RegressorMixin, DocLin
                     f"output_kernel must have one matrix for each of {m} kernels, got {len(kind)}"
                 )
             stack = np.stack([check_output_kernel(T, p, f"output_kernel[{j}]") for j, T in enumerate(kind)])
-            return lambda problem: learn_listed(problem, alpha, stack, **settings)
+            return lambda problem: learn_weights(problem, alpha, output_kernel=stack, **settings)
         T = check_output_kernel(kind, p)
         return lambda problem: learn_weights(problem, alpha, output_kernel=T, **settings)
 

@@ -139,8 +139,9 @@ stop_reason_
     The unit of the default grid is tr(K) / n times the size that the output kernel takes on: one with a
     constraint, (||Y||^2 n / (p tr K))^(1/(q+1)) for a penalty that grows with the power q, such as 2 for the
     Frobenius and 1 for the trace penalty. So the choice depends on the units of neither inputs nor targets
-    (but for the elastic penalty, which mixes two powers), and the prediction comes out in those of the
-    targets. A warning names an end of the grid when it was chosen and the score still rises towards it.
+    (but for the elastic penalty, which mixes two powers), nor on a constant factor of the weights, and the
+    prediction has the units of the targets. The targets share one unit: standardise them if their
+    units differ. A warning names an end of the grid when it was chosen and the score still rises towards it.
 
     Time n^3 for every fold and once more, then n p^2 + p^3 for every fold, alpha and update of the kernel.
 
