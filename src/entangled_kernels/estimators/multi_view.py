@@ -304,12 +304,12 @@ def _predict_values(model: Any, X: Any) -> Array:
         model.view_names_, model._fitted, model._columns, model._coefs, model._offsets, strict=True
     ):
         part = ColumnKernel(name, kernel, columns)
-        here = _present(part, rows)
-        if here.any() and part.is_features:
-            values[here] += part.features(rows[here]) @ coef + offset
-        elif here.any():
-            there = model.X_fit_[_present(part, model.X_fit_)]
-            values[here] += part.gram(rows[here], there) @ coef + offset
+        present = _present(part, rows)
+        if present.any() and part.is_features:
+            values[present] += part.features(rows[present]) @ coef + offset
+        elif present.any():
+            training = model.X_fit_[_present(part, model.X_fit_)]
+            values[present] += part.gram(rows[present], training) @ coef + offset
     return values
 
 

@@ -255,18 +255,18 @@ class MultipleKernelRidge(TargetsMixin, MultiOutputMixin, RegressorMixin, DocLin
         """
         parts = self.contributions(X)  # (m, n, p)
         Y = check_targets(y).reshape(parts.shape[1], -1)
-        known = np.isfinite(Y)
-        share = known / np.maximum(known.sum(axis=0), 1)  # (n, p), sums to one by target
-        Y = np.where(known, Y, 0.0)
+        present = np.isfinite(Y)
+        share = present / np.maximum(present.sum(axis=0), 1)  # (n, p), sums to one by target
+        Y = np.where(present, Y, 0.0)
         mean = np.sum(share * Y, axis=0)
-        centred = np.where(known, Y - mean, 0.0)
+        centred = np.where(present, Y - mean, 0.0)
         total = np.sum(centred**2, axis=0)
         total[total == 0.0] = 1.0
         means = np.sum(share * parts, axis=1)  # (m, p)
-        own = np.where(known, parts - means[:, None], 0.0)
-        shares = np.einsum("mnp,np->mp", own, 2.0 * centred - own.sum(axis=0)) / total
+        deviations = np.where(present, parts - means[:, None], 0.0)
+        shares = np.einsum("mnp,np->mp", deviations, 2.0 * centred - deviations.sum(axis=0)) / total
         off = means.sum(axis=0) + self.intercept_ - mean
-        return np.asarray(shares - known.sum(axis=0) * off**2 / (total * len(parts)))
+        return np.asarray(shares - present.sum(axis=0) * off**2 / (total * len(parts)))
 
     def _check_parameters(self) -> None:
         check_positive("alpha", self.alpha)

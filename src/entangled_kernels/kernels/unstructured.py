@@ -32,7 +32,7 @@ class PartialTraceKernel(OperatorValuedKernel):
     """K(x, z) = tr_K(P(phi(x), phi(z))), the trace of each m x m block of an operator on Y kron K.
 
     The class holds separable kernels and their sums, transformable and entangled kernels. Such a kernel
-    need not be psd: `is_psd` tells for a sample, and an indefinite one is a kernel of a Krein space.
+    need not be psd: `is_psd` checks a sample; an indefinite one is a kernel of a Krein space.
 
     Parameters
     ----------
@@ -44,7 +44,7 @@ class PartialTraceKernel(OperatorValuedKernel):
     feature_map : fitted transformer, optional
         Identity when None.
     guaranteed_psd : bool, default=False
-        Pass True where theory promises a psd kernel; then nothing is checked when it is used.
+        True if theory promises a psd kernel; then Gram matrices are not checked.
 
     Notes
     -----
