@@ -270,7 +270,7 @@ def reduce_problem(
         shift = mean_k[j] - share @ mean_k[j]
         trace = float(w @ (K.diagonal() - mean_k[j] - shift))
         scales[j] = _scale(trace, w, normalized)
-        if trace <= 8 * EPS * float(w @ np.abs(K.diagonal())):
+        if abs(trace) < 8 * EPS * float(w @ np.abs(K.diagonal())):
             grams[j] = 0.0  # a constant kernel less its mean is rounding
             scales[j] = 1.0
             continue
