@@ -15,7 +15,6 @@ from ..convex import (
     Problem,
     Result,
     learn_diagonal,
-    learn_listed,
     learn_own,
     learn_shared,
     learn_weights,
@@ -199,14 +198,7 @@ class MultipleKernelRidge(TargetsMixin, MultiOutputMixin, RegressorMixin, DocLin
             centred=self.fit_intercept,
             normalized=self.normalize,
         )
-        try:
-            result = learn(problem)
-        except np.linalg.LinAlgError as error:
-            raise ValueError(
-                f"kernels must be positive semi-definite, and the ridge system of their sum is not "
-                f"({error}); use kernels that are (linear, rbf, laplacian, ...), or a larger alpha"
-            ) from error
-        self._store(rows, parts, problem, result)
+        self._store(rows, parts, problem, learn(problem))
         self._warn_unless_converged()
         return self
 
@@ -263,18 +255,18 @@ class MultipleKernelRidge(TargetsMixin, MultiOutputMixin, RegressorMixin, DocLin
         """
         parts = self.contributions(X)  # (m, n, p)
         Y = check_targets(y).reshape(parts.shape[1], -1)
-        known = np.isfinite(Y)
-        share = known / np.maximum(known.sum(axis=0), 1)  # (n, p), sums to one by target
-        Y = np.where(known, Y, 0.0)
+        present = np.isfinite(Y)
+        share = present / np.maximum(present.sum(axis=0), 1)  # (n, p), sums to one by target
+        Y = np.where(present, Y, 0.0)
         mean = np.sum(share * Y, axis=0)
-        centred = np.where(known, Y - mean, 0.0)
+        centred = np.where(present, Y - mean, 0.0)
         total = np.sum(centred**2, axis=0)
         total[total == 0.0] = 1.0
         means = np.sum(share * parts, axis=1)  # (m, p)
-        own = np.where(known, parts - means[:, None], 0.0)
-        shares = np.einsum("mnp,np->mp", own, 2.0 * centred - own.sum(axis=0)) / total
+        deviations = np.where(present, parts - means[:, None], 0.0)
+        shares = np.einsum("mnp,np->mp", deviations, 2.0 * centred - deviations.sum(axis=0)) / total
         off = means.sum(axis=0) + self.intercept_ - mean
-        return np.asarray(shares - known.sum(axis=0) * off**2 / (total * len(parts)))
+        return np.asarray(shares - present.sum(axis=0) * off**2 / (total * len(parts)))
 
     def _check_parameters(self) -> None:
         check_positive("alpha", self.alpha)
@@ -300,7 +292,7 @@ class MultipleKernelRidge(TargetsMixin, MultiOutputMixin, RegressorMixin, DocLin
                     f"output_kernel must have one matrix for each of {m} kernels, got {len(kind)}"
                 )
             stack = np.stack([check_output_kernel(T, p, f"output_kernel[{j}]") for j, T in enumerate(kind)])
-            return lambda problem: learn_listed(problem, alpha, stack, **settings)
+            return lambda problem: learn_weights(problem, alpha, output_kernel=stack, **settings)
         T = check_output_kernel(kind, p)
         return lambda problem: learn_weights(problem, alpha, output_kernel=T, **settings)
 

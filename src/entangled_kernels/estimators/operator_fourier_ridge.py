@@ -247,7 +247,13 @@ class OperatorFourierRidge(MultiTargetRegressor):
             raise ValueError("sample_weight must be positive for at least one row, got zero weights only")
         self.features_, moments = stream.row_map.feature_map, stream.parts[0]
         second = moments.centred() if self.fit_intercept else moments.uncentred()
-        W = self.features_.solve(second.C, second.B, float(self.alpha))  # (m, p)
+        need = "alpha must be large enough for the ridge system to be solved in double precision"
+        try:
+            W = self.features_.solve(second.C, second.B, float(self.alpha))  # (m, p)
+        except np.linalg.LinAlgError as error:
+            raise ValueError(f"{need}, got {self.alpha!r}") from error
+        if not np.isfinite(W).all():
+            raise ValueError(f"{need}, got {self.alpha!r}; or divide sample_weight by its mean")
         self.coef_ = W.T
         centre = moments.mean_y - moments.mean_phi @ W
         self.intercept_ = centre if self.fit_intercept else np.zeros_like(centre)

@@ -8,7 +8,17 @@ from typing import Any
 from sklearn.model_selection import GroupKFold
 from sklearn.utils.metadata_routing import UNUSED, MetadataRouter, MethodMapping
 
-__all__ = ["SplitRoutingMixin"]
+__all__ = ["SplitRoutingMixin", "route_groups"]
+
+
+def route_groups(estimator: Any) -> MetadataRouter:
+    """What ``fit`` of an estimator with a parameter ``cv`` takes itself, and what its splitter gets."""
+    router = MetadataRouter(owner=type(estimator).__name__).add_self_request(estimator)
+    splitter = GroupKFold() if estimator.cv is None or isinstance(estimator.cv, Integral) else estimator.cv
+    if hasattr(splitter, "get_metadata_routing"):
+        mapping = MethodMapping().add(caller="fit", callee="split")
+        router.add(splitter=splitter, method_mapping=mapping)
+    return router
 
 
 class SplitRoutingMixin:
@@ -24,9 +34,4 @@ class SplitRoutingMixin:
 
     def get_metadata_routing(self) -> MetadataRouter:
         """What `fit` takes itself, and what it hands to the splitter."""
-        router = MetadataRouter(owner=type(self).__name__).add_self_request(self)
-        splitter = GroupKFold() if self.cv is None or isinstance(self.cv, Integral) else self.cv
-        if hasattr(splitter, "get_metadata_routing"):
-            mapping = MethodMapping().add(caller="fit", callee="split")
-            router.add(splitter=splitter, method_mapping=mapping)
-        return router
+        return route_groups(self)
