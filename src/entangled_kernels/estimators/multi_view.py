@@ -8,7 +8,7 @@ from typing import Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from sklearn.base import BaseEstimator, ClassifierMixin, MultiOutputMixin, RegressorMixin
+from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_array, check_consistent_length
 from sklearn.utils.multiclass import check_classification_targets
@@ -25,13 +25,13 @@ from ..parameters import (
     check_weights,
     validate_rows,
 )
+from .base import MultiTargetRegressor
 from .kernel_parts import ColumnKernel, resolve_kernels
-from .targets import TargetsMixin
 
 __all__ = ["MultiViewKernelClassifier", "MultiViewKernelRidge"]
 
 
-class MultiViewKernelRidge(TargetsMixin, MultiOutputMixin, RegressorMixin, DocLinkMixin, BaseEstimator):
+class MultiViewKernelRidge(MultiTargetRegressor):
     """Regression from several views with a metric between them, MVML, with missing views.
 
     Parameters
@@ -128,7 +128,7 @@ class MultiViewKernelRidge(TargetsMixin, MultiOutputMixin, RegressorMixin, DocLi
             A weight of zero is a missing target.
         """
         _check_parameters(self)
-        targets = self._take_targets(y, blanks=True)
+        targets = self._take_targets(y, missing=True)
         rows = _check_rows(self, X, reset=True)
         measured, Y, weight = self._measured(rows, targets, sample_weight)
         _learn_views(self, rows if measured.all() else rows[measured], Y, weight)

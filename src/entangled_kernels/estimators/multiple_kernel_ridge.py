@@ -7,7 +7,6 @@ from typing import Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
-from sklearn.base import BaseEstimator, MultiOutputMixin, RegressorMixin
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import check_is_fitted
 
@@ -20,7 +19,6 @@ from ..convex import (
     learn_weights,
     reduce_problem,
 )
-from ..doc_links import DocLinkMixin
 from ..linalg import Array
 from ..parameters import (
     check_choice,
@@ -31,17 +29,16 @@ from ..parameters import (
     check_solver_params,
     validate_rows,
 )
-from .cells import check_targets
+from .base import MultiTargetRegressor, check_targets
 from .kernel_parts import ColumnKernel, resolve_kernels
 from .output_kernel_ridge import check_output_kernel
-from .targets import TargetsMixin
 
 __all__ = ["MultipleKernelRidge"]
 
 OUTPUT_KERNELS = ("identity", "diagonal", "shared", "own")
 
 
-class MultipleKernelRidge(TargetsMixin, MultiOutputMixin, RegressorMixin, DocLinkMixin, BaseEstimator):
+class MultipleKernelRidge(MultiTargetRegressor):
     """Ridge regression with a sum of kernels whose weights are learned; with groups of columns, banded ridge.
 
     The kernel is sum_j k_j(x, z) T_j, with scalar kernels k_j, such as one for every group of columns, and
@@ -182,7 +179,7 @@ class MultipleKernelRidge(TargetsMixin, MultiOutputMixin, RegressorMixin, DocLin
         self
         """
         self._check_parameters()
-        targets = self._take_targets(y, blanks=True)
+        targets = self._take_targets(y, missing=True)
         check_numeric_columns(X)
         rows = np.asarray(validate_rows(self, X, dtype=np.float64))
         measured, Y, weight = self._measured(rows, targets, sample_weight)

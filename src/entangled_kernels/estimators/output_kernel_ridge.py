@@ -7,7 +7,6 @@ from typing import Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from sklearn.base import BaseEstimator, MultiOutputMixin, RegressorMixin
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.metrics.pairwise import PAIRWISE_KERNEL_FUNCTIONS, pairwise_kernels
 from sklearn.utils import Tags
@@ -21,7 +20,6 @@ from ..convex import (
     learn_output_kernel,
     reduce_problem,
 )
-from ..doc_links import DocLinkMixin
 from ..linalg import Array
 from ..parameters import (
     check_choice,
@@ -33,7 +31,7 @@ from ..parameters import (
     check_solver_params,
     validate_rows,
 )
-from .targets import TargetsMixin
+from .base import MultiTargetRegressor
 
 __all__ = ["OutputKernelRidge", "check_output_kernel", "take_training_rows", "validate_input"]
 
@@ -54,7 +52,7 @@ def take_training_rows(
 
     Weights are those of rows (n,), of targets (n, p), or None.
     """
-    targets = estimator._take_targets(y, blanks=True)
+    targets = estimator._take_targets(y, missing=True)
     rows = validate_input(estimator, X, reset=True)
     used, Y, weights = estimator._measured(rows, targets, sample_weight)
     precomputed = estimator.kernel == "precomputed"
@@ -117,7 +115,7 @@ def _check_exponent(name: str, exponent: Any) -> None:
         raise ValueError(f"exponent must be {need} with penalty={name!r}, got {exponent!r}")
 
 
-class OutputKernelRidge(TargetsMixin, MultiOutputMixin, RegressorMixin, DocLinkMixin, BaseEstimator):
+class OutputKernelRidge(MultiTargetRegressor):
     """Kernel ridge regression that learns the kernel between the targets.
 
     The kernel is k(x, z) L, with k chosen as in `sklearn.kernel_ridge.KernelRidge` and L (p, p), the kernel

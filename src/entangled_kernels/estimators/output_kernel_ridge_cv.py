@@ -10,7 +10,6 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.stats import rankdata
-from sklearn.base import BaseEstimator, MultiOutputMixin, RegressorMixin
 from sklearn.metrics import check_scoring
 from sklearn.model_selection import GroupKFold, check_cv
 from sklearn.utils import Tags
@@ -28,12 +27,10 @@ from ..convex import (
     output_kernel_path,
     reduce_problem,
 )
-from ..doc_links import DocLinkMixin
 from ..linalg import Array, Index
 from ..parameters import check_grid, check_groups, check_solver_params
+from .base import MultiTargetRegressor, route_groups
 from .output_kernel_ridge import OutputKernelRidge, take_training_rows, validate_input
-from .split_routing import route_groups
-from .targets import TargetsMixin
 
 __all__ = ["OutputKernelRidgeCV"]
 
@@ -73,7 +70,7 @@ FITTED = (
 Score = Callable[[float, Result, Index, Index], float]
 
 
-class OutputKernelRidgeCV(TargetsMixin, MultiOutputMixin, RegressorMixin, DocLinkMixin, BaseEstimator):
+class OutputKernelRidgeCV(MultiTargetRegressor):
     """Output kernel learning with penalty and alpha chosen by cross-validation.
 
     Parameters

@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from ..files import read_sealed, write_sealed
 from ..learning.moments import Moments, RowSample
 from ..linalg import Array
 
