@@ -29,7 +29,9 @@ def test_maps_by_name(name):
         "auto": default_feature_maps(3),
         "linear": [StandardScaler()],
         "rbf": [EvidenceFeatures(random_state=3)],
-        "fourier": [make_pipeline(StandardScaler(), RBFSampler("scale", n_components=300, random_state=3))],
+        "fourier": [
+            make_pipeline(StandardScaler(), RBFSampler(gamma="scale", n_components=300, random_state=3))
+        ],
     }[name]
     maps = feature_maps(name, [], seed=3)
     assert [repr(one) for one in maps] == [repr(one) for one in expected]

@@ -182,7 +182,7 @@ def feature_maps(name: str, text: Sequence[str], *, seed: int, fill: bool = Fals
     elif name == "rbf":
         maps = [EvidenceFeatures(random_state=seed)]
     else:
-        fourier = RBFSampler("scale", n_components=FREQUENCIES, random_state=seed)
+        fourier = RBFSampler(gamma="scale", n_components=FREQUENCIES, random_state=seed)
         maps = [make_pipeline(StandardScaler(), fourier)]
     if not text and not fill:
         return maps
