@@ -36,7 +36,6 @@ from entangled_kernels import (
     OperatorFourierFeatures,
     OperatorFourierRidge,
     OutputKernelRidge,
-    TargetProcessFeatures,
 )
 from entangled_kernels.io import compare_onnx, export_onnx
 
