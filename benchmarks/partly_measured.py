@@ -29,13 +29,13 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 from entangled_kernels import EntangledKernelRidge, EntangledKernelRidgeCV
-from entangled_kernels.uncertainty import score_quantile
 from entangled_kernels.datasets import (
     fetch_canadian_weather,
     fetch_concrete_slump,
     fetch_sarcos,
     fetch_uwave,
 )
+from entangled_kernels.uncertainty import score_quantile
 
 from measure import RESULTS, print_table, write_json
 

@@ -30,9 +30,7 @@ from entangled_kernels.learning import (
 from entangled_kernels.learning.alignment import Alignment, Line
 from entangled_kernels.learning.problem import compress_rows
 from entangled_kernels.learning.ridge import KernelRidgeFactor
-from entangled_kernels.learning.solvers import SolverResult, solve
-from entangled_kernels.learning.solvers import ascend
-from entangled_kernels.learning.solvers import starting_point
+from entangled_kernels.learning.solvers import SolverResult, ascend, solve, starting_point
 from entangled_kernels.linalg import Array
 
 from measure import print_table, write_json

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import replace
 from numbers import Integral
@@ -44,6 +44,7 @@ from ..selection import (
     SearchSettings,
     Selected,
     TargetUnits,
+    UsedMap,
     grid_members,
     search_moments,
     search_rows,
@@ -71,6 +72,9 @@ from .entangled_kernel_ridge import (
 )
 
 __all__ = ["EntangledKernelRidgeCV"]
+
+# Least share of the feature maps that show noise, for an explanation to compare effects with those of noise.
+LEAST_SHARE = 0.2
 
 
 class EntangledKernelRidgeCV(EntangledRegressor):
@@ -507,7 +511,6 @@ class EntangledKernelRidgeCV(EntangledRegressor):
             entangled=None,
             held_out=None,
         )
-        parts = [NoisePart(used.feature_map, used.settings, used.share) for used in found.used]
         return FittedModel(
             feature_map=found.feature_map,
             linear=found.linear,
@@ -517,7 +520,7 @@ class EntangledKernelRidgeCV(EntangledRegressor):
             inputs=inputs,
             residuals=found.residuals,
             measured=None if found.residuals is None else Y[np.unique(found.residuals.row)],
-            parts=tuple(parts) if len(parts) > 1 else (),
+            parts=_noise_parts(found.used),
         )
 
     def _candidate_estimator(self, candidate: Candidate, model: FittedModel) -> EntangledKernelRidge:
@@ -723,6 +726,23 @@ class EntangledKernelRidgeCV(EntangledRegressor):
         for value in [] if self.alphas is None else check_grid("alphas", self.alphas):
             check_positive("alphas", value)
         self._feature_maps()
+
+
+def _noise_parts(used: Sequence[UsedMap]) -> tuple[NoisePart, ...]:
+    """Feature maps of an average, with their shares, on which models of noise are fitted.
+
+    Features of cross-fitted maps are predictions, in which their part of the noise does not show; the other
+    maps replace them where these have a share of `LEAST_SHARE` for every target. Empty without an average.
+    """
+    if len(used) < 2:
+        return ()
+    shown = [not FeatureMapTraits.of(one.feature_map).cross_fitted for one in used]
+    shares = [one.share * show for one, show in zip(used, shown, strict=True)]
+    total = np.sum(np.broadcast_arrays(*shares), axis=0)
+    if total.min() < LEAST_SHARE:
+        return ()
+    parts = zip(used, shares, strict=True)
+    return tuple(NoisePart(one.feature_map, one.settings, share / total) for one, share in parts)
 
 
 class _Progress:
