@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 import skl2onnx
+from numpy.typing import ArrayLike
 from skl2onnx._supported_operators import sklearn_operator_name_map
 from skl2onnx.common._registration import register_converter, register_shape_calculator
 from skl2onnx.common.data_types import DoubleTensorType, FloatTensorType, StringTensorType
@@ -279,11 +280,11 @@ def _declare(
     return made
 
 
-def _columns(scope: Any, variable: Any, places: Sequence[int]) -> Any:
+def _columns(scope: Any, variable: Any, places: ArrayLike) -> Any:
     """Some columns of a variable."""
     operator = scope.declare_local_operator(PREFIX + "Columns")
     operator.inputs, operator.places = [variable], np.asarray(places, dtype=np.int64)
-    made = scope.declare_local_variable("columns", type(variable.type)([None, len(places)]))
+    made = scope.declare_local_variable("columns", type(variable.type)([None, len(operator.places)]))
     operator.outputs.append(made)
     return made
 
