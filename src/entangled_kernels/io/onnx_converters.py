@@ -132,7 +132,7 @@ def converter(write: Callable[..., str]) -> Callable[[Any, Any, Any], None]:
             maps = {id(part.map): tensor for part, tensor in zip(inner, found, strict=True)}
             nodes = Nodes(scope, container, maps)
         made, output = write(nodes, step, *tensors), operator.outputs[0]
-        if isinstance(output.type, StringTensorType):
+        if isinstance(output.type, StringTensorType | DoubleTensorType):
             container.add_node("Identity", made, output.full_name)
         else:
             kind = output.type.to_onnx_type().tensor_type.elem_type
