@@ -65,7 +65,7 @@ def test_text_is_encoded_inside(run, plant, folder):
         "id",
         "--encode",
         "--features",
-        "rbf",
+        "linear",
         "-o",
         "t.model",
     )
