@@ -350,9 +350,6 @@ def test_missing_packages_are_named(rows, tmp_path, monkeypatch):
     monkeypatch.setitem(sys.modules, "onnxruntime", None)
     with pytest.raises(ImportError, match=r"pip install \"entangled-kernels\[onnx\]\""):
         run_onnx(path, rows[0])
-    for name in ("onnx_writer", "onnx_converters"):
-        monkeypatch.delitem(sys.modules, f"entangled_kernels.io.{name}", raising=False)
-        monkeypatch.delattr(entangled_kernels.io, name, raising=False)
     monkeypatch.setitem(sys.modules, "skl2onnx", None)
     with pytest.raises(ImportError, match=r"pip install \"entangled-kernels\[onnx\]\""):
         export_onnx(model, path)

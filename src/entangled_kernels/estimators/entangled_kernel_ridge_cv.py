@@ -510,6 +510,7 @@ class EntangledKernelRidgeCV(EntangledRegressor):
             best=replace(found.best, features=None, place=place),
             entangled=None,
             held_out=None,
+            used=[],
         )
         return FittedModel(
             feature_map=found.feature_map,

@@ -34,12 +34,14 @@ ESTIMATORS = "entangled_kernels.estimators"
 # Modules whose classes a model may hold; skops knows the estimators of scikit-learn and their parts.
 KNOWN = (
     ESTIMATORS,
-    "entangled_kernels.uncertainty",
     "entangled_kernels.features",
     "entangled_kernels.kernels",
     "entangled_kernels.learning",
     "entangled_kernels.linalg",
-    "entangled_kernels.streams.stream",
+    "entangled_kernels.model",
+    "entangled_kernels.selection",
+    "entangled_kernels.streams.row_stream",
+    "entangled_kernels.uncertainty",
     "sklearn.compose._column_transformer",
     "sklearn.gaussian_process.kernels",
     "sklearn.model_selection._split",

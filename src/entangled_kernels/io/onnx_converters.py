@@ -132,7 +132,7 @@ def converter(write: Callable[..., str]) -> Callable[[Any, Any, Any], None]:
             maps = {id(part.map): tensor for part, tensor in zip(inner, found, strict=True)}
             nodes = Nodes(scope, container, maps)
         made, output = write(nodes, step, *tensors), operator.outputs[0]
-        if isinstance(output.type, StringTensorType):
+        if isinstance(output.type, StringTensorType | DoubleTensorType):
             container.add_node("Identity", made, output.full_name)
         else:
             kind = output.type.to_onnx_type().tensor_type.elem_type
@@ -345,9 +345,9 @@ def _forest_features(nodes: Nodes, step: Any, x: str) -> str:
         values, q = forest.forecasts[ends] / n_trees, forest.forecasts.shape[1]
         unit = 2.0 ** np.ceil(np.log2(np.abs(values).max() * n_trees + TINY) - 22.0)
         whole = np.round(values / unit)
-        at, target = np.repeat(ends, q), np.tile(np.arange(q), len(ends))
-        for numbers, size in ((whole, unit), (values - whole * unit, 1.0)):
-            sums = _tree_sums(nodes, forest, x, at, target, numbers.reshape(-1), q)
+        at, column = np.repeat(ends, q), np.tile(np.arange(q), len(ends))
+        for numbers, size in ((whole, float(unit)), (values - whole * unit, 1.0)):
+            sums = _tree_sums(nodes, forest, x, at, column, numbers.reshape(-1), q)
             parts.append(nodes("Mul", sums, size))
     features = parts[0]
     if len(parts) > 1:
@@ -506,11 +506,11 @@ def _simple_imputer(nodes: Nodes, step: Any, *tensors: str) -> str:
             raise ExportError("it fills texts and numbers at once; give each kind an imputer for itself")
         if step.indicator_ is not None:
             raise ExportError("there is no graph for add_indicator with text; use add_indicator=False")
-        filled = [
+        columns = [
             nodes("Where", _empty_texts(nodes, own), np.array([[text]], dtype=object), own)
             for own, text in zip(_apart(nodes, tensors, len(texts)), step.statistics_, strict=True)
         ]
-        return nodes("Concat", *filled, axis=1) if len(filled) > 1 else filled[0]
+        return nodes("Concat", *columns, axis=1) if len(columns) > 1 else columns[0]
     (x,) = tensors
     missing, statistics = _missing(nodes, step, x), np.asarray(step.statistics_, dtype=np.float64)
     kept = np.arange(len(statistics)) if step.keep_empty_features else np.flatnonzero(~np.isnan(statistics))
@@ -722,7 +722,9 @@ def _kernel_sum(nodes: Nodes, model: Any, x: str) -> str:
             Z = Z[~np.isnan(Z).all(axis=1)] if views else Z
             values = nodes.product(gram(nodes, part.kernel, own, Z), part.coef)
         if views:
-            values = nodes("Add", values, np.broadcast_to(part.offset, (1, len(model.intercept_))))
+            values = nodes(
+                "Add", values, np.broadcast_to(np.asarray(part.offset), (1, len(model.intercept_)))
+            )
             here = nodes.row_sums(nodes("Sub", 1.0, nodes.double(nodes("IsNaN", own))))
             values = nodes("Where", nodes("Greater", here, 0.5), values, np.zeros((1, 1)))
         total = nodes("Add", total, values) if total else values

@@ -133,6 +133,9 @@ def register_converters() -> None:
 def _writer() -> Any:
     """The module that writes graphs."""
     try:
+        import onnx  # noqa: F401
+        import skl2onnx  # noqa: F401
+
         from . import onnx_writer
     except ImportError as error:
         raise ImportError(

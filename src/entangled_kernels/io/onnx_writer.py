@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from traceback import walk_tb
@@ -10,6 +11,8 @@ from typing import Any
 
 import numpy as np
 import skl2onnx
+from numpy.typing import ArrayLike
+from onnx.numpy_helper import from_array, to_array
 from skl2onnx._supported_operators import sklearn_operator_name_map
 from skl2onnx.common._registration import register_converter, register_shape_calculator
 from skl2onnx.common.data_types import DoubleTensorType, FloatTensorType, StringTensorType
@@ -95,6 +98,7 @@ def convert_model(
     names = {f"input{i}": name for i, name in enumerate(inputs)}
     _rename(proto.graph, names | {"output0": output})
     _keep_digits(proto.graph)
+    _merge_products(proto.graph)
     return proto
 
 
@@ -104,6 +108,31 @@ def _keep_digits(graph: Any) -> None:
     for node in graph.node:
         if node.op_type == "MatMul" and node.input[1] in matrices:
             node.op_type = "Gemm"
+
+
+def _merge_products(graph: Any) -> None:
+    """One product for two in a row, such as those with the root of a kernel and with coefficients."""
+    constants = {own.name: own for own in graph.initializer}
+    products = {node.output[0]: node for node in graph.node if node.op_type == "Gemm"}
+    used = Counter(name for node in graph.node for name in node.input)
+    for second in list(graph.node):
+        first = products.get(second.input[0]) if second.op_type == "Gemm" else None
+        known = first is not None and {*first.input[1:], *second.input[1:]} <= constants.keys()
+        if first is None or not known or used[second.input[0]] > 1:
+            continue
+        A, *a = (to_array(constants[name]) for name in first.input[1:])
+        B, *b = (to_array(constants[name]) for name in second.input[1:])
+        offset = sum([own @ B for own in a] + b, np.zeros(B.shape[1]))
+        names = [second.output[0] + "_matrix", second.output[0] + "_row"]
+        made = [from_array(A @ B, names[0]), from_array(offset, names[1])]
+        graph.initializer.extend(made)
+        constants |= {own.name: own for own in made}
+        second.input[:] = [first.input[0], *names]
+        graph.node.remove(first)
+    needed = {name for node in graph.node for name in node.input}
+    for own in list(graph.initializer):
+        if own.name not in needed:
+            graph.initializer.remove(own)
 
 
 def _rename(graph: Any, names: dict[str, str]) -> None:
@@ -279,11 +308,11 @@ def _declare(
     return made
 
 
-def _columns(scope: Any, variable: Any, places: Sequence[int]) -> Any:
+def _columns(scope: Any, variable: Any, places: ArrayLike) -> Any:
     """Some columns of a variable."""
     operator = scope.declare_local_operator(PREFIX + "Columns")
     operator.inputs, operator.places = [variable], np.asarray(places, dtype=np.int64)
-    made = scope.declare_local_variable("columns", type(variable.type)([None, len(places)]))
+    made = scope.declare_local_variable("columns", type(variable.type)([None, len(operator.places)]))
     operator.outputs.append(made)
     return made
 

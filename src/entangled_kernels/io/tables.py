@@ -554,13 +554,13 @@ def _require_number_types(
         if kind == "time":
             wrong[name] = None, "dates and times are no numbers", hints.date
         elif name in texts:
-            row, cell = texts[name]
+            place, cell = texts[name]
             hint = hints.text
             if looks_like_a_decimal_comma(cell):
                 hint = hints.comma
             elif looks_like_a_date(cell):
                 hint = f", it looks like a date or a time{hints.date}"
-            wrong[name] = rows_before + row, f"'{cell}' is no number", hint
+            wrong[name] = rows_before + place, f"'{cell}' is no number", hint
         elif kind != "number":
             problem = f"the column holds no plain numbers ({frame[name].dtype})"
             wrong[name] = None, problem, hints.text
