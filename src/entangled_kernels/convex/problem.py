@@ -370,7 +370,7 @@ def alpha_unit(problem: Problem, penalty: OutputPenalty | None = None, *, fixed:
     kernels = problem.kernels
     trace = kernels.sum() if kernels.ndim == 2 else np.trace(kernels, axis1=1, axis2=2).sum()
     w = problem.root_weight**2
-    mean_weight = float(w.sum()) / np.count_nonzero(w)
+    mean_weight = float(w.sum()) / int(np.count_nonzero(w))
     mean_eigenvalue = float(trace) / float(w.sum())
     square = float(np.vdot(problem.Y, problem.Y)) / (problem.Y.shape[1] * mean_weight)
     if not (square > 0.0 and mean_eigenvalue > 0.0):
