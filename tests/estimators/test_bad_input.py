@@ -21,7 +21,7 @@ from entangled_kernels import (
     OperatorValuedKernelRidge,
     OutputKernelRidge,
 )
-from entangled_kernels.estimators import notices
+from entangled_kernels.estimators import entangled_kernel_ridge
 from entangled_kernels.learning.solvers import SOLVERS
 
 
@@ -122,11 +122,14 @@ def test_lengths_and_shapes(rows):
 @pytest.mark.parametrize(
     ("weight", "message"),
     [
-        (np.ones(19), r"sample_weight must be a number or of shape \(20,\), got shape \(19,\)"),
+        (np.ones(19), r"sample_weight must be .* got shape \(19,\)"),
         (-np.ones(20), "sample_weight must be finite and not negative"),
         (np.full(20, np.nan), "sample_weight must be finite and not negative"),
         (np.zeros(20), "got zero weights only"),
-        ("a", "sample_weight must be a number or 20 numbers, got 'a'"),
+        ("a", r"sample_weight must be a number.* got 'a'"),
+        (np.full(20, 1e300), "sample_weight must be so small"),
+        (1e300, "sample_weight must be so small"),
+        (np.full((20, 3), 1e300), "sample_weight must be so small"),
         (np.eye(20)[0], "at least 2 rows of positive sample_weight are needed, got 1"),
     ],
 )
@@ -171,7 +174,7 @@ def test_failed_fit_leaves_the_estimator_unfitted(rows):
 
 
 def test_large_steps_are_announced(rows, monkeypatch):
-    monkeypatch.setattr(notices, "LARGE_STEP", 1000)
+    monkeypatch.setattr(entangled_kernel_ridge, "LARGE_STEP", 1000)
     with pytest.warns(UserWarning, match="multiplies matrices of 12 x 12"):
         EntangledKernelRidge(solver="ascent", solver_params={"max_iter": 1}).fit(*rows)
     EntangledKernelRidge(solver="ascent", rank=2, solver_params={"max_iter": 1}).fit(*rows)
@@ -318,7 +321,7 @@ def test_columns_of_data_frames_are_named(rows, model, cell, sentence):
 @pytest.mark.parametrize(
     ("model", "cell", "what"),
     [
-        # Of others a NaN is a blank.
+        # For others a NaN is a missing target.
         (OperatorFourierRidge(), np.nan, "NaN"),
         (OperatorFourierRidge(), np.inf, "infinity"),
         (MultipleKernelRidge(), np.inf, "infinity"),

@@ -53,7 +53,7 @@ def test_arrays(rows, feature_map, chunks):
             np.testing.assert_allclose(one.compute(), other, rtol=1e-8)
 
 
-def test_blanks(rows, rng):
+def test_missing_targets(rows, rng):
     X, Y, _ = rows
     holes = np.where(rng.random(Y.shape) < 0.3, np.nan, Y)
     lazy, targets = da.from_array(X, chunks=(70, 4)), da.from_array(holes, chunks=(70, 2))

@@ -101,11 +101,6 @@ def test_kernel_ridge_is_always_a_candidate(rows):
     assert (model.cv_results_["param_shrinkage"] == 1.0).sum() == 34
 
 
-def test_same_kernels_are_tried_once():
-    members = EntangledKernelRidgeCV()._members()
-    assert len(members) == len(set(members)) == 5
-
-
 def test_average_is_the_weighted_mean_of_members(rows):
     X, Y = rows
     model = EntangledKernelRidgeCV(None, **SMALL_GRID, selection="average", random_state=0).fit(X, Y)
@@ -273,22 +268,22 @@ def test_in_scikit_learn_tools(rows):
         (
             {"param_grid": {"shrinkage": (0.5, 2)}},
             ValueError,
-            r"param_grid\['shrinkage'\] must be a number between 0 and 1, got 2",
+            r"param_grid.*shrinkage.* must be a number between 0 and 1, got 2",
         ),
         (
             {"param_grid": {"alignment_mix": (-1,)}},
             ValueError,
-            r"param_grid\['alignment_mix'\] must be a number between 0 and 1",
+            r"param_grid.*alignment_mix.* must be a number between 0 and 1",
         ),
         (
             {"param_grid": {"target_alpha": (-1,)}},
             ValueError,
-            r"param_grid\['target_alpha'\] must be a number of at least 0",
+            r"param_grid.*target_alpha.* must be a number of at least 0",
         ),
         (
             {"param_grid": {"prediction": ("trace",)}},
             ValueError,
-            r"param_grid\['prediction'\] must be one of",
+            r"param_grid.*prediction.* must be one of",
         ),
         (
             {"param_grid": {"prediction": "entangled"}},
@@ -297,7 +292,7 @@ def test_in_scikit_learn_tools(rows):
         ),
         ({"param_grid": {"rank": (0,)}}, ValueError, r"rank'?\]? must be None"),
         ({"param_grid": {"rank": (100,)}}, ValueError, "full rank 12"),
-        ({"param_grid": {"solver": ("newton",)}}, ValueError, r"param_grid\['solver'\] must be one of"),
+        ({"param_grid": {"solver": ("newton",)}}, ValueError, r"param_grid.*solver.* must be one of"),
         ({"scoring": "r2"}, ValueError, "scoring must be one of 'nmse', 'mse', got 'r2'"),
         ({"selection": "worst"}, ValueError, "selection must be one of"),
         ({"cv": 1}, ValueError, "cv must be a whole number of at least 2, got 1"),
@@ -336,13 +331,6 @@ def test_auto_tries_the_noise_that_the_evidence_found(rng):
     assert len(tried) == 35
 
 
-def test_maps_that_see_the_targets_are_fitted_in_folds():
-    model = EntangledKernelRidgeCV()
-    assert model._fitted_in_folds(make_pipeline(StandardScaler(), EvidenceFeatures()), 10**6)
-    assert not model._fitted_in_folds(make_pipeline(StandardScaler(), Nystroem()), 10**6)
-    assert model._fitted_in_folds(StandardScaler(), 100)
-
-
 def test_defaults_on_a_small_table(rng):
     X = rng.normal(size=(25, 3))
     Y = X @ rng.normal(size=(3, 4)) + 0.3 * rng.normal(size=(25, 4))
@@ -369,27 +357,6 @@ def test_set_output_counts_after_fit_too(rows):
     mean, std = model.predict(X, return_std=True)
     assert isinstance(std, type(mean))
     assert isinstance(model.set_output(predict="default").predict(X), np.ndarray)
-
-
-def test_kernel_ridge_of_an_ascent_needs_few_operators(rng):
-    """Its kernel has none, so that the fit of all rows does not begin with as many as there can be."""
-    X = rng.normal(size=(40, 6))
-    Y = rng.normal(size=(40, 5))
-    model = EntangledKernelRidgeCV(
-        None,
-        random_state=0,
-        param_grid={
-            "solver": ["ascent"],
-            "rank": (None, 0.5, 3),
-            "shrinkage": (0.5, 1.0),
-            "solver_params": [{"max_iter": 5}],
-        },
-    )
-    plain, *others = model._members()
-    assert (plain.shrinkage, plain.rank) == (1.0, 3)
-    assert {member.rank for member in others} == {None, 0.5, 3}
-    model.set_params(param_grid={**model.param_grid, "shrinkage": (1.0,)}).fit(X, Y)
-    assert model.best_params_["rank"] == 3
 
 
 @pytest.mark.filterwarnings("ignore:the (smallest|largest) of the alphas")

@@ -91,7 +91,7 @@ class TestInMemory:
     def test_time_order_counts_only_rows_that_were_predicted(self, rows, selection, maps):
         X, Y, _ = rows
         model = search(maps, cv=TimeSeriesSplit(4), selection=selection).fit(X, Y)
-        found = model._fit.residuals
+        found = model.model_.residuals
         assert sorted(set(found.row)) == list(range(12, 60))
         assert len(found.row) == 48
         error = np.mean(found.values**2, axis=0)
@@ -109,7 +109,7 @@ class TestInMemory:
         # One candidate, so that nothing is left to choose.
         one = {"alphas": (1.0,), "selection": "best", "param_grid": {"shrinkage": (1.0,)}}
         model = search(feature_map, cv=TimeSeriesSplit(4), **one)
-        found = [clone(model).fit(*table)._fit.residuals for table in ((X, Y), later)]
+        found = [clone(model).fit(*table).model_.residuals for table in ((X, Y), later)]
         early = found[0].row < 48
         np.testing.assert_allclose(found[1].values[early], found[0].values[early], rtol=1e-9)
         assert (abs(found[1].values[~early] - found[0].values[~early]) > 50.0).all()
@@ -121,7 +121,7 @@ class TestInMemory:
         Y[:20, 1] = np.nan
         for cv in (TimeSeriesSplit(4), [*TimeSeriesSplit(4).split(X)]):
             model = search(cv=cv).fit(X, Y)
-            found = model._fit.residuals
+            found = model.model_.residuals
             assert not np.isnan(found.values[:, 0]).any()
             np.testing.assert_array_equal(np.isnan(found.values[:, 1]), found.row < 24)
             assert np.isfinite(model.cv_score_)
@@ -172,8 +172,8 @@ class TestStreams:
         assert_same_errors(model, expected, rtol=1e-7)
         once = search(StandardScaler(), cv=TimeSeriesSplit(4)).fit_batches(iter(batches), n_rows=60)
         np.testing.assert_array_equal(once.coef_, model.coef_)
-        assert sorted(set(expected._fit.residuals.row)) == list(range(12, 60))
-        assert len(model._fit.residuals.row) == 48
+        assert sorted(set(expected.model_.residuals.row)) == list(range(12, 60))
+        assert len(model.model_.residuals.row) == 48
 
     def test_a_map_is_chosen_on_the_first_rows_in_their_order(self, rows):
         X, Y, groups = rows

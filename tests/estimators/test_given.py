@@ -4,7 +4,7 @@ import polars as pl
 import pytest
 
 from entangled_kernels import EntangledKernelRidge, EntangledKernelRidgeCV
-from entangled_kernels.estimators.given import check_costs, check_given
+from entangled_kernels.estimators.base import check_costs, check_given
 
 NAMES = ["zinc", "lead", "tin"]
 X = np.zeros((2, 1))
@@ -170,13 +170,3 @@ def test_one_target():
     lower, upper = model.predict_interval(X)
     assert lower.shape == (40,)
     assert (lower < upper).all()
-
-
-def turning(n, seed):
-    """Errors of two targets whose correlation goes from -0.9 to 0.9 along the first input."""
-    rng = np.random.default_rng(seed)
-    X = rng.uniform(-1.0, 1.0, size=(n, 2))
-    rho = 0.9 * X[:, 0]
-    first, second = rng.normal(size=(2, n))
-    E = np.column_stack([first, rho * first + np.sqrt(1.0 - rho**2) * second])
-    return X, X @ np.array([[1.0, -1.0], [2.0, 0.5]]) + 0.5 * E

@@ -93,9 +93,7 @@ def test_streams_and_files_know_the_inputs(tmp_path):
     found = parts.novelty(rows)
     np.testing.assert_array_equal(load_model(tmp_path / "parts.model").novelty(rows), found)
     assert (found > 1.0).tolist() == (whole.novelty(rows) > 1.0).tolist() == [False] * 3 + [True] * 3
-    np.testing.assert_array_equal(
-        parts.best_estimator_._fit.inputs.packed(), whole.best_estimator_._fit.inputs.packed()
-    )
+    np.testing.assert_array_equal(parts.model_.inputs.packed(), whole.model_.inputs.packed())
 
 
 def test_inputs_are_watched_after_fit_and_across_merges():
@@ -125,15 +123,7 @@ def test_checkpoints_keep_the_inputs(tmp_path):
     with pytest.raises(Stop):
         half.fit_batches(batches, checkpoint=path, checkpoint_every=1, progress=stop)
     resumed = EntangledKernelRidge(StandardScaler().fit(X)).fit_batches(batches, checkpoint=path)
-    np.testing.assert_array_equal(resumed._fit.inputs.packed(), whole._fit.inputs.packed())
-
-
-def test_models_saved_before_there_were_ranges_go_by_features():
-    X, Y = table()
-    model = EntangledKernelRidge().fit(X, Y)
-    object.__setattr__(model._fit, "inputs", None)
-    assert (model.novelty(1e12 * X) > 1.0).all()
-    assert (model.novelty(X) <= 1.0).all()
+    np.testing.assert_array_equal(resumed.model_.inputs.packed(), whole.model_.inputs.packed())
 
 
 def test_dask_tables_are_refused():
@@ -143,3 +133,32 @@ def test_dask_tables_are_refused():
     for method in (model.novelty, model.explain):
         with pytest.raises(TypeError, match="in memory"):
             method(array.from_array(X))
+
+
+@pytest.mark.parametrize("search", [False, True])
+def test_predict_warns_of_a_batch_that_is_shifted_as_a_whole(search):
+    """No row is far out alone; the warning points at the line of the caller."""
+    rng = np.random.default_rng(0)
+    X, new = rng.normal(size=(100, 5)), rng.normal(size=(60, 5)) + 2.0
+    Y = X[:, :2] + rng.normal(size=(100, 2))
+    model = EntangledKernelRidgeCV(None, cv=3) if search else EntangledKernelRidge()
+    model.fit(X, Y)
+    for method in (model.predict, model.predict_interval):
+        with pytest.warns(NoveltyWarning, match="% of 60 rows have inputs outside") as told:
+            method(new)
+        assert [warning.filename for warning in told] == [__file__]
+
+
+@pytest.mark.parametrize("d", [1, 5, 20])
+@pytest.mark.parametrize("n", [30, 100])
+def test_predict_does_not_warn_of_rows_like_those_of_training(n, d):
+    called = 0
+    for seed in range(20):
+        rng = np.random.default_rng(seed)
+        X = rng.normal(size=(n, d))
+        model = EntangledKernelRidge(shrinkage=1.0).fit(X, X[:, :1] + rng.normal(size=(n, 1)))
+        with warnings.catch_warnings(record=True) as told:
+            warnings.simplefilter("always", NoveltyWarning)
+            model.predict(rng.normal(size=(100, d)))
+        called += bool(told)
+    assert called <= 1

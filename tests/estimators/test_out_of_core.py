@@ -15,7 +15,7 @@ from sklearn.preprocessing import StandardScaler
 
 from entangled_kernels import EntangledKernelRidge, EntangledKernelRidgeCV
 from entangled_kernels.learning import Moments
-from entangled_kernels.streams import BatchError, read_batches, waiting
+from entangled_kernels.streams import BatchError, read_batches, row_stream
 from entangled_kernels.streams.checkpoints import (
     Checkpoint,
     CheckpointError,
@@ -93,7 +93,7 @@ def test_weights_frames_and_earlier_fits(make_rows):
 @pytest.mark.parametrize("feature_map", [None, Nystroem(n_components=6, random_state=0)])
 @pytest.mark.parametrize("kind", ["files", "list", "iterator"])
 def test_a_resumed_fit_is_the_same_to_the_last_bit(files, tmp_path, monkeypatch, feature_map, kind):
-    monkeypatch.setattr(waiting, "FEATURE_SAMPLE", 20)
+    monkeypatch.setattr(row_stream, "FEATURE_SAMPLE", 20)
     folder, X, Y = files
     make = {
         "files": lambda: read(folder),
@@ -219,11 +219,11 @@ KILLED = """
     from entangled_kernels import EntangledKernelRidge
     from entangled_kernels.streams import read_batches
     from entangled_kernels.streams.checkpoints import read_checkpoint
-    from entangled_kernels.streams import waiting
+    from entangled_kernels.streams import row_stream
 
     folder, checkpoint, result = sys.argv[1:]
     random.seed(0)
-    waiting.FEATURE_SAMPLE = 20
+    row_stream.FEATURE_SAMPLE = 20
 
     def fit():
         model = EntangledKernelRidge(Nystroem(n_components=15, random_state=0))
@@ -283,7 +283,7 @@ KILLED = """
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="the processes to be killed are forked")
 def test_killed_at_any_moment(files, tmp_path, monkeypatch):
     """Killed 25 times, while reading, adding or writing: the model is that of one quiet run."""
-    monkeypatch.setattr(waiting, "FEATURE_SAMPLE", 20)
+    monkeypatch.setattr(row_stream, "FEATURE_SAMPLE", 20)
     folder, _, _ = files
     reader = read_batches(folder, inputs=list("abcd"), targets=list("yz"), batch_rows=8)
     quiet = EntangledKernelRidge(Nystroem(n_components=15, random_state=0)).fit_batches(reader)
@@ -483,7 +483,7 @@ WRITER = """
     "model",
     [EntangledKernelRidge(), EntangledKernelRidgeCV(None, cv=3, param_grid={"shrinkage": (0.5, 1.0)})],
 )
-def test_blanks_and_samples_survive_an_interruption(make_rows, tmp_path, rng, model):
+def test_missing_targets_and_samples_survive_an_interruption(make_rows, tmp_path, rng, model):
     X, Y = make_rows(90, 3, 2)
     holes = np.where(rng.random(Y.shape) < 0.3, np.nan, Y)
     batches = [(X[rows], holes[rows]) for rows in np.array_split(np.arange(90), 9)]

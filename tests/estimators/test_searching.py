@@ -6,8 +6,6 @@ from sklearn.pipeline import FeatureUnion, make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 from entangled_kernels import EntangledKernelRidge, EntangledKernelRidgeCV, EvidenceFeatures
-from entangled_kernels.learning.problem import reduce_centred_rows
-from entangled_kernels.selection import folds
 
 GRID = {
     "alphas": np.logspace(-2, 3, 6),
@@ -68,23 +66,6 @@ def test_a_constant_target_leaves_the_intervals_of_others_alone(make_rows, estim
         np.testing.assert_allclose(own[:, 3], constant, rtol=1e-12)
 
 
-@pytest.mark.parametrize(("shrinkages", "expected"), [((1.0,), True), ((0.5, 1.0), False)])
-def test_folds_are_told_that_all_is_kernel_ridge(make_rows, monkeypatch, shrinkages, expected):
-    """Which saves them the basis of the outputs that can be reached."""
-    X, Y = make_rows(30, 3, 2)
-    seen = []
-
-    def spy(*args, every_output, **kwargs):
-        seen.append(every_output)
-        return reduce_centred_rows(*args, every_output=every_output, **kwargs)
-
-    monkeypatch.setattr(folds, "reduce_centred_rows", spy)
-    EntangledKernelRidgeCV(StandardScaler(), cv=3, random_state=0, param_grid={"shrinkage": shrinkages}).fit(
-        X, Y
-    )
-    assert seen == [expected] * 12
-
-
 @pytest.mark.filterwarnings("ignore:the (smallest|largest) of the alphas:UserWarning")
 def test_splits_given_by_place_leave_out_rows_without_targets(make_rows):
     X, Y = make_rows(40, 3, 2)
@@ -136,7 +117,7 @@ def test_kernel_ridge_beside_the_model_is_that_of_a_search_of_its_own(make_rows)
     np.testing.assert_allclose(model.kernel_ridge_target_score_, plain.cv_target_score_, rtol=1e-9)
     assert plain.kernel_ridge_score_ == pytest.approx(plain.cv_score_, rel=1e-12)
     # Of the residuals that deviations are calibrated on.
-    residuals = model._fit.residuals
+    residuals = model.model_.residuals
     squares = np.average(residuals.values**2, axis=0, weights=residuals.weight)
     np.testing.assert_allclose(model.cv_rmse_**2, squares)
     np.testing.assert_allclose(model.cv_target_score_, squares / Y.var(axis=0))

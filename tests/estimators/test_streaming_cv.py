@@ -2,7 +2,6 @@ import dask.array as da
 import numpy as np
 import pandas as pd
 import pytest
-from entangled_kernels.streams.row_folds import row_folds
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from sklearn import config_context
@@ -14,7 +13,8 @@ from sklearn.preprocessing import StandardScaler
 
 from entangled_kernels import EntangledKernelRidgeCV
 from entangled_kernels.features import default_feature_maps
-from entangled_kernels.streams import waiting
+from entangled_kernels.streams import row_stream
+from entangled_kernels.streams.row_folds import row_folds
 
 GRID = {"alphas": np.logspace(-3, 3, 7), "param_grid": {"shrinkage": (0.0, 0.5), "target_alpha": (0.1, 1.0)}}
 
@@ -86,7 +86,7 @@ def test_a_feature_map_is_chosen_on_the_first_rows(make_rows, rng, monkeypatch):
     """With "auto" it is the one of the maps for streams that fit chooses, and all else is from all rows."""
     X, Y = make_rows(120, 2, 1)
     Y = Y + 3.0 * np.sin(3.0 * X[:, :1]) + rng.normal(size=(120, 1))
-    monkeypatch.setattr(waiting, "FEATURE_SAMPLE", 60)
+    monkeypatch.setattr(row_stream, "FEATURE_SAMPLE", 60)
     grid = GRID | {"alphas": np.logspace(-4, 3, 8)}
     model = EntangledKernelRidgeCV(random_state=0, cv=3, **grid)
     for rows in np.array_split(np.arange(120), 9):
@@ -168,7 +168,7 @@ def test_search_in_blocks(make_rows, watched_features, repeats):
     assert_same_choice(blocked, whole)
     np.testing.assert_allclose(blocked.average_weights_, whole.average_weights_)
     # Both have residuals of some of the rows; those of the same rows are the same.
-    some, every = blocked._fit.residuals, whole._fit.residuals
+    some, every = blocked.model_.residuals, whole.model_.residuals
     assert len(some.row) < 9000
     assert (weight[some.row] > 0.0).all()
     _, mine, theirs = np.intersect1d(some.row, every.row, return_indices=True)
@@ -211,9 +211,9 @@ def test_plain_columns_may_win_among_maps_in_a_stream_of_frames(make_rows):
     [
         (
             {"param_grid": {"solver_params": [{"init": "identiy"}]}},
-            r"\['init'\] must be one of 'identity', 'random'",
+            "init.* must be one of 'identity', 'random'",
         ),
-        ({"param_grid": {"solver_params": [{"tol": -1.0}]}}, r"\['tol'\] must be a number of at least 0"),
+        ({"param_grid": {"solver_params": [{"tol": -1.0}]}}, "tol.* must be a number of at least 0"),
         ({"fit_intercept": "yes"}, "fit_intercept must be True or False"),
     ],
 )
@@ -223,7 +223,8 @@ def test_settings_are_checked_before_any_row_is_taken(make_rows, settings, messa
     model = EntangledKernelRidgeCV(None, **GRID | settings)
     with pytest.raises((ValueError, TypeError), match=message):
         getattr(model, method)(X, Y)
-    assert model._stream is None
+    assert not hasattr(model, "n_samples_seen_")
+    assert not hasattr(model, "model_")
 
 
 def test_the_best_estimator_of_several_maps_has_the_one_that_was_chosen(make_rows):

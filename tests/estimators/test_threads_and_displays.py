@@ -55,17 +55,12 @@ def test_first_predict_from_several_threads(make_rows, model, feature_map, metho
         np.testing.assert_array_equal(own.predict(X), expected)
 
 
-def test_only_one_thread_solves(make_rows, monkeypatch):
+def test_threads_share_one_model(make_rows):
     X, Y = make_rows(60, 3, 2)
-    solved, solve = [], EntangledKernelRidge._solve_moments
-
-    def counting(self, *of):
-        solved.append(threading.get_ident())
-        return solve(self, *of)
-
-    monkeypatch.setattr(EntangledKernelRidge, "_solve_moments", counting)
-    first_predictions(stream(EntangledKernelRidge(MAP), X, Y, "partial_fit"), X)
-    assert len(solved) == 1
+    model = stream(EntangledKernelRidge(MAP), X, Y, "partial_fit")
+    with ThreadPoolExecutor(N_THREADS) as pool:
+        models = list(pool.map(lambda _: model.solve().model_, range(N_THREADS)))
+    assert all(one is models[0] for one in models)
 
 
 def test_an_error_of_the_solve_reaches_every_thread_and_leaves_no_lock(make_rows):
@@ -88,24 +83,8 @@ def test_looking_at_an_estimator_solves_nothing(make_rows, model, feature_map):
     check_is_fitted(model)
     for name in dir(model):
         hasattr(model, name)
-    assert model._fit is None
     assert not hasattr(model, "coef_")
     assert hasattr(model.solve(), "coef_")
     # Diagrams list fitted attributes since scikit-learn 1.9, and then ours too.
     listed = "coef_" in Ridge().fit(X, Y)._repr_html_()
     assert ("coef_" in model._repr_html_()) == listed
-
-
-def test_state_is_two_values(make_rows):
-    X, Y = make_rows(60, 3, 2)
-    model = EntangledKernelRidge()
-    assert (model._stream, model._fit) == (None, None)
-    model.partial_fit(X, Y)
-    assert model._stream is not None
-    assert model._fit is None
-    fit = model.solve()._fit
-    assert model.coef_ is fit.linear.coef
-    assert model.predict(X) is not None
-    assert model._fit is fit
-    model.partial_fit(X[:1], Y[:1])
-    assert model._fit is None

@@ -37,8 +37,8 @@ def test_the_same_comes_back(tmp_path, parts):
 
 
 @pytest.fixture
-def cells(make_rows, rng):
-    """Moments of rows with blanks, and a sample of them."""
+def missing(make_rows, rng):
+    """Moments of rows with missing targets, and a sample of them."""
     X, Y = make_rows(25, 3, 4)
     weight = (rng.random((25, 4)) > 0.4).astype(float)
     weight[:2] = 1.0
@@ -48,8 +48,8 @@ def cells(make_rows, rng):
     return Moments.from_arrays(X, Y, weight), sample
 
 
-def test_blanks_and_samples_come_back(tmp_path, parts, cells):
-    moments, sample = cells
+def test_groups_of_targets_and_samples_come_back(tmp_path, parts, missing):
+    moments, sample = missing
     write_checkpoint(tmp_path / "state", Checkpoint([parts[0], moments], {}, {}, sample))
     again = read_checkpoint(tmp_path / "state")
     np.testing.assert_array_equal(again.parts[0].scatter, parts[0].scatter)
@@ -78,9 +78,9 @@ def test_blanks_and_samples_come_back(tmp_path, parts, cells):
         lambda header, arrays: arrays.pop("sample_Y"),
     ],
 )
-def test_crafted_cells_and_samples_are_refused(tmp_path, cells, change):
+def test_crafted_groups_and_samples_are_refused(tmp_path, missing, change):
     path = tmp_path / "state"
-    write_checkpoint(path, Checkpoint([cells[0]], {}, {}, cells[1]))
+    write_checkpoint(path, Checkpoint([missing[0]], {}, {}, missing[1]))
     header, payload = read_sealed(path, "checkpoint", FORMAT, CheckpointError)
     with np.load(io.BytesIO(payload)) as stored:
         arrays = {name: stored[name] for name in stored.files}

@@ -1,7 +1,10 @@
 """Explanations of fitted models: exact where they can be, in order where the truth is known."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
+from scipy.sparse import csr_array
 from sklearn.compose import ColumnTransformer
 from sklearn.pipeline import FeatureUnion, make_pipeline
 from sklearn.preprocessing import StandardScaler
@@ -13,6 +16,8 @@ from entangled_kernels import (
     EvidenceFeatures,
     ForestFeatures,
 )
+from entangled_kernels.model import Explanation
+from entangled_kernels.model.explanation import with_column
 from entangled_kernels.io import load_model, save_model
 
 from reference.differences import central_differences
@@ -157,3 +162,75 @@ def test_what_cannot_be_explained_is_told():
         model.explain(X, method="shap")
     with pytest.raises(ValueError, match="features"):
         model.explain(X[:, :3])
+
+
+def test_a_measured_target_changes_the_others_by_its_effect():
+    model, measured = EntangledKernelRidge().fit(X, Y), np.full(Y.shape, np.nan)
+    measured[:, 0] = Y[:, 0]
+    found = model.explain(X, given=measured)
+    more = measured + [Y[:, 0].std(), 0.0]
+    change = (model.predict(X, given=more) - model.predict(X, given=measured))[:, 1]
+    np.testing.assert_allclose(found.effect[4, 1], change, rtol=1e-9)
+    np.testing.assert_allclose(found.size[4, 1], np.abs(found.effect[4, 1]))
+    assert np.isnan(found.effect[4, 0])
+
+
+def test_inputs_without_spread_or_use_have_no_effect():
+    rows = np.column_stack([X[:, 0], np.ones(120), X[:, 1]])
+    features = ColumnTransformer([("first", StandardScaler(), [0])])
+    found = EntangledKernelRidge(features).fit(rows, Y).explain(rows, method="permutation")
+    assert (found.size[0] > 0.0).all()
+    assert not found.size[1:].any()
+    assert not found.effect[1:].any()
+
+
+def small():
+    size = np.array([[0.1, 0.2], [3.0, np.nan], [1.0, 4.0]])
+    return Explanation(
+        ["a", "b", "c"],
+        ["y", "z"],
+        -size,
+        size,
+        np.ones((3, 2)),
+        np.full(3, 0.4),
+        np.array([2.0, 5.0]),
+        "gradient",
+    )
+
+
+def test_importance_is_in_deviations_of_the_targets():
+    found = small()
+    np.testing.assert_allclose(
+        found.importance, np.sqrt([(0.05**2 + 0.04**2) / 2, 1.5**2, (0.25 + 0.64) / 2])
+    )
+    assert found.order.tolist() == [1, 2, 0]
+    assert found.important.tolist() == [False, True, True]
+    assert found.beyond_noise.tolist() == [[False, False], [True, False], [False, True]]
+
+
+def test_targets_that_do_not_vary_are_left_out():
+    found = replace(small(), size=np.full((3, 2), 2.0), target_deviation=np.array([4.0, 0.0]))
+    np.testing.assert_allclose(found.importance, 0.5)
+    assert not replace(found, target_deviation=np.zeros(2)).importance.any()
+
+
+def test_a_frame_has_a_row_for_every_pair():
+    pytest.importorskip("pandas")
+    frame = small().to_frame()
+    assert frame.columns.tolist() == ["input", "target", "effect", "size", "noise"]
+    assert frame["input"].tolist() == ["b", "b", "c", "c", "a", "a"]
+    assert frame["effect"].tolist()[2:4] == [-1.0, -4.0]
+
+
+@pytest.mark.parametrize("kind", ["array", "pandas", "polars", "sparse"])
+def test_a_column_takes_the_values_of_other_rows(kind):
+    values, order = np.arange(6.0).reshape(3, 2), np.array([2, 0, 1])
+    table = values
+    if kind in ("pandas", "polars"):
+        table = pytest.importorskip(kind).DataFrame(values, ["a", "b"] if kind == "polars" else None)
+    elif kind == "sparse":
+        table = csr_array(values)
+    moved = with_column(table, 1, order)
+    moved = moved.toarray() if kind == "sparse" else np.asarray(moved)
+    np.testing.assert_array_equal(moved, [[0.0, 5.0], [2.0, 1.0], [4.0, 3.0]])
+    np.testing.assert_array_equal(table.toarray() if kind == "sparse" else np.asarray(table), values)

@@ -19,7 +19,7 @@ def test_deviations_are_root_mean_squares():
     np.testing.assert_allclose(np.mean(Z**2, axis=0), 1.0, rtol=1e-9)
 
 
-def test_blanks_and_weights_count_as_they_are():
+def test_missing_values_and_weights_count_as_they_are():
     residuals = draw(60)
     values = residuals.values.copy()
     values[::3, 0] = np.nan
@@ -63,7 +63,7 @@ def test_errors_of_constant_targets_are_rounding():
     assert without_rounding(errors, targets * [1.0, 1e-9, 1.0] + [0.0, 1.0, 0.0])[0, 1] == 1e-16
 
 
-def test_scores_are_means_of_squares_over_measured_cells():
+def test_scores_are_means_of_squares_over_measured_values():
     values = np.array([[1.0, np.nan], [3.0, 4.0], [5.0, 6.0]])
     residuals = Residuals(values, np.array([2.0, 1.0, 1.0]), np.arange(3), np.ones(3))
     found = HeldOutScore.of(residuals, np.array([0.5, 0.0]))

@@ -2,10 +2,11 @@
 
 import numpy as np
 import pytest
-from entangled_kernels.learning.input_range import EDGES, InputRange, as_numbers, merge_ranges
 from hypothesis import given
 from hypothesis import strategies as st
 from scipy.sparse import csr_array, dok_array
+
+from entangled_kernels.model.input_range import EDGES, InputRange, as_numbers, merge_ranges
 
 
 def plain_distance(X, rows):
@@ -72,7 +73,7 @@ def test_constant_columns_have_their_value_for_a_range():
     np.testing.assert_allclose(inputs.distance(np.array([[1.0, 50.0], [0.0, 150.0]])), [1.0, 2.0])
 
 
-def test_texts_and_blanks_are_not_out():
+def test_texts_and_missing_values_are_not_out():
     pd = pytest.importorskip("pandas")
     frame = pd.DataFrame({"town": ["Ulm", "Aix", "Ems"], "x": [1.0, np.nan, 2.0], "none": [np.nan] * 3})
     inputs = InputRange.of(frame)
@@ -95,7 +96,21 @@ def test_sparse_tables_have_the_same_outer_values(kind):
     assert (sparse.distance(kind(1e6 * X + 0.1)) > 1.0).any()
 
 
-def test_columns_that_hold_no_numbers_become_blank():
+def test_columns_that_hold_no_numbers_become_missing():
     found = as_numbers(np.array([["a", 1], ["b", 2]], dtype=object))
     np.testing.assert_array_equal(found, [[np.nan, 1.0], [np.nan, 2.0]])
     assert as_numbers(np.empty((0, 3))).shape == (0, 3)
+
+
+@pytest.mark.parametrize("d", [1, 5, 20])
+@pytest.mark.parametrize("n", [30, 100])
+def test_a_batch_that_is_shifted_is_unusual_and_one_like_training_is_not(n, d):
+    called = 0
+    for seed in range(20):
+        rng = np.random.default_rng(seed)
+        inputs, rows = InputRange.of(rng.normal(size=(n, d))), rng.normal(size=(100, d))
+        called += inputs.share_outside(rows)[1]
+        share, unusual = inputs.share_outside(rows + 2.0)
+        assert unusual or n == 30
+        assert share >= 0.1
+    assert called <= 1

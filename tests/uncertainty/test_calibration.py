@@ -1,12 +1,16 @@
+"""Deviations, intervals and conditioning calibrated on residuals."""
+
 import pickle
 from dataclasses import replace
 from functools import cache
 
 import numpy as np
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from entangled_kernels.uncertainty import Residuals, calibrate
-from entangled_kernels.uncertainty import calibration as module
+from entangled_kernels.uncertainty.calibration import HALF_POOLED, joint_quantile, target_quantiles
 
 from reference import cells as dense
 
@@ -70,12 +74,12 @@ def test_intervals_cover(joint, coverage, pattern):
     assert abs(np.mean(covered) - coverage) < 0.03
 
 
-def test_everything_known_has_no_width(calibration):
+def test_all_given_has_no_width(calibration):
     widths = calibration.half_widths(0.9, np.ones((2, 3), dtype=bool), np.zeros((2, 3)), joint=True)
     assert not widths.any()
 
 
-def test_residuals_with_blanks():
+def test_residuals_with_missing_values():
     residuals = draw(200)
     values = np.where(np.random.default_rng(0).random((200, 3)) < 0.4, np.nan, residuals.values)
     calibration = calibrate(replace(residuals, values=values), np.random.default_rng(0))
@@ -91,7 +95,7 @@ def test_a_target_without_errors_changes_nothing_for_the_others(joint):
     residuals = draw(40)
     wider = replace(residuals, values=np.insert(residuals.values, 1, 0.0, axis=1))
     std, known = np.ones((1, 3)), np.array([[False, False, True]])
-    expected, found = (calibrate(own, np.random.default_rng(0)) for own in (residuals, wider))
+    expected, found = (calibrate(one, np.random.default_rng(0)) for one in (residuals, wider))
     assert found.shrinkage == expected.shrinkage
     others = np.array([0, 2, 3])
     np.testing.assert_allclose(
@@ -113,17 +117,80 @@ def test_no_target_with_errors_has_no_width():
     assert not calibration.half_widths(0.8, np.zeros((2, 3), dtype=bool), np.zeros((2, 3)), joint=True).any()
 
 
-def test_many_targets_have_an_operator_for_a_covariance(monkeypatch, calibration):
-    whole = calibration.mean_covariance()
-    monkeypatch.setattr(module, "MOST_DENSE", 2)
-    operator = calibration.mean_covariance()
-    np.testing.assert_allclose(operator @ np.eye(3), whole)
-    np.testing.assert_allclose(operator.T @ np.ones(3), whole.sum(axis=0))
+def test_very_many_targets_have_an_operator_for_a_covariance(rng):
+    values = rng.normal(size=(5, 2050))
+    calibration = calibrate(Residuals(values, np.ones(5), np.arange(5), np.ones(5)), rng)
+    operator, unit = calibration.mean_covariance(), calibration.deviation
+    column = unit * calibration.correlation.dense()[:, 7] * unit[7]
+    np.testing.assert_allclose(operator @ np.eye(2050)[:, 7], column, atol=1e-12)
+    np.testing.assert_allclose(operator.T @ np.eye(2050)[:, 7], column, atol=1e-12)
 
 
-def test_what_can_be_found_again_is_not_saved(calibration):
+def test_a_calibration_is_the_same_when_it_was_saved(calibration):
     known = np.array([[True, False, False]])
     before = calibration.half_widths(0.9, known, np.ones((1, 3)), joint=False)
     saved = pickle.loads(pickle.dumps(calibration))
-    assert not any(name.startswith("_") for name in vars(saved))
     np.testing.assert_array_equal(saved.half_widths(0.9, known, np.ones((1, 3)), joint=False), before)
+
+
+def test_held_out_predictions_of_a_row_are_averaged_by_their_weights(rng):
+    measured = rng.normal(size=(6, 2))
+    measured[2, 1] = np.nan
+    values = np.repeat(measured, 2, axis=0) - rng.normal(size=(12, 2))
+    values[5, 0] = np.nan
+    row, weight = np.repeat(np.arange(6) * 3, 2), np.tile([0.25, 0.75], 6)
+    found = calibrate(Residuals(values, weight, row, np.ones(12)), rng).held_out(measured, 0.8)
+    for place in range(6):
+        errors = values[2 * place : 2 * place + 2, 0]
+        mean = errors[0] if np.isnan(errors[1]) else 0.25 * errors[0] + 0.75 * errors[1]
+        assert np.isclose(found.predicted[place, 0], measured[place, 0] - mean)
+    assert np.isnan(found.predicted[2, 1])
+    width = found.upper - found.predicted
+    np.testing.assert_allclose(width, found.predicted - found.lower)
+    assert (width[np.isfinite(width)] > 0.0).all()
+
+
+def plain_quantile(scores, mass, n_rows, coverage):
+    """The score at which the mass of all that are not larger reaches what is needed."""
+    order = np.argsort(scores, kind="stable")
+    reached = np.cumsum(mass[order]) / mass.sum()
+    return scores[order][np.searchsorted(reached, (coverage - 1e-12) * (n_rows + 1.0) / n_rows)]
+
+
+@settings(max_examples=50, deadline=None)
+@given(st.integers(0, 10**6), st.integers(5, 60), st.sampled_from([0.5, 0.7, 0.8]))
+def test_a_new_row_is_one_more(seed, n, coverage):
+    """Split conformal prediction: the ceil((n + 1) coverage)-th smallest of the largest scores of rows."""
+    scores = np.random.default_rng(seed).normal(size=(n, 2))
+    scores[::2, 1] = np.nan
+    expected = np.sort(np.nanmax(scores, axis=1))[int(np.ceil((n + 1) * coverage - 1e-9)) - 1]
+    assert joint_quantile(scores, np.ones(n), n, coverage) == expected
+    # Copies of a row share its weight.
+    assert joint_quantile(np.repeat(scores, 2, axis=0), np.full(2 * n, 0.5), n, coverage) == expected
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.integers(0, 10**6), st.integers(3, 40), st.integers(1, 6), st.sampled_from([0.1, 0.5, 0.7]))
+def test_quantiles_of_targets_mix_their_scores_with_those_of_all(seed, n, p, coverage):
+    """The mass of every score, target by target, as it is defined."""
+    rng = np.random.default_rng(seed)
+    scores, weight = np.round(np.abs(rng.normal(size=(n, p))), 1), rng.uniform(0.5, 2.0, size=n)
+    scores[rng.random((n, p)) < 0.3] = np.nan
+    scores[0] = 1.0
+    share, known = n / (n + HALF_POOLED), np.isfinite(scores)
+    mass = known * weight[:, None]
+    for target, found in enumerate(target_quantiles(scores, weight, n, coverage)):
+        mixed = (1.0 - share) * mass / mass.sum()
+        mixed[:, target] += share * mass[:, target] / mass[:, target].sum()
+        assert found == plain_quantile(scores[known], mixed[known], n, coverage)
+
+
+def test_a_target_that_was_not_measured_takes_the_quantile_of_all():
+    scores = np.column_stack([np.arange(1.0, 21.0), np.full(20, np.nan)])
+    np.testing.assert_array_equal(target_quantiles(scores, np.ones(20), 20, 0.8), [17.0, 17.0])
+
+
+def test_more_than_the_rows_can_show():
+    scores = np.arange(1.0, 11.0)[:, None]
+    with pytest.warns(UserWarning, match="10 rows cannot show what covers 0.99"):
+        assert joint_quantile(scores, np.ones(10), 10, 0.99) > 10.0

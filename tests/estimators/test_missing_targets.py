@@ -1,4 +1,4 @@
-"""Targets that were not measured, and weights of cells: the same for every estimator and way to fit."""
+"""Missing targets, and weights of single targets: the same for every estimator and way to fit."""
 
 import warnings
 
@@ -6,6 +6,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from sklearn.base import clone
+from sklearn.frozen import FrozenEstimator
 from sklearn.kernel_approximation import Nystroem
 from sklearn.metrics import r2_score
 from sklearn.model_selection import KFold
@@ -70,7 +71,7 @@ def test_a_row_without_targets_changes_nothing(holes, name):
 
 
 @pytest.mark.parametrize("name", ESTIMATORS)
-def test_one_target_with_blanks_is_rows_dropped(holes, name):
+def test_one_target_with_missing_values_is_rows_dropped(holes, name):
     X, _, Y = holes
     kept = np.isfinite(Y[:, 0])
     left, right = clone(ESTIMATORS[name]), clone(ESTIMATORS[name])
@@ -129,7 +130,7 @@ def test_a_search_in_batches_does_not_depend_on_them(holes, cuts):
 @pytest.mark.parametrize("prediction", ["entangled", "partial_trace"])
 @pytest.mark.parametrize("shrinkage", [0.3, 1.0])
 def test_the_definition_written_out(holes, centred, prediction, shrinkage):
-    """Kernel of the closed form on filled targets, ridge over measured cells."""
+    """Kernel of the closed form on filled targets, ridge over measured values."""
     X, _, spoilt = holes
     weight = np.isfinite(spoilt).astype(float)
     model = EntangledKernelRidge(
@@ -152,20 +153,18 @@ def test_the_definition_written_out(holes, centred, prediction, shrinkage):
     np.testing.assert_allclose(model.intercept_, intercept, atol=1e-8)
 
 
-def test_kernel_ridge_takes_each_target_from_its_own_rows(holes):
+def test_kernel_ridge_takes_each_target_from_its_measured_rows(holes):
     X, _, Y = holes
     features = Nystroem(n_components=15, random_state=0).fit(X)
-    model = EntangledKernelRidge(features, shrinkage=1.0, alpha=0.3).fit(X, Y)
-    model.feature_map_ = features
+    model = EntangledKernelRidge(FrozenEstimator(features), shrinkage=1.0, alpha=0.3).fit(X, Y)
+    Phi = features.transform(X)
     for o in range(3):
         kept = np.isfinite(Y[:, o])
-        fitted = EntangledKernelRidge(None, shrinkage=1.0, alpha=0.3).fit(
-            features.transform(X)[kept], Y[kept, o]
-        )
-        np.testing.assert_allclose(model.predict(X)[:, o], fitted.predict(features.transform(X)), atol=1e-7)
+        alone = EntangledKernelRidge(shrinkage=1.0, alpha=0.3).fit(Phi[kept], Y[kept, o])
+        np.testing.assert_allclose(model.predict(X)[:, o], alone.predict(Phi), atol=1e-7)
 
 
-def test_frames_with_blanks(holes):
+def test_frames_with_missing_values(holes):
     X, _, Y = holes
     names = ["zinc", "lead", "tin"]
     table = pd.DataFrame(Y, columns=names).convert_dtypes()
@@ -181,11 +180,11 @@ def test_frames_with_blanks(holes):
 def test_what_is_refused(holes, model):
     X, _, Y = holes
     never = pd.DataFrame(np.where([True, False, True], Y, np.nan), columns=["zinc", "lead", "tin"])
-    with pytest.raises(ValueError, match=r"only blanks .* in column 'lead'"):
+    with pytest.raises(ValueError, match=r"only (blanks|missing values) .* in column 'lead'"):
         clone(model).fit(X, never)
-    with pytest.raises(ValueError, match=r"only blanks .* in column 'lead'"):
+    with pytest.raises(ValueError, match=r"only (blanks|missing values) .* in column 'lead'"):
         clone(model).partial_fit(X, never).solve()
-    with pytest.raises(ValueError, match=r"blanks \(NaN\) only"):
+    with pytest.raises(ValueError, match=r"\(NaN\) only"):
         clone(model).fit(X, np.full_like(Y, np.nan))
     for weight, message in ((-np.ones_like(Y), "not negative"), (np.ones((40, 2)), r"got shape \(40, 2\)")):
         with pytest.raises(ValueError, match=message):
@@ -197,13 +196,13 @@ def test_what_learners_refuse(holes, name):
     X, _, Y = holes
     model = ESTIMATORS[name]
     never = pd.DataFrame(np.where([True, False, True], Y, np.nan), columns=["zinc", "lead", "tin"])
-    with pytest.raises(ValueError, match=r"only blanks .* in column 'lead'"):
+    with pytest.raises(ValueError, match=r"only (blanks|missing values) .* in column 'lead'"):
         clone(model).fit(X, never)
-    with pytest.raises(ValueError, match=r"blanks \(NaN\) only"):
+    with pytest.raises(ValueError, match=r"\(NaN\) only"):
         clone(model).fit(X, np.full_like(Y, np.nan))
     with pytest.raises(ValueError, match=r"contains infinity .* in column 1"):
         clone(model).fit(X, np.where([True, False, True], Y, np.inf))
-    with pytest.raises(ValueError, match="sample_weight must be positive for at least one measured cell"):
+    with pytest.raises(ValueError, match="sample_weight must be positive for at least one measured"):
         clone(model).fit(X, Y, np.zeros_like(Y))
     for weight, message in ((-np.ones_like(Y), "not negative"), (np.ones((40, 2)), r"got shape \(40, 2\)")):
         with pytest.raises(ValueError, match=message):
@@ -211,7 +210,7 @@ def test_what_learners_refuse(holes, name):
 
 
 @pytest.mark.parametrize("name", ["plain", *LEARNERS])
-def test_score_counts_measured_cells(holes, name):
+def test_score_counts_measured_values(holes, name):
     X, Y, spoilt = holes
     model = clone(ESTIMATORS[name]).fit(X, spoilt)
     assert model.score(X, Y) == pytest.approx(r2_score(Y, model.predict(X)))
@@ -235,7 +234,7 @@ def test_splits_that_a_user_gives(holes):
     np.testing.assert_array_equal(again.predict(X), left.predict(X))
 
 
-def test_evidence_counts_measured_cells(holes):
+def test_evidence_counts_measured_values(holes):
     X, _, Y = holes
     kept = np.isfinite(Y[:, 0])
     same = np.where(kept[:, None], np.repeat(Y[:, :1], 2, axis=1), np.nan)
@@ -245,8 +244,8 @@ def test_evidence_counts_measured_cells(holes):
     assert left.noise_ == right.noise_
 
 
-def test_blanks_are_worth_less_than_measurements_and_more_than_nothing():
-    """Half of the cells blank: better than each target from its own rows alone, worse than complete data."""
+def test_missing_targets_are_worth_less_than_measurements_and_more_than_nothing():
+    """Half of the targets missing: better than each target from its own rows alone, worse than complete data."""
     ratios, complete = [], []
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", UserWarning)

@@ -7,12 +7,12 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 from sklearn.metrics import r2_score
 
-from entangled_kernels.estimators.cells import (
-    check_cells,
-    check_every_target_measured,
-    measured_rows,
-    score_cells,
-    simplest_weights,
+from entangled_kernels.estimators.base import (
+    check_measured,
+    check_weighted_targets,
+    drop_missing_rows,
+    score_targets,
+    simplify_weights,
 )
 
 NAN = np.nan
@@ -21,51 +21,53 @@ HOLES = np.array([[1.0, NAN], [3.0, 4.0], [NAN, 6.0]])
 
 
 def test_weights_are_made_as_simple_as_they_are():
-    assert simplest_weights(None) is None
-    assert simplest_weights(np.ones((3, 2))) is None
-    np.testing.assert_array_equal(simplest_weights(np.array([[2.0, 2.0], [1.0, 1.0]])), [2.0, 1.0])
-    cells = np.array([[2.0, 0.0], [1.0, 1.0]])
-    assert simplest_weights(cells) is cells
+    assert simplify_weights(None) is None
+    assert simplify_weights(np.ones((3, 2))) is None
+    np.testing.assert_array_equal(simplify_weights(np.array([[2.0, 2.0], [1.0, 1.0]])), [2.0, 1.0])
+    weights_of_targets = np.array([[2.0, 0.0], [1.0, 1.0]])
+    assert simplify_weights(weights_of_targets) is weights_of_targets
 
 
 @pytest.mark.parametrize("sample_weight", [None, 1, 1.0, np.ones(3), np.ones((3, 2)), [1, 1, 1]])
 def test_ones_are_no_weights(sample_weight):
-    targets, weights = check_cells(Y, sample_weight)
+    targets, weights = check_weighted_targets(Y, sample_weight)
     assert weights is None
     np.testing.assert_array_equal(targets, Y)
 
 
 @pytest.mark.parametrize("sample_weight", [[1.0, 0.0, 2.0], [[1.0, 1.0], [0.0, 0.0], [2.0, 2.0]]])
 def test_equal_columns_are_weights_of_rows(sample_weight):
-    np.testing.assert_array_equal(check_cells(Y, sample_weight)[1], [1.0, 0.0, 2.0])
+    np.testing.assert_array_equal(check_weighted_targets(Y, sample_weight)[1], [1.0, 0.0, 2.0])
 
 
 def test_a_number_stands_for_every_row():
-    np.testing.assert_array_equal(check_cells(Y, 2)[1], [2.0, 2.0, 2.0])
+    np.testing.assert_array_equal(check_weighted_targets(Y, 2)[1], [2.0, 2.0, 2.0])
 
 
-def test_blanks_have_weight_zero():
-    targets, weights = check_cells(HOLES)
+def test_missing_targets_have_weight_zero():
+    targets, weights = check_weighted_targets(HOLES)
     np.testing.assert_array_equal(targets, HOLES)
     np.testing.assert_array_equal(weights, [[1, 0], [1, 1], [0, 1]])
-    np.testing.assert_array_equal(check_cells(HOLES, [2, 3, 4])[1], [[2, 0], [3, 3], [0, 4]])
-    cells = [[2, 5], [0, 3], [7, 4]]
-    np.testing.assert_array_equal(check_cells(HOLES, cells)[1], [[2, 0], [0, 3], [0, 4]])
+    np.testing.assert_array_equal(check_weighted_targets(HOLES, [2, 3, 4])[1], [[2, 0], [3, 3], [0, 4]])
+    weights_of_targets = [[2, 5], [0, 3], [7, 4]]
+    np.testing.assert_array_equal(
+        check_weighted_targets(HOLES, weights_of_targets)[1], [[2, 0], [0, 3], [0, 4]]
+    )
 
 
-def test_blank_rows_are_weights_of_rows():
+def test_missing_rows_are_weights_of_rows():
     targets = Y.copy()
     targets[1] = NAN
-    np.testing.assert_array_equal(check_cells(targets)[1], [1.0, 0.0, 1.0])
-    np.testing.assert_array_equal(check_cells([1.0, NAN, 2.0])[1], [1.0, 0.0, 1.0])
+    np.testing.assert_array_equal(check_weighted_targets(targets)[1], [1.0, 0.0, 1.0])
+    np.testing.assert_array_equal(check_weighted_targets([1.0, NAN, 2.0])[1], [1.0, 0.0, 1.0])
 
 
 @given(
     arrays(np.float64, (4, 3), elements=st.sampled_from([NAN, 0.0, 1.5])),
     arrays(np.float64, (4, 3), elements=st.sampled_from([0.0, 1.0, 2.0])),
 )
-def test_whatever_the_form_the_cells_weigh_the_same(targets, sample_weight):
-    kept, weights = check_cells(targets, sample_weight)
+def test_whatever_the_form_the_targets_weigh_the_same(targets, sample_weight):
+    kept, weights = check_weighted_targets(targets, sample_weight)
     np.testing.assert_array_equal(kept, targets)
     full = np.ones((4, 3)) if weights is None else np.broadcast_to(weights.reshape(4, -1), (4, 3))
     np.testing.assert_array_equal(full, np.where(np.isnan(targets), 0.0, sample_weight))
@@ -85,14 +87,14 @@ def test_whatever_the_form_the_cells_weigh_the_same(targets, sample_weight):
     ids=["list", "pandas", "nullable", "integers", "polars", "polars integers", "objects"],
 )
 def test_frames_and_nulls(table):
-    targets, weights = check_cells(table)
+    targets, weights = check_weighted_targets(table)
     np.testing.assert_array_equal(targets, HOLES)
     np.testing.assert_array_equal(weights, ~np.isnan(HOLES))
 
 
 def test_what_is_given_is_not_changed():
     table, sample_weight = HOLES.copy(), np.full((3, 2), 2.0)
-    check_cells(table, sample_weight)
+    check_weighted_targets(table, sample_weight)
     np.testing.assert_array_equal(table, HOLES)
     np.testing.assert_array_equal(sample_weight, 2.0)
 
@@ -117,7 +119,7 @@ def test_what_is_given_is_not_changed():
 )
 def test_bad_targets(table, message):
     with pytest.raises(ValueError, match=message):
-        check_cells(table)
+        check_weighted_targets(table)
 
 
 @pytest.mark.parametrize(
@@ -135,50 +137,52 @@ def test_bad_targets(table, message):
 )
 def test_bad_weights(sample_weight, message):
     with pytest.raises(ValueError, match=message):
-        check_cells(pd.DataFrame(Y, columns=["zinc", "lead"]), sample_weight)
+        check_weighted_targets(pd.DataFrame(Y, columns=["zinc", "lead"]), sample_weight)
 
 
 def test_a_target_never_measured_is_named():
     never = np.array([[1.0, NAN, 1.0], [2.0, NAN, NAN]])
-    with pytest.raises(ValueError, match=r"only blanks \(NaN or weight zero\) in column 1; leave it out"):
-        check_every_target_measured(*check_cells(never))
+    with pytest.raises(ValueError, match=r"only missing values .* in column 1; leave it out"):
+        check_measured(*check_weighted_targets(never))
     with pytest.raises(ValueError, match="in columns 'b', 'c'"):
-        check_every_target_measured(*check_cells(never, [0.0, 1.0]), names=["a", "b", "c"])
-    with pytest.raises(ValueError, match=r"got blanks \(NaN\) only"):
-        check_every_target_measured(*check_cells([NAN, NAN]))
+        check_measured(*check_weighted_targets(never, [0.0, 1.0]), names=["a", "b", "c"])
+    with pytest.raises(ValueError, match=r"NaN.* only"):
+        check_measured(*check_weighted_targets([NAN, NAN]))
     with pytest.raises(ValueError, match="got zero weights only"):
-        check_every_target_measured(*check_cells(Y, 0.0))
-    check_every_target_measured(*check_cells(HOLES))
-    check_every_target_measured(*check_cells(Y))
+        check_measured(*check_weighted_targets(Y, 0.0))
+    check_measured(*check_weighted_targets(HOLES))
+    check_measured(*check_weighted_targets(Y))
 
 
 def test_score_of_complete_targets_is_that_of_scikit_learn(rng):
     truth, guess, weight = rng.normal(size=(20, 3)), rng.normal(size=(20, 3)), rng.uniform(size=20)
-    assert score_cells(truth, guess) == r2_score(truth, guess)
-    assert score_cells(truth[:, 0], guess[:, 0]) == r2_score(truth[:, 0], guess[:, 0])
-    assert score_cells(truth, guess, weight) == r2_score(truth, guess, sample_weight=weight)
-    cells = np.outer(weight, [1.0, 2.0, 3.0])  # a factor per target does not change its R^2
-    assert score_cells(truth, guess, cells) == pytest.approx(r2_score(truth, guess, sample_weight=weight))
+    assert score_targets(truth, guess) == r2_score(truth, guess)
+    assert score_targets(truth[:, 0], guess[:, 0]) == r2_score(truth[:, 0], guess[:, 0])
+    assert score_targets(truth, guess, weight) == r2_score(truth, guess, sample_weight=weight)
+    weights_of_targets = np.outer(weight, [1.0, 2.0, 3.0])  # a factor per target does not change its R^2
+    assert score_targets(truth, guess, weights_of_targets) == pytest.approx(
+        r2_score(truth, guess, sample_weight=weight)
+    )
 
 
-def test_score_counts_measured_cells_only(rng):
+def test_score_counts_measured_values_only(rng):
     truth, guess = rng.normal(size=(20, 2)), rng.normal(size=(20, 2))
     truth[5:, 0] = NAN
     expected = (r2_score(truth[:5, 0], guess[:5, 0]) + r2_score(truth[:, 1], guess[:, 1])) / 2
-    assert score_cells(truth, guess) == pytest.approx(expected)
-    truth[1:, 0] = NAN  # one cell has no R^2
-    assert score_cells(truth, guess) == pytest.approx(r2_score(truth[:, 1], guess[:, 1]))
-    with pytest.raises(ValueError, match="at least two measured cells"):
-        score_cells(truth[:, 0], guess[:, 0])
+    assert score_targets(truth, guess) == pytest.approx(expected)
+    truth[1:, 0] = NAN  # one value has no R^2
+    assert score_targets(truth, guess) == pytest.approx(r2_score(truth[:, 1], guess[:, 1]))
+    with pytest.raises(ValueError, match="at least two measured values"):
+        score_targets(truth[:, 0], guess[:, 0])
 
 
 def test_rows_without_a_measured_target_are_left_out():
-    Y, weights = check_cells([[1.0, np.nan], [np.nan, np.nan], [2.0, 3.0]])
-    measured, kept, left = measured_rows(Y, weights)
+    Y, weights = check_weighted_targets([[1.0, np.nan], [np.nan, np.nan], [2.0, 3.0]])
+    measured, kept, left = drop_missing_rows(Y, weights)
     np.testing.assert_array_equal(measured, [True, False, True])
     np.testing.assert_array_equal(kept, [[1.0, np.nan], [2.0, 3.0]])
     np.testing.assert_array_equal(left, [[1.0, 0.0], [1.0, 1.0]])
-    measured, kept, left = measured_rows(np.ones((3, 2)), np.array([2.0, 0.0, 1.0]))
+    measured, kept, left = drop_missing_rows(np.ones((3, 2)), np.array([2.0, 0.0, 1.0]))
     np.testing.assert_array_equal(left, [2.0, 1.0])
-    with pytest.raises(ValueError, match=r"only blanks .* in column 'lead'"):
-        measured_rows(np.ones((2, 2)), np.array([[1.0, 0.0], [1.0, 0.0]]), ["zinc", "lead"])
+    with pytest.raises(ValueError, match=r"only missing .* in column 'lead'"):
+        drop_missing_rows(np.ones((2, 2)), np.array([[1.0, 0.0], [1.0, 0.0]]), ["zinc", "lead"])

@@ -1,0 +1,177 @@
+"""Correlations of errors: estimated and shrunk, conditioned on given targets, and used to plan."""
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from entangled_kernels.uncertainty import (
+    Correlation,
+    choose_shrinkage,
+    estimate_correlation,
+    group_patterns,
+    information,
+    plan_measurements,
+)
+
+from reference import cells as dense
+
+SEEDS = st.integers(0, 10**6)
+
+
+def draw(seed, r, p):
+    rng = np.random.default_rng(seed)
+    return Correlation(rng.normal(size=(r, p)), rng.uniform(0.1, 1.0, size=p)), rng
+
+
+def draw_errors(n, p, rho, seed=0):
+    rng = np.random.default_rng(seed)
+    R = np.full((p, p), rho) + (1.0 - rho) * np.eye(p)
+    return rng.multivariate_normal(np.zeros(p), R, size=n), rng
+
+
+def variance_left(correlation, known):
+    return correlation.condition(np.where(known, 0.0, np.nan)[None]).variance[0]
+
+
+@settings(max_examples=40, deadline=None)
+@given(SEEDS, st.integers(0, 12), st.integers(1, 12))
+def test_conditioning_is_that_of_the_dense_covariance(seed, r, p):
+    """Whether the factor is shorter or longer than what is known, and if nothing or all is known."""
+    correlation, rng = draw(seed, r, p)
+    R = correlation.dense()
+    np.testing.assert_allclose(np.diag(R), correlation.diagonal())
+    Z = np.where(rng.random((9, p)) < 0.5, rng.normal(size=(9, p)), np.nan)
+    Z[0], Z[1] = np.nan, 1.0
+    found = correlation.condition(Z, with_covariance=True)
+    for i in range(9):
+        mean, covariance = dense.condition(R, Z[i])
+        np.testing.assert_allclose(found.mean[i], mean, atol=1e-8)
+        np.testing.assert_allclose(found.covariance[i], covariance, atol=1e-8)
+        np.testing.assert_allclose(found.variance[i], np.diag(covariance), atol=1e-8)
+    np.testing.assert_array_equal(found.mean[1], Z[1])
+    assert correlation.condition(Z).covariance is None
+
+
+def test_many_targets_with_a_short_factor():
+    correlation, rng = draw(0, 3, 200)
+    Z = np.where(np.arange(200) < 150, rng.normal(size=200), np.nan)[None]
+    mean, _ = dense.condition(correlation.dense(), Z[0])
+    np.testing.assert_allclose(correlation.condition(Z).mean[0], mean, atol=1e-8)
+
+
+@settings(max_examples=30, deadline=None)
+@given(SEEDS, st.integers(1, 6), st.integers(2, 8))
+def test_knowing_more_is_never_worse(seed, r, p):
+    correlation, rng = draw(seed, r, p)
+    order, before = rng.permutation(p), correlation.diagonal()
+    for count in range(p + 1):
+        known = np.isin(np.arange(p), order[:count])
+        variance = variance_left(correlation, known)
+        assert (variance <= before + 1e-9).all()
+        assert (variance[known] == 0.0).all()
+        before = variance
+
+
+def test_unrelated_targets_tell_nothing():
+    correlation = Correlation.identity(4)
+    found = correlation.condition(np.array([[2.0, np.nan, np.nan, 1.0]]))
+    np.testing.assert_array_equal(found.mean, [[2.0, 0.0, 0.0, 1.0]])
+    np.testing.assert_array_equal(found.variance, [[0.0, 1.0, 1.0, 0.0]])
+    assert correlation.n_outputs == 4
+
+
+@pytest.mark.parametrize("shape", [(40, 5), (6, 12)])
+@pytest.mark.parametrize("weighted", [False, True])
+def test_estimate_is_a_shrunk_correlation_about_zero(shape, weighted):
+    Z, rng = draw_errors(*shape, 0.6)
+    weight = rng.uniform(0.5, 2.0, size=shape[0]) if weighted else np.ones(shape[0])
+    second = (Z * weight[:, None]).T @ Z
+    unit = np.sqrt(np.diag(second))
+    expected = 0.7 * second / np.outer(unit, unit) + 0.3 * np.eye(shape[1])
+    found = estimate_correlation(Z, weight, 0.3)
+    np.testing.assert_allclose(found.dense(), expected, atol=1e-12)
+    assert len(found.factor) <= min(shape)
+
+
+def test_missing_values_count_the_pairs_that_have_both():
+    Z, rng = draw_errors(4000, 3, 0.8)
+    holes = np.where(rng.random(Z.shape) < 0.5, np.nan, Z)
+    found = estimate_correlation(holes, np.ones(4000), 0.0).dense()
+    np.testing.assert_allclose(found, np.corrcoef(Z.T), atol=0.05)
+    np.testing.assert_allclose(np.diag(found), 1.0)
+    # Targets that were never measured together are taken as unrelated, and the matrix stays psd.
+    apart = np.where(np.arange(100)[:, None] % 2 == np.array([0, 1, 1]), draw_errors(100, 3, 0.9)[0], np.nan)
+    found = estimate_correlation(apart, np.ones(100), 0.1).dense()
+    assert abs(found[0, 1]) < 1e-9
+    assert np.linalg.eigvalsh(found).min() > 0.0
+
+
+def test_a_target_without_errors_is_related_to_none():
+    Z, _ = draw_errors(20, 3, 0.5)
+    Z[:, 1] = 0.0
+    found = estimate_correlation(Z, np.ones(20), 0.2).dense()
+    np.testing.assert_allclose(np.diag(found), 1.0)
+    assert not found[1, [0, 2]].any()
+
+
+@pytest.mark.parametrize(("rho", "low", "high"), [(0.0, 0.8, 1.0), (0.9, 0.0, 0.3)])
+def test_related_targets_are_shrunk_little_and_unrelated_ones_wholly(rho, low, high):
+    chosen = []
+    for seed in range(12):
+        Z, rng = draw_errors(60, 4, rho, seed)
+        chosen.append(choose_shrinkage(Z, np.ones(60), np.arange(60), rng))
+    assert low <= np.median(chosen) <= high
+
+
+def test_shrinkage_of_many_targets_and_rows_and_of_too_few():
+    Z, rng = draw_errors(320, 70, 0.9)
+    assert choose_shrinkage(Z, np.ones(320), np.arange(320), rng) <= 0.3
+    for n, p in ((30, 1), (3, 4)):
+        Z, rng = draw_errors(n, p, 0.9)
+        assert choose_shrinkage(Z, np.ones(n), np.arange(n), rng) == 1.0
+    # Copies of four rows are no more than four rows.
+    Z, row = np.repeat(Z[:, :1], 4, axis=1), np.zeros(3, dtype=int)
+    assert choose_shrinkage(Z, np.ones(3), row, rng) == 1.0
+
+
+@settings(max_examples=40, deadline=None)
+@given(SEEDS, st.integers(0, 30), st.integers(0, 20))
+def test_every_row_is_in_the_group_of_its_pattern(seed, n, p):
+    known = np.random.default_rng(seed).random((n, p)) < 0.5
+    groups = list(group_patterns(known))
+    assert sorted(row for rows, _ in groups for row in rows) == list(range(n))
+    assert all((known[rows] == pattern).all() for rows, pattern in groups)
+    assert len(groups) == (len(np.unique(known, axis=0)) if p else min(n, 1))
+
+
+@settings(max_examples=30, deadline=None)
+@given(SEEDS, st.integers(2, 6))
+def test_information_is_the_share_of_variance_removed(seed, p):
+    correlation, _ = draw(seed, 2, p)
+    found = information(correlation)
+    for a in range(p):
+        left = variance_left(correlation, np.arange(p) == a)
+        np.testing.assert_allclose(found[a], 1.0 - left / correlation.diagonal(), atol=1e-8)
+
+
+@settings(max_examples=30, deadline=None)
+@given(SEEDS, st.integers(2, 6))
+def test_a_plan_takes_the_best_next_measurement(seed, p):
+    correlation, rng = draw(seed, 2, p)
+    importance, cost = rng.uniform(0.5, 2.0, size=p), rng.uniform(0.5, 2.0, size=p)
+    known = rng.random(p) < 0.3
+    plan = plan_measurements(correlation, known, importance, cost)
+    assert sorted(plan.order) == np.flatnonzero(~known).tolist()
+    total = importance @ variance_left(correlation, known)
+    for target, reduction in zip(plan.order, plan.reduction, strict=True):
+        before = importance @ variance_left(correlation, known)
+        gains = {
+            other: before - importance @ variance_left(correlation, known | (np.arange(p) == other))
+            for other in np.flatnonzero(~known)
+        }
+        np.testing.assert_allclose(reduction * total, gains[target], atol=1e-7)
+        assert gains[target] / cost[target] >= max(gains[other] / cost[other] for other in gains) - 1e-7
+        known = known | (np.arange(p) == target)
+    if len(plan.order):
+        np.testing.assert_allclose(plan.reduction.sum(), 1.0, atol=1e-6)
