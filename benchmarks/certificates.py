@@ -23,7 +23,6 @@ from entangled_kernels.convex import (
     alpha_unit,
     learn_diagonal,
     learn_hadamard,
-    learn_listed,
     learn_multiview,
     learn_output_kernel,
     learn_own,
@@ -111,7 +110,7 @@ def listed(rng, n, p, alpha):
     K, Y = kernels(rng, n, p)
     bases = psd(rng, len(K), p)
     problem = reduce_problem([KernelPart(k) for k in K], Y)
-    result, seconds = timed(learn_listed, problem, alpha, bases, max_iter=MAX_ITER)
+    result, seconds = timed(learn_weights, problem, alpha, output_kernel=bases, max_iter=MAX_ITER)
     return *reference.weights_gap(K, bases, Y, alpha, result.weights, 1.0), result.converged, seconds
 
 

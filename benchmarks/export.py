@@ -11,9 +11,7 @@ import numpy as np
 import onnxruntime
 import pandas as pd
 from sklearn.compose import ColumnTransformer
-from sklearn.cross_decomposition import PLSRegression
 from sklearn.decomposition import PCA
-from sklearn.ensemble import ExtraTreesRegressor
 from sklearn.impute import SimpleImputer
 from sklearn.kernel_approximation import Nystroem, RBFSampler
 from sklearn.pipeline import make_pipeline
@@ -33,15 +31,13 @@ from entangled_kernels import (
     EntangledKernelRidgeCV,
     EvidenceFeatures,
     ForestFeatures,
-    GaussianFeatures,
     MultipleKernelRidge,
     MultiViewKernelRidge,
     OperatorFourierFeatures,
     OperatorFourierRidge,
     OutputKernelRidge,
-    RegressorFeatures,
 )
-from entangled_kernels.export import compare_onnx, export_onnx
+from entangled_kernels.io import compare_onnx, export_onnx
 
 from measure import best_seconds, print_table, write_json
 
@@ -67,18 +63,14 @@ def maps():
     return {
         "columns as they are": None,
         "StandardScaler": StandardScaler(),
-        "GaussianFeatures": GaussianFeatures(**rs),
-        "GaussianFeatures, Fourier": GaussianFeatures(approximation="fourier", **rs),
         "EvidenceFeatures": EvidenceFeatures(**rs),
         "EvidenceFeatures, warp": EvidenceFeatures(warp=True, **rs),
         "ColumnWidthFeatures": ColumnWidthFeatures(**rs),
         "ColumnWidthFeatures, Gaussian": ColumnWidthFeatures("gaussian", **rs),
+        "TargetProcessFeatures": TargetProcessFeatures(**rs),
         "ForestFeatures": ForestFeatures(**rs),
         "ForestFeatures, leaves of 4": ForestFeatures(min_samples_leaf=4, **rs),
         "ForestFeatures, 100 of 300 rows": ForestFeatures(n_components=100, **rs),
-        "RegressorFeatures, ridge": RegressorFeatures(**rs),
-        "RegressorFeatures, PLS": RegressorFeatures(PLSRegression(3), **rs),
-        "RegressorFeatures, extra trees": RegressorFeatures(ExtraTreesRegressor(100, **rs), **rs),
         "OperatorFourierFeatures": make_pipeline(StandardScaler(), OperatorFourierFeatures(**rs)),
         "RobustScaler, Nystroem": make_pipeline(RobustScaler(), Nystroem(n_components=100, **rs)),
         "PowerTransformer, RBFSampler": make_pipeline(PowerTransformer(), RBFSampler(gamma=0.05, **rs)),

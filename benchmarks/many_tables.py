@@ -20,7 +20,7 @@ from sklearn.ensemble import ExtraTreesRegressor
 
 from accuracy import Boosted, ByEvidence, nmse, promised_over_fresh, standardised
 from entangled_kernels import EntangledKernelRidgeCV
-from entangled_kernels.storage import ExperimentResults, software_versions
+from entangled_kernels.io import ExperimentResults, software_versions
 
 from measure import RESULTS, print_table
 

@@ -16,11 +16,9 @@ import numpy as np
 from threadpoolctl import threadpool_limits
 
 from entangled_kernels.datasets import fetch_canadian_weather, fetch_concrete_slump, fetch_sarcos, fetch_uwave
-from entangled_kernels.experiments.paper_cells import CELLS
-from entangled_kernels.experiments.protocol import Rows, folds_of, nmse, partitions, run_parallel
-from entangled_kernels.experiments.published import LAMBDAS
-from entangled_kernels.experiments.setup import Setup
-from entangled_kernels.experiments.verdicts import judge
+from entangled_kernels.experiments.agreement import CELLS, judge
+from entangled_kernels.experiments.methods import LAMBDAS
+from entangled_kernels.experiments.protocol import Rows, Setup, folds_of, nmse, partitions, run_parallel
 from entangled_kernels.learning import (
     LearnedKernel,
     Moments,
@@ -32,9 +30,7 @@ from entangled_kernels.learning import (
 from entangled_kernels.learning.alignment import Alignment, Line
 from entangled_kernels.learning.problem import compress_rows
 from entangled_kernels.learning.ridge import KernelRidgeFactor
-from entangled_kernels.learning.solvers import SolverResult, solve
-from entangled_kernels.learning.solvers import ascend
-from entangled_kernels.learning.solvers import starting_point
+from entangled_kernels.learning.solvers import SolverResult, ascend, solve, starting_point
 from entangled_kernels.linalg import Array
 
 from measure import print_table, write_json

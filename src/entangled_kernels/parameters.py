@@ -8,7 +8,7 @@ from __future__ import annotations
 import os
 import sys
 import warnings
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from numbers import Integral, Real
 from pathlib import Path
@@ -37,12 +37,18 @@ __all__ = [
     "check_share",
     "check_solver_params",
     "check_weights",
+    "is_dask",
     "naming_columns",
     "validate_rows",
     "warn_user",
 ]
 
 LARGEST, SMALLEST = 1e70, 1e-70
+
+
+def is_dask(*tables: Any) -> bool:
+    """Whether any of the tables is a Dask collection."""
+    return any(hasattr(table, "__dask_graph__") for table in tables)
 
 
 def warn_user(message: str, category: type[Warning] = UserWarning) -> None:
@@ -65,40 +71,46 @@ def check_real(
     name: str,
     value: Any,
     need: str,
-    holds: Callable[[float], bool] = lambda number: True,
+    low: float = -np.inf,
+    high: float = np.inf,
+    *,
+    without: tuple[float, ...] = (),
     kind: type[Any] = Real,
 ) -> float:
-    """Value as a finite float for which ``holds`` holds, or an error that says what is needed."""
+    """Value as a finite float between low and high, both allowed, but none of the numbers ``without``.
+
+    An error says what is needed.
+    """
     if isinstance(value, bool | np.bool_) or not isinstance(value, kind):
         raise TypeError(f"{name} must be {need}, got {value!r} of type {type(value).__name__}")
     try:
         number = float(value)
     except OverflowError:
         number = np.inf
-    if not (np.isfinite(number) and holds(number)):
+    if not (np.isfinite(number) and low <= number <= high and number not in without):
         raise ValueError(f"{name} must be {need}, got {value!r}")
     return number
 
 
 def check_fraction(name: str, value: Any) -> None:
     """Raise unless 0 <= value <= 1."""
-    check_real(name, value, "a number between 0 and 1", lambda number: 0.0 <= number <= 1.0)
+    check_real(name, value, "a number between 0 and 1", 0.0, 1.0)
 
 
 def check_share(name: str, value: Any) -> None:
     """Raise unless 0 < value < 1."""
-    check_real(name, value, "a number between 0 and 1, neither of them", lambda number: 0.0 < number < 1.0)
+    check_real(name, value, "a number between 0 and 1, neither of them", 0.0, 1.0, without=(0.0, 1.0))
 
 
 def check_positive(name: str, value: Any, *, zero_allowed: bool = False) -> None:
     """Raise unless value is positive, or zero where that is allowed."""
     need = "a number of at least 0" if zero_allowed else "a positive number"
-    check_real(name, value, need, lambda number: number > 0.0 or (number == 0.0 and zero_allowed))
+    check_real(name, value, need, 0.0, without=() if zero_allowed else (0.0,))
 
 
 def check_integer(name: str, value: Any, low: int) -> None:
     """Raise unless value is a whole number of at least low."""
-    check_real(name, value, f"a whole number of at least {low}", lambda number: number >= low, Integral)
+    check_real(name, value, f"a whole number of at least {low}", low, kind=Integral)
 
 
 def check_range(name: str, values: Any, smallest: float = SMALLEST) -> None:
@@ -206,24 +218,23 @@ def check_flag(name: str, value: Any) -> None:
 
 def check_rank(rank: Any) -> None:
     """Raise unless rank is None, a count, or a fraction."""
+    if rank is None:
+        return
     need = "None, a whole number of at least 1, or a fraction of the full rank in (0, 1]"
-    if rank is not None:
-        count = _is_count(rank)
-        check_real("rank", rank, need, lambda number: number >= 1.0 if count else 0.0 < number <= 1.0)
+    if isinstance(rank, Integral):
+        check_real("rank", rank, need, 1.0)
+    else:
+        check_real("rank", rank, need, 0.0, 1.0, without=(0.0,))
 
 
 def check_rank_fits(rank: Any, n_features: int, n_outputs: int) -> None:
     """Raise when rank is a count larger than features times outputs."""
     limit = n_features * n_outputs
-    if _is_count(rank) and int(rank) > limit:
+    if isinstance(rank, Integral) and int(rank) > limit:
         raise ValueError(
             f"rank must be between 1 and the full rank {limit} ({n_features} features times {n_outputs} "
             f"outputs), got {rank}; use rank=None for the full rank"
         )
-
-
-def _is_count(rank: Any) -> bool:
-    return isinstance(rank, Integral) and not isinstance(rank, bool | np.bool_)
 
 
 def check_grid(name: str, values: Any) -> list[Any]:

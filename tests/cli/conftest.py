@@ -10,7 +10,7 @@ from typer.testing import CliRunner
 
 from entangled_kernels import EntangledKernelRidgeCV
 from entangled_kernels.cli.application import app
-from entangled_kernels.tables import write_table
+from entangled_kernels.io import write_table
 
 # A search of a few candidates, where the search itself is not what is tested.
 SMALL = {
@@ -30,7 +30,7 @@ def folder(tmp_path, monkeypatch):
 def _small_search(request, monkeypatch):
     if "thorough" not in request.keywords:
         monkeypatch.setattr(
-            "entangled_kernels.cli.fitting.EntangledKernelRidgeCV", partial(EntangledKernelRidgeCV, **SMALL)
+            "entangled_kernels.cli.models.new_search", partial(EntangledKernelRidgeCV, **SMALL)
         )
 
 

@@ -5,12 +5,9 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from entangled_kernels.cli.files import in_batches
-from entangled_kernels.cli.tables import watch_batches
-from entangled_kernels.storage import open_model
-from entangled_kernels.streams import read_batches, waiting
+from entangled_kernels.io import open_model, read_table, write_table
+from entangled_kernels.streams import waiting
 from entangled_kernels.streams.checkpoints import read_checkpoint
-from entangled_kernels.tables import read_table, write_table
 
 FIT = ("--targets", "y,z", "--inputs", "a,b,c", "--features", "linear", "--out", "m.model")
 
@@ -68,38 +65,6 @@ def test_a_checkpoint_is_gone_on_from(rows, run, monkeypatch):
     np.testing.assert_allclose(open_model("m.model").model.coef_, first, rtol=1e-10)
     run("fit", "rows", *FIT, "--checkpoint", "state", "--force")
     np.testing.assert_array_equal(open_model("m.model").model.coef_, first)
-
-
-def test_what_is_read_in_batches(folder):
-    (folder / "t.csv").write_bytes(bytes(5 * 2**20))
-    assert in_batches(folder, 1e6)
-    assert in_batches(folder / "*.csv", 1e6)
-    assert in_batches(folder / "t.csv", 16)
-    assert not in_batches(folder / "t.csv", 32)
-    assert not in_batches(folder / "nothing.csv", 16)
-
-
-def test_progress_ends_with_all_bytes(rows):
-    reader, told = read_batches("rows", batch_rows=40), []
-    watch = watch_batches(reader, lambda *report: told.append(report))
-    for batch in reader:
-        watch(batch)
-    assert told[-1] == (reader.n_bytes, reader.n_bytes, "300 rows, bytes")
-    assert [done for done, _, _ in told] == sorted(done for done, _, _ in told)
-
-
-def test_keys_for_machines_do_not_depend_on_the_size(rows, run, monkeypatch):
-    write_table(rows, "all.csv")
-    run("fit", "all.csv", *FIT)
-    arguments = ("predict", "m.model", "all.csv", "--keep", "id", "--json", "--force", "--out", "p.csv")
-    once = json.loads(run(*arguments).stdout)
-    monkeypatch.setattr("entangled_kernels.cli.files.GROWTH", 1e9)
-    batches = json.loads(run(*arguments).stdout)
-    assert list(once) == list(batches) == ["out", "rows", "columns", "nmse", "measured_cells", "far_rows"]
-    assert batches["columns"] == once["columns"] == ["id", "y", "z"]
-    assert batches["rows"] == once["rows"] == 300
-    assert once["nmse"]
-    assert batches["nmse"] is None
 
 
 def test_rows_of_batches_are_those_of_the_file(rows, run):

@@ -1,9 +1,7 @@
 import pytest
 
-from entangled_kernels.cli.errors import CODES, CommandError, check_choice, data_errors, explain
-from entangled_kernels.storage import ModelFileError
-from entangled_kernels.streams import BatchError
-from entangled_kernels.tables import TableError
+from entangled_kernels.cli.errors import CODES, CommandError, explain
+from entangled_kernels.io import ModelFileError, TableError
 
 
 @pytest.mark.parametrize(
@@ -33,23 +31,3 @@ def test_codes_of_our_own_errors():
     assert explain(TableError("t.csv", "wet")) == (CODES["data"], "t.csv: wet")
     assert explain(ModelFileError("odd")) == (CODES["model"], "odd")
     assert explain(KeyboardInterrupt())[0] == CODES["interrupted"] == 130
-
-
-@pytest.mark.parametrize(
-    ("error", "sentence"),
-    [
-        (ValueError("X is odd"), "t.csv: X is odd"),
-        (TableError("u.csv", "wet"), "u.csv: wet"),
-        (BatchError("v.csv, rows 1 to 5: wet"), "v.csv, rows 1 to 5: wet"),
-    ],
-)
-def test_what_is_said_of_data_names_the_table_once(error, sentence):
-    with pytest.raises((TableError, BatchError)) as caught, data_errors("t.csv"):
-        raise error
-    assert explain(caught.value) == (CODES["data"], sentence)
-
-
-def test_choices():
-    check_choice("--kind", "a", ["a", "b"])
-    with pytest.raises(CommandError, match="--kind must be one of a, b, got 'c'"):
-        check_choice("--kind", "c", ["a", "b"])

@@ -1,8 +1,5 @@
 import json
 import shlex
-import shutil
-import subprocess
-import sysconfig
 from pathlib import Path
 
 import numpy as np
@@ -11,11 +8,8 @@ import pytest
 from sklearn.model_selection import TimeSeriesSplit
 
 from entangled_kernels import EntangledKernelRidgeCV
-from entangled_kernels.cli.tables import group_values, time_values
-from entangled_kernels.storage import open_model
-from entangled_kernels.tables import TableError, write_table
+from entangled_kernels.io import open_model, write_table
 
-EXECUTABLE = shutil.which("entangled-kernels", path=sysconfig.get_path("scripts"))
 FIT = ("fit", "visits.csv", "--targets", "y,z", "--features", "linear", "--out", "m.model", "--json")
 
 
@@ -80,14 +74,6 @@ def test_a_column_of_time_orders_the_rows(visits, run, small):
     assert "error on later rows, each fold being predicted from the rows before it" in told
 
 
-def test_the_column_is_an_input_only_where_it_is_named(visits, run):
-    visits["patient"] = np.repeat(np.arange(12), 5)
-    visits.to_csv("visits.csv", index=False)
-    inputs = ("--inputs", "a,patient")
-    assert json.loads(run(*FIT, *inputs, "--groups", "patient").stdout)["inputs"] == ["a", "patient"]
-    assert "--groups" not in run(*FIT, *inputs, "--force").stdout
-
-
 def test_tables_in_batches(visits, run, small):
     Path("rows").mkdir()
     for number in range(3):
@@ -139,35 +125,3 @@ def test_what_cannot_be_held_out(visits, run, arguments, code, message):
     others = "day,patient,one,two,german,gap"
     shown = run(*FIT, "--exclude", others, *arguments, code=code).stderr
     assert message in shown
-
-
-def test_values_of_columns():
-    frame = pd.DataFrame({"n": [3, 1], "t": ["b", "a"], "d": pd.to_datetime(["2024-05-02", "2024-05-01"])})
-    assert group_values(frame, "n", "t.csv").tolist() == [3, 1]
-    assert group_values(frame, "t", "t.csv").tolist() == ["b", "a"]
-    assert time_values(frame, "n", "t.csv").tolist() == [3.0, 1.0]
-    days = time_values(frame, "d", "t.csv")
-    assert days[0] > days[1]
-    texts = pd.DataFrame({"d": ["2024-05-02T10:00", "2024-05-01"]})
-    assert np.argsort(time_values(texts, "d", "t.csv")).tolist() == [1, 0]
-    with pytest.raises(TableError, match="'b' is no number and no date"):
-        time_values(frame, "t", "t.csv")
-
-
-def test_the_executable(visits):
-    """All of it as it is typed."""
-
-    def execute(*arguments):
-        done = subprocess.run([EXECUTABLE, *arguments], capture_output=True, text=True, check=False)
-        assert done.returncode == 0, done.stderr
-        return json.loads(done.stdout)
-
-    timed = ("--exclude", "patient", "--time-column", "day")
-    assert execute(*FIT, *timed)["held_out"] == {"by": "time", "column": "day", "groups": None}
-    groups = ("--exclude", "day", "--groups", "patient")
-    compared = execute(
-        *("compare", "visits.csv", "--targets", "y,z", *groups, "--json", "--train-sizes", "30", "--repeats"),
-        *("2", "--methods", "KRR,ridge"),
-    )
-    assert {record["method"] for record in compared["records"]} == {"KRR", "ridge"}
-    assert compared["meta"]["held_out"] == "groups"

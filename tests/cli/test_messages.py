@@ -12,8 +12,7 @@ import pytest
 from entangled_kernels.cli import screen as screen_module
 from entangled_kernels.cli.results import winner_in_words
 from entangled_kernels.cli.screen import Screen
-from entangled_kernels.storage import ExperimentResults, open_model
-from entangled_kernels.tables import read_table
+from entangled_kernels.io import ExperimentResults, open_model, read_table
 
 INPUTS = 'inlet temp,"flow, l/s",pressure'
 TARGETS = "net load,peak load (kW)"

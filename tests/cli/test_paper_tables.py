@@ -9,16 +9,13 @@ from entangled_kernels import experiments
 from entangled_kernels.cli.pages import write_experiment_page
 from entangled_kernels.cli.results import (
     agreement_in_words,
-    cell_tables,
     claims_of,
     claims_table,
-    show_cells,
 )
-from entangled_kernels.cli.screen import Screen
 from entangled_kernels.experiments import EXPERIMENTS
-from entangled_kernels.experiments.paper_cells import CELLS
-from entangled_kernels.report.table import format_cell
-from entangled_kernels.storage import ExperimentResults
+from entangled_kernels.experiments.agreement import CELLS
+from entangled_kernels.io import ExperimentResults
+from entangled_kernels.plotting.cells import format_cell
 
 
 def made_up(name, n_splits=25):
@@ -77,13 +74,9 @@ def test_every_figure_of_the_paper_is_on_the_page(page):
                     assert difference
                     assert percentile
                     words = ("agrees", "lower than ours", "higher than ours")
-                    assert verdict in (words if method == cell.method else ("beside",))
+                    assert verdict in (words if method == cell.method else ("not judged",))
                 counted += 1
     assert counted == 120
-
-
-def test_claims_come_before_cells(page):
-    assert page.index("What the paper claims") < page.index("the paper&#39;s and ours")
 
 
 def test_agreement_in_words():
@@ -94,14 +87,6 @@ def test_agreement_in_words():
     assert agreement_in_words(fair).endswith("of 12 with methods of the fair protocol.")
     assert agreement_in_words(made_up("concrete", 3)).startswith("Too few partitions")
     assert agreement_in_words(ExperimentResults("simulated", "", [])) == ""
-
-
-def test_tables_on_the_screen(capsys):
-    show_cells(Screen(), cell_tables(made_up("weather")))
-    shown = capsys.readouterr().out
-    assert "0.951 ± 0.101" in shown
-    assert "difference / error" in shown
-    assert "agrees" in shown
 
 
 def test_claims_for_people_and_machines():

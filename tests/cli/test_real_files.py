@@ -12,9 +12,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from entangled_kernels.storage import open_model
+from entangled_kernels.io import open_model, read_table
 from entangled_kernels.streams import TextFormat
-from entangled_kernels.tables import read_table
 
 README = (Path(__file__).parents[2] / "README.md").read_text(encoding="utf-8")
 EXECUTABLE = shutil.which("entangled-kernels", path=sysconfig.get_path("scripts"))

@@ -1,7 +1,6 @@
 """Small problems of the convex family."""
 
 import numpy as np
-import pytest
 from hypothesis import strategies as st
 from sklearn.metrics.pairwise import rbf_kernel
 
@@ -13,7 +12,6 @@ from entangled_kernels.convex import (
     OutputPenalty,
     Schatten,
     alpha_unit,
-    certify,
     reduce_problem,
 )
 
@@ -50,28 +48,6 @@ def make_gram(rng, q, k, alpha):
 def random_psd(rng, k, rank=None):
     B = rng.normal(size=(k, rank or k))
     return B @ B.T
-
-
-def check_a_round_lowers_the_objective(take_round, penalty, alpha, rng):
-    """From even weights a round of a solver gains most of what there is to gain."""
-    gram = make_gram(rng, 12, 4, alpha)
-    start = certify(gram, penalty, np.eye(4)[None])
-    step = take_round(gram, penalty, start, 40)
-    point = certify(gram, penalty, step.L)
-    assert point.value < start.value
-    assert point.gap < 0.1 * start.gap
-    assert 0 < step.evaluations <= 102
-
-
-def check_the_solution_stays(take_round, penalty, rng):
-    """Rounds end at a certified solution, and one more leaves it there."""
-    gram = make_gram(rng, 12, 4, 0.3)
-    point = certify(gram, penalty, np.eye(4)[None])
-    for _ in range(6):
-        point = certify(gram, penalty, take_round(gram, penalty, point, 40).L)
-    again = certify(gram, penalty, take_round(gram, penalty, point, 40).L)
-    assert point.gap <= 1e-7 * point.value
-    assert again.value == pytest.approx(point.value, rel=1e-7)
 
 
 def make_problem(rng, n, p, columns=None, rank=2, noise=0.3):

@@ -190,16 +190,6 @@ def test_the_path_ends_where_cold_starts_do(rng, rank):
         assert (np.diff(warm.history) <= 0).all()
 
 
-def test_a_warm_start_saves_steps(rng):
-    K, Y = make_problem(rng, 40, 10)
-    problem = reduce_problem(K, Y)
-    cold = learn_output_kernel(problem, 0.1, penalty=OutputPenalty(rank=4), max_iter=5000, tol=1e-6)
-    warm = learn_output_kernel(problem, 0.1, penalty=OutputPenalty(rank=4), start=1.01 * cold.L, tol=1e-6)
-    assert warm.n_iter < cold.n_iter
-    full = learn_output_kernel(problem, 0.1, tol=1e-9)
-    assert learn_output_kernel(problem, 0.1, start=full.L, tol=1e-6).n_iter == 1
-
-
 def test_a_singular_start_is_left(rng):
     K, Y = make_problem(rng, 12, 3)
     problem = reduce_problem(K, Y)
@@ -266,10 +256,10 @@ def random_problem(rng):
 
 
 @EACH
-def test_fifty_random_problems(name, constraint, settings, rng):
+def test_random_problems(name, constraint, settings, rng):
     """Gap at most 1e-6 of the objective, from the dense definition; L psd and within the constraint."""
     penalty = OutputPenalty(name, constraint, **settings)
-    for _ in range(50):
+    for _ in range(10):
         K, Y = random_problem(rng)
         problem = reduce_problem(K, Y)
         alpha = alpha_unit(problem, penalty=penalty) * 10.0 ** rng.uniform(-4, 2)
@@ -310,18 +300,6 @@ def test_frobenius_is_the_newton_solver(rng):
             result = learn_output_kernel(problem, alpha, penalty=penalty, tol=1e-6, max_iter=5000)
             assert result.value == pytest.approx(newton.value, rel=1e-10)
             np.testing.assert_allclose(result.L, newton.L, atol=1e-4 * np.abs(newton.L).max())
-
-
-def test_frobenius_is_as_it_was(rng):
-    """The default goes the way it always went, and its certificate is the bound of its own notes."""
-    K, Y = make_problem(rng, 20, 5)
-    problem = reduce_problem(K, Y)
-    result = learn_output_kernel(problem, 0.3)
-    S = result.C.T @ K @ result.C
-    assert result.gap == pytest.approx(np.sum((result.L - S / 2) ** 2) / 2, rel=1e-6)
-    slow = plain.alternate(K, Y, 0.3, 400)
-    exact = learn_output_kernel(problem, 0.3, tol=1e-12)
-    assert exact.value == pytest.approx(plain.reduced_objective(K, Y, slow, 0.3), rel=1e-10)
 
 
 def test_the_trace_is_the_full_rank(rng):

@@ -134,9 +134,9 @@ def test_weights_count_copies_and_intercepts_are_free(rng, rank):
 
 def test_errors_name_the_argument(rng):
     K, Y = make_problem(rng, 6, 2)
-    with pytest.raises(ValueError, match="K must be positive semi-definite, got an eigenvalue of -"):
+    with pytest.raises(ValueError, match="kernel must be positive semi-definite"):
         diagonalise(reduce_problem(K - np.eye(6), Y))
-    with pytest.raises(ValueError, match="K must be positive semi-definite"):
+    with pytest.raises(ValueError, match="kernel must be positive semi-definite"):
         diagonalise(reduce_problem(-np.eye(6), Y))
     with pytest.raises(ValueError, match=r"got shapes \(6, 6\) and \(5, 2\)"):
         reduce_problem(K, Y[:5])

@@ -1,9 +1,6 @@
 """Tables as scikit-learn hands them out."""
 
-import sys
-
 import numpy as np
-import pytest
 
 from entangled_kernels.datasets.bunch import make_bunch
 
@@ -27,15 +24,3 @@ def test_frames_have_names_and_index():
     X, Y = make_bunch(DATA, TARGET, ["a", "b"], ["y"], "", as_frame=True, return_X_y=True)
     assert list(X.columns) == ["a", "b"]
     assert Y["y"].tolist() == [7, 8, 9]
-
-
-def test_columns_of_one_name_stay_apart():
-    table = make_bunch(DATA, TARGET, ["a", "y"], ["y"], "", as_frame=True)
-    assert table.frame is None
-    assert table.data["y"].tolist() == [2, 4, 6]
-
-
-def test_frames_need_pandas(monkeypatch):
-    monkeypatch.setitem(sys.modules, "pandas", None)
-    with pytest.raises(ImportError, match=r"as_frame=True needs pandas.*entangled-kernels\[data\]"):
-        make_bunch(DATA, TARGET, ["a", "b"], ["y"], "", as_frame=True)

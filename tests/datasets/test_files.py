@@ -1,14 +1,12 @@
 """How files are found, downloaded and checked, and what is said when they are not there."""
 
 import gzip
-import sys
-from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
 import pytest
 
 from entangled_kernels import datasets
-from entangled_kernels.datasets.files import DataFile, data_folder, read_file
+from entangled_kernels.datasets.files import data_folder, read_file
 
 SITE = Path("site") / "toy.data"
 PLACE = Path("home") / "concrete_slump" / "slump_test.data"
@@ -41,22 +39,6 @@ def test_says_what_to_put_where_when_there_is_no_way(toy, tmp_path):
     assert not list(place.parent.iterdir())
 
 
-def test_nobody_answers(tmp_path):
-    with ThreadingHTTPServer(("127.0.0.1", 0), SimpleHTTPRequestHandler) as server:
-        port = server.server_address[1]
-    file = DataFile("toy", "toy.data", "0" * 64, f"http://127.0.0.1:{port}/toy.data")
-    with pytest.raises(FileNotFoundError, match=r"Put toy\.data there"):
-        read_file(file, tmp_path, True)
-    assert not list((tmp_path / "toy").iterdir())
-
-
-def test_a_folder_that_cannot_be_written_is_no_fault_of_the_file(toy, tmp_path):
-    (tmp_path / "home").write_text("a file where a folder should be")
-    with pytest.raises(OSError, match="home") as error:
-        read_file(toy, tmp_path / "home", True)
-    assert error.value.errno is not None
-
-
 def test_does_not_download_when_told_not_to(toy, tmp_path):
     with pytest.raises(FileNotFoundError, match="download_if_missing=False"):
         datasets.fetch_concrete_slump(data_home=tmp_path / "home", download_if_missing=False)
@@ -87,9 +69,3 @@ def test_compressed_files_are_checked_inside(toy, tmp_path):
     place.write_bytes(place.read_bytes()[:-20])
     with pytest.raises(ValueError, match="is damaged"):
         datasets.fetch_concrete_slump(data_home=tmp_path / "home")
-
-
-def test_neither_downloading_nor_reading_needs_pandas(toy, tmp_path, monkeypatch):
-    monkeypatch.setitem(sys.modules, "pandas", None)
-    for _ in range(2):
-        assert datasets.fetch_concrete_slump(data_home=tmp_path / "home").data.shape == (2, 7)

@@ -1,6 +1,7 @@
 import numpy as np
 import pandas as pd
 import pytest
+from entangled_kernels.streams.row_stream import group_folds
 from sklearn.base import clone
 from sklearn.frozen import FrozenEstimator
 from sklearn.model_selection import (
@@ -14,10 +15,9 @@ from sklearn.model_selection import (
 from sklearn.preprocessing import StandardScaler
 
 from entangled_kernels import EntangledKernelRidge, EntangledKernelRidgeCV
+from entangled_kernels.io import write_table
 from entangled_kernels.selection import group_splits
 from entangled_kernels.streams import read_batches
-from entangled_kernels.streams.row_folds import group_folds
-from entangled_kernels.tables import write_table
 
 GRID = {
     "alphas": np.logspace(-6, 5, 9),

@@ -205,7 +205,7 @@ def test_bad_parameters(rows, settings, error, message):
 
 
 def test_kernels_that_are_not_psd(rows):
-    with pytest.raises(ValueError, match="kernels must be positive semi-definite, and the ridge system"):
+    with pytest.raises(ValueError, match="kernel must be positive semi-definite"):
         MultipleKernelRidge([lambda x, z: -float(x @ z)], normalize=False).fit(*rows)
 
 

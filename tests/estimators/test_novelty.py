@@ -16,7 +16,7 @@ from entangled_kernels import (
     ForestFeatures,
 )
 from entangled_kernels.estimators import NoveltyWarning
-from entangled_kernels.storage import load_model, save_model
+from entangled_kernels.io import load_model, save_model
 
 MAPS = {
     "none": None,

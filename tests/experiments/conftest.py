@@ -9,11 +9,10 @@ from entangled_kernels.datasets import make_bilinear
 from entangled_kernels.experiments import (
     EXPERIMENTS,
     Setup,
-    real_tables,
     running_times,
-    simulated,
+    tables,
 )
-from entangled_kernels.storage import ExperimentResults
+from entangled_kernels.io import ExperimentResults
 
 
 @pytest.fixture
@@ -24,14 +23,14 @@ def small(monkeypatch):
     def fetch(**arguments):
         return make_bilinear(24, 4, 3, random_state=0, return_X_y=True)
 
-    for name, table in list(real_tables.TABLES.items()):
+    for name, table in list(tables.TABLES.items()):
         ranks = {label: (share, (8,)) for label, (share, _) in table.ranks.items()}
         own = replace(table, fetch=fetch, train_sizes=(6, 8), ranks=ranks)
-        monkeypatch.setitem(real_tables.TABLES, name, own)
-    monkeypatch.setattr(simulated, "N", 6)
-    monkeypatch.setattr(simulated, "P", 4)
-    monkeypatch.setattr(simulated, "OVER_N", (6, 8))
-    monkeypatch.setattr(simulated, "OVER_P", (2, 4))
+        monkeypatch.setitem(tables.TABLES, name, own)
+    monkeypatch.setattr(tables, "N", 6)
+    monkeypatch.setattr(tables, "P", 4)
+    monkeypatch.setattr(tables, "OVER_N", (6, 8))
+    monkeypatch.setattr(tables, "OVER_P", (2, 4))
     monkeypatch.setattr(running_times, "N", 4)
     monkeypatch.setattr(running_times, "P", 2)
     monkeypatch.setattr(running_times, "OVER_N", (4, 8))

@@ -6,26 +6,16 @@ from sklearn.datasets import load_linnerud
 from sklearn.linear_model import Ridge
 
 from entangled_kernels.experiments import METHODS, PROTOCOLS, compare_methods
+from entangled_kernels.experiments.agreement import SHARED
 from entangled_kernels.experiments.methods import (
     COMMON_METHODS,
-    EARLY,
-    FIXED,
-    PAPER_METHODS,
+    LAMBDAS,
     PICKED,
+    Ascent,
     Plan,
     fit_methods,
 )
-from entangled_kernels.experiments.paper_cells import SHARED
 from entangled_kernels.experiments.protocol import folds_of, nmse, partitions
-from entangled_kernels.experiments.published import LAMBDAS, Ascent
-
-
-def test_the_papers_protocol_adds_variants():
-    assert set(Plan("fair", fixed=True).labels()) == set(PAPER_METHODS)
-    assert set(Plan("paper").labels()) == {*PAPER_METHODS, *EARLY}
-    assert set(Plan("paper", fixed=True, early=False).labels()) == {*PAPER_METHODS, *FIXED}
-    assert set(Plan("paper", ("KRR", "ptrEKL")).labels()) == {"KRR", "ptrEKL", "ptrEKL, early"}
-    assert set(PAPER_METHODS) < set(METHODS)
 
 
 # The likelihood of so few rows may be flat.

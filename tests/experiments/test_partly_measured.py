@@ -14,7 +14,7 @@ from entangled_kernels import EntangledKernelRidgeCV
 from entangled_kernels.experiments import methods, partly_measured
 from entangled_kernels.experiments.partly_measured import OURS, compare_partly_measured, measured_sets
 from entangled_kernels.experiments.protocol import partitions
-from entangled_kernels.storage import ExperimentResults
+from entangled_kernels.io import ExperimentResults
 
 SEARCH = {"alphas": np.logspace(-4, 2, 7), "param_grid": {"shrinkage": (0.5,), "target_alpha": (0.1,)}}
 METHODS = [OURS, "ridge", "PLS", "extra-trees"]
@@ -98,26 +98,6 @@ def test_errors_are_those_of_the_methods(table):
         errors.append(np.mean(residuals**2, axis=0) / others[own.test].var(axis=0))
     (ridge,) = [r for r in results.records if r["method"] == "ridge" and r["known"] == 1]
     assert ridge["nmse"] == pytest.approx(np.mean(errors))
-
-
-@pytest.mark.usefixtures("_small_baselines")
-def test_suggested_targets_leave_less_than_any(table):
-    """The last target goes with no other, and an informative one removes the errors of three."""
-    results = compare_partly_measured(*table, n_train=60, repeats=2, most=2)
-    left, suggested = (
-        [row["mean"] for row in results.summary(metric, ("known",))] for metric in ("left", "left_suggested")
-    )
-    assert suggested[0] == pytest.approx(left[0])
-    assert suggested[2] < left[2]
-
-
-def test_processes_do_not_change_the_results(table):
-    one, two = (compare_partly_measured(*table, n_train=20, repeats=2, most=1, n_jobs=n) for n in (None, 2))
-    for here, there in zip(one.records, two.records, strict=True):
-        assert here["method"] == there["method"]
-        if here["method"] != OURS:
-            # Worker processes do not know of the small search.
-            assert here["nmse"] == there["nmse"]
 
 
 @pytest.mark.parametrize(("settings", "problem"), [({"most": 4}, "most"), ({"n_train": 119}, "n_train")])

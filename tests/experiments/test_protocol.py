@@ -11,7 +11,6 @@ from entangled_kernels.experiments.protocol import (
     Case,
     Rows,
     fit_features,
-    folds_of,
     improvement,
     nmse,
     partitions,
@@ -46,12 +45,6 @@ def test_partitions_are_disjoint_and_repeatable():
         np.array_equal(a.train, b.train) and a.seed == b.seed for a, b in zip(first, again, strict=True)
     )
     assert not np.array_equal(first[0].train, next(partitions(20, 8, 3, seed=6)).train)
-
-
-def test_folds_hold_out_every_row_once():
-    assert sorted(np.concatenate([test for _, test in folds_of(13, 0)])) == list(range(13))
-    assert len(folds_of(13, 0)) == 5
-    assert len(folds_of(4, 0)) == 4
 
 
 def test_rbf_features_give_the_kernel_of_median_width(rng):

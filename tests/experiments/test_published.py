@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from entangled_kernels import EntangledKernelRidge
+from entangled_kernels.experiments.methods import LAMBDAS, Ascent, fit_published
 from entangled_kernels.experiments.protocol import folds_of
-from entangled_kernels.experiments.published import LAMBDAS, Ascent, fit_published
 
 ASCENT = Ascent(init="identity", n_steps=4, early=True, mixes=(0.0, 1.0), shrinkages=(0.0, 0.5))
 
@@ -72,8 +72,3 @@ def test_rank_and_start(make_rows):
     np.testing.assert_array_equal(first[key].coef, again[key].coef)
     assert not np.allclose(first[key].coef, other[key].coef)
     assert first[key].candidate.n_steps == 3
-
-
-def test_steps_that_are_candidates():
-    assert Ascent(n_steps=200).steps() == [200]
-    assert Ascent(n_steps=20, early=True).steps() == [1, 2, 5, 10, 20]

@@ -5,15 +5,7 @@ from hypothesis import strategies as st
 from sklearn.model_selection import GroupShuffleSplit, TimeSeriesSplit
 
 from entangled_kernels.experiments import compare_methods
-from entangled_kernels.experiments.protocol import partitions
-from entangled_kernels.experiments.row_schemes import RowScheme, row_scheme
-
-
-def test_rows_are_drawn_as_ever():
-    for own, same in zip(RowScheme().partitions(20, 8, 3, 5), partitions(20, 8, 3, 5), strict=True):
-        assert own.seed == same.seed
-        np.testing.assert_array_equal(own.train, same.train)
-    assert RowScheme().folds(np.arange(8), 0) is None
+from entangled_kernels.experiments.protocol import row_scheme
 
 
 def test_groups_of_one_size_are_split_as_scikit_learn_does():

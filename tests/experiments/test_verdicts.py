@@ -6,13 +6,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.stats import norm, t
 
-from entangled_kernels.experiments.verdicts import (
+from entangled_kernels.experiments.agreement import (
     AGREES,
     ENOUGH,
     HIGHER,
     LOWER,
     TOO_FEW,
-    Effect,
     judge,
     means_of_as_many,
 )
@@ -98,12 +97,3 @@ def test_nothing_is_said_of_few_partitions_and_equal_values_agree():
     same = judge(np.zeros(40), 0.0, 3, np.random.default_rng(0))
     assert (same.word, same.percentile) == (AGREES, 50.0)
     assert np.isnan(same.in_errors)
-
-
-def test_effects_have_a_sign_only_beyond_their_interval():
-    assert Effect.of([0.1, 0.11, 0.09, 0.1]).sign == 1
-    assert Effect.of([-0.1, -0.11, -0.09]).sign == -1
-    assert Effect.of([0.1, -0.11, 0.09]).sign == 0
-    assert Effect.of([5.0]).sign == 0
-    effect = Effect.of([1.0, 3.0])
-    assert (effect.mean, effect.error) == (2.0, 1.0)

@@ -6,7 +6,7 @@ from entangled_kernels import ColumnWidthFeatures, EntangledKernelRidge, Evidenc
 from entangled_kernels.features import FeatureMapTraits, median_distance, warm_start
 from entangled_kernels.features import evidence as module
 from entangled_kernels.features.kernel_maps import ColumnPowers
-from entangled_kernels.storage import load_model, save_model
+from entangled_kernels.io import load_model, save_model
 
 
 @parametrize_with_checks(

@@ -8,7 +8,7 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 from entangled_kernels import EntangledKernelRidge, EntangledKernelRidgeCV, ForestFeatures
 from entangled_kernels.features import FeatureMapTraits
 from entangled_kernels.features.forest import AXES, PARTS
-from entangled_kernels.storage import ModelFileError, load_model, save_model
+from entangled_kernels.io import ModelFileError, load_model, save_model
 
 from reference.forest import share_of_trees
 
@@ -217,3 +217,8 @@ def test_bad_input(rows):
             ForestFeatures(**{name: 0}).fit(X, Y)
     with pytest.raises(ValueError, match="max_rows must be a whole number of at least 2, got 1"):
         ForestFeatures(max_rows=1).fit(X, Y)
+
+
+def test_too_many_trees_are_refused_at_once(rng):
+    with pytest.raises(ValueError, match="n_estimators must be at most 100000, got 10000"):
+        ForestFeatures(n_estimators=10**30).fit(rng.normal(size=(9, 2)), rng.normal(size=9))

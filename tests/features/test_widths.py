@@ -177,3 +177,17 @@ def test_a_kernel_that_has_no_factor_is_no_optimum(rows):
     value, slope = evidence.likelihood(np.append(np.log([1e3, 1e-6, 1e-8, 1e-6, 1.0]), np.zeros(4)))
     assert value == -np.inf
     assert not slope.any()
+
+
+def test_wide_tables_have_one_width_and_are_reduced_exactly(rng):
+    X = rng.normal(size=(20, 300))
+    Y = X[:, :2] + 0.1 * rng.normal(size=(20, 2))
+    theta = np.append(np.log([0.7, 0.05, 0.1, 0.2, 25.0]), np.zeros(300))
+    evidence = PenalisedEvidence(X, Y, None, 24.0)
+    assert evidence.X.shape == (20, 20)
+    value = evidence.likelihood(theta)[0] + constant(20)
+    assert value == pytest.approx(mean_log_density(X, Y, theta, "gaussian"), rel=1e-9)
+    found = tune_widths(evidence)
+    assert found.spread == 0.0
+    assert found.theta.shape == (305,)
+    assert not found.theta[5:].any()

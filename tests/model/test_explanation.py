@@ -18,7 +18,7 @@ from entangled_kernels import (
 )
 from entangled_kernels.model import Explanation
 from entangled_kernels.model.explanation import with_column
-from entangled_kernels.storage import load_model, save_model
+from entangled_kernels.io import load_model, save_model
 
 from reference.differences import central_differences
 

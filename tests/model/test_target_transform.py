@@ -11,7 +11,7 @@ from sklearn.preprocessing import FunctionTransformer, PowerTransformer, Quantil
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from entangled_kernels import EntangledKernelRidge, EntangledKernelRidgeCV
-from entangled_kernels.storage import load_model, save_model
+from entangled_kernels.io import load_model, save_model
 
 SMALL_GRID = {
     "alphas": np.logspace(-4, 3, 8),

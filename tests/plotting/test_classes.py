@@ -1,15 +1,11 @@
-from types import SimpleNamespace
-
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from entangled_kernels.plotting.classes import (
+from entangled_kernels.plotting.display import (
     class_labels,
-    kernel_names,
     one_per_class,
-    output_names,
     shortened,
 )
 
@@ -21,10 +17,6 @@ def test_targets_of_labels_give_the_labels_back(labels, low):
     assert list(class_labels(Y)) == labels
     names = ["a", "b", "c", "d", "e"]
     assert list(class_labels(Y, names)) == [names[label] for label in labels]
-
-
-def test_labels_stay_as_they_are():
-    assert list(class_labels(["cat", "dog", "cat"], ["a", "b"])) == ["cat", "dog", "cat"]
 
 
 @pytest.mark.parametrize(
@@ -46,13 +38,6 @@ def test_other_targets_are_no_classes(Y):
         class_labels(Y)
 
 
-def test_names_of_outputs_are_text_and_numbered_from_zero():
-    assert output_names(None, 3) == ["0", "1", "2"]
-    assert output_names(np.array([10, 20]), 2) == ["10", "20"]
-    with pytest.raises(ValueError, match="names must hold 2 names, one per output, got 3"):
-        output_names("abc", 2)
-
-
 @given(name=st.text(max_size=30), length=st.integers(1, 20))
 def test_shortened_names_are_no_longer_than_asked(name, length):
     short = shortened(name, length)
@@ -62,14 +47,3 @@ def test_shortened_names_are_no_longer_than_asked(name, length):
     else:
         assert short.endswith("…")
         assert name.startswith(short[:-1])
-
-
-def test_classes_may_be_true_or_false():
-    assert one_per_class(np.eye(3, dtype=bool))
-
-
-def test_names_of_a_kernel_are_those_of_the_targets_where_there_are_as_many():
-    model = SimpleNamespace(target_names_=np.array(["zinc", "lead"], dtype=object))
-    assert list(kernel_names(model, 2)) == ["zinc", "lead"]
-    assert kernel_names(model, 3) is None
-    assert kernel_names(SimpleNamespace(), 2) is None

@@ -4,7 +4,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 from entangled_kernels import EntangledKernelRidge
-from entangled_kernels.explanation import Explanation
+from entangled_kernels.model import Explanation
 from entangled_kernels.plotting import ExplanationDisplay
 
 

@@ -4,9 +4,9 @@ import pytest
 from sklearn.preprocessing import StandardScaler
 
 from entangled_kernels import EntangledKernelRidge, OperatorValuedKernelRidge
+from entangled_kernels.io import ExperimentResults
 from entangled_kernels.kernels import KrausKernel, SeparableKernel
 from entangled_kernels.plotting import GramDisplay
-from entangled_kernels.storage import ExperimentResults
 
 
 def image(ax):
@@ -40,34 +40,6 @@ def test_enlarged_blocks_are_blocks_of_the_kernel(model, digits):
     assert [ax.get_title() for ax in display.axes_[1:]] == ["a  samples 1 and 4", "b  sample 2"]
 
 
-def test_all_panels_share_one_scale_about_zero(model, digits):
-    display = GramDisplay.from_estimator(model, digits[0], digits[1])
-    limits = {ax.get_images()[0].get_clim() for ax in display.axes_}
-    assert len(limits) == 1
-    low, high = limits.pop()
-    assert low == -high < 0
-
-
-def test_targets_of_one_per_class_are_labels(model, digits):
-    X, labels, Y = digits[:3]
-    names = ["zero", "one", "two"]
-    display = GramDisplay.from_estimator(model, X, Y, names=names, order="given", zoom=None)
-    assert list(display.labels) == [names[label] for label in labels]
-    assert len(display.axes_) == 1
-
-
-def test_an_order_of_ones_own(model, digits):
-    places = [3, 0, 2]
-    display = GramDisplay.from_estimator(model, digits[0], digits[1], order=places)
-    np.testing.assert_allclose(display.gram, model.kernel_(digits[0][places]).to_dense(), atol=1e-12)
-    assert list(display.labels) == list(digits[1][places])
-
-
-def test_few_samples_have_lines_between_them_and_many_have_none():
-    assert lines(GramDisplay(np.eye(6), 2, zoom=None).plot().axes_[0]) == [1.5, 3.5]
-    assert lines(GramDisplay(np.eye(100), 2, zoom=None).plot().axes_[0]) == []
-
-
 def test_data_frames_reach_the_feature_map_with_their_names(make_rows):
     X, Y = make_rows(12, 3, 2)
     frame = pd.DataFrame(X, columns=["a", "b", "c"])
@@ -88,20 +60,6 @@ def test_kernels_that_were_not_learned(make_rows):
     np.testing.assert_allclose(GramDisplay.from_estimator(model, X).gram, kernel(X).to_dense())
 
 
-def test_automatic_zoom_takes_both_ends():
-    display = GramDisplay(np.eye(12), 2, labels=list("aaabbb"))
-    assert display.zoom == [(1, 1), (1, 4), (4, 4)]
-    assert GramDisplay(np.eye(2), 2).zoom == [(0, 0)]
-    assert GramDisplay(np.eye(5), 1).zoom == []
-
-
-def test_long_names_leave_room_for_the_matrix(rng):
-    names = ["an output with a very long name indeed " * 2] * 4
-    display = GramDisplay(rng.normal(size=(24, 24)), 4, names=names).plot()
-    display.figure_.canvas.draw()
-    assert display.axes_[0].get_position().width > 0.4
-
-
 def test_from_results(rng):
     G = rng.normal(size=(6, 6))
     results = ExperimentResults(
@@ -113,15 +71,6 @@ def test_from_results(rng):
     del results.arrays["gram"]
     with pytest.raises(ValueError, match=r"no array 'gram'; they have \['labels'\]"):
         GramDisplay.from_results(results, n_outputs=2)
-
-
-def test_a_kernel_of_zeros_can_be_drawn():
-    display = GramDisplay(np.zeros((4, 4)), 2).plot()
-    display.figure_.canvas.draw()
-    (image,) = display.axes_[0].get_images()
-    assert not np.asarray(image.get_array()).any()
-    low, high = image.get_clim()
-    assert low < 0.0 < high
 
 
 @pytest.mark.parametrize(
@@ -155,11 +104,3 @@ def test_errors_of_from_estimator(model, digits):
         GramDisplay.from_estimator(model, X, labels, order="random")
     with pytest.raises(ValueError, match="order must hold places of samples from 0 to 14"):
         GramDisplay.from_estimator(model, X, labels, order=[15])
-
-
-def test_numbers_in_blocks_have_two_figures_and_zeros_no_sign():
-    block = np.array([[50.0, -0.01], [-7.4, 0.0]])
-    texts = [text.get_text() for text in GramDisplay(block, 2).plot().axes_[1].texts]
-    assert texts == ["50", "0", "\N{MINUS SIGN}7", "0"]
-    texts = [text.get_text() for text in GramDisplay(block / 100, 2).plot().axes_[1].texts]
-    assert texts == [".50", "0", "\N{MINUS SIGN}.07", "0"]

@@ -7,7 +7,7 @@ from sklearn.model_selection import GridSearchCV
 
 from entangled_kernels import EntangledKernelRidge, OutputKernelRidge
 from entangled_kernels.plotting import InformationDisplay
-from entangled_kernels.plotting.information import arranged
+from entangled_kernels.plotting.relations import arranged
 
 
 def groups(sizes, inside=0.7, between=0.05):
@@ -48,11 +48,6 @@ def test_names_are_those_of_the_table(make_rows):
     assert InformationDisplay.from_estimator(model, names="ab").names == ["a", "b"]
 
 
-def test_groups_stand_together():
-    information, group = groups([4, 3, 5])
-    assert (np.diff(group[arranged(information)]) != 0).sum() == 2
-
-
 @settings(max_examples=30, deadline=None)
 @given(st.integers(1, 50), st.integers(0, 2**32 - 1))
 def test_the_order_is_one_of_the_strongest(p, seed):
@@ -63,35 +58,6 @@ def test_the_order_is_one_of_the_strongest(p, seed):
     strength = np.where(np.eye(p, dtype=bool), 0.0, information).max(axis=1)
     left_out = np.setdiff1d(np.arange(p), order)
     assert strength[order].min() >= strength[left_out].max(initial=0.0)
-
-
-def test_of_many_targets_the_strongest_are_drawn():
-    information, _ = groups([20, 45], inside=0.2)
-    information[:2, :2] = 0.9
-    display = InformationDisplay(information).plot()
-    assert len(display.order_) == 40
-    assert {0, 1} <= set(display.order_.tolist())
-    assert display.ax_.get_title() == "What tells what (the 40 strongest of 65)"
-    assert not display.ax_.texts
-    assert abs(int(np.flatnonzero(display.order_ == 0)[0]) - int(np.flatnonzero(display.order_ == 1)[0])) == 1
-
-
-def test_long_names_keep_both_ends():
-    display = InformationDisplay(
-        np.eye(2), ["a very long name of a target, 1", "a very long name of a target, 2"]
-    )
-    labels = [label.get_text() for label in display.plot().ax_.get_xticklabels()]
-    assert labels == ["a very long n…a target, 1", "a very long n…a target, 2"]
-
-
-def test_axes_may_be_given():
-    from matplotlib.figure import Figure
-
-    ax = Figure().add_subplot()
-    display = InformationDisplay([[1.0]], ["y"]).plot(ax)
-    assert display.ax_ is ax
-    assert display.figure_ is ax.figure
-    display.figure_.canvas.draw()
 
 
 def test_errors_name_the_argument(make_rows):

@@ -4,9 +4,9 @@ from matplotlib.colors import to_rgba
 from sklearn.model_selection import GridSearchCV
 
 from entangled_kernels import EntangledKernelRidge, EntangledKernelRidgeCV
+from entangled_kernels.io import ExperimentResults
 from entangled_kernels.plotting import ProjectionDisplay
 from entangled_kernels.plotting.display import BLUE
-from entangled_kernels.storage import ExperimentResults
 
 
 def points(ax, *, own):
@@ -28,24 +28,6 @@ def test_every_sample_is_where_the_model_projects_it(model, digits):
                 Z_train[(labels_train == task) == own, task, :2],
             ]
             np.testing.assert_allclose(points(ax, own=own), np.concatenate(expected))
-
-
-def test_training_samples_are_circles_and_others_triangles(model, digits):
-    X_train, _, Y_train, X_test, _, Y_test = digits
-    ax = ProjectionDisplay.from_estimator(model, X_train, Y_train, X_test, Y_test).axes_[0]
-    corners = {
-        len(collection.get_paths()[0].vertices): len(collection.get_offsets())
-        for collection in ax.collections
-    }
-    triangle, circle = sorted(corners)
-    assert triangle == 4
-    assert circle > 8
-
-
-def test_labels_or_targets_give_the_same(model, digits):
-    by_label = ProjectionDisplay.from_estimator(model, digits[0], digits[1])
-    by_target = ProjectionDisplay.from_estimator(model, digits[0], digits[2])
-    np.testing.assert_array_equal(by_label.values_train, by_target.values_train)
 
 
 def test_numbers_are_told_by_a_scale(make_rows):
@@ -93,11 +75,6 @@ Z = np.zeros((4, 2, 2))
 def test_errors_name_the_argument(arguments, message):
     with pytest.raises(ValueError, match=message):
         ProjectionDisplay(*arguments)
-
-
-def test_coordinates_must_exist():
-    with pytest.raises(ValueError, match="coordinates must be two of 0 to 1, got"):
-        ProjectionDisplay(Z, [0, 1, 0, 1], coordinates=(0, 2))
 
 
 def test_a_search_says_which_candidate_it_chose(make_rows):

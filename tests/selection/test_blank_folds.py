@@ -1,5 +1,6 @@
 import numpy as np
 import pytest
+from entangled_kernels.selection.errors import candidate_errors
 from sklearn.model_selection import KFold
 from sklearn.preprocessing import StandardScaler
 
@@ -8,7 +9,6 @@ from entangled_kernels.learning import SolverOptions
 from entangled_kernels.learning.missing import fill_rows
 from entangled_kernels.selection import BlankFolds, RefittedFolds
 from entangled_kernels.selection.candidates import Grid, Member
-from entangled_kernels.selection.errors import candidate_errors
 
 MEMBERS = [
     Member("closed-form", 0.0, 1.0, 0.0, None, "entangled"),

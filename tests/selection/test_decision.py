@@ -2,11 +2,11 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from entangled_kernels.selection.errors import member_factors
 
 from entangled_kernels.learning import FitSettings, SolverOptions, fit_problem, reduce_rows
 from entangled_kernels.selection import Member, Search, average_candidates, decide, refit
 from entangled_kernels.selection.candidates import Grid
-from entangled_kernels.selection.errors import member_factors
 
 MEMBERS = [
     Member("closed-form", 0.0, 1.0, 0.0, None, "entangled"),

@@ -2,6 +2,7 @@ import itertools
 
 import numpy as np
 import pytest
+from entangled_kernels.selection.errors import candidate_errors, member_factors
 from sklearn.kernel_approximation import Nystroem
 from sklearn.model_selection import KFold
 
@@ -10,7 +11,6 @@ from entangled_kernels.learning import SolverOptions
 from entangled_kernels.selection import Member, RowFolds
 from entangled_kernels.selection import errors as module
 from entangled_kernels.selection.candidates import Grid
-from entangled_kernels.selection.errors import candidate_errors, member_factors
 
 ALPHAS = np.array([1e-3, 0.5, 30.0])
 MEMBERS = [

@@ -1,10 +1,10 @@
 import numpy as np
 import pytest
+from entangled_kernels.selection.fold import Fold
 
 from entangled_kernels.learning import LearnedKernel, Moments
 from entangled_kernels.learning.ridge import KernelRidgeFactor
 from entangled_kernels.selection import RowFolds
-from entangled_kernels.selection.fold import Fold
 
 
 def test_fold_moments_are_about_the_training_means(make_rows):

@@ -2,13 +2,13 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from entangled_kernels.selection.errors import candidate_errors
+from entangled_kernels.selection.observed_fold import ObservedFold
 from sklearn.model_selection import KFold
 
 from entangled_kernels.learning import SolverOptions
 from entangled_kernels.selection.candidates import GRID, Grid, grid_members
-from entangled_kernels.selection.errors import candidate_errors
 from entangled_kernels.selection.folds import RowFolds
-from entangled_kernels.selection.observed_fold import ObservedFold
 
 MEMBERS = grid_members(
     {**GRID, "shrinkage": (0.0, 0.5, 1.0), "alignment_mix": (0.5, 1.0), "target_alpha": (0.1,)}, max_iter=5

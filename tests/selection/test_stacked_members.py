@@ -1,5 +1,7 @@
 import numpy as np
 import pytest
+from entangled_kernels.selection.errors import candidate_errors, member_factors, weighted_coefficients
+from entangled_kernels.selection.stacked_members import in_two, stacked_forms
 from sklearn.model_selection import KFold
 
 from entangled_kernels import EntangledKernelRidgeCV
@@ -8,8 +10,6 @@ from entangled_kernels.learning.problem import reduce_centred_rows
 from entangled_kernels.selection import Member, RowFolds
 from entangled_kernels.selection import stacked_members as module
 from entangled_kernels.selection.candidates import Grid
-from entangled_kernels.selection.errors import candidate_errors, member_factors, weighted_coefficients
-from entangled_kernels.selection.stacked_members import in_two, stacked_forms
 
 MEMBERS = [
     *EntangledKernelRidgeCV()._members(),

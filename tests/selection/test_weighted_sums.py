@@ -1,12 +1,12 @@
 import numpy as np
 import pytest
+from entangled_kernels.selection.errors import member_factors
+from entangled_kernels.selection.weighted_sums import needs_few_alphas, sum_of_few_alphas
 
 from entangled_kernels import EntangledKernelRidgeCV
 from entangled_kernels.learning import Moments, SolverOptions, reduce_moments
 from entangled_kernels.selection import Member
 from entangled_kernels.selection import weighted_sums as module
-from entangled_kernels.selection.errors import member_factors
-from entangled_kernels.selection.weighted_sums import needs_few_alphas, sum_of_few_alphas
 
 MEMBERS = [member for member in EntangledKernelRidgeCV()._members() if member.shrinkage > 0.0]
 RELATIVE_ALPHAS = np.logspace(-8, 3, 7)

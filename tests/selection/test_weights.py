@@ -1,6 +1,5 @@
 import numpy as np
 import pytest
-
 from entangled_kernels.selection.weights import (
     ROUNDING,
     bootstrap_weights,

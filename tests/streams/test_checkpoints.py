@@ -4,8 +4,8 @@ import struct
 import numpy as np
 import pytest
 
+from entangled_kernels.files import read_sealed, write_sealed
 from entangled_kernels.learning.moments import Moments, RowSample
-from entangled_kernels.storage.sealed import read_sealed, write_sealed
 from entangled_kernels.streams.checkpoints import (
     FORMAT,
     Checkpoint,

@@ -18,8 +18,8 @@ from .process import exit_at_interrupt, flush_output, hush
 
 __all__ = ["COMMANDS", "app"]
 
-# Modules of commands/, each with a function and the dataclass of its options, and the first sentence of
-# its help. They are imported when they are asked for, and import scikit-learn when they need it.
+# The first sentence of each command's help. Its module has a function of its name and the dataclass of its
+# options. Modules are imported when they are asked for, and import scikit-learn when they need it.
 COMMANDS = {
     "demo": "Measure some targets and predict the others, with a page.",
     "fit": "Fit a model to a table and save it.",
@@ -31,6 +31,7 @@ COMMANDS = {
     "reproduce": "Run an experiment of the paper again.",
     "datasets": "List the tables of the paper, or write a sample table.",
 }
+MODULES = {"plan": "predict", "demo": "paper", "reproduce": "paper", "datasets": "paper"}
 # What typer raises for wrong options, and the class of all that it shows itself.
 USAGE_ERROR: Any = typer.BadParameter.__mro__[1]
 SHOWN_ERROR: Any = typer.BadParameter.__mro__[2]
@@ -54,7 +55,7 @@ class Commands(TyperGroup):
         """The command of this name, imported when it is first asked for; None where there is none."""
         if cmd_name in COMMANDS and self.commands[cmd_name] is None:
             with exit_at_interrupt():
-                module = import_module(f"..commands.{cmd_name}", __name__)
+                module = import_module(f"..commands.{MODULES.get(cmd_name, cmd_name)}", __name__)
             options = getattr(module, f"{cmd_name.capitalize()}Options")
             function = command_function(getattr(module, cmd_name), options)
             alone = typer.Typer(add_completion=False, rich_markup_mode=None, pretty_exceptions_enable=False)
@@ -118,7 +119,7 @@ def _explain(error: BaseException, debug: bool) -> int:
     if debug:
         import traceback
 
-        from ..report.visible import visible
+        from ..plotting.cells import visible
 
         print(visible(traceback.format_exc(), keep="\n"), file=sys.stderr)
     code, sentence = explain(error)
@@ -128,7 +129,7 @@ def _explain(error: BaseException, debug: bool) -> int:
 
 def _show(error: Any) -> None:
     """A line of usage, and the error in the words of typer."""
-    from ..report.visible import visible
+    from ..plotting.cells import visible
     from .screen import say_error
 
     if type(error).__name__ == "NoArgsIsHelpError":

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
-from ..tables.errors import TableError
+from ..io.tables import TableError
 from .process import INTERRUPTED, INTERRUPTED_IN_WORDS
 
 __all__ = ["CODES", "CommandError", "check_choice", "data_errors", "explain"]

@@ -47,7 +47,7 @@ def _is_pattern(table: Path) -> bool:
 
 def check_table(table: Path) -> None:
     """Raise unless a table can be looked for: a file whose name tells its kind, a folder or a pattern."""
-    from ..tables.read import table_kind
+    from ..io.tables import table_kind
 
     if table == STREAM or table.is_dir() or (not table.exists() and _is_pattern(table)):
         return

@@ -1,24 +1,31 @@
-"""Saved models: opening them, facts about them as plain values, and the new rows that they predict."""
+"""Fitted models: how they are fitted and opened, facts about them as plain values, and their new rows."""
 
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterable, Iterator
-from contextlib import nullcontext
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager, nullcontext
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
+from joblib import parallel_config
 from sklearn.compose import ColumnTransformer
+from sklearn.impute import SimpleImputer
+from sklearn.kernel_approximation import RBFSampler
+from sklearn.model_selection import TimeSeriesSplit
+from sklearn.pipeline import FeatureUnion, Pipeline, make_pipeline
+from sklearn.preprocessing import OneHotEncoder, StandardScaler
 
 from ..estimators import EntangledKernelRidge, EntangledKernelRidgeCV, OutputKernelRidge
-from ..explanation import Explanation
-from ..linalg import Array
-from ..storage import ModelFileError, SavedModel, open_model
-from ..streams import read_batches, table_columns
-from ..tables import (
+from ..features import EvidenceFeatures, default_feature_maps
+from ..io import (
     Hints,
+    ModelFileError,
+    SavedModel,
+    TextFormat,
     append_table,
+    open_model,
     read_table,
     require_columns,
     require_numbers,
@@ -26,10 +33,12 @@ from ..tables import (
     text_appender,
     write_table,
 )
-from ..tables.text_format import TextFormat
+from ..io.tables import quoted
+from ..linalg import Array
+from ..model import Explanation
+from ..streams import Batch, BatchReader, file_kind, read_batches, table_columns
 from .errors import CommandError
 from .files import STREAM, check_input, in_batches
-from .fitting import fills_blanks, known_texts, unknown_texts
 from .options import ReadingOptions
 from .screen import Screen, say_note
 from .tables import TrainingTable, batch_bytes, left_out_in_words, watch_batches
@@ -37,21 +46,252 @@ from .tables import TrainingTable, batch_bytes, left_out_in_words, watch_batches
 __all__ = [
     "NewRows",
     "Part",
+    "cluster",
     "correlations_of",
     "describe",
     "entanglement_of",
     "explanation_of",
+    "feature_maps",
+    "fills_missing",
+    "fit_table",
     "information_of",
     "inputs_of",
+    "known_texts",
     "learner_of",
     "open_saved_model",
     "output_relations",
+    "read_on_cluster",
     "relations_of",
     "require_calibrated",
     "settings_of",
     "targets_of",
+    "text_encoder",
+    "unknown_texts",
     "write_parts",
 ]
+
+
+def fit_table(
+    screen: Screen,
+    table: TrainingTable,
+    features: str,
+    *,
+    folds: int,
+    seed: int,
+    jobs: int | None,
+    checkpoint: Path | None = None,
+    dask: str | None = None,
+    target_transform: dict[str, str] | None = None,
+) -> EntangledKernelRidgeCV:
+    """The model that cross-validation chooses, with a bar that shows how far it is.
+
+    Parameters
+    ----------
+    screen : Screen
+    table : TrainingTable
+    features : str
+        One of `FEATURES`.
+    folds : int
+        Of cross-validation; of a table in memory no more than there are rows.
+    seed, jobs : int
+    checkpoint : path, optional
+        Of a table in batches.
+    dask : str, optional
+        Address of the cluster to read the batches on.
+    target_transform : dict of str, optional
+        Scales of targets by name, as in `EntangledKernelRidge`.
+
+    Notes
+    -----
+    Missing targets are counted in the table as its batches are read.
+    """
+    held_out = table.held_out
+    held_out.check_folds(folds)
+    cv: Any = folds if table.Y is None or held_out.by != "rows" else min(folds, len(table.Y))
+    if held_out.by == "time":
+        cv = TimeSeriesSplit(folds) if table.Y is None else held_out.time_splits(len(table.Y), folds)
+    model = new_search(
+        feature_maps(features, table.text, seed=seed, fill=table.fill),
+        cv=cv,
+        n_jobs=jobs,
+        random_state=seed,
+        target_transform=target_transform,
+    )
+    if table.reader is not None and dask is not None:
+        if held_out.by == "time":
+            raise CommandError("--dask reads rows in no order; leave out --dask or --time-ordered")
+        with screen.working("fitting on the cluster"), cluster(dask):
+            X, Y, groups = read_on_cluster(table.reader)
+            table.missing.count(Y)
+            return model.fit(X, Y, groups=groups)
+    with screen.progress() as report:
+        if table.reader is not None:
+            watch = watch_batches(table.reader, report)
+
+            def take(batch: Batch) -> None:
+                table.missing.count(batch.y)
+                watch(batch)
+
+            return model.fit_batches(table.reader, checkpoint=checkpoint, progress=take)
+        model.fit(
+            table.X,
+            table.Y,
+            groups=held_out.values if held_out.by == "groups" else None,
+            progress=lambda done, total: report(done, total, "choosing the settings, splits"),
+        )
+        # Places of rows mean nothing without the table.
+        return model.set_params(cv=TimeSeriesSplit(folds)) if held_out.by == "time" else model
+
+
+def new_search(maps: list[Any], **settings: Any) -> EntangledKernelRidgeCV:
+    """The estimator that `fit_table` fits, with its default grid of settings."""
+    return EntangledKernelRidgeCV(maps, **settings)
+
+
+@contextmanager
+def cluster(address: str | None) -> Iterator[None]:
+    """Work on the Dask cluster at this address, joblib's parallel loops too; None stays here."""
+    if address is None:
+        yield
+        return
+    try:
+        from dask.distributed import Client
+    except ImportError as error:
+        raise ImportError('--dask needs Dask: pip install "entangled-kernels[dask]"') from error
+    try:
+        client = Client(address, timeout="10s")  # type: ignore[no-untyped-call]
+    except (OSError, ValueError) as error:
+        raise CommandError(f"no Dask scheduler answers at {address}: {error}") from error
+    with client, parallel_config(backend="dask"):
+        yield
+
+
+def read_on_cluster(reader: BatchReader) -> tuple[Any, Any, Any]:
+    """Inputs, targets and, where there are any, groups of the files as Dask data frames."""
+    import dask.dataframe as dd
+
+    files, columns = list(reader.files), list(reader.kinds)
+    kinds = {file_kind(file, compressed=False) for file in files}
+    if kinds == {"csv"}:
+        types = {name: str if reader.kinds[name] == "text" else float for name in columns}
+        text = reader.text_format.of(files[0])
+        rows = dd.read_csv(
+            files,
+            sep=text.delimiter,
+            decimal=text.decimal,
+            encoding=text.encoding,
+            usecols=columns,
+            dtype=types,
+        )
+    elif kinds == {"parquet"}:
+        rows = dd.read_parquet(files, columns=columns)
+    else:
+        raise CommandError("--dask reads Parquet files or CSV files, all of one kind")
+    if reader.drop_blank_inputs:
+        rows = rows.dropna(subset=list(reader.inputs))
+    # Columns that are taken from the whole have its partitions; Dask reads few columns in fewer of them.
+    X, Y = (rows.map_partitions(_columns, list(names)) for names in (reader.inputs, reader.targets))
+    return X, Y, None if reader.groups is None else rows.map_partitions(_columns, reader.groups)
+
+
+def _columns(frame: Any, names: Any) -> Any:
+    return frame[names]
+
+
+# Random Fourier features of ``--features fourier``.
+FREQUENCIES = 300
+
+
+def feature_maps(name: str, text: Sequence[str], *, seed: int, fill: bool = False) -> list[Any]:
+    """The maps that a name stands for, for `EntangledKernelRidgeCV` to choose from.
+
+    Parameters
+    ----------
+    name : str
+        One of FEATURES: the estimators' ``"auto"``; standardised inputs; a Gaussian and a linear kernel tuned
+        to the targets; or random Fourier features of a Gaussian kernel.
+    text : sequence of str
+        Inputs that hold text, which are encoded before each map.
+    seed : int
+    fill : bool, default=False
+        Whether missing numbers are filled with the median of their column before each map.
+    """
+    if name == "auto":
+        maps = default_feature_maps(seed)
+    elif name == "linear":
+        maps = [StandardScaler()]
+    elif name == "rbf":
+        maps = [EvidenceFeatures(random_state=seed)]
+    else:
+        fourier = RBFSampler(gamma="scale", n_components=FREQUENCIES, random_state=seed)
+        maps = [make_pipeline(StandardScaler(), fourier)]
+    if not text and not fill:
+        return maps
+    first = text_encoder(text, fill=fill) if text else median_filler()
+    steps = [list(zip(*one.steps, strict=True))[1] if isinstance(one, Pipeline) else [one] for one in maps]
+    return [make_pipeline(first, *own) for own in steps]
+
+
+def median_filler() -> SimpleImputer:
+    """The step, not fitted: medians in place of missing values."""
+    return SimpleImputer(strategy="median", keep_empty_features=True)
+
+
+def fills_missing(feature_map: Any) -> bool:
+    """Whether a feature map begins by filling in missing values."""
+    if isinstance(feature_map, Pipeline):
+        return fills_missing(feature_map.steps[0][1])
+    if isinstance(feature_map, FeatureUnion):
+        return all(fills_missing(part) for _, part in feature_map.transformer_list)
+    if isinstance(feature_map, ColumnTransformer):
+        return fills_missing(feature_map.remainder)
+    return isinstance(feature_map, SimpleImputer)
+
+
+def text_encoder(columns: Sequence[str], *, fill: bool = False) -> ColumnTransformer:
+    """The step, not fitted: each text of these columns gets a column; a text not met in fitting gets none.
+
+    With ``fill`` missing numbers are filled with the median of their column.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> rows = pd.DataFrame({"x": [1.5, 2.5], "town": ["Ulm", "Aix"]})
+    >>> encoder = text_encoder(["town"]).fit(rows)
+    >>> encoder.transform(rows.assign(town=["Aix", "Ems"])).tolist()
+    [[1.0, 0.0, 1.5], [0.0, 0.0, 2.5]]
+    """
+    return ColumnTransformer(
+        [("text", OneHotEncoder(handle_unknown="ignore", sparse_output=False), list(columns))],
+        remainder=median_filler() if fill else "passthrough",
+    )
+
+
+def known_texts(feature_map: Any) -> dict[str, set[str]]:
+    """Columns of text that a fitted feature map encodes, wherever in it, with the texts that it knows."""
+    if isinstance(feature_map, Pipeline | FeatureUnion):
+        parts = feature_map.steps if isinstance(feature_map, Pipeline) else feature_map.transformer_list
+        return {name: texts for _, part in parts for name, texts in known_texts(part).items()}
+    if not isinstance(feature_map, ColumnTransformer):
+        return {}
+    return {
+        name: set(texts)
+        for _, part, names in feature_map.transformers_
+        if isinstance(part, OneHotEncoder) and isinstance(names, list)
+        for name, texts in zip(names, part.categories_, strict=True)
+        if isinstance(name, str) and all(isinstance(text, str) for text in texts)
+    }
+
+
+def unknown_texts(frame: Any, known: dict[str, set[str]]) -> list[str]:
+    """Sentences about the columns that hold texts which are not known."""
+    found = {name: sorted(set(frame[name]) - texts) for name, texts in known.items()}
+    return [
+        f"column '{name}' holds {quoted(texts)}, unknown to the model; all its 0/1 columns are 0 there"
+        for name, texts in found.items()
+        if texts
+    ]
+
 
 # Rows that are explained; with more inputs than this permutations take longer than fitting.
 ROWS, MOST_INPUTS = 200, 200
@@ -111,7 +351,7 @@ def targets_of(saved: SavedModel) -> list[str]:
 
 
 class Part(NamedTuple):
-    """Rows of a table: as they were read, their inputs, and measured targets (NaN in blanks) or None."""
+    """Rows of a table: as they were read, their inputs, and the targets given (NaN where missing) or None."""
 
     frame: Any
     X: Any
@@ -155,7 +395,7 @@ class NewRows:
         self.texts = known_texts(feature_map)
         self.told: set[str] = set()
         self.text_format = options.text_format()
-        fills = fills_blanks(feature_map)
+        fills = fills_missing(feature_map)
         self.missing = options.missing or ("median" if fills else "error")
         if self.missing == "median" and not fills:
             raise CommandError(
@@ -272,9 +512,9 @@ def describe(model: EntangledKernelRidgeCV, table: TrainingTable) -> dict[str, A
     between targets are those of the first rows.
     """
     return {
-        "rows": model.n_samples_seen_ - table.blanks.empty_rows if table.Y is None else len(table.Y),
-        "blank_cells": table.blanks.cells,
-        "rows_without_targets": table.blanks.empty_rows,
+        "rows": model.n_samples_seen_ - table.missing.empty_rows if table.Y is None else len(table.Y),
+        "missing_targets": table.missing.cells,
+        "rows_without_targets": table.missing.empty_rows,
         "inputs": table.inputs,
         "targets": table.targets,
         "text": table.text,
@@ -344,7 +584,8 @@ def map_in_words(feature_map: Any) -> str:
 def _step_in_words(step: Any) -> str:
     if isinstance(step, ColumnTransformer):
         return " and ".join(type(part).__name__ for _, part, _ in step.transformers)
-    return type(step).__name__
+    fourier = getattr(step, "approximation", None) == "fourier"
+    return f"{type(step).__name__}{' (fourier)' if fourier else ''}"
 
 
 def entanglement_of(model: Any) -> dict[str, Any]:

@@ -13,7 +13,7 @@ from typing import Annotated, Any, Self, get_type_hints
 
 import typer
 
-from ..tables.text_format import TextFormat
+from ..files import TextFormat
 from .errors import CommandError, check_choice
 
 __all__ = [
@@ -231,7 +231,7 @@ def check_output_format(value: str | None) -> None:
 
 def output_format(value: str | None, table: Path, reading: TextFormat) -> TextFormat:
     """How CSV is to be written: as asked for, or as the table that is read, if that is text."""
-    from ..tables.file_kinds import TEXT_KINDS, file_kind
+    from ..files import TEXT_KINDS, file_kind
 
     if value is not None:
         return TextFormat(*OUTPUT_FORMATS[value])

@@ -9,7 +9,9 @@ from typing import Any
 import numpy as np
 
 from ..estimators import EntangledKernelRidge, EntangledKernelRidgeCV
-from ..explanation import Explanation
+from ..io import ExperimentResults, SavedModel, atomic_write
+from ..io.tables import counted
+from ..model import Explanation
 from ..plotting import (
     AlignmentPathDisplay,
     ComparisonDisplay,
@@ -17,12 +19,10 @@ from ..plotting import (
     ExplanationDisplay,
     HeldOutDisplay,
     InformationDisplay,
+    Report,
     SelectionDisplay,
 )
-from ..report import Report
-from ..report.table import PageTable
-from ..storage import ExperimentResults, SavedModel, atomic_write
-from ..tables.phrases import counted
+from ..plotting.cells import PageTable
 from .models import explanation_of
 from .results import (
     DIGITS,
@@ -219,7 +219,7 @@ def _add_inputs(page: Report, explanation: Explanation) -> None:
         [name.capitalize() for name in INPUT_COLUMNS],
         input_rows(explanation),
         caption="The most important inputs: change of the predictions, in standard deviations of the "
-        "targets, as the input grows by one of its own",
+        "targets, for one of the input",
         digits=2,
         note=f"Found by {how}. Noise is exceeded by chance one time in twenty.",
     )
@@ -346,7 +346,6 @@ def write_comparison_page(
     found: ExperimentResults,
     table: Path,
     data: TrainingTable,
-    whole: dict[str, Any],
     command: str,
     path: Path,
 ) -> None:
@@ -357,8 +356,6 @@ def write_comparison_page(
     found : ExperimentResults
     table : path
     data : TrainingTable
-    whole : dict
-        Settings, sharing and verdict of the model of all rows.
     command : str
         What to type to get the same again.
     path : path
@@ -375,17 +372,10 @@ def write_comparison_page(
     note = "Mean ± standard deviation over partitions; the method with the least error first."
     star = " ★ least error of its column, by more than chance would give." if sure else ""
     page.table(columns, rows, caption="Methods", digits=digits, note=f"{note}{star}", marked=sure)
-    if finding(found):
-        page.text(finding(found))
     if far := far_off_splits(found):
         page.text("Partitions that are far off, and that may decide the means above:")
         page.points(far)
     _add_figures(page, found, time_figures(found))
-    page.section("The kernel on all rows")
-    page.text(f"EntangledKernelRidgeCV on all rows of the table chose: {whole['settings']}.")
-    page.points(whole["sharing"])
-    with page.folded("For theorists"):
-        page.verdict(whole["verdict"], verdict_kind(whole["entangled"]))
     page.section("What was run")
     page.text(
         "Every method chose its settings by cross-validation on the same training rows of each partition."
@@ -494,12 +484,12 @@ def write_demo_page(found: list[ExperimentResults], command: str, out: Path) -> 
     draws = meta["repeats"]
     page.section("What was done")
     page.text(
-        f"From two tables that come with scikit-learn {meta['train_rows']} rows were drawn to learn from, "
-        f"{draws} times. All errors are those of the other rows, which no model has seen: means ± standard "
-        f"deviations over the {draws} draws. Error is nMSE: 0 is perfect, 1 is predicting the mean.\n\n"
+        f"From two tables that come with scikit-learn {meta['train_rows']} training rows were drawn, {draws} "
+        f"times. All errors are those of the other rows: means ± standard deviations over the {draws} draws. "
+        "Error is nMSE: 0 is perfect, 1 is predicting the mean.\n\n"
         "Then one, two and three targets of the new rows are measured, and the error is that of the targets "
-        "that are not. Which ones are measured is drawn at random, every target as often as any other, so "
-        "that errors with more and with fewer measured ones are of the same targets."
+        "that are not. Every target is measured as often as any other, so that errors with more and with "
+        "fewer measured ones are of the same targets."
     )
     page.points(f"{name}: {words}." for name, words in meta["methods"].items())
     for results in found:
@@ -532,7 +522,8 @@ def measured_in_words(results: ExperimentResults) -> list[str]:
 
 def _add_demo_table(page: Report, results: ExperimentResults) -> None:
     """The sections of one table."""
-    place = results.title.partition(":")[0]
+    title, meta = results.title.partition(":")[0], results.meta
+    draws, over = meta["repeats"], "Mean ± standard deviation over draws."
     page.section(results.title)
     page.text(ABOUT.get(results.name, ""))
     page.figure(
@@ -541,68 +532,48 @@ def _add_demo_table(page: Report, results: ExperimentResults) -> None:
         alt=f"{results.title}: error over the number of measured targets, a curve for each method",
     )
     columns, rows, _ = pivot(results, "nmse")
-    page.table(columns, rows, caption=f"{place}: nMSE of the targets that are not measured", best="min")
+    page.table(columns, rows, caption=f"{title}: nMSE of the targets that are not measured", best="min")
     sentences = measured_in_words(results)
     page.verdict(" ".join(sentences[:-1]))
     page.text(sentences[-1])
-    _add_intervals(page, results, place)
-    _add_work(page, results, place)
-    page.section(f"{place}: what tells what")
+    names = ["inside intervals", "rows inside joint intervals", "width (deviations of the target)"]
+    page.table(
+        ["targets measured", *names],
+        _by_known(results, ["coverage", "joint_coverage", "width"]),
+        caption=f"{title}: {meta['coverage']:.0%} intervals of the targets that are not measured",
+        note=over,
+    )
+    work: dict[str, tuple[int, float]] = {}
+    for record in results.records:
+        fits, seconds = work.get(record["method"], (0, 0.0))
+        work[record["method"]] = (fits + record["fits"], seconds + record["fit_seconds"])
+    page.table(
+        ["Method", "fits for one draw", "seconds for one draw"],
+        [[method, fits // draws, seconds / draws] for method, (fits, seconds) in work.items()],
+        caption=f"{title}: work for all sets of measured targets",
+        digits={"fits for one draw": 0, "seconds for one draw": 2},
+        note="Processor time. One fit of EntangledKernelRidgeCV serves all sets.",
+    )
+    page.section(f"{title}: what tells what")
     page.text(
         "Beyond what the inputs say, how much of the uncertainty of a target does measuring another remove? "
-        f"The model finds it from held-out errors of its {results.meta['train_rows']} training rows. The "
-        "table has beside it what came of it on rows that the model has not seen."
+        f"The model estimates it from held-out errors of its {meta['train_rows']} training rows. The table "
+        "compares the estimate with the reduction on unseen rows."
     )
     page.figure(
-        InformationDisplay(results.array("information"), results.meta["targets"]).plot().figure_,
-        caption=f"{place}: what tells what, mean of {counted(results.meta['repeats'], 'model')}.",
+        InformationDisplay(results.array("information"), meta["targets"]).plot().figure_,
+        caption=f"{title}: what tells what, mean of {counted(draws, 'model')}.",
         alt="Matrix of targets, groups that tell about each other side by side; the table below has the "
         "pairs",
     )
     page.table(
         ["Measuring", "removes of", "the model says, %", "unseen rows, %"],
         _strongest_pairs(results),
-        caption=f"{place}: share of the uncertainty removed, the {PAIRS} strongest pairs by the model",
+        caption=f"{title}: share of the uncertainty removed, the {PAIRS} strongest pairs by the model",
         digits=0,
         row_headers=2,
-        note="Of few rows the model draws what it finds towards zero.",
+        note="With few rows the model shrinks its estimates towards zero.",
     )
-    _add_plan(page, results, place)
-
-
-def _add_intervals(page: Report, results: ExperimentResults, place: str) -> None:
-    metrics = {
-        "coverage": "inside intervals",
-        "joint_coverage": "rows inside joint intervals",
-        "width": "width (deviations of the target)",
-    }
-    page.table(
-        ["targets measured", *metrics.values()],
-        _by_known(results, metrics),
-        caption=f"{place}: {results.meta['coverage']:.0%} intervals of the targets that are not measured",
-        note="Mean ± standard deviation over draws.",
-    )
-
-
-def _add_work(page: Report, results: ExperimentResults, place: str) -> None:
-    """How many fits each method needed, and their time."""
-    work: dict[str, Any] = {}
-    for record in results.records:
-        fits, seconds = work.get(record["method"], (0, 0.0))
-        work[record["method"]] = (fits + record["fits"], seconds + record["fit_seconds"])
-    draws = results.meta["repeats"]
-    rows = [[method, fits // draws, seconds / draws] for method, (fits, seconds) in work.items()]
-    page.table(
-        ["Method", "fits for one draw", "seconds for one draw"],
-        rows,
-        caption=f"{place}: work for all sets of measured targets",
-        digits={"fits for one draw": 0, "seconds for one draw": 2},
-        note="Processor time. One fit of EntangledKernelRidgeCV serves all sets.",
-    )
-
-
-def _add_plan(page: Report, results: ExperimentResults, place: str) -> None:
-    """Targets measured as the model suggests, beside any."""
     page.text(
         "The model also says what to measure first (suggest_measurements, or the command plan). Here the "
         "error is that of all targets, where a measured one has none."
@@ -610,13 +581,13 @@ def _add_plan(page: Report, results: ExperimentResults, place: str) -> None:
     page.table(
         ["targets measured", "any of them", "those the model suggests"],
         _by_known(results, ["left", "left_suggested"]),
-        caption=f"{place}: nMSE left in all targets",
+        caption=f"{title}: nMSE left in all targets",
         best="min",
-        note="Mean ± standard deviation over draws.",
+        note=over,
     )
 
 
-def _by_known(results: ExperimentResults, metrics: Any) -> list[list[Any]]:
+def _by_known(results: ExperimentResults, metrics: list[str]) -> list[list[Any]]:
     """A row for each number of measured targets: mean and spread of some metrics."""
     columns = [_summary(results, metric, ours=True) for metric in metrics]
     return [

@@ -10,8 +10,8 @@ from typing import Any
 import numpy as np
 from scipy.stats import t
 
-from ..report.table import PageTable, Table, format_cell
-from ..storage import ExperimentResults
+from ..io import ExperimentResults
+from ..plotting.cells import PageTable, Table, format_cell
 from .screen import Screen
 from .words import change_in_words
 
@@ -365,8 +365,7 @@ def cell_tables(results: ExperimentResults) -> Iterator[PageTable]:
 
 def agreement_in_words(results: ExperimentResults) -> str:
     """How many of the paper's means agree, for every form of the methods; empty without figures."""
-    from ..experiments.agreement import VARIANTS, judge_cells
-    from ..experiments.verdicts import AGREES, BESIDE, TOO_FEW
+    from ..experiments.agreement import AGREES, BESIDE, TOO_FEW, VARIANTS, judge_cells
 
     found = judge_cells(results, np.random.default_rng(0))
     judged = [one for one in found if one.metric == "nmse" and one.verdict.word != BESIDE]
@@ -385,7 +384,7 @@ def agreement_in_words(results: ExperimentResults) -> str:
 
 def claims_table(runs: Runs, *, experiment: str | None = None) -> PageTable | None:
     """Claims of the summary, or all of one experiment, with what every protocol says; None without any."""
-    from ..experiments.claims import CLAIMS, judge_claim
+    from ..experiments.agreement import CLAIMS, judge_claim
 
     rows = []
     for claim in CLAIMS:
@@ -430,7 +429,7 @@ def _effects(finding: Any, percent: bool) -> str:
 
 def claims_of(runs: Runs) -> list[dict[str, Any]]:
     """For machines: every claim with effects and verdicts by protocol."""
-    from ..experiments.claims import CLAIMS, judge_claim
+    from ..experiments.agreement import CLAIMS, judge_claim
 
     listed = []
     for claim in CLAIMS:

@@ -23,7 +23,7 @@ from rich.progress import (
 )
 from rich.table import Table
 
-from ..report.visible import visible
+from ..plotting.cells import visible
 from .process import hush
 
 __all__ = ["Screen", "say_error", "say_note"]

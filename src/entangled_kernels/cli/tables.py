@@ -11,9 +11,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ..tables import Hints, TableError, read_table, require_columns, require_numbers, require_text
-from ..tables.cells import first_texts, looks_like_a_date, looks_like_a_decimal_comma
-from ..tables.phrases import counted, quoted
+from ..io import Hints, TableError, read_table, require_columns, require_numbers, require_text
+from ..io.tables import counted, first_texts, looks_like_a_date, looks_like_a_decimal_comma, quoted
 from .errors import CommandError
 from .options import TrainingOptions, split_names
 
@@ -22,8 +21,8 @@ if TYPE_CHECKING:
 
 __all__ = [
     "SCALES",
-    "Blanks",
     "HeldOut",
+    "MissingTargets",
     "TrainingTable",
     "batch_bytes",
     "check_scales",
@@ -40,8 +39,8 @@ __all__ = [
 FIRST_ROWS = 10_000
 SHOWN = 5
 TARGET_HINTS = Hints(
-    text="; a target must be a number, or blank",
-    date="; a target must be a number, or blank",
+    text="; a target must be a number, or missing",
+    date="; a target must be a number, or missing",
     comma="; if its comma is a decimal sign, say --decimal ,",
 )
 INPUT_HINTS = Hints(
@@ -54,13 +53,13 @@ SCALES = {"log": "above zero", "log1p": "zero or above"}
 
 
 @dataclass
-class Blanks:
-    """How many cells of each target are blank, and how many rows have no target at all.
+class MissingTargets:
+    """How many values of each target are missing, and how many rows have no target at all.
 
     Attributes
     ----------
     cells : dict of int
-        Blank cells of the targets that have any, rows without any target not counted.
+        Missing values of the targets that have any, rows without any target not counted.
     rows : int
         Rows that were looked at.
     empty_rows : int
@@ -72,10 +71,10 @@ class Blanks:
     empty_rows: int = 0
 
     def count(self, Y: Any) -> None:
-        """Count the cells of more rows, a pandas data frame or a Dask one."""
-        blank = Y.isna()
+        """Count the missing values of more rows, a pandas data frame or a Dask one."""
+        missing = Y.isna()
         # One pass of a Dask table for all three; plain numbers pass through.
-        found = blank.sum(), blank.all(axis=1).sum(), blank.shape[0]
+        found = missing.sum(), missing.all(axis=1).sum(), missing.shape[0]
         if hasattr(Y, "dask"):
             from dask.base import compute
 
@@ -140,8 +139,8 @@ def held_out_of(options: TrainingOptions) -> HeldOut:
 
 
 def group_values(frame: Any, name: str, path: Any) -> NDArray[Any]:
-    """Groups of all rows of a table, numbers or texts; raises where one is blank."""
-    values = _without_blanks(frame[name], path).to_numpy()
+    """Groups of all rows of a table, numbers or texts; raises where one is missing."""
+    values = _without_missing(frame[name], path).to_numpy()
     return np.asarray(values if values.dtype.kind in "biuf" else values.astype(str))
 
 
@@ -149,7 +148,7 @@ def time_values(frame: Any, name: str, path: Any) -> NDArray[Any]:
     """Times of all rows of a table as numbers: numbers, dates, or texts of dates such as 2024-05-31."""
     import pandas as pd
 
-    column = _without_blanks(frame[name], path)
+    column = _without_missing(frame[name], path)
     if column.dtype.kind in "biuf":
         return np.asarray(column.to_numpy(), dtype=np.float64)
     found = pd.to_datetime(column, format="ISO8601", errors="coerce", utc=True)
@@ -165,11 +164,11 @@ def time_values(frame: Any, name: str, path: Any) -> NDArray[Any]:
     return np.asarray(found.astype("int64").to_numpy())
 
 
-def _without_blanks(column: Any, path: Any) -> Any:
-    """A column of a table; raises where a cell is blank."""
-    blank = np.flatnonzero((column.isna() | (column.astype(str).str.strip() == "")).to_numpy())
-    if len(blank):
-        raise TableError(path, EMPTY, row=int(blank[0]) + 1, column=column.name)
+def _without_missing(column: Any, path: Any) -> Any:
+    """A column of a table; raises where a value is missing."""
+    missing = np.flatnonzero((column.isna() | (column.astype(str).str.strip() == "")).to_numpy())
+    if len(missing):
+        raise TableError(path, EMPTY, row=int(missing[0]) + 1, column=column.name)
     return column
 
 
@@ -191,10 +190,10 @@ class TrainingTable:
         Reads the rows in batches, where they are not in memory.
     notes : list of str
         What is worth telling.
-    blanks : Blanks
-        Among the targets; of files that are read in batches counted when they are.
+    missing : MissingTargets
+        How many targets are missing; of files that are read in batches counted when they are.
     fill : bool
-        Whether blank inputs are to be filled.
+        Whether missing inputs are to be filled.
     held_out : HeldOut
         Which rows are held out together; with the groups or times of rows in memory.
     """
@@ -206,7 +205,7 @@ class TrainingTable:
     Y: Any
     reader: BatchReader | None
     notes: list[str]
-    blanks: Blanks = field(default_factory=Blanks)
+    missing: MissingTargets = field(default_factory=MissingTargets)
     fill: bool = False
     held_out: HeldOut = field(default_factory=HeldOut)
 
@@ -221,29 +220,29 @@ def read_rows(path: Path, options: TrainingOptions, *, fewest: int, work: str) -
     target_names, input_names, notes = choose_columns(frame, path, options)
     Y = require_numbers(frame, target_names, path, hints=TARGET_HINTS, blanks=True)
     texts = first_texts(frame, input_names)
-    _require_encoded(texts, path, options)
+    _require_encoded(frame[input_names], texts, path, options)
     text, numbers = list(texts), [name for name in input_names if name not in texts]
     X = frame[input_names].copy()
-    may_be_blank = options.missing in ("drop", "median")
-    X[text] = require_text(frame, text, path, hints=INPUT_HINTS, blanks=may_be_blank)
-    X[numbers] = require_numbers(frame, numbers, path, hints=INPUT_HINTS, blanks=may_be_blank)
-    blank = frame[input_names].isna()
-    if options.missing == "drop" and blank.to_numpy().any():
-        whole = ~blank.any(axis=1)
+    may_be_missing = options.missing in ("drop", "median")
+    X[text] = require_text(frame, text, path, hints=INPUT_HINTS, blanks=may_be_missing)
+    X[numbers] = require_numbers(frame, numbers, path, hints=INPUT_HINTS, blanks=may_be_missing)
+    missing = frame[input_names].isna()
+    if options.missing == "drop" and missing.to_numpy().any():
+        whole = ~missing.any(axis=1)
         notes.append(left_out_in_words(int((~whole).sum()), len(frame)))
         X, Y = X[whole], Y[whole]
-    elif may_be_blank and blank.to_numpy().any():
-        names = [name for name in input_names if blank[name].any()]
-        cells = counted(int(blank.to_numpy().sum()), "missing cell")
-        notes.append(f"{cells} of inputs filled, with medians where they hold numbers: {quoted(names)}")
-    found = Blanks()
+    elif may_be_missing and missing.to_numpy().any():
+        names = [name for name in input_names if missing[name].any()]
+        cells = counted(int(missing.to_numpy().sum()), "missing value")
+        notes.append(f"{cells} of inputs filled in, with medians where they hold numbers: {quoted(names)}")
+    found = MissingTargets()
     found.count(Y)
     if found.empty_rows:
         measured = Y.notna().any(axis=1)
         X, Y = X[measured], Y[measured]
     never = [name for name in target_names if Y[name].isna().all()]
     if never:
-        raise TableError(path, f"target {quoted(never)} has no measured cell; leave it out of --targets")
+        raise TableError(path, f"target {quoted(never)} has no value in any row; leave it out of --targets")
     empty = [name for name in numbers if X[name].isna().all()]
     if empty and len(X):
         raise TableError(path, f"input {quoted(empty)} has no value in any row; leave it out with --exclude")
@@ -259,13 +258,15 @@ def read_rows(path: Path, options: TrainingOptions, *, fewest: int, work: str) -
         Y,
         None,
         notes,
-        blanks=found,
+        missing=found,
         fill=options.missing == "median",
         held_out=held_out,
     )
 
 
-def _require_encoded(texts: dict[str, tuple[int, str]], path: Path, options: TrainingOptions) -> None:
+def _require_encoded(
+    frame: Any, texts: dict[str, tuple[int, str]], path: Path, options: TrainingOptions
+) -> None:
     """Raise for all inputs that hold text at once, with the command that would work."""
     for name, (row, cell) in texts.items():
         if looks_like_a_decimal_comma(cell):
@@ -275,17 +276,24 @@ def _require_encoded(texts: dict[str, tuple[int, str]], path: Path, options: Tra
     if not dates and (options.encode or not others):
         return
     wrong = dates if options.encode else list(texts)
-    cells = ", ".join(f"'{name}' (row {texts[name][0]}: '{texts[name][1]}')" for name in wrong)
+    cells = ", ".join(
+        f"'{name}' (row {texts[name][0]}: '{texts[name][1].removesuffix(' 00:00:00')}')" for name in wrong
+    )
     holds = "column holds" if len(wrong) == 1 else "columns hold"
     what = "dates" if not others or options.encode else "text and dates" if dates else "text"
+    ids = [] if options.encode else [name for name in others if _names_rows(frame[name])]
     ways = []
     if dates:
         ways.append("leave dates out (--exclude), or turn them into numbers, such as days since the first")
     if others and not options.encode:
         ways.append("turn text into columns of 0 and 1 (--encode), or leave it out (--exclude)")
-    works = options.with_columns(encode=others, exclude=dates).command()
+    works = options.with_columns(encode=[name for name in others if name not in ids], exclude=[*ids, *dates])
+    if frame.drop(columns=[*ids, *dates]).isna().any(axis=None) and options.missing in (None, "error"):
+        works = replace(works, missing="median")
     raise TableError(
-        path, f"{len(wrong)} {holds} {what}, not numbers: {cells}; {'; '.join(ways)}. This works: {works}"
+        path,
+        f"{len(wrong)} {holds} {what}, not numbers: {cells}; {'; '.join(ways)}. This works: "
+        f"{works.command()}",
     )
 
 
@@ -303,7 +311,7 @@ def _in_order(frame: Any, X: Any, Y: Any, path: Path, held_out: HeldOut) -> tupl
 
 def left_out_in_words(n_left: int, n_rows: int) -> str:
     """A sentence about rows that lack an input."""
-    verb = "has a blank input and is" if n_left == 1 else "have a blank input and are"
+    verb = "has a missing input and is" if n_left == 1 else "have a missing input and are"
     return f"{counted(n_left, 'row')} of {n_rows:,} {verb} left out"
 
 
@@ -417,13 +425,19 @@ def expand_names(values: Sequence[str], have: Sequence[str], option: str) -> lis
     return chosen
 
 
+def _names_rows(column: Any) -> bool:
+    """Whether a column of text has almost as many different texts as rows, as an id has."""
+    return bool(column.nunique() > max(10, len(column) // 2))
+
+
 def _many_texts(frame: Any) -> list[str]:
-    """Notes about columns of text that rather name the rows."""
-    counts, rows = {name: frame[name].nunique() for name in frame}, counted(len(frame), "row")
+    """Notes about columns of text that name the rows."""
+    rows = counted(len(frame), "row")
     return [
-        f"column '{name}' has {count} different texts in {rows}; leave it out if it names the rows"
-        for name, count in counts.items()
-        if count > max(10, len(frame) // 2)
+        f"column '{name}' has {frame[name].nunique()} different texts in {rows}; leave it out if it names "
+        f"the rows (--exclude)"
+        for name in frame
+        if _names_rows(frame[name])
     ]
 
 
@@ -494,6 +508,6 @@ def check_scales(Y: Any, scales: dict[str, str], path: Path) -> None:
             raise TableError(
                 path,
                 f"row {row + 1}, column '{name}': {Y[name][row]:g} has no logarithm, --target-transform "
-                f"{scale} needs numbers {SCALES[scale]}; {zero}leave the cell blank if it was not measured, "
+                f"{scale} needs numbers {SCALES[scale]}; {zero}leave the cell empty if the value is missing, "
                 f"or name only the targets that are positive, as in --target-transform NAME={scale}",
             )

@@ -7,17 +7,16 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ..tables.phrases import counted, quoted
+from ..io.tables import counted, quoted
 from .screen import Screen
 
 if TYPE_CHECKING:
-    from ..explanation import Explanation
     from ..linalg import Array
-    from .tables import Blanks
+    from ..model import Explanation
+    from .tables import MissingTargets
 
 __all__ = [
     "INPUT_COLUMNS",
-    "blanks_in_words",
     "change_in_words",
     "error_columns",
     "error_in_words",
@@ -28,6 +27,7 @@ __all__ = [
     "input_rows",
     "listed",
     "measures_in_words",
+    "missing_in_words",
     "scales_in_words",
     "settings_in_words",
     "sharing_in_words",
@@ -88,13 +88,12 @@ def strongest_pairs(correlations: Array, names: list[str]) -> list[tuple[str, st
 def sharing_in_words(settings: dict[str, Any], correlations: Array | None, names: list[str]) -> list[str]:
     """Sentences about what the targets share, from the parameters of the model and `output_relations`."""
     if len(names) == 1:
-        return [f"There is one target, '{names[0]}', and nothing to share."]
+        return [f"There is one target, '{names[0]}': nothing can be shared."]
     if settings.get("shrinkage") == 1.0:
-        return ["Plain kernel ridge: each target is predicted on its own, from the same features."]
+        return ["Plain kernel ridge: each target is predicted separately, from the same features."]
     if settings.get("prediction") == "partial_trace":
         return [
-            "All targets share one learned measure of which rows are alike; with it each target is "
-            "predicted on its own."
+            "All targets share one learned similarity of rows; each target is predicted separately with it."
         ]
     if correlations is None:
         return ["The kernel relates the targets to each other; how, depends on the inputs."]
@@ -110,7 +109,7 @@ def sharing_in_words(settings: dict[str, Any], correlations: Array | None, names
     ]
     if alone:
         sentences.append(
-            f"{quoted(alone, most=PAIRS)} {'keeps to itself' if len(alone) == 1 else 'keep to themselves'}."
+            f"{quoted(alone, most=PAIRS)} {'is' if len(alone) == 1 else 'are'} related to no other target."
         )
     return sentences
 
@@ -181,16 +180,16 @@ def information_in_words(information: Array | None, names: list[str]) -> list[st
     ["Measuring 'zinc' removes 61% of the uncertainty of 'cadmium', and the other way round."]
     """
     if information is None:
-        return ["Not known: the model keeps no errors of rows that it has not seen."]
+        return ["Unknown: the model has no held-out errors."]
     if len(names) == 1:
-        return ["There is one target, and no other that could tell about it."]
+        return ["There is only one target."]
     rows, columns = np.triu_indices(len(names), 1)
     values = np.maximum(information[rows, columns], information[columns, rows])
     order = np.argsort(-values, kind="stable")
     told = [place for place in order if values[place] >= LITTLE]
     if not told:
         return [
-            f"Nothing tells anything: beyond what the inputs say, measuring a target removes no more than "
+            f"Targets tell little about each other: beyond the inputs, measuring one removes no more than "
             f"{values.max():.0%} of the uncertainty of any other."
         ]
     sentences = [
@@ -243,7 +242,7 @@ def explanation_in_words(found: Explanation) -> list[str]:
 def show_inputs(screen: Screen, found: Explanation) -> None:
     """Print which inputs matter."""
     screen.points("Which inputs matter:", explanation_in_words(found))
-    title = "Change of the predictions, in deviations of the targets, as the input grows by one of its own"
+    title = "Change of the predictions, in standard deviations of the targets, for one of the input"
     screen.table(INPUT_COLUMNS, input_rows(found), title=title)
 
 
@@ -273,21 +272,21 @@ def scales_in_words(scales: dict[str, str], targets: Sequence[str]) -> str:
     return ", ".join(f"{name} ({scale})" for name, scale in scales.items())
 
 
-def blanks_in_words(blanks: Blanks, rows: int) -> list[str]:
+def missing_in_words(missing: MissingTargets, rows: int) -> list[str]:
     """Sentences on the missing targets of a table of so many rows; none where none is missing."""
     sentences = []
-    read = "" if blanks.rows == rows else f" of the {counted(blanks.rows, 'row')} read since the checkpoint"
-    if blanks.empty_rows:
-        verb = "has no target and is" if blanks.empty_rows == 1 else "have no target and are"
-        sentences.append(f"{counted(blanks.empty_rows, 'row')}{read} {verb} left out.")
-    if blanks.cells:
-        most = sorted(blanks.cells.items(), key=lambda item: -item[1])
+    read = "" if missing.rows == rows else f" of the {counted(missing.rows, 'row')} read since the checkpoint"
+    if missing.empty_rows:
+        verb = "has no target and is" if missing.empty_rows == 1 else "have no target and are"
+        sentences.append(f"{counted(missing.empty_rows, 'row')}{read} {verb} left out.")
+    if missing.cells:
+        most = sorted(missing.cells.items(), key=lambda item: -item[1])
         shown = ", ".join(f"{number:,} of '{name}'" for name, number in most[:MOST_BLANKS])
         more = f" and more of {counted(len(most) - MOST_BLANKS, 'target')}" if len(most) > MOST_BLANKS else ""
-        total = counted(sum(blanks.cells.values()), "target cell")
+        total = counted(sum(missing.cells.values()), "target value")
         verb = "is" if total.startswith("1 ") else "are"
         sentences.append(
-            f"{total}{read} {verb} blank: {shown}{more}; each target is learned from the rows that have it."
+            f"{total}{read} {verb} missing: {shown}{more}; each target is learned from the rows that have it."
         )
     return sentences
 

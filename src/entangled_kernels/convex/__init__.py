@@ -16,7 +16,6 @@ from .missing import learn_missing
 from .multiple_kernels import (
     embed_view,
     learn_diagonal,
-    learn_listed,
     learn_multiview,
     learn_own,
     learn_shared,
@@ -65,7 +64,6 @@ __all__ = [
     "learn_additive",
     "learn_diagonal",
     "learn_hadamard",
-    "learn_listed",
     "learn_missing",
     "learn_multiview",
     "learn_output_kernel",

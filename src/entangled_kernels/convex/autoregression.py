@@ -184,19 +184,21 @@ class HadamardModel:
         """Derivatives (t, p, p, lags) of target i by variable j and lag, in row i and column j.
 
         With M_til = sum_j B_ij k(x_t, x_l) h(x_ti, x_lj) C_lj those by any variable are -2 gamma sum_l
-        M_til (x_tj - x_lj); target i's own variable adds the derivative of h. Time t n p^2 lags.
+        M_til (x_tj - x_lj); variable i itself adds the derivative of h. Time t n p^2 lags.
         """
         t, p, lags = windows.shape
         K = self._between_rows(windows)
         slopes = np.empty((t, p, p, lags))
         apart = windows[:, None] - self.windows[None]  # (t, n, p, lags)
         for i in range(p):
-            h, own = self._between_variables(windows, i)  # (t, n, p), (t, n, p, lags)
+            h, delta = self._between_variables(windows, i)  # (t, n, p), (t, n, p, lags)
             terms = K[:, :, None] * h * (self.C * self.B[i])  # (t, n, p)
             slopes[:, i] = (
                 -2.0 * self.gamma * np.einsum("tl,tljk->tjk", terms.sum(axis=2), apart, optimize=True)
             )
-            slopes[:, i, i] -= 2.0 * self.output_gamma * np.einsum("tlj,tljk->tk", terms, own, optimize=True)
+            slopes[:, i, i] -= (
+                2.0 * self.output_gamma * np.einsum("tlj,tljk->tk", terms, delta, optimize=True)
+            )
         return slopes
 
     def _between_rows(self, windows: Array) -> Array:

@@ -7,10 +7,10 @@ from dataclasses import dataclass, field
 from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
-from scipy.linalg import cho_factor, cho_solve, cholesky, eigh, solve, solve_triangular
+from scipy.linalg import LinAlgError, cho_factor, cho_solve, eigh, solve_triangular
 
-from ..linalg import Array
-from .problem import Problem, compress
+from ..linalg import Array, rank_tolerance
+from .problem import Problem, check_psd, compress
 
 __all__ = [
     "Gram",
@@ -245,11 +245,10 @@ class WeightedGram(Gram):
         if np.array_equal(L, self._last.get("L", ())):
             return self._last["C"], 0.0
         kept: dict[str, Any] = {"L": L.copy()}
-        if self._equal:
-            system = self.combine(L) * self.levels[0]
-            system[np.diag_indices(len(system))] += self.alpha
-            kept["factor"] = cho_factor(system, lower=True, overwrite_a=True, check_finite=False)
-            C = np.asarray(cho_solve(kept["factor"], self.targets, check_finite=False))
+        factor = _ridge_factor(self.combine(L) * self.levels[0], self.alpha) if self._equal else None
+        if factor is not None:
+            kept["factor"] = factor
+            C = np.asarray(cho_solve(factor, self.targets, check_finite=False))
         else:
             U, scale = self._eigen(L)
             C = np.asarray(U @ ((U.T @ self.targets) * scale**2))
@@ -267,8 +266,8 @@ class WeightedGram(Gram):
         F = _images(self.kernels, C * self.levels)  # (m, n, p)
         m, n, p = F.shape
         columns = F.transpose(1, 0, 2).reshape(n, m * p)  # (n, m p)
-        if self._equal:
-            self.solve(L)
+        self.solve(L)
+        if "factor" in self._last:
             lower = np.tril(self._last["factor"][0])
             half = solve_triangular(lower, columns, lower=True, check_finite=False)
         else:
@@ -285,6 +284,7 @@ class WeightedGram(Gram):
     def _eigen(self, L: Array) -> tuple[Array, Array]:
         """Eigenvectors of sum_j d_j K_j, and (values_i levels_j + alpha)^-1/2, (n, p)."""
         values, U = eigh(self.combine(L), check_finite=False)
+        check_psd(values)
         return U, 1.0 / np.sqrt(np.outer(np.maximum(values, 0.0), self.levels) + self.alpha)
 
 
@@ -322,9 +322,12 @@ class SummedGram(Gram):
             return super().solve(L)
         n, p = self.targets.shape
         G = np.einsum("mnl,mpq->nplq", self.kernels, L, optimize=True).reshape(n * p, n * p)
-        G[np.diag_indices(n * p)] += self.alpha
-        right = self.targets.reshape(-1)
-        C = solve(G, right, assume_a="pos", overwrite_a=True, check_finite=False)
+        right, factor = self.targets.reshape(-1), _ridge_factor(G, self.alpha)
+        if factor is not None:
+            return np.asarray(cho_solve(factor, right, check_finite=False)).reshape(n, p), 0.0
+        values, U = eigh(G, check_finite=False)
+        check_psd(values)
+        C = U @ ((U.T @ right) / (np.maximum(values, 0.0) + self.alpha))
         return np.asarray(C).reshape(n, p), 0.0
 
     def preconditioner(self, L: Array) -> Preconditioner:
@@ -451,7 +454,14 @@ class MissingGram(Gram):
         images = np.einsum("mrs,mpq->rpsq", self.summed.kernels, L, optimize=True)
         G = np.einsum("pnr,rpsq,qls->nplq", F, images, F, optimize=True)
         N = self.targets.size
-        R = cholesky(G.reshape(N, N) + self.alpha * np.eye(N), lower=True, check_finite=False)
+        G = G.reshape(N, N)
+        # It is only a preconditioner: if alpha is below rounding, a larger ridge will do.
+        ridges = (self.alpha, self.alpha + rank_tolerance(N) * float(np.trace(G)))
+        factors = (_ridge_factor(G, ridge) for ridge in ridges)
+        factor = next((factor for factor in factors if factor is not None), None)
+        if factor is None:
+            raise ValueError("kernel must be positive semi-definite; use one that is, or a larger alpha")
+        R = np.tril(factor[0])
 
         def solved(A: Array, transposed: bool) -> Array:
             x = solve_triangular(R, A.reshape(-1), lower=True, trans=int(transposed), check_finite=False)
@@ -498,6 +508,17 @@ def missing_gram(problem: Problem, alpha: float) -> MissingGram:
         roots / problem.root_weight[:, None],
         units,
     )
+
+
+def _ridge_factor(G: Array, alpha: float) -> tuple[Array, bool] | None:
+    """Cholesky factor of G + alpha I; None if alpha is below the rounding of G."""
+    system = G.copy()
+    system[np.diag_indices(len(G))] += alpha
+    try:
+        factor: tuple[Array, bool] = cho_factor(system, lower=True, overwrite_a=True, check_finite=False)
+    except LinAlgError:
+        return None
+    return factor
 
 
 def _project(units: Array, C: Array) -> Array:

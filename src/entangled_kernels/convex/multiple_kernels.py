@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -13,13 +12,12 @@ from .grams import KroneckerGram, ListedGram, MissingGram, SummedGram, WeightedG
 from .missing import INNER, learn_missing
 from .output_kernel import learn_output_kernel
 from .penalties import Schatten
-from .problem import KernelPart, Problem, Result, compress, expand, intercept
+from .problem import KernelPart, Problem, Result, check_finite, compress, expand, intercept
 from .solvers import Solution, minimise, solve_convex
 
 __all__ = [
     "embed_view",
     "learn_diagonal",
-    "learn_listed",
     "learn_multiview",
     "learn_own",
     "learn_shared",
@@ -41,7 +39,7 @@ def learn_weights(
     max_iter: int = 1000,
     tol: float = 1e-3,
 ) -> Result:
-    """Learn the weights of the kernel (sum_j d_j k_j) T, d in the unit ball of the l_r norm.
+    """Learn the weights of the kernel sum_j d_j k_j T_j, d in the unit ball of the l_r norm.
 
     Parameters
     ----------
@@ -49,8 +47,8 @@ def learn_weights(
     alpha : float
     norm : float, default=1.0
         r, at least 1: 1 chooses few kernels, a large r gives all similar weights.
-    output_kernel : ndarray of shape (p, p), optional
-        T, the identity unless given.
+    output_kernel : ndarray of shape (p, p) or (m, p, p), optional
+        One T for all kernels, the identity unless given, or a T_j for each.
     max_iter : int, default=1000
         Evaluations of the objective; with missing targets, complete problems.
     tol : float, default=1e-3
@@ -62,12 +60,12 @@ def learn_weights(
 
         ||y - sum_j f_j||^2 / (2 alpha) + sum_j |f_j|^2 / (2 d_j)
 
-    over functions f_j with the kernels k_j T. With s_j = c^T G_j c the duality gap is
+    over functions f_j with the kernels k_j T_j. With s_j = c^T G_j c the duality gap is
     (|s|_r* - d^T s) / 2, r* the conjugate exponent. With many rows, the search starts from the
     weights of some of them.
 
     Time of an evaluation n^3 / 3 + n^2 (m + p), with n the rank of all kernels together if these
-    are inner products of few features.
+    are inner products of few features; with a T_j for each kernel, that of `SummedGram`.
 
     References
     ----------
@@ -77,73 +75,29 @@ def learn_weights(
     T = np.eye(problem.Y.shape[1]) if output_kernel is None else np.asarray(output_kernel, dtype=np.float64)
     settings: dict[str, Any] = {"norm": norm, "max_iter": max_iter, "tol": tol}
     if problem.missing is not None:
-        return _fill_weights(
+        ball, inner = Schatten(norm, 1.0), {**settings, "tol": INNER * tol}
+        return learn_missing(
             problem,
             alpha,
-            T,
-            lambda full, inner: learn_weights(full, alpha, output_kernel=T, **inner),
-            settings,
+            lambda full, _: learn_weights(full, alpha, output_kernel=T, **inner),
+            lambda S, _: ball.shrunk_conjugate(np.sum(S * T, axis=(1, 2), keepdims=True)),
+            max_iter=max_iter,
+            tol=tol,
         )
-    levels, V = np.linalg.eigh(T)
-    solution = _weigh(
-        problem.kernels,
-        problem.targets @ V,
-        np.maximum(levels, 0.0),
-        alpha,
-        constant=problem.rest / (2 * alpha),
-        **settings,
-    )
+    if T.ndim == 3:
+        problem = compress(problem)
+        constant = problem.rest / (2 * alpha)
+        gram = ListedGram(problem.targets, alpha, problem.kernels, T, constant=constant)
+        start = np.full((len(T), 1, 1), len(T) ** (-1.0 / norm))
+        solution = solve_convex(gram, Schatten(norm, 1.0), start, max_iter=max_iter, tol=tol**2)
+        C = solution.point.C
+    else:
+        levels, V = np.linalg.eigh(T)
+        levels, constant = np.maximum(levels, 0.0), problem.rest / (2 * alpha)
+        solution = _weigh(problem.kernels, problem.targets @ V, levels, alpha, constant=constant, **settings)
+        C = solution.point.C @ V.T
     d = solution.point.L
-    return expand(problem, alpha, solution.point.C @ V.T, d * T, d[:, 0, 0], **solution.outcome)
-
-
-def learn_listed(
-    problem: Problem,
-    alpha: float,
-    output_kernels: Array,
-    *,
-    norm: float = 1.0,
-    max_iter: int = 1000,
-    tol: float = 1e-3,
-) -> Result:
-    """Learn the weights of sum_j d_j k_j T_j for given output kernels T_j (m, p, p).
-
-    As `learn_weights`, with conjugate gradients for the ridge system: see `SummedGram` for the
-    cost.
-    """
-    T = np.asarray(output_kernels, dtype=np.float64)
-    settings: dict[str, Any] = {"norm": norm, "max_iter": max_iter, "tol": tol}
-    if problem.missing is not None:
-        return _fill_weights(
-            problem, alpha, T, lambda full, inner: learn_listed(full, alpha, T, **inner), settings
-        )
-    problem = compress(problem)
-    constant = problem.rest / (2 * alpha)
-    gram = ListedGram(problem.targets, alpha, problem.kernels, T, constant=constant)
-    start = np.full((len(T), 1, 1), len(T) ** (-1.0 / norm))
-    solution = solve_convex(gram, Schatten(norm, 1.0), start, max_iter=max_iter, tol=tol**2)
-    d = solution.point.L
-    return expand(problem, alpha, solution.point.C, d * T, d[:, 0, 0], **solution.outcome)
-
-
-def _fill_weights(
-    problem: Problem,
-    alpha: float,
-    T: Array,
-    learn: Callable[[Problem, dict[str, Any]], Result],
-    settings: dict[str, Any],
-) -> Result:
-    """Weights of kernels with given output kernels, (p, p) or (m, p, p), and missing targets."""
-    inner = {**settings, "tol": INNER * settings["tol"]}
-    ball = Schatten(settings["norm"], 1.0)
-    return learn_missing(
-        problem,
-        alpha,
-        lambda full, _: learn(full, inner),
-        lambda S, _: ball.shrunk_conjugate(np.sum(S * T, axis=(1, 2), keepdims=True)),
-        max_iter=settings["max_iter"],
-        tol=settings["tol"],
-    )
+    return expand(problem, alpha, C, d * T, d[:, 0, 0], **solution.outcome)
 
 
 def _weigh(
@@ -253,6 +207,7 @@ def _expand_missing(
         mean = np.sum(w * (Y - fit), axis=0) / w.sum(axis=0)
     C, witness = (root * gram.share * gram.project(A) for A in (C, witness))
     constant = intercept(problem, C, T, mean)
+    check_finite(C, T, constant)
     return Result(C, T, weights, constant, witness=witness, **outcome)
 
 

@@ -18,6 +18,8 @@ __all__ = [
     "Problem",
     "Result",
     "alpha_unit",
+    "check_finite",
+    "check_psd",
     "compress",
     "diagonalise",
     "expand",
@@ -31,6 +33,10 @@ EPS = float(np.finfo(np.float64).eps)
 NEGATIVE = 1e-6
 # Rows of a Gram matrix that are worked on at once.
 BLOCK = 64
+OVERFLOW = (
+    "the fit overflows: alpha, sample_weight, inputs and targets are of too different sizes; scale inputs "
+    "and targets, divide sample_weight by its mean, or use an alpha nearer to 1"
+)
 
 
 class KernelPart(NamedTuple):
@@ -254,13 +260,20 @@ def reduce_problem(
     grams, scales, rounding = np.empty((m, r, r)), np.ones(m), 0.0
     for j, (part, Phi) in enumerate(zip(parts, features, strict=True)):
         if Phi is not None:
+            if np.vdot(Phi, Phi) <= (8 * EPS) ** 2 * float(w @ np.sum(part.matrix**2, axis=1)):
+                Phi = np.zeros_like(Phi)  # constant columns less their mean are rounding
             scales[j] = _scale(float(np.vdot(Phi, Phi)), w, normalized)
             np.matmul(Phi / scales[j], Phi.T, out=grams[j])
             continue
         K = part.matrix
         mean_k[j] = share @ K if centred else np.zeros(n)
         shift = mean_k[j] - share @ mean_k[j]
-        scales[j] = _scale(float(w @ (K.diagonal() - mean_k[j] - shift)), w, normalized)
+        trace = float(w @ (K.diagonal() - mean_k[j] - shift))
+        scales[j] = _scale(trace, w, normalized)
+        if abs(trace) < 8 * EPS * float(w @ np.abs(K.diagonal())):
+            grams[j] = 0.0  # a constant kernel less its mean is rounding
+            scales[j] = 1.0
+            continue
         _write_gram(K, mean_k[j], shift, None if weights is None else root, scales[j], grams[j])
         if centred:
             rounding += 8 * n * EPS * float(np.abs(K).max()) * float(w.max()) / scales[j]
@@ -274,7 +287,23 @@ def retarget(problem: Problem, Y: ArrayLike) -> Problem:
     """The problem with other complete targets (n, p), in time n p r."""
     w = problem.root_weight**2
     Y, mean_y = _centred_targets(np.array(Y, dtype=np.float64), w, problem.centred)
+    check_finite(Y)
     return replace(problem, targets=problem.inside(Y), Y=Y, mean_y=mean_y, missing=None)
+
+
+def check_psd(values: Array, rounding: float = 0.0) -> None:
+    """Raise unless increasing eigenvalues of a Gram matrix are non-negative up to rounding."""
+    if values[0] < -max(rounding, rank_tolerance(len(values)) * values[-1], NEGATIVE * values[-1]):
+        raise ValueError(
+            f"kernel must be positive semi-definite, got a Gram matrix with the eigenvalues {values[0]:.3g} "
+            f"and {values[-1]:.3g}; use a kernel that is (linear, rbf, laplacian, ...)"
+        )
+
+
+def check_finite(*arrays: Array) -> None:
+    """Raise if the coefficients of a fit have overflowed."""
+    if not all(np.isfinite(A).all() for A in arrays):
+        raise ValueError(OVERFLOW)
 
 
 def diagonalise(problem: Problem) -> Problem:
@@ -286,13 +315,8 @@ def diagonalise(problem: Problem) -> Problem:
         return problem
     K = problem.kernels.sum(axis=0) if len(problem.kernels) > 1 else problem.kernels[0]
     values, U = eigh(K, check_finite=False)
-    rounding = max(problem.rounding, rank_tolerance(len(values)) * values[-1])
-    if values[0] < -max(rounding, NEGATIVE * values[-1]):
-        raise ValueError(
-            f"K must be positive semi-definite, got an eigenvalue of {values[0]:.3g} beside the largest, "
-            f"{values[-1]:.3g}; use a kernel that is positive semi-definite (linear, rbf, laplacian, ...)"
-        )
-    kept = values > rounding
+    check_psd(values, problem.rounding)
+    kept = values > max(problem.rounding, rank_tolerance(len(values)) * values[-1])
     return _rotated(problem, values[kept][None], U[:, kept])
 
 
@@ -303,6 +327,7 @@ def compress(problem: Problem) -> Problem:
     of their size over alpha, and all others are small. Time n^3 + m n^2 r for rank r.
     """
     values, U = eigh(problem.kernels.sum(axis=0), check_finite=False)
+    check_psd(values, problem.rounding)
     U = U[:, values > len(values) * EPS * values[-1]]
     if U.shape[1] in (0, len(U)):
         return problem
@@ -329,7 +354,9 @@ def alpha_unit(problem: Problem, penalty: OutputPenalty | None = None, *, fixed:
     scale with c^2 / (a s), and a penalty of power q with a^q: with a = (c^2 / s)^(1/(q+1)) all
     scale alike, and alpha' means the same for every s and c. The unit is a s with s = tr(K) / n
     and c^2 = ||Y||^2 / p, and s if L keeps its size. A mixture of two powers has no such unit, and
-    the higher power is used. If the targets or the kernel are zero, the unit is one.
+    the higher power is used. If the targets or the kernel are zero, the unit is one. Weights are
+    divided by their mean over rows of positive weight, and the unit multiplied by it: a constant
+    factor of all weights changes nothing.
 
     Examples
     --------
@@ -342,14 +369,17 @@ def alpha_unit(problem: Problem, penalty: OutputPenalty | None = None, *, fixed:
     """
     kernels = problem.kernels
     trace = kernels.sum() if kernels.ndim == 2 else np.trace(kernels, axis1=1, axis2=2).sum()
-    mean_eigenvalue = float(trace) / float(np.sum(problem.root_weight**2))
-    square = float(np.vdot(problem.Y, problem.Y)) / problem.Y.shape[1]
+    w = problem.root_weight**2
+    mean_weight = float(w.sum()) / int(np.count_nonzero(w))
+    mean_eigenvalue = float(trace) / float(w.sum())
+    square = float(np.vdot(problem.Y, problem.Y)) / (problem.Y.shape[1] * mean_weight)
     if not (square > 0.0 and mean_eigenvalue > 0.0):
-        return 1.0
+        return mean_weight
+    unit = mean_weight * mean_eigenvalue
     penalty = OutputPenalty() if penalty is None else penalty
     if fixed or penalty.is_ball:
-        return mean_eigenvalue
-    return mean_eigenvalue * typical_level(square / mean_eigenvalue, penalty.power)
+        return unit
+    return unit * typical_level(square / mean_eigenvalue, penalty.power)
 
 
 def expand(
@@ -371,6 +401,7 @@ def expand(
     C = problem.rows(C, alpha)
     witness = C if witness is None else problem.rows(witness, alpha)
     constant = intercept(problem, C, T, problem.mean_y)
+    check_finite(C, T, constant)
     return Result(C, T, weights, constant, value, gap, witness, converged, reason, n_iter, history)
 
 

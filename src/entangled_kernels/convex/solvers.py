@@ -30,6 +30,7 @@ from .penalties import (
     SpectralPenalty,
     compose,
 )
+from .problem import OVERFLOW
 
 __all__ = [
     "SOLVERS",
@@ -48,7 +49,7 @@ IDLE = 5
 # L-BFGS: pairs kept; a gradient this much shorter than the first is zero up to rounding; more than
 # the relative rounding of values, whose terms may cancel.
 MEMORY, FLAT, NOISE = 20, 1e-12, 1e-9
-# Dual and model rounds go much nearer to their optimum than the gap asks for: the other bound lags.
+# Dual and model rounds are solved more sharply than the tolerance, since the primal bound lags.
 SHARP = 1e-6
 # Factor: levels below this share of the largest are raised to it, so that they can grow again; and
 # the share of the gradient of the penalty that is added for directions without curvature.
@@ -216,8 +217,11 @@ def solve_convex(
         if used >= max_iter or idle >= IDLE:
             reason = "max_iter" if used >= max_iter else "stalled"
             break
-        step = chosen.run(gram, penalty, last, min(chosen.steps, max_iter - used), tol)
-        point = certify(gram, penalty, step.L)
+        try:
+            step = chosen.run(gram, penalty, last, min(chosen.steps, max_iter - used), tol)
+            point = certify(gram, penalty, step.L)
+        except np.linalg.LinAlgError as error:
+            raise ValueError(OVERFLOW) from error
         last = point
         if step.C is not None:
             point = _witnessed(gram, penalty, point, step.C)
@@ -308,7 +312,7 @@ def _witnessed(gram: Gram, penalty: Penalty, point: Point, C: Array) -> Point:
 
 
 def dual_round(gram: Gram, penalty: Penalty, point: Point, steps: int, tol: float = 0.0) -> Step:
-    """Better parameters than those of a point, from the coefficients that it has.
+    """Minimise the dual problem over coefficients, from those of a point.
 
     Notes
     -----
@@ -332,7 +336,7 @@ def dual_round(gram: Gram, penalty: Penalty, point: Point, steps: int, tol: floa
 
 
 def factor_round(gram: Gram, penalty: SpectralPenalty, point: Point, steps: int, tol: float = 0.0) -> Step:
-    """Better parameters than those of a point; steps end early where the gap is within a tolerance.
+    """Minimise over a factor B of L = B B^T; stop early if the gap is within the tolerance.
 
     Notes
     -----
@@ -426,7 +430,7 @@ def _slope(penalty: SpectralPenalty, levels: Array, S: Array, V: Array) -> tuple
 def model_round(
     gram: KroneckerGram, penalty: SpectralPenalty, point: Point, steps: int, tol: float = 0.0
 ) -> Step:
-    """Better parameters than those of a point.
+    """Minimise over the model, in which the best L has a closed form.
 
     Notes
     -----
@@ -500,15 +504,16 @@ class Proximal:
 
 
 def proximal_round(gram: Gram, penalty: Schatten, point: Point, steps: int, tol: float = 0.0) -> Step:
-    """Better parameters than those of a point: a proximal step, taken in the dual problem.
+    """A proximal step from a point, taken in the dual problem.
 
     Notes
     -----
     A proximal step minimises J(L) + ||L - L_0||^2 / (2 length) from the L_0 of the point. Its dual is that of
     `dual_round` with `Proximal` for the penalty, which has a smooth conjugate; no ridge system is solved. The
     step brings J to within ||L* - L_0||^2 / (2 length) of its minimum at L*, and is the harder to take the
-    longer it is. The length is ||L_0||^2 / sqrt(gap J), with nothing in J that no kernel can reach. Where J
-    grows as the squared distance from L*, the gap after a step is then at most a multiple of its power 3 / 2.
+    longer it is. The length is ||L_0||^2 / sqrt(gap J), without the part of J that no kernel
+    can reach. If J grows as the squared distance from L*, the gap after a step is then at most a
+    multiple of its power 3 / 2.
 
     Coefficients c of the search solve the ridge system of their L up to e, which is the slope. So the gap of
     both is at most P*(S / 2) - <L, S> / 2 + |e|^2 / (2 alpha), and the search ends where that is
@@ -741,8 +746,8 @@ def minimise(
     whitened : bool, default=False
         Whether the Hessian is near the identity.
     tol : float, default=0.0
-        Where it is, stop when |slope|^2 / 2, about what is left to gain, is at most this share of the value
-        at the start; nothing is stopped for it where that is so from the start.
+        Stop when |slope|^2 / 2, about what is left to gain, is at most this share of the value at the
+        start. Ignored if the slope at the start is within it already.
 
     Notes
     -----
@@ -761,9 +766,14 @@ def minimise(
     little = tol * unit if 0.5 * float(np.vdot(first_slope, first_slope)) > tol * unit else 0.0
 
     def flat(x: Array) -> tuple[float, Array]:
-        # The search begins where the units were found.
-        known = np.array_equal(x, begin)
-        value, slope = (first, first_slope) if known else value_and_slope(size * x.reshape(start.shape))
+        # The search begins where the units were outcome.
+        if np.array_equal(x, begin):
+            value, slope = first, first_slope
+        else:
+            try:
+                value, slope = value_and_slope(size * x.reshape(start.shape))
+            except np.linalg.LinAlgError as error:
+                raise ValueError(OVERFLOW) from error
         nonlocal left
         left = 0.5 * float(np.vdot(slope, slope))
         return value / unit, slope.ravel() * (size / unit)
@@ -775,12 +785,12 @@ def minimise(
             raise StopIteration
 
     options = {"maxiter": steps, "maxfun": 2 * steps + 20, "maxcor": MEMORY, "ftol": 0.0, "gtol": 0.0}
-    found = minimize(flat, begin, jac=True, method="L-BFGS-B", callback=stop, options=options)
-    x, evaluations = np.asarray(found.x), int(found.nfev)
-    if not stopped and np.linalg.norm(found.jac) > FLAT * size / unit * np.linalg.norm(first_slope):
-        rest = {"maxiter": steps - found.nit, "maxfun": options["maxfun"] - found.nfev}
+    outcome = minimize(flat, begin, jac=True, method="L-BFGS-B", callback=stop, options=options)
+    x, evaluations = np.asarray(outcome.x), int(outcome.nfev)
+    if not stopped and np.linalg.norm(outcome.jac) > FLAT * size / unit * np.linalg.norm(first_slope):
+        rest = {"maxiter": steps - outcome.nit, "maxfun": options["maxfun"] - outcome.nfev}
         if min(rest.values()) > 0:
-            x, more = _minimise_by_slopes(flat, x, found.fun, found.jac, stop, options | rest)
+            x, more = _minimise_by_slopes(flat, x, outcome.fun, outcome.jac, stop, options | rest)
             evaluations += more
     return size * x.reshape(start.shape), evaluations
 
@@ -819,6 +829,6 @@ def _minimise_by_slopes(
         base = latest
         stop(x)
 
-    found = minimize(change_and_slope, start, jac=True, method="L-BFGS-B", callback=step, options=options)
-    x = np.asarray(found.x)
-    return (x if value <= first + NOISE * abs(first) else start), int(found.nfev) - 1
+    outcome = minimize(change_and_slope, start, jac=True, method="L-BFGS-B", callback=step, options=options)
+    x = np.asarray(outcome.x)
+    return (x if value <= first + NOISE * abs(first) else start), int(outcome.nfev) - 1

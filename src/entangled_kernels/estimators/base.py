@@ -256,8 +256,10 @@ def check_weighted_targets(y: Any, sample_weight: Any = None, names: Names = Non
     names = target_names(y) if names is None else names
     Y = check_targets(y, names)
     Y = Y.reshape(len(Y), -1)
-    weight = _check_weights(sample_weight, Y.shape, names)
     missing = np.isnan(Y)
+    if sample_weight is None and not missing.any():
+        return Targets(Y)
+    weight = _check_weights(sample_weight, Y.shape, names)
     if missing.any():
         weight = np.ones(Y.shape) if weight is None else weight
         weight = np.where(missing, 0.0, weight if weight.ndim == 2 else weight[:, None])
@@ -365,14 +367,14 @@ def check_given(given: Any, X: Any, n_rows: int, names: list[str], *, named: boo
     if columns is not None and len(set(columns)) < len(columns):
         raise ValueError(f"given must name each target once, got {list(columns)}")
     index: Any = getattr(X, "index", None)
-    if hasattr(given, "reindex") and hasattr(index, "equals") and len(given.index) == len(index):
-        if not index.equals(given.index):
-            if not (index.is_unique and set(given.index) == set(index)):
-                raise ValueError(
-                    "given must have the index of X, so that its rows can be told apart; use "
-                    "given.set_axis(X.index) where rows correspond by their order"
-                )
-            given = given.reindex(index)
+    comparable = hasattr(given, "reindex") and hasattr(index, "equals") and len(given.index) == len(index)
+    if comparable and not index.equals(given.index):
+        if not (index.is_unique and set(given.index) == set(index)):
+            raise ValueError(
+                "given must have the index of X, so that its rows can be told apart; use "
+                "given.set_axis(X.index) where rows correspond by their order"
+            )
+        given = given.reindex(index)
     values = check_targets(given, columns)
     values = values.reshape(len(values), -1)
     if len(values) != n_rows:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from copy import copy, deepcopy
 from typing import Any, Self
 
@@ -20,7 +20,6 @@ from ..features import FeatureMapTraits, fit_and_map, fit_feature_map, is_fitted
 from ..learning import Moments, RowSample
 from ..linalg import Array, Index
 from ..model import (
-    FIRST_BLOCK,
     METHODS,
     Explanation,
     FittedModel,
@@ -38,15 +37,15 @@ from ..parameters import (
     check_range,
     check_real,
     check_share,
+    is_dask,
     naming_columns,
     validate_rows,
     warn_user,
 )
 from ..streams.batch import Batch, as_batch
-from ..streams.dask_tables import first_rows, is_dask, map_partitions, split_partitions, sum_partitions
+from ..streams.dask_tables import first_rows, map_partitions, split_partitions, sum_partitions
 from ..streams.out_of_core import BatchRun, named_errors
-from ..streams.row_folds import sampling_keys
-from ..streams.row_stream import FEATURE_SAMPLE, RowMap, Rows, RowStream
+from ..streams.row_stream import FEATURE_SAMPLE, RowMap, Rows, RowStream, sampling_keys
 from .base import (
     MultiTargetRegressor,
     check_costs,
@@ -539,7 +538,8 @@ class EntangledRegressor(MultiTargetRegressor):
 
     def _check_parameters(self) -> None:
         check_flag("fit_intercept", self.fit_intercept)
-        check_target_transform(self.target_transform)
+        if self.target_transform is not None:
+            check_target_transform(self.target_transform)
 
     def _solve_parts(self, parts: list[Moments], sample: RowSample | None, stream: RowStream) -> FittedModel:
         """The model from the moments of all parts of a stream."""
@@ -597,8 +597,9 @@ class EntangledRegressor(MultiTargetRegressor):
         n_rows = sum(part.n_samples for part in parts)
         if n_rows < 2:
             raise NotFittedError(f"at least 2 rows of positive sample_weight are needed, got {n_rows}")
-        measured = np.sum([part.target_weight for part in parts], axis=0)[None]
-        check_measured(measured, measured, getattr(self, "target_names_", None))
+        if not all(part.complete for part in parts):
+            measured = np.sum([part.target_weight for part in parts], axis=0)[None]
+            check_measured(measured, measured, getattr(self, "target_names_", None))
         return self._solve_parts(parts, stream.numbered_sample(), stream)
 
     def _shown(self, name: str) -> FittedModel:
@@ -627,14 +628,15 @@ class EntangledRegressor(MultiTargetRegressor):
         targets = self._take_targets(y, missing=True)
         check_consistent_length(X, targets)
         Y, weight = self._check_weighted(targets, sample_weight)
-        names = getattr(self, "target_names_", None)
-        check_measured(Y, weight, names)
         index = np.arange(len(Y))
-        missing = np.isnan(Y).all(axis=1) if weight is None or weight.ndim == 1 else ~weight.any(axis=1)
-        if missing.any():
-            index = np.flatnonzero(~missing)
-            X, Y = _safe_indexing(X, index), Y[index]
-            weight = simplify_weights(None if weight is None else weight[index])
+        if weight is not None:
+            check_measured(Y, weight, getattr(self, "target_names_", None))
+            missing = np.isnan(Y).all(axis=1) if weight.ndim == 1 else ~weight.any(axis=1)
+            if missing.any():
+                index = np.flatnonzero(~missing)
+                X, Y, weight = _safe_indexing(X, index), Y[index], simplify_weights(weight[index])
+        if self.target_transform is None:
+            return Rows(X, Y, weight), None, index
         scale = fit_target_scale(self.target_transform, Y, weight, self._output_names(Y.shape[1]))
         return Rows(X, RowMap(None, scale).targets(Y, weight, index), weight), scale, index
 
@@ -645,6 +647,8 @@ class EntangledRegressor(MultiTargetRegressor):
         Y = targets.reshape(len(targets), -1)
         if (measured := Y[np.isfinite(Y)]).size:
             check_range("y", measured, **({} if smallest is None else {"smallest": smallest}))
+        if sample_weight is None and not np.isnan(Y).any():
+            return Y, None
         Y, weight = check_weighted_targets(Y, sample_weight, getattr(self, "target_names_", None))
         if smallest is None and weight is not None and weight.ndim == 1 and not weight.any():
             raise ValueError("sample_weight must be positive for at least one row, got zero weights only")
@@ -652,7 +656,7 @@ class EntangledRegressor(MultiTargetRegressor):
 
     def _partial_fit(self, X: Any, y: Any, sample_weight: Any, groups: Any, forget: float) -> Self:
         self._check_parameters()
-        check_real("forget", forget, "a number above 0 and at most 1", lambda share: 0.0 < share <= 1.0)
+        check_real("forget", forget, "a number above 0 and at most 1", 0.0, 1.0, without=(0.0,))
         with _unchanged_on_error(self):
             self._take_batch(Batch(X, y, sample_weight, groups=groups), forget=float(forget))
         return self
@@ -806,7 +810,7 @@ class EntangledRegressor(MultiTargetRegressor):
             return None, None
         self._check_columns(X)
         targets = self._targets_like_y(Y)
-        with refusing_sparse_rows(feature_map, X):
+        with refusing_sparse_rows(feature_map) if issparse(X) else nullcontext():
             if FeatureMapTraits.of(feature_map).cross_fitted:
                 return fit_and_map(feature_map, X, targets, weight, ensure_min_samples=2)
             return fit_feature_map(feature_map, X, targets, weight), None
@@ -827,8 +831,6 @@ class EntangledRegressor(MultiTargetRegressor):
         With more columns than rows, moments would take more than the features.
         """
         n, p = rows.Y.shape
-        if feature_map is None or n <= FIRST_BLOCK:
-            return False
         m = map_features(feature_map, _safe_indexing(rows.X, slice(0, 1))).shape[1]
         return bool(n > 2 * block_height(m) and m + p <= n)
 
@@ -948,12 +950,12 @@ def _unchanged_on_error(estimator: Any) -> Iterator[None]:
 
 
 @contextmanager
-def refusing_sparse_rows(feature_map: Any, X: Any) -> Iterator[None]:
+def refusing_sparse_rows(feature_map: Any) -> Iterator[None]:
     """Turn the error of a map that takes no sparse rows into one that names the way out."""
     try:
         yield
     except (TypeError, ValueError) as error:
-        if not (issparse(X) and "sparse" in str(error).lower()):
+        if "sparse" not in str(error).lower():
             raise
         raise TypeError(
             f"X is sparse, and {type(feature_map).__name__} needs dense rows; use X.toarray(), or a "

@@ -26,7 +26,7 @@ from ..learning import (
     reduce_rows,
 )
 from ..linalg import Array
-from ..model import FittedModel, InputRange
+from ..model import FIRST_BLOCK, FittedModel, InputRange
 from ..parameters import (
     check_choice,
     check_feature_map,
@@ -36,16 +36,15 @@ from ..parameters import (
     check_positive,
     check_rank,
     check_rank_fits,
+    is_dask,
     naming_columns,
     warn_user,
 )
-from ..streams.dask_tables import is_dask
-from ..streams.row_folds import sampling_keys
-from ..streams.row_stream import RowMap, RowStream
+from ..streams.row_stream import RowMap, RowStream, sampling_keys
 from .base import MultiTargetRegressor
 from .entangled import COLUMN_ATTRIBUTES, EntangledRegressor
 
-__all__ = ["PREDICTIONS", "EntangledKernelRidge", "SolverParams", "check_solver_params", "warn_if_stalled"]
+__all__ = ["PREDICTIONS", "EntangledKernelRidge", "SolverParams", "check_solver_params", "warn_of_stall"]
 
 PREDICTIONS = ("entangled", "partial_trace")
 # A step of an iterative solver with more multiplications than this takes seconds.
@@ -243,7 +242,8 @@ class EntangledKernelRidge(TransformerMixin, EntangledRegressor):
         rows, scale, _ = self._training_rows(X, y, sample_weight)
         feature_map, Phi = self._fit_map(self.feature_map, rows.X, rows.Y, rows.weight)
         stream = RowStream(row_map=RowMap(feature_map), n_outputs=rows.Y.shape[1])
-        if Phi is None and self._exceeds_memory(feature_map, rows):
+        large = feature_map is not None and Phi is None and len(rows.Y) > FIRST_BLOCK
+        if large and self._exceeds_memory(feature_map, rows):
             stream.take(rows._replace(key=sampling_keys(rows.X, rows.Y)), self._fit_row_map)
             problem = reduce_moments(stream.moments()[0], centred=bool(self.fit_intercept))
         else:
@@ -288,7 +288,8 @@ class EntangledKernelRidge(TransformerMixin, EntangledRegressor):
 
     def _learn(self, problem: Problem) -> Fit:
         """Learn the kernel and solve the ridge problem, with warnings about size and convergence."""
-        check_rank_fits(self.rank, problem.n_features, problem.n_outputs)
+        if self.rank is not None:
+            check_rank_fits(self.rank, problem.n_features, problem.n_outputs)
         settings, params = self._settings(), check_solver_params(self.solver_params)
         if SOLVERS[self.solver].iterative:
             operators = problem.resolve_rank(self.rank) or problem.full_rank
@@ -299,7 +300,8 @@ class EntangledKernelRidge(TransformerMixin, EntangledRegressor):
                     f"solver='closed-form'"
                 )
         fit = fit_problem(problem, settings, _print_progress(params.max_iter) if params.verbose else None)
-        warn_if_stalled(fit)
+        if fit.stop_reason == "stalled":
+            warn_of_stall(fit)
         return fit
 
     def _settings(self) -> FitSettings:
@@ -475,15 +477,14 @@ def check_solver_params(params: Any) -> SolverParams:
     return found._replace(max_iter=int(found.max_iter), tol=float(found.tol))
 
 
-def warn_if_stalled(fit: Fit) -> None:
-    """Warn where a solver stopped before its tolerance because it could get no further."""
-    if fit.stop_reason == "stalled":
-        warn_user(
-            f"solver={fit.settings.solver!r} could not raise the alignment any further after {fit.n_iter} "
-            f"steps, although the gradient is longer than tol={fit.settings.tol}; standardise the features "
-            f"or raise tol",
-            ConvergenceWarning,
-        )
+def warn_of_stall(fit: Fit) -> None:
+    """Warn that a solver stopped before its tolerance because it could get no further."""
+    warn_user(
+        f"solver={fit.settings.solver!r} could not raise the alignment any further after {fit.n_iter} "
+        f"steps, although the gradient is longer than tol={fit.settings.tol}; standardise the features "
+        f"or raise tol",
+        ConvergenceWarning,
+    )
 
 
 def _print_progress(max_iter: int) -> Callable[[Progress], None]:

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import nullcontext
 from dataclasses import replace
 from numbers import Integral
 from typing import Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
+from scipy.sparse import issparse
 from sklearn import get_config
 from sklearn.base import clone
 from sklearn.model_selection import GroupKFold, KFold, PredefinedSplit, TimeSeriesSplit
@@ -31,6 +33,7 @@ from ..parameters import (
     check_numeric_columns,
     check_positive,
     check_share,
+    is_dask,
     validate_rows,
 )
 from ..selection import (
@@ -41,6 +44,7 @@ from ..selection import (
     SearchSettings,
     Selected,
     TargetUnits,
+    UsedMap,
     grid_members,
     search_moments,
     search_rows,
@@ -48,9 +52,15 @@ from ..selection import (
     weight_unit,
 )
 from ..streams.batch import as_batch
-from ..streams.dask_tables import is_dask
-from ..streams.row_folds import block_ends, group_folds, row_folds, sampling_keys
-from ..streams.row_stream import RowMap, Rows, RowStream
+from ..streams.row_stream import (
+    RowMap,
+    Rows,
+    RowStream,
+    block_ends,
+    group_folds,
+    row_folds,
+    sampling_keys,
+)
 from ..uncertainty import HeldOut
 from .base import MultiTargetRegressor, route_groups
 from .entangled import FLOATS, EntangledRegressor, refusing_sparse_rows
@@ -58,10 +68,13 @@ from .entangled_kernel_ridge import (
     EntangledKernelRidge,
     SolverParams,
     check_solver_params,
-    warn_if_stalled,
+    warn_of_stall,
 )
 
 __all__ = ["EntangledKernelRidgeCV"]
+
+# Least share of the feature maps that show noise, for an explanation to compare effects with those of noise.
+LEAST_SHARE = 0.2
 
 
 class EntangledKernelRidgeCV(EntangledRegressor):
@@ -266,7 +279,7 @@ class EntangledKernelRidgeCV(EntangledRegressor):
                 shown.print(done, n_steps)
 
         memory = float(get_config()["working_memory"]) * 2**20
-        with refusing_sparse_rows(next(iter(maps.values())), X):
+        with refusing_sparse_rows(next(iter(maps.values()))) if issparse(X) else nullcontext():
             found = search_rows(
                 X,
                 rows.Y,
@@ -497,8 +510,8 @@ class EntangledKernelRidgeCV(EntangledRegressor):
             best=replace(found.best, features=None, place=place),
             entangled=None,
             held_out=None,
+            used=[],
         )
-        parts = [NoisePart(used.feature_map, used.settings, used.share) for used in found.used]
         return FittedModel(
             feature_map=found.feature_map,
             linear=found.linear,
@@ -508,12 +521,13 @@ class EntangledKernelRidgeCV(EntangledRegressor):
             inputs=inputs,
             residuals=found.residuals,
             measured=None if found.residuals is None else Y[np.unique(found.residuals.row)],
-            parts=tuple(parts) if len(parts) > 1 else (),
+            parts=_noise_parts(found.used),
         )
 
     def _candidate_estimator(self, candidate: Candidate, model: FittedModel) -> EntangledKernelRidge:
         """A candidate as an estimator of its own, on tables with the same columns."""
-        warn_if_stalled(model.fit)
+        if model.fit.stop_reason == "stalled":
+            warn_of_stall(model.fit)
         estimator = EntangledKernelRidge(
             self._map_of(candidate),
             fit_intercept=self.fit_intercept,
@@ -713,6 +727,23 @@ class EntangledKernelRidgeCV(EntangledRegressor):
         for value in [] if self.alphas is None else check_grid("alphas", self.alphas):
             check_positive("alphas", value)
         self._feature_maps()
+
+
+def _noise_parts(used: Sequence[UsedMap]) -> tuple[NoisePart, ...]:
+    """Feature maps of an average, with their shares, on which models of noise are fitted.
+
+    Features of cross-fitted maps are predictions, in which their part of the noise does not show; the other
+    maps replace them where these have a share of `LEAST_SHARE` for every target. Empty without an average.
+    """
+    if len(used) < 2:
+        return ()
+    shown = [not FeatureMapTraits.of(one.feature_map).cross_fitted for one in used]
+    shares = [one.share * show for one, show in zip(used, shown, strict=True)]
+    total = np.sum(np.broadcast_arrays(*shares), axis=0)
+    if total.min() < LEAST_SHARE:
+        return ()
+    parts = zip(used, shares, strict=True)
+    return tuple(NoisePart(one.feature_map, one.settings, share / total) for one, share in parts)
 
 
 class _Progress:

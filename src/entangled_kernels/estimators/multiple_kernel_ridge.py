@@ -7,7 +7,6 @@ from typing import Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
-from sklearn.base import BaseEstimator, MultiOutputMixin, RegressorMixin
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import check_is_fitted
 
@@ -15,13 +14,11 @@ from ..convex import (
     Problem,
     Result,
     learn_diagonal,
-    learn_listed,
     learn_own,
     learn_shared,
     learn_weights,
     reduce_problem,
 )
-from ..doc_links import DocLinkMixin
 from ..linalg import Array
 from ..parameters import (
     check_choice,
@@ -32,17 +29,16 @@ from ..parameters import (
     check_solver_params,
     validate_rows,
 )
-from .cells import check_targets
+from .base import MultiTargetRegressor, check_targets
 from .kernel_parts import ColumnKernel, resolve_kernels
 from .output_kernel_ridge import check_output_kernel
-from .targets import TargetsMixin
 
 __all__ = ["MultipleKernelRidge"]
 
 OUTPUT_KERNELS = ("identity", "diagonal", "shared", "own")
 
 
-class MultipleKernelRidge(TargetsMixin, MultiOutputMixin, RegressorMixin, DocLinkMixin, BaseEstimator):
+class MultipleKernelRidge(MultiTargetRegressor):
     """Ridge regression with a sum of kernels whose weights are learned; with groups of columns, banded ridge.
 
     The kernel is sum_j k_j(x, z) T_j, with scalar kernels k_j, such as one for every group of columns, and
@@ -183,7 +179,7 @@ class MultipleKernelRidge(TargetsMixin, MultiOutputMixin, RegressorMixin, DocLin
         self
         """
         self._check_parameters()
-        targets = self._take_targets(y, blanks=True)
+        targets = self._take_targets(y, missing=True)
         check_numeric_columns(X)
         rows = np.asarray(validate_rows(self, X, dtype=np.float64))
         measured, Y, weight = self._measured(rows, targets, sample_weight)
@@ -199,14 +195,7 @@ class MultipleKernelRidge(TargetsMixin, MultiOutputMixin, RegressorMixin, DocLin
             centred=self.fit_intercept,
             normalized=self.normalize,
         )
-        try:
-            result = learn(problem)
-        except np.linalg.LinAlgError as error:
-            raise ValueError(
-                f"kernels must be positive semi-definite, and the ridge system of their sum is not "
-                f"({error}); use kernels that are (linear, rbf, laplacian, ...), or a larger alpha"
-            ) from error
-        self._store(rows, parts, problem, result)
+        self._store(rows, parts, problem, learn(problem))
         self._warn_unless_converged()
         return self
 
@@ -263,23 +252,23 @@ class MultipleKernelRidge(TargetsMixin, MultiOutputMixin, RegressorMixin, DocLin
         """
         parts = self.contributions(X)  # (m, n, p)
         Y = check_targets(y).reshape(parts.shape[1], -1)
-        known = np.isfinite(Y)
-        share = known / np.maximum(known.sum(axis=0), 1)  # (n, p), sums to one by target
-        Y = np.where(known, Y, 0.0)
+        present = np.isfinite(Y)
+        share = present / np.maximum(present.sum(axis=0), 1)  # (n, p), sums to one by target
+        Y = np.where(present, Y, 0.0)
         mean = np.sum(share * Y, axis=0)
-        centred = np.where(known, Y - mean, 0.0)
+        centred = np.where(present, Y - mean, 0.0)
         total = np.sum(centred**2, axis=0)
         total[total == 0.0] = 1.0
         means = np.sum(share * parts, axis=1)  # (m, p)
-        own = np.where(known, parts - means[:, None], 0.0)
-        shares = np.einsum("mnp,np->mp", own, 2.0 * centred - own.sum(axis=0)) / total
+        deviations = np.where(present, parts - means[:, None], 0.0)
+        shares = np.einsum("mnp,np->mp", deviations, 2.0 * centred - deviations.sum(axis=0)) / total
         off = means.sum(axis=0) + self.intercept_ - mean
-        return np.asarray(shares - known.sum(axis=0) * off**2 / (total * len(parts)))
+        return np.asarray(shares - present.sum(axis=0) * off**2 / (total * len(parts)))
 
     def _check_parameters(self) -> None:
         check_positive("alpha", self.alpha)
         check_flag("normalize", self.normalize)
-        check_real("norm", self.norm, "a number of at least 1", lambda norm: norm >= 1.0)
+        check_real("norm", self.norm, "a number of at least 1", 1.0)
 
     def _method(self, m: int, p: int) -> Any:
         """The function from a problem to a result."""
@@ -300,7 +289,7 @@ class MultipleKernelRidge(TargetsMixin, MultiOutputMixin, RegressorMixin, DocLin
                     f"output_kernel must have one matrix for each of {m} kernels, got {len(kind)}"
                 )
             stack = np.stack([check_output_kernel(T, p, f"output_kernel[{j}]") for j, T in enumerate(kind)])
-            return lambda problem: learn_listed(problem, alpha, stack, **settings)
+            return lambda problem: learn_weights(problem, alpha, output_kernel=stack, **settings)
         T = check_output_kernel(kind, p)
         return lambda problem: learn_weights(problem, alpha, output_kernel=T, **settings)
 

@@ -19,10 +19,11 @@ from ..parameters import (
     check_numeric_columns,
     check_positive,
     check_weights,
+    is_dask,
     validate_rows,
 )
 from ..streams.batch import Batch, as_batch
-from ..streams.dask_tables import first_rows, is_dask, map_partitions, split_partitions, sum_partitions
+from ..streams.dask_tables import first_rows, map_partitions, split_partitions, sum_partitions
 from ..streams.out_of_core import BatchRun, named_errors
 from ..streams.row_stream import RowMap, Rows, RowStream
 from .base import MultiTargetRegressor, to_container
@@ -246,7 +247,13 @@ class OperatorFourierRidge(MultiTargetRegressor):
             raise ValueError("sample_weight must be positive for at least one row, got zero weights only")
         self.features_, moments = stream.row_map.feature_map, stream.parts[0]
         second = moments.centred() if self.fit_intercept else moments.uncentred()
-        W = self.features_.solve(second.C, second.B, float(self.alpha))  # (m, p)
+        need = "alpha must be large enough for the ridge system to be solved in double precision"
+        try:
+            W = self.features_.solve(second.C, second.B, float(self.alpha))  # (m, p)
+        except np.linalg.LinAlgError as error:
+            raise ValueError(f"{need}, got {self.alpha!r}") from error
+        if not np.isfinite(W).all():
+            raise ValueError(f"{need}, got {self.alpha!r}; or divide sample_weight by its mean")
         self.coef_ = W.T
         centre = moments.mean_y - moments.mean_phi @ W
         self.intercept_ = centre if self.fit_intercept else np.zeros_like(centre)

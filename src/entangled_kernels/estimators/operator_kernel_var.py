@@ -26,6 +26,7 @@ from ..parameters import (
     check_integer,
     check_numeric_columns,
     check_positive,
+    check_range,
     check_real,
     check_solver_params,
     validate_rows,
@@ -229,7 +230,7 @@ class OperatorKernelVAR(DocLinkMixin, BaseEstimator):
         for name in ("gamma", "output_gamma"):
             if getattr(self, name) is not None:
                 check_positive(name, getattr(self, name), zero_allowed=True)
-        check_real("norm", self.norm, "a number of at least 1", lambda norm: norm >= 1.0)
+        check_real("norm", self.norm, "a number of at least 1", 1.0)
 
     def _take_series(self, X: Any) -> Array:
         check_numeric_columns(X)
@@ -239,6 +240,7 @@ class OperatorKernelVAR(DocLinkMixin, BaseEstimator):
                 f"X must have at least lags + 2 = {self.lags + 2} steps, got n_samples = {len(series)}; use "
                 f"fewer lags or a longer series"
             )
+        check_range("X", series)
         return series
 
     def _series_of(self, X: Any, least: int) -> Array:

@@ -8,12 +8,10 @@ from typing import Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
-from sklearn.base import BaseEstimator, MultiOutputMixin, RegressorMixin
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_consistent_length, gen_batches
 from sklearn.utils.validation import check_is_fitted
 
-from ..doc_links import DocLinkMixin
 from ..kernels import SOLVERS, BlockRidge, OperatorValuedKernel, SeparableKernel, lowest_eigenvalue
 from ..linalg import Array, BlockOperator
 from ..parameters import (
@@ -23,8 +21,7 @@ from ..parameters import (
     check_positive,
     validate_rows,
 )
-from .cells import check_cells, measured_rows
-from .targets import TargetsMixin
+from .base import MultiTargetRegressor, check_weighted_targets, drop_missing_rows
 
 __all__ = ["OperatorValuedKernelRidge"]
 
@@ -33,7 +30,7 @@ INDEFINITE_TOLERANCE = 1e-8
 STD_CHUNK_NUMBERS = 2**22
 
 
-class OperatorValuedKernelRidge(TargetsMixin, MultiOutputMixin, RegressorMixin, DocLinkMixin, BaseEstimator):
+class OperatorValuedKernelRidge(MultiTargetRegressor):
     """Ridge regression in the space of an operator-valued kernel, also with missing targets.
 
     Minimises ``sum_i ||y_i - f(x_i)||^2 + alpha ||f||^2`` over f(x) = sum_i K(x, x_i) c_i, that is,
@@ -157,12 +154,12 @@ class OperatorValuedKernelRidge(TargetsMixin, MultiOutputMixin, RegressorMixin, 
         self
         """
         self._check_parameters()
-        targets = self._take_targets(y, blanks=True)
+        targets = self._take_targets(y, missing=True)
         names = getattr(self, "target_names_", None)
-        Y, weights = check_cells(targets, sample_weight, names)
+        Y, weights = check_weighted_targets(targets, sample_weight, names)
         points = np.asarray(validate_rows(self, X, dtype=np.float64))
         check_consistent_length(points, Y)
-        self._kept_rows, Y, weights = measured_rows(Y, weights, names)
+        self._kept_rows, Y, weights = drop_missing_rows(Y, weights, names)
         self.kernel_ = self._resolve_kernel(Y.shape[1])
         if not self._kept_rows.all():
             points = points[self._kept_rows]

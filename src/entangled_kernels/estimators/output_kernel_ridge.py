@@ -6,8 +6,7 @@ import warnings
 from typing import Any, Self
 
 import numpy as np
-from numpy.typing import ArrayLike
-from sklearn.base import BaseEstimator, MultiOutputMixin, RegressorMixin
+from numpy.typing import ArrayLike, NDArray
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.metrics.pairwise import PAIRWISE_KERNEL_FUNCTIONS, pairwise_kernels
 from sklearn.utils import Tags
@@ -21,7 +20,6 @@ from ..convex import (
     learn_output_kernel,
     reduce_problem,
 )
-from ..doc_links import DocLinkMixin
 from ..linalg import Array
 from ..parameters import (
     check_choice,
@@ -33,152 +31,45 @@ from ..parameters import (
     check_solver_params,
     validate_rows,
 )
-from .targets import TargetsMixin
+from .base import MultiTargetRegressor
 
-__all__ = ["OutputKernelModel", "OutputKernelRidge", "check_output_kernel"]
+__all__ = ["OutputKernelRidge", "check_output_kernel", "take_training_rows", "validate_input"]
 
 KERNELS = (*sorted(PAIRWISE_KERNEL_FUNCTIONS), "precomputed")
 PENALTY_PARAMS = {"exponent": 4 / 3, "l1_ratio": 0.5, "level_bounds": (0.1, 10.0)}
 
 
-class OutputKernelModel(TargetsMixin, MultiOutputMixin, RegressorMixin, DocLinkMixin, BaseEstimator):
-    """Base class: the input kernel, and predictions from dual coefficients."""
+def validate_input(estimator: Any, X: Any, *, reset: bool) -> Any:
+    """Rows of X, or of a precomputed kernel, checked for an estimator with a parameter ``kernel``."""
+    sparse = ("csr", "csc") if estimator.kernel != "precomputed" else False
+    return validate_rows(estimator, X, reset=reset, accept_sparse=sparse, dtype=[np.float64, np.float32])
 
-    def __init__(
-        self,
-        kernel: Any,
-        *,
-        gamma: float | None,
-        kernel_params: dict[str, Any] | None,
-        penalty: Any,
-        penalty_params: dict[str, Any] | None,
-        constraint: bool,
-        rank: int | None,
-        fit_intercept: bool,
-        solver_params: dict[str, Any] | None,
-    ) -> None:
-        self.kernel = kernel
-        self.gamma = gamma
-        self.kernel_params = kernel_params
-        self.penalty = penalty
-        self.penalty_params = penalty_params
-        self.constraint = constraint
-        self.rank = rank
-        self.fit_intercept = fit_intercept
-        self.solver_params = solver_params
 
-    def predict(self, X: Any) -> Any:
-        """Predict the targets.
+def take_training_rows(
+    estimator: Any, X: Any, y: Any, sample_weight: ArrayLike | None
+) -> tuple[Any, NDArray[np.bool_], Array, Array | None]:
+    """Checked rows with a target, which rows of X they are, their targets, and their weights.
 
-        Parameters
-        ----------
-        X : array-like, sparse matrix or data frame of shape (n, n_features)
-            With ``kernel="precomputed"``, the kernel between new and training rows, (n, n_samples).
-
-        Returns
-        -------
-        ndarray of shape (n, p), or (n,) when y was one-dimensional
-            A frame when `set_output` asked for one.
-        """
-        check_is_fitted(self)
-        rows = self._rows(X, reset=False)
-        if self.kernel == "precomputed":
-            rows = rows[:, self._used_rows]
-        return self._finish(self._gram(rows, self.X_fit_) @ self._coef + self.intercept_, X)
-
-    def _rows(self, X: Any, *, reset: bool) -> Any:
-        sparse = ("csr", "csc") if self.kernel != "precomputed" else False
-        return validate_rows(self, X, reset=reset, accept_sparse=sparse, dtype=[np.float64, np.float32])
-
-    def _gram(self, X: Any, Z: Any) -> Array:
-        """Input kernel between rows; new rows and training rows, or training rows and themselves."""
-        settings = dict(self.kernel_params or {})
-        if not callable(self.kernel):
-            settings["gamma"] = self.gamma
-        K = pairwise_kernels(X, Z, metric=self.kernel, filter_params=True, **settings)
-        return np.asarray(K, dtype=np.float64)
-
-    def _take_rows(self, X: Any, y: Any, sample_weight: ArrayLike | None) -> tuple[Any, Array, Array | None]:
-        """Checked rows with a target, their targets (n, p), and weights of rows or of targets."""
-        self._check_parameters()
-        targets = self._take_targets(y, blanks=True)
-        rows = self._rows(X, reset=True)
-        used, Y, weights = self._measured(rows, targets, sample_weight)
-        if self.kernel == "precomputed" and rows.shape[0] != rows.shape[1]:
-            raise ValueError(
-                f"X must be a square matrix with kernel='precomputed', got shape {rows.shape}; pass "
-                f"the kernel between all training rows"
-            )
-        if self.rank is not None and self.rank > Y.shape[1]:
-            raise ValueError(
-                f"rank must be at most the number of targets, {Y.shape[1]}, got {self.rank}; use "
-                f"rank=None for the full rank with the Frobenius penalty"
-            )
-        self._used_rows = used
-        # A copy would change the last bits: scikit-learn takes distances between an array and itself apart.
-        if not used.all():
-            rows = rows[np.ix_(used, used) if self.kernel == "precomputed" else used]
-        return rows, Y, weights
-
-    def _check_parameters(self) -> None:
-        if not callable(self.kernel):
-            check_choice("kernel", self.kernel, KERNELS)
-            check_settings("kernel_params", self.kernel_params, {"degree": 3, "coef0": 1})
-        self._solver_settings()
-        if self.rank is not None:
-            check_integer("rank", self.rank, low=1)
-
-    def _solver_settings(self) -> dict[str, Any]:
-        return check_solver_params(self.solver_params, zero_allowed=True)
-
-    def _penalty(self, name: Any) -> OutputPenalty:
-        """The penalty of this name with the settings of the estimator, checked."""
-        check_choice("penalty", name, PENALTIES)
-        check_flag("constraint", self.constraint)
-        if self.rank is not None and (name not in ("frobenius", "trace") or self.constraint):
-            raise ValueError(
-                f"rank must be None with penalty={name!r} and constraint={self.constraint}, got {self.rank}; "
-                f"a rank goes with the trace, without a constraint"
-            )
-        given = check_settings("penalty_params", self.penalty_params, PENALTY_PARAMS)
-        exponent, l1_ratio = given["exponent"], given["l1_ratio"]
-        if name in ("schatten", "entrywise"):
-            _check_exponent(name, exponent)
-        need = "a number of at least 0 and below 1"
-        if not 0.0 <= check_real("l1_ratio", l1_ratio, need) < 1.0:
-            raise ValueError(f"l1_ratio must be {need}, got {l1_ratio!r}; use penalty='trace' for 1")
-        bounds = _check_bounds(given["level_bounds"])
-        return OutputPenalty(name, bool(self.constraint), float(exponent), float(l1_ratio), bounds, self.rank)
-
-    def _store(self, rows: Any, result: Result) -> None:
-        self.X_fit_ = rows
-        self._coef = result.C @ result.L  # (n, p)
-        self.dual_coef_ = self._targets_like_y(result.C)
-        self.intercept_ = result.intercept
-        self.output_kernel_ = result.L
-        self.duality_gap_, self.objective_history_ = result.gap, result.history
-        self.n_iter_, self.converged_, self.stop_reason_ = result.n_iter, result.converged, result.reason
-
-    def _warn_unless_converged(self, result: Result) -> None:
-        if result.converged:
-            return
-        settings = self._solver_settings()
-        ways = {
-            "max_iter": f"after max_iter={settings['max_iter']} steps; raise max_iter or tol",
-            "stalled": f"though no step lowers the objective any further, after {result.n_iter}; raise tol",
-        }
-        warnings.warn(
-            f"the output kernel has not converged to tol={settings['tol']:g} {ways[result.reason]} in "
-            f"solver_params",
-            ConvergenceWarning,
-            stacklevel=3,
+    Weights are those of rows (n,), of targets (n, p), or None.
+    """
+    targets = estimator._take_targets(y, missing=True)
+    rows = validate_input(estimator, X, reset=True)
+    used, Y, weights = estimator._measured(rows, targets, sample_weight)
+    precomputed = estimator.kernel == "precomputed"
+    if precomputed and rows.shape[0] != rows.shape[1]:
+        raise ValueError(
+            f"X must be a square matrix with kernel='precomputed', got shape {rows.shape}; pass "
+            f"the kernel between all training rows"
         )
-
-    def __sklearn_tags__(self) -> Tags:
-        tags = super().__sklearn_tags__()
-        tags.input_tags.pairwise = self.kernel == "precomputed"
-        tags.input_tags.sparse = not tags.input_tags.pairwise
-        return tags
+    if estimator.rank is not None and estimator.rank > Y.shape[1]:
+        raise ValueError(
+            f"rank must be at most the number of targets, {Y.shape[1]}, got {estimator.rank}; use "
+            f"rank=None for the full rank with the Frobenius penalty"
+        )
+    # A copy would change the last bits: scikit-learn takes distances between an array and itself apart.
+    if not used.all():
+        rows = rows[np.ix_(used, used) if precomputed else used]
+    return rows, used, Y, weights
 
 
 def check_output_kernel(output_kernel: Any, p: int, name: str = "output_kernel") -> Array:
@@ -224,7 +115,7 @@ def _check_exponent(name: str, exponent: Any) -> None:
         raise ValueError(f"exponent must be {need} with penalty={name!r}, got {exponent!r}")
 
 
-class OutputKernelRidge(OutputKernelModel):
+class OutputKernelRidge(MultiTargetRegressor):
     """Kernel ridge regression that learns the kernel between the targets.
 
     The kernel is k(x, z) L, with k chosen as in `sklearn.kernel_ridge.KernelRidge` and L (p, p), the kernel
@@ -373,19 +264,17 @@ class OutputKernelRidge(OutputKernelModel):
         fit_intercept: bool = True,
         solver_params: dict[str, Any] | None = None,
     ) -> None:
-        super().__init__(
-            kernel,
-            gamma=gamma,
-            kernel_params=kernel_params,
-            penalty=penalty,
-            penalty_params=penalty_params,
-            constraint=constraint,
-            rank=rank,
-            fit_intercept=fit_intercept,
-            solver_params=solver_params,
-        )
+        self.kernel = kernel
+        self.gamma = gamma
+        self.kernel_params = kernel_params
         self.alpha = alpha
+        self.penalty = penalty
+        self.penalty_params = penalty_params
+        self.constraint = constraint
         self.output_kernel = output_kernel
+        self.rank = rank
+        self.fit_intercept = fit_intercept
+        self.solver_params = solver_params
 
     def fit(self, X: Any, y: Any, sample_weight: ArrayLike | None = None) -> Self:
         """Learn the output kernel and the coefficients.
@@ -406,15 +295,105 @@ class OutputKernelRidge(OutputKernelModel):
         self
         """
         check_positive("alpha", self.alpha)
-        penalty = self._penalty(self.penalty)
-        rows, Y, weight = self._take_rows(X, y, sample_weight)
+        penalty = self._resolve_penalty()
+        settings = self._check_parameters()
+        rows, used, Y, weight = take_training_rows(self, X, y, sample_weight)
         given = None if self.output_kernel is None else check_output_kernel(self.output_kernel, Y.shape[1])
         problem = reduce_problem(self._gram(rows, rows), Y, weight, centred=self.fit_intercept)
-        alpha, settings = float(self.alpha), self._solver_settings()
+        alpha = float(self.alpha)
         if given is None:
             result = learn_output_kernel(problem, alpha, penalty=penalty, **settings)
         else:
             result = fixed_output_kernel(problem, alpha, given, **settings)
-        self._warn_unless_converged(result)
-        self._store(rows, result)
+        self._store(rows, used, result)
+        self._warn_unless_converged()
         return self
+
+    def predict(self, X: Any) -> Any:
+        """Predict the targets.
+
+        Parameters
+        ----------
+        X : array-like, sparse matrix or data frame of shape (n, n_features)
+            With ``kernel="precomputed"``, the kernel between new and training rows, (n, n_samples).
+
+        Returns
+        -------
+        ndarray of shape (n, p), or (n,) when y was one-dimensional
+            A frame when `set_output` asked for one.
+        """
+        check_is_fitted(self)
+        return self._finish(self._predict_rows(validate_input(self, X, reset=False)), X)
+
+    def _predict_rows(self, rows: Any) -> Array:
+        """Predictions (n, p) for checked rows."""
+        if self.kernel == "precomputed":
+            rows = rows[:, self._used_rows]
+        return np.asarray(self._gram(rows, self.X_fit_) @ self._coef + self.intercept_)
+
+    def _gram(self, X: Any, Z: Any) -> Array:
+        """Input kernel between rows; new rows and training rows, or training rows and themselves."""
+        settings = dict(self.kernel_params or {})
+        if not callable(self.kernel):
+            settings["gamma"] = self.gamma
+        K = pairwise_kernels(X, Z, metric=self.kernel, filter_params=True, **settings)
+        return np.asarray(K, dtype=np.float64)
+
+    def _check_parameters(self) -> dict[str, Any]:
+        """Check kernel and rank; return the settings of the solver."""
+        if not callable(self.kernel):
+            check_choice("kernel", self.kernel, KERNELS)
+            check_settings("kernel_params", self.kernel_params, {"degree": 3, "coef0": 1})
+        if self.rank is not None:
+            check_integer("rank", self.rank, low=1)
+        return check_solver_params(self.solver_params, zero_allowed=True)
+
+    def _resolve_penalty(self) -> OutputPenalty:
+        """The penalty with its settings, checked."""
+        name = self.penalty
+        check_choice("penalty", name, PENALTIES)
+        check_flag("constraint", self.constraint)
+        if self.rank is not None and (name not in ("frobenius", "trace") or self.constraint):
+            raise ValueError(
+                f"rank must be None with penalty={name!r} and constraint={self.constraint}, got {self.rank}; "
+                f"a rank goes with the trace, without a constraint"
+            )
+        given = check_settings("penalty_params", self.penalty_params, PENALTY_PARAMS)
+        exponent, l1_ratio = given["exponent"], given["l1_ratio"]
+        if name in ("schatten", "entrywise"):
+            _check_exponent(name, exponent)
+        need = "a number of at least 0 and below 1"
+        if not 0.0 <= check_real("l1_ratio", l1_ratio, need) < 1.0:
+            raise ValueError(f"l1_ratio must be {need}, got {l1_ratio!r}; use penalty='trace' for 1")
+        bounds = _check_bounds(given["level_bounds"])
+        return OutputPenalty(name, bool(self.constraint), float(exponent), float(l1_ratio), bounds, self.rank)
+
+    def _store(self, rows: Any, used: NDArray[np.bool_], result: Result) -> None:
+        self.X_fit_, self._used_rows = rows, used
+        self._coef = result.C @ result.L  # (n, p)
+        self.dual_coef_ = self._targets_like_y(result.C)
+        self.intercept_ = result.intercept
+        self.output_kernel_ = result.L
+        self.duality_gap_, self.objective_history_ = result.gap, result.history
+        self.n_iter_, self.converged_, self.stop_reason_ = result.n_iter, result.converged, result.reason
+
+    def _warn_unless_converged(self) -> None:
+        if self.converged_:
+            return
+        settings = check_solver_params(self.solver_params, zero_allowed=True)
+        ways = {
+            "max_iter": f"after max_iter={settings['max_iter']} steps; raise max_iter or tol",
+            "stalled": f"though no step lowers the objective any further, after {self.n_iter_}; raise tol",
+        }
+        warnings.warn(
+            f"the output kernel has not converged to tol={settings['tol']:g} {ways[self.stop_reason_]} in "
+            f"solver_params",
+            ConvergenceWarning,
+            stacklevel=3,
+        )
+
+    def __sklearn_tags__(self) -> Tags:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.pairwise = self.kernel == "precomputed"
+        tags.input_tags.sparse = not tags.input_tags.pairwise
+        return tags

@@ -12,7 +12,10 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.stats import rankdata
 from sklearn.metrics import check_scoring
 from sklearn.model_selection import GroupKFold, check_cv
+from sklearn.utils import Tags
+from sklearn.utils.metadata_routing import UNUSED, MetadataRouter
 from sklearn.utils.parallel import Parallel, delayed
+from sklearn.utils.validation import check_is_fitted
 
 from ..convex import (
     OutputPenalty,
@@ -25,9 +28,9 @@ from ..convex import (
     reduce_problem,
 )
 from ..linalg import Array, Index
-from ..parameters import check_grid, check_groups
-from .output_kernel_ridge import OutputKernelModel, OutputKernelRidge
-from .split_routing import SplitRoutingMixin
+from ..parameters import check_grid, check_groups, check_solver_params
+from .base import MultiTargetRegressor, route_groups
+from .output_kernel_ridge import OutputKernelRidge, take_training_rows, validate_input
 
 __all__ = ["OutputKernelRidgeCV"]
 
@@ -41,7 +44,33 @@ WIDE_GRID = np.logspace(-4, 4, 17)
 RISING = 0.01
 
 
-class OutputKernelRidgeCV(SplitRoutingMixin, OutputKernelModel):
+# Parameters that the search hands to its models, and what it takes from the best one.
+SHARED = (
+    "kernel",
+    "gamma",
+    "kernel_params",
+    "penalty_params",
+    "constraint",
+    "rank",
+    "fit_intercept",
+    "solver_params",
+)
+FITTED = (
+    "X_fit_",
+    "dual_coef_",
+    "intercept_",
+    "output_kernel_",
+    "duality_gap_",
+    "objective_history_",
+    "n_iter_",
+    "converged_",
+    "stop_reason_",
+)
+# From alpha, a result, its training rows and test rows to a number.
+Score = Callable[[float, Result, Index, Index], float]
+
+
+class OutputKernelRidgeCV(MultiTargetRegressor):
     """Output kernel learning with penalty and alpha chosen by cross-validation.
 
     Parameters
@@ -107,8 +136,9 @@ stop_reason_
     The unit of the default grid is tr(K) / n times the size that the output kernel takes on: one with a
     constraint, (||Y||^2 n / (p tr K))^(1/(q+1)) for a penalty that grows with the power q, such as 2 for the
     Frobenius and 1 for the trace penalty. So the choice depends on the units of neither inputs nor targets
-    (but for the elastic penalty, which mixes two powers), and the prediction comes out in those of the
-    targets. A warning names an end of the grid when it was chosen and the score still rises towards it.
+    (but for the elastic penalty, which mixes two powers), nor on a constant factor of the weights, and the
+    prediction has the units of the targets. The targets share one unit: standardise them if their
+    units differ. A warning names an end of the grid when it was chosen and the score still rises towards it.
 
     Time n^3 for every fold and once more, then n p^2 + p^3 for every fold, alpha and update of the kernel.
 
@@ -124,6 +154,8 @@ stop_reason_
     >>> bool(model.best_score_ == model.cv_results_["mean_test_score"].max())
     True
     """
+
+    __metadata_request__fit = {"groups": UNUSED}  # noqa: RUF012 (scikit-learn reads it from the class)
 
     def __init__(
         self,
@@ -141,20 +173,18 @@ stop_reason_
         fit_intercept: bool = True,
         solver_params: dict[str, Any] | None = None,
     ) -> None:
-        super().__init__(
-            kernel,
-            gamma=gamma,
-            kernel_params=kernel_params,
-            penalty=penalty,
-            penalty_params=penalty_params,
-            constraint=constraint,
-            rank=rank,
-            fit_intercept=fit_intercept,
-            solver_params=solver_params,
-        )
+        self.kernel = kernel
+        self.gamma = gamma
+        self.kernel_params = kernel_params
         self.alphas = alphas
+        self.penalty = penalty
+        self.penalty_params = penalty_params
+        self.constraint = constraint
+        self.rank = rank
         self.cv = cv
         self.scoring = scoring
+        self.fit_intercept = fit_intercept
+        self.solver_params = solver_params
 
     def fit(
         self, X: Any, y: Any, sample_weight: ArrayLike | None = None, *, groups: ArrayLike | None = None
@@ -180,30 +210,71 @@ stop_reason_
         """
         given = None if self.alphas is None else _check_alphas(self.alphas)
         names = [self.penalty] if isinstance(self.penalty, str) else check_grid("penalty", self.penalty)
-        penalties = [self._penalty(name) for name in names]
-        rows, Y, weight = self._take_rows(X, y, sample_weight)
-        splits = self._splits(rows, Y, weight, groups)
-        K = self._gram(rows, rows)
+        models = [self._model(name) for name in names]
+        penalties = [model._resolve_penalty() for model in models]
+        settings = models[0]._check_parameters()
+        rows, used, Y, weight = take_training_rows(self, X, y, sample_weight)
+        splits = self._splits(rows, used, Y, weight, groups)
+        K = models[0]._gram(rows, rows)
         problem = diagonalise(reduce_problem(K, Y, weight, centred=self.fit_intercept))
         grids = [_grid(problem, penalty) if given is None else given for penalty in penalties]
-        # One penalty for every candidate.
-        candidates = [penalty for penalty, grid in zip(penalties, grids, strict=True) for _ in grid]
         self.alphas_ = np.concatenate(grids)
-        scores = np.concatenate(
-            [
-                self._cross_validate(K, rows, Y, weight, splits, penalty, grid)
-                for penalty, grid in zip(penalties, grids, strict=True)
-            ]
-        )  # (n_candidates, n_splits)
-        self._choose(scores, np.array([penalty.name for penalty in candidates]))
-        chosen = candidates[self.best_index_]
-        result = learn_output_kernel(problem, self.alpha_, penalty=chosen, **self._solver_settings())
-        self._warn_unless_converged(result)
-        self._store(rows, result)
+        scores = []
+        for penalty, grid in zip(penalties, grids, strict=True):
+            score = self._score_function(K, rows, Y, weight, penalty.name)
+            scores.append(self._cross_validate(K, Y, weight, splits, penalty, grid, score))
+        # The number of the penalty of every candidate.
+        numbers = np.repeat(np.arange(len(grids)), [len(grid) for grid in grids])
+        self._choose(np.concatenate(scores), np.array([penalty.name for penalty in penalties])[numbers])
+        number = int(numbers[self.best_index_])
+        result = learn_output_kernel(problem, self.alpha_, penalty=penalties[number], **settings)
+        self._best = models[number]
+        self._best._one_dimensional = self._one_dimensional
+        self._best._store(rows, used, result)
+        self._best._warn_unless_converged()
+        for name in FITTED:
+            setattr(self, name, getattr(self._best, name))
         return self
 
+    def predict(self, X: Any) -> Any:
+        """Predict the targets with the chosen penalty and alpha.
+
+        Parameters
+        ----------
+        X : array-like, sparse matrix or data frame of shape (n, n_features)
+            With ``kernel="precomputed"``, the kernel between new and training rows, (n, n_samples).
+
+        Returns
+        -------
+        ndarray of shape (n, p), or (n,) when y was one-dimensional
+            A frame when `set_output` asked for one.
+        """
+        check_is_fitted(self)
+        return self._finish(self._best._predict_rows(validate_input(self, X, reset=False)), X)
+
+    def get_metadata_routing(self) -> MetadataRouter:
+        """What `fit` takes itself, and what it hands to the splitter."""
+        return route_groups(self)
+
+    def __sklearn_tags__(self) -> Tags:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.pairwise = self.kernel == "precomputed"
+        tags.input_tags.sparse = not tags.input_tags.pairwise
+        return tags
+
+    def _model(self, penalty: Any, alpha: float = 1.0) -> OutputKernelRidge:
+        """A model of this penalty and alpha, with all other parameters of the search."""
+        return OutputKernelRidge(
+            alpha=alpha, penalty=penalty, **{name: getattr(self, name) for name in SHARED}
+        )
+
     def _splits(
-        self, rows: Any, Y: Array, weight: Array | None, groups: ArrayLike | None
+        self,
+        rows: Any,
+        used: NDArray[np.bool_],
+        Y: Array,
+        weight: Array | None,
+        groups: ArrayLike | None,
     ) -> list[tuple[Index, Index]]:
         """Splits of the rows that have a target."""
         if isinstance(self.cv, Integral) and len(Y) < int(self.cv):
@@ -211,7 +282,7 @@ stop_reason_
                 f"cv={self.cv} needs at least {self.cv} rows, got n_samples={len(Y)}; use a smaller cv, or "
                 f"OutputKernelRidge with an alpha of your choice"
             )
-        used, cv = self._used_rows, self.cv
+        cv = self.cv
         if groups is not None:
             groups = check_groups(groups, len(used))[used]
             # Folds of whole groups.
@@ -219,8 +290,8 @@ stop_reason_
             cv = GroupKFold(int(cv)) if isinstance(cv, Integral) else cv
         if isinstance(cv, Iterable) and not isinstance(cv, str):
             # Listed splits are rows of the table as given.
-            place = np.cumsum(used) - 1
-            cv = [tuple(place[part][used[part]] for part in split) for split in check_splits(cv, len(used))]
+            number = np.cumsum(used) - 1
+            cv = [tuple(number[part][used[part]] for part in split) for split in check_splits(cv, len(used))]
         splits = list(check_cv(cv, Y, classifier=False).split(rows, Y, groups))
         for train, test in splits:
             self._check_split(weight, train, test)
@@ -243,32 +314,30 @@ stop_reason_
     def _cross_validate(
         self,
         K: Array,
-        rows: Any,
         Y: Array,
         weight: Array | None,
         splits: list[tuple[Index, Index]],
         penalty: OutputPenalty,
         alphas: Array,
+        score: Score,
     ) -> Array:
         """Scores of a penalty with all alphas, (n_alphas, n_splits)."""
-        score = self._score_function(K, rows, Y, weight, penalty)
         order = np.argsort(-alphas, kind="stable")
         decreasing = [float(alpha) for alpha in alphas[order]]
+        settings = check_solver_params(self.solver_params, zero_allowed=True)
 
-        def fold(train: Index, test: Index) -> list[float]:
+        def score_fold(train: Index, test: Index) -> list[float]:
             w = None if weight is None else weight[train]
             problem = reduce_problem(K[np.ix_(train, train)], Y[train], w, centred=self.fit_intercept)
-            path = output_kernel_path(problem, decreasing, penalty=penalty, **self._solver_settings())
+            path = output_kernel_path(problem, decreasing, penalty=penalty, **settings)
             return [score(alpha, result, train, test) for alpha, result in zip(decreasing, path, strict=True)]
 
-        columns = Parallel(prefer="threads")(delayed(fold)(*split) for split in splits)
+        columns = Parallel(prefer="threads")(delayed(score_fold)(*split) for split in splits)
         scores = np.empty((len(decreasing), len(splits)))
         scores[order] = np.array(columns).T
         return scores
 
-    def _score_function(
-        self, K: Array, rows: Any, Y: Array, weight: Array | None, penalty: OutputPenalty
-    ) -> Callable[[float, Result, Index, Index], float]:
+    def _score_function(self, K: Array, rows: Any, Y: Array, weight: Array | None, penalty: str) -> Score:
         """Score of a result from training rows on test rows."""
         if isinstance(self.scoring, str) and self.scoring == "nmse":
             w = np.ones(len(Y)) if weight is None else weight
@@ -291,25 +360,18 @@ stop_reason_
         if weight is not None and weight.ndim == 2:
             Y = np.where(weight > 0.0, Y, np.nan)
 
+        precomputed = self.kernel == "precomputed"
+
         def scored(alpha: float, result: Result, train: Index, test: Index) -> float:
-            model = self._fold_model(alpha, penalty.name, result, rows, train)
-            X_test = rows[np.ix_(test, train)] if self.kernel == "precomputed" else rows[test]
+            model = self._model(penalty, alpha)
+            model._one_dimensional = self._one_dimensional
+            X_train = rows[np.ix_(train, train)] if precomputed else rows[train]
+            model._store(X_train, np.ones(len(train), dtype=bool), result)
+            model.n_features_in_ = X_train.shape[1]
+            X_test = rows[np.ix_(test, train)] if precomputed else rows[test]
             return float(scorer(model, X_test, Y[test, 0] if self._one_dimensional else Y[test]))
 
         return scored
-
-    def _fold_model(
-        self, alpha: float, penalty: str, result: Result, rows: Any, train: Index
-    ) -> OutputKernelRidge:
-        names = OutputKernelRidge().get_params(deep=False).keys() - {"alpha", "penalty", "output_kernel"}
-        model = OutputKernelRidge(
-            alpha=alpha, penalty=penalty, **{name: getattr(self, name) for name in names}
-        )
-        model._one_dimensional = self._one_dimensional
-        model._used_rows = np.ones(len(train), dtype=bool)
-        model._store(rows[np.ix_(train, train)] if self.kernel == "precomputed" else rows[train], result)
-        model.n_features_in_ = model.X_fit_.shape[1]
-        return model
 
     def _choose(self, scores: Array, penalties: NDArray[np.str_]) -> None:
         """Largest alpha of the best mean score; store it and the table."""

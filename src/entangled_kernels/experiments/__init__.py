@@ -6,10 +6,9 @@ from .compare import compare_methods
 from .digits import DIGITS
 from .illustrations import KERNELS
 from .methods import METHODS
-from .real_tables import REAL_TABLES
+from .protocol import PROTOCOLS, Experiment, Setup
 from .running_times import RUNNING_TIMES
-from .setup import PROTOCOLS, Experiment, Setup
-from .simulated import SIMULATED
+from .tables import REAL_TABLES, SIMULATED
 
 __all__ = ["EXPERIMENTS", "METHODS", "PROTOCOLS", "Experiment", "Setup", "compare_methods"]
 

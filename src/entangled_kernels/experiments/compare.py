@@ -9,12 +9,10 @@ from typing import Any
 import numpy as np
 from sklearn.utils import check_array, check_consistent_length
 
+from ..io import ExperimentResults, Record
 from ..linalg import Array
-from ..storage import ExperimentResults, Record
 from .methods import METHODS, PAPER_METHODS, Plan
-from .protocol import Case, Rows, run_cases
-from .row_schemes import RowScheme, row_scheme
-from .setup import Figures, Progress, Setup
+from .protocol import Case, Figures, Progress, Rows, RowScheme, Setup, row_scheme, run_cases
 
 __all__ = [
     "class_figures",

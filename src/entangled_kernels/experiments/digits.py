@@ -14,10 +14,10 @@ from threadpoolctl import threadpool_limits
 
 from ..datasets import load_digit_tasks
 from ..estimators import EntangledKernelRidge
+from ..io import ExperimentResults, Record
 from ..linalg import Array
-from ..storage import ExperimentResults, Record
 from .methods import METHODS
-from .setup import Experiment, Figures, Setup
+from .protocol import Experiment, Figures, Setup
 
 __all__ = ["DIGITS"]
 
@@ -152,7 +152,7 @@ def _arrays(model: EntangledKernelRidge, rows: dict[str, Any]) -> dict[str, NDAr
 def figures(results: ExperimentResults) -> Figures:
     """The block Gram matrix, its blocks within and between classes, the projections, and the spectrum."""
     from ..plotting import EntanglementSpectrumDisplay, GramDisplay, ProjectionDisplay
-    from .paper_figures import draw_class_blocks
+    from .illustrations import draw_class_blocks
 
     names = [f"is {digit}" for digit in range(N_DIGITS)]
     spectrum = EntanglementSpectrumDisplay(

@@ -11,11 +11,10 @@ import numpy as np
 from threadpoolctl import threadpool_limits
 
 from ..estimators import EntangledKernelRidgeCV
+from ..io import ExperimentResults, Record
 from ..linalg import Array, Index
-from ..storage import ExperimentResults, Record
 from .methods import tuned_learner
-from .protocol import Partition, Rows, folds_of, partitions, run_parallel
-from .setup import Progress, Setup
+from .protocol import Partition, Progress, Rows, Setup, folds_of, partitions, run_parallel
 
 __all__ = ["OURS", "compare_partly_measured", "measured_sets"]
 

@@ -1,14 +1,17 @@
-"""One protocol for all experiments: partitions, folds, features, errors, records."""
+"""One protocol for all experiments: what an experiment is, partitions, folds, features, errors, records."""
 
 from __future__ import annotations
 
+import os
 import warnings
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
 from time import process_time
-from typing import Any, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias, TypeVar
 
 import numpy as np
 from joblib import Parallel, delayed, effective_n_jobs
+from numpy.typing import NDArray
 from sklearn.base import clone
 from sklearn.kernel_approximation import Nystroem, RBFSampler
 from sklearn.model_selection import KFold
@@ -16,24 +19,127 @@ from sklearn.preprocessing import StandardScaler
 from threadpoolctl import threadpool_limits
 
 from ..features import median_distance
+from ..io import ExperimentResults, Record, software_versions
 from ..linalg import Array, Index
-from ..selection import Split
-from ..storage import Record
+from ..parameters import check_groups
+from ..plotting.cells import PageTable
+from ..selection import Split, group_splits, time_splits
 from .methods import REFERENCES, Plan, fit_methods
-from .setup import Setup
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
 
 __all__ = [
+    "PROTOCOLS",
     "Case",
+    "Experiment",
+    "Figures",
+    "PageTable",
     "Partition",
+    "Progress",
+    "RowScheme",
     "Rows",
+    "Setup",
     "fit_features",
     "folds_of",
     "improvement",
     "nmse",
+    "no_tables",
     "partitions",
+    "row_scheme",
     "run_cases",
     "run_parallel",
 ]
+
+Progress = Callable[[int, int, str], None]
+# By name; matplotlib is optional.
+Figures: TypeAlias = "dict[str, Figure]"
+
+PROTOCOLS = {
+    "paper": "raw data, no intercept, one grid of lambdas for kernels of unit-norm Q",
+    "fair": "inputs and targets standardised on the training rows, an intercept, kernels of one scale, one "
+    "grid of scale-free alphas",
+}
+
+
+@dataclass(frozen=True)
+class Setup:
+    """How to run an experiment.
+
+    Attributes
+    ----------
+    protocol : {"fair", "paper"}
+        `PROTOCOLS` says what they are. Both select on the same folds for every method.
+    quick : bool
+        Fewer partitions and steps: to see that it works, not to quote.
+    seed : int
+        Results other than times depend on nothing else, whatever ``n_jobs``.
+    n_jobs : int or None
+        Processes; None is one.
+    data_home : path or None
+        Folder of the tables, as in `entangled_kernels.datasets`.
+    progress : callable or None
+        Told how many parts are done, of how many, and what is being done.
+    """
+
+    protocol: str = "fair"
+    quick: bool = False
+    seed: int = 0
+    n_jobs: int | None = None
+    data_home: str | os.PathLike[str] | None = None
+    progress: Progress | None = None
+
+    def __post_init__(self) -> None:
+        if self.protocol not in PROTOCOLS:
+            raise ValueError(f"protocol must be {' or '.join(map(repr, PROTOCOLS))}, got {self.protocol!r}")
+
+    def tell(self, done: int, total: int, what: str) -> None:
+        """Tell of progress, where somebody listens."""
+        if self.progress is not None:
+            self.progress(done, total, what)
+
+    def meta(self, **more: Any) -> dict[str, Any]:
+        """What is needed to repeat the run."""
+        return {
+            "protocol": self.protocol,
+            "quick": self.quick,
+            "seed": self.seed,
+            "versions": software_versions("joblib"),
+            **more,
+        }
+
+
+def no_tables(results: ExperimentResults) -> list[PageTable]:
+    """None beside those of the records."""
+    return []
+
+
+class Experiment(NamedTuple):
+    """One table or figure of the paper.
+
+    Attributes
+    ----------
+    name, title : str
+    about : str
+        Two or three sentences on what is done.
+    run : callable
+        ``run(setup) -> ExperimentResults``.
+    figures : callable
+        ``figures(results) -> dict`` of matplotlib figures by name, drawn from the results alone.
+    tables : callable
+        ``tables(results) -> list`` of `PageTable`, made from the results alone.
+    one_protocol : bool
+        Whether it is the same whatever the protocol.
+    """
+
+    name: str
+    title: str
+    about: str
+    run: Callable[[Setup], ExperimentResults]
+    figures: Callable[[ExperimentResults], Figures]
+    tables: Callable[[ExperimentResults], list[PageTable]] = no_tables
+    one_protocol: bool = False
+
 
 Part = TypeVar("Part")
 Found = TypeVar("Found")
@@ -168,13 +274,14 @@ def run_cases(cases: Sequence[Case], setup: Setup) -> list[Record]:
 def run_parallel(
     measure: Callable[[Part], Found], parts: Sequence[Part], setup: Setup, what: str | None = None
 ) -> list[Found]:
-    """What is found of all parts, in their order, with progress told in the parts' own words or in others."""
+    """Results of all parts, in their order; progress names the part, or ``what``."""
     found: list[Found] = []
+    words = [*(str(part) if what is None else what for part in parts), "done"]
+    setup.tell(0, len(parts), words[0])
     with Parallel(n_jobs=effective_n_jobs(setup.n_jobs), return_as="generator") as parallel:
-        for done, own in enumerate(parallel(delayed(measure)(part) for part in parts)):
-            setup.tell(done, len(parts), str(parts[done]) if what is None else what)
-            found.append(own)
-    setup.tell(len(parts), len(parts), "done")
+        for result in parallel(delayed(measure)(part) for part in parts):
+            found.append(result)
+            setup.tell(len(found), len(parts), words[len(found)])
     return found
 
 
@@ -222,3 +329,90 @@ def _standardised(rows: Rows) -> Rows:
         inputs.transform(rows.X_test),
         targets.transform(rows.Y_test),
     )
+
+
+# Training rows in time, from which the later ones are predicted in two folds.
+FEWEST = 6
+
+
+class RowScheme(NamedTuple):
+    """Which rows are held out together.
+
+    Attributes
+    ----------
+    by : {"rows", "groups", "time"}
+    values : ndarray of shape (n_rows,) or None
+        Groups or times.
+    """
+
+    by: str = "rows"
+    values: NDArray[Any] | None = None
+
+    def partitions(self, n_rows: int, n: int, n_splits: int, seed: int) -> Iterator[Partition]:
+        """Partitions with n training rows, or as many of them as whole groups make."""
+        if self.values is None:
+            yield from partitions(n_rows, n, n_splits, seed)
+        elif self.by == "groups":
+            yield from self._of_groups(self.values, n, n_splits, seed)
+        else:
+            yield from self._in_time(self.values, n, n_splits, seed)
+
+    def _of_groups(self, values: NDArray[Any], n: int, n_splits: int, seed: int) -> Iterator[Partition]:
+        """Groups in random order, of which each one is taken that still fits."""
+        _, member, sizes = np.unique(values, return_inverse=True, return_counts=True)
+        # Each group is a row here; the order is all that is needed.
+        for own in partitions(len(sizes), len(sizes), n_splits, seed):
+            taken, left = np.zeros(len(sizes), dtype=bool), n
+            for group in own.train:
+                taken[group] = sizes[group] <= left
+                left -= int(sizes[group]) if taken[group] else 0
+            if taken.sum() < 2:
+                raise ValueError(
+                    f"train_sizes must have room for at least 2 groups, got {n} rows, and groups of "
+                    f"{sizes.min()} to {sizes.max()} rows"
+                )
+            known = taken[member.reshape(-1)]
+            yield own._replace(train=np.flatnonzero(known), test=np.flatnonzero(~known))
+
+    def _in_time(self, values: NDArray[Any], n: int, n_splits: int, seed: int) -> Iterator[Partition]:
+        """Stretches of rows in the order of time, each after its training rows."""
+        order = np.argsort(values, kind="stable")
+        size = (len(order) - n) // n_splits
+        if size < 2:
+            raise ValueError(
+                f"repeats must leave at least 2 test rows for each of {n_splits} stretches of the "
+                f"{len(order) - n} rows after the first {n}; use fewer repeats or training rows"
+            )
+        for own in partitions(len(order), n, n_splits, seed):
+            start = len(order) - (n_splits - own.number) * size
+            train, test = order[start - n : start], order[start : start + size]
+            before = train[values[train] < values[test[0]]]
+            if len(before) < FEWEST:
+                raise ValueError(
+                    f"train_sizes must leave at least {FEWEST} rows of times before the test rows, got "
+                    f"{len(before)} of {n}; use larger ones"
+                )
+            yield own._replace(train=before, test=test)
+
+    def folds(self, train: Index, seed: int) -> list[Split] | None:
+        """Folds of training rows, as places among them; None for shuffled ones."""
+        if self.values is None:
+            return None
+        own = self.values[train]
+        if self.by == "groups":
+            return group_splits(own, min(N_FOLDS, len(np.unique(own))), random_state=seed)
+        return time_splits(len(own), min(N_FOLDS, len(own) // 2 - 1), own)
+
+
+def row_scheme(n_rows: int, groups: Any = None, times: Any = None) -> RowScheme:
+    """The scheme of the groups or the times of rows, checked."""
+    if groups is not None and times is not None:
+        raise ValueError("groups and times hold out different rows; give one of them")
+    if groups is not None:
+        return RowScheme("groups", check_groups(groups, n_rows))
+    if times is None:
+        return RowScheme()
+    values = np.asarray(times)
+    if values.shape != (n_rows,) or not np.isfinite(values.astype(np.float64)).all():
+        raise ValueError(f"times must hold one number for each of {n_rows} rows, got shape {values.shape}")
+    return RowScheme("time", values)

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 from threadpoolctl import threadpool_limits
 
+from ..io import ExperimentResults, Record
 from ..kernels import factorize
 from ..linalg import (
     Array,
@@ -19,8 +20,7 @@ from ..linalg import (
     LowRankKroneckerOperator,
     LowRankOperator,
 )
-from ..storage import ExperimentResults, Record
-from .setup import Experiment, Figures, PageTable, Setup
+from .protocol import Experiment, Figures, PageTable, Setup
 
 __all__ = ["COMPLEXITY", "RUNNING_TIMES", "random_kernels"]
 

@@ -28,7 +28,7 @@ AXES = 16
 # between two equally good splits does not depend on the order of the rows, or on weights and repeated rows.
 PARTS = 2.0**20
 # With more columns than this, every split compares this many columns, drawn at random.
-MOST_COLUMNS = 1000
+MOST_COLUMNS = 300
 # More trees than this would take more memory than any machine has.
 MOST_TREES = 100_000
 # Factor of the smallest leaf, so that rounding of shares of the total weight refuses none.
@@ -82,7 +82,7 @@ class ForestFeatures(TransformerMixin, DocLinkMixin, BaseEstimator):
 
     With more than 16 targets, trees are grown for the 16 leading principal axes. The gain of a split is a sum
     of squares over targets, which no rotation changes, so only the axes of least variance are left out. With
-    more than 1000 columns every split compares 1000 of them, drawn at random.
+    more than 300 columns every split compares 300 of them, drawn at random.
     A missing target (NaN) is left out of the mean and variance of its target, and then replaced by that
     mean, so that it favours no split. Rows without any target are left out.
 

@@ -35,7 +35,8 @@ class TargetProcessFeatures(TransformerMixin, DocLinkMixin, BaseEstimator):
     exponential kernel, a linear one and its square, on standardised columns divided by their widths.
 
     Features of new rows are the predictions of the processes. `fit_transform` gives the training rows
-    their leave-one-out predictions, so that ridge on the features learns how far to trust every process.
+    their leave-one-out predictions, turned so that least squares on them predicts new rows as the processes
+    do. Residuals of the training rows then show the errors of new rows.
 
     Parameters
     ----------
@@ -83,6 +84,10 @@ class TargetProcessFeatures(TransformerMixin, DocLinkMixin, BaseEstimator):
     row i is y_i - (A^-1 y)_i / (A^-1)_ii. A missing target, and a row beyond ``n_components``, is predicted
     as a new row. The parameters of the processes are tuned on all rows, so the leave-one-out errors are
     somewhat too small.
+
+    Least squares of p targets on p such predictions has p^2 coefficients, too many for few rows. So targets
+    are regressed on the leave-one-out predictions here, and the fitted values are the features of training
+    rows: least squares on these has the identity for its coefficients, and the same residuals.
 
     Rows in batches (`EntangledKernelRidge.partial_fit`) get the features of new rows, which for the batch
     that the map was fitted on are too good; give it a map that was fitted on other rows.
@@ -198,7 +203,7 @@ class TargetProcessFeatures(TransformerMixin, DocLinkMixin, BaseEstimator):
         return self._predict(validate_data(self, X, reset=False, dtype=np.float64))
 
     def fit_transform(self, X: Any, y: Any, sample_weight: Any = None) -> Array:
-        """Fit, and leave-one-out predictions of the training rows, (n, p), in standard units of the targets.
+        """Fit, and leave-one-out predictions of the training rows, turned to the targets, (n, p).
 
         Parameters
         ----------
@@ -216,12 +221,11 @@ class TargetProcessFeatures(TransformerMixin, DocLinkMixin, BaseEstimator):
                 inverse = np.linalg.inv(self._noisy(self.theta_[target], Z[some], w[some]))
                 errors = inverse @ T[some, target] / np.diag(inverse)
                 left_out[some, target] = T[some, target] - errors
-        used = used_rows(y, sample_weight)
-        if used.all():
-            return left_out
-        Phi = self.transform(X)
-        Phi[used] = left_out
-        return Phi
+        used, Phi = used_rows(y, sample_weight), left_out
+        if not used.all():
+            Phi = self.transform(X)
+            Phi[used] = left_out
+        return _towards_targets(Phi, left_out, T, w)
 
     def _predict(self, X: Array) -> Array:
         Z = (np.clip(X, self.lower_, self.upper_) - self.mean_) / self.scale_
@@ -282,3 +286,21 @@ def _kernels(theta: Array) -> tuple[Array, tuple[Any, Any]]:
     linear = DotProduct(0.0, "fixed")
     near = ConstantKernel(c1) * Matern(width, nu=0.5) + ConstantKernel(c2) * linear
     return np.exp(theta[COMMON:]), (near, ConstantKernel(c3) * linear**2)
+
+
+def _towards_targets(Phi: Array, left_out: Array, T: Array, weight: Array) -> Array:
+    """Predictions (n, p), turned so that least squares of the targets on ``left_out`` is the identity.
+
+    Every target is regressed on the leave-one-out predictions of all targets, with a penalty on what differs
+    from the identity that counts as much as one row.
+    """
+    mean, turned = np.average(left_out, axis=0, weights=weight), Phi.copy()
+    for target, y in enumerate(T.T):
+        known = ~np.isnan(y)
+        if known.any():
+            root = np.sqrt(weight[known])[:, None]
+            F = root * (left_out[known] - np.average(left_out[known], axis=0, weights=weight[known]))
+            errors = y[known] - left_out[known, target]
+            penalised = F.T @ F + np.eye(F.shape[1])
+            turned[:, target] += (Phi - mean) @ np.linalg.solve(penalised, F.T @ (root[:, 0] * errors))
+    return turned

@@ -42,8 +42,9 @@ def training_rows(feature_map: Any, X: Any, y: Any, sample_weight: Any) -> tuple
 def used_rows(y: Any, sample_weight: Any) -> NDArray[np.bool_]:
     """Which rows (n,) have a positive weight and a target."""
     Y = np.asarray(y, dtype=np.float64)
-    kept = ~np.isnan(Y.reshape(len(Y), -1)).all(axis=1)
-    return kept if sample_weight is None else kept & (np.asarray(sample_weight) > 0.0)
+    weight = np.ones(len(Y)) if sample_weight is None else np.asarray(sample_weight)
+    missing = np.isnan(Y.reshape(len(Y), -1)).all(axis=1)
+    return np.asarray(~missing & (weight > 0.0))
 
 
 def standardised_targets(Y: Array, weight: Array | None) -> Array:

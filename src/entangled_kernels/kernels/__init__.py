@@ -3,9 +3,7 @@
 from .algebra import HadamardKernel, SumKernel
 from .base import OperatorValuedKernel
 from .diagnosis import EntanglementReport, entanglement_report
-from .entangled import EntangledKernel
-from .kraus import KrausKernel
-from .partial_trace import PartialTraceKernel
+from .kraus import EntangledKernel, KrausKernel
 from .ridge import (
     SOLVERS,
     BlockRidge,
@@ -18,8 +16,12 @@ from .ridge import (
 )
 from .scalar import ExponentialDot, FeatureKernel, MatrixKernel
 from .separable import SeparableKernel
-from .transformable import TransformableKernel
-from .vector_fields import CurlFreeKernel, DivergenceFreeKernel
+from .unstructured import (
+    CurlFreeKernel,
+    DivergenceFreeKernel,
+    PartialTraceKernel,
+    TransformableKernel,
+)
 
 __all__ = [
     "SOLVERS",

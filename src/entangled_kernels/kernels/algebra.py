@@ -18,9 +18,9 @@ from ..linalg import (
     SumOperator,
 )
 from .base import OperatorValuedKernel, frozen_array
-from .partial_trace import PartialTraceKernel
 from .scalar import scalar_gram
 from .separable import SeparableKernel
+from .unstructured import PartialTraceKernel
 
 __all__ = ["HadamardKernel", "SumKernel"]
 

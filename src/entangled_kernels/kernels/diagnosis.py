@@ -1,7 +1,7 @@
 """How entangled is a kernel? Answers computed on its Choi matrix D, never on a Gram matrix.
 
 The block Gram matrix is G = kron(Phi, I_p) D kron(Phi, I_p)^T, and transposing its output blocks transposes
-those of D. So D tells everything that any sample can, at the cost of its size m*p: if the partial transpose
+those of D. D decides for every sample, at the cost of its size m*p: if the partial transpose
 of D is psd then so is that of every G, and where Phi has rank m the two verdicts agree.
 """
 
@@ -16,8 +16,8 @@ from ..linalg import Array, operator_schmidt, partial_transpose_eigenvalues
 __all__ = ["EntanglementReport", "entanglement_report"]
 
 TOLERANCE = 1e-10
-# A psd matrix of trace one may have negative eigenvalues of this size by rounding, or of this many roundings
-# of its own precision.
+# Rounding may give a psd matrix of trace one negative eigenvalues of this size, or of this many
+# rounding errors of its precision.
 ROUNDING, ROUNDINGS = 1e-8, 10.0
 
 

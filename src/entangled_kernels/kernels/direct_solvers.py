@@ -123,10 +123,11 @@ class ShiftedSystem:
         return out
 
 
-def _not_definite(shift: float) -> LinAlgError:
-    return LinAlgError(
-        f"The Gram matrix plus {shift:.3g} times the identity is not positive definite: the kernel is "
-        "indefinite, or alpha is below rounding. Increase alpha, or use indefinite='krein'."
+def _not_definite(shift: float) -> ValueError:
+    return ValueError(
+        f"the Gram matrix plus {shift:.3g} times the identity is not positive definite: the kernel is "
+        "indefinite, or alpha is below rounding. Increase alpha, use sample_weight of similar sizes, or use "
+        "indefinite='krein'."
     )
 
 

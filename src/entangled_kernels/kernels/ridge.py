@@ -13,11 +13,12 @@ that every solver serves R G R. Only the mask needs solvers of its own; complete
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy.linalg import cho_factor, cho_solve, solve_triangular
+from scipy.linalg import cho_solve, cholesky, solve_triangular
 
 from ..linalg import (
     Array,
@@ -459,7 +460,7 @@ class BlockRidge:
         if W is not None:
             self.scale = np.broadcast_to(np.sqrt(W).reshape(len(W), -1), self.shape)
         self.residual = 0.0
-        self._informations: dict[float, Array] = {}
+        self._intercept_factors: dict[float, Array] = {}
 
     @property
     def n_iter(self) -> int:
@@ -489,20 +490,21 @@ class BlockRidge:
         """O^T A, shape (p, c), for A (n, p, c)."""
         return np.asarray((A if self.scale is None else self.scale[:, :, None] * A).sum(axis=0))
 
-    def _information(self, alpha: float) -> Array:
-        """O^T H O, shape (p, p); stored for every alpha, because it costs p solves."""
-        if alpha not in self._informations:
+    def _intercept_factor(self, alpha: float) -> Array:
+        """U (p, p), upper triangular, with O^T H O = U^T U; stored for every alpha: it costs p solves."""
+        if alpha not in self._intercept_factors:
             parts = self._output_columns(np.eye(self.shape[1]))
             N = np.concatenate([self._totals(self._solve(part, alpha)) for part in parts], axis=1)
-            self._informations[alpha] = (N + N.T) / 2
-        return self._informations[alpha]
+            with _explained_errors():
+                self._intercept_factors[alpha] = cholesky((N + N.T) / 2)
+        return self._intercept_factors[alpha]
 
     def intercepts(self, Y: Array, alpha: float) -> Array:
         """Optimal b, shape (p,), for targets Y (n, p); zeros without an intercept."""
         if not self.fit_intercept:
             return np.zeros(self.shape[1])
         total = self._totals(self._solve(self._scaled(Y[:, :, None]), alpha))[:, 0]
-        return np.asarray(np.linalg.solve(self._information(alpha), total))
+        return np.asarray(cho_solve((self._intercept_factor(alpha), False), total))
 
     def coefficients(self, Y: Array, alpha: float) -> tuple[Array, Array]:
         """Coefficients c (n, p), zero for missing targets, and intercepts b (p,)."""
@@ -530,7 +532,8 @@ class BlockRidge:
             return explained
         # E - O^T H S k, shape (p, t, p)
         rest = np.eye(p)[:, None, :] - self._totals(solved).reshape(p, -1, p)
-        weighted = cho_solve(cho_factor(self._information(alpha)), rest.reshape(p, -1))
+        U = self._intercept_factor(alpha)
+        weighted = cho_solve((U, False), rest.reshape(p, -1))
         return np.asarray(explained - np.einsum("otq,otq->tq", rest, weighted.reshape(rest.shape)))
 
     def loo_residuals(self, Y: Array, alpha: float) -> Array:
@@ -543,18 +546,17 @@ class BlockRidge:
         blocks = self.factor.inverse_diagonal_blocks(alpha)
         if self.fit_intercept:
             # With O^T H O = U^T U the intercepts subtract H O U^-1 (H O U^-1)^T from H.
-            U = np.linalg.cholesky(self._information(alpha)).T
+            U = self._intercept_factor(alpha)
             for part in self._output_columns(solve_triangular(U, np.eye(self.shape[1]))):
                 solved = self._solve(part, alpha)
                 blocks = blocks - solved @ solved.swapaxes(1, 2)
         defined = self._defined_residuals()
-        if defined.all():
-            residuals = np.linalg.solve(blocks, dual)[:, :, 0]
-        else:
+        if not defined.all():
             pairs = defined[:, :, None] & defined[:, None, :]
             blocks = np.where(pairs, blocks, np.eye(self.shape[1]))
-            residuals = np.linalg.solve(blocks, np.where(defined[:, :, None], dual, 0.0))[:, :, 0]
-            residuals = np.where(defined, residuals, np.nan)
+            dual = np.where(defined[:, :, None], dual, 0.0)
+        with _explained_errors():
+            residuals = np.where(defined, np.linalg.solve(blocks, dual)[:, :, 0], np.nan)
         if self.scale is not None:
             residuals = residuals / np.where(defined, self.scale, 1.0)
         return np.asarray(residuals, dtype=np.float64)
@@ -563,6 +565,18 @@ class BlockRidge:
         """Targets that are not missing and, with an intercept, present in another row too."""
         present = np.ones(self.shape, dtype=bool) if self.scale is None else self.scale > 0.0
         return present & (present.sum(axis=0) > 1) if self.fit_intercept else present
+
+
+@contextmanager
+def _explained_errors() -> Iterator[None]:
+    """Name the arguments to blame when a small system of the outputs is singular."""
+    try:
+        yield
+    except np.linalg.LinAlgError as error:
+        raise ValueError(
+            f"the ridge system cannot be solved in double precision ({error}): use an alpha of the size of "
+            f"the kernel, sample_weight of similar sizes, or more iterations (max_iter)"
+        ) from error
 
 
 def lowest_eigenvalue(operator: BlockOperator) -> tuple[float, float]:

@@ -1,6 +1,6 @@
 """Scalar kernels: whatever scikit-learn accepts, evaluated on matrices.
 
-Three kinds are told apart: a name or a function of two rows (`sklearn.metrics.pairwise.pairwise_kernels`),
+There are three kinds: a name or a function of two rows (`sklearn.metrics.pairwise.pairwise_kernels`),
 a `sklearn.gaussian_process.kernels.Kernel`, and a `MatrixKernel`, which is called once with two matrices.
 """
 

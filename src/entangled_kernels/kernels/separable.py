@@ -103,7 +103,7 @@ class SeparableKernel(OperatorValuedKernel):
             Features whose inner product is k. May be left out for the linear kernel and for a
             `FeatureKernel` without metric. The result equals this kernel as far as the features reproduce k.
         n_features : int, optional
-            Number m of features, for the linear kernel or a transformer that does not tell its own.
+            Number m of features, for the linear kernel or a transformer without `get_feature_names_out`.
         """
         from .kraus import KrausKernel
 
@@ -112,7 +112,7 @@ class SeparableKernel(OperatorValuedKernel):
             feature_map, root = self.kernel.feature_map, self.kernel.root
         elif feature_map is None and self.kernel != "linear":
             raise ValueError(
-                f"feature_map is needed: the kernel {self.kernel!r} has no features of its own. Pass a "
+                f"feature_map is needed: the kernel {self.kernel!r} has no finite features. Pass a "
                 "fitted transformer that reproduces it, such as sklearn.kernel_approximation.Nystroem."
             )
         if root is not None:

@@ -72,7 +72,7 @@ class FitSettings:
     def solver_options(self, problem: Problem, callback: Any = None) -> SolverOptions:
         """The part that solvers read."""
         return SolverOptions(
-            rank=problem.resolve_rank(self.rank),
+            rank=None if self.rank is None else problem.resolve_rank(self.rank),
             target_alpha=self.target_alpha,
             shrinkage=self.shrinkage,
             init=self.init,
@@ -203,15 +203,18 @@ def fit_problem(
     theta^T (B - C theta) / alpha.
     """
     mix, alpha = settings.alignment_mix, settings.alpha
-    problem = problem.with_mix(mix)
+    if problem.whitened.mix != mix:
+        problem = problem.with_mix(mix)
     learned = solve(settings.solver, problem, settings.solver_options(problem, callback))
     kernel = problem.finished(learned.kernel.canonical(problem.targets), settings.shrinkage)
     terms = problem.alignment_terms(kernel)
-    used = settings.used_kernel(problem, kernel)
+    used = kernel
+    if settings.prediction == "partial_trace":
+        used = kernel.partial_trace(problem.n_outputs)
     if problem.missing is None:
         reduced = KernelRidgeFactor(problem, used).coefficients(alpha)[0]
         square = np.sum(reduced * (problem.targets - problem.scale[:, None] * reduced)) / alpha
-        coef = problem.expand_coef(reduced)
+        coef = problem.outputs @ reduced.T @ problem.features.T
         intercept = problem.mean_y - coef @ problem.mean_phi
     else:
         reduced, norms = MissingTargetsRidge(problem, used).solve(alpha)

@@ -161,10 +161,6 @@ class Problem:
         rounding = np.finfo(float).eps * self.target_scatter
         return np.asarray(np.maximum(self.target_scatter - gained, rounding))
 
-    def expand_coef(self, coef: Array) -> Array:
-        """Coefficients (m', k) as (p, m) of the original features and outputs."""
-        return self.outputs @ coef.T @ self.features.T
-
     def expand_kraus(self, Q: Array) -> Array:
         """Kraus operators (r, p, m) of the original features and outputs."""
         m, k, r = Q.shape

@@ -382,8 +382,10 @@ def solve(name: str, problem: Problem, options: SolverOptions) -> SolverResult:
         )
         return SolverResult(kernel, 0.0, True, "nothing to learn", 1, 0, np.zeros(1))
     solver = SOLVERS[name]
+    if not solver.iterative:
+        return solver.function(problem, options)
     rank = problem.resolve_rank(options.rank) or problem.full_rank
     if not isinstance(options.init, str):
         rank = options.init.shape[2]
-    with one_thread(solver.iterative and m * k * rank * (m + rank) <= _SMALL_STEP):
+    with one_thread(m * k * rank * (m + rank) <= _SMALL_STEP):
         return solver.function(problem, options)

@@ -68,8 +68,8 @@ def _graded_axes(C: Array, g: Array | None) -> tuple[Array, Array]:
     m, spread = len(C), np.sqrt(np.diag(C))
     unit = np.where(spread > 0.0, spread, 1.0)
     triangle, pivots, rank, _ = dpstrf(C / unit / unit[:, None], lower=1, tol=rank_tolerance(m))
-    L, place = np.tril(triangle)[:, :rank], np.argsort(pivots)
-    factor = unit[:, None] * L[place]
+    L, order = np.tril(triangle)[:, :rank], np.argsort(pivots)
+    factor = unit[:, None] * L[order]
     if g is not None:
         factor = np.column_stack([factor, g])
     if factor.shape[1] == 0:
@@ -82,7 +82,7 @@ def _graded_axes(C: Array, g: Array | None) -> tuple[Array, Array]:
     if rank == m:
         # An entry that joins a small axis to a large column must be right relative to its own size, because
         # it will meet that column. From the factor it is: the error there is that of values / unit.
-        accurate = solve_triangular(L, others[:m] * values, lower=True, trans=1)[place]
+        accurate = solve_triangular(L, others[:m] * values, lower=True, trans=1)[order]
         axes = np.where(values < unit[:, None], accurate / unit[:, None], axes)
     keep = values > 0.0
     return values[keep] ** 2, np.ascontiguousarray(axes[:, keep])

@@ -1,4 +1,4 @@
-"""The index convention: the one place that says which index runs fastest.
+"""The index convention: which index runs fastest.
 
 Every vector over (feature, output) pairs has row index ``feature * p + output``, and every vector over
 (sample, output) pairs has row index ``sample * p + output``. In NumPy's row-major order both are plain
@@ -6,7 +6,7 @@ reshapes: an array of shape (m, p) or (n, p) flattens into such a vector with ``
 block operator that acts on features alone is ``kron(A, eye(p))``.
 
 Also the types of the arrays that obey it: `Array` of real numbers, `AnyArray` of real or complex ones, and
-`Index` of places in them.
+`Index` of positions in them.
 """
 
 from __future__ import annotations

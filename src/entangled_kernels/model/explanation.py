@@ -13,7 +13,7 @@ from scipy.sparse import issparse
 from sklearn.utils import _safe_indexing
 from sklearn.utils.validation import _num_samples
 
-from ..features import map_features
+from ..features import FeatureMapTraits, map_features
 from ..features.gradients import has_gradient, pull_back
 from ..learning import Fit, FitSettings, Problem, fit_problem, reduce_rows
 from ..learning.alignment import Alignment
@@ -188,7 +188,9 @@ def explain_model(
     effect, size = (found[0] for found in effects(model.feature_map, model.linear.coef[None]))  # (d, p)
     deviation = np.sqrt(np.maximum(model.target_variance, 0.0))
     noise, importance_noise = np.full(size.shape, np.nan), np.full(len(unit), np.nan)
-    if calibration is not None:
+    # Features of cross-fitted maps are predictions, in which the noise that they were fitted to does not show.
+    hidden = not model.parts and FeatureMapTraits.of(model.feature_map).cross_fitted
+    if calibration is not None and not hidden:
         rng = np.random.default_rng(0)
         n_draws = max(_FEWEST_DRAWS, min(_MOST_DRAWS, _TARGETS_DRAWN // p))
         if model.parts:

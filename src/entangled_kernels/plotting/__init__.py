@@ -1,18 +1,19 @@
-"""Pictures of kernels, of how they were learned and of results, in the manner of scikit-learn's displays.
+"""Pictures of kernels, of how they were learned and of results, and the HTML page that holds them.
 
-Needs the extra ``plot`` (matplotlib), which is imported when something is drawn.
+Displays need the extra ``plot`` (matplotlib), pages the extra ``cli`` (Jinja2). Both are imported when
+something is drawn or written.
 """
 
-from .alignment_path import AlignmentPathDisplay
-from .comparison import ComparisonDisplay
-from .entanglement_spectrum import EntanglementSpectrumDisplay
-from .explanation import ExplanationDisplay
-from .gram import GramDisplay
-from .held_out import HeldOutDisplay
-from .information import InformationDisplay
-from .projection import ProjectionDisplay
-from .running_time import RunningTimeDisplay
-from .selection import SelectionDisplay
+from importlib import import_module as _import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from .comparison import ComparisonDisplay, RunningTimeDisplay
+    from .kernel import EntanglementSpectrumDisplay, GramDisplay
+    from .page import Report
+    from .projection import ProjectionDisplay
+    from .relations import ExplanationDisplay, InformationDisplay
+    from .selection import AlignmentPathDisplay, HeldOutDisplay, SelectionDisplay
 
 __all__ = [
     "AlignmentPathDisplay",
@@ -23,6 +24,23 @@ __all__ = [
     "HeldOutDisplay",
     "InformationDisplay",
     "ProjectionDisplay",
+    "Report",
     "RunningTimeDisplay",
     "SelectionDisplay",
 ]
+
+# Imported when one of their names is asked for: the command line uses `cells` without scikit-learn.
+_MODULES = ("comparison", "kernel", "page", "projection", "relations", "selection")
+
+
+def __getattr__(name: str) -> Any:
+    if name in __all__:
+        for module in _MODULES:
+            found = getattr(_import_module(f".{module}", __name__), name, None)
+            if found is not None:
+                return globals().setdefault(name, found)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

@@ -9,7 +9,6 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from ..linalg import Array
-from .classes import kernel_names, one_per_class, output_names, shortened
 from .display import (
     BLUE,
     GREY,
@@ -17,8 +16,12 @@ from .display import (
     Display,
     fitted_estimator,
     house_style,
+    kernel_names,
     legend_entry,
     new_figure,
+    one_per_class,
+    output_names,
+    shortened,
     whole_figure,
 )
 
@@ -26,7 +29,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure, SubFigure
 
-    from ..storage import ExperimentResults
+    from ..io import ExperimentResults
 
 __all__ = ["ProjectionDisplay"]
 

@@ -1,4 +1,4 @@
-"""What a search over settings saw: cross-validated error over alpha and shrinkage."""
+"""How a model was chosen and learned, and how well it predicts rows that it has not seen."""
 
 from __future__ import annotations
 
@@ -9,12 +9,23 @@ from numpy.typing import ArrayLike
 from sklearn.utils.validation import check_is_fitted
 
 from ..linalg import Array
-from .display import INK, AxesDisplay, integer_ticks, whole_figure
+from ..uncertainty import HeldOut
+from .display import (
+    BLUE,
+    GREY,
+    INK,
+    PALE,
+    VERMILION,
+    AxesDisplay,
+    fitted_estimator,
+    integer_ticks,
+    whole_figure,
+)
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-__all__ = ["SelectionDisplay"]
+__all__ = ["AlignmentPathDisplay", "HeldOutDisplay", "SelectionDisplay"]
 
 # Errors of more than this many times the least are drawn alike.
 CUT = 2.0
@@ -138,3 +149,151 @@ def _edges(centres: Array) -> Array:
         return np.array([centres[0] - 0.5, centres[0] + 0.5])
     middles: Array = (centres[1:] + centres[:-1]) / 2
     return np.concatenate([[2 * centres[0] - middles[0]], middles, [2 * centres[-1] - middles[-1]]])
+
+
+# With no more steps than this each one has a marker.
+FEW = 40
+
+
+class AlignmentPathDisplay(AxesDisplay):
+    """Alignment of the kernel with the targets at the start of the solver and after every step.
+
+    Parameters
+    ----------
+    history : array of shape (steps + 1,)
+        `EntangledKernelRidge.alignment_history_`: before shrinkage.
+    maximum : float, optional
+        The largest alignment that any kernel has, drawn as a line.
+    reason : str, optional
+        Why the solver stopped.
+
+    Attributes
+    ----------
+    figure_ : Figure
+    ax_ : Axes
+
+    Examples
+    --------
+    >>> from entangled_kernels.plotting import AlignmentPathDisplay
+    >>> display = AlignmentPathDisplay([0.2, 0.5, 0.6], maximum=0.7).plot()
+    >>> display.ax_.get_xlabel()
+    'step of the solver'
+    """
+
+    _size = (5.2, 3.4)
+
+    def __init__(
+        self, history: ArrayLike, *, maximum: float | None = None, reason: str | None = None
+    ) -> None:
+        self.history: Array = np.asarray(history, dtype=np.float64)
+        if self.history.ndim != 1 or not self.history.size:
+            raise ValueError(f"history must have shape (steps + 1,), got {self.history.shape}")
+        self.maximum, self.reason = maximum, reason
+
+    @classmethod
+    def from_estimator(cls, model: Any, *, ax: Axes | None = None) -> Self:
+        """Draw the path of a fitted `EntangledKernelRidge`, or of the one that a search has chosen.
+
+        The maximum is known in closed form for models with an intercept, and drawn for those.
+        """
+        estimator = fitted_estimator(model)
+        maximum, reason = estimator.largest_alignment_, estimator.stop_reason_
+        return cls(estimator.alignment_history_, maximum=maximum, reason=reason).plot(ax)
+
+    def _draw(self, ax: Axes) -> None:
+        steps = np.arange(len(self.history))
+        marker = "o" if len(steps) <= FEW else ""
+        ax.plot(steps, self.history, color=BLUE, marker=marker, markersize=4, clip_on=False)
+        ax.plot(steps[-1], self.history[-1], "o", color=BLUE, clip_on=False)
+        if self.maximum is not None:
+            ax.axhline(self.maximum, color=VERMILION, linestyle="--", linewidth=1.2)
+            ax.annotate(
+                f"largest possible, {self.maximum:.3f}",
+                (0.0, self.maximum),
+                xycoords=ax.get_yaxis_transform(),
+                xytext=(4, 4),
+                textcoords="offset points",
+                color=VERMILION,
+                fontsize=8.5,
+            )
+        reason = f", stopped by {self.reason}" if self.reason else ""
+        ax.annotate(
+            f"{self.history[-1]:.3f}{reason if len(steps) > 1 else ' in closed form'}",
+            (float(steps[-1]), self.history[-1]),
+            xytext=(0, -8),
+            textcoords="offset points",
+            ha="right" if len(steps) > 1 else "center",
+            va="top",
+            color=GREY,
+            fontsize=8.5,
+        )
+        top = max(self.history.max(), self.maximum or 0.0)
+        bottom = min(self.history.min(), 0.0)
+        ax.set(
+            title="Alignment along the path of the solver",
+            xlabel="step of the solver",
+            ylabel="alignment with the targets (0 to 1)",
+            xlim=(0 if len(steps) > 1 else None, None),
+            ylim=(bottom, top + 0.15 * (top - bottom or 1.0)),
+        )
+        ax.grid(axis="y")
+        integer_ticks(ax)
+        if len(steps) == 1:
+            ax.set_xticks([0])
+
+
+# Rows that are drawn, evenly spaced over all; more would hide each other.
+MOST_ROWS = 300
+
+
+class HeldOutDisplay(AxesDisplay):
+    """Held-out predictions of one target over what was measured, with their intervals.
+
+    Parameters
+    ----------
+    held_out : HeldOut
+        As `EntangledKernelRidgeCV.held_out_predictions` gives it.
+    target : int, default=0
+        Place of the target.
+    name : str, optional
+        Of the target.
+
+    Attributes
+    ----------
+    figure_ : Figure
+    ax_ : Axes
+    rows_ : ndarray of int
+        Rows that are drawn.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_linnerud
+    >>> from entangled_kernels import EntangledKernelRidgeCV
+    >>> from entangled_kernels.plotting import HeldOutDisplay
+    >>> X, Y = load_linnerud(return_X_y=True)
+    >>> model = EntangledKernelRidgeCV(None, cv=3, random_state=0).fit(X, Y)
+    >>> HeldOutDisplay(model.held_out_predictions(), 1, "waist").plot().ax_.get_title()
+    'waist'
+    """
+
+    _size = (3.3, 3.2)
+
+    def __init__(self, held_out: HeldOut, target: int = 0, name: str = "") -> None:
+        measured, predicted = held_out.measured[:, target], held_out.predicted[:, target]
+        known = np.flatnonzero(np.isfinite(measured) & np.isfinite(predicted))
+        if len(known) > MOST_ROWS:
+            known = known[np.linspace(0, len(known) - 1, MOST_ROWS).astype(int)]
+        self.rows_ = known
+        self.measured, self.predicted = measured[self.rows_], predicted[self.rows_]
+        self.lower, self.upper = (end[self.rows_, target] for end in (held_out.lower, held_out.upper))
+        self.name = name
+
+    def _draw(self, ax: Axes) -> None:
+        inside = (self.lower <= self.measured) & (self.measured <= self.upper)
+        ax.vlines(self.measured, self.lower, self.upper, color=PALE, linewidth=0.8, zorder=1)
+        for rows, color, marker in ((inside, BLUE, "o"), (~inside, INK, "x")):
+            ax.plot(self.measured[rows], self.predicted[rows], marker, color=color, markersize=3.5)
+        if len(self.rows_):
+            ends = [self.measured.min(), self.measured.max()]
+            ax.plot(ends, ends, color=GREY, linewidth=1.0, linestyle="--", zorder=1.5)
+        ax.set(xlabel="measured", ylabel="predicted, out of fold", title=self.name)

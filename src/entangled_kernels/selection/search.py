@@ -904,7 +904,9 @@ def _warn_of_ends(best: Candidate, alphas: Array, settings: SearchSettings) -> N
     """Warn where the best alpha is at an end of the grid."""
     for end, name in ((alphas.min(), "smallest"), (alphas.max(), "largest")):
         # Of a forest the smallest ridge is the forest itself; that of the default grid is hardly any.
-        if name == "smallest" and (settings.alphas is None or FeatureMapTraits.of(best.feature_map).interpolates):
+        if name == "smallest" and (
+            settings.alphas is None or FeatureMapTraits.of(best.feature_map).interpolates
+        ):
             continue
         if len(alphas) > 1 and best.alpha == end:
             warnings.warn(

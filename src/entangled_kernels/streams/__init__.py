@@ -5,8 +5,7 @@ from .checkpoints import Checkpoint, CheckpointError, read_checkpoint, write_che
 from .file_kinds import KINDS, TEXT_KINDS, file_kind
 from .out_of_core import BatchRun
 from .reader import BatchReader, read_batches, table_columns
-from .row_folds import group_folds, row_folds
-from .row_stream import RowMap, Rows, RowStream
+from .row_stream import RowMap, Rows, RowStream, group_folds, row_folds
 from .text_format import TextFormat
 
 __all__ = [

@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
-from ..tables.arrow import need_arrow, text_options
+from ..files import need_arrow, text_options
 from .batch import BatchError
 from .file_kinds import TEXT_KINDS, file_kind
 from .text_format import TextFormat
@@ -36,7 +36,7 @@ def open_table(
         if kind in TEXT_KINDS:
             return _TextFile(path, text, text_format or TextFormat())
         return _ParquetFile(path) if kind == "parquet" else _ArrowFile(path)
-    except (need_arrow().ArrowException, OSError) as error:
+    except (need_arrow().ArrowException, OSError, UnicodeDecodeError) as error:
         raise unreadable(path, 0, error) from error
 
 

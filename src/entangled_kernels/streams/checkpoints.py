@@ -10,9 +10,9 @@ from typing import Any
 
 import numpy as np
 
+from ..files import read_sealed, write_sealed
 from ..learning.moments import Moments, RowSample
 from ..linalg import Array
-from ..storage.sealed import read_sealed, write_sealed
 
 __all__ = ["Checkpoint", "CheckpointError", "read_checkpoint", "write_checkpoint"]
 

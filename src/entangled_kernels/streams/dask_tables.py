@@ -10,11 +10,11 @@ from sklearn.utils import _safe_indexing
 from sklearn.utils.validation import _num_samples
 from threadpoolctl import threadpool_limits
 
+from ..parameters import is_dask
 from .batch import BatchError
 
 __all__ = [
     "first_rows",
-    "is_dask",
     "map_partitions",
     "split_partitions",
     "sum_partitions",
@@ -22,11 +22,6 @@ __all__ = [
 
 # So many partitions' moments are added in one task.
 _SPLIT_EVERY = 8
-
-
-def is_dask(*tables: Any) -> bool:
-    """Whether any of the tables is a Dask collection."""
-    return any(hasattr(table, "__dask_graph__") for table in tables)
 
 
 def sum_partitions(

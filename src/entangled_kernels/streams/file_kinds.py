@@ -1,5 +1,5 @@
-"""Which kind of table a file is; see `entangled_kernels.tables.file_kinds`."""
+"""Which kind of table a file is; see `entangled_kernels.files`."""
 
-from ..tables.file_kinds import KINDS, TEXT_KINDS, file_kind
+from ..files import KINDS, TEXT_KINDS, file_kind
 
 __all__ = ["KINDS", "TEXT_KINDS", "file_kind"]

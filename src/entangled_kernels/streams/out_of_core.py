@@ -13,8 +13,8 @@ from typing import Any
 import numpy as np
 from sklearn.utils.validation import _num_samples
 
+from ..files import remove_abandoned
 from ..model import InputRange
-from ..storage.atomic import remove_abandoned
 from .batch import Batch, BatchError, Source, batch_checksum
 from .checkpoints import Checkpoint, CheckpointError, read_checkpoint, write_checkpoint
 from .row_stream import FitRowMap, RowStream, missing_value

@@ -1,5 +1,5 @@
-"""How the text of a file is written; see `entangled_kernels.tables.text_format`."""
+"""How the text of a file is written; see `entangled_kernels.files`."""
 
-from ..tables.text_format import TextFormat
+from ..files import TextFormat
 
 __all__ = ["TextFormat"]

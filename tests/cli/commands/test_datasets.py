@@ -1,6 +1,6 @@
 import json
 
-from entangled_kernels.tables import read_table
+from entangled_kernels.io import read_table
 
 
 def test_tables_that_are_not_there(run, folder):

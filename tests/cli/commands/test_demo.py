@@ -1,14 +1,13 @@
 import json
 
-import numpy as np
 import pytest
 from sklearn.ensemble import ExtraTreesRegressor
 from sklearn.preprocessing import StandardScaler
 
 from entangled_kernels import EvidenceFeatures
-from entangled_kernels.cli.commands import demo as module
+from entangled_kernels.cli.commands import paper as module
 from entangled_kernels.experiments import methods, partly_measured
-from entangled_kernels.storage import ExperimentResults
+from entangled_kernels.io import ExperimentResults
 
 
 @pytest.fixture
@@ -25,15 +24,6 @@ def _brief(monkeypatch, small):
     )
 
 
-def test_tables():
-    tables = module.tables()
-    shapes = {name: (X.shape, Y.shape[1]) for name, (_, X, Y) in tables.items()}
-    assert shapes == {"breast-cancer": ((569, 20), 10), "wine": ((178, 7), 6)}
-    for _, X, Y in tables.values():
-        assert not set(X.columns) & set(Y.columns)
-        assert np.isfinite(X.to_numpy()).all()
-
-
 @pytest.mark.usefixtures("_brief")
 @pytest.mark.filterwarnings("ignore:the smallest of the alphas")
 def test_demo(run, folder, monkeypatch):
@@ -47,7 +37,7 @@ def test_demo(run, folder, monkeypatch):
     assert "demo-report is not empty" in run("demo", code=2).stderr
     # The same again for machines, without the work.
     done = {name: ExperimentResults.load(f"demo-report/{name}.json") for name in ("breast-cancer", "wine")}
-    monkeypatch.setattr(module, "run", lambda screen, name, *_: done[name])
+    monkeypatch.setattr(module, "run_demo", lambda screen, name, *_: done[name])
     values = json.loads(run("demo", "--force", "--json").stdout)
     assert list(values["summary"]) == ["breast-cancer", "wine"]
     nmse = values["summary"]["wine"]["nmse"]

@@ -4,11 +4,10 @@ import sys
 
 import numpy as np
 import pytest
-from sklearn.preprocessing import QuantileTransformer
+from sklearn.preprocessing import KBinsDiscretizer
 
 from entangled_kernels import EntangledKernelRidge, OperatorKernelVAR
-from entangled_kernels.export import run_onnx
-from entangled_kernels.storage import load_model, save_model
+from entangled_kernels.io import load_model, run_onnx, save_model
 
 NAMES = ["inlet temp", "flow, l/s", "pressure"]
 TARGETS = ["net load", "peak load (kW)"]
@@ -66,7 +65,7 @@ def test_text_is_encoded_inside(run, plant, folder):
         "id",
         "--encode",
         "--features",
-        "rbf",
+        "linear",
         "-o",
         "t.model",
     )
@@ -75,6 +74,21 @@ def test_text_is_encoded_inside(run, plant, folder):
     values = json.loads(run("export", "t.model", "--onnx", "again.onnx", "--json").stdout)
     assert values["inputs"] == {**dict.fromkeys(NAMES, "float32"), "town": "text"}
     assert values["difference"] < 1e-5
+
+
+@pytest.mark.parametrize("option", ["--out", "-o", "--onnx"])
+def test_the_file_is_named_as_by_every_command(option, model, run, folder):
+    run("export", "plant.model", option, "plant.onnx")
+    assert (folder / "plant.onnx").exists()
+
+
+def test_a_check_advises_only_options_that_there_are(model, run, plant):
+    plant.assign(pressure=np.nan).to_csv("holes.csv", index=False)
+    words = run("export", "plant.model", "--out", "p.onnx", "--check", "holes.csv", code=3).stderr
+    advised = {word.strip(",.;:()") for word in words.split() if word.startswith(("--", "(--"))}
+    shown = run("export", "--help").stdout
+    assert advised
+    assert all(option in shown for option in advised)
 
 
 def test_nothing_is_replaced_unasked(model, run, folder, plant):
@@ -91,10 +105,10 @@ def test_nothing_is_replaced_unasked(model, run, folder, plant):
 
 
 def test_a_step_that_cannot_be_exported_is_named(plant, run, folder):
-    step = QuantileTransformer(n_quantiles=5)
+    step = KBinsDiscretizer(3, encode="ordinal", strategy="uniform")
     save_model(EntangledKernelRidge(step).fit(plant[NAMES], plant[TARGETS]), "q.model")
     words = run("export", "q.model", "--onnx", "q.onnx", code=4).stderr
-    assert "q.model: EntangledKernelRidge > feature_map_ (QuantileTransformer) cannot be exported" in words
+    assert "q.model: EntangledKernelRidge > feature_map_ (KBinsDiscretizer) cannot be exported" in words
     assert not (folder / "q.onnx").exists()
 
 

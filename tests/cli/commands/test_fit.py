@@ -2,9 +2,6 @@ import errno
 import json
 import os
 import shlex
-import subprocess
-import sys
-import warnings
 from pathlib import Path
 
 import numpy as np
@@ -15,8 +12,7 @@ from typer.testing import CliRunner
 from entangled_kernels import EntangledKernelRidgeCV
 from entangled_kernels.cli.application import app
 from entangled_kernels.cli.files import in_batches
-from entangled_kernels.storage import load_model, open_model
-from entangled_kernels.tables import read_table, write_table
+from entangled_kernels.io import load_model, open_model, read_table, write_table
 
 INPUTS = 'inlet temp,"flow, l/s",pressure'
 NAMES = ["inlet temp", "flow, l/s", "pressure"]
@@ -54,13 +50,6 @@ def test_features_by_name(plant, run, features):
     assert [row["target"] for row in result["target_scores"]] == TARGETS.split(",")
 
 
-def test_the_same_command_gives_the_same_model(plant, run):
-    run(*FIT, *LINEAR)
-    first = load_model("plant.model")
-    run(*FIT, *LINEAR, "--force")
-    assert np.array_equal(load_model("plant.model").coef_, first.coef_)
-
-
 def test_the_command_that_is_kept_repeats_the_fit(plant, run):
     run(*FIT, *LINEAR, "--seed", 3)
     saved = open_model("plant.model")
@@ -87,25 +76,6 @@ def test_a_fit_in_batches_is_repeated_in_batches(run):
     )
 
 
-def test_hints_can_be_copied(plant, run):
-    shown = run(*FIT[:-1], "my 'best'.model", *LINEAR).stdout
-    hint = shown.rsplit("To predict: ", 1)[1]
-    assert shlex.split(hint)[:3] == ["entangled-kernels", "predict", "my 'best'.model"]
-    words = shlex.split(hint.replace("TABLE", "plant.csv"))
-    run(*words[1:])
-
-
-def test_one_thing_is_one(plant, run):
-    shown = run("fit", "plant.csv", "-t", "net load", "-i", "pressure", *LINEAR, "-o", "plant.model").stdout
-    assert "plant.csv: 40 rows, 1 input, 1 target." in shown
-    assert (
-        "Wrote 40 rows of 1 target to p.csv."
-        in run("predict", "plant.model", "plant.csv", "-o", "p.csv").stdout
-    )
-    plant[:1].to_csv("one.csv", index=False)
-    assert "Wrote 1 row of 1 target" in run("predict", "plant.model", "one.csv", "-o", "q.csv").stdout
-
-
 def test_all_other_columns_are_inputs(plant, run):
     plant.drop(columns="id").to_csv("plant.csv")
     result = run("fit", "plant.csv", "-t", TARGETS, *LINEAR, "-o", "plant.model")
@@ -118,36 +88,12 @@ def test_patterns_stand_for_columns(plant, run):
     assert open_model("plant.model").info["targets"] == ["net load", "peak load (kW)"]
 
 
-def test_one_target_alone(plant, run):
-    run("fit", "plant.csv", "-t", "net load", "-i", INPUTS, *LINEAR, "-o", "plant.model")
-    assert open_model("plant.model").info["targets"] == ["net load"]
-
-
 @pytest.mark.parametrize("kind", ["tsv", "parquet", "arrow", "npz"])
 def test_every_kind_of_table_gives_the_same_model(plant, run, kind):
     run(*FIT, *LINEAR)
     write_table(plant, f"plant.{kind}")
     run("fit", f"plant.{kind}", *FIT[2:-1], "other.model", *LINEAR)
     assert np.array_equal(load_model("plant.model").coef_, load_model("other.model").coef_)
-
-
-def test_windows_line_ends_and_bom(plant, run):
-    run(*FIT, *LINEAR)
-    text = plant.to_csv(index=False).replace("\n", "\r\n")
-    with open("plant.csv", "wb") as file:
-        file.write(b"\xef\xbb\xbf" + text.encode())
-    run(*FIT[:-1], "other.model", *LINEAR)
-    assert np.array_equal(load_model("plant.model").coef_, load_model("other.model").coef_)
-
-
-def test_two_hundred_columns(run):
-    rng = np.random.default_rng(0)
-    values = rng.normal(size=(30, 190)) @ rng.normal(size=(190, 200)) / 14
-    pd.DataFrame(values, columns=[f"s {i}" for i in range(200)]).to_csv("wide.csv", index=False)
-    run("fit", "wide.csv", "-t", "s 19?", *LINEAR, "-o", "wide.model")
-    saved = open_model("wide.model")
-    assert len(saved.info["inputs"]) == 190
-    assert len(saved.info["targets"]) == 10
 
 
 @pytest.mark.parametrize(
@@ -165,12 +111,6 @@ def test_wrong_targets(plant, run, targets, sentence):
     assert sentence in result.stderr
     assert result.stdout == ""
     assert os.listdir() == ["plant.csv"]
-
-
-def test_no_inputs_left(plant, run):
-    plant[["net load", "pressure"]].to_csv("plant.csv", index=False)
-    result = run("fit", "plant.csv", "-t", "net load,pressure", "-o", "m", code=2)
-    assert "no columns are left for inputs" in result.stderr
 
 
 def test_missing_cells_are_named(plant, run):
@@ -197,15 +137,11 @@ def test_blank_target_cells_are_counted_and_told(plant, run):
     values = json.loads(run(*FIT, *LINEAR, "--json", "--force").stdout)
     assert values["rows"] == 38
     assert values["rows_without_targets"] == 2
-    assert values["blank_cells"] == {"net load": 1, "peak load (kW)": 2}
+    assert values["missing_targets"] == {"net load": 1, "peak load (kW)": 2}
     expected = EntangledKernelRidgeCV(**load_model("plant.model").get_params()).fit(
         plant[NAMES].drop(index=[9, 11]), plant[TARGETS.split(",")].drop(index=[9, 11])
     )
     np.testing.assert_allclose(load_model("plant.model").coef_, expected.coef_)
-
-
-def test_nothing_is_said_of_blanks_where_there_are_none(plant, run):
-    assert "blank" not in run(*FIT, *LINEAR).stdout
 
 
 def test_a_target_that_was_never_measured_is_named(plant, run):
@@ -213,14 +149,6 @@ def test_a_target_that_was_never_measured_is_named(plant, run):
     shown = run(*FIT, *LINEAR, code=3).stderr
     assert "plant.csv: target 'net load' has no measured cell; leave it out of --targets" in shown
     assert "column 'net load'" in run(*FIT, *LINEAR, "--checkpoint", "state", code=3).stderr
-
-
-def test_targets_of_text_and_infinite_ones_are_named(plant, run):
-    plant.astype({"net load": object}).assign(**{"net load": "low"}).to_csv("plant.csv", index=False)
-    assert "'low' is no number; a target must be a number, or blank" in run(*FIT, code=3).stderr
-    plant.loc[2, "net load"] = np.inf
-    plant.to_csv("plant.csv", index=False)
-    assert "row 3, column 'net load': inf is not finite" in run(*FIT, code=3).stderr
 
 
 def test_blank_targets_in_batches_are_those_in_memory(rows, run, folder):
@@ -233,36 +161,13 @@ def test_blank_targets_in_batches_are_those_in_memory(rows, run, folder):
     options = ("-t", "y,z", "-i", "a,b,c", *LINEAR, "--json", "--force")
     once = json.loads(run("fit", "all.csv", *options, "-o", "once.model").stdout)
     batches = json.loads(run("fit", "rows", *options, "-o", "batches.model").stdout)
-    for key in ("rows", "blank_cells", "rows_without_targets"):
+    for key in ("rows", "missing_targets", "rows_without_targets"):
         assert once[key] == batches[key]
-    assert once["blank_cells"]["y"] == rows["y"].isna().sum() - 2
+    assert once["missing_targets"]["y"] == rows["y"].isna().sum() - 2
     X = rows[list("abc")]
     found = [load_model(name).predict(X) for name in ("once.model", "batches.model")]
     # Folds differ, and with them the weights of candidates.
     assert np.sqrt(np.mean((found[0] - found[1]) ** 2)) < 0.05
-
-
-def test_inputs_must_not_be_blank(plant, run):
-    plant.loc[3, "pressure"] = np.nan
-    plant.loc[3, TARGETS.split(",")] = np.nan
-    plant.to_csv("plant.csv", index=False)
-    assert "row 4, column 'pressure': the cell is empty" in run(*FIT, code=3).stderr
-
-
-def test_text_columns_are_refused_or_encoded(plant, run):
-    plant["town"] = ["Ulm", "Aix"] * 20
-    plant.drop(columns="id").to_csv("plant.csv", index=False)
-    arguments = ("fit", "plant.csv", "-t", TARGETS, "-o", "plant.model", *LINEAR)
-    assert "1 column holds text, not numbers: 'town' (row 1: 'Ulm')" in run(*arguments, code=3).stderr
-    shown = run(*arguments, "--encode").stdout
-    assert "Chosen: OneHotEncoder + StandardScaler; " in shown
-    saved = open_model("plant.model")
-    assert saved.info["text"] == ["town"]
-    assert list(saved.model.feature_names_in_) == [*NAMES, "town"]
-    assert (
-        "a target must be a number"
-        in run("fit", "plant.csv", "-t", "town", "-o", "m", "--encode", code=3).stderr
-    )
 
 
 @pytest.mark.parametrize("features", ["auto", "rbf"])
@@ -279,27 +184,6 @@ def test_a_model_with_text_predicts_from_the_raw_table_in_python(plant, run, fea
     np.testing.assert_array_equal(read_table("p.csv"), model.predict(rows))
     middle = model.predict(rows.assign(town="Ems"))[:, 0]
     assert (np.abs(middle - model.predict(rows)[:, 0]) < 4.0).all()
-
-
-def test_auto_is_that_of_the_estimator(plant, run, small):
-    run(*FIT)
-    model = load_model("plant.model")
-    ours = EntangledKernelRidgeCV(random_state=0, **small).fit(plant[NAMES], plant[TARGETS.split(",")])
-    assert len({int(place) for place in model.cv_results_["param_feature_map"]}) == 5
-    np.testing.assert_array_equal(model.cv_results_["mean_test_score"], ours.cv_results_["mean_test_score"])
-    np.testing.assert_array_equal(model.coef_, ours.coef_)
-
-
-def test_text_that_names_the_rows_is_told(plant, run):
-    result = run("fit", "plant.csv", "-t", TARGETS, "-o", "m", "--encode", *LINEAR)
-    assert "note: column 'id' has 40 different texts in 40 rows" in result.stderr
-
-
-def test_dates_are_never_encoded(plant, run):
-    plant["id"] = pd.date_range("2021-01-01", periods=len(plant)).strftime("%Y-%m-%d")
-    plant.to_csv("plant.csv", index=False)
-    result = run("fit", "plant.csv", "-t", TARGETS, "-o", "m", "--encode", code=3)
-    assert "1 column holds dates, not numbers: 'id' (row 1: '2021-01-01 00:00:00')" in result.stderr
 
 
 def test_constant_columns_are_told(plant, run):
@@ -358,23 +242,6 @@ def test_a_model_is_replaced_only_when_told(plant, run):
         assert file.read() != before
 
 
-def test_the_place_is_checked_before_the_work(plant, run, monkeypatch):
-    def never(*_, **__):
-        raise AssertionError("the work was started")
-
-    monkeypatch.setattr("entangled_kernels.cli.fitting.fit_table", never)
-    with open("file", "w"):
-        pass
-    assert "is a file, a folder was expected" in run(*FIT[:-1], "file/m", code=2).stderr
-    assert "is a folder, name a file" in run(*FIT[:-1], ".", code=2).stderr
-
-    def denied(**_):
-        raise PermissionError(errno.EACCES, "Permission denied")
-
-    monkeypatch.setattr("tempfile.NamedTemporaryFile", denied)
-    assert "cannot write into" in run(*FIT, code=5).stderr
-
-
 def test_full_disk_keeps_the_old_model(plant, run, monkeypatch):
     run(*FIT, *LINEAR)
     with open("plant.model", "rb") as file:
@@ -391,30 +258,11 @@ def test_full_disk_keeps_the_old_model(plant, run, monkeypatch):
     assert sorted(os.listdir()) == ["plant.csv", "plant.model"]
 
 
-def test_json_alone_on_stdout(plant, run):
-    result = run(*FIT, *LINEAR, "--json")
-    values = json.loads(result.stdout)
-    assert values["model"] == "plant.model"
-    assert values["rows"] == 40
-    assert values["inputs"] == ["inlet temp", "flow, l/s", "pressure"]
-    assert values["nmse"] == pytest.approx(open_model("plant.model").info["nmse"])
-
-
-def test_warnings_are_notes(plant, run, monkeypatch):
-    def warn(*_, **__):
-        warnings.warn("the wind\nhas turned", UserWarning, stacklevel=2)
-        raise ValueError("X must be calm")
-
-    monkeypatch.setattr("entangled_kernels.cli.fitting.fit_table", warn)
-    result = run(*FIT, code=3)
-    assert result.stderr == "note: the wind has turned\nerror: plant.csv: X must be calm\n"
-
-
 def test_unexpected_errors_are_one_sentence_too(plant, run, monkeypatch):
     def broken(*_, **__):
         raise RuntimeError("out of luck")
 
-    monkeypatch.setattr("entangled_kernels.cli.fitting.fit_table", broken)
+    monkeypatch.setattr("entangled_kernels.cli.models.fit_table", broken)
     result = run(*FIT, code=1)
     assert result.stderr.startswith("error: unexpected RuntimeError: out of luck (run with --debug")
     debugged = CliRunner().invoke(app, ["--debug", *FIT])
@@ -426,20 +274,9 @@ def test_interrupted(plant, run, monkeypatch):
     def interrupt(*_, **__):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("entangled_kernels.cli.fitting.fit_table", interrupt)
+    monkeypatch.setattr("entangled_kernels.cli.models.fit_table", interrupt)
     assert "error: interrupted" in run(*FIT, code=130).stderr
     assert os.listdir() == ["plant.csv"]
-
-
-def test_as_a_real_command(plant, folder):
-    command = [sys.executable, "-c", "from entangled_kernels.cli import main; main()"]
-    done = subprocess.run([*command, *FIT, *LINEAR, "--json"], capture_output=True, text=True, cwd=folder)
-    assert done.returncode == 0, done.stderr
-    assert json.loads(done.stdout)["targets"] == ["net load", "peak load (kW)"]
-    assert done.stderr == ""
-    done = subprocess.run([*command, "fit", "plant.csv"], capture_output=True, text=True, cwd=folder)
-    assert done.returncode == 2
-    assert "--targets" in done.stderr
 
 
 def test_no_processes_are_wrong_usage(plant, run):

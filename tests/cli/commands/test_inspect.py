@@ -6,7 +6,7 @@ import pytest
 
 from entangled_kernels import EntangledKernelRidge
 from entangled_kernels.cli.words import information_in_words
-from entangled_kernels.storage import load_model, save_model
+from entangled_kernels.io import load_model, save_model
 
 NAMES = ["inlet temp", "flow, l/s", "pressure"]
 TARGETS = ["net load", "peak load (kW)"]
@@ -15,21 +15,6 @@ TARGETS = ["net load", "peak load (kW)"]
 @pytest.fixture
 def model(fitted, folder):
     shutil.copy(fitted, folder / "plant.model")
-
-
-def test_people_are_told_what_the_model_is(model, run):
-    shown = run("inspect", "plant.model").stdout
-    for words in (
-        "plant.model: EntangledKernelRidgeCV, saved by entangled-kernels",
-        "Fitted to 40 rows of plant.csv.",
-        "Inputs: inlet temp, flow, l/s, pressure",
-        "Targets: net load, peak load (kW)",
-        "Settings: StandardScaler; ",
-        "Cross-validated error: nMSE",
-        "Who shares what:",
-        "What tells what, once it is measured:",
-    ):
-        assert words in shown
 
 
 def test_machines_are_told_the_same(model, run):
@@ -59,25 +44,6 @@ def test_an_entangled_model_is_called_so(plant, run):
     )
     for word in ("entangle", "separable", "ppt", "negativity", "schmidt", "kraus", "partial trace"):
         assert word not in plain.lower()
-
-
-def test_the_page_has_it_all(model, run, folder):
-    run("inspect", "plant.model", "--report", "page.html")
-    page = (folder / "page.html").read_text()
-    for words in (
-        "Who shares what",
-        "What tells what",
-        "Which inputs matter",
-        "<summary>For theorists",
-        "How the settings were chosen",
-        "peak load (kW)",
-    ):
-        assert words in page
-    assert "entangled-kernels inspect plant.model --report page.html" in page
-    assert "entangled-kernels fit" in page
-    assert page.count("<img") >= 2
-    assert "exists already" in run("inspect", "plant.model", "--report", "page.html", code=2).stderr
-    run("inspect", "plant.model", "--report", "page.html", "--force")
 
 
 def test_a_damaged_model(folder, run):

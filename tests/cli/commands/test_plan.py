@@ -5,11 +5,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from entangled_kernels import EntangledKernelRidge, OutputKernelRidge
-from entangled_kernels.cli.commands.plan import read_costs
-from entangled_kernels.cli.errors import CommandError
-from entangled_kernels.storage import load_model, save_model
-from entangled_kernels.tables import read_table, write_table
+from entangled_kernels.io import load_model, read_table, write_table
 
 NAMES = ["inlet temp", "flow, l/s", "pressure"]
 TARGETS = ["net load", "peak load (kW)"]
@@ -67,22 +63,6 @@ def test_costs_change_the_order(plant, model, run):
         assert (values["out"], values["columns"]) == (None, [])
 
 
-def test_only_so_many(plant, model, run):
-    plant[NAMES].to_csv("new.csv", index=False)
-    run("plan", "plant.model", "new.csv", "--out", "plan.csv", "--most", 1)
-    assert list(read_table("plan.csv").columns) == ["measure_1", "reduction_1"]
-    run("plan", "plant.model", "new.csv", "--out", "more.csv", "--most", 9)
-    assert len(read_table("more.csv").columns) == 4
-    assert "--most" in run("plan", "plant.model", "new.csv", "--most", 0, code=2).stderr
-
-
-def test_nothing_left_and_one_row(plant, model, run):
-    shown = run("plan", "plant.model", "plant.csv").stdout
-    assert "All targets are measured in all 40 rows; there is nothing to plan." in shown
-    plant[:1][NAMES].to_csv("one.csv", index=False)
-    assert run("plan", "plant.model", "one.csv").stdout.startswith("The row: measure '")
-
-
 @pytest.mark.parametrize("kind", ["csv", "parquet"])
 def test_batches_are_planned_alike(plant, model, run, folder, kind):
     """Rows of the first file are complete: columns of text stay text where they are empty."""
@@ -110,29 +90,3 @@ def test_batches_are_planned_alike(plant, model, run, folder, kind):
 )
 def test_costs_that_make_no_sense(plant, model, run, cost, sentence):
     assert sentence in run("plan", "plant.model", "plant.csv", "--cost", cost, code=2).stderr
-
-
-def test_costs_are_read():
-    assert read_costs(["a=5, b = 0.5", '"x, y=2"'], ["a", "b", "x, y"]) == {"a": 5.0, "b": 0.5, "x, y": 2.0}
-    assert read_costs(["a=b=3"], ["a=b"]) == {"a=b": 3.0}
-    assert read_costs([], ["a"]) == {}
-    with pytest.raises(CommandError, match="got 'nan=nan'"):
-        read_costs(["nan=nan"], ["nan"])
-
-
-def test_files_are_looked_at_first(plant, model, run, folder):
-    (folder / "plan.csv").write_text("precious")
-    assert "exists already" in run("plan", "plant.model", "plant.csv", "--out", "plan.csv", code=2).stderr
-    assert "must end in one of" in run("plan", "plant.model", "plant.csv", "--out", "p.xls", code=3).stderr
-    assert "there is no file x" in run("plan", "x", "plant.csv", code=2).stderr
-    plant.drop(columns="pressure").to_csv("plant.csv", index=False)
-    assert "no column 'pressure'" in run("plan", "plant.model", "plant.csv", code=3).stderr
-
-
-def test_models_from_python(plant, run):
-    save_model(EntangledKernelRidge().fit(plant[NAMES], plant[TARGETS]), "named.model")
-    plant[NAMES].to_csv("new.csv", index=False)
-    assert "All 40 rows: measure '" in run("plan", "named.model", "new.csv").stdout
-    save_model(OutputKernelRidge().fit(plant[NAMES], plant[TARGETS]), "output.model")
-    error = run("plan", "output.model", "new.csv", code=2).stderr
-    assert "plan needs an entangled kernel model, got OutputKernelRidge" in error

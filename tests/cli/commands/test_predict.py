@@ -2,16 +2,13 @@ import errno
 import json
 import os
 import shutil
-import subprocess
-import sys
 
 import numpy as np
 import pandas as pd
 import pytest
 
 from entangled_kernels import EntangledKernelRidge, OutputKernelRidge
-from entangled_kernels.storage import load_model, save_model
-from entangled_kernels.tables import read_table, write_table
+from entangled_kernels.io import load_model, read_table, save_model, write_table
 
 NAMES = ["inlet temp", "flow, l/s", "pressure"]
 TARGETS = ["net load", "peak load (kW)"]
@@ -35,34 +32,6 @@ def test_predictions_are_the_models(plant, model, run):
     predicted = read_table("p.csv")
     assert list(predicted.columns) == TARGETS
     assert np.array_equal(predicted.to_numpy(), model.predict(plant[NAMES]))
-
-
-def test_a_fresh_process_predicts_the_same(plant, model, run, folder):
-    run("predict", "plant.model", "plant.csv", "--out", "p.csv", "--intervals", 0.8)
-    command = [sys.executable, "-m", "entangled_kernels.cli"]
-    arguments = ["predict", "plant.model", "plant.csv", "--out", "q.csv", "--intervals", "0.8"]
-    subprocess.run([*command, *arguments], check=True, capture_output=True, cwd=folder)
-    assert (folder / "p.csv").read_bytes() == (folder / "q.csv").read_bytes()
-
-
-def test_columns_are_found_by_name(plant, model, run):
-    plant[[*NAMES[::-1], "id"]].assign(extra="x").to_csv("shuffled.csv", index=False)
-    shown = run("predict", "plant.model", "shuffled.csv", "--out", "p.csv").stdout
-    assert "holds the targets" not in shown
-    assert np.array_equal(read_table("p.csv").to_numpy(), model.predict(plant[NAMES]))
-
-
-def test_missing_columns_are_named(plant, model, run):
-    plant.rename(columns={"pressure": "Pressure"}).to_csv("other.csv", index=False)
-    result = run("predict", "plant.model", "other.csv", "--out", "p.csv", code=3)
-    assert "other.csv: there is no column 'pressure' (is it 'Pressure'?)" in result.stderr
-    plant[["id"]].to_csv("other.csv", index=False)
-    result = run("predict", "plant.model", "other.csv", "--out", "p.csv", code=3)
-    assert (
-        "there is no columns 'inlet temp', 'flow, l/s', 'pressure'; the table has 'id'"
-        in result.stderr.replace("are no", "is no")
-    )
-    assert not os.path.exists("p.csv")
 
 
 def test_missing_and_text_cells_are_named(plant, model, run):
@@ -117,29 +86,6 @@ def test_measured_targets_are_used(plant, model, run):
     assert not np.allclose(predicted[TARGETS], model.predict(plant[NAMES]))
 
 
-def test_a_table_may_have_some_of_the_targets(plant, model, run):
-    plant.drop(columns="net load").to_csv("plant.csv", index=False)
-    values = json.loads(
-        run("predict", "plant.model", "plant.csv", "--out", "p.csv", "--measured", "--json").stdout
-    )
-    assert (values["measured_cells"], values["nmse"]) == (40, None)
-    expected = model.predict(plant[NAMES], given=plant[TARGETS[1:]])
-    np.testing.assert_array_equal(read_table("p.csv"), expected)
-
-
-def test_measured_needs_a_target_column_of_numbers(plant, model, run):
-    plant[NAMES].to_csv("inputs.csv", index=False)
-    result = run("predict", "plant.model", "inputs.csv", "--out", "p.csv", "--measured", code=3)
-    assert (
-        "inputs.csv: --measured needs a column that is a target of the model, 'net load' and "
-        "'peak load (kW)'; the table has none" in result.stderr
-    )
-    plant.astype({"net load": object}).assign(**{"net load": "low"}).to_csv("plant.csv", index=False)
-    result = run("predict", "plant.model", "plant.csv", "--out", "p.csv", "--measured", code=3)
-    assert "row 1, column 'net load': 'low' is no number" in result.stderr
-    assert not os.path.exists("p.csv")
-
-
 @pytest.mark.parametrize("kind", ["csv", "parquet"])
 def test_measured_targets_in_batches(plant, model, run, folder, kind):
     plant.loc[::2, "net load"] = np.nan
@@ -175,21 +121,6 @@ def test_columns_may_be_kept(plant, model, run):
     )
 
 
-@pytest.mark.parametrize("kind", ["tsv", "parquet", "arrow", "feather", "npz"])
-def test_every_kind_is_written(plant, model, run, kind):
-    run("predict", "plant.model", "plant.csv", "--out", f"p.{kind}")
-    assert np.array_equal(read_table(f"p.{kind}").to_numpy(), model.predict(plant[NAMES]))
-
-
-def test_an_existing_file_is_kept(plant, model, run, folder):
-    (folder / "p.csv").write_text("precious")
-    result = run("predict", "plant.model", "plant.csv", "--out", "p.csv", code=2)
-    assert "p.csv exists already" in result.stderr
-    assert (folder / "p.csv").read_text() == "precious"
-    run("predict", "plant.model", "plant.csv", "--out", "p.csv", "--force")
-    assert len(read_table("p.csv")) == 40
-
-
 def test_a_full_disk_loses_nothing(plant, model, run, folder, monkeypatch):
     (folder / "p.csv").write_text("precious")
 
@@ -201,11 +132,6 @@ def test_a_full_disk_loses_nothing(plant, model, run, folder, monkeypatch):
     assert "the disk is full" in result.stderr
     assert (folder / "p.csv").read_text() == "precious"
     assert sorted(os.listdir()) == ["p.csv", "plant.csv", "plant.model"]
-
-
-def test_unknown_kinds_are_refused_before_the_work(plant, model, run):
-    result = run("predict", "plant.model", "plant.csv", "--out", "p.xlsx", code=3)
-    assert "must end in one of .csv" in result.stderr
 
 
 @pytest.mark.parametrize("damage", ["cut", "flip", "png", "empty", "table"])
@@ -224,12 +150,6 @@ def test_damaged_models_are_refused(plant, model, run, folder, damage):
     result = run("predict", "plant.model", "plant.csv", "--out", "p.csv", code=4)
     assert "is damaged" in result.stderr or "not a model file" in result.stderr
     assert not os.path.exists("p.csv")
-
-
-def test_no_such_model(plant, run):
-    assert (
-        "there is no file x.model" in run("predict", "x.model", "plant.csv", "--out", "p.csv", code=2).stderr
-    )
 
 
 def test_text_is_encoded_as_it_was(plant, run):
@@ -286,16 +206,6 @@ def test_models_saved_from_python(plant, run):
     assert "does not know the names of its inputs" in result.stderr
 
 
-def test_json_alone_on_stdout(plant, model, run):
-    values = json.loads(run("predict", "plant.model", "plant.csv", "--out", "p.csv", "--json").stdout)
-    assert values["rows"] == 40
-    assert values["columns"] == TARGETS
-    assert set(values["nmse"]) == set(TARGETS)
-    assert values["nmse"]["net load"] == pytest.approx(
-        np.mean((plant["net load"] - pd.read_csv("p.csv")["net load"]) ** 2) / plant["net load"].var(ddof=0)
-    )
-
-
 def test_rows_far_out_are_counted_and_told(plant, model, run):
     far = plant.copy()
     far.loc[:2, NAMES] *= 1e12
@@ -308,14 +218,6 @@ def test_rows_far_out_are_counted_and_told(plant, model, run):
     values = json.loads(run("predict", "plant.model", "plant.csv", "--out", "q.csv", "--json").stdout)
     assert values["far_rows"] == 0
     assert list(read_table("q.csv").columns) == TARGETS
-
-
-def test_novelty_needs_a_model_that_knows_it(plant, run):
-    save_model(OutputKernelRidge().fit(plant[NAMES], plant[TARGETS]), "okl.model")
-    result = run("predict", "okl.model", "plant.csv", "--out", "p.csv", "--novelty", code=2)
-    assert "--novelty needs an entangled kernel model" in result.stderr
-    values = json.loads(run("predict", "okl.model", "plant.csv", "--out", "p.csv", "--json").stdout)
-    assert values["far_rows"] is None
 
 
 def test_an_average_over_several_maps_fills_blank_inputs(plant, run):

@@ -5,9 +5,9 @@ import numpy as np
 import pytest
 
 from entangled_kernels import experiments
-from entangled_kernels.cli.commands import reproduce
+from entangled_kernels.cli.commands import paper as reproduce
 from entangled_kernels.experiments import EXPERIMENTS, Experiment
-from entangled_kernels.storage import ExperimentResults
+from entangled_kernels.io import ExperimentResults
 
 
 def small_run(setup):
@@ -53,7 +53,7 @@ def small(monkeypatch):
         "absent": Experiment("absent", "Absent", "About it.", missing_run, small_figures),
     }
     monkeypatch.setattr(experiments, "EXPERIMENTS", made)
-    monkeypatch.setattr("entangled_kernels.cli.commands.reproduce.NAMES", (*made, "all"))
+    monkeypatch.setattr("entangled_kernels.cli.commands.paper.NAMES", (*made, "all"))
 
 
 def test_all_experiments_can_be_named():
@@ -70,15 +70,6 @@ def test_results_figures_and_page(small, run, folder):
     for words in ("A small experiment", "About it.", "EKL (paper)", "0.0411", "Against kernel ridge"):
         assert words in page
     assert "entangled-kernels reproduce small --out out" in page
-
-
-def test_what_is_there_is_kept(small, run, folder):
-    run("reproduce", "small", "--out", "out")
-    assert "out is not empty" in run("reproduce", "small", "--out", "out", code=2).stderr
-    run("reproduce", "small", "--out", "out", "--force", "--protocol", "paper", "--quick", "--seed", 1)
-    meta = ExperimentResults.load("out/small.json").meta
-    assert (meta["protocol"], meta["quick"], meta["seed"]) == ("paper", True, 1)
-    assert "is a file" in run("reproduce", "small", "--out", "out/small.csv", code=2).stderr
 
 
 def test_missing_data(small, run):
@@ -99,20 +90,6 @@ def test_all_leaves_out_what_is_missing(small, run, folder):
     assert "Left out" in (folder / "out" / "index.html").read_text()
 
 
-def test_wrong_names(run):
-    result = run("reproduce", "nothing", "--out", "out", code=2)
-    assert (
-        "must be one of sarcos, weather, concrete, uwave, simulated, digits, running-times, kernels, "
-        "all" in result.stderr
-    )
-    assert "must be one of" in run("reproduce", "digits", "--out", "out", "--protocol", "x", code=2).stderr
-
-
-def test_the_contract_names_are_there():
-    tables = {"sarcos", "weather", "concrete", "uwave"}
-    assert set(EXPERIMENTS) == tables | {"simulated", "digits", "running-times", "kernels"}
-
-
 def test_digits_end_to_end(run, folder):
     run("reproduce", "digits", "--quick", "--out", "out")
     page = (folder / "out" / "index.html").read_text()
@@ -127,15 +104,6 @@ def test_both_protocols_on_one_page(small, run, folder):
     page = (folder / "out" / "index.html").read_text()
     assert "Results, protocol paper" in page
     assert "Results, protocol fair" in page
-
-
-def test_what_has_no_protocol_is_run_once(small, run, monkeypatch):
-    once = experiments.EXPERIMENTS["small"]._replace(one_protocol=True)
-    monkeypatch.setitem(experiments.EXPERIMENTS, "small", once)
-    values = json.loads(run("reproduce", "small", "--out", "out", "--protocol", "both", "--json").stdout)
-    assert list(values["experiments"]) == ["paper"]
-    assert os.listdir("out/paper")
-    assert not os.path.exists("out/fair")
 
 
 def test_resuming_keeps_results_of_the_same_settings(small, run, monkeypatch):

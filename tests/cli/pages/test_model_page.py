@@ -6,15 +6,11 @@ import pytest
 from entangled_kernels import EntangledKernelRidge
 from entangled_kernels.cli.commands.inspect import find_out
 from entangled_kernels.cli.models import entanglement_of
-from entangled_kernels.cli.pages import _error_digits, write_model_page
-from entangled_kernels.storage import SavedModel, open_model
+from entangled_kernels.cli.pages import write_model_page
+from entangled_kernels.io import SavedModel, open_model
 
 NAMES = ["inlet temp", "flow, l/s", "pressure"]
 TARGETS = ["net load", "peak load (kW)"]
-
-
-def test_small_errors_are_told_apart_on_the_page():
-    assert [_error_digits(least) for least in (1.2, 0.1, 0.012, 0.000976, 1e-30)] == [3, 3, 4, 6, 9]
 
 
 @pytest.fixture
@@ -67,27 +63,6 @@ def test_what_the_page_says(plant, folder, findings):
     assert "<b>" not in page.replace("<b>Table", "").replace("<b>Figure", "")
 
 
-def test_a_table_of_zeros_is_left_out(plant, folder, findings):
-    model = EntangledKernelRidge().fit(plant[NAMES], plant[TARGETS])
-    for correlation, shown in ((0.02, True), (-0.004, False)):
-        findings["relations"] = [[1.0, correlation], [correlation, 1.0]]
-        write_model_page(SavedModel(model, {}, {}), findings, "command", folder / "page.html")
-        assert ("Correlation of targets" in (folder / "page.html").read_text()) is shown
-
-
-def test_nothing_is_said_of_what_is_not_known(plant, folder, findings):
-    model = EntangledKernelRidge().fit(plant[NAMES], plant[["net load"]])
-    findings |= {"inputs": [], "targets": ["y"], "rows": None, "target_scores": [], "relations": []}
-    findings |= {"telling": ["Not known."], "information": []}
-    write_model_page(SavedModel(model, {}, {}), findings, "command", folder / "page.html")
-    page = (folder / "page.html").read_text()
-    assert "Predicts 1 target from inputs without names." in page
-    assert "not recorded" in page
-    assert "How well it predicts" not in page
-    assert "Not known." in page
-    assert "Share of the uncertainty" not in page
-
-
 ART = (
     "nMSE", "R2", "RMSE", "alpha", "shrinkage", "gain", "kernel ridge", "partial trace", "importance",
     "noise", "out of fold", "interval", "held-out", "uncertainty", "alignment mix", "target alpha", "PPT",
@@ -124,20 +99,3 @@ def test_the_verdict_comes_first_and_every_target_has_a_picture(whole_page):
     for target in TARGETS:
         assert f'alt="Predictions of {target} over measurements"' in whole_page
     assert "In the table" in whole_page
-
-
-def test_many_inputs_are_not_all_listed(plant, folder, findings):
-    model = EntangledKernelRidge().fit(plant[NAMES], plant[TARGETS])
-    findings["inputs"] = [f"column {place}" for place in range(40)]
-    write_model_page(SavedModel(model, {}, {}), findings, "command", folder / "page.html")
-    page = (folder / "page.html").read_text()
-    assert "column 11 and 28 more" in page
-    assert "column 12" not in page
-
-
-def test_equal_eigenvalues_of_kernel_ridge_are_not_drawn(plant, folder, findings):
-    model = EntangledKernelRidge(shrinkage=1.0).fit(plant[NAMES], plant[TARGETS])
-    write_model_page(
-        SavedModel(model, {}, {}), findings | entanglement_of(model), "command", folder / "page.html"
-    )
-    assert "How far the kernel is from separable" not in (folder / "page.html").read_text()

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from ...tables import TableError
+from ...io import TableError
 from ..errors import check_choice, data_errors
 from ..files import check_apart, check_folder, check_output, check_table, files_of, local_table
 from ..options import Force, Json, TrainingOptions, split_names
@@ -16,7 +16,7 @@ from ..process import import_learning
 from ..screen import Screen, say_note
 
 if TYPE_CHECKING:
-    from ..tables import TrainingTable
+    from ..io import TrainingTable
 
 __all__ = ["CompareOptions", "compare"]
 
@@ -87,7 +87,7 @@ def compare(options: CompareOptions) -> None:
         check_folder(options.results, force=options.force)
         for kind in ("csv", "json", "npz"):
             check_apart(options.results / f"comparison.{kind}", files_of(table))
-    from ..tables import read_rows
+    from ..io import read_rows
 
     with local_table(table) as source:
         data = read_rows(source, options, fewest=FEWEST, work="comparing")
@@ -101,19 +101,18 @@ def compare(options: CompareOptions) -> None:
             f"--train-sizes must be from 3 to {most}, two less than the rows, got {options.train_sizes}",
         )
     found = run(screen, data, names, sizes, options)
-    show(screen, found)
+    from ..results import show_results, summaries, winner_in_words
+
+    show_results(screen, found)
+    screen.say(winner_in_words(found))
     if options.results is not None:
         for path in found.save(options.results):
             screen.say(f"Wrote {path}.")
     if options.report is not None:
         from ..pages import write_comparison_page
 
-        with data_errors(table):
-            whole = look_at_all_rows(screen, data, options)
-        write_comparison_page(found, table, data, whole, options.command(), options.report)
+        write_comparison_page(found, table, data, options.command(), options.report)
         screen.say(f"Wrote {options.report}.")
-    from ..results import summaries
-
     screen.result(
         {"summary": summaries(found), "records": found.records, "meta": found.meta, "report": options.report}
     )
@@ -127,7 +126,7 @@ def run(
 
     import_learning()
     from ...experiments import compare_methods
-    from ..fitting import cluster, text_encoder
+    from ..models import cluster, text_encoder
 
     held_out = data.held_out
     if held_out.by == "time" and held_out.values is None:
@@ -147,15 +146,6 @@ def run(
             times=held_out.values if held_out.by == "time" else None,
             title=f"Methods on {'stdin' if str(options.table) == '-' else options.table.name}",
         )
-
-
-def show(screen: Screen, found: Any) -> None:
-    """Tell people."""
-    from ..results import finding, show_results, winner_in_words
-
-    show_results(screen, found)
-    screen.say(winner_in_words(found))
-    screen.say(finding(found))
 
 
 def chosen_methods(methods: str | None) -> list[str]:
@@ -180,16 +170,3 @@ def chosen_sizes(train_sizes: str | None) -> list[int]:
 def default_sizes(rows: int) -> list[int]:
     """A quarter and half of the rows, but no more than a few hundred."""
     return sorted({max(4, min(rows // 4, 250)), max(4, min(rows // 2, 500))})
-
-
-def look_at_all_rows(screen: Screen, data: TrainingTable, options: CompareOptions) -> dict[str, Any]:
-    """What the model selected on all rows is: settings, who shares what, entanglement."""
-    from ..fitting import fit_table
-    from ..models import entanglement_of, output_relations, settings_of
-    from ..words import settings_in_words, sharing_in_words
-
-    folds = min(5, data.held_out.facts()["groups"] or 5)
-    search = fit_table(screen, data, "auto", folds=folds, seed=options.seed, jobs=options.jobs)
-    model = search.best_estimator_
-    sharing = sharing_in_words(model.get_params(deep=False), output_relations(model, data.X), data.targets)
-    return {"settings": settings_in_words(settings_of(model)), "sharing": sharing, **entanglement_of(model)}

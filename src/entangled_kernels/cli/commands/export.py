@@ -16,8 +16,7 @@ from ..process import import_learning
 from ..screen import Screen, say_note
 
 if TYPE_CHECKING:
-    from ...export import ExportedModel
-    from ...storage import SavedModel
+    from ...io import ExportedModel, SavedModel
 
 __all__ = ["ExportOptions", "export"]
 
@@ -64,7 +63,7 @@ def export(options: ExportOptions) -> None:
         check_table(check)
     check_output(out, force=options.force, inputs=[model, *([] if check is None else [check])])
     import_learning()
-    from ...export import ExportError, export_onnx
+    from ...io import ExportError, export_onnx
     from ..models import inputs_of, open_saved_model
 
     saved = open_saved_model(model)
@@ -91,7 +90,7 @@ def export(options: ExportOptions) -> None:
 
 def rows_of(saved: SavedModel, options: ExportOptions) -> Any:
     """Inputs of the rows of a table, as `predict` would read them; None without a table."""
-    from ...tables import read_table
+    from ...io import read_table
     from ..models import NewRows
 
     if options.check is None:
@@ -102,7 +101,7 @@ def rows_of(saved: SavedModel, options: ExportOptions) -> Any:
 
 def difference_of(saved: SavedModel, path: Path, made: ExportedModel, rows: Any) -> float | None:
     """Largest difference of the file from the model, in deviations of a target; None without onnxruntime."""
-    from ...export import compare_onnx
+    from ...io import compare_onnx
 
     if find_spec("onnxruntime") is None:
         return None

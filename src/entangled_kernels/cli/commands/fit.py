@@ -8,7 +8,7 @@ from typing import Annotated, Any
 
 import typer
 
-from ...tables.phrases import counted
+from ...io.tables import counted
 from ..errors import CommandError, check_choice, data_errors
 from ..files import (
     STREAM,
@@ -90,7 +90,7 @@ def fit(options: FitOptions) -> None:
         check_apart(checkpoint, [out, *files_of(table)])
     if table == STREAM and (checkpoint is not None or options.dask is not None):
         raise CommandError("--checkpoint and --dask need a table that can be read again; name a file")
-    from ..tables import check_scales, open_batches, read_rows, read_scales
+    from ..io import check_scales, open_batches, read_rows, read_scales
 
     with local_table(table) as source, data_errors(source):
         if in_batches(source, options.max_memory) or checkpoint is not None or options.dask is not None:
@@ -103,9 +103,8 @@ def fit(options: FitOptions) -> None:
         if rows.Y is not None:
             check_scales(rows.Y, scales, source)
         import_learning()
-        from ...storage import save_model
-        from ..fitting import fit_table
-        from ..models import describe
+        from ...io import save_model
+        from ..models import describe, fit_table
 
         model = fit_table(
             screen,
@@ -127,17 +126,17 @@ def fit(options: FitOptions) -> None:
             "target_transform": scales,
         }
     save_model(model, out, info=info)
-    show(screen, info, Path(source.name) if table == STREAM else table, out, rows.blanks)
+    show(screen, info, Path(source.name) if table == STREAM else table, out, rows.missing)
     matrices = ("relations", "target_correlations", "explanation")
     screen.result({"model": str(out), **{name: info[name] for name in info if name not in matrices}})
 
 
-def show(screen: Screen, info: dict[str, Any], table: Path, out: Path, blanks: Any) -> None:
+def show(screen: Screen, info: dict[str, Any], table: Path, out: Path, missing: Any) -> None:
     """Tell people what was fitted."""
     from ..words import (
-        blanks_in_words,
         change_in_words,
         error_in_words,
+        missing_in_words,
         scales_in_words,
         settings_in_words,
         show_target_errors,
@@ -145,7 +144,7 @@ def show(screen: Screen, info: dict[str, Any], table: Path, out: Path, blanks: A
 
     sizes = {"row": info["rows"], "input": len(info["inputs"]), "target": len(info["targets"])}
     screen.say(f"{table}: {', '.join(counted(size, thing) for thing, size in sizes.items())}.")
-    for sentence in blanks_in_words(blanks, info["rows"] + blanks.empty_rows):
+    for sentence in missing_in_words(missing, info["rows"] + missing.empty_rows):
         screen.say(sentence)
     if info["target_transform"]:
         scales = scales_in_words(info["target_transform"], info["targets"])

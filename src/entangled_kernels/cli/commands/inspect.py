@@ -8,14 +8,14 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from ...tables.phrases import counted
+from ...io.tables import counted
 from ..files import check_input, check_output
 from ..options import Force, Json, Model, Options
 from ..process import import_learning
 from ..screen import Screen
 
 if TYPE_CHECKING:
-    from ...storage import SavedModel
+    from ...io import SavedModel
 
 __all__ = ["InspectOptions", "inspect"]
 

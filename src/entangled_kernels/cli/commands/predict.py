@@ -1,17 +1,21 @@
-"""``predict``: from a model file and a table to a table of predictions."""
+"""``predict`` and ``plan``: from a model file and new rows to predictions, or to what to measure next."""
 
 from __future__ import annotations
 
+import math
+import shlex
 import warnings
-from collections.abc import Iterator
+from collections import Counter
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from difflib import get_close_matches
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from ...tables import TableError, require_numbers, table_kind
-from ...tables.phrases import counted, quoted
+from ...io import TableError, require_numbers, table_kind
+from ...io.tables import counted, quoted
 from ..errors import CommandError, data_errors
 from ..files import (
     STREAM,
@@ -41,21 +45,65 @@ from ..process import import_learning
 from ..screen import Screen, say_note
 
 if TYPE_CHECKING:
+    from ...io import SavedModel
     from ..models import NewRows, Part
 
-__all__ = ["PredictOptions", "predict"]
+__all__ = ["PlanOptions", "PredictOptions", "plan", "predict"]
 
-# Of a prediction beside a kept column of the same name.
+# Added to the name of a prediction where a kept column has the same name.
 SUFFIX = " predicted"
 NOVELTY = "novelty"
+# First measurements that are listed.
+SHOWN = 5
 
 
 @dataclass(frozen=True, kw_only=True)
-class PredictOptions(ReadingOptions):
-    """Options of ``predict``."""
+class NewRowsOptions(ReadingOptions):
+    """The model, the table of new rows, and how its result is written."""
 
     model: Model
     table: OneTable
+    keep: Keep = None
+    output_format: OutputFormat = None
+    max_memory: MaxMemory = 4096
+    force: Force = False
+    json: Json = False
+
+    def open(self, out: Path | None, *, measured: bool, needs: Iterable[str]) -> tuple[SavedModel, NewRows]:
+        """The model and a reader of its new rows.
+
+        Files and options are checked before scikit-learn is imported. ``needs`` are options that need a
+        model that knows how its errors are spread.
+        """
+        check_streams(out, json=self.json)
+        check_output_format(self.output_format)
+        self.text_format()
+        check_input(self.model)
+        check_table(self.table)
+        if out is not None and out != STREAM:
+            table_kind(out)
+            check_output(out, force=self.force, inputs=[self.model, *files_of(self.table)])
+        import_learning()
+        from ..models import NewRows, open_saved_model, require_calibrated
+
+        saved = open_saved_model(self.model)
+        for option in needs:
+            require_calibrated(saved, self.model, option)
+        kept = split_names(self.keep or [])
+        return saved, NewRows(saved, self.model, kept, measured=measured, options=self)
+
+    def write(self, frames: Iterator[Any], out: Path, source: Path) -> tuple[int, list[str]]:
+        """Write data frames in the dialect asked for; number of rows, and names of columns."""
+        from ..models import write_parts
+
+        written = output_format(self.output_format, source, self.text_format())
+        return write_parts(frames, out, written, several=in_batches(source, self.max_memory))
+
+
+@dataclass(frozen=True, kw_only=True)
+class PredictOptions(NewRowsOptions):
+    """Options of ``predict``."""
+
     out: Annotated[
         Path,
         typer.Option(
@@ -70,8 +118,8 @@ class PredictOptions(ReadingOptions):
         bool,
         typer.Option(
             "--measured",
-            help="Use the targets that the table has: missing cells of them, and the other targets, are "
-            "predicted from the inputs and the measured ones.",
+            help="Use the targets that the table has: their missing values, and the other targets, are "
+            "predicted from the inputs and from the targets given.",
         ),
     ] = False
     intervals: Annotated[
@@ -91,15 +139,9 @@ class PredictOptions(ReadingOptions):
         bool,
         typer.Option(
             "--novelty",
-            help="Also write a column 'novelty': how far a row is from what the model was fitted on; above "
-            "1 is far out.",
+            help="Also write a column 'novelty': how far a row is from the training rows; above 1 is far.",
         ),
     ] = False
-    keep: Keep = None
-    output_format: OutputFormat = None
-    max_memory: MaxMemory = 4096
-    force: Force = False
-    json: Json = False
 
 
 def predict(options: PredictOptions) -> None:
@@ -108,50 +150,30 @@ def predict(options: PredictOptions) -> None:
     Columns are found by name, whatever their order; columns that the model does not know are ignored. TABLE
     may also be a folder or a pattern such as 'rows/*.parquet', of any size.
     """
-    model, table, out, intervals = options.model, options.table, options.out, options.intervals
+    out, intervals = options.out, options.intervals
     screen = Screen(as_json=options.json, aside=out == STREAM)
     if intervals is not None and not 0.0 < intervals < 1.0:
         raise typer.BadParameter(f"must be between 0 and 1, got {intervals:g}", param_hint="--intervals")
     if options.joint and intervals is None:
         raise CommandError("--joint needs --intervals, such as --intervals 0.9")
-    check_streams(out, json=options.json)
-    check_output_format(options.output_format)
-    text_format = options.text_format()
-    check_input(model)
-    check_table(table)
-    if out != STREAM:
-        table_kind(out)
-        check_output(out, force=options.force, inputs=[model, *files_of(table)])
-    import_learning()
-    from ..models import NewRows, open_saved_model, require_calibrated, write_parts
+    needs = ["--measured"] * options.measured + ["--intervals"] * (intervals is not None)
+    saved, new = options.open(out, measured=options.measured, needs=needs)
     from ..words import far_in_words
 
-    saved = open_saved_model(model)
-    for option in ["--measured"] * options.measured + ["--intervals"] * (intervals is not None):
-        require_calibrated(saved, model, option)
-    new = NewRows(saved, model, split_names(options.keep or []), measured=options.measured, options=options)
-    if options.novelty and not hasattr(saved.model, "novelty"):
-        raise CommandError(f"--novelty needs an entangled kernel model, got {type(saved.model).__name__}")
-    predictor = Predictor(new, intervals, joint=options.joint, novelty=options.novelty)
-    with local_table(table) as source, data_errors(source):
-        several = in_batches(source, options.max_memory)
-        parts = predictor.predictions(
-            new.parts(screen, source, options.max_memory), source, known_too=not several
-        )
-        written = output_format(options.output_format, source, text_format)
-        rows, columns = write_parts(parts, out, written, several=several)
+    predictor = Predictor(saved, new, options)
+    with local_table(options.table) as source, data_errors(source):
+        parts = new.parts(screen, source, options.max_memory)
+        known_too = not in_batches(source, options.max_memory)
+        rows, columns = options.write(predictor.predictions(parts, source, known_too=known_too), out, source)
     new.tell_left_out()
     if predictor.n_far:
         say_note(far_in_words(predictor.n_far, rows))
     below = [name for name in saved.info.get("positive_targets", []) if name in predictor.below_zero]
     if below:
-        say_note(
-            f"lower limits of {quoted(below)} are below zero, though all training rows are above; fit with "
-            f"--target-transform {'log' if below == new.targets else f'{below[0]}=log'} to avoid it"
-        )
+        say_note(below_zero_in_words(below, new.targets))
     screen.say(f"Wrote {counted(rows, 'row')} of {counted(len(new.targets), 'target')} to {place_of(out)}.")
     if options.measured:
-        screen.say(f"Measured already, and written as they are: {counted(predictor.n_given, 'cell')}.")
+        screen.say(f"Given in the table, and written as they are: {counted(predictor.n_given, 'value')}.")
     if predictor.errors:
         title = "The table holds the targets too; error on its rows (too good if they were fitted to)"
         screen.table(["target", "nMSE"], list(predictor.errors.items()), title=title)
@@ -161,52 +183,63 @@ def predict(options: PredictOptions) -> None:
             "rows": rows,
             "columns": columns,
             "nmse": predictor.errors or None,
-            "measured_cells": predictor.n_given if options.measured else None,
+            "given_values": predictor.n_given if options.measured else None,
             "far_rows": predictor.n_far if predictor.judges else None,
         }
     )
 
 
+def below_zero_in_words(below: list[str], targets: list[str]) -> str:
+    """A note on positive targets with lower limits below zero, with options that can be copied into a shell.
+
+    Examples
+    --------
+    >>> print(below_zero_in_words(["Zn [mg]"], ["Zn [mg]", "pH"]))
+    lower limits of 'Zn [mg]' are below zero, though all training rows are above; fit with --target-transform
+    'Zn [mg]=log' to avoid it
+    """
+    values = ["log"] if below == targets else [f"{name}=log" for name in below]
+    options = " ".join(f"--target-transform {shlex.quote(value)}" for value in values)
+    return (
+        f"lower limits of {quoted(below)} are below zero, though all training rows are above; fit with "
+        f"{options} to avoid it"
+    )
+
+
 class Predictor:
-    """Predictions of a saved model for the rows of tables.
+    """Predictions of a model for the rows of tables, and what they have in common.
 
     Parameters
     ----------
+    saved : SavedModel
     new : NewRows
-    intervals : float or None
-        Probability with which an observation lies between the ends that are written too.
-    joint : bool
-        Whether all targets of a row are to lie between them at once.
-    novelty : bool
-        Whether a column tells how far out rows are.
+    options : PredictOptions
 
     Attributes
     ----------
     judges : bool
-        Whether the model knows how far out rows are.
-    n_far : int
-        Rows that are far out.
-    n_given : int
-        Cells that were measured already.
+        Whether the model knows how far rows are from its training rows.
+    n_far, n_given : int
+        Rows that are far, and values of targets that the table gave.
     errors : dict
-        The nMSE of targets that were known, but not given to the model.
-    columns : list of str
-        Of the predictions.
+        The nMSE of targets that the table has, but that were not given to the model.
     below_zero : set of str
         Targets with a lower limit below zero.
     """
 
-    def __init__(self, new: NewRows, intervals: float | None, *, joint: bool, novelty: bool = False) -> None:
-        self.new, self.intervals, self.joint, self.novelty = new, intervals, joint, novelty
+    def __init__(self, saved: SavedModel, new: NewRows, options: PredictOptions) -> None:
+        self.model, self.new, self.options = saved.model, new, options
         self.n_given, self.n_far, self.errors = 0, 0, dict[str, float]()
         self.below_zero = set[str]()
-        self.judges = hasattr(new.model, "novelty")
-        ends = ("",) if intervals is None else ("", "_lower", "_upper")
+        self.judges = hasattr(saved.model, "novelty")
+        if options.novelty and not self.judges:
+            raise CommandError(f"--novelty needs an entangled kernel model, got {type(saved.model).__name__}")
+        ends = ("",) if options.intervals is None else ("", "_lower", "_upper")
         self.columns = [f"{name}{end}" for name in new.targets for end in ends]
-        new.names_beside_kept(self.columns + [NOVELTY] * novelty, SUFFIX)
+        new.names_beside_kept(self.columns + [NOVELTY] * options.novelty, SUFFIX)
 
     def predictions(self, parts: Iterator[Part], table: Path, *, known_too: bool) -> Iterator[Any]:
-        """Tables to write; with ``known_too`` the errors of targets that the table holds are found."""
+        """Tables to write; with ``known_too`` the errors of targets that the table holds are computed."""
         for part in parts:
             if self.new.measured and part.given is None:
                 raise TableError(
@@ -228,29 +261,29 @@ class Predictor:
 
         from ...estimators import NoveltyWarning
 
-        model, X = self.new.model, part.X
+        X, level = part.X, self.options.intervals
         given = {} if part.given is None else {"given": part.given}
         with warnings.catch_warnings():
-            # Rows far out are counted instead.
+            # Rows that are far are counted instead.
             warnings.simplefilter("ignore", NoveltyWarning)
-            values = np.asarray(model.predict(X, **given)).reshape(len(X), -1)
-        if self.intervals is not None:
-            ends = model.predict_interval(X, self.intervals, joint=self.joint, **given)
+            values = np.asarray(self.model.predict(X, **given)).reshape(len(X), -1)
+        if level is not None:
+            ends = self.model.predict_interval(X, level, joint=self.options.joint, **given)
             lower, upper = (np.asarray(end).reshape(len(X), -1) for end in ends)
             below = zip(self.new.targets, np.atleast_1d((lower < 0.0).any(axis=0)), strict=True)
             self.below_zero |= {name for name, some in below if some}
             values = np.stack([values, lower, upper], axis=2).reshape(len(X), -1)  # (n, 3 p)
         found = pd.DataFrame(values, columns=self.columns, index=X.index)
         if self.judges and len(X):
-            novelty = model.novelty(X)
+            novelty = self.model.novelty(X)
             self.n_far += int(np.count_nonzero(novelty > 1.0))
-            if self.novelty:
+            if self.options.novelty:
                 found[NOVELTY] = novelty
         return found
 
 
 def known_errors(frame: Any, predictions: Any, targets: list[str], table: Path) -> dict[str, float]:
-    """The nMSE of every target over the cells that are in the table too, where these are not all the same."""
+    """The nMSE of every target over the values that the table has, where these are not all the same."""
     import numpy as np
 
     errors = {}
@@ -264,3 +297,131 @@ def known_errors(frame: Any, predictions: Any, targets: list[str], table: Path) 
         if variance > 0.0:
             errors[name] = float(np.mean((true - predictions[name].to_numpy())[known] ** 2) / variance)
     return errors
+
+
+@dataclass(frozen=True, kw_only=True)
+class PlanOptions(NewRowsOptions):
+    """Options of ``plan``."""
+
+    cost: Annotated[
+        list[str] | None,
+        typer.Option("--cost", metavar="A=5,B=1", help="What measuring a target costs; 1 by default."),
+    ] = None
+    out: Annotated[
+        Path | None,
+        typer.Option("--out", "-o", metavar="FILE", help="Table with a plan for every row; - for stdout."),
+    ] = None
+    most: Annotated[
+        int | None,
+        typer.Option(
+            "--most", metavar="K", min=1, help="Measurements to plan for a row.", show_default="all"
+        ),
+    ] = None
+
+
+def plan(options: PlanOptions) -> None:
+    """Tell what to measure next for every row of a table.
+
+    Targets that the table has count as measured where they are not missing. The others come in the order of
+    how much of the uncertainty of all targets each removes for its cost.
+    """
+    out = options.out
+    screen = Screen(as_json=options.json, aside=out == STREAM)
+    saved, new = options.open(out, measured=True, needs=["plan"])
+    costs = read_costs(options.cost or [], new.targets)
+    planner = Planner(saved, new, costs, min(options.most or len(new.targets), len(new.targets)))
+    with local_table(options.table) as source, data_errors(source):
+        frames = planner.plans(new.parts(screen, source, options.max_memory))
+        if out is None:
+            for _ in frames:
+                pass
+        else:
+            options.write(frames, out, source)
+    new.tell_left_out()
+    screen.say(planner.summary_in_words())
+    first = planner.first_steps()
+    if len(first) > 1:
+        rows = [[step["measure"], step["rows"], f"{step['removes']:.0%}"] for step in first[:SHOWN]]
+        screen.table(["measure first", "rows", "removes"], rows)
+    if out is not None:
+        screen.say(f"Wrote {counted(planner.n_rows, 'row')} to {place_of(out)}.")
+    found = {"rows": planner.n_rows, "complete": planner.n_complete, "first": first}
+    screen.result({"out": out, **found, "columns": planner.columns if out is not None else []})
+
+
+class Planner:
+    """What to measure next in the rows of tables, at most ``most`` targets of a row."""
+
+    def __init__(self, saved: SavedModel, new: NewRows, costs: dict[str, float], most: int) -> None:
+        self.model, self.new, self.costs, self.most = saved.model, new, costs, most
+        self.n_rows = self.n_complete = 0
+        self.columns = list[str]()
+        self._count, self._removed = Counter[str](), Counter[str]()
+
+    def plans(self, parts: Iterator[Part]) -> Iterator[Any]:
+        """Tables with the columns measure_1, reduction_1, measure_2 and so on."""
+        import pandas as pd
+
+        for part in parts:
+            order, reduction = self.model.suggest_measurements(part.X, part.given, self.costs)
+            for name, share in zip(order[:, 0], reduction[:, 0], strict=True):
+                if name is not None:
+                    self._count[name] += 1
+                    self._removed[name] += share
+            self.n_rows += len(order)
+            self.n_complete = self.n_rows - self._count.total()
+            columns: dict[str, Any] = {}
+            for step in range(self.most):
+                # Text in every cell, so that all parts of a file have columns of one kind.
+                columns[f"measure_{step + 1}"] = ["" if name is None else name for name in order[:, step]]
+                columns[f"reduction_{step + 1}"] = reduction[:, step]
+            frame = self.new.beside_kept(part.frame, pd.DataFrame(columns, index=part.X.index), " planned")
+            self.columns = list(frame.columns)
+            yield frame
+
+    def first_steps(self) -> list[dict[str, Any]]:
+        """Targets that come first, with the number of rows and the mean share removed; most rows first."""
+        return [
+            {"measure": name, "rows": rows, "removes": self._removed[name] / rows}
+            for name, rows in self._count.most_common()
+        ]
+
+    def summary_in_words(self) -> str:
+        """What to measure first in most rows."""
+        first, rows = self.first_steps(), self.n_rows
+        if not first:
+            return f"All targets are measured in all {counted(rows, 'row')}; there is nothing to plan."
+        best = first[0]
+        who = f"All {rows:,} rows" if best["rows"] == rows else f"{best['rows']:,} of {counted(rows, 'row')}"
+        who = "The row" if rows == 1 else who
+        sentence = (
+            f"{who}: measure '{best['measure']}' first, which removes {best['removes']:.0%} of the "
+            f"uncertainty that is left in all targets, itself included."
+        )
+        if self.n_complete:
+            verb = "has" if self.n_complete == 1 else "have"
+            sentence += f" {counted(self.n_complete, 'row')} {verb} every target measured already."
+        return sentence
+
+
+def read_costs(values: list[str], targets: list[str]) -> dict[str, float]:
+    """Costs from an option such as 'zinc=5,lead=1'."""
+    costs: dict[str, float] = {}
+    for value in split_names(values):
+        name, sign, number = (part.strip() for part in value.rpartition("="))
+        try:
+            cost = float(number)
+        except ValueError:
+            cost = math.nan
+        if not sign or not 0.0 < cost < math.inf:
+            raise CommandError(
+                f"--cost must be NAME=NUMBER with a positive number, such as zinc=5, got {value!r}"
+            )
+        if name not in targets:
+            near = get_close_matches(name, targets, n=1)
+            hint = f"is it '{near[0]}'?" if near else f"the model has {quoted(targets)}"
+            raise CommandError(f"--cost: '{name}' is no target of the model; {hint}")
+        if name in costs:
+            raise CommandError(f"--cost names '{name}' twice")
+        costs[name] = cost
+    return costs

@@ -1,0 +1,345 @@
+"""``demo``, ``reproduce`` and ``datasets``: experiments of the paper, and the tables that they need."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from ...io import table_kind, write_table
+from ...io.tables import counted, quoted
+from ..errors import CODES, CommandError, check_choice
+from ..files import check_folder, check_output
+from ..options import DataHome, Force, Jobs, Json, Options, Seed, command_line
+from ..process import import_learning
+from ..screen import Screen, say_note
+
+if TYPE_CHECKING:
+    from ...io import ExperimentResults
+
+__all__ = ["DatasetsOptions", "DemoOptions", "ReproduceOptions", "datasets", "demo", "reproduce"]
+
+TRAIN_ROWS, REPEATS = 40, 4
+# The other columns are the inputs.
+WINE = [
+    "total_phenols",
+    "flavanoids",
+    "nonflavanoid_phenols",
+    "proanthocyanins",
+    "od280/od315_of_diluted_wines",
+    "proline",
+]
+
+
+@dataclass(frozen=True, kw_only=True)
+class DemoOptions(Options):
+    """Options of ``demo``."""
+
+    out: Annotated[
+        Path, typer.Option("--out", "-o", metavar="DIR", help="Folder for the page and the results.")
+    ] = Path("demo-report")
+    seed: Seed = 0
+    jobs: Jobs = None
+    force: Force = False
+    json: Json = False
+
+
+def demo(options: DemoOptions) -> None:
+    """Measure some targets and predict the others, with a page.
+
+    Two tables that come with scikit-learn, 40 training rows each: predictions with intervals, then with one,
+    two and three of the targets measured, beside ridge, PLS and extra trees; and which target tells what.
+    """
+    screen, out = Screen(as_json=options.json), options.out
+    check_folder(out, force=options.force)
+    import_learning()
+    from ..pages import measured_in_words, write_demo_page
+    from ..results import show_results
+
+    found = {
+        name: run_demo(screen, name, *table, options.seed, options.jobs) for name, table in tables().items()
+    }
+    for results in found.values():
+        results.save(out)
+        show_results(screen, results, ["nmse"])
+        for sentence in measured_in_words(results):
+            screen.say(sentence)
+    path = write_demo_page(list(found.values()), options.command(), out)
+    screen.say()
+    screen.say(f"Wrote {path}: open it in a browser.")
+    metrics = ("nmse", "coverage", "joint_coverage", "width", "left", "left_suggested")
+    summary = {
+        name: {metric: results.summary(metric, ("known", "method")) for metric in metrics}
+        for name, results in found.items()
+    }
+    screen.result({"page": str(path), "summary": summary})
+
+
+def tables() -> dict[str, tuple[str, Any, Any]]:
+    """Title, inputs and targets of every table."""
+    from sklearn.datasets import load_breast_cancer, load_wine
+
+    cells, wine = (load(as_frame=True).data for load in (load_breast_cancer, load_wine))
+    worst = [name for name in cells if name.startswith("worst")]
+    return {
+        "breast-cancer": ("Breast cancer: ten worst values", cells.drop(columns=worst), cells[worst]),
+        "wine": ("Wine: six constituents", wine.drop(columns=WINE), wine[WINE]),
+    }
+
+
+def run_demo(
+    screen: Screen, name: str, title: str, X: Any, Y: Any, seed: int, jobs: int | None
+) -> ExperimentResults:
+    """All methods on a table."""
+    from ...experiments.partly_measured import compare_partly_measured
+
+    with screen.progress() as progress:
+        return compare_partly_measured(
+            X,
+            Y,
+            n_train=TRAIN_ROWS,
+            repeats=REPEATS,
+            seed=seed,
+            n_jobs=jobs,
+            progress=progress,
+            name=name,
+            title=title,
+        )
+
+
+NAMES = (
+    "sarcos",
+    "weather",
+    "concrete",
+    "uwave",
+    "simulated",
+    "digits",
+    "running-times",
+    "kernels",
+    "all",
+)
+PROTOCOLS = ("fair", "paper", "both")
+
+
+@dataclass(frozen=True, kw_only=True)
+class ReproduceOptions(Options):
+    """Options of ``reproduce``."""
+
+    name: Annotated[
+        str,
+        typer.Argument(metavar="NAME|all", help=f"{', '.join(NAMES[:-1])}, or all.", show_default=False),
+    ]
+    out: Annotated[
+        Path,
+        typer.Option(
+            "--out",
+            "-o",
+            metavar="DIR",
+            help="Folder for results, figures and index.html.",
+            show_default=False,
+        ),
+    ]
+    protocol: Annotated[
+        str,
+        typer.Option(
+            "--protocol",
+            metavar="|".join(PROTOCOLS),
+            help="Standardised and scale-free, as in the paper, or one after the other.",
+        ),
+    ] = "fair"
+    quick: Annotated[
+        bool, typer.Option("--quick", help="Fewer partitions and steps: to see that it works, not to quote.")
+    ] = False
+    data_home: DataHome = None
+    seed: Seed = 0
+    jobs: Jobs = None
+    resume: Annotated[
+        bool,
+        typer.Option("--resume", help="Keep results of the same settings that are in the folder already."),
+    ] = False
+    force: Force = False
+    json: Json = False
+
+
+def reproduce(options: ReproduceOptions) -> None:
+    """Run an experiment of the paper again.
+
+    Writes the results as JSON and CSV, the figures, and a page with the paper's figures beside ours: claims
+    first, then every cell with a verdict.
+    """
+    screen, name, out, protocol = Screen(as_json=options.json), options.name, options.out, options.protocol
+    check_choice("NAME", name, NAMES)
+    check_choice("--protocol", protocol, PROTOCOLS)
+    check_folder(out, force=options.force or options.resume)
+    import_learning()
+    from ..pages import write_experiment_page
+    from ..results import claims_of, claims_table, run_experiment, show_cells, summaries
+
+    settings = {
+        "quick": options.quick,
+        "seed": options.seed,
+        "n_jobs": options.jobs,
+        "data_home": options.data_home,
+    }
+    runs: dict[str, dict[str, ExperimentResults]] = {}
+    missing: dict[str, str] = {}
+    try:
+        for each, own in _parts(name, protocol):
+            folder = out / own if protocol == "both" else out
+            try:
+                results = run_experiment(
+                    screen, each, folder, settings | {"protocol": own}, resume=options.resume
+                )
+            except FileNotFoundError as error:
+                if name != "all":
+                    raise CommandError(f"the data of {each} are missing: {error}", "missing") from error
+                if each not in missing:
+                    say_note(f"{each} is left out, its data are missing: {error}")
+                missing[each] = str(error)
+                continue
+            runs.setdefault(own, {})[each] = results
+            _show(screen, results)
+    finally:
+        # Also of what is done when somebody interrupts.
+        if runs:
+            write_experiment_page(runs, missing, options.command(resume=False), out)
+    claims = claims_table(runs)
+    if claims is not None:
+        show_cells(screen, [claims])
+    if runs:
+        screen.say(f"Wrote {out / 'index.html'}.")
+    done = {own: {each: summaries(one) for each, one in made.items()} for own, made in runs.items()}
+    screen.result(
+        {
+            "out": str(out),
+            "page": str(out / "index.html") if runs else None,
+            "missing": missing,
+            "claims": claims_of(runs),
+            "experiments": done if protocol == "both" else done.get(protocol, {}),
+        }
+    )
+    if missing:
+        raise typer.Exit(CODES["missing"])
+
+
+def _show(screen: Screen, results: ExperimentResults) -> None:
+    """Cells beside the paper's where there are any, and tables of what these do not hold."""
+    from ..results import cell_tables, metrics_of, show_cells, show_results
+
+    tables = list(cell_tables(results))
+    show_cells(screen, tables)
+    rest = [metric for metric in metrics_of(results) if not tables or metric not in ("nmse", "ni")]
+    show_results(screen, results, rest)
+
+
+def _parts(name: str, protocol: str) -> list[tuple[str, str]]:
+    """Experiments with the protocols to run them with; what has no protocol is run once."""
+    from ...experiments import EXPERIMENTS
+
+    wanted = ["paper", "fair"] if protocol == "both" else [protocol]
+    names = list(EXPERIMENTS) if name == "all" else [name]
+    return [
+        (each, own) for each in names for own in (wanted[:1] if EXPERIMENTS[each].one_protocol else wanted)
+    ]
+
+
+FETCHERS = {
+    "concrete": "fetch_concrete_slump",
+    "sarcos": "fetch_sarcos",
+    "weather": "fetch_canadian_weather",
+    "uwave": "fetch_uwave",
+}
+
+# Of the sample: constituents of wine that take a laboratory, those of them that new rows have, and new rows.
+TARGETS = ["total_phenols", "flavanoids", "nonflavanoid_phenols", "proanthocyanins", "proline"]
+MEASURED = ["total_phenols", "flavanoids"]
+NEW_ROWS = 40
+
+
+@dataclass(frozen=True, kw_only=True)
+class DatasetsOptions(Options):
+    """Options of ``datasets``."""
+
+    data_home: DataHome = None
+    download: Annotated[bool, typer.Option("--download", help="Download those that are not there.")] = False
+    export: Annotated[
+        Path | None,
+        typer.Option(
+            "--export",
+            metavar="FILE",
+            help="Write a sample table to try the commands on, such as wine.csv, and new rows beside it.",
+        ),
+    ] = None
+    force: Force = False
+    json: Json = False
+
+
+def datasets(options: DatasetsOptions) -> None:
+    """List the tables of the paper, or write a sample table.
+
+    Tells where they are looked for and whether they are there.
+    """
+    screen = Screen(as_json=options.json)
+    if options.export is not None:
+        export_sample(screen, options.export, force=options.force)
+        return
+    where = {"data_home": options.data_home, "download_if_missing": options.download}
+    entries = [look_for("digits", "load_digit_tasks", {})]
+    for name, fetcher in FETCHERS.items():
+        with screen.working(f"looking for {name}"):
+            entries.append(look_for(name, fetcher, where))
+    keys = ("name", "function", "rows", "inputs", "outputs", "state", "file")
+    columns = ["there" if key == "state" else key for key in keys]
+    screen.table(columns, [[entry[key] for key in keys] for entry in entries])
+    for entry in entries:
+        if entry["problem"]:
+            screen.say(f"{entry['name']}: {entry['problem']}")
+    screen.result({"datasets": entries})
+
+
+def export_sample(screen: Screen, path: Path, *, force: bool) -> None:
+    """Write rows of scikit-learn's table of wines, complete ones and new ones that lack some targets."""
+    table_kind(path)
+    suffixes = "".join(path.suffixes[-2:] if path.suffix == ".gz" else path.suffixes[-1:])
+    beside = path.with_name(f"{path.name.removesuffix(suffixes)}-new{suffixes}")
+    for one in (path, beside):
+        check_output(one, force=force)
+    import numpy as np
+    from sklearn.datasets import load_wine
+
+    rows = load_wine(as_frame=True).data
+    rows = rows.iloc[np.random.default_rng(0).permutation(len(rows))].reset_index(drop=True)
+    known, new = rows[NEW_ROWS:], rows[:NEW_ROWS].copy()
+    new[[name for name in TARGETS if name not in MEASURED]] = np.nan
+    write_table(known, path)
+    write_table(new, beside)
+    screen.say(f"Wrote {counted(len(known), 'wine')} to {path}.")
+    screen.say(f"Wrote {counted(len(new), 'wine')} to {beside}, with only {quoted(MEASURED)} of the targets.")
+    screen.say(
+        "To fit: "
+        + command_line("fit", path, options=[("--targets", ",".join(TARGETS)), ("--out", "wine.model")])
+    )
+    screen.result({"tables": [str(path), str(beside)], "targets": TARGETS, "measured": MEASURED})
+
+
+def look_for(name: str, function: str, options: dict[str, Any]) -> dict[str, Any]:
+    """Load a table where it is, and tell its shape and place, or what is wrong."""
+    from ... import datasets
+
+    unknown = dict.fromkeys(("rows", "inputs", "outputs", "state", "file", "problem"))
+    entry = {"name": name, "function": function, **unknown}
+    try:
+        table = getattr(datasets, function)(**options)
+    except (FileNotFoundError, ValueError) as error:
+        state = "no" if isinstance(error, FileNotFoundError) else "damaged"
+        return entry | {"state": state, "problem": str(error)}
+    files = table.get("filenames") or [table.get("filename") or "comes with scikit-learn"]
+    return entry | {
+        "rows": len(table.data),
+        "inputs": table.data.shape[1],
+        "outputs": table.target.shape[1],
+        "state": "yes",
+        "file": str(files[0]),
+    }

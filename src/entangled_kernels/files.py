@@ -1,0 +1,356 @@
+"""Files written whole or not at all, sealed files, and how the text of tables is written.
+
+All binary files, models and checkpoints, are sealed: two lines of text, a payload, and the SHA-256 of all
+that precedes it in the last 32 bytes. The first line names the kind, such as ``entangled-kernels model``;
+the second is a JSON object with the number of the format under ``"format"``. These outlines are the same in
+every format, so that any version can tell a damaged file from one that is too new for it. The seal shows
+accidents, not intent: whoever writes a file can seal it, so readers trust nothing in it.
+"""
+
+from __future__ import annotations
+
+import codecs
+import csv
+import errno
+import hashlib
+import io
+import json
+import os
+import platform
+import re
+import secrets
+import time
+import zipfile
+import zlib
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from glob import escape
+from pathlib import Path
+from typing import IO, Any
+
+__all__ = [
+    "KINDS",
+    "TEXT_KINDS",
+    "TextFormat",
+    "atomic_write",
+    "check_expansion",
+    "file_kind",
+    "need_arrow",
+    "read_sealed",
+    "remove_abandoned",
+    "text_options",
+    "write_sealed",
+]
+
+# A partial file of another machine that was not written to for so many seconds is not going to be finished.
+_ABANDONED_SECONDS = 24 * 3600
+
+
+@contextmanager
+def atomic_write(path: str | os.PathLike[str], mode: str = "w") -> Iterator[IO[Any]]:
+    """Open a file that takes the place of ``path`` only once it is complete and on the disk.
+
+    Whatever stood there before is untouched until then, and stays when writing fails.
+
+    Parameters
+    ----------
+    path : path
+        Its folder is made when it is missing. A link stays a link, and its target is replaced; folders that
+        a link points into are not made.
+    mode : {"w", "wb"}, default="w"
+        Text is UTF-8 with line ends as written.
+    """
+    path = _resolved(Path(path))
+    text = {} if "b" in mode else {"encoding": "utf-8", "newline": ""}
+    name = path.parent / f".{path.name}.{_machine()}-{os.getpid()}.{secrets.token_hex(4)}.part"
+    descriptor = os.open(name, os.O_RDWR | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0), 0o666)
+    try:
+        with os.fdopen(descriptor, mode, **text) as file:  # type: ignore[call-overload]
+            yield file
+            file.flush()
+            os.fsync(file.fileno())
+        if path.exists():
+            os.chmod(name, path.stat().st_mode & 0o777)
+        os.replace(name, path)
+    except BaseException:
+        name.unlink(missing_ok=True)
+        raise
+
+
+def remove_abandoned(path: str | os.PathLike[str]) -> None:
+    """Remove what processes that were killed while they wrote ``path`` have left beside it.
+
+    Partial files of processes that are alive stay. Whether one of another machine is, cannot be told; its
+    partial files stay for a day.
+    """
+    path = Path(os.path.realpath(path))
+    for part in path.parent.glob(f".{escape(path.name)}.*.part"):
+        with suppress(FileNotFoundError):
+            machine, _, process = part.name[len(path.name) + 2 :].partition(".")[0].partition("-")
+            here = machine == _machine() and process.isdigit() and hasattr(os, "getuid")
+            old = time.time() - part.stat().st_mtime > _ABANDONED_SECONDS
+            if old or (here and not _is_alive(int(process))):
+                part.unlink()
+
+
+def _machine() -> str:
+    """A short name of this machine that may stand in the name of a file."""
+    return f"{zlib.crc32(platform.node().encode()):08x}"
+
+
+def _is_alive(process: int) -> bool:
+    """Whether a process of this machine runs; asked by a signal that does nothing, where there is one."""
+    try:
+        with suppress(PermissionError, OverflowError):
+            os.kill(process, 0)
+    except ProcessLookupError:
+        return False
+    return True
+
+
+def _resolved(path: Path) -> Path:
+    """The file to write, in a folder that is there."""
+    target = Path(os.path.realpath(path))
+    if not path.is_symlink():
+        path.parent.mkdir(parents=True, exist_ok=True)
+    elif not target.parent.is_dir():
+        raise FileNotFoundError(
+            errno.ENOENT, f"the link leads to {target}, in a folder that is not there", str(path)
+        )
+    return target
+
+
+DIGEST = hashlib.sha256().digest_size
+# An archive may expand to this many bytes, or to this many times its size, whichever is more.
+LEAST_EXPANSION, LARGEST_RATIO = 2**26, 200
+
+
+def write_sealed(path: str | os.PathLike[str], kind: str, header: dict[str, Any], payload: Any) -> None:
+    """Write a sealed file whole or not at all; ``header`` is what JSON can hold, ``payload`` bytes."""
+    # repr of a float, which JSON uses, gives the same float back.
+    lines = _magic(kind) + json.dumps(header).encode() + b"\n"
+    digest = hashlib.sha256(lines)
+    digest.update(payload)
+    with atomic_write(path, "wb") as file:
+        file.writelines([lines, payload, digest.digest()])
+
+
+def read_sealed(
+    path: str | os.PathLike[str], kind: str, number: int, error: type[ValueError]
+) -> tuple[dict[str, Any], bytes]:
+    """Header and payload of a sealed file; nothing in it is run.
+
+    Parameters
+    ----------
+    path : path
+    kind : str
+        What the file must be, such as ``"model"``.
+    number : int
+        The format that can be read.
+    error : type of ValueError
+        Raised when the file is damaged, of another kind or of another format.
+    """
+    content, magic, what = Path(path).read_bytes(), _magic(kind), f"{kind} file of entangled-kernels"
+    if not content:
+        raise error(f"{path} is empty, not a {kind} file")
+    if not content.startswith(magic):
+        if magic.startswith(content):
+            raise error(f"{path} is damaged: it was cut short")
+        raise error(f"{path} is not a {what}")
+    body = content[:-DIGEST]
+    if hashlib.sha256(body).digest() != content[-DIGEST:]:
+        raise error(
+            f"{path} is damaged: its checksum does not match, so it was cut short or changed after "
+            f"it was written"
+        )
+    line, _, payload = body[len(magic) :].partition(b"\n")
+    try:
+        header = json.loads(line)
+    except (ValueError, RecursionError) as cause:
+        raise error(f"{path} is not a {what}: it has no header") from cause
+    if not isinstance(header, dict) or type(header.get("format")) is not int:
+        raise error(f"{path} is not a {what}: it has no header")
+    if header["format"] != number:
+        software = header.get("software")
+        writer = software.get("entangled-kernels") if isinstance(software, dict) else None
+        newer = header["format"] > number
+        raise error(
+            f"{path} has {kind} format {header['format']}, written by entangled-kernels "
+            f"{writer or 'of unknown version'}; this version reads format {number}: "
+            f"{'upgrade entangled-kernels' if newer else 'make the file again with this version'}"
+        )
+    return header, payload
+
+
+def check_expansion(payload: bytes) -> None:
+    """Raise unless a ZIP archive expands to a size in proportion to its own."""
+    with zipfile.ZipFile(io.BytesIO(payload)) as archive:
+        total = sum(entry.file_size for entry in archive.infolist())
+    if total > max(LEAST_EXPANSION, LARGEST_RATIO * len(payload)):
+        raise ValueError(f"an archive of {len(payload)} bytes would expand to {total}")
+
+
+def _magic(kind: str) -> bytes:
+    return f"entangled-kernels {kind}\n".encode()
+
+
+KINDS = {
+    ".csv": "csv",
+    ".tsv": "tsv",
+    ".tab": "tsv",
+    ".parquet": "parquet",
+    ".pq": "parquet",
+    ".arrow": "arrow",
+    ".feather": "arrow",
+    ".ipc": "arrow",
+    ".npz": "npz",
+}
+TEXT_KINDS = ("csv", "tsv")
+
+
+def file_kind(path: str | os.PathLike[str], *, compressed: bool = True) -> str | None:
+    """One of "csv", "tsv", "parquet", "arrow" and "npz", or None for any other name.
+
+    Parameters
+    ----------
+    path : path
+    compressed : bool, default=True
+        Whether ``.csv.gz`` and ``.tsv.gz`` will do too.
+
+    Examples
+    --------
+    >>> file_kind("speed.parquet"), file_kind("Speed.CSV.gz"), file_kind("speed.xlsx")
+    ('parquet', 'csv', None)
+    """
+    name = Path(path).name.lower()
+    packed = compressed and name.endswith(".gz")
+    kind = KINDS.get(Path(name.removesuffix(".gz") if packed else name).suffix)
+    return None if packed and kind not in TEXT_KINDS else kind
+
+
+DELIMITERS = ",;\t"
+# So much of a file is read for its first line, and so many signs of cells are looked at.
+_SAMPLE_BYTES, _SAMPLE_CELLS = 2**20, 2**16
+_UTF_16_MARKS = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
+_COMMA_NUMBER = re.compile(r"[+-]?\d+,\d+(?:[eE][+-]?\d+)?")
+_POINT_NUMBER = re.compile(r"[+-]?\d*\.\d+(?:[eE][+-]?\d+)?")
+# May as well be a thousand.
+_GROUPED_NUMBER = re.compile(r"[+-]?[1-9]\d{0,2},\d{3}")
+
+
+@dataclass(frozen=True)
+class TextFormat:
+    r"""How CSV and TSV files are written; what is None is found out from the file.
+
+    Parameters
+    ----------
+    delimiter : str, optional
+        What separates cells, one character. Otherwise a tab in TSV; in CSV a comma, a semicolon or a tab,
+        whichever the first line has most of outside of quotes.
+    decimal : {".", ","}, optional
+        Otherwise a comma where it separates no cells, some number can only be meant so ("0,5", but not
+        "1,234"), and no number has a point.
+    encoding : str, optional
+        Any that Python knows. Otherwise UTF-8, or UTF-16 where the file begins with its mark.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from pathlib import Path
+    >>> path = Path(tempfile.mkdtemp(), "t.csv")
+    >>> _ = path.write_text("speed;load\n1,5;2\n")
+    >>> TextFormat().of(path)
+    TextFormat(delimiter=';', decimal=',', encoding='utf-8')
+    """
+
+    delimiter: str | None = None
+    decimal: str | None = None
+    encoding: str | None = None
+
+    def __post_init__(self) -> None:
+        if self.delimiter is not None and (len(self.delimiter) != 1 or self.delimiter in '"\r\n'):
+            raise ValueError(f"delimiter must be one character, such as ';', got {self.delimiter!r}")
+        if self.decimal not in (None, ".", ","):
+            raise ValueError(f"decimal must be '.' or ',', got {self.decimal!r}")
+        if self.decimal is not None and self.decimal == self.delimiter:
+            raise ValueError(f"delimiter and decimal must differ, got {self.decimal!r} for both")
+        if self.encoding is not None:
+            try:
+                codecs.lookup(self.encoding)
+            except LookupError:
+                raise ValueError(
+                    f"encoding must be one that Python knows, such as cp1252, got {self.encoding!r}"
+                ) from None
+
+    def of(self, path: str | os.PathLike[str]) -> TextFormat:
+        """The format of a file, with everything found out."""
+        if None not in (self.delimiter, self.decimal, self.encoding):
+            return self
+        sample = _first_bytes(path)
+        encoding = self.encoding or ("utf-16" if sample.startswith(_UTF_16_MARKS) else "utf-8")
+        text = sample.decode(encoding, errors="replace").lstrip("\ufeff\r\n")
+        delimiter = self.delimiter or _find_delimiter(path, text)
+        return TextFormat(delimiter, self.decimal or _find_decimal(text, delimiter), encoding)
+
+
+def _first_bytes(path: str | os.PathLike[str]) -> bytes:
+    with need_arrow().input_stream(os.fspath(path), compression="detect") as stream:
+        return bytes(stream.read(_SAMPLE_BYTES))
+
+
+def _find_delimiter(path: str | os.PathLike[str], text: str) -> str:
+    if file_kind(path) == "tsv":
+        return "\t"
+    # Names in quotes may hold what separates nothing.
+    return max(DELIMITERS, key=re.sub('"[^"]*"', "", text.partition("\n")[0]).count)
+
+
+def _find_decimal(text: str, delimiter: str) -> str:
+    if delimiter == ",":
+        return "."
+    # The first line holds names; a cell that is cut at the end of the sample still shows its sign.
+    rows = csv.reader(text.partition("\n")[2][:_SAMPLE_CELLS].splitlines(), delimiter=delimiter)
+    sure = False
+    with suppress(csv.Error):
+        for row in rows:
+            for cell in map(str.strip, row):
+                if _POINT_NUMBER.fullmatch(cell):
+                    return "."
+                sure |= bool(_COMMA_NUMBER.fullmatch(cell)) and not _GROUPED_NUMBER.fullmatch(cell)
+    return "," if sure else "."
+
+
+def need_arrow() -> Any:
+    """The pyarrow module, or an error that says what to install."""
+    try:
+        import pandas  # noqa: F401
+        import pyarrow as pa
+    except ImportError as error:
+        raise ImportError('tables need pandas and pyarrow: pip install "entangled-kernels[data]"') from error
+    return pa
+
+
+def text_options(path: str, text_format: TextFormat, **more: Any) -> dict[str, Any]:
+    """How text is read, parsed and converted, at once or in pieces.
+
+    Parameters
+    ----------
+    path : str
+    text_format : TextFormat
+    **more : options of pyarrow's `ReadOptions` and `ConvertOptions`
+        ``block_size``, ``column_types`` and ``include_columns``.
+    """
+    from pyarrow import csv
+
+    found = text_format.of(path)
+    # Then pyarrow needs no codec; it knows one spelling only, and the mark at the beginning itself.
+    utf8 = codecs.lookup(str(found.encoding)).name in ("utf-8", "utf-8-sig", "ascii")
+    block_size = more.pop("block_size", None)
+    return {
+        "read_options": csv.ReadOptions(
+            use_threads=False, block_size=block_size, encoding="utf8" if utf8 else found.encoding
+        ),
+        "parse_options": csv.ParseOptions(delimiter=found.delimiter, newlines_in_values=True),
+        "convert_options": csv.ConvertOptions(strings_can_be_null=True, decimal_point=found.decimal, **more),
+    }

@@ -1,0 +1,365 @@
+"""Fitted models as ONNX files, which predict without Python, written by skl2onnx."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.compose import ColumnTransformer
+from sklearn.impute import SimpleImputer
+from sklearn.multioutput import MultiOutputRegressor
+from sklearn.pipeline import FeatureUnion, Pipeline
+from sklearn.preprocessing import OneHotEncoder, OrdinalEncoder
+from sklearn.utils.validation import check_is_fitted
+
+from ..files import atomic_write
+from ..linalg import Array
+from ..parameters import check_choice
+from .models import software_versions
+
+__all__ = ["ExportError", "ExportedModel", "compare_onnx", "export_onnx", "register_converters", "run_onnx"]
+
+OUTPUT = "prediction"
+# Predictions whose deviation is a smaller share of their size are all the same but for rounding.
+SAME = 1e-12
+
+
+class ExportError(ValueError):
+    """A model, or a step of one, that cannot be written as a graph."""
+
+
+class ExportedModel(NamedTuple):
+    """What an ONNX file takes and gives.
+
+    Attributes
+    ----------
+    inputs : dict of str
+        Names of the inputs, with "float32", "float64" or "text".
+    columns : list of str
+        Names of the columns of the table, in the order in which the inputs hold them.
+    output : str
+        Name of the output, (rows, targets).
+    targets : list of str
+    sample : dict of ndarray
+        Rows like those of training, as far as the model tells: inputs to try the file with.
+    """
+
+    inputs: dict[str, str]
+    columns: list[str]
+    output: str
+    targets: list[str]
+    sample: dict[str, Any]
+
+
+def export_onnx(model: Any, path: str | os.PathLike[str], *, dtype: str = "float32") -> ExportedModel:
+    """Write the predictions of a fitted model as an ONNX file.
+
+    Parameters
+    ----------
+    model : estimator
+        A fitted regressor of this package, a fitted regressor of scikit-learn, or a pipeline that ends in
+        one. docs/export.md lists the steps that it may have.
+    path : path
+        Replaced only once the new file is complete and on the disk.
+    dtype : {"float32", "float64"}, default="float32"
+        Numbers that go in and come out. In between the graph computes with doubles.
+
+    Returns
+    -------
+    ExportedModel
+        Names of inputs and targets.
+
+    Raises
+    ------
+    ExportError
+        Where a step cannot be written; the sentence names it.
+
+    Notes
+    -----
+    A table of numbers is one input ``X``, (rows, columns). Where the model encodes text, or drops columns,
+    every column that it uses is an input for itself, (rows, 1), with the name of the column. The output is
+    always (rows, targets).
+
+    What `predict` refuses, such as NaN or a text that the encoder does not take, comes out as NaN. The file
+    holds the names of the columns and targets and the version of this package; the same model gives the same
+    bytes.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from sklearn.datasets import load_linnerud
+    >>> from entangled_kernels import EntangledKernelRidge, EvidenceFeatures
+    >>> from entangled_kernels.io import compare_onnx, export_onnx
+    >>> X, Y = load_linnerud(return_X_y=True)
+    >>> model = EntangledKernelRidge(EvidenceFeatures(random_state=0)).fit(X, Y)
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     made = export_onnx(model, f"{folder}/exercise.onnx")
+    ...     difference = compare_onnx(model, f"{folder}/exercise.onnx", X)
+    >>> made.inputs, bool(difference < 1e-5)
+    ({'X': 'float32'}, True)
+    """
+    check_choice("dtype", dtype, ("float32", "float64"))
+    if not hasattr(model, "predict"):
+        raise ExportError(f"model must be a fitted regressor with predict, got {type(model).__name__}")
+    check_is_fitted(model)
+    writer = _writer()
+    table = Table.read_by(model)
+    inputs = table.inputs(dtype)
+    output = OUTPUT + "_" * (OUTPUT in inputs)
+    places = sorted(table.used) if table.apart else None
+    proto = writer.convert_model(model, inputs, places, output, dtype)
+    names, n_targets = getattr(model, "target_names_", None), _n_targets(model, proto)
+    targets = [f"output{i}" for i in range(n_targets)] if names is None else [str(name) for name in names]
+    _describe(proto, type(model).__name__, table.columns(), targets)
+    with atomic_write(path, "wb") as file:
+        file.write(proto.SerializeToString(deterministic=True))
+    return ExportedModel(inputs, table.columns(), output, targets, table.sample(dtype))
+
+
+def register_converters() -> None:
+    """Tell skl2onnx of the maps and models of this package, for pipelines that are converted with it.
+
+    `export_onnx` needs no such call. Steps that skl2onnx knows keep its converters; only those that it lacks
+    are added, such as `Nystroem`.
+    """
+    _writer().register_converters()
+
+
+def _writer() -> Any:
+    """The module that writes graphs."""
+    try:
+        import onnx  # noqa: F401
+        import skl2onnx  # noqa: F401
+
+        from . import onnx_writer
+    except ImportError as error:
+        raise ImportError(
+            'models are exported with skl2onnx: pip install "entangled-kernels[onnx]"'
+        ) from error
+    return onnx_writer
+
+
+def _n_targets(model: Any, proto: Any) -> int:
+    """Number of columns of the predictions, by what the graph shows, or else what the model knows."""
+    from onnx.shape_inference import infer_shapes
+
+    while hasattr(model, "best_estimator_") or hasattr(model, "steps"):
+        model = model.best_estimator_ if hasattr(model, "best_estimator_") else model.steps[-1][1]
+    shape = infer_shapes(proto).graph.output[0].type.tensor_type.shape.dim
+    return int((shape[1].dim_value if len(shape) == 2 else 0) or getattr(model, "n_outputs_", 1))
+
+
+def _describe(proto: Any, estimator: str, columns: list[str], targets: list[str]) -> None:
+    """Names of columns and targets, in the metadata of the file."""
+    from onnx.checker import check_model
+    from onnx.helper import set_model_props
+
+    for value in (*proto.graph.input, *proto.graph.output):
+        value.type.tensor_type.shape.dim[0].dim_param = "rows"
+    proto.graph.output[0].type.tensor_type.shape.dim[1].dim_value = len(targets)
+    proto.producer_name = "entangled-kernels"
+    proto.producer_version = software_versions().get("entangled-kernels", "")
+    facts = {"estimator": estimator, "targets": targets, "columns": columns}
+    set_model_props(proto, {name: json.dumps(value) for name, value in facts.items()})
+    check_model(proto)
+
+
+# The table that a model takes.
+
+
+@dataclass
+class Table:
+    """What a model reads of a table: which columns, which of them are text, and what they are like.
+
+    Attributes
+    ----------
+    names : list of str
+    used : set of int
+    texts : dict of int to list of str
+        Texts that encoders know, by column.
+    centre, scale : ndarray of shape (columns,)
+        What columns of numbers were like in training, as far as it is known: else 0 and 1.
+    """
+
+    names: list[str]
+    centre: Array
+    scale: Array
+    used: set[int] = field(default_factory=set)
+    texts: dict[int, list[str]] = field(default_factory=dict)
+
+    @classmethod
+    def read_by(cls, model: Any) -> Table:
+        """The table that a model takes."""
+        given, d = getattr(model, "feature_names_in_", None), int(model.n_features_in_)
+        names = [f"x{place}" for place in range(d)] if given is None else [str(name) for name in given]
+        table = cls(names, np.zeros(d), np.ones(d))
+        if table._read(model, np.arange(d)):
+            table.used.update(range(d))
+        return table
+
+    @property
+    def apart(self) -> bool:
+        """Whether every column is an input for itself."""
+        return bool(self.texts) or len(self.used) < len(self.names)
+
+    def columns(self) -> list[str]:
+        """Names of the columns that the inputs hold, in their order."""
+        return [self.names[place] for place in sorted(self.used)] if self.apart else self.names
+
+    def inputs(self, dtype: str) -> dict[str, str]:
+        """Names of the inputs with their kinds."""
+        if not self.apart:
+            return {"X": dtype}
+        return {self.names[i]: "text" if i in self.texts else dtype for i in sorted(self.used)}
+
+    def sample(self, dtype: str, n: int = 100) -> dict[str, Any]:
+        """Rows like those of training: normal numbers of the centre and scale that are known, known texts."""
+        rng = np.random.default_rng(0)
+        numbers = (self.centre + self.scale * rng.normal(size=(n, len(self.names)))).astype(dtype)
+        if not self.apart:
+            return {"X": numbers}
+        sample: dict[str, Any] = {}
+        for place in sorted(self.used):
+            known = np.array(sorted(set(self.texts.get(place, []))) or [""], dtype=object)
+            texts = known[rng.integers(len(known), size=(n, 1))]
+            sample[self.names[place]] = texts if place in self.texts else numbers[:, [place]]
+        return sample
+
+    def _read(self, step: Any, columns: NDArray[Any]) -> bool:
+        """Note what a step reads; whether it leaves the columns as they are for a next step."""
+        if step is None or isinstance(step, str):
+            return True
+        if isinstance(step, Pipeline):
+            return all(self._read(part, columns) for _, part in step.steps)
+        if isinstance(step, FeatureUnion | ColumnTransformer):
+            union = isinstance(step, FeatureUnion)
+            for name, part in step.transformer_list if union else [own[:2] for own in step.transformers_]:
+                own = columns if union else columns[step._transformer_to_input_indices[name]]
+                if not (isinstance(part, str) and part == "drop") and self._read(part, own):
+                    self.used.update(own.tolist())
+            return False
+        inner = [getattr(step, "best_estimator_", None)] if hasattr(step, "best_estimator_") else []
+        inner += list(step.estimators_) if isinstance(step, MultiOutputRegressor) else []
+        inner += [own.map for own in _writer().inner_maps(step) if own.columns is None]
+        if inner:
+            # A list, since every part reads.
+            return any([self._read(part, columns) for part in inner])  # noqa: C419
+        self.used.update(columns.tolist())
+        known = getattr(step, "categories_", None)
+        if isinstance(step, SimpleImputer):
+            known = [[value] for value in step.statistics_]
+        if isinstance(step, OneHotEncoder | OrdinalEncoder | SimpleImputer):
+            for column, values in zip(columns.tolist(), known or [], strict=True):
+                if len(values) and all(isinstance(value, str) for value in values):
+                    self.texts.setdefault(column, []).extend(map(str, values))
+        for centre, scale in SPREADS:
+            values = getattr(step, centre, None), getattr(step, scale, None)
+            if all(isinstance(own, np.ndarray) and own.shape == columns.shape for own in values):
+                self.centre[columns], self.scale[columns] = values
+                break
+        return isinstance(step, SimpleImputer)
+
+
+# Attributes of fitted steps that tell the centre and the scale of columns.
+SPREADS = (
+    ("column_mean_", "column_scale_"),
+    ("mean_", "scale_"),
+    ("center_", "scale_"),
+    ("data_min_", "data_range_"),
+)
+
+
+# Files that are run.
+
+
+def run_onnx(path: str | os.PathLike[str], X: Any) -> Array:
+    """Predictions of an ONNX file for the rows of a table, (n, p), by onnxruntime.
+
+    Parameters
+    ----------
+    path : path
+        File of `export_onnx`.
+    X : array-like or data frame of shape (n, d), or mapping from names of inputs to arrays
+    """
+    session = _session(path)
+    feed = X if isinstance(X, Mapping) else _feed(session, X)
+    return np.asarray(session.run(None, dict(feed))[0])
+
+
+def compare_onnx(model: Any, path: str | os.PathLike[str], X: Any) -> float:
+    """Largest difference between an ONNX file and `predict`, in units of the deviation of each target.
+
+    Parameters
+    ----------
+    model : fitted regressor
+    path : path
+        File that `export_onnx` wrote of it.
+    X : array-like or data frame of shape (n, d), or mapping from names of inputs to arrays
+        Rows to compare on. Both get the numbers as the file takes them, rounded to float32 where it does.
+
+    Notes
+    -----
+    The deviation is that of the predictions over the rows; where these are all the same, the difference is
+    relative to their size.
+    """
+    session = _session(path)
+    feed = dict(X) if isinstance(X, Mapping) else _feed(session, X)
+    found = np.asarray(session.run(None, feed)[0], dtype=np.float64)
+    wanted = np.asarray(model.predict(_rows(model, feed)), dtype=np.float64).reshape(found.shape)
+    deviation, size = wanted.std(axis=0), np.abs(wanted).max(axis=0)
+    unit = np.where(deviation > SAME * size, deviation, np.where(size > 0.0, size, 1.0))
+    return float(np.max(np.abs(found - wanted) / unit))
+
+
+def _feed(session: Any, X: Any) -> dict[str, Any]:
+    """The columns of a table as inputs of a session."""
+    types = {"tensor(float)": np.float32, "tensor(double)": np.float64, "tensor(string)": object}
+    inputs = session.get_inputs()
+    if [own.name for own in inputs] == ["X"] and inputs[0].shape[1] != 1:
+        return {"X": np.asarray(X, dtype=types[inputs[0].type])}
+    feed = {}
+    for own in inputs:
+        # Columns without names are x0, x1, ...
+        named = hasattr(X, "columns") and own.name in X.columns
+        place = 0 if own.name == "X" else int(own.name[1:]) if not named else None
+        column = X[own.name] if named else np.asarray(X, dtype=object)[:, place]
+        values = np.array(column, dtype=object).reshape(-1, 1)  # (n, 1)
+        if own.type == "tensor(string)":
+            # Tensors of text have no missing values but the empty text.
+            values[[value is None or value != value for value in values[:, 0]]] = ""
+        feed[own.name] = values.astype(types[own.type])
+    return feed
+
+
+def _rows(model: Any, feed: Mapping[str, Any]) -> Any:
+    """The inputs of a session as the table that the model takes, numbers as doubles."""
+    given = getattr(model, "feature_names_in_", None)
+    if list(feed) == ["X"] and feed["X"].dtype != object:
+        X = feed["X"].astype(np.float64)
+    else:
+        names = [f"x{place}" for place in range(model.n_features_in_)] if given is None else list(given)
+        X = np.full((len(next(iter(feed.values()))), len(names)), np.nan, dtype=object)
+        for name, values in feed.items():
+            own = values if values.dtype == object else values.astype(np.float64)
+            X[:, names.index(name)] = np.where(own == "", np.nan, own)[:, 0]
+    if given is None:
+        return X
+    import pandas as pd
+
+    return pd.DataFrame(X, columns=list(given)).infer_objects()
+
+
+def _session(path: str | os.PathLike[str]) -> Any:
+    """A session of onnxruntime on the processor."""
+    try:
+        import onnxruntime
+    except ImportError as error:
+        raise ImportError(
+            'ONNX files are run with onnxruntime: pip install "entangled-kernels[onnx]"'
+        ) from error
+    return onnxruntime.InferenceSession(os.fspath(path), providers=["CPUExecutionProvider"])

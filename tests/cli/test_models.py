@@ -1,0 +1,144 @@
+"""Models of the command line: facts about them, their encoders, explanations and new rows."""
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+from sklearn.compose import make_column_transformer
+from sklearn.impute import SimpleImputer
+from sklearn.pipeline import FeatureUnion, make_pipeline
+from sklearn.preprocessing import OneHotEncoder, StandardScaler
+
+from entangled_kernels import (
+    EntangledKernelRidge,
+    EntangledKernelRidgeCV,
+)
+from entangled_kernels.cli.errors import CommandError
+from entangled_kernels.cli.models import (
+    NewRows,
+    describe,
+    explain_rows,
+    explanation_of,
+    feature_maps,
+    known_texts,
+    output_relations,
+    text_encoder,
+)
+from entangled_kernels.cli.options import ReadingOptions
+from entangled_kernels.cli.tables import TrainingTable
+from entangled_kernels.io import SavedModel, read_table, save_model
+
+INPUTS, TARGETS = list("abc"), list("yz")
+
+
+def make_search(small):
+    return EntangledKernelRidgeCV(feature_maps("linear", [], seed=0), random_state=0, **small)
+
+
+def fitted(rows, small):
+    table = TrainingTable(INPUTS, TARGETS, [], rows[INPUTS], rows[TARGETS], None, [])
+    return make_search(small).fit(table.X, table.Y), table
+
+
+def test_facts_are_those_of_the_search(rows, small):
+    model, table = fitted(rows, small)
+    facts = describe(model, table)
+    assert json.loads(json.dumps(facts)) == facts
+    assert (facts["rows"], facts["inputs"], facts["targets"], facts["text"]) == (300, INPUTS, TARGETS, [])
+    assert facts["nmse"] == model.cv_score_
+    assert facts["kernel_ridge_nmse"] == model.kernel_ridge_score_
+    scores, results = facts["target_scores"], model.cv_results_
+    assert [row["nmse"] for row in scores] == model.cv_target_score_.tolist()
+    assert [row["r2"] for row in scores] == (1.0 - model.cv_target_score_).tolist()
+    assert [row["rmse"] for row in scores] == model.cv_rmse_.tolist()
+    np.testing.assert_allclose(np.mean([row["nmse"] for row in scores]), facts["nmse"])
+    assert np.shape(facts["relations"]) == (2, 2)
+    assert 1.0 <= facts["candidates"] <= len(results["param_alpha"])
+
+
+def test_relations_are_correlations_of_the_kernel(rng):
+    X = rng.normal(size=(30, 4)) + 3.0
+    Y = X @ rng.normal(size=(4, 3))
+    model = EntangledKernelRidge(shrinkage=0.3).fit(X, Y)
+    centred = X - X.mean(axis=0)
+    mean = model.kernel_.diag(centred).mean(axis=0)
+    expected = mean / np.sqrt(np.outer(np.diag(mean), np.diag(mean)))
+    assert np.allclose(output_relations(model, X), expected)
+    assert np.allclose(output_relations(EntangledKernelRidge(shrinkage=1.0).fit(X, Y), X), np.eye(3))
+
+
+@pytest.fixture
+def values():
+    rng = np.random.default_rng(0)
+    X = pd.DataFrame(rng.normal(size=(300, 3)), columns=["a", "b", "c"])
+    Y = pd.DataFrame({"y": 2 * X["a"] + rng.normal(size=300), "z": rng.normal(size=300) - X["a"] - X["b"]})
+    return explain_rows(EntangledKernelRidge().fit(X, Y), X)
+
+
+def test_plain_values_become_the_explanation_again(values):
+    found = explanation_of(json.loads(json.dumps(values)))
+    assert (found.inputs, found.targets, found.method) == (["a", "b", "c"], ["y", "z"], "gradient")
+    assert found.order.tolist()[0] == 0
+    assert found.effect.shape == (3, 2)
+
+
+@pytest.mark.parametrize("wrong", [None, {}, {"effect": 1}])
+def test_what_cannot_be_read_is_left_out(wrong, values):
+    assert explanation_of(wrong) is None
+    assert explanation_of(values | {"size": [[1.0]]}) is None
+    assert explanation_of(values | {"inputs": 3}) is None
+
+
+ROWS = pd.DataFrame({"town": ["Ulm", "Aix", "Ulm"], "x": [1.0, 2.0, 3.0], "sort": ["a", "b", "c"]})
+
+
+def test_every_text_has_a_column_and_others_none():
+    encoder = text_encoder(["town", "sort"]).fit(ROWS)
+    encoded = encoder.transform(ROWS)
+    assert encoded.tolist() == [[0, 1, 1, 0, 0, 1], [1, 0, 0, 1, 0, 2], [0, 1, 0, 0, 1, 3]]
+    assert encoder.transform(ROWS.assign(town="Ems"))[:, :2].tolist() == [[0, 0]] * 3
+
+
+def test_what_a_map_knows():
+    alone = text_encoder(["town"]).fit(ROWS[["town", "x"]])
+    assert known_texts(alone) == {"town": {"Ulm", "Aix"}}
+    piped = make_pipeline(text_encoder(["sort"]), StandardScaler()).fit(ROWS[["sort", "x"]])
+    union = FeatureUnion([("a", alone), ("b", piped)])
+    assert known_texts(union) == {"town": {"Ulm", "Aix"}, "sort": {"a", "b", "c"}}
+    assert known_texts(StandardScaler()) == known_texts(None) == {}
+    numbers = make_column_transformer((OneHotEncoder(), ["x"])).fit(ROWS)
+    assert known_texts(numbers) == {}
+
+
+def test_a_model_with_an_encoder_from_python(run, folder):
+    """A model that was made and saved in Python, with its own encoder, predicts from a file."""
+    rows = pd.concat([ROWS] * 5, ignore_index=True)
+    encoder = make_column_transformer((OneHotEncoder(), ["town"]), remainder=StandardScaler())
+    model = EntangledKernelRidge(encoder).fit(rows[["x", "town"]], rows[["x"]].rename(columns={"x": "y"}))
+    save_model(model, "m.model")
+    rows.to_csv("t.csv", index=False)
+    run("predict", "m.model", "t.csv", "--out", "p.csv")
+    np.testing.assert_array_equal(read_table("p.csv"), model.predict(rows[["x", "town"]]))
+    rows.assign(town="Ems").to_csv("t.csv", index=False)
+    wrong = run("predict", "m.model", "t.csv", "--out", "q.csv", code=3).stderr
+    assert "Found unknown categories" in wrong
+
+
+@pytest.fixture
+def saved(rows):
+    return SavedModel(EntangledKernelRidge().fit(rows[INPUTS], rows[TARGETS]), {}, {})
+
+
+def test_models_without_medians(rows, saved):
+    new = NewRows(saved, Path("m.model"), [], measured=False, options=ReadingOptions(missing="drop"))
+    rows.loc[[2, 5], "a"] = np.nan
+    assert list(new.check(rows, Path("t.csv")).X.index[:5]) == [0, 1, 3, 4, 6]
+    assert (new.n_left_out, new.n_rows) == (2, 300)
+    with pytest.raises(CommandError, match=r"m.model knows no medians; fit it with --missing median"):
+        NewRows(saved, Path("m.model"), [], measured=False, options=ReadingOptions(missing="median"))
+    filled = make_pipeline(SimpleImputer(strategy="median"), StandardScaler())
+    model = EntangledKernelRidge(filled).fit(rows[INPUTS], rows[TARGETS])
+    new = NewRows(SavedModel(model, {}, {}), Path("m.model"), [], measured=False, options=ReadingOptions())
+    assert new.check(rows, Path("t.csv")).X["a"].isna().sum() == 2

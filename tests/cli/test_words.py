@@ -1,0 +1,141 @@
+"""Facts about results, models and tables in words."""
+
+import dask.dataframe as dd
+import numpy as np
+import pandas as pd
+import pytest
+
+from entangled_kernels.cli.results import (
+    finding,
+    method_table,
+    pivot,
+    sure_leads,
+    winner_in_words,
+)
+from entangled_kernels.cli.tables import MissingTargets
+from entangled_kernels.cli.words import (
+    change_in_words,
+    information_in_words,
+)
+from entangled_kernels.io import ExperimentResults
+
+
+def test_strongest_pairs_come_first():
+    information = np.array([[1.0, 0.2, 0.61], [0.2, 1.0, 0.04], [0.61, 0.04, 1.0]])
+    assert information_in_words(information, ["zinc", "tin", "cadmium"]) == [
+        "Measuring 'zinc' removes 61% of the uncertainty of 'cadmium', and the other way round.",
+        "Measuring 'zinc' removes 20% of the uncertainty of 'tin', and the other way round.",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("error", "reference", "words"),
+    [
+        (0.5, 0.5, "the same error"),
+        (0.4, 0.5, "20.0% less error"),
+        (0.6, 0.5, "20.0% more error"),
+        (5.5, 0.5, "11 times the error"),
+        (1.8e-7, 1e-13, "1.8e+06 times the error"),
+        (0.5, 0.0, "-"),
+        (None, 0.5, "-"),
+        (0.5, None, "-"),
+    ],
+)
+def test_changes(error, reference, words):
+    assert change_in_words(error, reference) == words
+
+
+def results(errors, seconds=True):
+    """Errors by size, method and partition."""
+    records = [
+        {"method": method, "n": n, "split": split, "nmse": value}
+        | ({"fit_seconds": 0.1 * n} if seconds else {})
+        for n, methods in errors.items()
+        for method, values in methods.items()
+        for split, value in enumerate(values)
+    ]
+    return ExperimentResults("r", "R", records)
+
+
+SURE = {
+    10: {"KRR": [0.5, 0.6, 0.55], "extra-trees": [0.6, 0.5, 0.52]},
+    20: {"KRR": [0.5, 0.6, 0.55], "PLS": [0.46, 0.55, 0.5], "extra-trees": [0.4, 0.5, 0.45]},
+}
+
+
+def test_the_winner_is_named_whatever_it_is():
+    assert winner_in_words(results(SURE)) == (
+        "Best with 20 training rows: extra-trees, nMSE 0.450; 10.6% less error than the next, PLS, more than "
+        "chance would give, and 18.2% less error than KRR."
+    )
+
+
+def test_methods_stand_in_rows_the_best_first():
+    columns, rows, sure, digits = method_table(results(SURE))
+    assert columns == ["method", "nMSE, 10 rows", "nMSE, 20 rows", "against KRR", "seconds to fit"]
+    assert [row[0] for row in rows] == ["extra-trees", "PLS", "KRR"]
+    assert rows[1][1] is None
+    assert rows[0][3] == "18.2% less error"
+    assert sure == {(0, "nMSE, 20 rows")}
+    assert set(digits) == set(columns)
+    assert method_table(results({5: {"EKL": [0.5]}}, seconds=False))[0] == ["method", "nMSE, 5 rows"]
+
+
+def test_words_on_results():
+    records = [
+        {"method": method, "n": n, "split": 0, "nmse": nmse, "ni": 0.0}
+        for n, errors in {10: (0.5, 0.4), 20: (0.4, 0.5)}.items()
+        for method, nmse in zip(("KRR", "EKL"), errors, strict=True)
+    ]
+    results = ExperimentResults("r", "R", records, paper=[{"method": "KRR", "n": 10, "nmse": 0.45}])
+    assert finding(results) == (
+        "Against kernel ridge: EKL has the same error on average (from 20.0% less error at training rows "
+        "n 10 to 25.0% more error at training rows n 20)."
+    )
+    assert pivot(results, "nmse") == (
+        ["training rows n", "KRR", "KRR (paper)", "EKL"],
+        [[10, 0.5, 0.45, 0.4], [20, 0.4, None, 0.5]],
+        True,
+    )
+    assert pivot(results, "ni")[0] == ["training rows n", "EKL"]
+    assert (
+        finding(ExperimentResults("r", "R", [record for record in records if record["method"] == "EKL"]))
+        == ""
+    )
+    assert "20.0% less error." in finding(ExperimentResults("r", "R", records[:2]))
+
+
+def test_leads_are_sure_beyond_chance_in_the_paired_difference():
+    def leads(first, second, metric="nmse"):
+        records = [
+            {"method": method, "n": 10, "split": split, metric: value}
+            for method, values in (("KRR", first), ("EKL", second))
+            for split, value in enumerate(values)
+        ]
+        return sure_leads(ExperimentResults("r", "R", records), metric)
+
+    assert leads([0.5, 0.9, 0.7], [0.49, 0.88, 0.69]) == {(0, "EKL")}
+    # One standard error would be less than this lead.
+    assert leads([0.5, 0.9, 0.7], [0.49, 0.84, 0.69]) == set()
+    assert leads([0.5, 0.9, 0.7], [0.6, 0.75, 0.7]) == set()
+    assert leads([0.5], [0.4]) == set()
+    assert leads([0.5, 0.6], [0.4, 0.5], "accuracy") == {(0, "KRR")}
+
+
+TARGETS = pd.DataFrame({"zinc": [1.0, None, None, 4.0], "lead": [1.0, 2.0, None, None], "tin": 0.5})
+
+
+@pytest.mark.parametrize("parts", [1, 2, 4])
+def test_counts_do_not_depend_on_the_parts(parts):
+    Y = TARGETS.assign(tin=[0.5, 0.5, None, 0.5])
+    blanks = MissingTargets()
+    for part in np.array_split(np.arange(4), parts):
+        blanks.count(Y.iloc[part])
+    assert blanks == MissingTargets({"zinc": 1, "lead": 1}, 4, 1)
+
+
+def test_dask_tables_are_counted_alike():
+    here, there = MissingTargets(), MissingTargets()
+    here.count(TARGETS)
+    there.count(dd.from_pandas(TARGETS, npartitions=2))
+    assert here == there == MissingTargets({"zinc": 2, "lead": 2}, 4, 0)
