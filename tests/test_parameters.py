@@ -1,9 +1,11 @@
 import re
+import warnings
 
 import numpy as np
 import pandas as pd
 import pytest
 
+from entangled_kernels import EntangledKernelRidgeCV
 from entangled_kernels.parameters import (
     check_choice,
     check_feature_map,
@@ -140,3 +142,24 @@ def test_groups_are_numbers_or_texts():
             check_groups(blank, 2)
     with pytest.raises(ValueError, match=r"one value for each of the 2 rows, got shape \(3,\)"):
         check_groups([1, 2, 3], 2)
+
+
+def test_warnings_point_at_the_line_outside_of_the_package(tmp_path, rng):
+    """However deep in the package they arise."""
+    caller = tmp_path / "caller.py"
+    caller.write_text(
+        "def call(model, X, Y):\n"
+        "    model.fit(X, Y)\n"
+        "    model.predict_interval(X, 0.999)\n"
+        "    model.predict(1e9 * X)\n"
+        "    model.partial_fit(X, Y)\n"
+    )
+    names = {}
+    exec(compile(caller.read_text(), str(caller), "exec"), names)
+    X, Y = rng.normal(size=(40, 2)), rng.normal(size=(40, 2))
+    model = EntangledKernelRidgeCV(None, alphas=[1e-9, 1e-8], cv=3, random_state=0)
+    with warnings.catch_warnings(record=True) as told:
+        warnings.simplefilter("always")
+        names["call"](model, X, Y)
+    lines = {(warning.filename, warning.lineno) for warning in told}
+    assert lines == {(str(caller), line) for line in (2, 3, 4, 5)}

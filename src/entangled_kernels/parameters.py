@@ -5,6 +5,7 @@ Feature maps and estimators share them.
 
 from __future__ import annotations
 
+import os
 import sys
 import warnings
 from collections.abc import Iterable, Iterator, Mapping
@@ -52,8 +53,8 @@ def is_dask(*tables: Any) -> bool:
 
 def warn_user(message: str, category: type[Warning] = UserWarning) -> None:
     """Warn at the line outside of the package whose call led here."""
-    package, level = str(Path(__file__).parent), 1
-    frame = sys._getframe(1)
+    # The caller of this function is at level two.
+    package, level, frame = f"{Path(__file__).parent}{os.sep}", 2, sys._getframe(1)
     while frame.f_back is not None and frame.f_code.co_filename.startswith(package):
         frame, level = frame.f_back, level + 1
     warnings.warn(message, category, stacklevel=level)

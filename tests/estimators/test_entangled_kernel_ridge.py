@@ -385,3 +385,19 @@ def test_a_gain_for_each_target(make_rows):
         np.testing.assert_allclose(model.noise_variance_[o], one.noise_variance_[o])
     same = EntangledKernelRidge(**settings).fit(X, Y)
     assert same.rkhs_norm_ == pytest.approx(EntangledKernelRidge(**settings).fit(X, Y).rkhs_norm_)
+
+
+@pytest.mark.parametrize("prediction", PREDICTIONS)
+@pytest.mark.parametrize("fit_intercept", [True, False])
+@pytest.mark.parametrize("shape", [(60, 4, 3), (10, 30, 3), (10, 4, 17)])
+def test_full_shrinkage_is_ridge_for_targets_of_any_unit(make_rows, shape, fit_intercept, prediction):
+    """Units over 16 decades: each target is as exact as it would be alone."""
+    X, Y = make_rows(*shape)
+    units = 10.0 ** np.linspace(-8, 8, shape[2])
+    expected = Ridge(fit_intercept=fit_intercept).fit(X, Y).predict(X)
+    model = EntangledKernelRidge(shrinkage=1, fit_intercept=fit_intercept, prediction=prediction)
+    in_batches = clone(model)
+    for rows in np.array_split(np.arange(shape[0]), 3):
+        in_batches.partial_fit(X[rows], Y[rows] * units)
+    for fitted in (model.fit(X, Y * units), in_batches):
+        np.testing.assert_allclose(fitted.predict(X) / units, expected, atol=1e-9 * np.abs(Y).max())

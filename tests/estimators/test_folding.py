@@ -1,7 +1,7 @@
 import numpy as np
 import pandas as pd
 import pytest
-from entangled_kernels.streams.row_folds import group_folds
+from entangled_kernels.streams.row_stream import group_folds
 from sklearn.base import clone
 from sklearn.frozen import FrozenEstimator
 from sklearn.model_selection import (

@@ -245,7 +245,7 @@ def test_evidence_counts_measured_values(holes):
 
 
 def test_missing_targets_are_worth_less_than_measurements_and_more_than_nothing():
-    """Half of the targets missing: better than each target from its own rows alone, worse than complete data."""
+    """Half of them missing: better than each target from its rows alone, worse than complete data."""
     ratios, complete = [], []
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", UserWarning)

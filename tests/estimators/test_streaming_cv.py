@@ -2,7 +2,6 @@ import dask.array as da
 import numpy as np
 import pandas as pd
 import pytest
-from entangled_kernels.streams.row_folds import row_folds
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from sklearn import config_context
@@ -15,6 +14,7 @@ from sklearn.preprocessing import StandardScaler
 from entangled_kernels import EntangledKernelRidgeCV
 from entangled_kernels.features import default_feature_maps
 from entangled_kernels.streams import row_stream
+from entangled_kernels.streams.row_stream import row_folds
 
 GRID = {"alphas": np.logspace(-3, 3, 7), "param_grid": {"shrinkage": (0.0, 0.5), "target_alpha": (0.1, 1.0)}}
 

@@ -24,8 +24,8 @@ def test_weights_are_made_as_simple_as_they_are():
     assert simplify_weights(None) is None
     assert simplify_weights(np.ones((3, 2))) is None
     np.testing.assert_array_equal(simplify_weights(np.array([[2.0, 2.0], [1.0, 1.0]])), [2.0, 1.0])
-    weights_of_targets = np.array([[2.0, 0.0], [1.0, 1.0]])
-    assert simplify_weights(weights_of_targets) is weights_of_targets
+    weight_of_each = np.array([[2.0, 0.0], [1.0, 1.0]])
+    assert simplify_weights(weight_of_each) is weight_of_each
 
 
 @pytest.mark.parametrize("sample_weight", [None, 1, 1.0, np.ones(3), np.ones((3, 2)), [1, 1, 1]])
@@ -49,10 +49,8 @@ def test_missing_targets_have_weight_zero():
     np.testing.assert_array_equal(targets, HOLES)
     np.testing.assert_array_equal(weights, [[1, 0], [1, 1], [0, 1]])
     np.testing.assert_array_equal(check_weighted_targets(HOLES, [2, 3, 4])[1], [[2, 0], [3, 3], [0, 4]])
-    weights_of_targets = [[2, 5], [0, 3], [7, 4]]
-    np.testing.assert_array_equal(
-        check_weighted_targets(HOLES, weights_of_targets)[1], [[2, 0], [0, 3], [0, 4]]
-    )
+    weight_of_each = [[2, 5], [0, 3], [7, 4]]
+    np.testing.assert_array_equal(check_weighted_targets(HOLES, weight_of_each)[1], [[2, 0], [0, 3], [0, 4]])
 
 
 def test_missing_rows_are_weights_of_rows():
@@ -159,8 +157,8 @@ def test_score_of_complete_targets_is_that_of_scikit_learn(rng):
     assert score_targets(truth, guess) == r2_score(truth, guess)
     assert score_targets(truth[:, 0], guess[:, 0]) == r2_score(truth[:, 0], guess[:, 0])
     assert score_targets(truth, guess, weight) == r2_score(truth, guess, sample_weight=weight)
-    weights_of_targets = np.outer(weight, [1.0, 2.0, 3.0])  # a factor per target does not change its R^2
-    assert score_targets(truth, guess, weights_of_targets) == pytest.approx(
+    weight_of_each = np.outer(weight, [1.0, 2.0, 3.0])  # a factor per target does not change its R^2
+    assert score_targets(truth, guess, weight_of_each) == pytest.approx(
         r2_score(truth, guess, sample_weight=weight)
     )
 

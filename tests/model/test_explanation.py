@@ -16,9 +16,9 @@ from entangled_kernels import (
     EvidenceFeatures,
     ForestFeatures,
 )
-from entangled_kernels.io import load_model, save_model
 from entangled_kernels.model import Explanation
 from entangled_kernels.model.explanation import with_column
+from entangled_kernels.io import load_model, save_model
 
 from reference.differences import central_differences
 
@@ -168,7 +168,7 @@ def test_a_measured_target_changes_the_others_by_its_effect():
     model, measured = EntangledKernelRidge().fit(X, Y), np.full(Y.shape, np.nan)
     measured[:, 0] = Y[:, 0]
     found = model.explain(X, given=measured)
-    more = measured + [Y[:, 0].std(), 0.0]
+    more = measured + np.array([Y[:, 0].std(), 0.0])
     change = (model.predict(X, given=more) - model.predict(X, given=measured))[:, 1]
     np.testing.assert_allclose(found.effect[4, 1], change, rtol=1e-9)
     np.testing.assert_allclose(found.size[4, 1], np.abs(found.effect[4, 1]))

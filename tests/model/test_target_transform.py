@@ -445,5 +445,5 @@ def test_transforms_that_mix_targets_are_refused(table, place):
     X, Y = table
     model = models(target_transform=PCA(2))[place]
     for method in (model.fit, lambda X, Y: model.partial_fit(X, Y).solve()):
-        with pytest.raises(ValueError, match="target_transform=PCA mixes .* each target by itself"):
+        with pytest.raises(ValueError, match=r"target_transform=PCA mixes .* each target by itself"):
             method(X, Y)

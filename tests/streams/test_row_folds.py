@@ -2,7 +2,7 @@ import numpy as np
 import pandas as pd
 import polars as pl
 import pytest
-from entangled_kernels.streams.row_folds import block_ends, group_folds, row_folds, sampling_keys
+from entangled_kernels.streams.row_stream import block_ends, group_folds, row_folds, sampling_keys
 from hypothesis import given
 from hypothesis import strategies as st
 from scipy.sparse import csr_array
