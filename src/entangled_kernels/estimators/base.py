@@ -108,7 +108,8 @@ class MultiTargetRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):
         targets = check_targets(y, names, missing=missing)
         if reset:
             self._one_dimensional = targets.ndim == 1
-            vars(self).pop("target_names_", None)
+            if hasattr(self, "target_names_"):
+                del self.target_names_
             if names is not None:
                 self.target_names_ = names
             return targets

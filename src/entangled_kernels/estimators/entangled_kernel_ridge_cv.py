@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import replace
 from numbers import Integral
-from typing import Any, Self
+from typing import Any, Self, TypeVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -74,6 +74,7 @@ from .entangled_kernel_ridge import (
 
 __all__ = ["EntangledKernelRidgeCV"]
 
+T = TypeVar("T")
 # Least share of the feature maps that show noise, for an explanation to compare effects with those of noise.
 LEAST_SHARE = 0.2
 
@@ -540,7 +541,8 @@ class EntangledKernelRidgeCV(EntangledRegressor):
             target_transform=self.target_transform,
         ).set_params(**self._parameters(candidate))
         MultiTargetRegressor.set_output(estimator, predict=self._container())
-        return estimator.adopt_model(model, self)
+        found: EntangledKernelRidge = estimator.adopt_model(model, self)
+        return found
 
     def _map_of(self, candidate: Candidate) -> Any:
         """The feature map of a candidate as it was given, not fitted."""
@@ -768,7 +770,7 @@ class _Progress:
         )
 
 
-def _present(value: Any, estimator: Any, name: str) -> Any:
+def _present(value: T | None, estimator: Any, name: str) -> T:
     """A value, or an AttributeError where there is none."""
     if value is None:
         raise AttributeError(f"{type(estimator).__name__!r} object has no attribute {name!r}")
