@@ -58,7 +58,9 @@ def test_squared_residuals(make_rows):
     problem = reduce_moments(Moments.from_arrays(Phi, Y), centred=True, mix=0.5)
     plain = LearnedKernel(1.0, np.zeros((3, 0)), np.zeros((3, 3, 0)))
     coef = KernelRidgeFactor(problem, plain).coefficients(0.5)[0]
-    residuals = Y - problem.mean_y - (Phi - problem.mean_phi) @ (problem.outputs @ coef.T @ problem.features.T).T
+    residuals = (
+        Y - problem.mean_y - (Phi - problem.mean_phi) @ (problem.outputs @ coef.T @ problem.features.T).T
+    )
     np.testing.assert_allclose(problem.squared_residuals(coef), np.sum(residuals**2, axis=0), rtol=1e-9)
 
 

@@ -1,6 +1,5 @@
 import numpy as np
 import pytest
-from entangled_kernels.learning import Moments
 from tests.reference import dense
 
 from entangled_kernels.learning import FitSettings, Moments, SolverOptions
@@ -124,9 +123,7 @@ def test_missing_targets_are_not_judged(make_rows, rng):
 def test_moments_with_missing_targets_judge_every_target_on_its_own_rows(make_rows, rng):
     Phi, Y = make_rows(60, 3, 2)
     weight = (rng.random(Y.shape) < 0.7).astype(float)
-    train, test = (
-        Moments.from_arrays(Phi[own], Y[own], weight[own]) for own in (slice(40), slice(40, 60))
-    )
+    train, test = (Moments.from_arrays(Phi[own], Y[own], weight[own]) for own in (slice(40), slice(40, 60)))
     targets = JudgedTargets(Y, np.ones(2), 2)
     fold = fold_of_moments(targets, train, test, np.arange(40, 60), Phi[40:], centred=True)
     coef = next(learn_members(fold.problem, MEMBERS, START))[1].coefficients(GRID.alphas)

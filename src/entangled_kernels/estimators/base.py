@@ -55,6 +55,8 @@ class MultiTargetRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):
     The names of targets, and the container that `set_output` asks for, come back with predictions.
     """
 
+    target_names_: NDArray[np.object_]
+
     # The link of the HTML diagram of an estimator to its page of the documentation.
     _doc_link_module = "entangled_kernels"
     _doc_link_template = doc_link_template
