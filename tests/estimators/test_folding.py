@@ -1,7 +1,6 @@
 import numpy as np
 import pandas as pd
 import pytest
-from entangled_kernels.streams.row_stream import group_folds
 from sklearn.base import clone
 from sklearn.frozen import FrozenEstimator
 from sklearn.model_selection import (
@@ -18,6 +17,7 @@ from entangled_kernels import EntangledKernelRidge, EntangledKernelRidgeCV
 from entangled_kernels.io import write_table
 from entangled_kernels.selection import group_splits
 from entangled_kernels.streams import read_batches
+from entangled_kernels.streams.row_stream import group_folds
 
 GRID = {
     "alphas": np.logspace(-6, 5, 9),

@@ -16,9 +16,9 @@ from entangled_kernels import (
     EvidenceFeatures,
     ForestFeatures,
 )
+from entangled_kernels.io import load_model, save_model
 from entangled_kernels.model import Explanation
 from entangled_kernels.model.explanation import with_column
-from entangled_kernels.io import load_model, save_model
 
 from reference.differences import central_differences
 

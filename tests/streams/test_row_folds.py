@@ -2,11 +2,12 @@ import numpy as np
 import pandas as pd
 import polars as pl
 import pytest
-from entangled_kernels.streams.row_stream import block_ends, group_folds, row_folds, sampling_keys
 from hypothesis import given
 from hypothesis import strategies as st
 from scipy.sparse import csr_array
 from sklearn.model_selection import TimeSeriesSplit
+
+from entangled_kernels.streams.row_stream import block_ends, group_folds, row_folds, sampling_keys
 
 
 def test_a_row_has_its_fold_wherever_it_is(rng):
