@@ -138,17 +138,6 @@ def test_what_is_refused(make_rows):
         same.predict(np.ones((1, 2)))
 
 
-def test_names_and_containers(make_rows):
-    X, Y = make_rows(60, 3, 2)
-    inputs, targets = pd.DataFrame(X, columns=list("abc")), pd.DataFrame(Y, columns=list("yz"))
-    model = EntangledKernelRidgeCV(StandardScaler(), **GRID).set_output(predict="pandas")
-    model.partial_fit(inputs[:30], targets[:30]).partial_fit(inputs[30:], targets[30:])
-    assert list(model.predict(inputs).columns) == ["y", "z"]
-    assert list(model.best_estimator_.feature_names_in_) == list("abc")
-    with pytest.raises(ValueError, match="feature names"):
-        model.partial_fit(inputs[list("acb")], targets)
-
-
 @pytest.mark.filterwarnings("ignore:the (smallest|largest) of the alphas:UserWarning")
 def test_search_in_blocks(make_rows, watched_features):
     """In memory too, features that take more than working_memory are made in blocks; nothing else changes."""
