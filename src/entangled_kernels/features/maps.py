@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Self
 
 import numpy as np
@@ -11,6 +11,7 @@ from scipy.sparse import issparse
 from sklearn.base import clone
 from sklearn.compose import ColumnTransformer
 from sklearn.exceptions import NotFittedError
+from sklearn.frozen import FrozenEstimator
 from sklearn.kernel_approximation import Nystroem
 from sklearn.pipeline import FeatureUnion, Pipeline
 from sklearn.preprocessing import StandardScaler
@@ -116,6 +117,10 @@ class FeatureMapTraits:
                 cross_fitted=any(part.cross_fitted for part in parts),
                 interpolates=any(part.interpolates for part in parts),
             )
+        if isinstance(feature_map, FrozenEstimator):
+            # It is never fitted again, though its attributes are those of the map inside.
+            inner = cls.of(feature_map.estimator)
+            return replace(inner, needs_targets=False, cross_fitted=False, tuned=False)
         if not hasattr(feature_map, "transform"):
             return cls()
         tags = get_tags(feature_map) if hasattr(feature_map, "__sklearn_tags__") else None
