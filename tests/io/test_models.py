@@ -447,7 +447,7 @@ def test_alignment_survives_a_pickle():
     X, Y, _ = rows()
     model = EntangledKernelRidge().fit(X, Y)
     again = pickle.loads(pickle.dumps(model))
-    assert again._fit.problem.alignment_terms(again._fit.kernel) == model.alignment_terms_
+    assert again.model_.fit.problem.alignment_terms(again.model_.fit.kernel) == model.alignment_terms_
 
 
 def test_versions_of_what_is_installed():
