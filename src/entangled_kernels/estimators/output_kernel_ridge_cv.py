@@ -254,7 +254,7 @@ stop_reason_
 
     def get_metadata_routing(self) -> MetadataRouter:
         """What `fit` takes itself, and what it hands to the splitter."""
-        return route_groups(self)
+        return route_groups(self, self.cv)
 
     def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()
