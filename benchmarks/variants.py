@@ -206,7 +206,7 @@ def _coefficients(variant: Variant, problem: Problem, kernel: LearnedKernel, met
         kernel = kernel.partial_trace(problem.n_outputs)
         kernel = kernel if variant.our_units else kernel.scaled(problem.n_outputs)
     path = KernelRidgeFactor(problem, kernel).coefficients(LAMBDAS)
-    return np.array([problem.expand_coef(coef) for coef in path])
+    return np.array([(problem.outputs @ coef.T @ problem.features.T) for coef in path])
 
 
 def _errors(Y: Array, Phi: Array, path: Array, weights: Array) -> Array:

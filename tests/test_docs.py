@@ -54,7 +54,7 @@ def test_a_page_names_the_modules_of_its_room(room):
 
 
 # Small modules that rooms share, which users have no business with.
-PRIVATE = {"doc_links", "parameters", "threads"}
+PRIVATE = {"doc_links", "files", "parameters", "threads"}
 HOUSE = ROOT / "src" / "entangled_kernels"
 MODULES = {path.parent.name if path.stem == "__init__" else path.stem for path in HOUSE.glob("*/__init__.py")}
 MODULES |= {path.stem for path in HOUSE.glob("*.py")} - {"__init__"} - PRIVATE

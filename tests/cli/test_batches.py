@@ -6,7 +6,7 @@ import pandas as pd
 import pytest
 
 from entangled_kernels.io import open_model, read_table, write_table
-from entangled_kernels.streams import waiting
+from entangled_kernels.streams import row_stream as waiting
 from entangled_kernels.streams.checkpoints import read_checkpoint
 
 FIT = ("--targets", "y,z", "--inputs", "a,b,c", "--features", "linear", "--out", "m.model")

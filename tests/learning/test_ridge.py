@@ -37,7 +37,7 @@ def test_path_against_the_dense_system(make_rows, rng, shape, centred, identity,
     path = KernelRidgeFactor(problem, kernel).coefficients(ALPHAS)
     assert path.shape == (3, reduced, k)
     for alpha, coef in zip(ALPHAS, path, strict=True):
-        ours = problem.mean_y + (Z - problem.mean_phi) @ problem.expand_coef(coef).T
+        ours = problem.mean_y + (Z - problem.mean_phi) @ (problem.outputs @ coef.T @ problem.features.T).T
         expected = dense.ridge_predict(Phi, Y, D, alpha, Z, fit_intercept=centred)
         np.testing.assert_allclose(ours, expected, rtol=1e-7, atol=1e-8)
 
@@ -49,7 +49,7 @@ def test_alpha_to_its_limits(make_rows):
     factor = KernelRidgeFactor(problem, LearnedKernel(1.0, np.zeros((4, 0)), np.zeros((4, 3, 0))))
     small, large = factor.coefficients([1e-10, 1e12])
     least_squares = np.linalg.lstsq(Phi - Phi.mean(axis=0), Y - Y.mean(axis=0), rcond=None)[0]
-    np.testing.assert_allclose(problem.expand_coef(small).T, least_squares, atol=1e-8)
+    np.testing.assert_allclose((problem.outputs @ small.T @ problem.features.T).T, least_squares, atol=1e-8)
     np.testing.assert_allclose(large, 0, atol=1e-9)
 
 
@@ -58,7 +58,9 @@ def test_squared_residuals(make_rows):
     problem = reduce_moments(Moments.from_arrays(Phi, Y), centred=True, mix=0.5)
     plain = LearnedKernel(1.0, np.zeros((3, 0)), np.zeros((3, 3, 0)))
     coef = KernelRidgeFactor(problem, plain).coefficients(0.5)[0]
-    residuals = Y - problem.mean_y - (Phi - problem.mean_phi) @ problem.expand_coef(coef).T
+    residuals = (
+        Y - problem.mean_y - (Phi - problem.mean_phi) @ (problem.outputs @ coef.T @ problem.features.T).T
+    )
     np.testing.assert_allclose(problem.squared_residuals(coef), np.sum(residuals**2, axis=0), rtol=1e-9)
 
 

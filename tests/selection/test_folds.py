@@ -1,177 +1,162 @@
 import numpy as np
 import pytest
-from sklearn.model_selection import KFold, LeaveOneOut, RepeatedKFold, ShuffleSplit, TimeSeriesSplit
-from sklearn.preprocessing import StandardScaler
+from tests.reference import dense
 
-from entangled_kernels.learning import LearnedKernel, Moments
-from entangled_kernels.learning.ridge import KernelRidgeFactor
-from entangled_kernels.selection import MomentFolds, RefittedFolds, RowFolds
-from entangled_kernels.selection.folds import leave_one_out_sums
-
-
-@pytest.mark.parametrize(
-    "splitter", [KFold(4), LeaveOneOut(), RepeatedKFold(n_splits=3, n_repeats=2), ShuffleSplit(3)]
+from entangled_kernels.learning import FitSettings, Moments, SolverOptions
+from entangled_kernels.selection.candidates import Grid, Member, learn_members, weighted_coefficients
+from entangled_kernels.selection.folds import (
+    JudgedTargets,
+    fold_of_moments,
+    fold_of_rows,
+    leave_one_out_sums,
 )
-def test_splits_of_every_kind(make_rows, splitter):
-    Phi, Y = make_rows(13, 3, 2)
-    splits = list(splitter.split(Phi))
-    folds = list(RowFolds(Phi, Y, None, splits, centred=True).folds(np.ones(2)))
-    assert len(folds) == len(splits)
-    for fold, (train, test) in zip(folds, splits, strict=True):
-        one = next(RowFolds(Phi, Y, None, [(train, test)], centred=True).folds(np.ones(2)))
-        coef = np.ones(fold.problem.targets.shape)
-        np.testing.assert_allclose(np.sort(fold.problem.scale), np.sort(one.problem.scale), rtol=1e-9)
-        assert fold.weight == len(test)
-        assert pytest.approx(one.VN) == fold.VN
-        assert fold.error(0 * coef) == pytest.approx(one.error(0 * coef))
+
+MEMBERS = [
+    Member("closed-form", 0.0, 1.0, 0.0, None, "entangled"),
+    Member("closed-form", 0.0, 0.5, 0.1, None, "partial_trace"),
+    Member("closed-form", 0.5, 0.25, 0.1, None, "entangled"),
+]
+GRID = Grid(MEMBERS, np.array([0.1, 1.0, 30.0]))
+START = FitSettings()
+SPLIT = (np.arange(18), np.arange(18, 26))
 
 
-@pytest.mark.parametrize("weighted", [True, False])
-@pytest.mark.parametrize(
-    ("shape", "splitter"), [((15, 9, 2), KFold(3)), ((15, 9, 14), KFold(3)), ((30, 3, 2), ShuffleSplit(3))]
-)
-def test_folds_from_rows_are_those_from_moments(make_rows, rng, shape, splitter, weighted):
-    Phi, Y = make_rows(*shape)
-    weight = rng.uniform(0.5, 2.0, size=len(Y)) if weighted else None
-    splits, output_weights = list(splitter.split(Phi)), rng.uniform(0.5, 2.0, size=shape[2])
-    from_moments = RowFolds(Phi, Y, weight, splits, norms=True).folds(output_weights)
-    from_rows = RowFolds(Phi, Y, weight, splits, norms=False).folds(output_weights)
-    alphas = np.array([1e-3, 1.0])
-    for slow, fast, (_, test) in zip(from_moments, from_rows, splits, strict=True):
-        assert fast.V.ndim == 1
-        np.testing.assert_array_equal(fast.rows.index, test)
-        errors, predictions = [], []
-        for fold in (slow, fast):
-            problem = fold.problem
-            coef = problem.targets / (problem.scale[:, None] + alphas[:, None, None])
-            errors.append((fold.error(coef), fold.target_errors(coef)))
-            predictions.append(fold.predictions(coef[0] @ fold.basis.T, np.ones(1)))
-        for one, other in zip(*errors, strict=True):
-            np.testing.assert_allclose(other, one, rtol=1e-9)
-        np.testing.assert_allclose(predictions[1], predictions[0], rtol=1e-9, atol=1e-9)
+def reference(Phi, Y, member, alpha, weight=None, centred=True, split=SPLIT):
+    """Predictions of the held-out rows by the dense system of the training rows."""
+    train, test = split
+    own = None if weight is None else weight[train]
+    D = dense.closed_form(
+        Phi[train], Y[train], member.alignment_mix, member.target_alpha, member.shrinkage, own, centred
+    )
+    D = dense.partial_trace_kernel(D, Y.shape[1]) if member.prediction == "partial_trace" else D
+    return dense.ridge_predict(Phi[train], Y[train], D, alpha, Phi[test], own, centred)
 
 
-@pytest.mark.parametrize("n_outputs", [2, 14])
-def test_folds_for_kernel_ridge_alone_keep_the_outputs(make_rows, rng, n_outputs):
-    """Fewer outputs than features, which need no basis anyway, or more."""
-    Phi, Y = make_rows(18, 9, n_outputs)
-    splits, output_weights = list(KFold(3).split(Phi)), rng.uniform(0.5, 2.0, size=n_outputs)
-    both = (RowFolds(Phi, Y, None, splits, norms=False, ridge_only=own) for own in (False, True))
-    alphas = np.array([1e-3, 1.0])
-    for slow, fast in zip(*(own.folds(output_weights) for own in both), strict=True):
-        np.testing.assert_array_equal(fast.problem.outputs, np.eye(n_outputs))
-        assert slow.problem.outputs.shape == (n_outputs, min(9, n_outputs))
-        assert fast.N.ndim == 1
-        found = []
-        for fold in (slow, fast):
-            none = np.zeros((*fold.problem.targets.shape, 0))
-            factor = KernelRidgeFactor(fold.problem, LearnedKernel(1.0, none[:, 0], none))
-            form, coef = factor.spectral(alphas), factor.coefficients(alphas)
-            predicted = fold.predictions(coef[0] @ fold.basis.T, np.ones(1))
-            errors = fold.spectral_error(form), fold.error(coef), fold.spectral_target_errors(form)
-            found.append((predicted, *errors))
-        for one, other in zip(*found, strict=True):
-            np.testing.assert_allclose(other, one, rtol=1e-9, atol=1e-12)
+def errors_of(fold):
+    found = [
+        (place, fold.errors(f.coefficients(GRID.alphas)))
+        for place, f in learn_members(fold.problem, MEMBERS, START)
+    ]
+    return np.stack([errors for _, errors in sorted(found, key=lambda pair: pair[0])])
 
 
-def test_far_more_outputs_than_axes_are_reduced_for_kernel_ridge_too(make_rows):
-    Phi, Y = make_rows(18, 9, 19)
-    for fold in RowFolds(Phi, Y, None, list(KFold(3).split(Phi)), norms=False, ridge_only=True).folds(
-        np.ones(19)
-    ):
-        assert fold.problem.outputs.shape == (19, 9)
+def row_fold(Phi, Y, weight, units, *, compress=True, centred=True, split=SPLIT, **options):
+    targets = JudgedTargets.of(Y, units, compress=compress)
+    both = Phi[split[0]], Phi[split[1]]
+    plain = {"centred": centred, "iterative": False, "ridge_only": False}
+    return fold_of_rows(targets, weight, split, both, **(plain | options)), targets
 
 
-@pytest.mark.parametrize("shape", [(12, 40, 2), (12, 8, 40)])
-def test_wide_tables_are_compressed_once(make_rows, shape):
-    """What a fold keeps grows with the rows, not with the columns."""
-    Phi, Y = make_rows(*shape)
-    for fold in RowFolds(Phi, Y, None, list(KFold(3).split(Phi)), norms=False).folds(np.ones(shape[2])):
-        assert len(fold.problem.features) <= 12
-        assert fold.rows.Phi.shape[1] <= 12
-        assert len(fold.problem.outputs) <= 13
+@pytest.mark.parametrize("centred", [True, False])
+@pytest.mark.parametrize(("m", "p"), [(3, 2), (30, 2), (3, 40)])
+def test_errors_and_predictions_are_those_of_the_dense_system(make_rows, rng, m, p, centred):
+    Phi, Y = make_rows(26, m, p)
+    weight, units = rng.uniform(0.5, 2.0, size=26), rng.uniform(0.5, 1.0, size=p)
+    fold, targets = row_fold(Phi, Y, weight, units, compress=centred, centred=centred)
+    test = SPLIT[1]
+    found = errors_of(fold)
+    for j, member in enumerate(MEMBERS):
+        for a, alpha in enumerate(GRID.alphas):
+            if member is MEMBERS[2] and not centred:
+                continue
+            expected = reference(Phi, Y, member, alpha, weight, centred)
+            squares = np.average((Y[test] - expected) ** 2, axis=0, weights=weight[test])
+            assert found[j, a].sum() == pytest.approx(units @ squares, rel=1e-6)
+            if p <= 26:
+                np.testing.assert_allclose(found[j, a], units * squares, rtol=1e-6)
+            one = np.zeros((*GRID.shape, 1))
+            one[j, a] = 1.0
+            coef = weighted_coefficients(fold.problem, GRID, one, START)
+            values = targets.expanded(fold.predict(coef, np.ones(1)))
+            np.testing.assert_allclose(values, expected, rtol=1e-6, atol=1e-8)
 
 
-def test_columns_of_many_lengths_keep_their_moments(make_rows):
-    Phi, Y = make_rows(12, 8, 2)
-    Phi[:, 0] *= 1e-8
-    splits = list(KFold(3).split(Phi))
-    folds = list(RowFolds(Phi, Y, None, splits, norms=False).folds(np.ones(2)))
-    assert [len(fold.problem.scale) for fold in folds] == [7, 7, 7]
-    assert all(fold.V.ndim == 2 for fold in folds)
+def test_weighted_sums_are_sums_of_the_coefficients_of_candidates(make_rows, rng):
+    Phi, Y = make_rows(26, 4, 3)
+    fold, _ = row_fold(Phi, Y, None, np.ones(3))
+    weights = rng.dirichlet(np.ones(9), size=3).T.reshape(3, 3, 3)
+    whole = 0.0
+    for place, factor in learn_members(fold.problem, MEMBERS, START):
+        for own, coef in zip(weights[place], factor.coefficients(GRID.alphas), strict=True):
+            whole = whole + own * (coef @ fold.problem.outputs.T)
+    np.testing.assert_allclose(weighted_coefficients(fold.problem, GRID, weights, START), whole, rtol=1e-10)
 
 
-def test_each_row_is_visited_once(make_rows, monkeypatch):
-    Phi, Y = make_rows(12, 3, 2)
-    seen = []
-    original = Moments.from_arrays.__func__
-
-    def counting(cls, Phi, Y, weight=None, **options):
-        seen.append(len(Y))
-        return original(cls, Phi, Y, weight, **options)
-
-    monkeypatch.setattr(Moments, "from_arrays", classmethod(counting))
-    list(RowFolds(Phi, Y, None, list(KFold(4).split(Phi)), centred=True).folds(np.ones(2)))
-    assert sum(seen) == 12
-
-
-def test_leave_one_out_sums(make_rows):
-    Phi, Y = make_rows(12, 3, 2)
-    parts = [Moments.from_arrays(Phi[i : i + 3], Y[i : i + 3]) for i in range(0, 12, 3)]
-    for i, total in enumerate(leave_one_out_sums(parts)):
-        others = np.r_[0 : 3 * i, 3 * i + 3 : 12]
-        assert total.allclose(Moments.from_arrays(Phi[others], Y[others]))
+def test_moments_judge_as_their_rows_do(make_rows, rng):
+    """Also where held-out rows are so many that a few in their place are judged."""
+    Phi, Y = make_rows(90, 4, 3, offset=5.0)
+    weight, units = rng.uniform(0.5, 2.0, size=90), rng.uniform(0.5, 1.0, size=3)
+    split = (np.arange(30), np.arange(30, 90))
+    of_rows, targets = row_fold(Phi, Y, weight, units, split=split)
+    assert len(of_rows.Z) < 60
+    train, test = (Moments.from_arrays(Phi[own], Y[own], weight[own]) for own in split)
+    of_moments = fold_of_moments(targets, train, test, split[1][:5], Phi[30:35], centred=True)
+    np.testing.assert_allclose(errors_of(of_moments), errors_of(of_rows), rtol=1e-8)
+    one = np.full((3, 3, 1), 1.0 / 9.0)
+    values = [
+        f.predict(weighted_coefficients(f.problem, GRID, one, START), np.ones(1))
+        for f in (of_moments, of_rows)
+    ]
+    np.testing.assert_allclose(values[0], values[1][:5], rtol=1e-8)
 
 
-def test_fold_without_weight_is_an_error(make_rows):
-    Phi, Y = make_rows(12, 3, 2)
-    weight = np.ones(12)
-    weight[:6] = 0.0
-    with pytest.raises(ValueError, match="every fold needs rows of positive sample_weight"):
-        list(RowFolds(Phi, Y, weight, list(KFold(2).split(Phi)), centred=True).folds(np.ones(2)))
+def test_missing_targets_are_not_judged(make_rows, rng):
+    Phi, Y = make_rows(26, 3, 3)
+    weight = np.where(rng.random(Y.shape) < 0.3, 0.0, rng.uniform(0.5, 2.0, size=Y.shape))
+    weight[:, 0] = 1.0
+    weight[SPLIT[0], 2] = 0.0
+    Y = np.where(weight > 0.0, Y, np.nan)
+    fold, _ = row_fold(Phi, Y, weight, np.ones(3), shrinkage=0.5)
+    test, coef = SPLIT[1], next(learn_members(fold.problem, MEMBERS, START))[1].coefficients(GRID.alphas)
+    values = (
+        fold.problem.mean_y
+        + (Phi[test] - fold.problem.mean_phi) @ fold.problem.features @ coef @ fold.problem.outputs.T
+    )
+    squares = np.where(weight[test] > 0.0, (Y[test] - values) ** 2, 0.0) * weight[test]
+    expected = squares.sum(axis=1)[:, :2] / weight[test].sum(axis=0)[:2]
+    np.testing.assert_allclose(fold.errors(coef)[:, :2], expected, rtol=1e-8)
+    # The last one has no training row.
+    assert np.isnan(fold.errors(coef)[:, 2]).all()
+    assert np.isnan(fold.mean_y[2])
 
 
-def test_folds_of_moments_are_those_of_rows(make_rows):
-    Phi, Y = make_rows(24, 3, 2)
-    splits = list(RepeatedKFold(n_splits=3, n_repeats=2, random_state=0).split(Phi))
-    parts = [Moments.from_arrays(Phi[test], Y[test]) for _, test in splits]
-    of_rows, of_moments = RowFolds(Phi, Y, None, splits), MomentFolds([parts[:3], parts[3:]])
-    assert of_rows.n_splits == of_moments.n_splits == 6
-    assert of_rows.n_repeats == of_moments.n_repeats == 2.0
-    output_weights = np.array([0.5, 2.0])
-    folds = zip(of_rows.folds(output_weights), of_moments.folds(output_weights), strict=True)
-    for one, other in folds:
-        coef = np.zeros(one.problem.targets.shape)
-        np.testing.assert_allclose(other.error(coef), one.error(coef), rtol=1e-12)
-        np.testing.assert_allclose(np.sort(other.problem.scale), np.sort(one.problem.scale), rtol=1e-9)
+def test_moments_with_missing_targets_judge_every_target_on_its_own_rows(make_rows, rng):
+    Phi, Y = make_rows(60, 3, 2)
+    weight = (rng.random(Y.shape) < 0.7).astype(float)
+    train, test = (Moments.from_arrays(Phi[own], Y[own], weight[own]) for own in (slice(40), slice(40, 60)))
+    targets = JudgedTargets(Y, np.ones(2), 2)
+    fold = fold_of_moments(targets, train, test, np.arange(40, 60), Phi[40:], centred=True)
+    coef = next(learn_members(fold.problem, MEMBERS, START))[1].coefficients(GRID.alphas)
+    values = (
+        fold.problem.mean_y
+        + (Phi[40:] - fold.problem.mean_phi) @ fold.problem.features @ coef @ fold.problem.outputs.T
+    )
+    squares = weight[40:] * (Y[40:] - values) ** 2
+    np.testing.assert_allclose(fold.errors(coef), squares.sum(axis=1) / weight[40:].sum(axis=0), rtol=1e-8)
 
 
-@pytest.mark.parametrize("weighted", [True, False])
-def test_a_map_is_fitted_on_the_training_rows_of_each_fold(make_rows, rng, weighted):
-    X, Y = make_rows(30, 3, 2)
-    weight = rng.uniform(0.5, 2.0, size=30) if weighted else None
-    splits = list(KFold(3).split(X))
-    source = RefittedFolds(X, Y, weight, splits, feature_map=StandardScaler())
-    assert source.n_splits == 3
-    assert source.n_repeats == 1.0
-    for make, (train, test) in zip(source.folds(np.ones(2)), splits, strict=True):
-        fitted = StandardScaler().fit(X[train], sample_weight=None if weight is None else weight[train])
-        expected = next(RowFolds(fitted.transform(X), Y, weight, [(train, test)]).folds(np.ones(2)))
-        fold = make()
-        coef = np.ones(fold.problem.targets.shape)
-        np.testing.assert_allclose(fold.error(0 * coef), expected.error(0 * coef), rtol=1e-12)
-        np.testing.assert_allclose(np.sort(fold.problem.scale), np.sort(expected.problem.scale), rtol=1e-9)
+def test_steps_of_a_path_are_kernels_of_their_own(make_rows):
+    Phi, Y = make_rows(26, 3, 2)
+    fold, _ = row_fold(Phi, Y, None, np.ones(2), iterative=True)
+    path = [Member("ascent", 0.5, 0.0, 0.0, None, "entangled", steps) for steps in (1, 4)]
+    found = {
+        place: factor.coefficients([0.5])[0] for place, factor in learn_members(fold.problem, path, START)
+    }
+    for place, member in enumerate(path):
+        own = dict(learn_members(fold.problem, [member], START))[0].coefficients([0.5])[0]
+        np.testing.assert_allclose(found[place], own, rtol=1e-9)
+    assert not np.allclose(found[0], found[1])
+    assert isinstance(START.solver_options(fold.problem), SolverOptions)
 
 
-def test_parts_in_order_are_held_out_from_those_before(make_rows):
-    Phi, Y = make_rows(24, 3, 2)
-    splits = list(TimeSeriesSplit(3).split(Phi))
-    parts = [Moments.from_arrays(Phi[a : a + 6], Y[a : a + 6]) for a in range(0, 24, 6)]
-    of_rows, of_moments = RowFolds(Phi, Y, None, splits), MomentFolds([parts], ordered=True)
-    assert of_moments.n_splits == of_rows.n_splits == 3
-    assert of_moments.n_repeats == of_rows.n_repeats == 1.0
-    for fold, other in zip(of_moments.folds(np.ones(2)), of_rows.folds(np.ones(2)), strict=True):
-        np.testing.assert_allclose(np.sort(fold.problem.scale), np.sort(other.problem.scale), rtol=1e-9)
-        np.testing.assert_allclose(fold.problem.mean_phi, other.problem.mean_phi)
-        assert fold.weight == other.weight == 6.0
-        assert pytest.approx(other.VN) == fold.VN
+@pytest.mark.parametrize("empty", [0, 1])
+def test_folds_need_rows_that_count(make_rows, empty):
+    Phi, Y = make_rows(26, 3, 2)
+    weight = np.ones(26)
+    weight[SPLIT[empty]] = 0.0
+    with pytest.raises(ValueError, match="positive sample_weight in both"):
+        row_fold(Phi, Y, weight, np.ones(2))
+
+
+def test_sums_of_all_other_parts():
+    assert leave_one_out_sums([1.0, 2.0, 4.0]) == [6.0, 5.0, 3.0]

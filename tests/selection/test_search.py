@@ -1,104 +1,179 @@
 import numpy as np
 import pytest
-from sklearn.model_selection import KFold
+from sklearn.model_selection import KFold, RepeatedKFold
+from sklearn.preprocessing import PolynomialFeatures, StandardScaler
+from tests.reference import dense
 
-from entangled_kernels.learning import Moments, SolverOptions
+from entangled_kernels import ForestFeatures
+from entangled_kernels.learning import Moments, RowSample
 from entangled_kernels.selection import (
     Member,
-    MomentFolds,
-    RowFolds,
-    Search,
     SearchSettings,
-    TableSummary,
-    run_search,
+    TargetUnits,
+    scale_weights,
+    search_moments,
+    search_rows,
+    weight_unit,
 )
-from entangled_kernels.selection.candidates import Grid
+
+pytestmark = pytest.mark.filterwarnings("ignore:the (smallest|largest) of the alphas:UserWarning")
 
 MEMBERS = [
     Member("closed-form", 0.0, 1.0, 0.0, None, "entangled"),
-    Member("closed-form", 0.0, 0.5, 0.1, None, "partial_trace"),
-    Member("closed-form", 0.5, 0.0, 0.1, None, "entangled"),
+    Member("closed-form", 0.5, 0.5, 0.1, None, "entangled"),
 ]
-ALPHAS = np.array([0.1, 1.0, 10.0])
+ALPHAS = np.array([0.01, 0.1, 1.0, 10.0, 100.0])
+MAPS = {0: StandardScaler(), 1: PolynomialFeatures(2, include_bias=False)}
 
 
 def settings(**options):
-    plain = {"members": MEMBERS, "alphas": ALPHAS, "options": SolverOptions()}
-    return SearchSettings(**(plain | options))
+    return SearchSettings(**({"members": MEMBERS, "alphas": ALPHAS} | options))
 
 
-@pytest.fixture
-def rows(make_rows, rng):
-    Phi, Y = make_rows(30, 4, 3)
-    return Phi, Y, rng.uniform(0.5, 2.0, size=30), list(KFold(3).split(Phi))
+def predict(selected, X):
+    Phi = X if selected.feature_map is None else selected.feature_map.transform(X)
+    return selected.linear.predict(Phi)
 
 
-@pytest.mark.parametrize("centred", [True, False])
-@pytest.mark.parametrize("alphas", [ALPHAS, None])
-def test_one_search_for_rows_and_for_moments(rows, centred, alphas):
-    Phi, Y, weight, splits = rows
-    parts = [Moments.from_arrays(Phi[test], Y[test], weight[test]) for _, test in splits]
-    own, seen = settings(alphas=alphas), []
-    of_rows = run_search(
-        TableSummary.from_rows(Phi, Y, weight, centred=centred),
-        RowFolds(Phi, Y, weight, splits, centred=centred),
-        own,
-        lambda done, total: seen.append((done, total)),
-    )
-    total = sum(parts[1:], parts[0])
-    of_moments = run_search(
-        TableSummary.from_moments(total, centred=centred), MomentFolds([parts], centred=centred), own
-    )
-    assert seen == [(1, 3), (2, 3), (3, 3)]
-    assert of_rows.by_target
-    np.testing.assert_allclose(of_moments.grid.alphas, of_rows.grid.alphas, rtol=1e-12)
-    np.testing.assert_allclose(of_moments.target_errors, of_rows.target_errors, rtol=1e-8)
-    np.testing.assert_allclose(of_moments.output_weights, of_rows.output_weights, rtol=1e-12)
-
-
-def test_results_do_not_depend_on_the_number_of_jobs(rows):
-    Phi, Y, weight, splits = rows
-    table = TableSummary.from_rows(Phi, Y, weight, centred=True)
-    one, two = (run_search(table, RowFolds(Phi, Y, weight, splits), settings(n_jobs=n)) for n in (1, 2))
-    np.testing.assert_array_equal(one.target_errors, two.target_errors)
+def refitted(X, Y, member, alpha, train, test):
+    """The held-out rows by a dense fit on standardised columns of the training rows."""
+    scaler = StandardScaler().fit(X[train])
+    Phi, Z = scaler.transform(X[train]), scaler.transform(X[test])
+    D = dense.closed_form(Phi, Y[train], member.alignment_mix, member.target_alpha, member.shrinkage)
+    return dense.ridge_predict(Phi, Y[train], D, alpha, Z)
 
 
 @pytest.mark.parametrize("scoring", ["nmse", "mse"])
-def test_scores_weigh_targets_by_their_variance_or_alike(rows, scoring):
-    _, Y, _, _ = rows
-    Y = np.column_stack([Y, np.full(30, 0.1)])
-    table = TableSummary.from_rows(np.ones((30, 1)), Y, None, centred=True)
-    weights = settings(scoring=scoring).score_weights(table)
-    expected = np.full(4, 0.25) if scoring == "mse" else np.append(1.0 / (3.0 * Y[:, :3].var(axis=0)), 0.0)
-    np.testing.assert_allclose(weights, expected)
+def test_errors_are_those_of_refits_in_every_split(make_rows, scoring):
+    X, Y = make_rows(24, 3, 2)
+    splits = list(KFold(3).split(X))
+    found = search_rows(X, Y, None, {0: StandardScaler()}, splits, settings(scoring=scoring)).cv_results
+    unit = Y.var(axis=0) if scoring == "nmse" else 1.0
+    for place, (shrinkage, alpha) in enumerate(
+        zip(found["param_shrinkage"], found["param_alpha"], strict=True)
+    ):
+        member = MEMBERS[int(shrinkage < 1.0)]
+        for number, (train, test) in enumerate(splits):
+            values = refitted(X, Y, member, alpha, train, test)
+            expected = np.mean(np.mean((Y[test] - values) ** 2, axis=0) / unit)
+            assert found[f"split{number}_test_score"][place] == pytest.approx(expected, rel=1e-6)
 
 
-def test_many_targets_weigh_candidates_together():
-    few, many = (TableSummary(100, 1.0, np.zeros(p), np.ones(p)) for p in (64, 65))
-    assert settings().by_target(few)
-    assert not settings().by_target(many)
-    assert not settings(averaging=False).by_target(few)
+@pytest.mark.parametrize("rule", ["best", "one_se"])
+def test_one_candidate_is_kept_and_judged_by_other_splits(make_rows, rule):
+    X, Y = make_rows(24, 3, 2)
+    splits = list(KFold(4).split(X))
+    found = search_rows(X, Y, None, {0: StandardScaler()}, splits, settings(selection=rule))
+    np.testing.assert_array_equal(found.linear.coef, found.best.fit.linear.coef)
+    errors = np.stack([found.cv_results[f"split{i}_test_score"] for i in range(4)])
+    assert found.best.error == pytest.approx(errors.mean(axis=0)[found.best.index])
+    assert found.weights is None
+    if rule == "best":
+        for split, (train, test) in enumerate(splits):
+            place = np.delete(errors, split, axis=0).mean(axis=0).argmin()
+            member = MEMBERS[place // len(ALPHAS)]
+            values = refitted(X, Y, member, ALPHAS[place % len(ALPHAS)], train, test)
+            own = np.isin(found.held_out.index, test)
+            np.testing.assert_allclose(found.held_out.values[own], values, rtol=1e-4, atol=1e-6)
 
 
-def search_of(target_errors):
-    p = target_errors.shape[-1]
-    return Search(Grid(MEMBERS, ALPHAS), [], target_errors, np.full(p, 1.0 / p), 1.0)
+def test_the_model_is_the_weighted_mean_of_all_candidates(make_rows):
+    X, Y = make_rows(30, 2, 2)
+    found = search_rows(X, Y, None, MAPS, list(KFold(5).split(X)), settings())
+    np.testing.assert_allclose(found.weights.sum(axis=0), 1.0)
+    np.testing.assert_allclose(sum(one.share for one in found.used), 1.0)
+    total, results = np.zeros_like(Y), found.cv_results
+    for place in np.flatnonzero(found.weights.any(axis=1)):
+        Phi = MAPS[results["param_feature_map"][place]].fit_transform(X)
+        member = MEMBERS[int(results["param_shrinkage"][place] < 1.0)]
+        D = dense.closed_form(Phi, Y, member.alignment_mix, member.target_alpha, member.shrinkage)
+        total += found.weights[place] * dense.ridge_predict(Phi, Y, D, results["param_alpha"][place], Phi)
+    np.testing.assert_allclose(predict(found, X), total, rtol=1e-5, atol=1e-6)
 
 
-def test_the_best_of_alike_candidates_is_the_most_regularised():
-    errors = np.ones((4, 3, 3, 2))
-    choice = search_of(errors).choose("best")
-    assert (choice.member.shrinkage, choice.alpha, choice.place) == (1.0, 10.0, 2)
-    errors[:, 2, 0] = 0.5
-    choice = search_of(errors).choose("best")
-    assert choice.member is MEMBERS[2]
-    assert (choice.alpha, choice.error, choice.place) == (0.1, 0.5, 6)
-    assert choice.parameters() == MEMBERS[2].parameters() | {"alpha": 0.1}
+@pytest.mark.parametrize("maps", [{0: None}, MAPS, {0: ForestFeatures(random_state=0, n_estimators=20)}])
+@pytest.mark.parametrize("missing", [False, True])
+def test_results_do_not_depend_on_the_scale_of_weights(make_rows, rng, maps, missing):
+    X, Y = make_rows(30, 3, 2)
+    weight = rng.uniform(0.5, 2.0, size=30)
+    if missing:
+        weight = weight[:, None] * (rng.random(Y.shape) < 0.8)
+        Y = np.where(weight > 0.0, Y, np.nan)
+    for alphas in (None, ALPHAS):
+        first, *others = (
+            search_rows(X, Y, scale * weight, maps, list(KFold(5).split(X)), settings(alphas=alphas))
+            for scale in (1.0, 1e-6, 1e6)
+        )
+        for other in others:
+            np.testing.assert_allclose(predict(other, X), predict(first, X), rtol=1e-6)
+            np.testing.assert_allclose(other.weights, first.weights, atol=1e-6)
+            assert other.best.alpha == pytest.approx(first.best.alpha)
+            assert other.score.score == pytest.approx(first.score.score)
 
 
-def test_a_table_of_all_candidates(rng):
-    errors = rng.uniform(size=(4, 3, 3, 2))
-    table = search_of(errors).table()
-    assert len(table["mean_test_score"]) == search_of(errors).n_candidates == 9
-    np.testing.assert_allclose(table["split2_test_score"], errors[2].mean(axis=-1).ravel())
-    np.testing.assert_allclose(table["mean_test_score"], errors.mean(axis=(0, 3)).ravel())
+def test_whole_weights_are_numbers_of_equal_rows():
+    assert weight_unit(np.array([3.0, 0.0, 6.0])) == 3.0
+    np.testing.assert_array_equal(scale_weights(np.array([3.0, 0.0, 6.0])), [1.0, 0.0, 2.0])
+    assert weight_unit(np.array([[1.0, 0.0], [0.5, 2.0]])) == 1.0
+    assert weight_unit(np.array([1.0, 1.5])) == 1.25
+
+
+@pytest.mark.parametrize("centred", [True, False])
+def test_moments_of_parts_give_what_the_rows_give(make_rows, rng, centred):
+    X, Y = make_rows(40, 3, 2)
+    weight = rng.uniform(0.5, 2.0, size=40)
+    part = np.arange(40) % 4
+    splits = [(np.flatnonzero(part != k), np.flatnonzero(part == k)) for k in range(4)]
+    own = settings(fit_intercept=centred)
+    parts = [Moments.from_arrays(X[test], Y[test], weight[test]) for _, test in splits]
+    cells = np.broadcast_to(weight[:, None], Y.shape)
+    sample = RowSample(X, Y, cells, part, np.arange(40, dtype=np.uint64))
+    found = search_moments(parts, sample, None, own)
+    # Columns as they are need not be fitted in folds.
+    rows = search_rows(X, Y, weight, {0: None}, splits, own)
+    np.testing.assert_allclose(found.linear.coef, rows.linear.coef, rtol=1e-6, atol=1e-9)
+    assert found.score.score == pytest.approx(rows.score.score, rel=1e-6)
+    assert found.kernel_ridge_score.score == pytest.approx(rows.kernel_ridge_score.score, rel=1e-6)
+    later = search_moments(parts, sample, None, own, ordered=True)
+    assert later.n_splits == 3
+    blocks = search_rows(X, Y, weight, {0: None}, splits, own, most_numbers=40)
+    np.testing.assert_allclose(blocks.linear.coef, rows.linear.coef, rtol=1e-6, atol=1e-9)
+
+
+def test_wide_targets_weigh_candidates_together(make_rows):
+    X, Y = make_rows(20, 3, 50)
+    found = search_rows(X, Y, None, MAPS, list(KFold(4).split(X)), settings())
+    assert found.weights.shape == (20,)
+    assert found.target_scores is None
+    assert found.held_out.values.shape == (20, 50)
+    squares = np.mean((Y - found.held_out.values[np.argsort(found.held_out.index)]) ** 2, axis=0)
+    assert found.score.score == pytest.approx(np.mean(squares / Y.var(axis=0)))
+
+
+def test_jobs_repeats_reports_and_units(make_rows):
+    X, Y = make_rows(20, 3, 2)
+    splits, seen = list(RepeatedKFold(n_splits=4, n_repeats=2, random_state=0).split(X)), []
+    one, two = (
+        search_rows(X, Y, None, MAPS, splits, settings(n_jobs=n), report=lambda *step: seen.append(step))
+        for n in (1, 2)
+    )
+    assert seen == 2 * [(place, 16) for place in range(1, 17)]
+    np.testing.assert_array_equal(predict(one, X), predict(two, X))
+    assert len(one.held_out.index) == 40
+    assert one.residuals.weight.sum() == pytest.approx(20.0)
+    units = TargetUnits(np.exp(Y), np.exp)
+    squares = (np.exp(Y)[one.held_out.index] - np.exp(one.held_out.values)) ** 2
+    found = search_rows(X, Y, None, MAPS, splits, settings(), units=units).score
+    assert found.score == pytest.approx(np.mean(squares.mean(axis=0) / np.exp(Y).var(axis=0)))
+
+
+def test_a_constant_target_is_left_alone(make_rows):
+    X, Y = make_rows(24, 3, 2)
+    wider = np.column_stack([Y, np.full(24, 0.1)])
+    splits = list(KFold(4).split(X))
+    found, own = (
+        search_rows(X, targets, None, MAPS, splits, settings(members=MEMBERS[:1])) for targets in (wider, Y)
+    )
+    np.testing.assert_allclose(predict(found, X)[:, 2], 0.1)
+    assert found.score.score == pytest.approx(own.score.score, rel=1e-6)
+    assert np.isnan(found.target_scores[:, 2]).all()

@@ -3,106 +3,74 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from scipy.optimize import minimize
-from sklearn.kernel_approximation import Nystroem
-from sklearn.model_selection import KFold, RepeatedKFold
-from sklearn.preprocessing import StandardScaler
 
-from entangled_kernels import EntangledKernelRidgeCV, EvidenceFeatures
-from entangled_kernels.learning import SolverOptions
-from entangled_kernels.selection import (
-    Member,
-    RefittedFolds,
-    RowFolds,
-    SearchSettings,
-    TableSummary,
-    run_search,
-    settle,
+from entangled_kernels.selection.stacking import (
+    FAR,
+    HeldOutErrors,
+    candidate_weights,
+    choose,
+    draw_in,
+    simplex_shares,
 )
-from entangled_kernels.selection.stacking import FAR, PULL, HeldOutErrors, draw_in, simplex_shares
-
-MEMBERS = [
-    Member("closed-form", 0.0, 1.0, 0.0, None, "entangled"),
-    Member("closed-form", 0.5, 0.5, 0.1, None, "entangled"),
-]
 
 
 @given(st.integers(1, 6), st.integers(0, 10**6), st.sampled_from([0.0, 0.1, 1.0]))
 def test_shares_are_the_least_of_the_pulled_form_on_the_simplex(K, seed, pull):
-    rng = np.random.default_rng(seed)
-    A, prior = rng.normal(size=(8, K)), rng.dirichlet(np.ones(K))
+    A, even = np.random.default_rng(seed).normal(size=(8, K)), np.full(K, 1.0 / K)
     G = A.T @ A
 
     def loss(w):
-        return w @ G @ w + pull * np.diag(G).min() * np.sum((w - prior) ** 2)
+        return w @ G @ w + pull * np.diag(G).min() * np.sum((w - even) ** 2)
 
-    found = simplex_shares(G, pull, prior)
+    found = simplex_shares(G, pull)
     assert found.min() >= 0.0
     assert found.sum() == pytest.approx(1.0)
     whole = {"type": "eq", "fun": lambda w: w.sum() - 1.0}
-    start = np.full(K, 1.0 / K)
-    slow = minimize(loss, start, bounds=[(0, 1)] * K, constraints=[whole], options={"ftol": 1e-12})
+    slow = minimize(loss, even, bounds=[(0, 1)] * K, constraints=[whole], options={"ftol": 1e-12})
     assert loss(found) <= slow.fun * (1.0 + 1e-6) + 1e-12
-    away = np.sum((np.eye(K)[np.diag(G).argmin()] - prior) ** 2)
-    assert found @ G @ found <= np.diag(G).min() * (1.0 + pull * away) * (1.0 + 1e-6)
 
 
-def test_models_that_are_alike_share_as_before_and_perfect_ones_take_all():
-    prior = np.array([0.2, 0.2, 0.6])
-    np.testing.assert_allclose(simplex_shares(np.ones((3, 3)), 0.1, prior), prior)
-    np.testing.assert_array_equal(simplex_shares(np.diag([0.0, 1.0, 0.0]), 0.1, prior), [0.5, 0.0, 0.5])
+def test_models_that_are_alike_share_evenly_and_perfect_ones_take_all():
+    np.testing.assert_allclose(simplex_shares(np.ones((3, 3)), 0.1), np.full(3, 1.0 / 3.0))
+    np.testing.assert_array_equal(simplex_shares(np.diag([0.0, 1.0, 0.0]), 0.1), [0.5, 0.0, 0.5])
 
 
-def even(K):
-    return np.full(K, 1.0 / K)
+def errors_of(rng, K, n, q, by_target):
+    values = rng.normal(size=(K, 2 * n, q)) * np.linspace(1.0, 2.0, K)[:, None, None]
+    return HeldOutErrors(values, rng.uniform(0.5, 1.0, size=2 * n), np.tile(np.arange(n), 2), by_target)
 
 
-def errors_of(rng, K, n, p, shared, copies=2):
-    values = rng.normal(size=(K, n * copies, p)) * np.linspace(1.0, 2.0, K)[:, None, None]
-    row = np.tile(np.arange(n), copies)
-    return HeldOutErrors(
-        values, rng.uniform(0.5, 1.0, size=n * copies), row, np.full(p, 1.0 / p), shared, even(K)
-    )
-
-
-@pytest.mark.parametrize("shared", [0.0, 2.0, np.inf])
-def test_rows_without_a_say_have_none(rng, shared):
-    errors = errors_of(rng, 3, 12, 2, shared)
+@pytest.mark.parametrize("by_target", [True, False])
+def test_rows_without_a_say_have_none(rng, by_target):
+    errors = errors_of(rng, 3, 12, 2, by_target)
     without = np.array([1, 5])
     kept = ~np.isin(errors.row, without)
-    fewer = HeldOutErrors(
-        errors.values[:, kept], errors.weight[kept], errors.row[kept], errors.output_weights, shared, even(3)
-    )
-    np.testing.assert_allclose(errors.shares(without), fewer.shares(), rtol=1e-9)
+    fewer = HeldOutErrors(errors.values[:, kept], errors.weight[kept], errors.row[kept], by_target)
+    assert fewer.shares().shape == (3, 2 if by_target else 1)
     changed = errors.values.copy()
     changed[:, ~kept] *= 100.0
-    loud = HeldOutErrors(changed, errors.weight, errors.row, errors.output_weights, shared, even(3))
+    loud = HeldOutErrors(changed, errors.weight, errors.row, by_target)
     np.testing.assert_allclose(loud.shares(without), fewer.shares(), rtol=1e-9)
     assert not np.allclose(loud.shares(), fewer.shares())
 
 
-def test_blank_cells_have_no_say(rng):
-    errors = errors_of(rng, 3, 10, 2, 0.0, copies=1)
+@pytest.mark.parametrize("by_target", [True, False])
+def test_missing_targets_have_no_say(rng, by_target):
+    errors = errors_of(rng, 3, 10, 3, by_target)
     values = errors.values.copy()
-    values[:, 3:, 1] = np.nan
-    blank = HeldOutErrors(values, errors.weight, errors.row, errors.output_weights, 0.0, even(3))
-    own = HeldOutErrors(values[:, :3, 1:], errors.weight[:3], errors.row[:3], np.ones(1), 0.0, even(3))
-    # The pull goes with the weight of all rows.
-    forms, pull = own._products(np.ones(3, dtype=bool)), PULL / errors.weight.sum()
-    np.testing.assert_allclose(blank.shares()[:, 1], simplex_shares(forms[0], pull, even(3)), rtol=1e-9)
-    np.testing.assert_allclose(blank.shares()[:, 0], errors.shares()[:, 0], rtol=1e-9)
+    values[:, :, 2] = np.nan
+    missing = HeldOutErrors(values, errors.weight, errors.row, by_target)
+    own = HeldOutErrors(values[..., :2], errors.weight, errors.row, by_target)
+    np.testing.assert_allclose(missing.shares()[:, : own.shares().shape[1]], own.shares(), rtol=1e-9)
 
 
 def test_a_row_that_all_models_miss_does_not_decide(rng):
     """One model is better on every ordinary row, the other by a little on a row that both miss by far."""
-    n = 60
-    noise = rng.normal(size=n)
+    noise = rng.normal(size=60)
     values = np.stack([0.5 * noise, noise])[:, :, None]
-    parts = (np.ones(n), np.arange(n), np.ones(1), np.inf, even(2))
-    ordinary = HeldOutErrors(values, *parts).shares()[0, 0]
+    ordinary = HeldOutErrors(values, np.ones(60), np.arange(60), False).shares()[0, 0]
     values[:, 0, 0] = [100.0, 98.0]
-    assert HeldOutErrors(values, *parts).shares()[0, 0] > ordinary - 0.1
-    G = np.einsum("kno,lno->kl", values, values) / n
-    assert simplex_shares(G, PULL / n, even(2))[0] < 0.5 < ordinary
+    assert HeldOutErrors(values, np.ones(60), np.arange(60), False).shares()[0, 0] > ordinary - 0.1
 
 
 def test_far_rows_are_drawn_in_to_so_many_deviations(rng):
@@ -110,95 +78,25 @@ def test_far_rows_are_drawn_in_to_so_many_deviations(rng):
     typical[0, 7] = 1e6
     factors = draw_in(typical, np.ones_like(typical))
     assert factors[0, 7] * 1e6 == pytest.approx(FAR, rel=0.1)
-    np.testing.assert_array_equal(factors[typical < 4.0], 1.0)
-    np.testing.assert_array_equal(draw_in(np.array([[0.0, 0.0, 0.0, 5.0]]), np.ones((1, 4))), 1.0)
+    assert np.all(factors[1] == 1.0)
 
 
-def test_a_weight_counts_as_so_many_rows(rng):
-    typical, weight = rng.exponential(size=(1, 15)) ** 4, rng.integers(0, 4, size=(1, 15)).astype(float)
-    repeated = np.repeat(typical, weight[0].astype(int), axis=1)
-    factors = draw_in(repeated, np.ones_like(repeated))
-    assert factors.min() < 1.0
-    np.testing.assert_array_equal(np.repeat(draw_in(typical, weight), weight[0].astype(int), axis=1), factors)
+def test_candidates_weigh_by_the_likelihood_of_their_errors(rng):
+    errors = rng.uniform(1.0, 2.0, size=(4, 2, 3, 2))
+    together, mean = candidate_weights(errors, 5.0, by_target=False), errors.mean(axis=0)
+    likelihood = mean.sum(axis=-1) ** -2.5
+    np.testing.assert_allclose(together[..., 0], likelihood / likelihood.sum())
+    apart = candidate_weights(errors, 5.0, by_target=True)
+    likelihood = (2.0 * mean + 2.0 * mean.sum(axis=-1, keepdims=True)) ** -2.5
+    np.testing.assert_allclose(apart, likelihood / likelihood.sum(axis=(0, 1)))
+    # Of many rows the best takes all; an error that is not finite rules out.
+    errors[:, 0, 0] = np.inf
+    assert np.count_nonzero(candidate_weights(errors, 1e6, by_target=False)) == 1
+    assert candidate_weights(errors, 1.0, by_target=True)[0, 0].sum() == 0.0
 
 
-def test_targets_lean_on_the_error_of_all(rng):
-    """With nothing shared a target follows its own best model, with all shared targets agree."""
-    values = 0.01 * rng.normal(size=(2, 400, 2))
-    values[0, :, 0] += 1.0
-    values[1, :, 1] += 1.0
-    parts = {
-        "weight": np.ones(400),
-        "row": np.arange(400),
-        "output_weights": np.full(2, 0.5),
-        "prior": even(2),
-    }
-    apart = HeldOutErrors(values, **parts, shared=0.0).shares()
-    assert apart[1, 0] > 0.95
-    assert apart[0, 1] > 0.95
-    together = HeldOutErrors(values, **parts, shared=np.inf).shares()
-    np.testing.assert_allclose(together[:, 0], 0.5, atol=0.02)
-
-
-def searches_of(X, Y, maps, splits, **options):
-    found = []
-    for feature_map, noise in maps:
-        table = TableSummary.from_rows(X, Y, None, noise, centred=True)
-        settings = SearchSettings(MEMBERS, None, SolverOptions(), **options)
-        source = RowFolds(X, Y, None, splits)
-        if feature_map is not None:
-            source = RefittedFolds(X, Y, None, splits, feature_map=feature_map)
-        found.append(run_search(table, source, settings))
-    return found
-
-
-def gaussian(gamma):
-    return Nystroem(gamma=gamma, n_components=40, random_state=0)
-
-
-def test_an_average_of_all_rows_is_no_worse_than_its_members_on_held_out_rows(make_rows):
-    """But for the pull, which goes with the number of rows: no more than 9 / 60 here."""
-    X, Y = make_rows(60, 4, 3)
-    splits = list(RepeatedKFold(n_splits=5, n_repeats=2, random_state=0).split(X))
-    searches = searches_of(X, Y, [(None, 0.1), (gaussian(0.1), None), (gaussian(3.0), None)], splits)
-    decision, held_out = settle(searches, "average", Y, None, SolverOptions())
-    assert decision.shares.shape == (4, 3)
-    np.testing.assert_allclose(decision.shares.sum(axis=0), 1.0)
-    error = np.mean((held_out.values - Y[held_out.index]) ** 2)
-    for search in searches:
-        alone = settle([search], "average", Y, None, SolverOptions())[1]
-        assert error <= (1.0 + PULL / 60) * np.mean((alone.values - Y[alone.index]) ** 2)
-
-
-def test_held_out_rows_are_predicted_with_shares_found_without_them(make_rows):
-    X, Y = make_rows(20, 3, 2)
-    splits = list(KFold(4).split(X))
-    searches = searches_of(X, Y, [(None, None), (StandardScaler(), 0.3)], splits)
-    whole = settle(searches, "average", Y, None, SolverOptions())[1]
-    other = Y.copy()
-    other[splits[0][1]] += 1.0
-    shifted = settle(searches, "average", other, None, SolverOptions())[1]
-    same = np.isin(whole.index, splits[0][1])
-    np.testing.assert_array_equal(whole.values[same], shifted.values[same])
-    assert not np.array_equal(whole.values[~same], shifted.values[~same])
-
-
-@pytest.mark.parametrize("rule", ["best", "one_se"])
-def test_one_candidate_needs_no_shares(make_rows, rule):
-    X, Y = make_rows(20, 3, 2)
-    searches = searches_of(
-        X, Y, [(None, None), (StandardScaler(), 0.3)], list(KFold(4).split(X)), averaging=False
-    )
-    decision, held_out = settle(searches, rule, Y, None, SolverOptions())
-    assert decision.weights is None
-    assert held_out.values.shape == Y.shape
-
-
-def test_the_process_by_evidence_is_within_an_average(make_rows):
-    X, Y = make_rows(24, 3, 2)
-    model = EntangledKernelRidgeCV(EvidenceFeatures(random_state=0), random_state=0).fit(X, Y)
-    noise = model.feature_map_.noise_
-    results = model.cv_results_
-    process = (results["param_shrinkage"] == 1.0) & (results["param_alpha"] == noise)
-    assert process.sum() == 1
-    assert (model.average_weights_[process] > 0.0).all()
+def test_of_candidates_as_good_as_the_best_the_first_is_chosen():
+    errors = np.array([[1.0, 0.5, 0.50001], [1.2, 0.7, 0.7]])
+    assert choose(errors[:, ::-1]) == 0
+    assert choose(errors) == 1
+    assert choose(np.array([[0.58, 0.5], [0.72, 0.7]]), one_se=True) == 0

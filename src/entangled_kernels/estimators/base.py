@@ -55,6 +55,8 @@ class MultiTargetRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):
     The names of targets, and the container that `set_output` asks for, come back with predictions.
     """
 
+    target_names_: NDArray[np.object_]
+
     # The link of the HTML diagram of an estimator to its page of the documentation.
     _doc_link_module = "entangled_kernels"
     _doc_link_template = doc_link_template
@@ -108,7 +110,8 @@ class MultiTargetRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):
         targets = check_targets(y, names, missing=missing)
         if reset:
             self._one_dimensional = targets.ndim == 1
-            vars(self).pop("target_names_", None)
+            if hasattr(self, "target_names_"):
+                del self.target_names_
             if names is not None:
                 self.target_names_ = names
             return targets

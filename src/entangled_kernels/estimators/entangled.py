@@ -785,7 +785,8 @@ class EntangledRegressor(MultiTargetRegressor):
     def _check_mergeable(self, other: Self, mine: RowStream, theirs: RowStream) -> None:
         for name in COLUMN_ATTRIBUTES:
             values = [getattr(estimator, name, None) for estimator in (self, other)]
-            if not np.array_equal(*(np.atleast_1d(np.asarray(value, dtype=object)) for value in values)):
+            listed = [None if value is None else np.atleast_1d(value).tolist() for value in values]
+            if listed[0] != listed[1]:
                 raise ValueError(
                     f"estimators to merge must have the same {name}, got {values[0]} and {values[1]}"
                 )

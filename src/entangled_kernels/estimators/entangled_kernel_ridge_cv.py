@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import replace
 from numbers import Integral
-from typing import Any, Self
+from typing import Any, Self, TypeVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -15,13 +15,14 @@ from scipy.sparse import issparse
 from sklearn import get_config
 from sklearn.base import clone
 from sklearn.model_selection import GroupKFold, KFold, PredefinedSplit, TimeSeriesSplit
-from sklearn.utils import check_random_state, indexable
+from sklearn.utils import _safe_indexing, check_random_state, indexable
 from sklearn.utils.metadata_routing import UNUSED, MetadataRouter
 from sklearn.utils.validation import _num_samples
 
-from ..features import FeatureMapTraits, default_feature_maps, is_fitted
+from ..features import FeatureMapTraits, default_feature_maps, is_fitted, map_features
 from ..kernels import KrausKernel
 from ..learning import FitSettings, Moments, RowSample
+from ..learning.moments import least_keys, sample_size
 from ..linalg import Array, Index
 from ..model import FIRST_BLOCK, FittedModel, InputRange, NoisePart, TargetScale
 from ..parameters import (
@@ -46,10 +47,10 @@ from ..selection import (
     TargetUnits,
     UsedMap,
     grid_members,
+    scale_weights,
     search_moments,
     search_rows,
     split_rows,
-    weight_unit,
 )
 from ..streams.batch import as_batch
 from ..streams.row_stream import (
@@ -73,6 +74,7 @@ from .entangled_kernel_ridge import (
 
 __all__ = ["EntangledKernelRidgeCV"]
 
+T = TypeVar("T")
 # Least share of the feature maps that show noise, for an explanation to compare effects with those of noise.
 LEAST_SHARE = 0.2
 
@@ -108,12 +110,12 @@ class EntangledKernelRidgeCV(EntangledRegressor):
     scoring : {"nmse", "mse"}, default="nmse"
         Mean over outputs of the squared error, divided by the variance of the output or not. Lower is better.
     selection : {"average", "best", "one_se"}, default="average"
-        ``"average"``: for every feature map the mean of candidates, each weighted by how often it is the best
-        when the splits get random weights (`entangled_kernels.selection.weights.bootstrap_weights`); these
-        means, and kernel ridge with the noise that a map has found for its alpha, get shares by their errors
-        on held-out rows (`entangled_kernels.selection.stacking`). For a target best is what is so by its own
-        error and twice that of all, where there are no more than 64 targets and no more than rows. An
-        average of coefficients is a coefficient matrix, so predicting costs what the features cost.
+        ``"average"``: for every feature map a mean of its candidates, weighted by the likelihood of their
+        held-out errors, E^(-n / 2) for a mean squared error E (`entangled_kernels.selection.stacking`). These
+        means, and kernel ridge with the noise that a map has estimated for its alpha, are stacked by a convex
+        combination on held-out predictions. Each target weighs candidates by its own error plus twice the
+        mean error of all targets, where there are no more than 64 targets and no more than rows. An average
+        of coefficients is a coefficient matrix, so predicting costs what the features cost.
         ``"best"``: the candidate with the least error. ``"one_se"``: the one with the largest shrinkage and
         the largest alpha within a standard error.
     fit_intercept : bool, default=True
@@ -171,8 +173,8 @@ class EntangledKernelRidgeCV(EntangledRegressor):
 
     Notes
     -----
-    Held-out errors come from moments of the folds (`entangled_kernels.selection.fold.Fold`): after one pass
-    over the rows nothing depends on their number. One decomposition serves all alphas of a member.
+    Rows in batches are judged by the moments of the folds (`entangled_kernels.selection.folds`): after one
+    pass over the rows nothing depends on their number. One decomposition serves all alphas of a kernel.
 
     With `partial_fit`, `fit_batches` and Dask a row's fold is found by a hash of its values, or of its group
     (`entangled_kernels.streams.row_folds`), so it does not matter how rows are cut and ordered; ``cv`` must
@@ -292,12 +294,16 @@ class EntangledKernelRidgeCV(EntangledRegressor):
                 most_numbers=memory / 8 if len(rows.Y) > FIRST_BLOCK else np.inf,
             )
         key = sampling_keys(rows.X, rows.Y)
-        weight = None if rows.weight is None else rows.weight / weight_unit(rows.weight)
+        weight = None if rows.weight is None else scale_weights(rows.weight)
 
-        def sample_of(candidate: Candidate) -> RowSample | None:
-            if candidate.features is None:
-                return None
-            return RowSample.of(np.asarray(candidate.features), rows.Y, key, weight)
+        def sample_of(candidate: Candidate) -> RowSample:
+            if candidate.features is not None:
+                return RowSample.of(np.asarray(candidate.features), rows.Y, key, weight)
+            # Features that were computed block by block were not kept.
+            some = least_keys(key, weight, sample_size(rows.Y.shape[1]))
+            Phi = map_features(candidate.feature_map, _safe_indexing(X, some))
+            own_weight = None if weight is None else weight[some]
+            return RowSample.of(Phi, rows.Y[some], key[some], own_weight)
 
         self._model = self._keep(found, rows.Y, scale, InputRange.of(rows.X), sample_of, len(maps) > 1)
         return self
@@ -535,7 +541,8 @@ class EntangledKernelRidgeCV(EntangledRegressor):
             target_transform=self.target_transform,
         ).set_params(**self._parameters(candidate))
         MultiTargetRegressor.set_output(estimator, predict=self._container())
-        return estimator.adopt_model(model, self)
+        found: EntangledKernelRidge = estimator.adopt_model(model, self)
+        return found
 
     def _map_of(self, candidate: Candidate) -> Any:
         """The feature map of a candidate as it was given, not fitted."""
@@ -763,7 +770,7 @@ class _Progress:
         )
 
 
-def _present(value: Any, estimator: Any, name: str) -> Any:
+def _present(value: T | None, estimator: Any, name: str) -> T:
     """A value, or an AttributeError where there is none."""
     if value is None:
         raise AttributeError(f"{type(estimator).__name__!r} object has no attribute {name!r}")

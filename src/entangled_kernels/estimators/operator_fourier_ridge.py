@@ -194,8 +194,10 @@ class OperatorFourierRidge(MultiTargetRegressor):
 
     def _reset(self) -> None:
         """Drop everything that was fitted."""
-        for name in ("_stream", "features_", "coef_", "intercept_"):
-            vars(self).pop(name, None)
+        self._stream = None
+        for name in ("features_", "coef_", "intercept_"):
+            if hasattr(self, name):
+                delattr(self, name)
 
     def _take(self, stream: RowStream, batch: Batch) -> None:
         """Check rows and take them into a stream; the first rows give names and shapes."""

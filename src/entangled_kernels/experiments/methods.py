@@ -24,11 +24,12 @@ from ..estimators import (
     OutputKernelRidgeCV,
 )
 from ..learning import LearnedKernel, Moments, Problem, Progress, SolverOptions, reduce_moments
-from ..learning.compression import compress_rows
+from ..learning.problem import compress_rows
 from ..learning.ridge import KernelRidgeFactor
 from ..learning.solvers import solve
 from ..linalg import Array
-from ..selection import PATH_STEPS, RowFolds, Split
+from ..selection import PATH_STEPS, Split
+from ..selection.folds import JudgedTargets, fold_of_rows
 from .agreement import SHARED
 
 __all__ = [
@@ -167,12 +168,15 @@ def fit_published(
     variance = np.var(Y, axis=0)
     weights = np.where(variance > 0.0, 1.0, 0.0) / np.where(variance > 0.0, variance, 1.0) / Y.shape[1]
     errors: dict[str, dict[Candidate, Array]] = {prediction: {} for prediction in predictions}
-    for fold in RowFolds(Phi, Y, None, folds, centred=False).folds(weights):
+    targets = JudgedTargets.of(Y, weights, compress=False)
+    for split in folds:
+        features = Phi[split[0]], Phi[split[1]]
+        fold = fold_of_rows(targets, None, split, features, centred=False, iterative=True, ridge_only=False)
         for mix in ascent.mixes:
             for candidate, kernel in ascent.kernels(fold.problem, mix, seed).items():
                 for prediction, own in errors.items():
                     path = _factor(fold.problem, kernel, prediction).coefficients(LAMBDAS)
-                    own[candidate] = own.get(candidate, 0.0) + fold.error(path) / fold.weight
+                    own[candidate] = own.get(candidate, 0.0) + fold.errors(path).sum(axis=1)
     rows = compress_rows(Phi, Y, centred=False)
     moments = Moments.from_arrays(rows.Phi, rows.Y)
     problem = reduce_moments(moments, centred=False, rows=rows).restored(rows, moments)
@@ -187,7 +191,9 @@ def fit_published(
         path = _factor(problem, kernels[candidate], prediction).coefficients(list(alphas.values()))
         for (kind, alpha), coef in zip(alphas.items(), path, strict=True):
             error = float(errors[prediction][candidate].min()) if kind == "chosen" else None
-            models[prediction, kind] = PublishedModel(problem.expand_coef(coef), candidate, alpha, error)
+            models[prediction, kind] = PublishedModel(
+                problem.outputs @ coef.T @ problem.features.T, candidate, alpha, error
+            )
     return models
 
 

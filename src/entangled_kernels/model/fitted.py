@@ -257,7 +257,8 @@ class FittedModel:
             spreads.append(spread)
         if len(means) == 1:
             return means[0], spreads[0]
-        return np.concatenate(means), np.concatenate(spreads) if spreads[0] is not None else None
+        known_spreads = [spread for spread in spreads if spread is not None]
+        return np.concatenate(means), np.concatenate(known_spreads) if known_spreads else None
 
     def _learned_given(self, given: Array) -> Array:
         return given if self.scale is None else self.scale.transform(given, "given")

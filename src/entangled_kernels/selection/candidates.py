@@ -73,8 +73,8 @@ class Member:
 
     def settings(self, start: FitSettings, alpha: float) -> FitSettings:
         """Settings of a fit with this member; what members do not say is that of ``start``."""
-        steps = {} if self.n_steps is None else {"max_iter": self.n_steps}
-        return replace(start, **self.parameters(), **steps, alpha=alpha)
+        steps = start.max_iter if self.n_steps is None else self.n_steps
+        return replace(start, **self.parameters(), max_iter=steps, alpha=alpha)
 
 
 @dataclass(frozen=True, eq=False)

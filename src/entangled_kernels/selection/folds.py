@@ -8,6 +8,7 @@ from itertools import accumulate
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 from scipy.linalg import eigh, qr
 
 from ..learning import Moments, Problem, complete_moments, fill_rows, reduce_moments, reduce_rows
@@ -183,9 +184,9 @@ def fold_of_rows(
     row_weight = None if weight is None else weight[train]
     judged = np.ones((len(test), 1)) if weight is None else weight[test].reshape(len(test), -1)
     missing = weight is not None and weight.ndim == 2
-    learned = np.ones(Y.shape[1], dtype=bool)
+    learned: NDArray[np.bool_] = np.ones(Y.shape[1], dtype=bool)
     if missing and weight is not None:
-        learned = weight[train].any(axis=0)
+        learned = np.asarray(weight[train].any(axis=0))
         Y, _ = fill_rows(Phi, Y, weight[train], centred=centred, shrinkage=shrinkage)
         row_weight, judged = weight[train].max(axis=1), judged * learned
     if not judged.any() or (row_weight is not None and not row_weight.any()):

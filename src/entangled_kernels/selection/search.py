@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import cache
+from functools import cache, partial
 from itertools import accumulate
 from typing import Any, NamedTuple
 
@@ -59,6 +59,7 @@ __all__ = [
     "TargetUnits",
     "UsedMap",
     "fitted_in_folds",
+    "scale_weights",
     "search_moments",
     "search_rows",
     "weight_unit",
@@ -367,7 +368,7 @@ def search_rows(
         Features of more numbers than this are made block by block, where the held-out rows of the splits are
         all rows once.
     """
-    weight = None if weight is None else weight / weight_unit(weight)
+    weight = None if weight is None else scale_weights(weight)
     n, p = Y.shape
     mean, variance = _mean_and_variance(Y, weight)
     score_weights = settings.score_weights(mean, variance)
@@ -426,7 +427,9 @@ def search_moments(
     Y, weight = (np.zeros((0, p)), None) if sample is None else (sample.Y, factor * sample.weight)
     targets = JudgedTargets(Y, np.sqrt(score_weights), p)
     table = Table(Y, weight, targets, score_weights, settings.by_target(rows.n_samples, p), 1.0)
-    trial = _try_moments(parts, whole, sample, None, feature_map, table, settings, ordered=ordered)
+    trains = list(accumulate(parts[:-1])) if ordered else leave_one_out_sums(parts)
+    folds = list(zip(trains, parts[int(ordered) :], strict=True))
+    trial = _try_moments(folds, whole, sample, None, feature_map, table, settings, first=int(ordered))
     return _conclude([trial], table, settings, units)
 
 
@@ -452,9 +455,9 @@ def _try_map(
         fitted = fit_feature_map(feature_map, X, Y, weight)
     if Phi is None and not in_folds and np.isfinite(most_numbers):
         m = map_features(fitted, _safe_indexing(X, slice(0, 1))).shape[1]
-        tests = np.concatenate([test for _, test in splits])
-        if n * m > most_numbers and m + p <= n and len(tests) == n == len(np.unique(tests)):
-            return _try_blocks(X, table, place, fitted, splits, settings, int(most_numbers / m))
+        rounds = _rounds(splits, n)
+        if n * m > most_numbers and m + p <= n and rounds is not None:
+            return _try_blocks(X, table, place, fitted, rounds, settings, tell, int(most_numbers / m))
     if Phi is None:
         Phi = map_features(fitted, X, ensure_min_samples=2)
     check_range("X" if feature_map is None else "the output of feature_map", Phi)
@@ -481,7 +484,7 @@ def _try_map(
     def fold_of(split: Split) -> Fold:
         train, test = split
         if weight is not None:
-            counted = weight if weight.ndim == 1 else weight.any(axis=1)
+            counted = weight if weight.ndim == 1 else weight.max(axis=1)
             train, test = train[counted[train] > 0.0], test[counted[test] > 0.0]
             if len(train) == 0 or len(test) == 0:
                 raise ValueError("every fold needs rows of positive sample_weight in both of its parts")
@@ -501,7 +504,7 @@ def _try_map(
     spread = float(w @ np.sum((Phi - centre) ** 2, axis=1)) / float(w.sum())
     noise = FeatureMapTraits.of(fitted).noise
     grid = _grid(settings, spread, noise)
-    jobs = [lambda split=split: fold_of(split) for split in splits]
+    jobs = [partial(fold_of, split) for split in splits]
     folds, errors = _judge_folds(jobs, grid, table, settings, tell)
 
     @cache
@@ -513,72 +516,92 @@ def _try_map(
     return Trial(place, fitted, grid, noise, folds, errors, problem, Phi)
 
 
+def _rounds(splits: Sequence[Split], n: int) -> list[list[Index]] | None:
+    """Held-out rows of consecutive splits that are all rows once, and of all splits; else None."""
+    rounds, start = list[list[Index]](), 0
+    while start < len(splits):
+        sizes = np.cumsum([len(test) for _, test in splits[start:]])
+        stop = start + int(np.searchsorted(sizes, n)) + 1
+        own = splits[start:stop]
+        tests = [test for _, test in own]
+        whole = len(own) > 1 and int(sum(map(len, tests))) == n == len(np.unique(np.concatenate(tests)))
+        if not whole or any(len(train) + len(test) != n for train, test in own):
+            return None
+        rounds.append(tests)
+        start = stop
+    return rounds
+
+
 def _try_blocks(
     X: Any,
     table: Table,
     place: Any,
     fitted: Any,
-    splits: Sequence[Split],
+    rounds: Sequence[Sequence[Index]],
     settings: SearchSettings,
+    tell: Callable[[int], None],
     height: int,
 ) -> Trial:
     """Errors of all candidates with features that are made block by block, and not kept."""
-    p, most = table.Y.shape[1], max(1, int(sample_size(table.Y.shape[1]) / len(splits)))
+    p, height = table.Y.shape[1], max(1, height)
+    most = max(1, int(sample_size(p) / len(rounds[0])))
     weight = np.ones((len(table.Y), 1)) if table.weight is None else table.weight.reshape(len(table.Y), -1)
     weight = np.broadcast_to(weight, table.Y.shape)
-    parts, predicted = list[Moments](), list[Index]()
-    for _, test in splits:
-        total: Any = 0
-        for start in range(0, len(test), max(1, height)):
-            index = test[start : start + max(1, height)]
-            Phi = map_features(fitted, _safe_indexing(X, index))
-            check_range("the output of feature_map", Phi)
-            total = total + Moments.from_arrays(Phi, table.Y[index], weight[index])
-        parts.append(total)
-        predicted.append(test[np.linspace(0, len(test) - 1, min(most, len(test))).astype(np.intp)])
-    index = np.concatenate(predicted)
+    folds, predicted = list[tuple[Moments, Moments]](), list[Index]()
+    for tests in rounds:
+        parts = list[Moments]()
+        for test in tests:
+            total: Any = 0
+            for start in range(0, len(test), height):
+                index = test[start : start + height]
+                Phi = map_features(fitted, _safe_indexing(X, index))
+                check_range("the output of feature_map", Phi)
+                total = total + Moments.from_arrays(Phi, table.Y[index], weight[index])
+            parts.append(total)
+            predicted.append(test[np.linspace(0, len(test) - 1, min(most, len(test))).astype(np.intp)])
+        folds += zip(leave_one_out_sums(parts), parts, strict=True)
+    index, whole = np.concatenate(predicted), folds[0][0] + folds[0][1]
     Phi = map_features(fitted, _safe_indexing(X, index))
     part = np.repeat(np.arange(len(predicted)), [len(own) for own in predicted])
     sample = RowSample(Phi, table.Y[index], weight[index], part, np.zeros(len(index), dtype=np.uint64))
-    for member in settings.members:
-        check_rank_fits(member.rank, Phi.shape[1], p)
-    whole: Any = sum(parts[1:], parts[0])
-    trial = _try_moments(parts, whole, sample, index, fitted, table, settings, ordered=False)
+    trial = _try_moments(folds, whole, sample, index, fitted, table, settings, tell)
     return replace(trial, place=place)
 
 
 def _try_moments(
-    parts: Sequence[Moments],
+    parts: Sequence[tuple[Moments, Moments]],
     whole: Moments,
     sample: RowSample | None,
     places: Index | None,
     fitted: Any,
     table: Table,
     settings: SearchSettings,
-    *,
-    ordered: bool,
+    tell: Callable[[int], None] = lambda done: None,
+    first: int = 0,
 ) -> Trial:
-    """Errors of all candidates on moments; ``places`` are those of the sample, where it is not the table."""
+    """Errors of all candidates on moments of the training and the held-out rows of every split.
+
+    ``places`` are those of the sample in the table, None where it is the table; ``first`` is the part of the
+    sample that the first split holds out.
+    """
     centred = settings.fit_intercept
-    trains = list(accumulate(parts[:-1])) if ordered else leave_one_out_sums(parts)  # type: ignore[operator]
     m, p = whole.n_features, whole.n_outputs
     for member in settings.members:
         check_rank_fits(member.rank, m, p)
 
-    def fold_of(part: int, train: Moments) -> Fold:
+    def fold_of(part: int, train: Moments, test: Moments) -> Fold:
         own = np.zeros(0, dtype=np.intp) if sample is None else np.flatnonzero(sample.part == part)
         Phi = np.zeros((0, m)) if sample is None else sample.Phi[own]
         index = own if places is None else places[own]
-        return fold_of_moments(table.targets, train, parts[part], index, Phi, centred=centred)
+        return fold_of_moments(table.targets, train, test, index, Phi, centred=centred)
 
     rows = whole if whole.complete else whole.rows
     spread = float(np.trace(rows.C)) / rows.weight
     spread = spread if centred else spread + float(rows.mean_phi @ rows.mean_phi)
     noise = FeatureMapTraits.of(fitted).noise
     grid = _grid(settings, spread, noise)
-    numbered = list(enumerate(trains, start=int(ordered)))
-    jobs = [lambda part=part, train=train: fold_of(part, train) for part, train in numbered]
-    folds, errors = _judge_folds(jobs, grid, table, settings, lambda done: None)
+    jobs = [partial(fold_of, number, *pair) for number, pair in enumerate(parts, start=first)]
+    folds, errors = _judge_folds(jobs, grid, table, settings, tell)
 
     @cache
     def problem() -> Problem:
@@ -595,7 +618,7 @@ def _judge_folds(
     settings: SearchSettings,
     tell: Callable[[int], None],
 ) -> tuple[list[Fold], Array]:
-    """Folds without what only errors need, and errors of all candidates, (splits, members, alphas, q or 1)."""
+    """Folds without what only errors need, and errors (splits, members, alphas, q or 1) of all candidates."""
 
     def judge(job: Callable[[], Fold]) -> tuple[Fold, Array]:
         fold = job()
@@ -627,7 +650,7 @@ def _summed(errors: Array, table: Table) -> Array:
     """Errors summed over targets, where some are not judged the others in their place."""
     gaps = np.isnan(errors)
     if not gaps.any():
-        return errors.sum(axis=-1, keepdims=True)
+        return np.asarray(errors.sum(axis=-1, keepdims=True))
     counted = np.where(gaps, 0.0, table.score_weights).sum(axis=-1, keepdims=True)
     whole = np.where(gaps, 0.0, errors).sum(axis=-1, keepdims=True) * table.score_weights.sum()
     return np.where(counted > 0.0, whole / np.where(counted > 0.0, counted, 1.0), np.nan)
@@ -729,15 +752,19 @@ def _predict_held_out(
         spreads.append(_relative_variance(trials, split, best, start))
     if not values:
         return None
-    index, number, together = np.concatenate(indices), np.concatenate(numbers), np.concatenate(values, axis=1)
+    index, split_of, together = (
+        np.concatenate(indices),
+        np.concatenate(numbers),
+        np.concatenate(values, axis=1),
+    )
     Y, row_weight = _targets_at(index, table.targets.Y, table.weight)
     if len(together) == 1:
         shares, total = np.ones((1, 1)), together[0]
     else:
         errors = HeldOutErrors(table.targets.in_units(Y - together), row_weight, index, table.by_target)
         shares, total = errors.shares(), np.empty(together.shape[1:])
-        for split in np.unique(number):
-            rows = number == split
+        for split in np.unique(split_of):
+            rows = split_of == split
             apart = errors.shares(without=index[rows])
             total[rows] = np.einsum(
                 "kno,ko->no", together[:, rows], np.broadcast_to(apart, (len(apart), total.shape[1]))
@@ -845,6 +872,16 @@ def _targets_at(index: NDArray[np.intp], Y: Array, weight: Array | None) -> tupl
 def _grid(settings: SearchSettings, spread: float, noise: float | None) -> Grid:
     alphas = default_alphas(spread, noise) if settings.alphas is None else settings.alphas
     return Grid(settings.members, alphas)
+
+
+def scale_weights(weight: Array) -> Array:
+    """Weights (n,) or (n, p) divided by their `weight_unit`.
+
+    They are rounded, to forty of fifty-three bits, so that those of other scales are the same to the last
+    bit: trees that split between equals would see the rounding.
+    """
+    mantissa, exponent = np.frexp(weight / weight_unit(weight))
+    return np.asarray(np.ldexp(np.round(mantissa * 2.0**40) / 2.0**40, exponent))
 
 
 def weight_unit(weight: Array) -> float:

@@ -112,7 +112,7 @@ class HeldOutErrors:
         weight = self.weight[used]
         pull = PULL / max(1.0, float(weight.sum()))
         values = self.values[:, used].transpose(2, 0, 1)  # (q, K, N)
-        known = ~np.isnan(values).any(axis=1)  # (q, N)
+        known = np.asarray(~np.isnan(values).any(axis=1))  # (q, N)
         values = np.where(known[:, None], values, 0.0)
         if self.by_target:
             factor = draw_in(np.median(np.abs(values), axis=1), np.where(known, weight, 0.0))

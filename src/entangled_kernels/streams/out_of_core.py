@@ -125,7 +125,8 @@ class BatchRun:
         """Take all batches in; ``as_batch`` makes a `Batch` of an item."""
         self.signature["layout"] = batches.layout() if hasattr(batches, "layout") else None
         self.signature = dict(json.loads(json.dumps(self.signature)))
-        position, rest = Position(), map(as_batch, batches)
+        position = Position()
+        rest: Iterator[Batch] = map(as_batch, batches)
         if self.checkpoint is not None:
             remove_abandoned(self.checkpoint)
             if os.path.exists(self.checkpoint):

@@ -16,7 +16,7 @@ from ..process import import_learning
 from ..screen import Screen, say_note
 
 if TYPE_CHECKING:
-    from ..io import TrainingTable
+    from ..tables import TrainingTable
 
 __all__ = ["CompareOptions", "compare"]
 
@@ -87,7 +87,7 @@ def compare(options: CompareOptions) -> None:
         check_folder(options.results, force=options.force)
         for kind in ("csv", "json", "npz"):
             check_apart(options.results / f"comparison.{kind}", files_of(table))
-    from ..io import read_rows
+    from ..tables import read_rows
 
     with local_table(table) as source:
         data = read_rows(source, options, fewest=FEWEST, work="comparing")

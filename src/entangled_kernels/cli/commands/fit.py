@@ -90,7 +90,7 @@ def fit(options: FitOptions) -> None:
         check_apart(checkpoint, [out, *files_of(table)])
     if table == STREAM and (checkpoint is not None or options.dask is not None):
         raise CommandError("--checkpoint and --dask need a table that can be read again; name a file")
-    from ..io import check_scales, open_batches, read_rows, read_scales
+    from ..tables import check_scales, open_batches, read_rows, read_scales
 
     with local_table(table) as source, data_errors(source):
         if in_batches(source, options.max_memory) or checkpoint is not None or options.dask is not None:
