@@ -112,3 +112,18 @@ def test_kernel_ridge_beside_the_model_is_that_of_a_search_of_its_own(make_rows)
     np.testing.assert_allclose(model.cv_rmse_**2, squares)
     np.testing.assert_allclose(model.cv_target_score_, squares / Y.var(axis=0))
     assert model.cv_score_ == pytest.approx(np.mean(model.cv_target_score_))
+
+
+def test_held_out_intervals_hold_about_as_many_rows_as_they_say(rng):
+    X = rng.normal(size=(120, 3))
+    Y = X @ rng.normal(size=(3, 2)) + rng.normal(size=(120, 2))
+    for transform, targets in ((None, Y), ("log", np.exp(Y))):
+        model = EntangledKernelRidgeCV(None, cv=4, target_transform=transform, **GRID).fit(X, targets)
+        found = model.held_out_predictions(0.9)
+        np.testing.assert_allclose(found.measured, targets)
+        inside = (found.lower <= targets) & (found.upper >= targets)
+        assert 0.85 <= inside.mean() <= 0.97
+        if transform is None:
+            rmse = np.sqrt(np.mean((found.measured - found.predicted) ** 2, axis=0))
+            # Rows were held out several times, so the mean of their predictions errs somewhat less.
+            np.testing.assert_allclose(rmse, model.cv_rmse_, rtol=0.05)

@@ -649,10 +649,7 @@ class EntangledRegressor(MultiTargetRegressor):
             check_range("y", measured, **({} if smallest is None else {"smallest": smallest}))
         if sample_weight is None and not np.isnan(Y).any():
             return Y, None
-        Y, weight = check_weighted_targets(Y, sample_weight, getattr(self, "target_names_", None))
-        if smallest is None and weight is not None and weight.ndim == 1 and not weight.any():
-            raise ValueError("sample_weight must be positive for at least one row, got zero weights only")
-        return Y, weight
+        return check_weighted_targets(Y, sample_weight, getattr(self, "target_names_", None))
 
     def _partial_fit(self, X: Any, y: Any, sample_weight: Any, groups: Any, forget: float) -> Self:
         self._check_parameters()
