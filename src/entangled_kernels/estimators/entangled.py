@@ -72,9 +72,9 @@ class NoveltyWarning(UserWarning):
 class EntangledRegressor(MultiTargetRegressor):
     """Base class of the entangled estimators: a `RowStream` of rows, and a `FittedModel` solved from it.
 
-    ``_stream`` is what was kept of the rows, None where nothing was kept; ``_model`` is the fitted model, None
-    while rows that were taken in wait to be solved for. A subclass says how parameters are checked, how a
-    feature map is fitted on the first rows, and how moments become a model.
+    ``_stream`` is what was kept of the rows, None where nothing was kept; ``_model`` is the fitted model,
+    None while rows that were taken in wait to be solved for. A subclass says how parameters are checked, how
+    a feature map is fitted on the first rows, and how moments become a model.
     """
 
     feature_map: Any
@@ -104,8 +104,8 @@ class EntangledRegressor(MultiTargetRegressor):
         Returns
         -------
         mean : ndarray of shape (n, p), or (n,) when y was one-dimensional
-            Given targets come back as they are. With a ``target_transform`` this is the median; `predict_mean`
-            gives the mean.
+            Given targets come back as they are. With a ``target_transform`` this is the median;
+            `predict_mean` gives the mean.
         std : like mean, with ``return_std``
             Zero for a given target.
         cov : ndarray of shape (n, p, p), or (n,) when y was one-dimensional, with ``return_cov``
@@ -145,8 +145,8 @@ class EntangledRegressor(MultiTargetRegressor):
         """Predict the mean of new observations, where `predict` gives their median.
 
         Sums, such as totals over rows, need means. They differ from medians where ``target_transform`` bends
-        the scale of a target: if the logarithm of a target has the deviation s, the mean is exp(s^2 / 2) times
-        the median. Otherwise this is `predict`.
+        the scale of a target: if the logarithm of a target has the deviation s, the mean is exp(s^2 / 2)
+        times the median. Otherwise this is `predict`.
 
         Parameters
         ----------
@@ -371,8 +371,9 @@ class EntangledRegressor(MultiTargetRegressor):
         sample_weight : array-like of shape (n_samples,) or (n_samples, n_outputs), or float, optional
             Weights of rows, or of single targets.
         forget : float, default=1.0
-            Factor, above 0 and at most 1, on the weights of all earlier rows for every new row: the row before
-            the last k rows weighs ``forget ** k``. With 0.999 the last 1,000 rows hold 63% of the weight.
+            Factor, above 0 and at most 1, on the weights of all earlier rows for every new row: the row
+            before the last k rows weighs ``forget ** k``. With 0.999 the last 1,000 rows hold 63% of the
+            weight.
 
         Returns
         -------
@@ -426,8 +427,8 @@ class EntangledRegressor(MultiTargetRegressor):
             Number of rows in all batches, which folds in the order of time need. Without it ``batches`` may
             know it, as those of `read_batches` do of most files, or are run through once to count it.
         checkpoint : path, optional
-            File to which the moments are saved now and then. When it exists, the fit continues from there: the
-            batches that it has seen are passed over, and the model is the same, to the last bit, as that
+            File to which the moments are saved now and then. When it exists, the fit continues from there:
+            the batches that it has seen are passed over, and the model is the same, to the last bit, as that
             of a fit that was never interrupted. The file stays when the fit is done.
         checkpoint_every : int, default=100
             Number of batches between two checkpoints. There is one more at the end, and one when a batch is

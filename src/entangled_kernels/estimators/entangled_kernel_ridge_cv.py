@@ -343,7 +343,7 @@ class EntangledKernelRidgeCV(EntangledRegressor):
         return self._solved_model().held_out(float(coverage))
 
     def project(self, X: Any) -> Array:
-        """Projections (n, p, r) of rows by the best entangled candidate; see `EntangledKernelRidge.project`."""
+        """Projections (n, p, r) by the best entangled candidate; see `EntangledKernelRidge.project`."""
         self._solved_model()
         return self.entangled_estimator_.project(X)
 
