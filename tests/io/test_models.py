@@ -533,7 +533,7 @@ def test_edited_arrays_whose_list_was_edited_too_never_predict_nan(default_file,
         }
     refused = 0
     for name, values in arrays.items():
-        if values.dtype.kind != "f" or values.size == 0:
+        if values.dtype.kind != "f" or values.size == 0 or values.ndim == 0:
             continue
         damaged = values.copy()
         damaged.flat[0] = np.nan

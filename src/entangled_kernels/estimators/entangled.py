@@ -184,12 +184,12 @@ class EntangledRegressor(MultiTargetRegressor):
 
         Notes
         -----
-        Intervals rest on residuals of rows from models without them, over deviations that were estimated
-        without the row. The quantile of these scores counts the new row as one more, as the jackknife and
-        split conformal prediction do: with n rows at least coverage (n + 1) of n + 1 are covered. With few
-        rows the scores of all targets are pooled; with n rows the scores of a target itself have n / (n + 100)
-        of the weight. With given targets residuals are conditioned likewise, with a covariance estimated
-        without their rows.
+        Intervals rest on residuals of rows from models without them, over deviations that were
+        estimated without the row. The quantile of these scores counts the new row as one more, as the
+        jackknife and split conformal prediction do: with n rows at least coverage (n + 1) of n + 1 are
+        covered. With few rows the scores of all targets are pooled; with n rows the scores of a target
+        itself have n / (n + 100) of the weight. With given targets residuals are conditioned likewise,
+        with a covariance estimated without their rows.
 
         The coverage holds on average over new rows that come from where the training rows came from, as far
         as the model does not change much with one row more. It is not a worst-case guarantee such as that of
