@@ -14,6 +14,7 @@ from sklearn.metrics.pairwise import euclidean_distances
 
 from ..linalg import Array
 from ..threads import SMALL_MATRIX, one_thread
+from .training_rows import distinct_rows
 
 __all__ = [
     "COMMON",
@@ -72,7 +73,7 @@ def median_distance(Z: Array) -> float:
     >>> median_distance(np.array([[0.0], [1.0], [1.0], [3.0]]))
     2.0
     """
-    distances = euclidean_distances(np.unique(Z, axis=0))
+    distances = euclidean_distances(distinct_rows(Z))
     apart = distances[distances > 0.0]
     return float(np.median(apart)) if apart.size else 1.0
 
