@@ -12,7 +12,7 @@ from scipy.linalg.lapack import dpotrf, dpotri
 from scipy.optimize import minimize
 from sklearn.metrics.pairwise import euclidean_distances
 
-from ..linalg import Array
+from ..linalg import Array, unique_columns
 from ..threads import SMALL_MATRIX, one_thread
 from .training_rows import distinct_rows
 
@@ -119,8 +119,7 @@ class TargetGroups:
         if known.all():
             patterns, number = np.ones((len(Y), 1), dtype=bool), np.zeros(Y.shape[1], dtype=np.intp)
         else:
-            patterns, number = np.unique(known, axis=1, return_inverse=True)
-            number = number.reshape(-1)
+            patterns, number = unique_columns(known)
         counts = np.bincount(number)
         values = patterns.sum(axis=0) * counts
         used = [group for group in np.argsort(-values, kind="stable")[:MOST_GROUPS] if values[group]]

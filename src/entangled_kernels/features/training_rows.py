@@ -102,5 +102,5 @@ def distinct_rows(X: Array) -> Array:
         return np.asarray(np.unique(X, axis=0))
     # Zero and minus zero are equal.
     rows = np.ascontiguousarray(X + 0.0)
-    _, first = np.unique(rows.view(f"V{rows.strides[0]}")[:, 0], return_index=True)
+    _, first = np.unique(rows.view(f"V{rows.shape[1] * rows.itemsize}")[:, 0], return_index=True)
     return np.asarray(X[first])
