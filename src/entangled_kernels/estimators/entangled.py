@@ -861,18 +861,18 @@ class EntangledRegressor(MultiTargetRegressor):
         if inputs is None or inputs.n_rows < FEWEST_ROWS:
             return
         n = _num_samples(X)
-        if inputs.may_exceed(X, FAR) and (far := int(np.count_nonzero(inputs.distance(X) > FAR))):
+        batch = inputs.judge(X, FAR)
+        if batch.n_far:
             warn_user(
-                f"{far} of {n} rows lie far outside of the inputs that the model was fitted on; predictions "
+                f"{batch.n_far} of {n} rows lie far outside of the inputs that the model was fitted on; predictions "
                 f"there rest on no row. Check units and order of columns; novelty(X) tells how far each row "
                 f"is out",
                 NoveltyWarning,
             )
             return
-        share, unusual = inputs.share_outside(X)
-        if unusual:
+        if batch.unusual:
             warn_user(
-                f"{share:.0%} of {n} rows have inputs outside of the range that the model was fitted on, far "
+                f"{batch.share_outside:.0%} of {n} rows have inputs outside of the range that the model was fitted on, far "
                 f"more than if they came from where the training rows came from; errors may be larger, and "
                 f"intervals hold less, than on those. novelty(X) tells how far each row is out",
                 NoveltyWarning,
