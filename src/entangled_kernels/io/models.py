@@ -264,7 +264,7 @@ def _unpack(path: Any, software: dict[str, str], payload: bytes, trusted: Sequen
             check_is_fitted(model)
             if wrong := _not_finite(model):
                 raise EditedError(f"{wrong} has NaN or infinity")
-            if hasattr(model, "model_"):
+            if model is not None and hasattr(model, "model_"):
                 try:
                     model.model_.check_arrays()
                 except ValueError as error:
