@@ -91,8 +91,9 @@ class EntangledKernelRidgeCV(EntangledRegressor):
         Features phi(x), as in `EntangledKernelRidge`. Those of a list are candidates. ``"auto"`` tries the
         standardised columns; `ColumnWidthFeatures`, with a width for every column, of the columns and of
         columns made symmetric by powers; `ForestFeatures`; and, with two to eight targets and not in streams,
-        `TargetProcessFeatures`. With more than 200 inputs powers and processes are left out. Kernels count columns up to one range beyond the training rows (``reach=1``;
-        none in streams), so that only the standardised columns follow a trend farther out.
+        `TargetProcessFeatures`. With more than 200 inputs powers and processes are left out. Kernels clip
+        columns at one range beyond the training rows (``reach=1``; not in streams), so that only the
+        standardised columns follow a trend farther out.
     alphas : array-like or None, default=None
         Ridge penalties to try. None takes 34 values over eleven decades about the scale of the features, and
         the noise that a feature map has found, its ``noise_``.
