@@ -874,7 +874,7 @@ class EntangledRegressor(MultiTargetRegressor):
             warn_user(
                 f"{batch.share_outside:.0%} of {n} rows have inputs outside of the range that the model was "
                 f"fitted on, far more than if they came from where the training rows came from; errors may "
-                f"be larger, and intervals hold less, than on those. novelty(X) tells how far each row is out",
+                f"be larger, and intervals hold less, than on those. novelty(X) says how far each is out",
                 NoveltyWarning,
             )
 
