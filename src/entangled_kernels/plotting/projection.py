@@ -208,7 +208,7 @@ class ProjectionDisplay(Display):
 
 def _project(model: Any, estimator: Any, X: Any, needed: int) -> Array:
     """Projections (n, p, r) of some rows; where a search chose too few coordinates, say what it chose."""
-    there = estimator._fit.n_operators
+    there = estimator.model_.fit.n_operators
     if estimator is not model and there < needed:
         chosen = ", ".join(f"{name}={value!r}" for name, value in model.best_params_.items())
         raise ValueError(
