@@ -6,6 +6,7 @@ from cycler import cycler
 from entangled_kernels.plotting.display import BLUE, GREEN, PURPLE, RC, VERMILION
 
 ORDER = (
+    "plot_paper_in_forty_lines.py",
     "plot_choose_settings.py",
     "plot_partly_measured.py",
     "plot_intervals.py",

@@ -2,10 +2,9 @@
 Curves in, curves out
 =====================
 
-A spectrum or a profile is a target of many columns that go together. Written in a basis, a curve is a few
-coefficients; ``target_transform`` takes any transformer that can be undone, learns the coefficients, and
-gives predictions, intervals and measured points in units of the curve. Here the inputs are curves too, so
-they go through a basis of their own.
+A spectrum or a profile is a target of many columns that go together. No basis is needed for the targets: more
+targets than rows are handled exactly as they are. The inputs are curves too, and go through principal
+components.
 
 The model is shown a heating profile and predicts the response of a sensor, of which later three points are
 measured.
@@ -47,25 +46,20 @@ X_new, Y_new = X[n_train:], Y[n_train:]
 X, Y = X[:n_train], Y[:n_train]
 
 # %%
-# Basis in, basis out
-# -------------------
-# The inputs become the scores of eight principal components, and these Gaussian features. The targets become
-# six scores. Any basis will do, as long as it has ``inverse_transform``.
+# Fit
+# ---
+# The inputs become the scores of eight principal components, and these Gaussian features. The targets stay as
+# they are.
 
-basis_in = make_pipeline(
+features = make_pipeline(
     PCA(8, random_state=0), StandardScaler(), Nystroem(gamma=0.03, n_components=30, random_state=0)
 )
-basis_out = PCA(6, random_state=0)
-model = EntangledKernelRidgeCV(basis_in, cv=KFold(5), target_transform=basis_out).fit(X, Y)
-print(f"coefficients of {model.coef_.shape[0]} scores, predictions of {model.predict(X_new).shape[1]} points")
-left_out = 1.0 - model.target_transform_.transformer.explained_variance_ratio_.sum()
-print(f"share of the variance that the basis leaves out: {left_out:.3f}")
+model = EntangledKernelRidgeCV(features, cv=KFold(5)).fit(X, Y)
 
 # %%
-# Intervals hold what the basis leaves out
-# ----------------------------------------
-# Errors are calibrated in units of the curve, on held-out rows. So the noise of single points, of which six
-# scores know nothing, is in the intervals.
+# Intervals
+# ---------
+# They rest on held-out rows, so moods and noise are in them.
 
 mean = model.predict(X_new)
 lower, upper = model.predict_interval(X_new, 0.9)
@@ -89,12 +83,14 @@ share = np.mean((after - Y_new)[rest] ** 2) / np.mean((mean - Y_new)[rest] ** 2)
 print(f"error of the other points: {share:.2f} of what it was, {100 * inside_after:.0f}% in 90% intervals")
 
 # %%
-# The basis, some inputs, and a new curve before and after three of its points are measured.
+# What measuring the middle of the curve tells about the rest of it, some inputs, and a new curve before and
+# after three of its points are measured.
 
+tells = model.information_[measured[1]]
 figure, axes = plt.subplots(2, 2, figsize=(9.5, 6.4), layout="constrained")
-for component in model.target_transform_.transformer.components_[:4]:
-    axes[0, 0].plot(time_out, component)
-axes[0, 0].set(title="first four functions of the basis of the targets", xlabel="time")
+axes[0, 0].plot(time_out, tells)
+axes[0, 0].axvline(time_out[measured[1]], color="#D55E00", linestyle=":")
+axes[0, 0].set(title="share of the variance that one point removes", xlabel="time")
 axes[0, 1].plot(time_in, X_new[:3].T, color="#999999")
 axes[0, 1].plot(time_in, X_new[0], color="#0072B2", label="of the curve below")
 axes[0, 1].set(title="inputs: profiles", xlabel="time")

@@ -42,7 +42,16 @@ def draw_entangled(seed):
 METHODS = {
     "kernel ridge": lambda: GridSearchCV(KernelRidge(), {"alpha": np.logspace(-2, 3, 11)}),
     "separable, learned": lambda: OutputKernelRidgeCV("linear"),
-    "entangled": lambda: EntangledKernelRidgeCV(None, alphas=np.logspace(-4, 7, 34), random_state=0),
+    "entangled": lambda: EntangledKernelRidgeCV(
+        None, alphas=np.logspace(-4, 7, 34), param_grid=GRID, random_state=0
+    ),
+}
+# More shrinkages than the default: thirty outputs from twenty rows are where a learned kernel pays.
+GRID = {
+    "shrinkage": [0.0, 0.05, 0.25, 1.0],
+    "alignment_mix": [0.0, 1.0],
+    "target_alpha": [0.1, 1.0],
+    "prediction": ["entangled", "partial_trace"],
 }
 TRUTHS = {"separable": draw_separable, "sum of two": draw_sum, "entangled": draw_entangled}
 errors = {}

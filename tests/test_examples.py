@@ -80,6 +80,13 @@ def test_partly_measured():
     assert inside.max() < 0.99
 
 
+def test_paper_in_forty_lines():
+    left = run("paper_in_forty_lines")
+    assert max(left["differences"].values()) < 1e-8
+    assert left["history"][-1] > left["history"][0] + 0.3
+    assert left["history"][-1] < left["model"].largest_alignment_
+
+
 def test_causal_network():
     scores = run("causal_network")["scores"]
     assert min(score for (plant, name), score in scores.items() if name != "linear") > 0.95
@@ -108,7 +115,11 @@ def test_entangled_or_not():
     left = run("entangled_or_not")
     means = {key: np.mean(values) for key, values in left["errors"].items()}
     for truth in ("separable", "sum of two"):
-        assert means[truth, "entangled"] < means[truth, "separable, learned"] < means[truth, "kernel ridge"]
+        assert means[truth, "entangled"] < 0.9 * means[truth, "kernel ridge"]
+        assert means[truth, "separable, learned"] < 0.9 * means[truth, "kernel ridge"]
+    # Each model is best on its own truth, and near the best on the other's.
+    assert means["sum of two", "entangled"] < means["sum of two", "separable, learned"]
+    assert means["separable", "entangled"] < 1.05 * means["separable", "separable, learned"]
     assert means["entangled", "kernel ridge"] < means["entangled", "entangled"]
     assert left["learned"].kernel_.entanglement().entangled
 
@@ -122,7 +133,7 @@ def test_text_columns():
 
 def test_curves():
     left = run("curves")
-    assert left["model"].coef_.shape[0] == 6
+    assert left["tells"].shape == (60,)
     assert 0.84 < left["inside"] < 0.95
     assert 0.84 < left["inside_after"] < 0.95
     assert left["share"] < 0.4
