@@ -28,6 +28,7 @@ __all__ = [
     "check_groups",
     "check_integer",
     "check_numeric_columns",
+    "check_penalty",
     "check_positive",
     "check_range",
     "check_rank",
@@ -106,6 +107,13 @@ def check_positive(name: str, value: Any, *, zero_allowed: bool = False) -> None
     """Raise unless value is positive, or zero where that is allowed."""
     need = "a number of at least 0" if zero_allowed else "a positive number"
     check_real(name, value, need, 0.0, without=() if zero_allowed else (0.0,))
+
+
+def check_penalty(name: str, value: Any, *, zero_allowed: bool = False) -> None:
+    """Raise unless value is positive, or zero where that is allowed, and its square is a number too."""
+    check_positive(name, value, zero_allowed=zero_allowed)
+    if float(value) > LARGEST or 0.0 < float(value) < SMALLEST:
+        raise ValueError(f"{name} must be a number between {SMALLEST:g} and {LARGEST:g}, got {value!r}")
 
 
 def check_integer(name: str, value: Any, low: int) -> None:

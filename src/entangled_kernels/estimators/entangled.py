@@ -866,16 +866,16 @@ class EntangledRegressor(MultiTargetRegressor):
         batch = inputs.judge(X, FAR)
         if batch.n_far:
             warn_user(
-                f"{batch.n_far} of {n} rows lie far outside of the inputs that the model was fitted on; predictions "
-                f"there rest on no row. Check units and order of columns; novelty(X) tells how far each row "
+                f"{batch.n_far} of {n} rows lie far outside of the inputs that the model was fitted on; "
+                f"predictions there rest on no row. Check units and order of columns; novelty(X) tells how far each row "
                 f"is out",
                 NoveltyWarning,
             )
             return
         if batch.unusual:
             warn_user(
-                f"{batch.share_outside:.0%} of {n} rows have inputs outside of the range that the model was fitted on, far "
-                f"more than if they came from where the training rows came from; errors may be larger, and "
+                f"{batch.share_outside:.0%} of {n} rows have inputs outside of the range that the model was "
+                f"fitted on, far more than if they came from where the training rows came from; errors may be larger, and "
                 f"intervals hold less, than on those. novelty(X) tells how far each row is out",
                 NoveltyWarning,
             )

@@ -32,7 +32,7 @@ from ..parameters import (
     check_groups,
     check_integer,
     check_numeric_columns,
-    check_positive,
+    check_penalty,
     check_share,
     is_dask,
     validate_rows,
@@ -91,8 +91,9 @@ class EntangledKernelRidgeCV(EntangledRegressor):
         Features phi(x), as in `EntangledKernelRidge`. Those of a list are candidates. ``"auto"`` tries the
         standardised columns; `ColumnWidthFeatures`, with a width for every column, of the columns and of
         columns made symmetric by powers; `ForestFeatures`; and, with two to eight targets and not in streams,
-        `TargetProcessFeatures`. With more than 200 inputs powers and processes are left out. Kernels count columns up to one range beyond the training rows (``reach=1``;
-        none in streams), so that only the standardised columns follow a trend farther out.
+        `TargetProcessFeatures`. With more than 200 inputs powers and processes are left out. Kernels
+        count columns up to one range beyond the training rows (``reach=1``; none in streams), so that only
+        the standardised columns follow a trend farther out.
     alphas : array-like or None, default=None
         Ridge penalties to try. None takes 34 values over eleven decades about the scale of the features, and
         the noise that a feature map has found, its ``noise_``.
@@ -270,6 +271,7 @@ class EntangledKernelRidgeCV(EntangledRegressor):
             self._targets_like_y(rows.Y),
             None if groups is None else groups[index],
             index if len(index) < len(np.asarray(y)) else None,
+            n_table=len(np.asarray(y)),
             random_state=self.random_state,
         )
         shown = _Progress(len(maps)) if self.verbose else None
@@ -737,7 +739,7 @@ class EntangledKernelRidgeCV(EntangledRegressor):
                     raise type(error)(f"param_grid: {error}") from error
         self._solver_params()
         for value in [] if self.alphas is None else check_grid("alphas", self.alphas):
-            check_positive("alphas", value)
+            check_penalty("alphas", value)
         self._feature_maps()
 
 

@@ -36,8 +36,8 @@ __all__ = [
 REACH = 1.0
 # With more targets than this, a process for each takes longer than all other maps together.
 MOST_PROCESSES = 8
-# With more inputs than this there is one width for all columns, and neither powers of columns nor a process for
-# every target pay: the rows tell too little of single columns.
+# With more inputs than this there is one width for all columns, and neither powers of columns nor a process
+# for every target pay: the rows tell too little of single columns.
 MOST_INPUTS = 200
 # Names of scikit-learn's kernels that are psd whatever their parameters.
 PSD_KERNELS = ("rbf", "laplacian", "linear", "cosine")

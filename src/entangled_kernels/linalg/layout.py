@@ -59,7 +59,9 @@ def unique_columns(A: AnyArray) -> tuple[AnyArray, Index]:
         return A[:, :1], np.zeros(p, dtype=np.intp)
     # Columns are compared as they lie in memory, far faster than number by number; minus zero becomes zero.
     columns = np.ascontiguousarray(A.T if A.dtype.kind == "b" else A.T + 0)
-    _, first, place = np.unique(columns.view(f"V{n * columns.itemsize}"), return_index=True, return_inverse=True)
+    _, first, place = np.unique(
+        columns.view(f"V{n * columns.itemsize}"), return_index=True, return_inverse=True
+    )
     found, height = columns[first], 32
     # Most columns differ in their first rows.
     while height < n and len(np.unique(found[:, :height], axis=0)) < len(found):

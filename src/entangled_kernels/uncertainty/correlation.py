@@ -261,7 +261,7 @@ def row_parts(row: Index, n_parts: int) -> Index:
 def _conditional_loss(
     correlation: Correlation, Z: Array, half: Mask, patterns: Iterable[tuple[Index, Mask]]
 ) -> Array:
-    """Mean squared error of one half of the targets given the other, (N,); patterns are those of the other."""
+    """Mean squared error of one half of the targets, (N,), given the other, whose patterns these are."""
     error = (Z - correlation.expect(Z, patterns))[:, ~half]
     observed = np.isfinite(error)
     squares = np.where(observed, error, 0.0) ** 2
