@@ -867,16 +867,15 @@ class EntangledRegressor(MultiTargetRegressor):
         if batch.n_far:
             warn_user(
                 f"{batch.n_far} of {n} rows lie far outside of the inputs that the model was fitted on; "
-                f"predictions there rest on no row. Check units and order of columns; novelty(X) tells how far each row "
-                f"is out",
+                f"predictions there rest on no row. Check units and order of columns; novelty(X) tells how "
+                f"far each row is out",
                 NoveltyWarning,
             )
-            return
-        if batch.unusual:
+        elif batch.unusual:
             warn_user(
                 f"{batch.share_outside:.0%} of {n} rows have inputs outside of the range that the model was "
-                f"fitted on, far more than if they came from where the training rows came from; errors may be larger, and "
-                f"intervals hold less, than on those. novelty(X) tells how far each row is out",
+                f"fitted on, far more than if they came from where the training rows came from; errors may be "
+                f"larger, and intervals hold less, than on those. novelty(X) tells how far each row is out",
                 NoveltyWarning,
             )
 
