@@ -132,10 +132,10 @@ def check_range(name: str, values: Any, smallest: float = SMALLEST) -> None:
 
 
 def check_finite_total(name: str, weights: NDArray[np.float64]) -> None:
-    """Raise unless the squares of weights have a finite sum."""
+    """Raise unless the squares of weights have a finite sum, also times those of the largest numbers."""
     with np.errstate(over="ignore"):
         total = np.square(weights).sum()
-    if not np.isfinite(total):
+    if not total <= LARGEST**2:
         raise ValueError(
             f"{name} must be so small that the squares have a finite sum, got {weights.max():g} as the "
             "largest; divide all weights by it"

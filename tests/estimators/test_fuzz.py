@@ -208,3 +208,50 @@ def check_call(seed):
 def test_random_calls_give_numbers_or_raise_a_sentence(first):
     for seed in range(first, first + 15):
         check_call(seed)
+
+
+@pytest.mark.parametrize("cv", [np.ones((2, 2)), [([0, 1], [99])], [(0.5, 1)], object()])
+def test_splits_that_are_none_are_refused(cv, rng):
+    X, Y = rng.normal(size=(12, 2)), rng.normal(size=(12, 2))
+    with pytest.raises(ValueError, match="cv must be"):
+        EntangledKernelRidgeCV(None, cv=cv).fit(X, Y)
+
+
+def test_splits_are_of_the_whole_table_where_rows_are_left_out(rng):
+    X, Y = rng.normal(size=(12, 2)), rng.normal(size=(12, 2))
+    Y[3] = np.nan
+    halves = [np.arange(12) % 2 == 0, np.arange(12) % 2 == 1]
+    masks = EntangledKernelRidgeCV(None, cv=[halves, halves[::-1]]).fit(X, Y)
+    numbers = [tuple(np.flatnonzero(half) for half in halves) for halves in (halves, halves[::-1])]
+    listed = EntangledKernelRidgeCV(None, cv=numbers).fit(X, Y)
+    np.testing.assert_array_equal(masks.predict(X), listed.predict(X))
+
+
+@pytest.mark.parametrize("value", [1e-300, 1e300])
+def test_penalties_that_cannot_be_squared_are_refused(value, rng):
+    X, Y = rng.normal(size=(12, 2)), rng.normal(size=(12, 2))
+    for model in (
+        EntangledKernelRidge(alpha=value),
+        EntangledKernelRidge(target_alpha=value),
+        EntangledKernelRidgeCV(None, alphas=[value]),
+        OperatorFourierRidge(alpha=value),
+        OperatorFourierRidge(OperatorFourierFeatures(gamma=value)),
+    ):
+        with pytest.raises(ValueError, match=r"between 1e-70 and 1e\+70"):
+            model.fit(X, Y)
+
+
+@pytest.mark.parametrize("factor", [1e30, 1e65])
+def test_processes_of_targets_take_rows_of_any_weight(factor, rng):
+    X, Y = rng.normal(size=(12, 2)), rng.normal(size=(12, 2))
+    weight = np.where(np.arange(12) < 6, factor, 1.0)
+    Phi = TargetProcessFeatures(spread=0.0, random_state=0).fit_transform(X, Y, weight)
+    assert np.isfinite(Phi).all()
+
+
+@pytest.mark.parametrize(("d", "n_maps"), [(60, 5), (250, 3)])
+def test_wide_tables_try_fewer_maps(d, n_maps, rng):
+    X = rng.normal(size=(20, d))
+    model = EntangledKernelRidgeCV(cv=2, param_grid={"shrinkage": [1.0]}, random_state=0)
+    model.fit(X, X[:, :2] + 0.1 * rng.normal(size=(20, 2)))
+    assert len(np.unique(model.cv_results_["param_feature_map"])) == n_maps

@@ -309,6 +309,9 @@ def _towards_targets(Phi: Array, left_out: Array, T: Array, weight: Array) -> Ar
             root = np.sqrt(weight[known])[:, None]
             F = root * (left_out[known] - np.average(left_out[known], axis=0, weights=weight[known]))
             errors = y[known] - left_out[known, target]
-            penalised = F.T @ F + np.eye(F.shape[1])
+            squares = F.T @ F
+            # Beside rows of very large weight one row would be rounding.
+            penalty = max(1.0, rank_tolerance(len(squares)) * float(np.trace(squares)))
+            penalised = squares + penalty * np.eye(len(squares))
             turned[:, target] += (Phi - mean) @ np.linalg.solve(penalised, F.T @ (root[:, 0] * errors))
     return turned
