@@ -28,6 +28,7 @@ __all__ = [
     "check_groups",
     "check_integer",
     "check_numeric_columns",
+    "check_penalty",
     "check_positive",
     "check_range",
     "check_rank",
@@ -108,6 +109,13 @@ def check_positive(name: str, value: Any, *, zero_allowed: bool = False) -> None
     check_real(name, value, need, 0.0, without=() if zero_allowed else (0.0,))
 
 
+def check_penalty(name: str, value: Any, *, zero_allowed: bool = False) -> None:
+    """Raise unless value is positive, or zero where that is allowed, and its square is a number too."""
+    check_positive(name, value, zero_allowed=zero_allowed)
+    if float(value) > LARGEST or 0.0 < float(value) < SMALLEST:
+        raise ValueError(f"{name} must be a number between {SMALLEST:g} and {LARGEST:g}, got {value!r}")
+
+
 def check_integer(name: str, value: Any, low: int) -> None:
     """Raise unless value is a whole number of at least low."""
     check_real(name, value, f"a whole number of at least {low}", low, kind=Integral)
@@ -124,10 +132,10 @@ def check_range(name: str, values: Any, smallest: float = SMALLEST) -> None:
 
 
 def check_finite_total(name: str, weights: NDArray[np.float64]) -> None:
-    """Raise unless the squares of weights have a finite sum."""
+    """Raise unless the squares of weights have a finite sum, also times those of the largest numbers."""
     with np.errstate(over="ignore"):
         total = np.square(weights).sum()
-    if not np.isfinite(total):
+    if not total <= LARGEST**2:
         raise ValueError(
             f"{name} must be so small that the squares have a finite sum, got {weights.max():g} as the "
             "largest; divide all weights by it"

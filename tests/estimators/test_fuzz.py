@@ -21,7 +21,7 @@ from entangled_kernels import (
 )
 
 SILLY = [0, -1, 1e300, np.nan, np.inf, "x", None, [], {}, True, 10**30, (1, 2), np.ones((2, 2)), object()]
-ALPHAS = [1.0, 0.1, 1e-3, 1e-8, 1e5, 1e-30, 1e-300, 1e300]
+ALPHAS = [1.0, 0.1, 1e-3, 1e-8, 1e5, 1e-30, 1e-60, 1e60, 1e300]
 BOTH = [True, False]
 COUNTS = [1, 2, 5, 50, 10**30]
 REACH = [None, None, 0.0, 1.0, 1e300]
@@ -76,7 +76,7 @@ ESTIMATORS = {
         "alpha": ALPHAS,
         "shrinkage": SHARES,
         "alignment_mix": SHARES,
-        "target_alpha": [0.0, 0.1, 1e-300, 1e300],
+        "target_alpha": [0.0, 0.1, 1e-60, 1e60],
         "prediction": ["entangled", "partial_trace"],
         "rank": RANKS,
         "solver": SOLVERS,
@@ -138,8 +138,8 @@ def draw_table(rng, n, width):
 
 
 def draw_weights(rng, shape):
-    kind = rng.integers(10)
-    if kind < 5:
+    kind = rng.integers(12)
+    if kind < 5 or kind > 8:
         return None
     if kind == 5:
         return 10.0 ** rng.uniform(-30, 30, shape[0])
@@ -154,7 +154,7 @@ def draw_weights(rng, shape):
 def call_at_random(seed):
     """Fit a random estimator or map to random data; return what it gives for these rows."""
     rng = np.random.default_rng(seed)
-    n = int(rng.choice([1, 2, 3, 8, 20, 40]))
+    n = int(rng.choice([1, 2, 3, 8, 20, 30, 40, 70]))
     X, Y = draw_table(rng, n, rng.integers(1, 5)), draw_table(rng, n, rng.integers(1, 4))
     Y = np.exp(Y) if rng.random() < 0.2 and np.nanmax(np.abs(Y)) < 50.0 else Y
     weights = draw_weights(rng, Y.shape)
@@ -208,3 +208,50 @@ def check_call(seed):
 def test_random_calls_give_numbers_or_raise_a_sentence(first):
     for seed in range(first, first + 15):
         check_call(seed)
+
+
+@pytest.mark.parametrize("cv", [np.ones((2, 2)), [([0, 1], [99])], [(0.5, 1)], object()])
+def test_splits_that_are_none_are_refused(cv, rng):
+    X, Y = rng.normal(size=(12, 2)), rng.normal(size=(12, 2))
+    with pytest.raises(ValueError, match="cv must be"):
+        EntangledKernelRidgeCV(None, cv=cv).fit(X, Y)
+
+
+def test_splits_are_of_the_whole_table_where_rows_are_left_out(rng):
+    X, Y = rng.normal(size=(12, 2)), rng.normal(size=(12, 2))
+    Y[3] = np.nan
+    halves = [np.arange(12) % 2 == 0, np.arange(12) % 2 == 1]
+    masks = EntangledKernelRidgeCV(None, cv=[halves, halves[::-1]]).fit(X, Y)
+    numbers = [tuple(np.flatnonzero(half) for half in halves) for halves in (halves, halves[::-1])]
+    listed = EntangledKernelRidgeCV(None, cv=numbers).fit(X, Y)
+    np.testing.assert_array_equal(masks.predict(X), listed.predict(X))
+
+
+@pytest.mark.parametrize("value", [1e-300, 1e300])
+def test_penalties_that_cannot_be_squared_are_refused(value, rng):
+    X, Y = rng.normal(size=(12, 2)), rng.normal(size=(12, 2))
+    for model in (
+        EntangledKernelRidge(alpha=value),
+        EntangledKernelRidge(target_alpha=value),
+        EntangledKernelRidgeCV(None, alphas=[value]),
+        OperatorFourierRidge(alpha=value),
+        OperatorFourierRidge(OperatorFourierFeatures(gamma=value)),
+    ):
+        with pytest.raises(ValueError, match=r"between 1e-70 and 1e\+70"):
+            model.fit(X, Y)
+
+
+@pytest.mark.parametrize("factor", [1e30, 1e65])
+def test_processes_of_targets_take_rows_of_any_weight(factor, rng):
+    X, Y = rng.normal(size=(12, 2)), rng.normal(size=(12, 2))
+    weight = np.where(np.arange(12) < 6, factor, 1.0)
+    Phi = TargetProcessFeatures(spread=0.0, random_state=0).fit_transform(X, Y, weight)
+    assert np.isfinite(Phi).all()
+
+
+@pytest.mark.parametrize(("d", "n_maps"), [(60, 5), (250, 3)])
+def test_wide_tables_try_fewer_maps(d, n_maps, rng):
+    X = rng.normal(size=(20, d))
+    model = EntangledKernelRidgeCV(cv=2, param_grid={"shrinkage": [1.0]}, random_state=0)
+    model.fit(X, X[:, :2] + 0.1 * rng.normal(size=(20, 2)))
+    assert len(np.unique(model.cv_results_["param_feature_map"])) == n_maps

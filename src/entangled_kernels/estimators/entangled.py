@@ -869,8 +869,7 @@ class EntangledRegressor(MultiTargetRegressor):
                 f"far each row is out",
                 NoveltyWarning,
             )
-            return
-        if batch.unusual:
+        elif batch.unusual:
             warn_user(
                 f"{batch.share_outside:.0%} of {n} rows have inputs outside of the range that the model was "
                 f"fitted on, far more than if they came from where the training rows came from; errors may "

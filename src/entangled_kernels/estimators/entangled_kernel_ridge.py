@@ -33,6 +33,7 @@ from ..parameters import (
     check_flag,
     check_fraction,
     check_integer,
+    check_penalty,
     check_positive,
     check_rank,
     check_rank_fits,
@@ -444,8 +445,8 @@ class EntangledKernelRidge(TransformerMixin, EntangledRegressor):
         check_choice("prediction", self.prediction, PREDICTIONS)
         check_fraction("alignment_mix", self.alignment_mix)
         check_fraction("shrinkage", self.shrinkage)
-        check_positive("target_alpha", self.target_alpha, zero_allowed=True)
-        check_positive("alpha", self.alpha)
+        check_penalty("target_alpha", self.target_alpha, zero_allowed=True)
+        check_penalty("alpha", self.alpha)
         check_rank(self.rank)
         check_feature_map(self.feature_map)
 

@@ -32,7 +32,7 @@ from ..parameters import (
     check_groups,
     check_integer,
     check_numeric_columns,
-    check_positive,
+    check_penalty,
     check_share,
     is_dask,
     validate_rows,
@@ -271,6 +271,7 @@ class EntangledKernelRidgeCV(EntangledRegressor):
             self._targets_like_y(rows.Y),
             None if groups is None else groups[index],
             index if len(index) < len(np.asarray(y)) else None,
+            n_table=len(np.asarray(y)),
             random_state=self.random_state,
         )
         shown = _Progress(len(maps)) if self.verbose else None
@@ -738,7 +739,7 @@ class EntangledKernelRidgeCV(EntangledRegressor):
                     raise type(error)(f"param_grid: {error}") from error
         self._solver_params()
         for value in [] if self.alphas is None else check_grid("alphas", self.alphas):
-            check_positive("alphas", value)
+            check_penalty("alphas", value)
         self._feature_maps()
 
 

@@ -17,7 +17,7 @@ from ..features import OperatorFourierFeatures
 from ..parameters import (
     check_flag,
     check_numeric_columns,
-    check_positive,
+    check_penalty,
     check_weights,
     is_dask,
     validate_rows,
@@ -187,7 +187,7 @@ class OperatorFourierRidge(MultiTargetRegressor):
         return self._stream.n_rows
 
     def _check_parameters(self) -> None:
-        check_positive("alpha", self.alpha)
+        check_penalty("alpha", self.alpha)
         check_flag("fit_intercept", self.fit_intercept)
         if self.features is not None and not isinstance(self.features, OperatorFourierFeatures):
             raise TypeError(f"features must be None or OperatorFourierFeatures, got {self.features!r}")

@@ -29,6 +29,7 @@ from ..convex import (
 )
 from ..linalg import Array, Index
 from ..parameters import check_grid, check_groups, check_solver_params
+from ..selection import check_splits
 from .base import MultiTargetRegressor, route_groups
 from .output_kernel_ridge import OutputKernelRidge, take_training_rows, validate_input
 
@@ -421,25 +422,6 @@ def _grid(problem: Problem, penalty: OutputPenalty) -> Array:
     """Default alphas of a penalty."""
     grid = WIDE_GRID if penalty.is_ball else FINE_GRID if penalty.name in ("trace", "elastic") else GRID
     return np.asarray(grid * alpha_unit(problem, penalty))
-
-
-def check_splits(cv: Any, n: int) -> list[tuple[Index, Index]]:
-    """Listed splits of n rows as pairs of indices, or an error that names cv."""
-    need = "cv must be a number of folds, a splitter, or a list of splits (train, test) of row numbers"
-    try:
-        splits = [(np.asarray(train), np.asarray(test)) for train, test in cv]
-    except (TypeError, ValueError):
-        raise ValueError(f"{need}, got {cv!r:.80}") from None
-    for split in splits:
-        for part in split:
-            whole = part.ndim == 1 and (part.dtype.kind in "iu" or not part.size)
-            mask = part.dtype == bool and part.shape == (n,)
-            if not (mask or (whole and (not part.size or -n <= part.min() <= part.max() < n))):
-                raise ValueError(f"{need} from 0 to {n - 1}, got {part!r:.80} among them")
-    return [
-        tuple(np.flatnonzero(part) if part.dtype == bool else part.astype(np.intp) for part in split)  # type: ignore[misc]
-        for split in splits
-    ]
 
 
 def _check_alphas(alphas: ArrayLike) -> Array:

@@ -13,7 +13,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from ..doc_links import DocLinkMixin
 from ..linalg import Array, psd_factor
-from ..parameters import check_choice, check_integer, check_positive
+from ..parameters import check_choice, check_integer, check_penalty
 
 __all__ = ["OperatorFourierFeatures"]
 
@@ -112,7 +112,7 @@ class OperatorFourierFeatures(TransformerMixin, DocLinkMixin, BaseEstimator):
         check_choice("kernel", self.kernel, KINDS)
         check_integer("n_frequencies", self.n_frequencies, low=1)
         if self.gamma is not None:
-            check_positive("gamma", self.gamma)
+            check_penalty("gamma", self.gamma)
         d = validate_data(self, X, dtype=np.float64).shape[1]
         shape = (1,) if y is None else np.asarray(y).shape
         targets = 1 if len(shape) == 1 else shape[1]

@@ -12,7 +12,7 @@ from sklearn.utils import Tags, check_random_state
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from ..doc_links import DocLinkMixin
-from ..linalg import Array, Index
+from ..linalg import Array, Index, rank_tolerance
 from ..parameters import check_integer, check_positive
 from ..threads import SMALL_MATRIX, one_thread
 from .evidence import COMMON, PenalisedEvidence, median_distance
@@ -266,7 +266,9 @@ class TargetProcessFeatures(TransformerMixin, DocLinkMixin, BaseEstimator):
     def _noisy(self, theta: Array, Z: Array, weight: Array) -> Array:
         """Kernel matrix of rows, with the noise."""
         A = self._kernel(theta, Z, Z)
-        A[np.diag_indices(len(Z))] += np.exp(theta[3]) / weight
+        # Of rows of very large weight nothing but rounding would be left on the diagonal.
+        least = rank_tolerance(len(Z)) * float(np.max(np.diag(A), initial=0.0))
+        A[np.diag_indices(len(Z))] += np.maximum(np.exp(theta[3]) / weight, least)
         return A
 
     def _start(self, p: int, d: int) -> Array | None:
@@ -307,6 +309,9 @@ def _towards_targets(Phi: Array, left_out: Array, T: Array, weight: Array) -> Ar
             root = np.sqrt(weight[known])[:, None]
             F = root * (left_out[known] - np.average(left_out[known], axis=0, weights=weight[known]))
             errors = y[known] - left_out[known, target]
-            penalised = F.T @ F + np.eye(F.shape[1])
+            squares = F.T @ F
+            # Beside rows of very large weight one row would be rounding.
+            penalty = max(1.0, rank_tolerance(len(squares)) * float(np.trace(squares)))
+            penalised = squares + penalty * np.eye(len(squares))
             turned[:, target] += (Phi - mean) @ np.linalg.solve(penalised, F.T @ (root[:, 0] * errors))
     return turned

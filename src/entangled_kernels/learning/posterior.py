@@ -236,7 +236,12 @@ def fit_missing_posterior(ridge: MissingTargetsRidge, alpha: float) -> FunctionP
     assert missing is not None
     factors, E, P = ridge.factorise(alpha)
     if len(P):
-        lower, tall = cholesky(0.5 * (P + P.T), lower=True), E.reshape(-1, len(P))
+        try:
+            lower, tall = cholesky(0.5 * (P + P.T), lower=True), E.reshape(-1, len(P))
+        except np.linalg.LinAlgError:
+            raise ValueError(
+                f"alpha={alpha:g} is so small that rounding is larger; use a larger alpha for deviations"
+            ) from None
         E = solve_triangular(lower, tall.T, lower=True).T.reshape(E.shape)
     centre, m = problem.mean_phi @ problem.features, len(problem.scale)
     groups, freedom = list[GroupVariance](), np.full(len(E), float(problem.centred))

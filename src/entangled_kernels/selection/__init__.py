@@ -6,7 +6,7 @@ of every feature map -> shares of the maps, by held-out predictions -> what is k
 
 from .candidates import GRID, PATH_STEPS, Grid, Member, grid_members
 from .folds import Fold, Split
-from .row_splits import group_splits, split_rows, time_splits
+from .row_splits import check_splits, group_splits, split_rows, time_splits
 from .search import (
     SCORINGS,
     SELECTIONS,
@@ -38,6 +38,7 @@ __all__ = [
     "Split",
     "TargetUnits",
     "UsedMap",
+    "check_splits",
     "fitted_in_folds",
     "grid_members",
     "group_splits",

@@ -21,7 +21,7 @@ from ..linalg import Array, Index
 from ..parameters import check_integer
 from .folds import Split
 
-__all__ = ["group_splits", "split_rows", "time_splits"]
+__all__ = ["check_splits", "group_splits", "split_rows", "time_splits"]
 
 # With at most this many rows, folds are repeated until there are at least this many splits.
 FEW_ROWS, SPLITS_OF_FEW_ROWS = 60, 10
@@ -34,6 +34,7 @@ def split_rows(
     groups: NDArray[Any] | None,
     index: Index | None,
     *,
+    n_table: int | None = None,
     random_state: Any = None,
 ) -> list[Split]:
     """Splits of a table in memory that a parameter ``cv`` asks for.
@@ -47,10 +48,14 @@ def split_rows(
     groups : ndarray of shape (n,) or None
     index : ndarray of shape (n,) or None
         Numbers of the rows in the table that splits were given for, where some of its rows are left out.
+    n_table : int, optional
+        Number of rows of that table.
     random_state : int, RandomState or None
     """
     n = len(y)
     if not isinstance(cv, Integral):
+        if cv is not None and not hasattr(cv, "split"):
+            cv = check_splits(cv, n_table or n)
         splits = list(check_cv(cv).split(X, y, groups))
         if index is not None and (not hasattr(cv, "split") or isinstance(cv, PredefinedSplit)):
             # Splits that were given as row numbers are of the whole table.
@@ -72,6 +77,25 @@ def split_rows(
         return group_splits(groups, n_folds, n_repeats=n_repeats, random_state=random_state)
     folds = RepeatedKFold(n_splits=n_folds, n_repeats=n_repeats, random_state=random_state)
     return list(folds.split(X))
+
+
+def check_splits(cv: Any, n: int) -> list[tuple[Index, Index]]:
+    """Listed splits of n rows as pairs of indices, or an error that names cv."""
+    need = "cv must be a number of folds, a splitter, or a list of splits (train, test) of row numbers"
+    try:
+        splits = [(np.asarray(train), np.asarray(test)) for train, test in cv]
+    except (TypeError, ValueError):
+        raise ValueError(f"{need}, got {cv!r:.80}") from None
+    for split in splits:
+        for part in split:
+            whole = part.ndim == 1 and (part.dtype.kind in "iu" or not part.size)
+            mask = part.dtype == bool and part.shape == (n,)
+            if not (mask or (whole and (not part.size or -n <= part.min() <= part.max() < n))):
+                raise ValueError(f"{need} from 0 to {n - 1}, got {part!r:.80} among them")
+    return [
+        tuple(np.flatnonzero(part) if part.dtype == bool else part.astype(np.intp) for part in split)  # type: ignore[misc]
+        for split in splits
+    ]
 
 
 def group_splits(
