@@ -42,6 +42,7 @@ __all__ = [
     "naming_columns",
     "validate_rows",
     "warn_user",
+    "weight_unit",
 ]
 
 LARGEST, SMALLEST = 1e70, 1e-70
@@ -166,6 +167,29 @@ def check_weights(
     if not (all_zero or weight.any()):
         raise ValueError("sample_weight must be positive for at least one row, got zero weights only")
     return weight
+
+
+def weight_unit(weight: NDArray[np.float64]) -> float:
+    """The weight that counts as one row, by which weights (n,) or (n, p) are divided before a search.
+
+    Where all weights are multiples of the least positive one they are numbers of equal rows, and the least is
+    the unit: results are those of the table with every row repeated. Else it is the mean over rows that
+    count; the weight of a row with missing targets is its largest. So results do not depend on the scale.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from entangled_kernels.parameters import weight_unit
+    >>> weight_unit(np.array([2.0, 0.0, 6.0])), weight_unit(np.array([1.0, 2.5, 4.0]))
+    (2.0, 2.5)
+    """
+    rows = weight if weight.ndim == 1 else weight.max(axis=1)
+    rows = rows[rows > 0.0]
+    least = float(rows.min(initial=np.inf))
+    counts = rows / least
+    if len(rows) and np.all(np.abs(counts - np.round(counts)) <= 1e-9 * counts):
+        return least
+    return float(rows.mean())
 
 
 def check_groups(groups: Any, n_rows: int) -> NDArray[Any]:

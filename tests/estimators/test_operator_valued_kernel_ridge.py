@@ -339,8 +339,12 @@ def test_errors_name_the_argument():
 @pytest.mark.parametrize(
     ("targets", "weights", "message"),
     [
-        (np.full((14, P), np.nan), None, r"got blanks \(NaN\) only"),
-        (np.where([True, False, True], Y, np.nan), None, r"only blanks \(NaN or weight zero\) in column 1;"),
+        (np.full((14, P), np.nan), None, r"missing values \(NaN\) only"),
+        (
+            np.where([True, False, True], Y, np.nan),
+            None,
+            r"missing values \(NaN or weight zero\) in column 1;",
+        ),
         (
             pd.DataFrame(np.where([True, False, True], Y, np.nan), columns=["zinc", "lead", "iron"]),
             None,

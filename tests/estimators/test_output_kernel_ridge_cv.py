@@ -289,10 +289,10 @@ class TestOutputKernelRidgeCV:
         many = np.repeat(fold, copies)
         splits = [[(np.flatnonzero(f != i), np.flatnonzero(f == i)) for i in range(3)] for f in (fold, many)]
         weighted = OutputKernelRidgeCV(cv=splits[0]).fit(X, Y, copies)
-        # The unit of the default alphas ignores a factor of all weights, and so the number of copies.
-        repeated = OutputKernelRidgeCV(cv=splits[1], alphas=weighted.alphas_).fit(
+        repeated = OutputKernelRidgeCV(cv=splits[1]).fit(
             np.repeat(X, copies, axis=0), np.repeat(Y, copies, axis=0)
         )
+        np.testing.assert_allclose(weighted.alphas_, repeated.alphas_, rtol=1e-9)
         for name in ("mean_test_score", "std_test_score"):
             np.testing.assert_allclose(weighted.cv_results_[name], repeated.cv_results_[name], rtol=1e-6)
         with pytest.raises(ValueError, match="sample_weight is zero on all held-out rows of a fold"):

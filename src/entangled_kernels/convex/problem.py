@@ -10,6 +10,7 @@ from numpy.typing import ArrayLike
 from scipy.linalg import eigh, qr
 
 from ..linalg import Array, rank_tolerance
+from ..parameters import weight_unit
 from .penalties import OutputPenalty, typical_level
 
 __all__ = [
@@ -355,8 +356,8 @@ def alpha_unit(problem: Problem, penalty: OutputPenalty | None = None, *, fixed:
     scale alike, and alpha' means the same for every s and c. The unit is a s with s = tr(K) / n
     and c^2 = ||Y||^2 / p, and s if L keeps its size. A mixture of two powers has no such unit, and
     the higher power is used. If the targets or the kernel are zero, the unit is one. Weights are
-    divided by their mean over rows of positive weight, and the unit multiplied by it: a constant
-    factor of all weights changes nothing.
+    divided by that of one row (`entangled_kernels.parameters.weight_unit`), and the unit multiplied
+    by it: a constant factor of all weights changes nothing.
 
     Examples
     --------
@@ -370,12 +371,12 @@ def alpha_unit(problem: Problem, penalty: OutputPenalty | None = None, *, fixed:
     kernels = problem.kernels
     trace = kernels.sum() if kernels.ndim == 2 else np.trace(kernels, axis1=1, axis2=2).sum()
     w = problem.root_weight**2
-    mean_weight = float(w.sum()) / int(np.count_nonzero(w))
+    row_unit = weight_unit(w)
     mean_eigenvalue = float(trace) / float(w.sum())
-    square = float(np.vdot(problem.Y, problem.Y)) / (problem.Y.shape[1] * mean_weight)
+    square = float(np.vdot(problem.Y, problem.Y)) / (problem.Y.shape[1] * row_unit)
     if not (square > 0.0 and mean_eigenvalue > 0.0):
-        return mean_weight
-    unit = mean_weight * mean_eigenvalue
+        return row_unit
+    unit = row_unit * mean_eigenvalue
     penalty = OutputPenalty() if penalty is None else penalty
     if fixed or penalty.is_ball:
         return unit

@@ -102,7 +102,7 @@ class Moments:
 
     >>> Y[0, 1] = np.nan
     >>> missing = Moments.from_arrays(Phi, Y)
-    >>> missing.complete, [(list(columns), own.n_samples) for columns, own in missing.groups]
+    >>> missing.complete, [(columns.tolist(), own.n_samples) for columns, own in missing.groups]
     (False, [([0], 100), ([1], 99)])
     """
 

@@ -35,7 +35,7 @@ from ..learning.moments import sample_size
 from ..learning.posterior import fit_unit_posterior
 from ..learning.problem import compress_rows
 from ..linalg import Array, Index
-from ..parameters import check_range, check_rank_fits, warn_user
+from ..parameters import check_range, check_rank_fits, warn_user, weight_unit
 from ..threads import SMALL_MATRIX, one_thread
 from ..uncertainty import HeldOutScore, Residuals, without_rounding
 from .candidates import Grid, Member, default_alphas, learn_members, weighted_coefficients
@@ -882,29 +882,6 @@ def scale_weights(weight: Array) -> Array:
     """
     mantissa, exponent = np.frexp(weight / weight_unit(weight))
     return np.asarray(np.ldexp(np.round(mantissa * 2.0**40) / 2.0**40, exponent))
-
-
-def weight_unit(weight: Array) -> float:
-    """The weight that counts as one row, by which weights (n,) or (n, p) are divided before a search.
-
-    Where all weights are multiples of the least positive one they are numbers of equal rows, and the least is
-    the unit: results are those of the table with every row repeated. Else it is the mean over rows that
-    count; the weight of a row with missing targets is its largest. So results do not depend on the scale.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from entangled_kernels.selection import weight_unit
-    >>> weight_unit(np.array([2.0, 0.0, 6.0])), weight_unit(np.array([1.0, 2.5, 4.0]))
-    (2.0, 2.5)
-    """
-    rows = weight if weight.ndim == 1 else weight.max(axis=1)
-    rows = rows[rows > 0.0]
-    least = float(rows.min(initial=np.inf))
-    counts = rows / least
-    if len(rows) and np.all(np.abs(counts - np.round(counts)) <= 1e-9 * counts):
-        return least
-    return float(rows.mean())
 
 
 def _mean_and_variance(Y: Array, weight: Array | None) -> tuple[Array, Array]:
