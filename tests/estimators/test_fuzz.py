@@ -1,5 +1,6 @@
 """Random calls of the entangled estimators and the feature maps, silly arguments and data included."""
 
+import pickle
 import time
 
 import numpy as np
@@ -255,3 +256,22 @@ def test_wide_tables_try_fewer_maps(d, n_maps, rng):
     model = EntangledKernelRidgeCV(cv=2, param_grid={"shrinkage": [1.0]}, random_state=0)
     model.fit(X, X[:, :2] + 0.1 * rng.normal(size=(20, 2)))
     assert len(np.unique(model.cv_results_["param_feature_map"])) == n_maps
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("weighted", [False, True])
+def test_a_pickle_keeps_all_results_and_no_doubles(weighted, rng):
+    X, Y = rng.normal(size=(40, 3)), rng.normal(size=(40, 50))
+    weight = rng.uniform(0.5, 2.0, Y.shape) if weighted else None
+    model = EntangledKernelRidgeCV(None, cv=3, random_state=0).fit(X, Y, weight)
+    file = pickle.dumps(model)
+    again = pickle.loads(file)
+    assert again.cv_results_.keys() == model.cv_results_.keys()
+    for name, column in model.cv_results_.items():
+        np.testing.assert_array_equal(again.cv_results_[name], column)
+        assert again.cv_results_[name].dtype == column.dtype
+    np.testing.assert_array_equal(again.predict_interval(X, 0.8), model.predict_interval(X, 0.8))
+    one, other = again.best_estimator_, model.best_estimator_
+    np.testing.assert_array_equal(one.predict_interval(X, 0.8), other.predict_interval(X, 0.8))
+    if not weighted:
+        assert len(file) < 12 * Y.nbytes

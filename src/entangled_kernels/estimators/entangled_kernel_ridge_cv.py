@@ -298,7 +298,14 @@ class EntangledKernelRidgeCV(EntangledRegressor):
         key = sampling_keys(rows.X, rows.Y)
         weight = None if rows.weight is None else scale_weights(rows.weight)
 
+        samples = dict[Any, RowSample]()
+
         def sample_of(candidate: Candidate) -> RowSample:
+            if candidate.place not in samples:
+                samples[candidate.place] = sample_rows(candidate)
+            return samples[candidate.place]
+
+        def sample_rows(candidate: Candidate) -> RowSample:
             if candidate.features is not None:
                 return RowSample.of(np.asarray(candidate.features), rows.Y, key, weight)
             # Features that were computed block by block were not kept.

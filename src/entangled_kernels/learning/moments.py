@@ -489,6 +489,17 @@ class RowSample:
             key[chosen],
         )
 
+    def __getstate__(self) -> dict[str, Any]:
+        # Most rows have one weight for all of their targets.
+        weight = self.weight
+        if weight.shape[1] > 1 and (weight == weight[:, :1]).all():
+            weight = np.ascontiguousarray(weight[:, :1])
+        return vars(self) | {"weight": weight}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        weight = np.array(np.broadcast_to(state["weight"], state["Y"].shape))
+        vars(self).update(state | {"weight": weight})
+
     @property
     def row_weight(self) -> Array:
         """The largest weight of the targets of each row, (s,)."""

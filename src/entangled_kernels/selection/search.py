@@ -236,6 +236,22 @@ class Selected:
     kernel_ridge_score: HeldOutScore | None
     n_splits: int
 
+    def __getstate__(self) -> dict[str, Any]:
+        # A column of words is kept as the words that differ, and their numbers.
+        words = {name: column for name, column in self.cv_results.items() if column.dtype.kind == "U"}
+        coded = {}
+        for name, column in words.items():
+            distinct, code = np.unique(column, return_inverse=True)
+            coded[name] = (distinct, code.reshape(-1).astype(np.uint16))
+        return vars(self) | {"cv_results": self.cv_results | coded}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        columns = state["cv_results"].items()
+        plain = {
+            name: column[0][column[1]] if isinstance(column, tuple) else column for name, column in columns
+        }
+        vars(self).update(state | {"cv_results": plain})
+
 
 @dataclass(frozen=True, eq=False)
 class Table:
