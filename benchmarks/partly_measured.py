@@ -1,4 +1,4 @@
-"""Targets measured in part: intervals, conditioning on measured targets, missing targets in training, and speed.
+"""Targets measured in part: intervals, conditioning on given targets, missing training targets, and speed.
 
 Inputs and targets are standardised on the training rows. Of a table with more than 40 targets every k-th is
 kept. nMSE is the mean over targets of the squared error divided by the variance of the target in the test
