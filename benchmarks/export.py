@@ -36,6 +36,7 @@ from entangled_kernels import (
     OperatorFourierFeatures,
     OperatorFourierRidge,
     OutputKernelRidge,
+    TargetProcessFeatures,
 )
 from entangled_kernels.io import compare_onnx, export_onnx
 

@@ -67,7 +67,7 @@ def test_from_a_pipe_to_a_model_to_a_pipe(laboratory):
     code, shown, notes = execute("fit", "-", *FIT, *reading, stdin=laboratory)
     assert code == 0, notes
     assert shown.startswith("stdin.csv: 30 rows, 2 inputs, 3 targets.")
-    assert "note: 2 missing cells of inputs filled, with medians where they hold numbers: 'Temp'" in notes
+    assert "note: 2 missing values of inputs filled in, with medians where they hold numbers: 'Temp'" in notes
     saved = open_model("m.model")
     assert saved.info["inputs"] == ["Größe (µm)", "Temp"]
     assert shlex.split(saved.info["command"])[2] == "-"
@@ -97,7 +97,7 @@ def test_rows_are_dropped_and_what_is_read_is_never_replaced(laboratory):
     code, shown, notes = execute("fit", "labor.csv", *FIT, *reading)
     assert code == 0, notes
     assert shown.startswith("labor.csv: 28 rows, 2 inputs")
-    assert "note: 2 rows of 30 have a blank input and are left out" in notes
+    assert "note: 2 rows of 30 have a missing input and are left out" in notes
     code, _, error = execute("fit", "labor.csv", *FIT[:-1], "labor.csv", "--force")
     assert (code, error) == (
         2,

@@ -61,7 +61,7 @@ def test_a_cell_without_a_logarithm_is_named_as_in_the_file(soil, run):
     soil.to_csv("soil.csv", index=False)
     shown = " ".join(run(*FIT, "--target-transform", "log", code=3).stderr.split())
     assert "soil.csv: row 7, column 'lead': 0 has no logarithm" in shown
-    assert "log1p takes zeros; leave the cell blank" in shown
+    assert "log1p takes zeros; leave the cell empty" in shown
     run(*FIT, "--target-transform", "zinc=log", "--target-transform", "lead=log1p")
     shown = " ".join(
         run(*FIT, "--force", "--target-transform", "log", "--checkpoint", "state", code=3).stderr.split()

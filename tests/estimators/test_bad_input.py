@@ -7,8 +7,6 @@ import pandas as pd
 import pytest
 from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
-from sklearn.impute import SimpleImputer
-from sklearn.kernel_approximation import Nystroem
 from sklearn.preprocessing import FunctionTransformer, OneHotEncoder, StandardScaler
 
 from entangled_kernels import (
@@ -31,50 +29,35 @@ def rows(make_rows):
 
 
 @pytest.mark.parametrize(
-    ("settings", "error", "message"),
+    ("settings", "message"),
     [
-        (
-            {"solver": "newton"},
-            ValueError,
-            "solver must be one of 'closed-form', .*, got 'newton'",
-        ),
-        ({"prediction": "ptr"}, ValueError, "prediction must be one of"),
-        ({"solver_params": {"init": None}}, ValueError, r"\['init'\] must be one of 'identity', 'random'"),
-        ({"alpha": 0}, ValueError, "alpha must be a positive number, got 0"),
-        ({"alpha": -1.0}, ValueError, "alpha must be a positive number, got -1.0"),
-        ({"alpha": np.nan}, ValueError, "alpha must be a positive number, got nan"),
-        ({"alpha": "big"}, TypeError, "alpha must be a positive number, got 'big' of type str"),
-        ({"alpha": True}, TypeError, "alpha must be a positive number, got True"),
-        ({"target_alpha": -0.1}, ValueError, "target_alpha must be a number of at least 0, got -0.1"),
-        ({"shrinkage": 1.5}, ValueError, "shrinkage must be a number between 0 and 1, got 1.5"),
-        ({"alignment_mix": -0.5}, ValueError, "alignment_mix must be a number between 0 and 1, got -0.5"),
-        (
-            {"solver_params": {"max_iter": 0}},
-            ValueError,
-            r"\['max_iter'\] must be a whole number of at least 1",
-        ),
-        ({"solver_params": {"max_iter": 2.5}}, TypeError, r"\['max_iter'\] must be a whole number"),
-        ({"solver_params": {"tol": -1}}, ValueError, r"\['tol'\] must be a number of at least 0, got -1"),
-        (
-            {"rank": 13},
-            ValueError,
-            r"the full rank 12 \(4 features times 3 outputs\), got 13",
-        ),
-        ({"rank": 0}, ValueError, "rank must be None, a whole number of at least 1, .*, got 0"),
-        ({"rank": -1}, ValueError, "rank must be None, a whole number of at least 1, .*, got -1"),
-        ({"fit_intercept": "no"}, TypeError, "fit_intercept must be True or False, got 'no'"),
-        ({"rank": 1.5}, ValueError, "rank must be None, a whole number of at least 1, or a fraction"),
-        ({"rank": "half"}, TypeError, "rank must be None, a whole number"),
-        (
-            {"feature_map": "rbf"},
-            TypeError,
-            "feature_map must be None or a transformer .* got 'rbf'",
-        ),
-        ({"random_state": "seed"}, ValueError, "seed"),
+        ({"solver": "newton"}, "solver must be one of 'closed-form', .*, got 'newton'"),
+        ({"prediction": "ptr"}, "prediction must be one of"),
+        ({"alpha": 0}, "alpha must be a positive number, got 0"),
+        ({"alpha": -1.0}, "alpha must be a positive number, got -1.0"),
+        ({"alpha": np.nan}, "alpha must be a positive number, got nan"),
+        ({"alpha": "big"}, "alpha must be a positive number, got 'big' of type str"),
+        ({"alpha": True}, "alpha must be a positive number, got True"),
+        ({"target_alpha": -0.1}, "target_alpha must be a number of at least 0, got -0.1"),
+        ({"shrinkage": 1.5}, "shrinkage must be a number between 0 and 1, got 1.5"),
+        ({"alignment_mix": -0.5}, "alignment_mix must be a number between 0 and 1, got -0.5"),
+        ({"solver_params": 3}, "solver_params must be a dict or None, got int"),
+        ({"solver_params": {"steps": 3}}, "solver_params has unknown keys .*'steps'"),
+        ({"solver_params": {"init": None}}, "init.* must be one of 'identity', 'random'"),
+        ({"solver_params": {"max_iter": 0}}, "max_iter.* must be a whole number of at least 1"),
+        ({"solver_params": {"max_iter": 2.5}}, "max_iter.* must be a whole number"),
+        ({"solver_params": {"tol": -1}}, "tol.* must be a number of at least 0, got -1"),
+        ({"rank": 13}, r"the full rank 12 \(4 features times 3 outputs\), got 13"),
+        ({"rank": 0}, "rank must be None, a whole number of at least 1, .*, got 0"),
+        ({"rank": 1.5}, "rank must be None, a whole number of at least 1, or a fraction"),
+        ({"rank": "half"}, "rank must be None, a whole number"),
+        ({"fit_intercept": "no"}, "fit_intercept must be True or False, got 'no'"),
+        ({"feature_map": "rbf"}, "feature_map must be None or a transformer .* got 'rbf'"),
+        ({"random_state": "seed"}, "seed"),
     ],
 )
-def test_parameters(rows, settings, error, message):
-    with pytest.raises(error, match=message):
+def test_parameters(rows, settings, message):
+    with pytest.raises((TypeError, ValueError), match=message):
         EntangledKernelRidge(**settings).fit(*rows)
 
 
@@ -103,22 +86,6 @@ def test_not_finite_in_a_feature_that_is_not_used(rows):
         model.predict(X)
 
 
-def test_lengths_and_shapes(rows):
-    X, Y = rows
-    with pytest.raises(ValueError, match="inconsistent numbers of samples"):
-        EntangledKernelRidge().fit(X, Y[:-1])
-    with pytest.raises(ValueError, match="1 sample"):
-        EntangledKernelRidge().fit(X[:1], Y[:1])
-    with pytest.raises(ValueError, match="y must have at least one column"):
-        EntangledKernelRidge().fit(X, Y[:, :0])
-    with pytest.raises(ValueError, match="requires y to be passed"):
-        EntangledKernelRidge().fit(X, None)
-    with pytest.raises(ValueError, match="expecting 4 features"):
-        EntangledKernelRidge().fit(X, Y).predict(X[:, :3])
-    with pytest.raises(ValueError, match="Reshape your data"):
-        EntangledKernelRidge(Nystroem(n_components=5)).fit(X, Y).predict(X[0])
-
-
 @pytest.mark.parametrize(
     ("weight", "message"),
     [
@@ -136,12 +103,6 @@ def test_lengths_and_shapes(rows):
 def test_weights(rows, weight, message):
     with pytest.raises(ValueError, match=message):
         EntangledKernelRidge().fit(*rows, sample_weight=weight)
-
-
-def test_one_number_as_weight(rows):
-    X, Y = rows
-    one, other = EntangledKernelRidge().fit(X, Y, 1.0), EntangledKernelRidge().fit(X, Y)
-    np.testing.assert_allclose(one.coef_, other.coef_, atol=1e-12)
 
 
 @pytest.mark.parametrize("unit", [1e-200, 1e-100, 1e100, 1e200])
@@ -259,10 +220,6 @@ def test_two_samples(fit, rows):
         np.testing.assert_allclose(model.predict(X[:2]).mean(axis=0), Y[:2].mean(axis=0))
 
 
-def test_more_outputs_than_samples(fit, make_rows):
-    assert fit(*make_rows(5, 3, 30)).coef_.shape == (30, 3)
-
-
 def test_units_of_the_targets_pass_through(fit, rows):
     X, Y = rows
     plain = fit(X, Y).predict(X)
@@ -276,12 +233,6 @@ def test_feature_map_may_take_what_arrays_cannot_hold(rows):
     model = EntangledKernelRidge(OneHotEncoder()).fit(colours, Y)
     assert model.predict(colours).shape == (20, 3)
     assert model.coef_.shape == (3, 3)
-
-
-def test_feature_map_may_mend_missing_values(rows):
-    X, Y = rows
-    X[0, 0] = np.nan
-    assert np.isfinite(EntangledKernelRidge(SimpleImputer()).fit(X, Y).predict(X)).all()
 
 
 ESTIMATORS = [

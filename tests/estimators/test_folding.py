@@ -76,9 +76,9 @@ class TestInMemory:
         [
             (["a"] * 60, "groups must hold at least 2 groups, got 1"),
             (["a", "b"] * 30, "cv must be at most the number of groups, 2, got 5"),
-            ([None, *range(59)], "got a blank in row 1; fill it"),
-            ([0.0, np.nan, *range(58)], "got a blank in row 2"),
-            (pd.Series([pd.NA, *range(59)], dtype="Int64"), "got a blank in row 1"),
+            ([None, *range(59)], "in row 1; fill it"),
+            ([0.0, np.nan, *range(58)], "in row 2"),
+            (pd.Series([pd.NA, *range(59)], dtype="Int64"), "in row 1"),
             (range(59), r"groups must hold one value for each of .*60 rows, got shape \(59,\)"),
         ],
     )
@@ -258,7 +258,7 @@ class TestStreams:
             model.partial_fit(X[30:], Y[30:])
         with pytest.raises(ValueError, match="must both have taken in groups of rows, or neither"):
             model.merge(search(cv=KFold(3)).partial_fit(X[30:], Y[30:]))
-        with pytest.raises(ValueError, match="got a blank in row 2"):
+        with pytest.raises(ValueError, match="in row 2"):
             clone(model).partial_fit(X[:2], Y[:2], groups=["a", None])
         with pytest.raises(ValueError, match="cv must leave rows in at least 2 folds, got 1"):
             search().partial_fit(X, Y, groups=np.ones(60)).solve()

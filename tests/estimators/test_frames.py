@@ -1,10 +1,19 @@
+"""Tables in and predictions out: containers, names, shapes and what there is before a fit."""
+
 import numpy as np
 import pandas as pd
 import polars as pl
 import pytest
 from sklearn.base import clone
+from sklearn.exceptions import NotFittedError
 
-from entangled_kernels import EntangledKernelRidge
+from entangled_kernels import EntangledKernelRidge, EntangledKernelRidgeCV, OutputKernelRidge
+
+GRID = {
+    "alphas": [1e-4, 1.0, 10.0, 1e6],
+    "random_state": 0,
+    "param_grid": {"shrinkage": (0.5,), "target_alpha": (0.1,)},
+}
 
 
 @pytest.fixture
@@ -87,3 +96,53 @@ def test_columns_of_text_are_named(frame):
     X = frame({"a": [1.0, 2.0, 3.0], "kind of": ["x", "y", "x"], "other": ["1", "2", None]})
     with pytest.raises(ValueError, match="X must hold numbers, got text in 'kind of', 'other'; leave"):
         EntangledKernelRidge().fit(X, [1.0, 2.0, 3.0])
+
+
+@pytest.mark.parametrize("Estimator", [EntangledKernelRidge, OutputKernelRidge])
+def test_predictions_have_the_dimensions_of_the_targets(make_rows, Estimator):
+    X, Y = make_rows(20, 3, 1)
+    assert Estimator().fit(X, Y).predict(X).shape == (20, 1)
+    assert Estimator().fit(X, Y[:, 0]).predict(X).shape == (20,)
+    with pytest.raises(ValueError, match="y must have at least one column"):
+        Estimator().fit(X, np.empty((20, 0)))
+    with pytest.raises(ValueError, match="requires y to be passed"):
+        Estimator().fit(X, None)
+
+
+def test_complete_rows_of_weight_zero_are_kept_and_missing_ones_are_not(make_rows):
+    X, Y = make_rows(20, 3, 2)
+    weight = np.ones(20)
+    weight[4] = 0.0
+    assert np.shares_memory(OutputKernelRidge().fit(X, Y, weight).X_fit_, X)
+    Y[4] = np.nan
+    assert len(OutputKernelRidge().fit(X, Y).X_fit_) == 19
+
+
+def test_attributes_show_parts_of_the_model(make_rows):
+    X, Y = make_rows(20, 3, 2)
+    model = EntangledKernelRidge()
+    with pytest.raises(NotFittedError, match=r"'EntangledKernelRidge' object has no attribute 'coef_' yet$"):
+        model.coef_  # noqa: B018
+    model.fit(X, Y)
+    assert model.solver_ == "closed-form"
+    with pytest.raises(AttributeError):
+        model.coef_ = np.zeros((2, 3))
+
+
+@pytest.mark.parametrize("model", [EntangledKernelRidge(), EntangledKernelRidgeCV(None, **GRID)])
+def test_one_of_deviation_and_covariance(make_rows, model):
+    X, Y = make_rows(20, 3, 2)
+    model.fit(X, Y)
+    mean, std = model.predict(X, return_std=True)
+    same, cov = model.predict(X, return_cov=True)
+    np.testing.assert_array_equal(mean, same)
+    np.testing.assert_allclose(std, np.sqrt(np.einsum("noo->no", cov)))
+    with pytest.raises(ValueError, match="return_std and return_cov cannot both be true"):
+        model.predict(X, return_std=True, return_cov=True)
+
+
+def test_wide_tables_keep_no_moments(make_rows):
+    X, Y = make_rows(10, 20, 2)
+    assert not hasattr(EntangledKernelRidge().fit(X, Y), "n_samples_seen_")
+    with pytest.raises(ValueError, match="at least 2 rows of positive sample_weight"):
+        EntangledKernelRidge().fit(X, Y, np.eye(10)[0])

@@ -324,18 +324,6 @@ def refused_at(folder, tmp_path, **settings):
     return path, good
 
 
-def test_a_fit_goes_on_once_the_bad_batch_is_mended(files, tmp_path):
-    folder, X, Y = files
-    path, good = refused_at(folder, tmp_path)
-    path.write_bytes(good)
-    taken = []
-    model = EntangledKernelRidge().fit_batches(
-        read(folder), checkpoint=tmp_path / "state", progress=taken.append
-    )
-    assert sum(len(batch.X) for batch in taken) == 200 - 116
-    np.testing.assert_allclose(model.coef_, EntangledKernelRidge().fit(X, Y).coef_, rtol=1e-9)
-
-
 def test_later_files_may_come_and_go(files, tmp_path):
     folder, X, Y = files
     path, good = refused_at(folder, tmp_path)

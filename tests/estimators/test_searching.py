@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 from sklearn.base import clone
 from sklearn.model_selection import PredefinedSplit
-from sklearn.pipeline import FeatureUnion, make_pipeline
+from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 from entangled_kernels import EntangledKernelRidge, EntangledKernelRidgeCV, EvidenceFeatures
@@ -21,23 +21,13 @@ def test_the_best_estimator_is_the_candidate_fitted_on_all_rows(make_rows, selec
     own = EntangledKernelRidge(StandardScaler(), **search.best_params_, random_state=0).fit(X, Y)
     np.testing.assert_array_equal(search.best_estimator_.coef_, own.coef_)
     np.testing.assert_array_equal(search.best_estimator_.predict(X), own.predict(X))
-    # It can be cloned, and more rows can be added to it.
-    assert clone(search.best_estimator_).get_params()["alpha"] == search.best_params_["alpha"]
-    more = search.best_estimator_.partial_fit(X[:5], Y[:5]).predict(X)
-    np.testing.assert_allclose(more, own.partial_fit(X[:5], Y[:5]).predict(X), rtol=1e-12)
-
-
-def test_maps_of_an_average_stand_side_by_side(make_rows):
-    X, Y = make_rows(30, 2, 2)
-    maps = [None, StandardScaler()]
-    search = EntangledKernelRidgeCV(maps, cv=3, **GRID).fit(X, Y)
-    weights = (
-        search.average_weights_.sum(axis=1) if search.average_weights_.ndim == 2 else search.average_weights_
-    )
-    used = {place for place in (0, 1) if weights[search.cv_results_["param_feature_map"] == place].any()}
-    used |= {search.best_params_["feature_map"]}
-    assert isinstance(search.feature_map_, FeatureUnion) == (len(used) == 2)
-    assert search.coef_.shape == (2, 2 * len(used))
+    # It can be cloned. A search keeps no moments, so that a stream starts anew.
+    best = search.best_estimator_
+    assert clone(best).get_params()["alpha"] == search.best_params_["alpha"]
+    with pytest.warns(UserWarning, match="partial_fit starts anew"):
+        best.partial_fit(X[:20], Y[:20])
+    anew = clone(best).partial_fit(X[:20], Y[:20])
+    np.testing.assert_array_equal(best.predict(X), anew.predict(X))
 
 
 def test_the_search_of_a_pipeline_is_that_of_its_last_step(make_rows):
@@ -122,3 +112,18 @@ def test_kernel_ridge_beside_the_model_is_that_of_a_search_of_its_own(make_rows)
     np.testing.assert_allclose(model.cv_rmse_**2, squares)
     np.testing.assert_allclose(model.cv_target_score_, squares / Y.var(axis=0))
     assert model.cv_score_ == pytest.approx(np.mean(model.cv_target_score_))
+
+
+def test_held_out_intervals_hold_about_as_many_rows_as_they_say(rng):
+    X = rng.normal(size=(120, 3))
+    Y = X @ rng.normal(size=(3, 2)) + rng.normal(size=(120, 2))
+    for transform, targets in ((None, Y), ("log", np.exp(Y))):
+        model = EntangledKernelRidgeCV(None, cv=4, target_transform=transform, **GRID).fit(X, targets)
+        found = model.held_out_predictions(0.9)
+        np.testing.assert_allclose(found.measured, targets)
+        inside = (found.lower <= targets) & (found.upper >= targets)
+        assert 0.85 <= inside.mean() <= 0.97
+        if transform is None:
+            rmse = np.sqrt(np.mean((found.measured - found.predicted) ** 2, axis=0))
+            # Rows were held out several times, so the mean of their predictions errs somewhat less.
+            np.testing.assert_allclose(rmse, model.cv_rmse_, rtol=0.05)

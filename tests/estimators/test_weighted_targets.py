@@ -40,10 +40,6 @@ def test_equal_columns_are_weights_of_rows(sample_weight):
     np.testing.assert_array_equal(check_weighted_targets(Y, sample_weight)[1], [1.0, 0.0, 2.0])
 
 
-def test_a_number_stands_for_every_row():
-    np.testing.assert_array_equal(check_weighted_targets(Y, 2)[1], [2.0, 2.0, 2.0])
-
-
 def test_missing_targets_have_weight_zero():
     targets, weights = check_weighted_targets(HOLES)
     np.testing.assert_array_equal(targets, HOLES)
@@ -51,13 +47,6 @@ def test_missing_targets_have_weight_zero():
     np.testing.assert_array_equal(check_weighted_targets(HOLES, [2, 3, 4])[1], [[2, 0], [3, 3], [0, 4]])
     weight_of_each = [[2, 5], [0, 3], [7, 4]]
     np.testing.assert_array_equal(check_weighted_targets(HOLES, weight_of_each)[1], [[2, 0], [0, 3], [0, 4]])
-
-
-def test_missing_rows_are_weights_of_rows():
-    targets = Y.copy()
-    targets[1] = NAN
-    np.testing.assert_array_equal(check_weighted_targets(targets)[1], [1.0, 0.0, 1.0])
-    np.testing.assert_array_equal(check_weighted_targets([1.0, NAN, 2.0])[1], [1.0, 0.0, 1.0])
 
 
 @given(

@@ -253,8 +253,8 @@ def test_warm_start_goes_on_from_what_was_found(rows):
 def test_in_a_search_it_is_left_out_where_targets_are_many_or_one(rows):
     X, Y = rows
     few, any_number = TargetProcessFeatures(max_targets=2), TargetProcessFeatures()
-    assert [FeatureMapTraits.of(few).suits(p) for p in (1, 2, 3)] == [False, True, False]
-    assert FeatureMapTraits.of(make_pipeline(StandardScaler(), any_number)).suits(1)
+    assert [FeatureMapTraits.of(few).suits(p, 4) for p in (1, 2, 3)] == [False, True, False]
+    assert FeatureMapTraits.of(make_pipeline(StandardScaler(), any_number)).suits(1, 4)
     settings = {"cv": 3, "param_grid": {"shrinkage": (1.0,)}, "random_state": 0}
     for targets, tried in ((Y[:, :1], 1), (Y[:, :2], 2), (Y, 1)):
         model = EntangledKernelRidgeCV([StandardScaler(), few], **settings).fit(X, targets)

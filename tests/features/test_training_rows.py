@@ -3,7 +3,12 @@ import pandas as pd
 import pytest
 from sklearn.base import BaseEstimator
 
-from entangled_kernels.features.training_rows import mean_and_scale, standardised_targets, training_rows
+from entangled_kernels.features.training_rows import (
+    distinct_rows,
+    mean_and_scale,
+    standardised_targets,
+    training_rows,
+)
 
 
 def test_rows_without_weight_or_target_are_left_out(rng):
@@ -59,3 +64,13 @@ def test_constant_columns_keep_their_unit():
     Y = np.column_stack([np.full(4, 0.1), [np.nan, np.nan, 2.0, 2.0], np.full(4, np.nan)])
     np.testing.assert_allclose(standardised_targets(Y, None)[2:, :2], 0.0, atol=1e-15)
     np.testing.assert_array_equal(mean_and_scale(np.full((3, 1), 0.1), None)[1], [1.0])
+
+
+@pytest.mark.parametrize("d", [3, 500])
+def test_distinct_rows_do_not_depend_on_order_or_copies(d, rng):
+    X = rng.integers(-1, 2, size=(30, d)) * np.where(rng.random((30, d)) < 0.5, 1.0, -0.0)
+    X[20:] = X[:10]
+    found = distinct_rows(X)
+    assert len(found) == len(np.unique(X, axis=0))
+    np.testing.assert_array_equal(distinct_rows(X[rng.permutation(30)]), found)
+    assert {tuple(row) for row in found} == {tuple(row) for row in X}

@@ -107,12 +107,12 @@ def test_maps_of_this_package(name, rows, new_rows, same_features, agrees):
     agrees(model, new_rows, exact)
 
 
-@pytest.mark.parametrize("step", SCALED, ids=repr)
+@pytest.mark.parametrize("step", SCALED)
 def test_expansions(step, rows, new_rows, same_features):
     same_features(make_pipeline(StandardScaler(), step).fit(*rows), new_rows, 1e-9)
 
 
-@pytest.mark.parametrize("step", COLUMNS, ids=repr)
+@pytest.mark.parametrize("step", COLUMNS)
 def test_columns_by_themselves(step, rows, new_rows, same_features):
     same_features(step.fit(rows[0], rows[1][:, 0]), new_rows)
 
@@ -284,7 +284,6 @@ def test_codes(unknown, frame, same_features):
         MissingIndicator(),
         MissingIndicator(features="all"),
     ],
-    ids=repr,
 )
 def test_missing_values_are_filled(imputer, holes, same_features):
     same_features(imputer.fit(holes), holes)

@@ -198,7 +198,7 @@ def test_posterior_over_the_targets_that_are_present(name, centred):
     left = (weight > 0).sum(axis=0) - np.array(degrees)
     variance = np.sum(weight * residuals**2, axis=0) / left * (weight > 0).sum(axis=0) / weight.sum(axis=0)
     np.testing.assert_allclose(fit.posterior.noise_variance, variance, rtol=1e-8)
-    assert (fit.relative_variance(Z) > 1.0).all()
+    assert (fit.posterior.unit.relative_variance(Z) > 1.0).all()
 
 
 def test_what_lies_outside_of_the_features_is_uncertain():
@@ -206,5 +206,5 @@ def test_what_lies_outside_of_the_features_is_uncertain():
     problem, _ = reduce_rows(Phi, np.where(weight > 0, Y, np.nan), weight, centred=True)
     fit = fit_problem(problem, FitSettings(alpha=0.1))
     outside = np.linalg.svd(Phi - Phi.mean(axis=0))[2][-1]
-    near, far = fit.relative_variance(np.vstack([Phi[0], Phi[0] + 100.0 * outside]))
+    near, far = fit.posterior.unit.relative_variance(np.vstack([Phi[0], Phi[0] + 100.0 * outside]))
     assert far > 10.0 * near

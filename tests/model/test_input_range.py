@@ -63,9 +63,9 @@ def test_multiples_are_out_and_training_rows_are_not():
     inputs = InputRange.of(X)
     assert (inputs.distance(X) <= 0.5).all()
     assert (inputs.distance(1e12 * X) > 1.0).all()
-    assert inputs.may_exceed(1e12 * X[:1], 10.0)
-    assert not inputs.may_exceed(X, 1.0)
-    assert not inputs.may_exceed(X[:0], 1.0)
+    assert inputs.judge(1e12 * X[:1], 10.0).n_far == 1
+    assert inputs.judge(X, 1.0).n_far == 0
+    assert inputs.judge(X[:0], 1.0).n_far == 0
 
 
 def test_constant_columns_have_their_value_for_a_range():
@@ -110,13 +110,13 @@ def test_a_batch_that_is_shifted_is_unusual_and_one_like_training_is_not(n, d):
     for seed in range(20):
         rng = np.random.default_rng(seed)
         inputs, rows = InputRange.of(rng.normal(size=(n, d))), rng.normal(size=(100, d))
-        called += inputs.share_outside(rows)[1]
-        shifted += inputs.share_outside(rows + 2.0)[1]
+        called += inputs.judge(rows, 10.0).unusual
+        shifted += inputs.judge(rows + 2.0, 10.0).unusual
     assert called <= 1
     assert n == 30 or shifted >= (10 if d == 1 else 20)
 
 
 def test_few_rows_are_never_unusual(rng):
     inputs = InputRange.of(rng.normal(size=(40, 2)))
-    assert inputs.share_outside(np.full((9, 2), 99.0)) == (1.0, False)
-    assert inputs.share_outside(np.empty((0, 2))) == (0.0, False)
+    assert inputs.judge(np.full((9, 2), 99.0), 1e3)[1:] == (1.0, False)
+    assert inputs.judge(np.empty((0, 2)), 1e3) == (0, 0.0, False)

@@ -181,10 +181,10 @@ def test_missing_targets_stay_missing(table, place, transform):
 @pytest.mark.parametrize("place", [0, 1])
 def test_targets_without_weight_may_hold_anything(table, place):
     X, Y = table
-    cells, blanks, bad = np.ones(Y.shape), Y.copy(), Y.copy()
-    cells[3, 1], blanks[3, 1], bad[3, 1] = 0.0, np.nan, -7.0
+    each, missing, bad = np.ones(Y.shape), Y.copy(), Y.copy()
+    each[3, 1], missing[3, 1], bad[3, 1] = 0.0, np.nan, -7.0
     first, second = (clone(models(target_transform="log")[place]) for _ in range(2))
-    np.testing.assert_array_equal(first.fit(X, bad, cells).predict(X), second.fit(X, blanks).predict(X))
+    np.testing.assert_array_equal(first.fit(X, bad, each).predict(X), second.fit(X, missing).predict(X))
     rows = np.ones(len(X))
     rows[:5], bad[:5] = 0.0, 0.0
     splits = {} if place == 0 else {"cv": [(np.arange(5, 30), np.arange(30, 50))]}

@@ -72,9 +72,9 @@ class NoveltyWarning(UserWarning):
 class EntangledRegressor(MultiTargetRegressor):
     """Base class of the entangled estimators: a `RowStream` of rows, and a `FittedModel` solved from it.
 
-    ``_stream`` is what was kept of the rows, None where nothing was kept; ``_model`` is the fitted model, None
-    while rows that were taken in wait to be solved for. A subclass says how parameters are checked, how a
-    feature map is fitted on the first rows, and how moments become a model.
+    ``_stream`` is what was kept of the rows, None where nothing was kept; ``_model`` is the fitted model,
+    None while rows that were taken in wait to be solved for. A subclass says how parameters are checked, how
+    a feature map is fitted on the first rows, and how moments become a model.
     """
 
     feature_map: Any
@@ -104,8 +104,8 @@ class EntangledRegressor(MultiTargetRegressor):
         Returns
         -------
         mean : ndarray of shape (n, p), or (n,) when y was one-dimensional
-            Given targets come back as they are. With a ``target_transform`` this is the median; `predict_mean`
-            gives the mean.
+            Given targets come back as they are. With a ``target_transform`` this is the median;
+            `predict_mean` gives the mean.
         std : like mean, with ``return_std``
             Zero for a given target.
         cov : ndarray of shape (n, p, p), or (n,) when y was one-dimensional, with ``return_cov``
@@ -145,8 +145,8 @@ class EntangledRegressor(MultiTargetRegressor):
         """Predict the mean of new observations, where `predict` gives their median.
 
         Sums, such as totals over rows, need means. They differ from medians where ``target_transform`` bends
-        the scale of a target: if the logarithm of a target has the deviation s, the mean is exp(s^2 / 2) times
-        the median. Otherwise this is `predict`.
+        the scale of a target: if the logarithm of a target has the deviation s, the mean is exp(s^2 / 2)
+        times the median. Otherwise this is `predict`.
 
         Parameters
         ----------
@@ -184,12 +184,12 @@ class EntangledRegressor(MultiTargetRegressor):
 
         Notes
         -----
-        Intervals rest on residuals of rows from models without them, over deviations that were estimated
-        without the row. The quantile of these scores counts the new row as one more, as the jackknife and
-        split conformal prediction do: with n rows at least coverage (n + 1) of n + 1 are covered. With few
-        rows the scores of all targets are pooled; with n rows the scores of a target itself have n / (n + 100)
-        of the weight. With given targets residuals are conditioned likewise, with a covariance estimated
-        without their rows.
+        Intervals rest on residuals of rows from models without them, over deviations that were
+        estimated without the row. The quantile of these scores counts the new row as one more, as the
+        jackknife and split conformal prediction do: with n rows at least coverage (n + 1) of n + 1 are
+        covered. With few rows the scores of all targets are pooled; with n rows the scores of a target
+        itself have n / (n + 100) of the weight. With given targets residuals are conditioned likewise,
+        with a covariance estimated without their rows.
 
         The coverage holds on average over new rows that come from where the training rows came from, as far
         as the model does not change much with one row more. It is not a worst-case guarantee such as that of
@@ -371,8 +371,9 @@ class EntangledRegressor(MultiTargetRegressor):
         sample_weight : array-like of shape (n_samples,) or (n_samples, n_outputs), or float, optional
             Weights of rows, or of single targets.
         forget : float, default=1.0
-            Factor, above 0 and at most 1, on the weights of all earlier rows for every new row: the row before
-            the last k rows weighs ``forget ** k``. With 0.999 the last 1,000 rows hold 63% of the weight.
+            Factor, above 0 and at most 1, on the weights of all earlier rows for every new row: the row
+            before the last k rows weighs ``forget ** k``. With 0.999 the last 1,000 rows hold 63% of the
+            weight.
 
         Returns
         -------
@@ -426,8 +427,8 @@ class EntangledRegressor(MultiTargetRegressor):
             Number of rows in all batches, which folds in the order of time need. Without it ``batches`` may
             know it, as those of `read_batches` do of most files, or are run through once to count it.
         checkpoint : path, optional
-            File to which the moments are saved now and then. When it exists, the fit continues from there: the
-            batches that it has seen are passed over, and the model is the same, to the last bit, as that
+            File to which the moments are saved now and then. When it exists, the fit continues from there:
+            the batches that it has seen are passed over, and the model is the same, to the last bit, as that
             of a fit that was never interrupted. The file stays when the fit is done.
         checkpoint_every : int, default=100
             Number of batches between two checkpoints. There is one more at the end, and one when a batch is
@@ -649,10 +650,7 @@ class EntangledRegressor(MultiTargetRegressor):
             check_range("y", measured, **({} if smallest is None else {"smallest": smallest}))
         if sample_weight is None and not np.isnan(Y).any():
             return Y, None
-        Y, weight = check_weighted_targets(Y, sample_weight, getattr(self, "target_names_", None))
-        if smallest is None and weight is not None and weight.ndim == 1 and not weight.any():
-            raise ValueError("sample_weight must be positive for at least one row, got zero weights only")
-        return Y, weight
+        return check_weighted_targets(Y, sample_weight, getattr(self, "target_names_", None))
 
     def _partial_fit(self, X: Any, y: Any, sample_weight: Any, groups: Any, forget: float) -> Self:
         self._check_parameters()
@@ -863,20 +861,20 @@ class EntangledRegressor(MultiTargetRegressor):
         if inputs is None or inputs.n_rows < FEWEST_ROWS:
             return
         n = _num_samples(X)
-        if inputs.may_exceed(X, FAR) and (far := int(np.count_nonzero(inputs.distance(X) > FAR))):
+        batch = inputs.judge(X, FAR)
+        if batch.n_far:
             warn_user(
-                f"{far} of {n} rows lie far outside of the inputs that the model was fitted on; predictions "
-                f"there rest on no row. Check units and order of columns; novelty(X) tells how far each row "
-                f"is out",
+                f"{batch.n_far} of {n} rows lie far outside of the inputs that the model was fitted on; "
+                f"predictions there rest on no row. Check units and order of columns; novelty(X) tells how "
+                f"far each row is out",
                 NoveltyWarning,
             )
             return
-        share, unusual = inputs.share_outside(X)
-        if unusual:
+        if batch.unusual:
             warn_user(
-                f"{share:.0%} of {n} rows have inputs outside of the range that the model was fitted on, far "
-                f"more than if they came from where the training rows came from; errors may be larger, and "
-                f"intervals hold less, than on those. novelty(X) tells how far each row is out",
+                f"{batch.share_outside:.0%} of {n} rows have inputs outside of the range that the model was "
+                f"fitted on, far more than if they came from where the training rows came from; errors may "
+                f"be larger, and intervals hold less, than on those. novelty(X) says how far each is out",
                 NoveltyWarning,
             )
 

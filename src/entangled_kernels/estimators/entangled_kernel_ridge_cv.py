@@ -17,7 +17,7 @@ from sklearn.base import clone
 from sklearn.model_selection import GroupKFold, KFold, PredefinedSplit, TimeSeriesSplit
 from sklearn.utils import _safe_indexing, check_random_state, indexable
 from sklearn.utils.metadata_routing import UNUSED, MetadataRouter
-from sklearn.utils.validation import _num_samples
+from sklearn.utils.validation import _num_features, _num_samples
 
 from ..features import FeatureMapTraits, default_feature_maps, is_fitted, map_features
 from ..kernels import KrausKernel
@@ -91,8 +91,9 @@ class EntangledKernelRidgeCV(EntangledRegressor):
         Features phi(x), as in `EntangledKernelRidge`. Those of a list are candidates. ``"auto"`` tries the
         standardised columns; `ColumnWidthFeatures`, with a width for every column, of the columns and of
         columns made symmetric by powers; `ForestFeatures`; and, with two to eight targets and not in streams,
-        `TargetProcessFeatures`. Kernels count columns up to one range beyond the training rows (``reach=1``;
-        none in streams), so that only the standardised columns follow a trend farther out.
+        `TargetProcessFeatures`. With more than 200 inputs powers and processes are left out. Kernels clip
+        columns at one range beyond the training rows (``reach=1``; not in streams), so that only the
+        standardised columns follow a trend farther out.
     alphas : array-like or None, default=None
         Ridge penalties to try. None takes 34 values over eleven decades about the scale of the features, and
         the noise that a feature map has found, its ``noise_``.
@@ -262,7 +263,7 @@ class EntangledKernelRidgeCV(EntangledRegressor):
         original = rows.Y if scale is None else scale.inverse_transform(rows.Y)
         if len(rows.Y) < 2:
             raise ValueError("at least 2 rows are needed, got 1 sample")
-        maps = self._suited_maps(rows.Y.shape[1])
+        maps = self._suited_maps(rows)
         X = self._search_inputs(rows.X, maps)
         splits = split_rows(
             self.cv,
@@ -343,7 +344,7 @@ class EntangledKernelRidgeCV(EntangledRegressor):
         return self._solved_model().held_out(float(coverage))
 
     def project(self, X: Any) -> Array:
-        """Projections (n, p, r) of rows by the best entangled candidate; see `EntangledKernelRidge.project`."""
+        """Projections (n, p, r) by the best entangled candidate; see `EntangledKernelRidge.project`."""
         self._solved_model()
         return self.entangled_estimator_.project(X)
 
@@ -621,10 +622,15 @@ class EntangledKernelRidgeCV(EntangledRegressor):
             check_feature_map(one)
         return maps
 
-    def _suited_maps(self, n_targets: int, *, streamed: bool = False) -> dict[int, Any]:
-        """The maps, by their places, that are tried with this many targets, in memory or in a stream."""
+    def _suited_maps(self, rows: Rows, *, streamed: bool = False) -> dict[int, Any]:
+        """The maps, by their places, that are tried with such rows, in memory or in a stream."""
+        try:
+            n_inputs = _num_features(rows.X)
+        except TypeError:  # rows of texts
+            n_inputs = 1
         maps = dict(enumerate(self._feature_maps(streamed=streamed)))
-        suited = {place: one for place, one in maps.items() if FeatureMapTraits.of(one).suits(n_targets)}
+        traits = {place: FeatureMapTraits.of(one) for place, one in maps.items()}
+        suited = {place: one for place, one in maps.items() if traits[place].suits(rows.Y.shape[1], n_inputs)}
         return suited if suited else maps
 
     def _search_inputs(self, X: Any, maps: dict[int, Any]) -> Any:
@@ -640,7 +646,7 @@ class EntangledKernelRidgeCV(EntangledRegressor):
 
     def _fit_first_map(self, rows: Rows) -> Any:
         """Choose a feature map as `fit` would on the first rows of a stream, and fit it on them."""
-        maps, best = list(self._suited_maps(rows.Y.shape[1], streamed=True).values()), 0
+        maps, best = list(self._suited_maps(rows, streamed=True).values()), 0
         if len(maps) > 1:
             splits = self.cv
             if not self._ordered:

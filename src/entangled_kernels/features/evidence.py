@@ -12,8 +12,9 @@ from scipy.linalg.lapack import dpotrf, dpotri
 from scipy.optimize import minimize
 from sklearn.metrics.pairwise import euclidean_distances
 
-from ..linalg import Array
+from ..linalg import Array, unique_columns
 from ..threads import SMALL_MATRIX, one_thread
+from .training_rows import distinct_rows
 
 __all__ = [
     "COMMON",
@@ -72,7 +73,7 @@ def median_distance(Z: Array) -> float:
     >>> median_distance(np.array([[0.0], [1.0], [1.0], [3.0]]))
     2.0
     """
-    distances = euclidean_distances(np.unique(Z, axis=0))
+    distances = euclidean_distances(distinct_rows(Z))
     apart = distances[distances > 0.0]
     return float(np.median(apart)) if apart.size else 1.0
 
@@ -118,8 +119,7 @@ class TargetGroups:
         if known.all():
             patterns, number = np.ones((len(Y), 1), dtype=bool), np.zeros(Y.shape[1], dtype=np.intp)
         else:
-            patterns, number = np.unique(known, axis=1, return_inverse=True)
-            number = number.reshape(-1)
+            patterns, number = unique_columns(known)
         counts = np.bincount(number)
         values = patterns.sum(axis=0) * counts
         used = [group for group in np.argsort(-values, kind="stable")[:MOST_GROUPS] if values[group]]

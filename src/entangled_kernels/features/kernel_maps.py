@@ -17,7 +17,7 @@ from ..doc_links import DocLinkMixin
 from ..linalg import Array, rank_tolerance
 from ..parameters import check_choice, check_flag, check_integer, check_positive
 from .evidence import COMMON, SHAPES, WIDTHS, PenalisedEvidence, median_distance, tune_kernel, tune_widths
-from .training_rows import mean_and_scale, some_rows, standardised_targets, training_rows
+from .training_rows import distinct_rows, mean_and_scale, some_rows, standardised_targets, training_rows
 
 __all__ = [
     "POWERS",
@@ -53,7 +53,7 @@ class KernelFeatures(TransformerMixin, DocLinkMixin, BaseEstimator):
     def _choose_components(self, X: Array, kernel: Any, rng: np.random.RandomState) -> None:
         """Choose the rows that the features of a kernel are built on."""
         # Distinct rows in sorted order, so that repeated rows change nothing.
-        distinct = np.unique(X, axis=0)
+        distinct = distinct_rows(X)
         distinct = distinct[some_rows(len(distinct), int(self.n_components), rng)]
         self.kernel_, self.components_ = kernel, (distinct - self.mean_) / self.scale_
         self._whitener = inverse_root(kernel(self.components_))
@@ -239,6 +239,8 @@ class ColumnWidthFeatures(KernelFeatures):
     reach : float or None, default=None
         Inputs are clipped at this many ranges of a column beyond the training rows, as in
         `EvidenceFeatures`.
+    max_inputs : int or None, default=None
+        A search among several feature maps leaves this one out where there are more inputs.
     random_state : int, RandomState or None, default=None
 
     Attributes
@@ -294,6 +296,7 @@ class ColumnWidthFeatures(KernelFeatures):
         max_rows: int = 150,
         warp: bool = False,
         reach: float | None = None,
+        max_inputs: int | None = None,
         random_state: Any = None,
     ) -> None:
         self.shape = shape
@@ -303,6 +306,7 @@ class ColumnWidthFeatures(KernelFeatures):
         self.max_rows = max_rows
         self.warp = warp
         self.reach = reach
+        self.max_inputs = max_inputs
         self.random_state = random_state
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
@@ -321,6 +325,8 @@ class ColumnWidthFeatures(KernelFeatures):
         check_integer("n_components", self.n_components, low=1)
         check_integer("max_rows", self.max_rows, low=2)
         check_flag("warp", self.warp)
+        if self.max_inputs is not None:
+            check_integer("max_inputs", self.max_inputs, low=1)
         X, Y, weight = training_rows(self, X, y, sample_weight)
         rng = check_random_state(self.random_state)
         X = self._fit_columns(X, weight, rng)

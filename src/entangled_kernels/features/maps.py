@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Self
 
 import numpy as np
@@ -11,6 +11,7 @@ from scipy.sparse import issparse
 from sklearn.base import clone
 from sklearn.compose import ColumnTransformer
 from sklearn.exceptions import NotFittedError
+from sklearn.frozen import FrozenEstimator
 from sklearn.kernel_approximation import Nystroem
 from sklearn.pipeline import FeatureUnion, Pipeline
 from sklearn.preprocessing import StandardScaler
@@ -36,6 +37,9 @@ __all__ = [
 REACH = 1.0
 # With more targets than this, a process for each takes longer than all other maps together.
 MOST_PROCESSES = 8
+# With more inputs than this there is one width for all columns, and neither powers of columns nor a process
+# for every target pay: the rows tell too little of single columns.
+MOST_INPUTS = 200
 # Names of scikit-learn's kernels that are psd whatever their parameters.
 PSD_KERNELS = ("rbf", "laplacian", "linear", "cosine")
 
@@ -64,6 +68,8 @@ class FeatureMapTraits:
         Variance of the noise, in units of the variance of a target, that a fitted map has estimated.
     max_targets : int or None
         In a search among several maps, more targets than this, or a single one, leave the map out.
+    max_inputs : int or None
+        In a search among several maps, more inputs than this leave the map out.
     tuned : bool
         The map has parameters that a search found, from which `warm_start` goes on.
 
@@ -85,6 +91,7 @@ class FeatureMapTraits:
     exact_rows: int = 0
     noise: float | None = None
     max_targets: int | None = None
+    max_inputs: int | None = None
     tuned: bool = False
 
     @classmethod
@@ -105,6 +112,7 @@ class FeatureMapTraits:
                 interpolates=last.interpolates,
                 noise=last.noise,
                 max_targets=last.max_targets,
+                max_inputs=steps[0].max_inputs,
                 tuned=last.tuned,
             )
         if isinstance(feature_map, FeatureUnion | ColumnTransformer):
@@ -116,6 +124,10 @@ class FeatureMapTraits:
                 cross_fitted=any(part.cross_fitted for part in parts),
                 interpolates=any(part.interpolates for part in parts),
             )
+        if isinstance(feature_map, FrozenEstimator):
+            # It is never fitted again, though its attributes are those of the map inside.
+            inner = cls.of(feature_map.estimator)
+            return replace(inner, needs_targets=False, cross_fitted=False, tuned=False)
         if not hasattr(feature_map, "transform"):
             return cls()
         tags = get_tags(feature_map) if hasattr(feature_map, "__sklearn_tags__") else None
@@ -130,12 +142,14 @@ class FeatureMapTraits:
             exact_rows=feature_map.n_components if psd and feature_map.kernel_params is None else 0,
             noise=getattr(feature_map, "noise_", None),
             max_targets=getattr(feature_map, "max_targets", None),
+            max_inputs=getattr(feature_map, "max_inputs", None),
             tuned=hasattr(feature_map, "warm_start") and callable(feature_map.warm_start),
         )
 
-    def suits(self, n_targets: int) -> bool:
-        """Whether a search among several maps tries this one with so many targets."""
-        return self.max_targets is None or 1 < n_targets <= self.max_targets
+    def suits(self, n_targets: int, n_inputs: int) -> bool:
+        """Whether a search among several maps tries this one with so many targets and inputs."""
+        few_targets = self.max_targets is None or 1 < n_targets <= self.max_targets
+        return few_targets and (self.max_inputs is None or n_inputs <= self.max_inputs)
 
 
 def default_feature_maps(random_state: Any = None, *, streamed: bool = False) -> list[Any]:
@@ -146,16 +160,16 @@ def default_feature_maps(random_state: Any = None, *, streamed: bool = False) ->
     streams, since the features of the rows that it was fitted on need all these rows at once.
     """
     reach = None if streamed else REACH
+    limits = {"reach": reach, "random_state": random_state}
     maps = [
         StandardScaler(),
-        ColumnWidthFeatures("matern" if streamed else "gaussian", reach=reach, random_state=random_state),
+        ColumnWidthFeatures("matern" if streamed else "gaussian", **limits),
         ForestFeatures(random_state=random_state),
-        ColumnWidthFeatures("exponential", warp=True, reach=reach, random_state=random_state),
+        ColumnWidthFeatures("exponential", warp=True, max_inputs=MOST_INPUTS, **limits),
     ]
     if streamed:
         return maps
-    processes = TargetProcessFeatures(max_targets=MOST_PROCESSES, reach=reach, random_state=random_state)
-    return [*maps, processes]
+    return [*maps, TargetProcessFeatures(max_targets=MOST_PROCESSES, max_inputs=MOST_INPUTS, **limits)]
 
 
 def fit_feature_map(

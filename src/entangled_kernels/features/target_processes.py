@@ -54,6 +54,8 @@ class TargetProcessFeatures(TransformerMixin, DocLinkMixin, BaseEstimator):
     max_targets : int or None, default=None
         A search among several maps leaves this one out if there are more targets than this, or only one,
         for which `ColumnWidthFeatures` does the same. None always tries it.
+    max_inputs : int or None, default=None
+        A search among several maps leaves this one out where there are more inputs.
     random_state : int, RandomState or None, default=None
 
     Attributes
@@ -118,6 +120,7 @@ class TargetProcessFeatures(TransformerMixin, DocLinkMixin, BaseEstimator):
         max_rows: int = 150,
         reach: float | None = None,
         max_targets: int | None = None,
+        max_inputs: int | None = None,
         random_state: Any = None,
     ) -> None:
         self.spread = spread
@@ -126,6 +129,7 @@ class TargetProcessFeatures(TransformerMixin, DocLinkMixin, BaseEstimator):
         self.max_rows = max_rows
         self.reach = reach
         self.max_targets = max_targets
+        self.max_inputs = max_inputs
         self.random_state = random_state
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
@@ -149,6 +153,8 @@ class TargetProcessFeatures(TransformerMixin, DocLinkMixin, BaseEstimator):
         check_integer("max_rows", self.max_rows, low=2)
         if self.max_targets is not None:
             check_integer("max_targets", self.max_targets, low=2)
+        if self.max_inputs is not None:
+            check_integer("max_inputs", self.max_inputs, low=1)
         if self.reach is not None:
             check_positive("reach", self.reach, zero_allowed=True)
 

@@ -13,6 +13,7 @@ from ..linalg import Array
 from ..parameters import check_numeric_columns, check_weights
 
 __all__ = [
+    "distinct_rows",
     "mean_and_scale",
     "some_rows",
     "standardised_targets",
@@ -20,6 +21,10 @@ __all__ = [
     "training_rows",
     "used_rows",
 ]
+
+
+# Rows with more columns than this are compared as they lie in memory, not number by number.
+WIDE = 200
 
 
 def training_rows(feature_map: Any, X: Any, y: Any, sample_weight: Any) -> tuple[Array, Array, Array | None]:
@@ -81,3 +86,21 @@ def _where_varying(mean: Array, scale: Array) -> Array:
 def some_rows(n: int, limit: int, rng: np.random.RandomState) -> NDArray[np.intp]:
     """Numbers of all rows where they are at most ``limit``, else of so many drawn at random, in order."""
     return np.arange(n) if n <= limit else np.sort(rng.choice(n, limit, replace=False))
+
+
+def distinct_rows(X: Array) -> Array:
+    """The rows of X that differ, in an order that does not depend on theirs.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> distinct_rows(np.array([[2.0, 1.0], [0.0, 3.0], [2.0, 1.0]]))
+    array([[0., 3.],
+           [2., 1.]])
+    """
+    if X.shape[1] <= WIDE:
+        return np.asarray(np.unique(X, axis=0))
+    # Zero and minus zero are equal.
+    rows = np.ascontiguousarray(X + 0.0)
+    _, first = np.unique(rows.view(f"V{rows.shape[1] * rows.itemsize}")[:, 0], return_index=True)
+    return np.asarray(X[first])

@@ -264,6 +264,11 @@ def _unpack(path: Any, software: dict[str, str], payload: bytes, trusted: Sequen
             check_is_fitted(model)
             if wrong := _not_finite(model):
                 raise EditedError(f"{wrong} has NaN or infinity")
+            if model is not None and hasattr(model, "model_"):
+                try:
+                    model.model_.check_arrays()
+                except ValueError as error:
+                    raise EditedError(str(error)) from error
     except EditedError as error:
         raise ModelFileError(f"{path} was edited after it was written: {error}") from None
     # Whatever a crafted archive leads to, running out of stack or memory included, it is refused.

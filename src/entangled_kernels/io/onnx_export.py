@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import warnings
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
@@ -17,6 +18,7 @@ from sklearn.pipeline import FeatureUnion, Pipeline
 from sklearn.preprocessing import OneHotEncoder, OrdinalEncoder
 from sklearn.utils.validation import check_is_fitted
 
+from ..estimators import NoveltyWarning
 from ..files import atomic_write
 from ..linalg import Array
 from ..parameters import check_choice
@@ -310,7 +312,10 @@ def compare_onnx(model: Any, path: str | os.PathLike[str], X: Any) -> float:
     session = _session(path)
     feed = dict(X) if isinstance(X, Mapping) else _feed(session, X)
     found = np.asarray(session.run(None, feed)[0], dtype=np.float64)
-    wanted = np.asarray(model.predict(_rows(model, feed)), dtype=np.float64).reshape(found.shape)
+    with warnings.catch_warnings():
+        # The rows of a sample may lie outside of the training range; only the difference matters here.
+        warnings.simplefilter("ignore", NoveltyWarning)
+        wanted = np.asarray(model.predict(_rows(model, feed, X)), dtype=np.float64).reshape(found.shape)
     deviation, size = wanted.std(axis=0), np.abs(wanted).max(axis=0)
     unit = np.where(deviation > SAME * size, deviation, np.where(size > 0.0, size, 1.0))
     return float(np.max(np.abs(found - wanted) / unit))
@@ -336,8 +341,12 @@ def _feed(session: Any, X: Any) -> dict[str, Any]:
     return feed
 
 
-def _rows(model: Any, feed: Mapping[str, Any]) -> Any:
-    """The inputs of a session as the table that the model takes, numbers as doubles."""
+def _rows(model: Any, feed: Mapping[str, Any], table: Any = None) -> Any:
+    """The inputs of a session as the table that the model takes, numbers as doubles.
+
+    Text is that of the data frame ``table`` where it is one: an empty text of a session may be a missing
+    value or an empty text.
+    """
     given = getattr(model, "feature_names_in_", None)
     if list(feed) == ["X"] and feed["X"].dtype != object:
         X = feed["X"].astype(np.float64)
@@ -346,7 +355,10 @@ def _rows(model: Any, feed: Mapping[str, Any]) -> Any:
         X = np.full((len(next(iter(feed.values()))), len(names)), np.nan, dtype=object)
         for name, values in feed.items():
             own = values if values.dtype == object else values.astype(np.float64)
-            X[:, names.index(name)] = np.where(own == "", np.nan, own)[:, 0]
+            if own.dtype == object and hasattr(table, "columns") and name in table.columns:
+                X[:, names.index(name)] = np.asarray(table[name], dtype=object)
+            else:
+                X[:, names.index(name)] = np.where(own == "", np.nan, own)[:, 0]
     if given is None:
         return X
     import pandas as pd

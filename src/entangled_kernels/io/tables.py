@@ -21,7 +21,6 @@ from typing import IO, Any, NamedTuple
 import numpy as np
 
 from ..files import KINDS, TEXT_KINDS, TextFormat, atomic_write, file_kind, need_arrow, text_options
-from ..parameters import LARGEST
 
 __all__ = [
     "Hints",
@@ -493,6 +492,9 @@ def require_numbers(
     _require_number_types(frame, names, path, hints, rows_before)
     numbers = frame[list(names)].astype(np.float64)
     values = numbers.to_numpy()
+    # Not at the top: messages of the command line do not wait for scikit-learn.
+    from ..parameters import LARGEST
+
     bad = np.abs(values) > LARGEST if blanks else ~(np.abs(values) <= LARGEST)
     if bad.any():
         _raise_first_bad_cell(values, bad, list(names), path, hints, rows_before)

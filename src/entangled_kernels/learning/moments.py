@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.linalg.blas import dger, dsyr, dsyrk
 
-from ..linalg import Array, Index
+from ..linalg import Array, Index, unique_columns
 
 __all__ = [
     "MOST_ROWS",
@@ -376,8 +376,8 @@ class Moments:
 
 def group_equal_weights(weight: Array) -> list[tuple[Index, Array]]:
     """Columns of targets that have the same weights (n,), and these weights, for weights (n, p)."""
-    distinct, group = np.unique(weight, axis=1, return_inverse=True)
-    return [(np.flatnonzero(group.reshape(-1) == number), own) for number, own in enumerate(distinct.T)]
+    distinct, group = unique_columns(weight)
+    return [(np.flatnonzero(group == number), own) for number, own in enumerate(distinct.T)]
 
 
 def _typical_row(rows: NDArray[Any], root_weight: Array | None, height: int) -> Array:

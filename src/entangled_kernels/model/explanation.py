@@ -188,7 +188,7 @@ def explain_model(
     effect, size = (found[0] for found in effects(model.feature_map, model.linear.coef[None]))  # (d, p)
     deviation = np.sqrt(np.maximum(model.target_variance, 0.0))
     noise, importance_noise = np.full(size.shape, np.nan), np.full(len(unit), np.nan)
-    # Features of cross-fitted maps are predictions, in which the noise that they were fitted to does not show.
+    # Features of cross-fitted maps are predictions, in which the noise of the targets does not show.
     hidden = not model.parts and FeatureMapTraits.of(model.feature_map).cross_fitted
     if calibration is not None and not hidden:
         rng = np.random.default_rng(0)

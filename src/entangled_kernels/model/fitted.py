@@ -277,6 +277,53 @@ class FittedModel:
         for rows in gen_batches(n, height):
             yield rows, _safe_indexing(X, rows)
 
+    def check_arrays(self) -> None:
+        """Raise unless shapes fit each other and numbers are finite, which they may not in an edited file."""
+        problem, kernel, (p, m) = self.fit.problem, self.fit.kernel, self.linear.coef.shape
+        m_fit, m_reduced = problem.features.shape
+        k = problem.outputs.shape[1]
+        shapes: list[tuple[str, Any, tuple[int | None, ...]]] = [
+            ("coef", self.linear.coef, (p, m)),
+            ("intercept", self.linear.intercept, (p,)),
+            ("features", problem.features, (problem.n_features, m_reduced)),
+            ("outputs", problem.outputs, (p, k)),
+            ("scale", problem.scale, (m_reduced,)),
+            ("targets", problem.targets, (m_reduced, k)),
+            ("mean_phi", problem.mean_phi, (m_fit,)),
+            ("mean_y", problem.mean_y, (p,)),
+            ("target_scatter", problem.target_scatter, (p,)),
+            ("L", kernel.L, (m_reduced, None)),
+            ("Q", kernel.Q, (m_reduced, k, None)),
+        ]
+        if self.residuals is not None:
+            n = len(self.residuals.row)
+            shapes += [
+                ("residuals", self.residuals.values, (n, p)),
+                ("weights of residuals", self.residuals.weight, (n,)),
+                ("variances of residuals", self.residuals.relative_variance, (n,)),
+            ]
+        if self.measured is not None and self.residuals is not None:
+            shapes.append(("measured targets", self.measured, (self.residuals.n_rows, p)))
+        if self.sample is not None:
+            n = len(self.sample.key)
+            shapes += [
+                ("features of the sample", self.sample.Phi, (n, m)),
+                ("targets of the sample", self.sample.Y, (n, p)),
+                ("weights of the sample", self.sample.weight, (n, p)),
+            ]
+        # Targets may be missing.
+        may_be_missing = ("residuals", "measured targets", "targets of the sample")
+        for name, values, expected in shapes:
+            fits = values.ndim == len(expected) and all(
+                wanted in (None, size) for size, wanted in zip(values.shape, expected, strict=True)
+            )
+            if not fits:
+                raise ValueError(f"{name} must have shape {expected}, got {values.shape}")
+            if not np.isfinite(values).all() and (name not in may_be_missing or np.isinf(values).any()):
+                raise ValueError(f"{name} must hold finite numbers")
+        if self.inputs is not None:
+            InputRange.unpacked(self.inputs.packed())
+
     def __getstate__(self) -> dict[str, Any]:
         # The calibration is larger than the residuals, and computed again when it is needed.
         return {name: value for name, value in vars(self).items() if name != "calibration"}

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import time
-import warnings
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cache, partial
@@ -36,7 +35,7 @@ from ..learning.moments import sample_size
 from ..learning.posterior import fit_unit_posterior
 from ..learning.problem import compress_rows
 from ..linalg import Array, Index
-from ..parameters import check_range, check_rank_fits
+from ..parameters import check_range, check_rank_fits, warn_user
 from ..threads import SMALL_MATRIX, one_thread
 from ..uncertainty import HeldOutScore, Residuals, without_rounding
 from .candidates import Grid, Member, default_alphas, learn_members, weighted_coefficients
@@ -946,11 +945,7 @@ def _warn_of_ends(best: Candidate, alphas: Array, settings: SearchSettings) -> N
         ):
             continue
         if len(alphas) > 1 and best.alpha == end:
-            warnings.warn(
-                f"the {name} of the alphas was chosen, {end:.3g}; a wider grid may do better",
-                UserWarning,
-                stacklevel=5,
-            )
+            warn_user(f"the {name} of the alphas was chosen, {end:.3g}; a wider grid may do better")
 
 
 def _side_by_side(maps: list[Any]) -> FeatureUnion:

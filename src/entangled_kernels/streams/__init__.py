@@ -1,12 +1,11 @@
 """Rows that come in batches: readers of files, moments of what was read, checkpoints, and Dask tables."""
 
+from ..files import KINDS, TEXT_KINDS, TextFormat, file_kind
 from .batch import Batch, BatchError, Source, as_batch
 from .checkpoints import Checkpoint, CheckpointError, read_checkpoint, write_checkpoint
-from .file_kinds import KINDS, TEXT_KINDS, file_kind
 from .out_of_core import BatchRun
 from .reader import BatchReader, read_batches, table_columns
 from .row_stream import RowMap, Rows, RowStream, group_folds, row_folds
-from .text_format import TextFormat
 
 __all__ = [
     "KINDS",

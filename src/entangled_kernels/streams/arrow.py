@@ -6,10 +6,8 @@ import re
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
-from ..files import need_arrow, text_options
+from ..files import TEXT_KINDS, TextFormat, file_kind, need_arrow, text_options
 from .batch import BatchError
-from .file_kinds import TEXT_KINDS, file_kind
-from .text_format import TextFormat
 
 __all__ = [
     "SEVERAL",

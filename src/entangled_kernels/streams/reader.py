@@ -11,10 +11,9 @@ from typing import Any
 
 import numpy as np
 
+from ..files import KINDS, TextFormat, file_kind
 from .arrow import SEVERAL, bytes_per_row, column_kinds, cut_tables, need_arrow, open_table, unreadable
 from .batch import Batch, BatchError, Source
-from .file_kinds import KINDS, file_kind
-from .text_format import TextFormat
 
 __all__ = ["BatchReader", "find_files", "read_batches", "table_columns"]
 

@@ -217,24 +217,34 @@ def target_quantiles(scores: Array, weight: Array, n_rows: int, coverage: float)
 
     Time N p log(N p).
     """
-    row, target = np.nonzero(np.isfinite(scores))
-    order = np.argsort(scores[row, target], kind="stable")
-    row, target = row[order], target[order]
-    pooled, mass = scores[row, target], weight[row]
+    known = np.isfinite(scores)
+    flat = np.flatnonzero(known)
+    order = flat[np.argsort(scores.reshape(-1)[flat])]
+    pooled, mass = scores.reshape(-1)[order], weight[order // scores.shape[1]]
     pooled_mass = np.cumsum(mass) / mass.sum()
-    share, needed = n_rows / (n_rows + HALF_POOLED), _needed_mass(n_rows, coverage)
-    quantiles = np.empty(scores.shape[1])
-    ends = np.cumsum(np.bincount(target, minlength=scores.shape[1]))
-    for number, places in enumerate(np.split(np.argsort(target, kind="stable"), ends[:-1])):
-        # Between two scores of the target itself its mass is constant, and only the pooled mass grows.
-        part = share if len(places) else 0.0
-        reached = part * np.cumsum(mass[places]) / max(mass[places].sum(), np.finfo(float).tiny)
-        enough = int(np.searchsorted(reached + (1.0 - part) * pooled_mass[places], needed))
-        before = reached[enough - 1] if enough > 0 else 0.0
-        place = int(np.searchsorted(pooled_mass, (needed - before) / (1.0 - part)))
-        place = place if enough == len(places) else min(place, int(places[enough]))
-        quantiles[number] = _quantile_at(place, pooled, n_rows, coverage)
-    return quantiles
+    # Places (p, N) of the scores of every target among all of them, in order; missing ones come last.
+    places = np.full(scores.shape, len(order))
+    places.reshape(-1)[order] = np.arange(len(order))
+    places = np.ascontiguousarray(places.T)
+    by_size = np.argsort(places, axis=1)
+    places, counts = np.take_along_axis(places, by_size, axis=1), known.sum(axis=0)
+    own_mass = np.cumsum(np.where(places < len(order), weight[by_size], 0.0), axis=1)
+    total = np.maximum(own_mass[:, -1:], np.finfo(float).tiny)
+    part = np.where(counts > 0, n_rows / (n_rows + HALF_POOLED), 0.0)
+    needed = _needed_mass(n_rows, coverage)
+    # Between two scores of the target itself its mass is constant, and only the pooled mass grows.
+    reached = part[:, None] * own_mass / total
+    with_pooled = reached + (1.0 - part[:, None]) * np.append(pooled_mass, 1.0)[places]
+    enough = np.minimum(np.sum(with_pooled < needed, axis=1), counts)
+    before = np.where(enough > 0, np.take_along_axis(reached, enough[:, None] - 1, axis=1)[:, 0], 0.0)
+    place = np.searchsorted(pooled_mass, (needed - before) / (1.0 - part))
+    last = np.take_along_axis(places, np.minimum(enough, len(scores) - 1)[:, None], axis=1)[:, 0]
+    place = np.where(enough == counts, place, np.minimum(place, last))
+    beyond = place >= len(pooled)
+    quantiles = pooled[np.where(beyond, 0, place)]
+    if beyond.any():
+        quantiles[beyond] = _quantile_at(len(pooled), pooled, n_rows, coverage)
+    return np.asarray(quantiles)
 
 
 def _needed_mass(n_rows: int, coverage: float) -> float:

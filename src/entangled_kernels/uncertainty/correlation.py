@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.linalg import cho_factor, cho_solve, eigh
+from scipy.linalg import eigh
+from scipy.linalg.lapack import dpotrf, dpotrs
 
 from ..linalg import Array, Index
 
@@ -106,19 +107,32 @@ class Correlation:
         mean, variance = np.array(Z), np.zeros((n, p))
         covariance = np.zeros((n, p, p)) if with_covariance else None
         for rows, known in group_patterns(np.isfinite(Z)):
-            F, others = self.factor[:, known], self.factor[:, ~known]
-            cross = F.T @ others  # (q, u)
-            weights = _inverse(F, self.own[known])(cross)  # (q, u)
+            cross, weights = self._weights(known)
             explained = np.einsum("qu,qu->u", cross, weights)
             left = np.maximum(self.diagonal()[~known] - explained, _SMALLEST_VARIANCE)
             other = np.flatnonzero(~known)
             mean[np.ix_(rows, other)] = Z[np.ix_(rows, np.flatnonzero(known))] @ weights
             variance[np.ix_(rows, other)] = left
             if covariance is not None:
+                others = self.factor[:, ~known]
                 remaining = others.T @ others - cross.T @ weights
                 remaining[np.diag_indices(len(other))] = left
                 covariance[np.ix_(rows, other, other)] = remaining
         return Conditional(mean, variance, covariance)
+
+    def expect(self, Z: Array, patterns: Iterable[tuple[Index, Mask]]) -> Array:
+        """The means of `condition`, (n, p), for rows grouped by their known entries."""
+        mean = np.array(Z)
+        for rows, known in patterns:
+            own = rows[:, None]
+            mean[own, np.flatnonzero(~known)] = Z[own, np.flatnonzero(known)] @ self._weights(known)[1]
+        return mean
+
+    def _weights(self, known: Mask) -> tuple[Array, Array]:
+        """R_OU and R_OO^-1 R_OU, (q, u) both, for the known targets O and the others U."""
+        F = self.factor[:, known]
+        cross = F.T @ self.factor[:, ~known]
+        return cross, _inverse(F, self.own[known])(cross)
 
 
 def _inverse(F: Array, own: Array) -> Callable[[Array], Array]:
@@ -127,15 +141,26 @@ def _inverse(F: Array, own: Array) -> Callable[[Array], Array]:
     if q == 0 or r == 0:
         return lambda B: B / own[:, None]
     if 2 * r >= q:
-        whole = cho_factor(F.T @ F + np.diag(own), lower=True)
-        return lambda B: np.asarray(cho_solve(whole, B))
-    small = cho_factor(np.eye(r) + (F / own) @ F.T, lower=True)
+        whole = F.T @ F
+        whole[np.diag_indices(q)] += own
+        return _solver(whole)
+    small = (F / own) @ F.T
+    small[np.diag_indices(r)] += 1.0
+    solve = _solver(small)
 
     def multiply(B: Array) -> Array:
         scaled = B / own[:, None]
-        return np.asarray(scaled - F.T @ cho_solve(small, F @ scaled) / own[:, None])
+        return np.asarray(scaled - F.T @ solve(F @ scaled) / own[:, None])
 
     return multiply
+
+
+def _solver(matrix: Array) -> Callable[[Array], Array]:
+    """A function that solves systems with a positive definite matrix, one of many small ones."""
+    factor, failed = dpotrf(matrix, lower=1, clean=0)
+    if failed:
+        raise np.linalg.LinAlgError("the covariance of given targets must be positive definite")
+    return lambda B: np.asarray(dpotrs(factor, B, lower=1)[0])
 
 
 # Shares of the identity that are tried; with 1 the error of a target tells nothing of the others.
@@ -205,14 +230,22 @@ def choose_shrinkage(Z: Array, weight: Array, row: Index, rng: np.random.Generat
     if n_rows > MOST_ROWS:
         some = np.isin(row, rng.choice(np.unique(row), MOST_ROWS, replace=False))
         Z, weight, row, n_rows = Z[some], weight[some], row[some], MOST_ROWS
-    halves = random_halves(Z.shape[1], N_HALVES, rng)
+    halves, which_half = np.unique(
+        random_halves(Z.shape[1], N_HALVES, rng), axis=0, return_inverse=True
+    )  # of few targets there are few halves
     losses = np.zeros((len(SHRINKAGES), n_rows))
     part, place = row_parts(row, N_PARTS), np.unique(row, return_inverse=True)[1].reshape(-1)
     for number in range(part.max() + 1):
         train, test = part != number, part == number
+        finite = np.isfinite(Z[test])
+        patterns = [list(group_patterns(half & finite)) for half in halves]
         for which, shrinkage in enumerate(SHRINKAGES):
             correlation = estimate_correlation(Z[train], weight[train], shrinkage)
-            loss = _conditional_loss(correlation, Z[test], halves)
+            by_half = [
+                _conditional_loss(correlation, Z[test], half, own)
+                for half, own in zip(halves, patterns, strict=True)
+            ]
+            loss = sum(by_half[half] for half in which_half.reshape(-1))
             losses[which] += np.bincount(place[test], weight[test] * loss, minlength=n_rows)
     excess = losses - losses[losses.mean(axis=1).argmin()]
     allowed = ALLOWANCE * excess.std(axis=1, ddof=1) / np.sqrt(n_rows)
@@ -225,15 +258,14 @@ def row_parts(row: Index, n_parts: int) -> Index:
     return np.asarray(place % min(n_parts, max(1, place.max(initial=0) + 1)))
 
 
-def _conditional_loss(correlation: Correlation, Z: Array, halves: list[NDArray[np.bool_]]) -> Array:
-    """Mean squared error of one half of the targets given the other, over the halves, (N,)."""
-    total = np.zeros(len(Z))
-    for half in halves:
-        error = Z - correlation.condition(np.where(half, Z, np.nan)).mean
-        observed = np.isfinite(error[:, ~half])
-        squares = np.where(observed, error[:, ~half], 0.0) ** 2
-        total += squares.sum(axis=1) / np.maximum(1, observed.sum(axis=1))
-    return total
+def _conditional_loss(
+    correlation: Correlation, Z: Array, half: Mask, patterns: Iterable[tuple[Index, Mask]]
+) -> Array:
+    """Mean squared error of one half of the targets given the other, (N,), by pattern of the other."""
+    error = (Z - correlation.expect(Z, patterns))[:, ~half]
+    observed = np.isfinite(error)
+    squares = np.where(observed, error, 0.0) ** 2
+    return np.asarray(squares.sum(axis=1) / np.maximum(1, observed.sum(axis=1)))
 
 
 def _pairwise(Z: Array, known: NDArray[np.bool_], weight: Array) -> Array:

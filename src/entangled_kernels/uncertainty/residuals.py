@@ -54,10 +54,13 @@ class Residuals:
         mass = known * self.weight[:, None]
         total = np.maximum(mass.sum(axis=0), np.finfo(float).tiny)
         sizes = np.where(known, np.abs(self.values), 0.0)
-        order = np.argsort(sizes, axis=0)
-        below = np.cumsum(np.take_along_axis(mass, order, axis=0), axis=0) < 0.9 * total
-        ninth = np.minimum(np.count_nonzero(below, axis=0), len(sizes) - 1)
-        typical = np.take_along_axis(sizes, np.take_along_axis(order, ninth[None], axis=0), axis=0)[0]
+        # By target, whose sizes then lie side by side.
+        across, mass_across = np.ascontiguousarray(sizes.T), np.ascontiguousarray(mass.T)
+        order = np.argsort(across, axis=1)
+        below = np.cumsum(np.take_along_axis(mass_across, order, axis=1), axis=1) < 0.9 * total[:, None]
+        ninth = np.minimum(np.count_nonzero(below, axis=1), len(sizes) - 1)
+        at = np.take_along_axis(order, ninth[:, None], axis=1)
+        typical = np.take_along_axis(across, at, axis=1)[:, 0]
         largest = np.where(typical > 0.0, _FARTHEST * typical, np.inf)
         return np.asarray(np.sqrt(np.sum(mass * np.minimum(sizes, largest) ** 2, axis=0) / total))
 
@@ -74,13 +77,16 @@ class Residuals:
         mass = known * self.weight[:, None]
         squares = mass * np.where(known, Z, 0.0) ** 2
         places, place = np.unique(self.row, return_inverse=True)
-        own_mass, own_squares = (np.zeros((len(places), Z.shape[1])) for _ in range(2))
-        np.add.at(own_mass, place.reshape(-1), mass)
-        np.add.at(own_squares, place.reshape(-1), squares)
+        place, own_mass, own_squares = place.reshape(-1), mass, squares
+        if len(places) < len(place):
+            own_mass, own_squares = (np.zeros((len(places), Z.shape[1])) for _ in range(2))
+            np.add.at(own_mass, place, mass)
+            np.add.at(own_squares, place, squares)
+        else:
+            place = np.arange(len(place))
         rest = mass.sum(axis=0) - own_mass
         left = np.maximum(squares.sum(axis=0) - own_squares, 0.0) / np.where(rest > 0.0, rest, 1.0)
-        scale = np.sqrt(np.where((rest > 0.0) & (left > 0.0), left, 1.0))
-        return np.asarray(scale[place.reshape(-1)])
+        return np.asarray(np.sqrt(np.where((rest > 0.0) & (left > 0.0), left, 1.0))[place])
 
 
 def without_rounding(errors: Array, targets: Array) -> Array:

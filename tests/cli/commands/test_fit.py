@@ -131,7 +131,7 @@ def test_blank_target_cells_are_counted_and_told(plant, run):
     for words in (
         "plant.csv: 38 rows, 3 inputs, 2 targets.",
         "2 rows have no target and are left out.",
-        "3 target cells are blank: 2 of 'peak load (kW)', 1 of 'net load'; each target",
+        "3 target values are missing: 2 of 'peak load (kW)', 1 of 'net load'; each target",
     ):
         assert words in shown
     values = json.loads(run(*FIT, *LINEAR, "--json", "--force").stdout)
@@ -147,7 +147,7 @@ def test_blank_target_cells_are_counted_and_told(plant, run):
 def test_a_target_that_was_never_measured_is_named(plant, run):
     plant.assign(**{"net load": np.nan}).to_csv("plant.csv", index=False)
     shown = run(*FIT, *LINEAR, code=3).stderr
-    assert "plant.csv: target 'net load' has no measured cell; leave it out of --targets" in shown
+    assert "plant.csv: target 'net load' has no value in any row; leave it out of --targets" in shown
     assert "column 'net load'" in run(*FIT, *LINEAR, "--checkpoint", "state", code=3).stderr
 
 

@@ -72,7 +72,7 @@ def test_measured_targets_are_used(plant, model, run):
     plant.to_csv("plant.csv", index=False)
     options = ("--out", "p.csv", "--measured", "--intervals", 0.8)
     shown = run("predict", "plant.model", "plant.csv", *options).stdout
-    assert "Measured already, and written as they are: 24 cells." in shown
+    assert "Given in the table, and written as they are: 24 values." in shown
     assert "error on its rows" not in shown
     predicted, given = read_table("p.csv"), plant[TARGETS]
     known = given.notna().to_numpy()
