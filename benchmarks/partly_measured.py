@@ -1,4 +1,4 @@
-"""Targets measured in part: intervals, conditioning on measured targets, blanks in training, and speed.
+"""Targets measured in part: intervals, conditioning on given targets, missing training targets, and speed.
 
 Inputs and targets are standardised on the training rows. Of a table with more than 40 targets every k-th is
 kept. nMSE is the mean over targets of the squared error divided by the variance of the target in the test
@@ -35,7 +35,7 @@ from entangled_kernels.datasets import (
     fetch_sarcos,
     fetch_uwave,
 )
-from entangled_kernels.uncertainty import score_quantile
+from entangled_kernels.uncertainty.calibration import joint_quantile
 
 from measure import RESULTS, print_table, write_json
 
@@ -166,7 +166,7 @@ def interval_record(model, X, Y, halves):
         own = np.array([np.sum(~half) for half in halves]) if not joint else None
         record[f"{kind} coverage, given half"] = np.average([part[0] for part in parts], weights=own)
         record[f"{kind} width, given half"] = np.average([part[1] for part in parts], weights=own)
-    mean, width = model.predict(X), constant_widths(model._fit.residuals)
+    mean, width = model.predict(X), constant_widths(model.model_.residuals)
     found = covered(Y, mean - width, mean + width, False)
     return record | {"constant coverage": found[0], "constant width": found[1]}
 
@@ -183,7 +183,7 @@ def constant_widths(residuals):
     unit = np.sqrt(np.average(residuals.values**2, axis=0, weights=weight))
     scores = np.abs(residuals.values) / np.where(unit > 0, unit, 1.0)
     p = scores.shape[1]
-    return unit * score_quantile(scores.ravel(), np.repeat(weight, p), residuals.n_rows, COVERAGE)
+    return unit * joint_quantile(scores.reshape(-1, 1), np.repeat(weight, p), residuals.n_rows, COVERAGE)
 
 
 def given_record(model, X, Y, X_test, Y_test, halves, seed):
@@ -210,7 +210,7 @@ def given_record(model, X, Y, X_test, Y_test, halves, seed):
 
 
 def blank_record(X, Y, X_test, Y_test, measured, seed):
-    """Errors with about half of the training cells blank, on Gaussian features of median width."""
+    """Errors with about half of the training targets missing, on Gaussian features of median width."""
     # Five rows at least for every target, so that folds can be made of them.
     for target in np.flatnonzero(measured.sum(axis=0) < 5):
         measured[:5, target] = True

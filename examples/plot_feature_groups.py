@@ -2,7 +2,7 @@
 Which group of columns matters?
 ===============================
 
-Three instruments give ten columns each, and five targets are to be explained. Which target hangs on which
+Three instruments give ten columns each, and five targets are to be explained. Which target depends on which
 instrument? `MultipleKernelRidge` gives every group a kernel and learns its weight for every target: what
 neuroscientists call banded ridge. One penalty for all columns, as in plain ridge, lets the columns of idle
 instruments in.
@@ -17,7 +17,7 @@ from sklearn.model_selection import GridSearchCV
 from entangled_kernels import MultipleKernelRidge
 
 GROUPS = {"motion": slice(0, 10), "colour": slice(10, 20), "sound": slice(20, 30)}
-# How much of each target comes from each group; the last one hangs on all alike.
+# How much of each target comes from each group; the last one depends on all alike.
 SHARES = np.array([[1, 0, 0], [0.7, 0.3, 0], [0, 1, 0], [0, 0.3, 0.7], [1 / 3, 1 / 3, 1 / 3]])
 
 rng = np.random.default_rng(0)
@@ -51,7 +51,7 @@ print(banded.kernel_weights_.round(2))
 # %%
 # On the left, the variance that each group explains on test rows: it lies where it was put, roughly, with
 # sixty rows to learn from. A share below zero is a group that hurts. On the right, the last target, which
-# hangs on all groups alike, loses a little by having them weighted.
+# depends on all groups alike, loses a little by having them weighted.
 
 figure, (left, right) = plt.subplots(1, 2, figsize=(10, 3.8), layout="constrained", width_ratios=[1.5, 1])
 names = ["motion\nonly", "mostly\nmotion", "colour\nonly", "mostly\nsound", "all\nalike"]

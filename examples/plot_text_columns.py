@@ -25,7 +25,7 @@ DISTRICTS = {"north": 0, "south": 80, "harbour": 220}
 
 
 def simulate(n, rng):
-    """Adverts and what came of them; rent, days and calls hang together."""
+    """Adverts and their results; rent, days and calls are related."""
     area, floor = rng.uniform(30, 120, n), rng.integers(0, 7, n)
     district = rng.choice(list(DISTRICTS), n)
     texts = [rng.choice([*WORDS, *FILLER], 6, replace=False) for _ in range(n)]

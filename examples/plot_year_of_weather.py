@@ -3,7 +3,7 @@ Curves as outputs
 =================
 
 A station's latitude, altitude and distance to the sea are known; wanted is its temperature on all 365 days.
-A curve is many targets that hang together. Two ways: learn all days at once, or write the curve in a basis,
+A curve is many related targets. Two ways: learn all days at once, or write the curve in a basis,
 learn the coefficients, and go back. The stations are simulated.
 """
 

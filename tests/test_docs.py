@@ -79,7 +79,7 @@ def test_the_first_line_of_a_module_says_what_is_in_it(room):
 
 def test_public_names_of_the_journeys_exist():
     journeys = (ROOT / "docs/architecture.md").read_text().partition("## Three journeys")[2]
-    names = re.findall(r"^ {4,}((?:%s)(?:\.\w+)+)" % "|".join(sorted(MODULES)), journeys, re.M)
+    names = re.findall(rf"^ {{4,}}((?:{'|'.join(sorted(MODULES))})(?:\.\w+)+)", journeys, re.M)
     assert len(names) > 20
     for name in names:
         room, *parts = name.split(".")
