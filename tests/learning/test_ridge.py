@@ -10,7 +10,7 @@ from entangled_kernels.learning import (
     reduce_rows,
 )
 from entangled_kernels.learning.problem import compress_rows
-from entangled_kernels.learning.ridge import KernelRidgeFactor
+from entangled_kernels.learning.ridge import KernelRidgeFactor, lower_factor
 
 from reference import cells, dense
 
@@ -208,3 +208,13 @@ def test_what_lies_outside_of_the_features_is_uncertain():
     outside = np.linalg.svd(Phi - Phi.mean(axis=0))[2][-1]
     near, far = fit.posterior.unit.relative_variance(np.vstack([Phi[0], Phi[0] + 100.0 * outside]))
     assert far > 10.0 * near
+
+
+def test_a_matrix_that_rounding_made_indefinite_has_a_factor_still(rng):
+    F = rng.normal(size=(6, 3))
+    for scale in (1e-60, 1.0, 1e60):
+        matrix = scale * (F @ F.T) - 1e-15 * scale * np.eye(6)
+        factor = lower_factor(matrix)
+        np.testing.assert_allclose(factor @ factor.T, matrix, atol=1e-9 * scale)
+    with pytest.raises(ValueError, match="use a larger alpha"):
+        lower_factor(-np.eye(3))

@@ -130,7 +130,13 @@ class OperatorFourierFeatures(TransformerMixin, DocLinkMixin, BaseEstimator):
         """Scalar features of rows, (n, m): cosines first, then sines."""
         check_is_fitted(self)
         X = validate_data(self, X, reset=False, dtype=np.float64)
-        angles = X @ self.frequencies_.T  # (n, m / 2)
+        with np.errstate(over="ignore", invalid="ignore"):
+            angles = X @ self.frequencies_.T  # (n, m / 2)
+        if not np.isfinite(angles).all():
+            raise ValueError(
+                f"X must have values whose products with the frequencies are finite, got "
+                f"{np.abs(X).max():g} as the largest; scale the columns"
+            )
         return np.asarray(np.hstack([np.cos(angles), np.sin(angles)]) / np.sqrt(self.n_frequencies))
 
     def operator_features(self, X: Any) -> Array:

@@ -7,13 +7,13 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
-from scipy.linalg import cho_solve, cholesky, solve_triangular
+from scipy.linalg import cho_solve, solve_triangular
 
 from ..linalg import Array, Index
 from ..uncertainty import Residuals, without_rounding
 from .moments import RowSample
 from .problem import Problem
-from .ridge import KernelRidgeFactor, MissingTargetsRidge
+from .ridge import KernelRidgeFactor, MissingTargetsRidge, lower_factor
 
 if TYPE_CHECKING:
     from .fit import Fit
@@ -206,14 +206,14 @@ def fit_unit_posterior(factor: KernelRidgeFactor, alpha: float) -> FunctionPoste
     # Older SciPy solves no empty systems.
     if L.shape[1] > 0:
         Lw = factor.root[:, None] * kernel.L
-        lower = cholesky(Lw.T @ (Lw / total[:, None]) + np.eye(L.shape[1]), lower=True)
+        lower = lower_factor(Lw.T @ (Lw / total[:, None]) + np.eye(L.shape[1]))
         L = solve_triangular(lower, L.T, lower=True).T
         made_up = cho_solve((lower, True), Lw.T @ ((factor.root / total)[:, None] * moved))  # (l, k * r)
         moved = moved - kernel.L @ made_up
     tall = (h[:, None] * moved).reshape(m * k, r)
     if r > 0:
         P = factor.inner(np.array([alpha]))[0][0]
-        tall = solve_triangular(cholesky(P, lower=True), tall.T, lower=True).T
+        tall = solve_triangular(lower_factor(P), tall.T, lower=True).T
     plain, Q = kernel.identity * h, tall.reshape(m, k, r)
     # Sums over the training rows of the variance that outputs share, and of each output's remaining part.
     shared = float(problem.scale @ plain) + float(np.einsum("f,fl,fl->", problem.scale, L, L))
@@ -236,12 +236,7 @@ def fit_missing_posterior(ridge: MissingTargetsRidge, alpha: float) -> FunctionP
     assert missing is not None
     factors, E, P = ridge.factorise(alpha)
     if len(P):
-        try:
-            lower, tall = cholesky(0.5 * (P + P.T), lower=True), E.reshape(-1, len(P))
-        except np.linalg.LinAlgError:
-            raise ValueError(
-                f"alpha={alpha:g} is so small that rounding is larger; use a larger alpha for deviations"
-            ) from None
+        lower, tall = lower_factor(0.5 * (P + P.T)), E.reshape(-1, len(P))
         E = solve_triangular(lower, tall.T, lower=True).T.reshape(E.shape)
     centre, m = problem.mean_phi @ problem.features, len(problem.scale)
     groups, freedom = list[GroupVariance](), np.full(len(E), float(problem.centred))

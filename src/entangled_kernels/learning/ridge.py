@@ -12,11 +12,13 @@ from scipy.linalg import cho_solve, cholesky, eigh, qr, svd
 from ..linalg import Array, rank_tolerance
 from .problem import Problem
 
-__all__ = ["KernelRidgeFactor", "LearnedKernel", "MissingTargetsRidge", "Spectral"]
+__all__ = ["KernelRidgeFactor", "LearnedKernel", "MissingTargetsRidge", "Spectral", "lower_factor"]
 
 # Alphas are solved together in chunks of this many numbers.
 _CHUNK_NUMBERS = 2**22
 _ROUNDING = 1e-13
+# Diagonals that are tried, each ten times the last, until a matrix has a Cholesky factor.
+_MOST_TRIES = 8
 
 
 @dataclass(frozen=True, eq=False)
@@ -104,6 +106,20 @@ class Spectral(NamedTuple):
     operator_gains: Array
     targets: Array
     operator: Array
+
+
+def lower_factor(matrix: Array) -> Array:
+    """Cholesky factor of a positive definite matrix, with more on its diagonal where rounding made it none.
+
+    That is what the tiniest alphas come to: they are smaller than the rounding of the rest.
+    """
+    size, added = float(np.trace(matrix)) / max(1, len(matrix)), 0.0
+    for _ in range(_MOST_TRIES):
+        try:
+            return np.asarray(cholesky(matrix + added * np.eye(len(matrix)), lower=True))
+        except np.linalg.LinAlgError:
+            added = max(10.0 * added, rank_tolerance(len(matrix)) * size)
+    raise ValueError(f"alpha is so small that rounding is {added:g} beside it; use a larger alpha")
 
 
 class KernelRidgeFactor:
@@ -293,7 +309,7 @@ class MissingTargetsRidge:
             else:
                 matrix = self.root.T @ second.C @ self.root + alpha * np.eye(self.root.shape[1])
             # Older SciPy factorises no empty matrices.
-            factors.append(cholesky(matrix, lower=True) if len(matrix) else matrix)
+            factors.append(lower_factor(matrix) if len(matrix) else matrix)
             if len(P) == 0:
                 continue
             CQ = second.C @ self.Q[columns]  # (targets, m', r)
