@@ -120,3 +120,15 @@ def test_few_rows_are_never_unusual(rng):
     inputs = InputRange.of(rng.normal(size=(40, 2)))
     assert inputs.judge(np.full((9, 2), 99.0), 1e3)[1:] == (1.0, False)
     assert inputs.judge(np.empty((0, 2)), 1e3) == (0, 0.0, False)
+
+
+@pytest.mark.parametrize("shape", [(7, 1), (1000, 3), (5000, 40), (3, 400)])
+@pytest.mark.parametrize("order", ["C", "F"])
+def test_a_batch_is_judged_like_its_rows(shape, order, rng):
+    """One row far out and one missing value, wherever they are."""
+    inputs = InputRange.of(rng.normal(size=(50, shape[1])))
+    for place in (0, shape[0] // 2, shape[0] - 1):
+        rows = np.array(rng.uniform(-0.5, 0.5, size=shape), order=order)
+        assert inputs.judge(rows, 10.0) == (0, 0.0, False)
+        rows[place, -1], rows[place - 1, 0] = 1e6, np.nan
+        assert inputs.judge(rows, 10.0).n_far == np.count_nonzero(inputs.distance(rows) > 10.0) == 1
