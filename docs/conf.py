@@ -68,7 +68,7 @@ html_theme_options = {
     "footer_end": [],
     "secondary_sidebar_items": ["page-toc"],
 }
-html_sidebars = {"index": [], "needs": []}
+html_sidebars = {"index": []}
 toc_object_entries_show_parents = "hide"
 
 sphinx_gallery_conf = {
