@@ -66,7 +66,10 @@ def broken_links(site):
             place = unquote(parts.fragment)
             # A fragment that begins with ":~:" is for the browser to search for.
             known = (
-                not place or place.startswith(":~:") or target not in pages or place in pages[target].places
+                not place
+                or place.startswith(":~:")
+                or target not in pages
+                or place in pages[target].places
             )
             if not target.exists() or not known:
                 yield path.relative_to(site).as_posix(), address
@@ -79,10 +82,21 @@ def find_browser():
 
 def run_browser(browser, *arguments):
     """What the browser prints, run once and without a window."""
-    command = [browser, "--headless", "--no-sandbox", "--disable-gpu", "--hide-scrollbars"]
+    command = [
+        browser,
+        "--headless",
+        "--no-sandbox",
+        "--disable-gpu",
+        "--hide-scrollbars",
+    ]
     with tempfile.TemporaryDirectory() as profile:
         done = subprocess.run(
-            [*command, f"--user-data-dir={profile}", "--virtual-time-budget=8000", *arguments],
+            [
+                *command,
+                f"--user-data-dir={profile}",
+                "--virtual-time-budget=8000",
+                *arguments,
+            ],
             capture_output=True,
             text=True,
             timeout=120,
@@ -127,7 +141,10 @@ def page_widths(browser, site, pictures=None):
             for width in WIDTHS:
                 address = f"http://127.0.0.1:{server.server_port}/frame/{width}/{page}"
                 window = f"--window-size={max(width, 500)},{HEIGHT}"
-                found = re.search(r"<title>width (\d+)", run_browser(browser, window, "--dump-dom", address))
+                found = re.search(
+                    r"<title>width (\d+)",
+                    run_browser(browser, window, "--dump-dom", address),
+                )
                 yield page, width, int(found[1]) if found else None
                 if pictures is not None:
                     shot = f"--screenshot={pictures / f'{name}-{width}.png'}"
@@ -139,7 +156,11 @@ def main():
     """Print what is wrong; exit with 1 if anything is."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("site", type=Path)
-    parser.add_argument("--pictures", type=Path, help="folder for pictures of the pages that are looked at")
+    parser.add_argument(
+        "--pictures",
+        type=Path,
+        help="folder for pictures of the pages that are looked at",
+    )
     options = parser.parse_args()
     site = options.site.resolve()
     faults = [f"{page}: {address} leads nowhere" for page, address in broken_links(site)]

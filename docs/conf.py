@@ -32,7 +32,12 @@ extensions = [
     "sphinx.ext.autosummary",
     "sphinx_gallery.gen_gallery",
 ]
-exclude_patterns = ["_build", "auto_examples/*.ipynb", "auto_examples/*.md5", "auto_examples/*.py"]
+exclude_patterns = [
+    "_build",
+    "auto_examples/*.ipynb",
+    "auto_examples/*.md5",
+    "auto_examples/*.py",
+]
 templates_path = ["_templates"]
 # `Name` in a docstring is a link where there is something of that name.
 default_role = "py:obj"
@@ -56,7 +61,9 @@ html_show_sourcelink = False
 ADDRESS = os.environ.get("ENTANGLED_KERNELS_DOCS", "").rstrip("/")
 html_theme_options = {
     "switcher": {
-        "json_url": f"{ADDRESS}/_static/switcher.json" if ADDRESS else "_static/switcher.json",
+        "json_url": f"{ADDRESS}/_static/switcher.json"
+        if ADDRESS
+        else "_static/switcher.json",
         "version_match": version,
     },
     "check_switcher": not ADDRESS,
@@ -68,7 +75,7 @@ html_theme_options = {
     "footer_end": [],
     "secondary_sidebar_items": ["page-toc"],
 }
-html_sidebars = {"index": [], "needs": []}
+html_sidebars = {"index": []}
 toc_object_entries_show_parents = "hide"
 
 sphinx_gallery_conf = {
@@ -92,7 +99,10 @@ sphinx_gallery_conf = {
 # The gallery draws in files; examples call plt.show() for those who run them by hand.
 warnings.filterwarnings("ignore", message="FigureCanvasAgg is non-interactive")
 
-ROOMS = sorted(path.parent.name for path in Path(entangled_kernels.__file__).parent.glob("*/__init__.py"))
+ROOMS = sorted(
+    path.parent.name
+    for path in Path(entangled_kernels.__file__).parent.glob("*/__init__.py")
+)
 # Where the page of a public name is, by the name alone.
 HOMES = {
     name: f"entangled_kernels.{room}.{name}"
@@ -100,14 +110,26 @@ HOMES = {
     for name in import_module(f"entangled_kernels.{room}").__all__
 } | {name: f"entangled_kernels.{name}" for name in entangled_kernels.__all__}
 
-SECTION_WITHOUT_PROSE = ("Parameters", "Attributes", "Returns", "Yields", "Raises", "Examples", "See Also")
+SECTION_WITHOUT_PROSE = (
+    "Parameters",
+    "Attributes",
+    "Returns",
+    "Yields",
+    "Raises",
+    "Examples",
+    "See Also",
+)
 # What is quoted, or else a sign that would be markup; an initial, as of an author, is no number of a list.
-MARKUP = re.compile(r"``.*?``|`[^`]*`_?|(?<![\\\w])[*|](?=\S)|(?<=\w)_(?![\w`])|(?<=^[A-Z])\.(?= )")
+MARKUP = re.compile(
+    r"``.*?``|`[^`]*`_?|(?<![\\\w])[*|](?=\S)|(?<=\w)_(?![\w`])|(?<=^[A-Z])\.(?= )"
+)
 
 
 def escape(line):
     """A line of a docstring in which *, | and a trailing _ stand for themselves, outside of quotes."""
-    return MARKUP.sub(lambda found: found[0] if found[0].startswith("`") else f"\\{found[0]}", line)
+    return MARKUP.sub(
+        lambda found: found[0] if found[0].startswith("`") else f"\\{found[0]}", line
+    )
 
 
 def prepare_docstring(app, what, name, obj, options, lines):
@@ -120,10 +142,17 @@ def prepare_docstring(app, what, name, obj, options, lines):
         inset = len(line) - len(line.lstrip())
         if line and not inset:
             formula = False
-        if inset >= 4 and not before and section not in SECTION_WITHOUT_PROSE and not formula:
+        if (
+            inset >= 4
+            and not before
+            and section not in SECTION_WITHOUT_PROSE
+            and not formula
+        ):
             formula = True
             prepared += ["::", ""]
-        quoted = formula or section == "Examples" or line.lstrip().startswith((">>>", "..."))
+        quoted = (
+            formula or section == "Examples" or line.lstrip().startswith((">>>", "..."))
+        )
         prepared.append(line if quoted else escape(line))
         before = line
     lines[:] = prepared
@@ -133,7 +162,11 @@ def skip_foreign_members(app, what, name, obj, skip, options):
     """Methods that scikit-learn gives every estimator are described there."""
     function = getattr(obj, "fget", None) or getattr(obj, "func", None) or obj
     home = getattr(function, "__module__", None)
-    return skip or name.endswith("_request") or (home is not None and not home.startswith(project_module))
+    return (
+        skip
+        or name.endswith("_request")
+        or (home is not None and not home.startswith(project_module))
+    )
 
 
 project_module = entangled_kernels.__name__
@@ -145,7 +178,9 @@ def find_by_name(app, env, node, contnode):
     found = env.get_domain("py").objects.get(target)
     if node.get("refdomain") != "py" or found is None:
         return None
-    return make_refnode(app.builder, node["refdoc"], found.docname, found.node_id, contnode, target)
+    return make_refnode(
+        app.builder, node["refdoc"], found.docname, found.node_id, contnode, target
+    )
 
 
 OUTSIDE = {
@@ -159,7 +194,9 @@ def lead_inside(app, name, content):
     """Links to files outside of this folder, which a forge shows, lead to their page of the site."""
     for outside, inside in OUTSIDE.items():
         content[0] = content[0].replace(outside, inside)
-    content[0] = re.sub(r"\]\(\.\./examples/(\w+)\.py\)", r"](auto_examples/\1.rst)", content[0])
+    content[0] = re.sub(
+        r"\]\(\.\./examples/(\w+)\.py\)", r"](auto_examples/\1.rst)", content[0]
+    )
 
 
 def setup(app):
