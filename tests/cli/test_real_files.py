@@ -139,7 +139,7 @@ def test_an_interrupt_while_modules_are_imported(folder):
 
 
 def test_the_commands_of_the_readme_run_as_they_stand(run):
-    block = README.split("## Without writing Python")[1].split("```sh\n")[1].split("```")[0]
+    block = README.split("## Without Python")[1].split("```sh\n")[1].split("```")[0]
     commands = re.findall(r"^entangled-kernels (.*)$", block, re.MULTILINE)
     assert len(commands) > 6
     for command in commands:
