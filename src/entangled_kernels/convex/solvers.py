@@ -227,7 +227,10 @@ def solve_convex(
             point = _witnessed(gram, penalty, point, step.C)
             last = replace(point, C=step.C)
         used += step.evaluations
-        idle = 0 if point.value < best.value or point.gap < best.gap else idle + 1
+        # Changes within the rounding of the objective are no progress.
+        rounding = 2.0 * EPS * abs(best.value)
+        improved = point.value < best.value - rounding or point.gap < best.gap - rounding
+        idle = 0 if improved else idle + 1
         if point.gap < best.gap:
             best = point
         history.append(min(history[-1], point.value))

@@ -481,6 +481,7 @@ class EntangledRegressor(MultiTargetRegressor):
         if stream.n_outputs is None:
             raise ValueError("batches must hold at least one row, got none")
         if ends is not None and position.n_rows != ends[-1]:
+            self._reset()
             raise ValueError(f"n_rows must be that of all batches, {position.n_rows}, got {ends[-1]}")
         return self.solve()
 
@@ -502,12 +503,18 @@ class EntangledRegressor(MultiTargetRegressor):
         if other is self:
             raise ValueError("other must be another estimator, got this one, whose rows would count twice")
         mine, theirs = self._stream_to_merge("this estimator"), other._stream_to_merge("other")
-        mine.finish_waiting(self._fit_row_map)
-        if theirs.waiting:
-            other = deepcopy(other)
-            theirs = other._stream_to_merge("other")
-            theirs.finish_waiting(other._fit_row_map)
-        self._check_mergeable(other, mine, theirs)
+        before = deepcopy(mine) if mine.waiting else mine
+        try:
+            mine.finish_waiting(self._fit_row_map)
+            if theirs.waiting:
+                other = deepcopy(other)
+                theirs = other._stream_to_merge("other")
+                theirs.finish_waiting(other._fit_row_map)
+            self._check_mergeable(other, mine, theirs)
+        except BaseException:
+            # A refused merge leaves rows waiting for the feature map.
+            self._stream = before
+            raise
         with mine.lock:
             mine.merge(theirs)
             self._model = None
@@ -578,17 +585,18 @@ class EntangledRegressor(MultiTargetRegressor):
 
     def _solved_model(self) -> FittedModel:
         """The model, solved for all rows taken in so far, in one thread at a time."""
-        stream = self._stream
-        if self._model is None and stream is not None:
+        stream, model = self._stream, self._model
+        if model is None and stream is not None:
             with stream.lock:
-                if self._model is None:
-                    self._model = self._solve_stream(stream)
-        if self._model is None:
+                model = self._model
+                if model is None:
+                    model = self._model = self._solve_stream(stream)
+        if model is None:
             raise NotFittedError(
                 f"This {type(self).__name__} instance is not fitted yet. Call 'fit' with appropriate "
                 f"arguments before using this estimator."
             )
-        return self._model
+        return model
 
     def _solve_stream(self, stream: RowStream) -> FittedModel:
         if stream.n_rows < 2:
@@ -632,9 +640,10 @@ class EntangledRegressor(MultiTargetRegressor):
         index = np.arange(len(Y))
         if weight is not None:
             check_measured(Y, weight, getattr(self, "target_names_", None))
-            missing = np.isnan(Y).all(axis=1) if weight.ndim == 1 else ~weight.any(axis=1)
-            if missing.any():
-                index = np.flatnonzero(~missing)
+            # Rows of weight zero, and rows without any target, are left out before a feature map sees them.
+            counted = weight > 0.0 if weight.ndim == 1 else weight.any(axis=1)
+            if not counted.all():
+                index = np.flatnonzero(counted)
                 X, Y, weight = _safe_indexing(X, index), Y[index], simplify_weights(weight[index])
         if self.target_transform is None:
             return Rows(X, Y, weight), None, index
@@ -688,8 +697,9 @@ class EntangledRegressor(MultiTargetRegressor):
             stream = self._start_stream(stream, rows, grouped=groups is not None)
         elif stream.grouped != (groups is not None):
             raise ValueError("groups must be given with every batch, or with none")
-        stream.take(rows, self._fit_row_map, forget**n)
-        self._model = None
+        with stream.lock:
+            stream.take(rows, self._fit_row_map, forget**n)
+            self._model = None
 
     def _start_stream(self, stream: RowStream | None, rows: Rows, *, grouped: bool) -> RowStream:
         """Begin a stream of rows like these."""
@@ -885,7 +895,7 @@ class EntangledRegressor(MultiTargetRegressor):
         def lazy(predict: Callable[[Any, Any], Any], n_axes: int) -> Any:
             shape = () if self._one_dimensional else (p,) * n_axes
             meta = None
-            if not hasattr(X, "map_blocks") and n_axes == 1:
+            if not hasattr(X, "map_blocks") and len(shape) < 2:
                 meta = to_container("pandas", np.empty((0, *shape)), self._output_names(p), None)
             found = map_partitions(predict, slim, X, shape, meta)
             is_frame = meta is not None

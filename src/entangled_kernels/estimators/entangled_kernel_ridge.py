@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.base import TransformerMixin
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_random_state
-from sklearn.utils.validation import check_is_fitted
+from sklearn.utils.validation import _num_samples, check_is_fitted
 
 from ..kernels import KrausKernel
 from ..learning import (
@@ -255,9 +255,9 @@ class EntangledKernelRidge(TransformerMixin, EntangledRegressor):
             if len(Y) < 2:
                 raise ValueError("at least 2 rows of positive sample_weight are needed, got 1")
             problem, moments = reduce_rows(Phi, Y, weight, centred=bool(self.fit_intercept))
-            stream.parts, stream.n_rows = [moments], len(Y)
+            stream.parts = [moments]
             stream.sample, stream.inputs = RowSample.of(Phi, Y, key, weight), InputRange.of(rows.X)
-        stream.row_map, stream.scale = RowMap(feature_map, scale), scale
+        stream.row_map, stream.scale, stream.n_rows = RowMap(feature_map, scale), scale, _num_samples(X)
         self._model = self._fitted(self._learn(problem), stream, stream.sample)
         # Moments of more columns than rows are not kept.
         self._stream = None if stream.parts == [None] else stream

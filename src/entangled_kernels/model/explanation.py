@@ -346,6 +346,8 @@ def with_column(X: Any, column: int, order: Index) -> Any:
     if hasattr(X, "with_columns"):
         return X.with_columns(X.to_series(column)[order])
     moved = np.array(X)
+    if moved.ndim == 1:
+        return moved[order]
     moved[:, column] = moved[order, column]
     return moved
 

@@ -237,6 +237,9 @@ def fit_target_scale(
     if weight is not None and weight.any():
         counted = np.flatnonzero(weight if weight.ndim == 1 else weight.any(axis=1))
         Y, weight = Y[counted], weight[counted]
+        if weight.ndim == 2:
+            # A target of weight zero is missing, and may hold any number.
+            Y = np.where(weight > 0.0, Y, np.nan)
     transformer, fitted_here = given, refit or not is_fitted(given)
     if fitted_here:
         try:

@@ -200,7 +200,6 @@ class RowStream:
             Factor on the weights of all rows before.
         """
         with self.lock:
-            self.n_outputs = rows.Y.shape[1] if self.n_outputs is None else self.n_outputs
             if self.row_map is None:
                 self._wait(rows, fit_map, forget)
             else:
@@ -208,6 +207,7 @@ class RowStream:
                 taken._add_rows(rows, self.row_map)
                 self.forget(forget)
                 self.merge(taken)
+            self.n_outputs = rows.Y.shape[1]
 
     def forget(self, factor: float) -> None:
         """Multiply the weights of all rows seen by ``factor``."""
@@ -252,11 +252,10 @@ class RowStream:
                 for number, rows in enumerate(self.waiting):  # noqa: B007 (the error needs the number)
                     taken._add_rows(rows, row_map)
             except BaseException as error:
-                refused: int | None = number
-                if row_map is None:
-                    refused = (
-                        _spoiling_batch(self.waiting, fit_map) if isinstance(error, ValueError) else None
-                    )
+                refused: int | None = None
+                # An interrupt, or too little memory, is no fault of a batch.
+                if isinstance(error, ValueError | TypeError):
+                    refused = number if row_map is not None else _spoiling_batch(self.waiting, fit_map)
                 self._refuse(refused, error, newest_on_trial=newest_on_trial)
                 raise
             self.row_map, self.parts, self.waiting = row_map, taken.parts, []
@@ -289,6 +288,8 @@ class RowStream:
             rows = rows.some(
                 np.flatnonzero(rows.weight if rows.weight.ndim == 1 else rows.weight.any(axis=1))
             )
+        if len(rows.Y) == 0:
+            return
         inputs = InputRange.of(rows.X)
         self.inputs = inputs if self.inputs is None else self.inputs.merge(inputs)
         for Phi, block in row_map.blocks(rows):
@@ -355,6 +356,10 @@ def _fit_on(waiting: list[Rows], fit_map: FitRowMap) -> RowMap:
         weight = np.concatenate(weights)
     parts = [rows.part for rows in waiting if rows.part is not None]
     rows = Rows(_stack([rows.X for rows in waiting]), Y, weight, np.concatenate(parts) if parts else None)
+    if weight is not None:
+        # Rows of weight zero, and rows without any target, have no part in the map.
+        counted = weight > 0.0 if weight.ndim == 1 else weight.any(axis=1)
+        rows = rows.some(np.flatnonzero(counted)) if counted.any() else rows
     return fit_map(rows.some(slice(0, FEATURE_SAMPLE)))
 
 
