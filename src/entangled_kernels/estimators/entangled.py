@@ -644,6 +644,10 @@ class EntangledRegressor(MultiTargetRegressor):
             counted = weight > 0.0 if weight.ndim == 1 else weight.any(axis=1)
             if not counted.all():
                 index = np.flatnonzero(counted)
+                if len(index) < 2 <= len(Y):
+                    raise ValueError(
+                        f"at least 2 rows of positive sample_weight are needed, got {len(index)}"
+                    )
                 X, Y, weight = _safe_indexing(X, index), Y[index], simplify_weights(weight[index])
         if self.target_transform is None:
             return Rows(X, Y, weight), None, index
