@@ -178,10 +178,10 @@ class EntangledKernelRidgeCV(EntangledRegressor):
     pass over the rows nothing depends on their number. One decomposition serves all alphas of a kernel.
 
     With `partial_fit`, `fit_batches` and Dask a row's fold is found by a hash of its values, or of its group
-    (`entangled_kernels.streams.row_folds`), so it does not matter how rows are cut and ordered; ``cv`` must
+    (`entangled_kernels.streams.row_stream`), so it does not matter how rows are cut and ordered; ``cv`` must
     be a number, or a `KFold` or `GroupKFold` of which the number counts. With `TimeSeriesSplit`, which needs
-    `fit_batches`, folds are blocks of the rows in their order. Of several feature maps, as with ``"auto"``, one
-    is chosen on the first 10,000 rows; what else there is to choose is chosen on all rows.
+    `fit_batches`, folds are blocks of the rows in their order. Of several feature maps, such as ``"auto"``,
+    one is chosen on the first 10,000 rows; what else there is to choose is chosen on all rows.
 
     Examples
     --------
