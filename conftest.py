@@ -4,7 +4,8 @@ import os
 
 from hypothesis import settings
 
-# scikit-learn's estimator checks leave out array-API input unless this is set before SciPy is imported.
+# scikit-learn's estimator checks leave out array-API input unless this is set before SciPy is
+# imported.
 os.environ.setdefault("SCIPY_ARRAY_API", "1")
 # Workers share the cores: BLAS threads that wait for each other would keep them busy for nothing.
 os.environ.setdefault("OMP_NUM_THREADS", "1")

@@ -1,12 +1,13 @@
 """Accuracy of every method on nine tables, paired by split, beside kernel ridge tuned on the same folds.
 
-Inputs and targets are standardised on the training rows. All methods that are tuned by cross-validation get
-the same folds and, where they have a ridge penalty, the same grid in units of the scale of their features.
-nMSE is the mean over targets of the squared error divided by the variance of the target in the test rows.
+Inputs and targets are standardised on the training rows. All methods that are tuned by
+cross-validation get the same folds and, where they have a ridge penalty, the same grid in units of
+the scale of their features. nMSE is the mean over targets of the squared error divided by the
+variance of the target in the test rows.
 
-The real tables are read from ENTANGLED_KERNELS_DATA, or ../shared/data; a table that is not there is left
-out and named. The intrinsic-coregionalisation process needs `pip install gpytorch`, CatBoost `pip install
-catboost`; they are left out without.
+The real tables are read from ENTANGLED_KERNELS_DATA, or ../shared/data; a table that is not there
+is left out and named. The intrinsic-coregionalisation process needs `pip install gpytorch`,
+CatBoost `pip install catboost`; they are left out without.
 """
 
 import argparse
@@ -136,7 +137,9 @@ class Coregionalised(RegressorMixin, BaseEstimator):
         class Model(gpytorch.models.ExactGP):
             def __init__(self, x, y, likelihood):
                 super().__init__(x, y, likelihood)
-                self.mean_module = gpytorch.means.MultitaskMean(gpytorch.means.ConstantMean(), num_tasks=p)
+                self.mean_module = gpytorch.means.MultitaskMean(
+                    gpytorch.means.ConstantMean(), num_tasks=p
+                )
                 inputs = gpytorch.kernels.ScaleKernel(gpytorch.kernels.RBFKernel())
                 self.covar_module = gpytorch.kernels.MultitaskKernel(inputs, num_tasks=p, rank=rank)
 
@@ -198,7 +201,9 @@ def tables():
     wine, diabetes, digits = load_wine().data, load_diabetes(), load_digits().data
     found["wine"] = real(wine[:, :8], wine[:, 8:])
     # Physiology and five of six sera from the rest.
-    found["diabetes"] = real(diabetes.data[:, :6], np.column_stack([diabetes.target, diabetes.data[:, 6:]]))
+    found["diabetes"] = real(
+        diabetes.data[:, :6], np.column_stack([diabetes.target, diabetes.data[:, 6:]])
+    )
     # The lower half of a digit, every fourth point, from the upper half.
     inked = digits[:, digits.std(axis=0) > 0.5]
     half = inked.shape[1] // 2
@@ -234,7 +239,9 @@ def kernel_methods(folds):
     """Methods that take features, with the same folds; the alphas are the estimator's scale-free grid."""
     ours = {"cv": folds, "random_state": 0}
     return {
-        BASELINE: EntangledKernelRidgeCV(None, selection="best", **ours, param_grid={"shrinkage": (1.0,)}),
+        BASELINE: EntangledKernelRidgeCV(
+            None, selection="best", **ours, param_grid={"shrinkage": (1.0,)}
+        ),
         "selected": EntangledKernelRidgeCV(None, **ours),
         "selected, best": EntangledKernelRidgeCV(None, selection="best", **ours),
         "EKL closed form": EntangledKernelRidgeCV(
@@ -250,7 +257,9 @@ def kernel_methods(folds):
                 "solver_params": [{"max_iter": 100}],
             },
         ),
-        "ptrEKL": EntangledKernelRidgeCV(None, **ours, param_grid={"prediction": ("partial_trace",)}),
+        "ptrEKL": EntangledKernelRidgeCV(
+            None, **ours, param_grid={"prediction": ("partial_trace",)}
+        ),
         "output kernel": OutputKernelRidgeCV(cv=folds),
     }
 
@@ -279,7 +288,9 @@ def other_methods(folds, n, d):
             cv=folds, random_state=0, param_grid={"shrinkage": (1.0,)}
         ),
         **{
-            f"auto without {name}": EntangledKernelRidgeCV(without(*kinds), cv=folds, random_state=0)
+            f"auto without {name}": EntangledKernelRidgeCV(
+                without(*kinds), cv=folds, random_state=0
+            )
             for name, kinds in MAPS.items()
         },
         PROCESS: ByEvidence(),
@@ -292,7 +303,8 @@ def other_methods(folds, n, d):
             cv=folds,
             scoring="neg_mean_squared_error",
         ),
-        # One round of the folds and few settings: coordinate descent over hundreds of inputs takes minutes.
+        # One round of the folds and few settings: coordinate descent over hundreds of inputs takes
+        # minutes.
         "elastic net": ElasticNet(folds[:5]),
         "chain of ridges": RegressorChain(RidgeCV(np.logspace(-4, 4, 17) * n)),
         "extra trees": ExtraTreesRegressor(200, random_state=0),
@@ -333,7 +345,14 @@ def run_split(table, rows, n, split, wanted, features):
             warnings.simplefilter("ignore")
             fitted = clone(model).fit(train, Y)
             prediction = fitted.predict(test)
-        record = {"table": table, "n": n, "p": Y.shape[1], "features": kind, "method": name, "split": split}
+        record = {
+            "table": table,
+            "n": n,
+            "p": Y.shape[1],
+            "features": kind,
+            "method": name,
+            "split": split,
+        }
         record |= {"nmse": nmse(Y_test, prediction), "fit_seconds": time.perf_counter() - start}
         if name == "auto":
             record["promised / fresh"] = promised_over_fresh(fitted, Y, Y_test, prediction)
@@ -368,13 +387,21 @@ def main():
     parser.add_argument("--sizes", type=int, nargs="+", default=list(SIZES))
     parser.add_argument("--tables", nargs="+", help="names of tables; all by default")
     parser.add_argument("--methods", nargs="+", help="names of methods; all by default")
-    parser.add_argument("--features", nargs="+", default=["linear", "rbf", "rbf, width selected", "own"])
-    parser.add_argument("--name", default="accuracy", help="name of the files in benchmarks/results")
+    parser.add_argument(
+        "--features", nargs="+", default=["linear", "rbf", "rbf, width selected", "own"]
+    )
+    parser.add_argument(
+        "--name", default="accuracy", help="name of the files in benchmarks/results"
+    )
     parser.add_argument("--jobs", type=int, default=2)
     options = parser.parse_args()
     folds = list(RepeatedKFold(n_splits=5, n_repeats=2).split(np.zeros(12)))
     wanted = options.methods or [*kernel_methods(folds), *other_methods(folds, 12, 3)]
-    found = {name: rows for name, rows in tables().items() if not options.tables or name in options.tables}
+    found = {
+        name: rows
+        for name, rows in tables().items()
+        if not options.tables or name in options.tables
+    }
     tasks = [
         (name, data, n, split)
         for name, rows in found.items()
@@ -385,9 +412,12 @@ def main():
     start = time.perf_counter()
     tasks.sort(key=lambda task: task[2:])
     jobs = Parallel(n_jobs=options.jobs, return_as="generator")(
-        delayed(run_split)(name, data, n, split, wanted, options.features) for name, data, n, split in tasks
+        delayed(run_split)(name, data, n, split, wanted, options.features)
+        for name, data, n, split in tasks
     )
-    results = ExperimentResults(options.name, "Accuracy of all methods", [], meta={"splits": options.splits})
+    results = ExperimentResults(
+        options.name, "Accuracy of all methods", [], meta={"splits": options.splits}
+    )
     results.meta["versions"] = software_versions("gpytorch", "catboost")
     for done, part in enumerate(jobs, start=1):
         results.records += part

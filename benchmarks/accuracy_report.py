@@ -30,9 +30,9 @@ def beside_best_peer(records, method="auto"):
     errors = {}
     for record in records:
         if record["features"] == "own" and record["method"] in (method, *PEERS):
-            errors.setdefault((record["table"], record["n"]), {}).setdefault(record["method"], []).append(
-                np.log(record["nmse"])
-            )
+            errors.setdefault((record["table"], record["n"]), {}).setdefault(
+                record["method"], []
+            ).append(np.log(record["nmse"]))
     rows = []
     for (table, n), found in sorted(errors.items()):
         means = {name: float(np.mean(values)) for name, values in found.items()}
@@ -62,7 +62,9 @@ def ratio_table(records, features, baseline_features, baseline):
     for method in methods:
         if (features, method) == (baseline_features, baseline):
             continue
-        for (table, n), logs in ratios(records, features, method, baseline_features, baseline).items():
+        for (table, n), logs in ratios(
+            records, features, method, baseline_features, baseline
+        ).items():
             ratio, low, high = interval(logs)
             mine = [
                 r
@@ -81,16 +83,35 @@ def ratio_table(records, features, baseline_features, baseline):
                     "fit s": float(np.median([r["fit_seconds"] for r in mine])),
                 }
             )
-            for group in (f"n = {n}", "n <= 40" if n <= 40 else "n = 100 ", "all n", f"{table}, n >= 20"):
+            for group in (
+                f"n = {n}",
+                "n <= 40" if n <= 40 else "n = 100 ",
+                "all n",
+                f"{table}, n >= 20",
+            ):
                 if group.endswith(">= 20") and n < 20:
                     continue
                 means.setdefault((method, group), []).append(float(np.mean(logs)))
             if table in ("weather", "uwave", "bilinear"):
-                means.setdefault((method, "weather, uwave, bilinear"), []).append(float(np.mean(logs)))
-    order = ["n = 12", "n = 20", "n = 40", "n = 100", "n <= 40", "all n", "weather, uwave, bilinear"]
+                means.setdefault((method, "weather, uwave, bilinear"), []).append(
+                    float(np.mean(logs))
+                )
+    order = [
+        "n = 12",
+        "n = 20",
+        "n = 40",
+        "n = 100",
+        "n <= 40",
+        "all n",
+        "weather, uwave, bilinear",
+    ]
     foot = [
         {"method": method}
-        | {group: float(np.exp(np.mean(means[method, group]))) for group in order if (method, group) in means}
+        | {
+            group: float(np.exp(np.mean(means[method, group])))
+            for group in order
+            if (method, group) in means
+        }
         for method in methods
         if any(key[0] == method for key in means)
     ]
@@ -176,7 +197,10 @@ def promises(records):
         own = np.array([ratio for size, ratio in found if n in (size, "all")])
         if len(own):
             row = {"n": n, "splits": len(own), "mean": float(own.mean())}
-            row |= {"geometric mean": float(np.exp(np.log(own).mean())), "median": float(np.median(own))}
+            row |= {
+                "geometric mean": float(np.exp(np.log(own).mean())),
+                "median": float(np.median(own)),
+            }
             rows.append(row)
     return rows
 

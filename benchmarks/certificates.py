@@ -1,7 +1,8 @@
 """Duality gaps of every convex learner on fifty random problems each, from the dense definition.
 
-Rows and outputs from 3 to 60, alpha over six decades. Objectives come from the block Gram matrix of n p rows
-and the parameters that were returned, bounds from dual coefficients: nothing of the solvers is used.
+Rows and outputs from 3 to 60, alpha over six decades. Objectives come from the block Gram matrix of
+n p rows and the parameters that were returned, bounds from dual coefficients: nothing of the
+solvers is used.
 
     python benchmarks/certificates.py [--problems 50] [name ...]
 """
@@ -90,7 +91,9 @@ def weights(rng, n, p, alpha, norm=1.0, given=False):
         output_kernel=T if given else None,
         max_iter=MAX_ITER,
     )
-    value, gap = reference.weights_gap(K, np.tile(T, (len(K), 1, 1)), Y, alpha, result.weights, norm)
+    value, gap = reference.weights_gap(
+        K, np.tile(T, (len(K), 1, 1)), Y, alpha, result.weights, norm
+    )
     return value, gap, result.converged, seconds
 
 
@@ -100,7 +103,9 @@ def diagonal(rng, n, p, alpha):
     problem = reduce_problem([KernelPart(k) for k in K], Y)
     result, seconds = timed(learn_diagonal, problem, alpha, max_iter=MAX_ITER)
     one = np.ones((len(K), 1, 1))
-    found = [reference.weights_gap(K, one, Y[:, [s]], alpha, result.weights[:, s], 1.0) for s in range(p)]
+    found = [
+        reference.weights_gap(K, one, Y[:, [s]], alpha, result.weights[:, s], 1.0) for s in range(p)
+    ]
     value, gap = np.sum(found, axis=0)
     return value, gap, result.converged, seconds
 
@@ -111,7 +116,11 @@ def listed(rng, n, p, alpha):
     bases = psd(rng, len(K), p)
     problem = reduce_problem([KernelPart(k) for k in K], Y)
     result, seconds = timed(learn_weights, problem, alpha, output_kernel=bases, max_iter=MAX_ITER)
-    return *reference.weights_gap(K, bases, Y, alpha, result.weights, 1.0), result.converged, seconds
+    return (
+        *reference.weights_gap(K, bases, Y, alpha, result.weights, 1.0),
+        result.converged,
+        seconds,
+    )
 
 
 def shared(rng, n, p, alpha):
@@ -182,7 +191,9 @@ def hadamard(rng, n, p, alpha, name="frobenius"):
 
 LEARNERS = {
     **{
-        f"{name}{' ball' if constraint else ''}": partial(output_kernel, name=name, constraint=constraint)
+        f"{name}{' ball' if constraint else ''}": partial(
+            output_kernel, name=name, constraint=constraint
+        )
         for name in PENALTIES
         for constraint in (False, True)
         if not (constraint and name == "cluster")
@@ -213,7 +224,9 @@ def certify(learner, problems, largest):
     for _ in range(problems):
         n, p = rng.integers(3, largest + 1, size=2)
         alpha = 10.0 ** rng.uniform(-4, 2)
-        value, gap, converged, seconds = learner(np.random.default_rng(rng.integers(2**32)), n, p, alpha)
+        value, gap, converged, seconds = learner(
+            np.random.default_rng(rng.integers(2**32)), n, p, alpha
+        )
         found.append((gap / value, converged, seconds, n, p, alpha))
     gaps, converged, seconds, *_ = map(np.array, zip(*found, strict=True))
     worst = found[int(np.argmax(gaps))]
@@ -232,7 +245,9 @@ def certify(learner, problems, largest):
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("names", nargs="*", help="learners whose names begin so; all of them by default")
+    parser.add_argument(
+        "names", nargs="*", help="learners whose names begin so; all of them by default"
+    )
     parser.add_argument("--problems", type=int, default=50)
     parser.add_argument("--largest", type=int, default=60, help="most rows, and most outputs")
     options = parser.parse_args()

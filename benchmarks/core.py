@@ -14,7 +14,13 @@ from sklearn.kernel_approximation import Nystroem
 from sklearn.kernel_ridge import KernelRidge
 
 from entangled_kernels import EntangledKernelRidge
-from entangled_kernels.learning import FitSettings, Moments, SolverOptions, fit_problem, reduce_moments
+from entangled_kernels.learning import (
+    FitSettings,
+    Moments,
+    SolverOptions,
+    fit_problem,
+    reduce_moments,
+)
 from entangled_kernels.learning.solvers import solve
 
 from measure import best_seconds, in_fresh_process, print_table, write_json
@@ -75,10 +81,20 @@ def learning_whatever_n(m=60, p=10):
         return lambda: fit_problem(reduce_moments(moments[n], centred=True), own)
 
     table = []
-    for solver, settings in {"closed-form": {}, "ascent": {"rank": 20, "tol": 0.0, "max_iter": 50}}.items():
+    for solver, settings in {
+        "closed-form": {},
+        "ascent": {"rank": 20, "tol": 0.0, "max_iter": 50},
+    }.items():
         seconds = best_seconds({n: fit(n, solver=solver, **settings) for n in moments}, repeats=15)
         few, many = seconds.values()
-        row = {"solver": solver, "m": m, "p": p, "n=1,000 s": few, "n=1,000,000 s": many, "ratio": many / few}
+        row = {
+            "solver": solver,
+            "m": m,
+            "p": p,
+            "n=1,000 s": few,
+            "n=1,000,000 s": many,
+            "ratio": many / few,
+        }
         table.append(row)
     return table
 
@@ -116,7 +132,10 @@ def predict_rate(n=100_000):
         Phi, Y = rows(n, m, p)
         model = EntangledKernelRidge().fit(Phi[:2_000], Y[:2_000])
         coef = model.coef_.T.copy()
-        contestants = {"product": partial(np.matmul, Phi, coef), "predict": partial(model.predict, Phi)}
+        contestants = {
+            "product": partial(np.matmul, Phi, coef),
+            "predict": partial(model.predict, Phi),
+        }
         seconds = best_seconds(contestants, repeats=9)
         difference = np.abs(Phi @ coef + model.intercept_ - model.predict(Phi)).max()
         table.append(
@@ -136,8 +155,15 @@ def predict_rate(n=100_000):
 def _fit_wide(n, m, p, steps):
     Phi, Y = rows(n, m, p)
     began = time.perf_counter()
-    model = EntangledKernelRidge(solver="ascent", solver_params={"max_iter": steps, "tol": 0.0}).fit(Phi, Y)
-    return time.perf_counter() - began, model.n_iter_, model.full_rank_, model.alignment_history_[-1]
+    model = EntangledKernelRidge(
+        solver="ascent", solver_params={"max_iter": steps, "tol": 0.0}
+    ).fit(Phi, Y)
+    return (
+        time.perf_counter() - began,
+        model.n_iter_,
+        model.full_rank_,
+        model.alignment_history_[-1],
+    )
 
 
 def wide_full_rank(n=30, m=314, p=314, steps=200):
@@ -167,9 +193,9 @@ def whole_fit(n=5_000, d=20, p=50, components=500):
             Nystroem(gamma=gamma, n_components=components, random_state=0)
         ).fit(X, Y),
         "sklearn KernelRidge": lambda: KernelRidge(kernel="rbf", gamma=gamma).fit(X, Y),
-        "himalaya KernelRidge": lambda: HimalayaKernelRidge(kernel="rbf", kernel_params={"gamma": gamma}).fit(
-            X, Y
-        ),
+        "himalaya KernelRidge": lambda: HimalayaKernelRidge(
+            kernel="rbf", kernel_params={"gamma": gamma}
+        ).fit(X, Y),
     }
     seconds = best_seconds(contestants)
     ours = seconds["EntangledKernelRidge"]

@@ -1,7 +1,7 @@
 """A plant that drifts: forgetting beside a sliding window, stochastic gradients, and no forgetting at all.
 
-Every batch is predicted before it is learned from, and errors are over the second half of the stream. Each
-method is shown with each of its settings, so that none is chosen by hand.
+Every batch is predicted before it is learned from, and errors are over the second half of the
+stream. Each method is shown with each of its settings, so that none is chosen by hand.
 """
 
 import time
@@ -62,7 +62,10 @@ METHODS = {
     "no forgetting": lambda: forgetting(1.0),
     **{f"forget={share}": (lambda share=share: forgetting(share)) for share in (0.999, 0.99, 0.95)},
     **{f"last {length} rows": (lambda length=length: window(length)) for length in (1000, 100, 40)},
-    **{f"SGDRegressor, rate {rate}": (lambda rate=rate: gradients(rate)) for rate in (0.001, 0.01, 0.05)},
+    **{
+        f"SGDRegressor, rate {rate}": (lambda rate=rate: gradients(rate))
+        for rate in (0.001, 0.01, 0.05)
+    },
 }
 
 
@@ -83,11 +86,15 @@ def follow(method, X, Y):
 def main(seeds=(0, 1, 2)):
     rows = []
     for name, method in METHODS.items():
-        found = {kind: [follow(method, *streams(seed)[kind]) for seed in seeds] for kind in streams(0)}
+        found = {
+            kind: [follow(method, *streams(seed)[kind]) for seed in seeds] for kind in streams(0)
+        }
         row = {"method": name} | {
             kind: float(np.mean([nmse for nmse, _ in own])) for kind, own in found.items()
         }
-        rows.append(row | {"ms a batch": float(np.mean([ms for own in found.values() for _, ms in own]))})
+        rows.append(
+            row | {"ms a batch": float(np.mean([ms for own in found.values() for _, ms in own]))}
+        )
     print_table("nMSE of the next 20 rows; 8 inputs, 4 targets, 3 streams of 6,000 rows each", rows)
     write_json("drift", {"drift": rows})
 

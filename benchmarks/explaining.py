@@ -1,10 +1,12 @@
 """Explanations on simulated truth, and novelty on real tables.
 
-First table: inputs that no target depends on should rank behind all others, and not be called important; 100
-draws of a simulated table for each kind of features. Second table: share of test rows that `novelty` flags,
-which were drawn as the training rows were, and share of the same rows times 1e12.
+First table: inputs that no target depends on should rank behind all others, and not be called
+important; 100 draws of a simulated table for each kind of features. Second table: share of test
+rows that `novelty` flags, which were drawn as the training rows were, and share of the same rows
+times 1e12.
 
-The real tables are read from ENTANGLED_KERNELS_DATA, or ../shared/data; one that is not there is left out.
+The real tables are read from ENTANGLED_KERNELS_DATA, or ../shared/data; one that is not there is
+left out.
 """
 
 import argparse
@@ -23,7 +25,12 @@ from entangled_kernels import (
     EvidenceFeatures,
     ForestFeatures,
 )
-from entangled_kernels.datasets import fetch_canadian_weather, fetch_concrete_slump, fetch_sarcos, fetch_uwave
+from entangled_kernels.datasets import (
+    fetch_canadian_weather,
+    fetch_concrete_slump,
+    fetch_sarcos,
+    fetch_uwave,
+)
 from entangled_kernels.estimators import NoveltyWarning
 
 from measure import print_table, write_json
@@ -49,7 +56,11 @@ def simulate(seed, *, linear):
     X = rng.normal(size=(ROWS, d)) @ (np.eye(d) + 0.15 * rng.normal(size=(d, d)))
     a, b, c, e = X[:, :RELEVANT].T
     if linear:
-        Y = X[:, :RELEVANT] @ rng.choice([-1.0, 1.0], size=(RELEVANT, 4)) * rng.uniform(0.3, 1.0, size=4)
+        Y = (
+            X[:, :RELEVANT]
+            @ rng.choice([-1.0, 1.0], size=(RELEVANT, 4))
+            * rng.uniform(0.3, 1.0, size=4)
+        )
     else:
         Y = np.column_stack([np.sin(1.5 * a) + b, b * c, a - c + 0.5 * e, np.tanh(e) + 0.5 * a])
     deviation = Y.std(axis=0)

@@ -1,7 +1,7 @@
 """Files of `export_onnx` beside `predict`: how far apart they are, and how long they take, in one run.
 
-Differences are the largest over 1000 new rows, in units of the deviation of a target; times are of one
-thread.
+Differences are the largest over 1000 new rows, in units of the deviation of a target; times are of
+one thread.
 """
 
 import tempfile
@@ -74,7 +74,9 @@ def maps():
         "ForestFeatures, 100 of 300 rows": ForestFeatures(n_components=100, **rs),
         "OperatorFourierFeatures": make_pipeline(StandardScaler(), OperatorFourierFeatures(**rs)),
         "RobustScaler, Nystroem": make_pipeline(RobustScaler(), Nystroem(n_components=100, **rs)),
-        "PowerTransformer, RBFSampler": make_pipeline(PowerTransformer(), RBFSampler(gamma=0.05, **rs)),
+        "PowerTransformer, RBFSampler": make_pipeline(
+            PowerTransformer(), RBFSampler(gamma=0.05, **rs)
+        ),
         "MinMaxScaler, polynomials": make_pipeline(MinMaxScaler(), PolynomialFeatures(2)),
         "StandardScaler, PCA": make_pipeline(StandardScaler(), PCA(5)),
     }
@@ -119,7 +121,11 @@ def measure(name, model, X, Y, folder):
     options.intra_op_num_threads = 1
     session = onnxruntime.InferenceSession(path, options, providers=["CPUExecutionProvider"])
     for size in SIZES:
-        rows = pd.concat([new] * 10, ignore_index=True) if hasattr(X, "columns") else np.tile(new, (10, 1))
+        rows = (
+            pd.concat([new] * 10, ignore_index=True)
+            if hasattr(X, "columns")
+            else np.tile(new, (10, 1))
+        )
         rows = rows[:size]
         feed = feed_of(session, rows)
         times = best_seconds(
@@ -143,10 +149,13 @@ def main():
         rows = [measure(name, model, X, Y, folder) for name, model in models().items()]
         rows.append(measure("a column of text, medians, evidence", text_model(), frame, Y, folder))
     print_table(
-        f"{TRAIN} rows, {INPUTS} columns, {TARGETS} targets; seconds of onnxruntime over predict", rows
+        f"{TRAIN} rows, {INPUTS} columns, {TARGETS} targets; seconds of onnxruntime over predict",
+        rows,
     )
     for dtype in ("float32", "float64"):
-        print(f"largest difference, {dtype}: {max(row[f'difference, {dtype}'] for row in rows):.2g}")
+        print(
+            f"largest difference, {dtype}: {max(row[f'difference, {dtype}'] for row in rows):.2g}"
+        )
     write_json("export", rows)
 
 

@@ -1,7 +1,7 @@
 """Errors that folds promise beside errors on fresh rows: of new patients, and of days to come.
 
-Rows of a patient have much in common, and so have neighbouring days. Ordinary folds hold out rows whose
-neighbours they learn from; folds of whole groups, or in the order of time, do not.
+Rows of a patient have much in common, and so have neighbouring days. Ordinary folds hold out rows
+whose neighbours they learn from; folds of whole groups, or in the order of time, do not.
 """
 
 import numpy as np
@@ -18,7 +18,9 @@ DAYS, LATER = 120, 30
 def visits(rng, law, n_patients):
     """Inputs that are alike in all visits of a patient, and targets with something of the patient's own."""
     patient = np.repeat(np.arange(n_patients), VISITS)
-    X = rng.normal(size=(n_patients, INPUTS))[patient] + 0.3 * rng.normal(size=(len(patient), INPUTS))
+    X = rng.normal(size=(n_patients, INPUTS))[patient] + 0.3 * rng.normal(
+        size=(len(patient), INPUTS)
+    )
     own = rng.normal(size=(n_patients, TARGETS))[patient]
     return X, np.tanh(X @ law) + own + 0.2 * rng.normal(size=(len(patient), TARGETS)), patient
 
@@ -46,7 +48,8 @@ def of_patients(rng):
     X_new, Y_new, _ = visits(rng, law, 200)
     found = {"ordinary folds": search().fit(X, Y), "of groups": search().fit(X, Y, groups=patient)}
     return {
-        name: (own.cv_score_, fresh_error(own, X_new, Y_new, Y.var(axis=0))) for name, own in found.items()
+        name: (own.cv_score_, fresh_error(own, X_new, Y_new, Y.var(axis=0)))
+        for name, own in found.items()
     }
 
 

@@ -1,7 +1,7 @@
 """The convex family of learners: speed, published alternations beside it, and what it gains on made-up data.
 
-Every ratio is measured within one run, the contestants taking turns. Banded ridge is measured beside
-himalaya's where that is installed, views of gestures where the uWave table is at hand.
+Every ratio is measured within one run, the contestants taking turns. Banded ridge is measured
+beside himalaya's where that is installed, views of gestures where the uWave table is at hand.
 """
 
 import sys
@@ -82,7 +82,9 @@ def penalties_against_eigh(n=500, p=50):
                     constraint=constraint,
                     fit_intercept=False,
                 )
-                seconds = best_seconds({"eigh": partial(eigh, K), "fit": partial(model.fit, K, Y)}, repeats=3)
+                seconds = best_seconds(
+                    {"eigh": partial(eigh, K), "fit": partial(model.fit, K, Y)}, repeats=3
+                )
                 table.append(
                     {
                         "penalty": name,
@@ -111,12 +113,19 @@ def alternations(n=200, p=30, most=500):
             start = time.perf_counter()
             ours = learn_output_kernel(problem, alpha, penalty=penalty)
             seconds = time.perf_counter() - start
-            best = learn_output_kernel(problem, alpha, penalty=penalty, tol=1e-5, max_iter=5000).value
+            best = learn_output_kernel(
+                problem, alpha, penalty=penalty, tol=1e-5, max_iter=5000
+            ).value
             start, steps, L, reached = time.perf_counter(), 0, np.eye(p), np.inf
             while steps < most and reached > 1e-6:
-                L = kernel_ridge_alternation(K, Y, alpha, lambda s: built.level_best(s[None])[0], 10, start=L)  # noqa: B023
+                L = kernel_ridge_alternation(
+                    K, Y, alpha, lambda s: built.level_best(s[None])[0], 10, start=L
+                )  # noqa: B023
                 steps += 10
-                reached = output_kernel_objective(K, Y, L, alpha, name, **SETTINGS.get(name, {})) / best - 1
+                reached = (
+                    output_kernel_objective(K, Y, L, alpha, name, **SETTINGS.get(name, {})) / best
+                    - 1
+                )
             table.append(
                 {
                     "penalty": name,
@@ -184,7 +193,9 @@ def _entrywise(K, Y, problem):
     return _beside(
         "entrywise (Jawanpuria)",
         lambda tol: learn_output_kernel(problem, alpha, penalty=penalty, tol=tol, max_iter=5000),
-        lambda steps, last: coordinate_ascent(K, Y, alpha, 2, steps, rng, None if last is None else last[0]),
+        lambda steps, last: coordinate_ascent(
+            K, Y, alpha, 2, steps, rng, None if last is None else last[0]
+        ),
         lambda last: output_kernel_objective(K, Y, last[1], alpha, "entrywise", exponent=4 / 3),
         60,
     )
@@ -200,13 +211,17 @@ def _autoregression(n, p):
 
     def ours(tol):
         penalty = OutputPenalty("frobenius", constraint=True)
-        result = learn_hadamard(windows, Y, 1.0, penalty=penalty, max_iter=5000, tol=tol, **settings)[1]
+        result = learn_hadamard(
+            windows, Y, 1.0, penalty=penalty, max_iter=5000, tol=tol, **settings
+        )[1]
         return SimpleNamespace(value=result.value, n_iter=result.n_iter)
 
     def alternate(steps, last):
         solve = partial(_coefficients, gram)
         start = None if last is None else last[0]
-        return proximal_alternation(solve, lambda C: gram.squares(C)[0], gram.targets, p**0.5, steps, start)
+        return proximal_alternation(
+            solve, lambda C: gram.squares(C)[0], gram.targets, p**0.5, steps, start
+        )
 
     return _beside("autoregression (Lim)", ours, alternate, lambda last: last[1][-1], 60)
 
@@ -234,7 +249,10 @@ def grouped(n, p, m=20, width=5, seed=0, active=4):
     """Columns in groups, of which a few carry the targets."""
     rng = np.random.default_rng(seed)
     X = rng.normal(size=(n, m * width))
-    Y = sum((1 + j) * X[:, j * width : (j + 1) * width] @ rng.normal(size=(width, p)) for j in range(active))
+    Y = sum(
+        (1 + j) * X[:, j * width : (j + 1) * width] @ rng.normal(size=(width, p))
+        for j in range(active)
+    )
     noise = rng.normal(size=Y.shape) * Y.std()
     return X, Y + noise, {f"group{j}": slice(j * width, (j + 1) * width) for j in range(m)}
 
@@ -246,7 +264,9 @@ def groups_against_kernel_ridge(n=1000, p=20):
     for kernel in ("linear", "rbf"):
         model = MultipleKernelRidge([(name, kernel, columns) for name, columns in groups.items()])
         peer = KernelRidge(kernel="rbf")
-        seconds = best_seconds({"ridge": partial(peer.fit, X, Y), "fit": partial(model.fit, X, Y)}, repeats=2)
+        seconds = best_seconds(
+            {"ridge": partial(peer.fit, X, Y), "fit": partial(model.fit, X, Y)}, repeats=2
+        )
         table.append(
             {
                 "kernel": kernel,
@@ -274,7 +294,9 @@ def banded_ridge(n=300, p=20):
         return GridSearchCV(model, {"alpha": np.logspace(-1, 3, 9)}, cv=5).fit(X[train], Y[train])
 
     def ridge():
-        return GridSearchCV(KernelRidge(), {"alpha": np.logspace(-1, 5, 13)}, cv=5).fit(X[train], Y[train])
+        return GridSearchCV(KernelRidge(), {"alpha": np.logspace(-1, 5, 13)}, cv=5).fit(
+            X[train], Y[train]
+        )
 
     runs = {
         "one alpha (KernelRidge)": ridge,
@@ -290,7 +312,11 @@ def banded_ridge(n=300, p=20):
         def himalaya():
             model = GroupRidgeCV(
                 groups="input",
-                solver_params={"n_iter": 100, "alphas": np.logspace(-1, 5, 13), "progress_bar": False},
+                solver_params={
+                    "n_iter": 100,
+                    "alphas": np.logspace(-1, 5, 13),
+                    "progress_bar": False,
+                },
                 random_state=0,
             )
             return model.fit([X[train][:, part] for part in columns], Y[train])
@@ -321,13 +347,20 @@ def low_rank_tasks(n=40, p=50, seeds=5):
             return np.mean((model.fit(X[:n], noisy[:n]).predict(X[n:]) - Y[n:]) ** 2)
 
         # Clusters whose levels are all one are kernel ridge.
-        base = error(OutputKernelRidgeCV(penalty="cluster", penalty_params={"level_bounds": (1.0, 1.0)}))
+        base = error(
+            OutputKernelRidgeCV(penalty="cluster", penalty_params={"level_bounds": (1.0, 1.0)})
+        )
         for name in PENALTIES:
             for constraint in (False, True):
                 model = OutputKernelRidgeCV(penalty=name, constraint=constraint)
                 ratios.setdefault((name, constraint), []).append(error(model) / base)
     return [
-        {"penalty": name, "constraint": constraint, "mean": float(np.mean(r)), "spread": float(np.std(r))}
+        {
+            "penalty": name,
+            "constraint": constraint,
+            "mean": float(np.mean(r)),
+            "spread": float(np.std(r)),
+        }
         for (name, constraint), r in ratios.items()
     ]
 
@@ -345,7 +378,12 @@ def networks(seeds=5):
             seconds += time.perf_counter() - start
             found.append(roc_auc_score(network[off], model.granger_[off]))
         table.append(
-            {"kernel": kernel, "mean": float(np.mean(found)), "least": min(found), "s": seconds / seeds}
+            {
+                "kernel": kernel,
+                "mean": float(np.mean(found)),
+                "least": min(found),
+                "s": seconds / seeds,
+            }
         )
     return table
 
@@ -371,7 +409,11 @@ def vector_fields(seeds=5):
             errors.setdefault(kind, []).append(np.mean((search.predict(Z) - whirl(Z)) ** 2))
     base = np.mean(errors["decomposable"])
     return [
-        {"features": kind, "error": float(np.mean(e)), "over decomposable": float(np.mean(e) / base)}
+        {
+            "features": kind,
+            "error": float(np.mean(e)),
+            "over decomposable": float(np.mean(e) / base),
+        }
         for kind, e in errors.items()
     ]
 
@@ -381,9 +423,13 @@ def views(data_home=None, n=150, seeds=5):
     series, axes = {}, []
     for axis in "XYZ":
         try:
-            bunch = fetch_uwave(inputs=axis, outputs="X" if axis != "X" else "Y", data_home=data_home)
+            bunch = fetch_uwave(
+                inputs=axis, outputs="X" if axis != "X" else "Y", data_home=data_home
+            )
         except Exception as error:
-            print(f"axis {axis} of uWave is not at hand ({type(error).__name__}), so it is left out")
+            print(
+                f"axis {axis} of uWave is not at hand ({type(error).__name__}), so it is left out"
+            )
             continue
         series[axis], classes = bunch.data, bunch.labels
         axes.append(axis)
@@ -408,11 +454,16 @@ def views(data_home=None, n=150, seeds=5):
             ] = np.nan
         for names in choices:
             model = MultiViewKernelClassifier({axis: slices[axis] for axis in names})
-            accuracy = model.fit(everything[train], classes[train]).score(everything[test], classes[test])
+            accuracy = model.fit(everything[train], classes[train]).score(
+                everything[test], classes[test]
+            )
             found.setdefault(" ".join(names), []).append(accuracy)
         model = MultiViewKernelClassifier(slices).fit(holes[train], classes[train])
         found.setdefault("all, 30% missing", []).append(model.score(holes[test], classes[test]))
-    return [{"views": k, "accuracy": float(np.mean(v)), "spread": float(np.std(v))} for k, v in found.items()]
+    return [
+        {"views": k, "accuracy": float(np.mean(v)), "spread": float(np.std(v))}
+        for k, v in found.items()
+    ]
 
 
 def main():

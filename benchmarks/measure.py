@@ -58,7 +58,12 @@ def print_table(title, rows):
     widths = [max(len(line[i]) for line in [header, *cells]) for i in range(len(header))]
     print(f"\n{title}")
     for line in [header, ["-" * width for width in widths], *cells]:
-        print("  " + "  ".join(cell.ljust(width) for cell, width in zip(line, widths, strict=True)).rstrip())
+        print(
+            "  "
+            + "  ".join(
+                cell.ljust(width) for cell, width in zip(line, widths, strict=True)
+            ).rstrip()
+        )
 
 
 def _text(value):
@@ -68,5 +73,7 @@ def _text(value):
 def write_json(name, tables):
     RESULTS.mkdir(exist_ok=True)
     path = RESULTS / f"{name}.json"
-    path.write_text(json.dumps({"software": software(), "tables": tables}, indent=2, default=float) + "\n")
+    path.write_text(
+        json.dumps({"software": software(), "tables": tables}, indent=2, default=float) + "\n"
+    )
     print(f"\nwritten: {path.relative_to(Path(__file__).parent.parent)}")

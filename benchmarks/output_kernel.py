@@ -44,9 +44,15 @@ def fit_against_eigh(n=500, p=50):
     for rank in (None, 2, 5):
         unit = alpha_unit(problem, OutputPenalty(rank=rank))
         for multiple in UNITS:
-            model = OutputKernelRidge("precomputed", alpha=multiple * unit, rank=rank, fit_intercept=False)
-            seconds = best_seconds({"eigh": partial(eigh, K), "fit": partial(model.fit, K, Y)}, repeats=5)
-            residual = K @ model.dual_coef_ @ model.output_kernel_ + model.alpha * model.dual_coef_ - Y
+            model = OutputKernelRidge(
+                "precomputed", alpha=multiple * unit, rank=rank, fit_intercept=False
+            )
+            seconds = best_seconds(
+                {"eigh": partial(eigh, K), "fit": partial(model.fit, K, Y)}, repeats=5
+            )
+            residual = (
+                K @ model.dual_coef_ @ model.output_kernel_ + model.alpha * model.dual_coef_ - Y
+            )
             table.append(
                 {
                     "rank": str(rank),
@@ -71,7 +77,9 @@ def cross_validation_against_eigh(n=500, p=50):
     table = []
     for rank in (None, 2):
         model = OutputKernelRidgeCV("precomputed", rank=rank)
-        seconds = best_seconds({"eigh": partial(eigh, K), "fit": partial(model.fit, K, Y)}, repeats=2)
+        seconds = best_seconds(
+            {"eigh": partial(eigh, K), "fit": partial(model.fit, K, Y)}, repeats=2
+        )
         table.append(
             {
                 "rank": str(rank),
@@ -111,7 +119,9 @@ def steps_of_the_published_alternation(n=60, p=4, most=2000):
                 "alpha / unit": multiple,
                 "steps here": ours.n_iter,
                 "steps published": steps if steps < most else f"more than {most}",
-                "relative difference of L": float(np.linalg.norm(L - ours.L) / np.linalg.norm(ours.L)),
+                "relative difference of L": float(
+                    np.linalg.norm(L - ours.L) / np.linalg.norm(ours.L)
+                ),
             }
         )
     return table
@@ -119,7 +129,11 @@ def steps_of_the_published_alternation(n=60, p=4, most=2000):
 
 def main():
     tables = {}
-    for benchmark in (fit_against_eigh, cross_validation_against_eigh, steps_of_the_published_alternation):
+    for benchmark in (
+        fit_against_eigh,
+        cross_validation_against_eigh,
+        steps_of_the_published_alternation,
+    ):
         tables[benchmark.__name__] = benchmark()
         print_table(benchmark.__doc__, tables[benchmark.__name__])
         sys.stdout.flush()

@@ -1,12 +1,14 @@
 """Targets measured in part: intervals, conditioning on given targets, missing training targets, and speed.
 
-Inputs and targets are standardised on the training rows. Of a table with more than 40 targets every k-th is
-kept. nMSE is the mean over targets of the squared error divided by the variance of the target in the test
-rows. Half of the targets is a random half, then the other half, so that every target is predicted once
-given targets that are not it. All methods see the same splits, halves and blanks.
+Inputs and targets are standardised on the training rows. Of a table with more than 40 targets every
+k-th is kept. nMSE is the mean over targets of the squared error divided by the variance of the
+target in the test rows. Half of the targets is a random half, then the other half, so that every
+target is predicted once given targets that are not it. All methods see the same splits, halves and
+blanks.
 
-Four tables are read from --data-home, from ENTANGLED_KERNELS_DATA, or from ../shared/data; one that is not
-there is left out and named. The others come with scikit-learn. partly_measured_figures.py draws the results.
+Four tables are read from --data-home, from ENTANGLED_KERNELS_DATA, or from ../shared/data; one that
+is not there is left out and named. The others come with scikit-learn. partly_measured_figures.py
+draws the results.
 """
 
 import argparse
@@ -77,7 +79,10 @@ def tables(data_home):
     cancer = load_breast_cancer().data
     found = {
         "wine": (wine.data[:, cheap], wine.data[:, ~cheap]),
-        "diabetes": (diabetes.data[:, :4], np.column_stack([diabetes.data[:, 4:], diabetes.target])),
+        "diabetes": (
+            diabetes.data[:, :4],
+            np.column_stack([diabetes.data[:, 4:], diabetes.target]),
+        ),
         "breast cancer": (cancer[:, :20], cancer[:, 20:]),
         "digits 1, 7": halves_of_images(1, 7),
         "digits 3, 8": halves_of_images(3, 8),
@@ -161,10 +166,14 @@ def interval_record(model, X, Y, halves):
         record[f"{kind} coverage"], record[f"{kind} width"] = covered(Y, lower, upper, joint)
         parts = []
         for half in halves:
-            lower, upper = model.predict_interval(X, COVERAGE, given=np.where(half, Y, np.nan), joint=joint)
+            lower, upper = model.predict_interval(
+                X, COVERAGE, given=np.where(half, Y, np.nan), joint=joint
+            )
             parts.append(covered(Y[:, ~half], lower[:, ~half], upper[:, ~half], joint))
         own = np.array([np.sum(~half) for half in halves]) if not joint else None
-        record[f"{kind} coverage, given half"] = np.average([part[0] for part in parts], weights=own)
+        record[f"{kind} coverage, given half"] = np.average(
+            [part[0] for part in parts], weights=own
+        )
         record[f"{kind} width, given half"] = np.average([part[1] for part in parts], weights=own)
     mean, width = model.predict(X), constant_widths(model.model_.residuals)
     found = covered(Y, mean - width, mean + width, False)
@@ -183,7 +192,9 @@ def constant_widths(residuals):
     unit = np.sqrt(np.average(residuals.values**2, axis=0, weights=weight))
     scores = np.abs(residuals.values) / np.where(unit > 0, unit, 1.0)
     p = scores.shape[1]
-    return unit * joint_quantile(scores.reshape(-1, 1), np.repeat(weight, p), residuals.n_rows, COVERAGE)
+    return unit * joint_quantile(
+        scores.reshape(-1, 1), np.repeat(weight, p), residuals.n_rows, COVERAGE
+    )
 
 
 def given_record(model, X, Y, X_test, Y_test, halves, seed):
@@ -192,10 +203,14 @@ def given_record(model, X, Y, X_test, Y_test, halves, seed):
     folds = KFold(5, shuffle=True, random_state=seed)
     residuals = Y - cross_val_predict(kernel_ridge(seed), X, Y, cv=folds)
     covariance, _ = ledoit_wolf(residuals, assume_centered=True)
-    errors = {method: np.full(Y.shape[1], np.nan) for method in ("given half", "prototype", *EXTRA_INPUTS)}
+    errors = {
+        method: np.full(Y.shape[1], np.nan) for method in ("given half", "prototype", *EXTRA_INPUTS)
+    }
     base = plain.predict(X_test)
     for half in halves:
-        found = {"given half": model.predict(X_test, given=np.where(half, Y_test, np.nan))[:, ~half]}
+        found = {
+            "given half": model.predict(X_test, given=np.where(half, Y_test, np.nan))[:, ~half]
+        }
         step = np.linalg.solve(covariance[np.ix_(half, half)], covariance[np.ix_(half, ~half)])
         found["prototype"] = base[:, ~half] + (Y_test - base)[:, half] @ step
         with_half = np.hstack([X, Y[:, half]]), np.hstack([X_test, Y_test[:, half]])
@@ -216,7 +231,8 @@ def blank_record(X, Y, X_test, Y_test, measured, seed):
         measured[:5, target] = True
     ours = partial(EntangledKernelRidgeCV, gaussian(), random_state=seed)
     alone = [
-        kernel_ridge(seed).fit(X[own], y[own]).predict(X_test) for own, y in zip(measured.T, Y.T, strict=True)
+        kernel_ridge(seed).fit(X[own], y[own]).predict(X_test)
+        for own, y in zip(measured.T, Y.T, strict=True)
     ]
     predictions = {
         "blanks": ours().fit(X, np.where(measured, Y, np.nan)).predict(X_test),
@@ -274,7 +290,9 @@ def mean_of(name):
 
 def ratio_of(over, under):
     """Geometric mean over splits of the ratio of nMSE."""
-    return lambda own: np.exp(np.mean([np.log(r[f"nMSE {over}"] / r[f"nMSE {under}"]) for r in own]))
+    return lambda own: np.exp(
+        np.mean([np.log(r[f"nMSE {over}"] / r[f"nMSE {under}"]) for r in own])
+    )
 
 
 def summarise(rows, columns, *, geometric, worst):
@@ -301,7 +319,14 @@ def report(records, tables_of):
         ("coverage", "(a) coverage of 90% intervals", coverages, COVERAGES, False, min),
         ("width", "(a) mean width, in deviations of the target", widths, WIDTHS, False, None),
         ("given", "(b) nMSE given half of the targets, ratios", given, RATIOS, True, max),
-        ("blanks", "(c) nMSE with half of the cells blank, ratios", blanks, BLANK_RATIOS, True, max),
+        (
+            "blanks",
+            "(c) nMSE with half of the cells blank, ratios",
+            blanks,
+            BLANK_RATIOS,
+            True,
+            max,
+        ),
     ):
         tables_of[name] = rows
         tables_of[f"{name}, means"] = summarise(rows, columns, geometric=geometric, worst=worst)
@@ -329,15 +354,26 @@ def simulated(draws, n=200, n_test=500, d=6, p=6):
             for given in (None, np.where(half, Y_test, np.nan)):
                 other = np.ones(p, dtype=bool) if given is None else ~half
                 for joint in (False, True):
-                    kind = ("half given" if given is not None else "none given", "joint" if joint else "each")
+                    kind = (
+                        "half given" if given is not None else "none given",
+                        "joint" if joint else "each",
+                    )
                     for level in LEVELS:
-                        lower, upper = estimator.predict_interval(X_test, level, given=given, joint=joint)
-                        share, _ = covered(Y_test[:, other], lower[:, other], upper[:, other], joint)
+                        lower, upper = estimator.predict_interval(
+                            X_test, level, given=given, joint=joint
+                        )
+                        share, _ = covered(
+                            Y_test[:, other], lower[:, other], upper[:, other], joint
+                        )
                         hits.setdefault((name, *kind), {}).setdefault(level, []).append(share)
     return [
         {"estimator": name, "targets": given, "intervals": kind, "draws": draws}
         | {f"{level:g}": float(np.mean(found[level])) for level in LEVELS}
-        | {"largest standard error": max(float(np.std(own) / np.sqrt(draws)) for own in found.values())}
+        | {
+            "largest standard error": max(
+                float(np.std(own) / np.sqrt(draws)) for own in found.values()
+            )
+        }
         for (name, given, kind), found in hits.items()
     ]
 
@@ -360,7 +396,9 @@ def speed(quick):
 
     def rows(n, p, d=10):
         X = rng.normal(size=(n, d))
-        return X, np.tanh(X @ rng.normal(size=(d, 5))) @ rng.normal(size=(5, p)) + rng.normal(size=(n, p))
+        return X, np.tanh(X @ rng.normal(size=(d, 5))) @ rng.normal(size=(5, p)) + rng.normal(
+            size=(n, p)
+        )
 
     X, Y = rows(n, p)
     patterns = np.unique(rng.random((2 * n_patterns, p)) < 0.5, axis=0)[:n_patterns]
@@ -371,10 +409,16 @@ def speed(quick):
         line = {"features": name, "rows": n, "targets": p, "patterns": len(patterns)}
         line["predict s"] = process_seconds(partial(model.predict, X))
         line["given s"] = process_seconds(partial(model.predict, X, given=given))
-        mapped = 0.0 if feature_map is None else process_seconds(partial(model.feature_map_.transform, X))
+        mapped = (
+            0.0
+            if feature_map is None
+            else process_seconds(partial(model.feature_map_.transform, X))
+        )
         line["feature map s"] = mapped
         line["given, less feature map s"] = line["given s"] - mapped
-        line["predict_interval s"] = process_seconds(partial(model.predict_interval, X, given=given), 1)
+        line["predict_interval s"] = process_seconds(
+            partial(model.predict_interval, X, given=given), 1
+        )
         predicting.append(line)
     X, Y = rows(2000, 10)
     blank = np.where(rng.random(Y.shape) < 0.3, np.nan, Y)
@@ -391,14 +435,20 @@ def speed(quick):
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--splits", type=int, default=6, help="at n = 100; 4 and 2 more at n = 20 and 40")
+    parser.add_argument(
+        "--splits", type=int, default=6, help="at n = 100; 4 and 2 more at n = 20 and 40"
+    )
     parser.add_argument("--sizes", type=int, nargs="+", default=list(SIZES))
     parser.add_argument("--tables", nargs="+", help="names of tables; all by default")
     parser.add_argument("--parts", nargs="+", default=["tables", "simulated", "speed"])
     parser.add_argument("--draws", type=int, default=80, help="simulated tables")
-    parser.add_argument("--quick", action="store_true", help="one split of n = 20, six draws, fewer rows")
+    parser.add_argument(
+        "--quick", action="store_true", help="one split of n = 20, six draws, fewer rows"
+    )
     parser.add_argument("--data-home", default=os.environ.get("ENTANGLED_KERNELS_DATA"))
-    parser.add_argument("--name", default="partly_measured", help="name of the file in benchmarks/results")
+    parser.add_argument(
+        "--name", default="partly_measured", help="name of the file in benchmarks/results"
+    )
     parser.add_argument("--jobs", type=int, default=2)
     options = parser.parse_args()
     if options.quick:
@@ -437,7 +487,9 @@ def run_tables(options, home, found):
     ]
     tasks.sort(key=lambda task: task[2])
     start, found["records"] = time.perf_counter(), []
-    jobs = Parallel(n_jobs=options.jobs, return_as="generator")(delayed(run_split)(*task) for task in tasks)
+    jobs = Parallel(n_jobs=options.jobs, return_as="generator")(
+        delayed(run_split)(*task) for task in tasks
+    )
     for done, record in enumerate(jobs, start=1):
         found["records"].append(record)
         # What there is so far is kept, since a whole run takes long.

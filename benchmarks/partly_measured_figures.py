@@ -28,7 +28,9 @@ RATIOS = {
 def draw(rows, columns, title, line, limits, path):
     """A panel for each column, a line for each table, a point for each n."""
     names = sorted({row["table"] for row in rows})
-    figure, axes = plt.subplots(1, len(columns), figsize=(10, 4.4), sharey=True, layout="constrained")
+    figure, axes = plt.subplots(
+        1, len(columns), figsize=(10, 4.4), sharey=True, layout="constrained"
+    )
     for axis, (column, panel) in zip(axes, columns.items(), strict=True):
         for place, (n, colour) in enumerate(COLOURS.items()):
             own = [row for row in rows if row["n"] == n]
@@ -62,13 +64,17 @@ def draw(rows, columns, title, line, limits, path):
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--name", default="partly_measured", help="name of the file in benchmarks/results")
+    parser.add_argument(
+        "--name", default="partly_measured", help="name of the file in benchmarks/results"
+    )
     parser.add_argument("--out", type=Path, default=RESULTS, help="folder for the figures")
     options = parser.parse_args()
     mpl.use("Agg")
     found = json.loads((RESULTS / f"{options.name}.json").read_text())["tables"]
     title = "share of new observations inside 90% intervals"
-    draw(found["coverage"], COVERAGES, title, 0.9, (0.65, 1.0), options.out / "interval-coverage.png")
+    draw(
+        found["coverage"], COVERAGES, title, 0.9, (0.65, 1.0), options.out / "interval-coverage.png"
+    )
     title = "nMSE given half of the targets, as a share of that of"
     draw(found["given"], RATIOS, title, 1.0, (0.2, 1.4), options.out / "given-half.png")
 

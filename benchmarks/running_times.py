@@ -1,8 +1,9 @@
 """Running times of ridge regression with operator-valued kernels, over samples and over outputs.
 
-Measures learning the coefficients c (factorisation and solve, the Gram matrix or the features given) and
-predicting, on one thread; fits slopes on log axes, and sets them beside the exponents of theory. Ends with
-the peers: scikit-learn's KernelRidge, himalaya's where it is installed, and the PPT test on D against G.
+Measures learning the coefficients c (factorisation and solve, the Gram matrix or the features
+given) and predicting, on one thread; fits slopes on log axes, and sets them beside the exponents of
+theory. Ends with the peers: scikit-learn's KernelRidge, himalaya's where it is installed, and the
+PPT test on D against G.
 
     python benchmarks/running_times.py [--quick]
 """
@@ -34,7 +35,8 @@ from entangled_kernels.linalg import (
 )
 
 RESULTS = Path(__file__).parent / "results"
-# With 200 points, predicting took a millisecond or two, and three of its slopes were 0.37 to 0.44 off theory.
+# With 200 points, predicting took a millisecond or two, and three of its slopes were 0.37 to 0.44
+# off theory.
 N_TEST = 500
 RANK = 20
 ALPHA = 1.0
@@ -61,7 +63,9 @@ def separable(rng, n, p, m):
 
 def low_rank_separable(rng, n, p, m):
     Phi, T = rng.normal(size=(n + N_TEST, m)), random_psd(rng, p)
-    return LowRankKroneckerOperator(Phi[:n], Phi[:n], T), LowRankKroneckerOperator(Phi[n:], Phi[:n], T)
+    return LowRankKroneckerOperator(Phi[:n], Phi[:n], T), LowRankKroneckerOperator(
+        Phi[n:], Phi[:n], T
+    )
 
 
 def entangled(rng, n, p, m):
@@ -73,7 +77,9 @@ def partial_trace(rng, n, p, m):
     """One scalar kernel phi(x)^T S phi(z) / p for all outputs, S the partial trace of D."""
     Phi = rng.normal(size=(n + N_TEST, m)) @ np.linalg.cholesky(random_psd(rng, m) + np.eye(m))
     eye = np.eye(p)
-    return LowRankKroneckerOperator(Phi[:n], Phi[:n], eye), LowRankKroneckerOperator(Phi[n:], Phi[:n], eye)
+    return LowRankKroneckerOperator(Phi[:n], Phi[:n], eye), LowRankKroneckerOperator(
+        Phi[n:], Phi[:n], eye
+    )
 
 
 @dataclass(frozen=True)
@@ -101,15 +107,31 @@ def sweeps(quick: bool) -> list[Sweep]:
     many = thin(400, 800, 1600, 3200)
     return [
         Sweep(unstructured, "dense", "n", thin(400, 560, 720, 1000), 5, 0, "n^3 p^3", 3, 3, 1),
-        # Five outputs are solved by Cholesky factorisations at every size. More of them share a tridiagonal
-        # reduction, half of which waits for memory: its slope is above 3 while K outgrows the caches.
-        Sweep(separable, "kronecker", "n", thin(1000, 1500, 2200, 3200), 5, 0, "n^3 + p^3", 3, 3, 1),
-        Sweep(low_rank_separable, "low_rank_separable", "n", big, 10, 50, "m^3 + m^2 n + p^3", 1, 1, 1),
+        # Five outputs are solved by Cholesky factorisations at every size. More of them share a
+        # tridiagonal reduction, half of which waits for memory: its slope is above 3 while K
+        # outgrows the caches.
+        Sweep(
+            separable, "kronecker", "n", thin(1000, 1500, 2200, 3200), 5, 0, "n^3 + p^3", 3, 3, 1
+        ),
+        Sweep(
+            low_rank_separable, "low_rank_separable", "n", big, 10, 50, "m^3 + m^2 n + p^3", 1, 1, 1
+        ),
         Sweep(entangled, "low_rank", "n", big, 10, 50, "r^3 + m n p^2", 1, 1, 1),
         Sweep(partial_trace, "low_rank_separable", "n", big, 10, 50, "m^3 + m n p", 1, 1, 1),
         Sweep(unstructured, "dense", "p", thin(20, 28, 36, 50), 100, 0, "n^3 p^3", 3, 3, 2),
         Sweep(separable, "kronecker", "p", outputs, 20, 0, "n^3 + p^3", 3, 3, 2),
-        Sweep(low_rank_separable, "low_rank_separable", "p", outputs, 40, 10, "m^3 + m^2 n + p^3", 3, 3, 2),
+        Sweep(
+            low_rank_separable,
+            "low_rank_separable",
+            "p",
+            outputs,
+            40,
+            10,
+            "m^3 + m^2 n + p^3",
+            3,
+            3,
+            2,
+        ),
         Sweep(entangled, "low_rank", "p", many, 3000, 50, "r^3 + m n p^2", 2, 1, 1),
         Sweep(partial_trace, "low_rank_separable", "p", many, 3000, 50, "m^3 + m n p", 1, 1, 1),
     ]
@@ -147,7 +169,12 @@ def measure(sweep: Sweep) -> dict:
         "solver": sweep.solver,
         "axis": sweep.axis,
         "sizes": sweep.sizes,
-        "fixed": {"p" if sweep.axis == "n" else "n": sweep.fixed, "m": sweep.m, "r": RANK, "t": N_TEST},
+        "fixed": {
+            "p" if sweep.axis == "n" else "n": sweep.fixed,
+            "m": sweep.m,
+            "r": RANK,
+            "t": N_TEST,
+        },
         "learn_seconds": learn,
         "predict_seconds": predict,
         "learn_slope": slope(sweep.sizes, learn),
@@ -167,7 +194,8 @@ def difference_from_dense(sweep: Sweep) -> float:
     Y = rng.normal(size=(40, 6, 1))
     dense = np.linalg.solve(train.to_dense() + ALPHA * np.eye(240), Y.ravel()).reshape(Y.shape)
     return float(
-        np.abs(factorize(train, solver=sweep.solver)[0].solve(Y, ALPHA) - dense).max() / np.abs(dense).max()
+        np.abs(factorize(train, solver=sweep.solver)[0].solve(Y, ALPHA) - dense).max()
+        / np.abs(dense).max()
     )
 
 
@@ -220,9 +248,7 @@ def himalaya_ridge():
 
 
 def print_tables(rows: list[dict], peer_rows: list[dict]) -> None:
-    header = (
-        f"{'kernel':<20}{'axis':<6}{'cost (paper)':<20}{'paper':>6}{'theory':>8}{'learn':>8}{'predict':>15}"
-    )
+    header = f"{'kernel':<20}{'axis':<6}{'cost (paper)':<20}{'paper':>6}{'theory':>8}{'learn':>8}{'predict':>15}"
     print(header + f"{'seconds':>18}{'|c - dense|':>14}")
     for row in rows:
         seconds = f"{row['learn_seconds'][0]:.3f}..{row['learn_seconds'][-1]:.3f}"
@@ -248,7 +274,9 @@ def draw(rows: list[dict], path: Path) -> None:
     figure, axes = plt.subplots(2, 2, figsize=(13, 7.5), layout="constrained")
     names = {"n": "samples n", "p": "outputs p"}
     colors = dict(
-        zip(dict.fromkeys(row["kernel"] for row in rows), plt.get_cmap("tab10").colors, strict=False)
+        zip(
+            dict.fromkeys(row["kernel"] for row in rows), plt.get_cmap("tab10").colors, strict=False
+        )
     )
     for i, what in enumerate(("learn", "predict")):
         for j, axis in enumerate(("n", "p")):
@@ -259,13 +287,17 @@ def draw(rows: list[dict], path: Path) -> None:
                 panel.loglog(row["sizes"], row[f"{what}_seconds"], "o-", color=color, label=label)
             panel.set(xlabel=names[axis], ylabel="seconds", title=f"{what}ing over {names[axis]}")
             panel.grid(True, which="major", alpha=0.3)
-            panel.legend(title="measured slope", fontsize="small", loc="upper left", bbox_to_anchor=(1, 1))
+            panel.legend(
+                title="measured slope", fontsize="small", loc="upper left", bbox_to_anchor=(1, 1)
+            )
     figure.savefig(path, dpi=120)
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--quick", action="store_true", help="small sizes, to see that everything runs")
+    parser.add_argument(
+        "--quick", action="store_true", help="small sizes, to see that everything runs"
+    )
     quick = parser.parse_args().quick
     with threadpool_limits(1):
         rows = [measure(sweep) for sweep in sweeps(quick)]

@@ -1,10 +1,12 @@
 """Fits larger than memory: rows per second, peak memory, and cost over rows, features, targets and workers.
 
-A stream of Parquet files is set beside what it cannot do without: the feature map and the matrix products on
-rows already in memory, and reading the files and nothing else. Peers: scikit-learn's Ridge on the same
-features while they fit in memory, dask-ml where it is installed, himalaya's RidgeCV for very many targets.
+A stream of Parquet files is set beside what it cannot do without: the feature map and the matrix
+products on rows already in memory, and reading the files and nothing else. Peers: scikit-learn's
+Ridge on the same features while they fit in memory, dask-ml where it is installed, himalaya's
+RidgeCV for very many targets.
 
-    python benchmarks/scale.py [--quick] [--rows 10000000] [--folder FOLDER] [--only stream,sizes,...]
+    python benchmarks/scale.py [--quick] [--rows 10000000] [--folder FOLDER] [--only
+    stream,sizes,...]
 
 With all rows the files take 6 GB of the folder, which is emptied afterwards.
 """
@@ -50,7 +52,9 @@ def write_files(folder, n):
     for number, start in enumerate(range(0, n, FILE_ROWS)):
         rows = np.hstack(make_rows(number + 1, min(FILE_ROWS, n - start)))
         columns = {name: rows[:, place] for place, name in enumerate([*INPUTS, *TARGETS])}
-        parquet.write_table(pa.table(columns), folder / f"{number:04}.parquet", row_group_size=65_536)
+        parquet.write_table(
+            pa.table(columns), folder / f"{number:04}.parquet", row_group_size=65_536
+        )
 
 
 def feature_map(m=N_FEATURES, d=N_INPUTS):
@@ -101,7 +105,9 @@ def bare_products(n, m=N_FEATURES, d=N_INPUTS, p=N_TARGETS, block=65_536):
     with Clock() as clock:
         sums = np.zeros((m + p, m + p), order="F")
         for start in range(0, n, block):
-            rows = np.hstack([sampler.transform(X[start : start + block]), Y[start : start + block]])
+            rows = np.hstack(
+                [sampler.transform(X[start : start + block]), Y[start : start + block]]
+            )
             sums = dsyrk(1.0, rows.T, beta=1.0, c=sums, overwrite_c=1)
     return clock.wall, clock.cpu, None
 
@@ -151,7 +157,9 @@ def slopes(table):
             "from rows": large[0]["rows"],
             "to rows": large[-1]["rows"],
             "slope of seconds": np.polyfit(n, np.log([row["seconds"] for row in large]), 1)[0],
-            "slope of processor s": np.polyfit(n, np.log([row["processor s"] for row in large]), 1)[0],
+            "slope of processor s": np.polyfit(n, np.log([row["processor s"] for row in large]), 1)[
+                0
+            ],
             "growth of peak": large[-1]["peak MB"] / large[0]["peak MB"],
         }
     ]
@@ -195,7 +203,10 @@ def on_workers(n, n_workers):
     rows = da.map_blocks(make, chunks=chunks, dtype=float, meta=np.empty((0, 0)))
     with (
         LocalCluster(
-            n_workers=n_workers, threads_per_worker=1, host="127.0.0.1", dashboard_address="127.0.0.1:0"
+            n_workers=n_workers,
+            threads_per_worker=1,
+            host="127.0.0.1",
+            dashboard_address="127.0.0.1:0",
         ) as cluster,
         Client(cluster),
     ):
@@ -242,7 +253,10 @@ def dask_ml_in_memory(n):
     X, Y = make_rows(1, n)
     rows = da.from_array(X, chunks=(50_000, N_INPUTS))
     features = rows.map_blocks(
-        feature_map().transform, chunks=(rows.chunks[0], (N_FEATURES,)), dtype=float, meta=np.empty((0, 0))
+        feature_map().transform,
+        chunks=(rows.chunks[0], (N_FEATURES,)),
+        dtype=float,
+        meta=np.empty((0, 0)),
     )
     with Clock() as clock:
         model = LinearRegression(penalty="l2", C=1.0, solver="lbfgs")
@@ -252,7 +266,10 @@ def dask_ml_in_memory(n):
 
 
 def peers(sizes):
-    functions = {"entangled-kernels, stream": stream_in_memory, "scikit-learn Ridge": ridge_in_memory}
+    functions = {
+        "entangled-kernels, stream": stream_in_memory,
+        "scikit-learn Ridge": ridge_in_memory,
+    }
     if importlib.util.find_spec("dask_ml"):
         try:
             in_fresh_process(dask_ml_in_memory, 1000)
@@ -266,7 +283,9 @@ def peers(sizes):
         coef = found["scikit-learn Ridge"][0][2]
         for name, ((wall, cpu, own), peak) in found.items():
             difference = (
-                float(np.abs(own - coef).max() / np.abs(coef).max()) if own.shape == coef.shape else np.nan
+                float(np.abs(own - coef).max() / np.abs(coef).max())
+                if own.shape == coef.shape
+                else np.nan
             )
             table.append(
                 {"rows": n, "method": name, "seconds": wall, "processor s": cpu}
@@ -327,7 +346,10 @@ def select_himalaya(n, d, p):
 
 
 def very_many_targets(n, d, p):
-    functions = {"selection of kernel and alpha": select_ours, "selection of alpha alone": select_plain}
+    functions = {
+        "selection of kernel and alpha": select_ours,
+        "selection of alpha alone": select_plain,
+    }
     if importlib.util.find_spec("himalaya"):
         times = p / HIMALAYA_TARGETS
         share = f", {HIMALAYA_TARGETS:,} targets times {times:g}" if times > 1 else ""
@@ -341,7 +363,9 @@ def very_many_targets(n, d, p):
             | {"peak MB": peak, "error of coefficients": error}
         )
     for row in table:
-        row["ratio to himalaya"] = row["seconds"] / table[-1]["seconds"] if len(functions) == 3 else np.nan
+        row["ratio to himalaya"] = (
+            row["seconds"] / table[-1]["seconds"] if len(functions) == 3 else np.nan
+        )
     return table
 
 
@@ -349,17 +373,23 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--quick", action="store_true", help="small sizes, a minute or two")
     parser.add_argument("--rows", type=int, default=10_000_000)
-    parser.add_argument("--folder", type=Path, help="where files are written; a temporary one by default")
+    parser.add_argument(
+        "--folder", type=Path, help="where files are written; a temporary one by default"
+    )
     parser.add_argument("--only", default="stream,sizes,workers,peers,voxels")
     options = parser.parse_args()
     only = options.only.split(",")
     rows = min(options.rows, 200_000) if options.quick else options.rows
     tables = {}
     if "stream" in only:
-        sizes = [n for n in (100_000, 300_000, 1_000_000, 3_000_000, 10_000_000) if n <= rows] or [rows]
+        sizes = [n for n in (100_000, 300_000, 1_000_000, 3_000_000, 10_000_000) if n <= rows] or [
+            rows
+        ]
         folder = Path(tempfile.mkdtemp(dir=options.folder))
         try:
-            tables["rows"] = cost_over_rows(folder, [n for n in sizes if n < FILE_ROWS or n % FILE_ROWS == 0])
+            tables["rows"] = cost_over_rows(
+                folder, [n for n in sizes if n < FILE_ROWS or n % FILE_ROWS == 0]
+            )
         finally:
             shutil.rmtree(folder)
         tables["slopes"] = slopes(tables["rows"])
@@ -370,7 +400,9 @@ def main():
     if "peers" in only:
         tables["peers"] = peers([50_000] if options.quick else [100_000, 1_000_000])
     if "voxels" in only:
-        tables["voxels"] = very_many_targets(*((600, 50, 2_000) if options.quick else (3_000, 200, 100_000)))
+        tables["voxels"] = very_many_targets(
+            *((600, 50, 2_000) if options.quick else (3_000, 200, 100_000))
+        )
     for name, table in tables.items():
         if table:
             print_table(name, table)

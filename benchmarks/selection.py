@@ -23,7 +23,9 @@ GAMMA, ALPHAS = 0.05, np.logspace(-4, 2, 10)
 def rows(n, p=10, d=10, seed=0):
     rng = np.random.default_rng(seed)
     X = rng.normal(size=(n, d))
-    return X, np.tanh(X @ rng.normal(size=(d, 5))) @ rng.normal(size=(5, p)) + 0.3 * rng.normal(size=(n, p))
+    return X, np.tanh(X @ rng.normal(size=(d, 5))) @ rng.normal(size=(5, p)) + 0.3 * rng.normal(
+        size=(n, p)
+    )
 
 
 def himalaya_search(X, Y):
@@ -40,7 +42,10 @@ def against_others(n=2000, p=10):
     features = Nystroem(gamma=GAMMA, n_components=300, random_state=0)
     ours = EntangledKernelRidgeCV(features, cv=5, random_state=0)
     grid = GridSearchCV(
-        KernelRidge(kernel="rbf", gamma=GAMMA), {"alpha": ALPHAS}, cv=5, scoring="neg_mean_squared_error"
+        KernelRidge(kernel="rbf", gamma=GAMMA),
+        {"alpha": ALPHAS},
+        cv=5,
+        scoring="neg_mean_squared_error",
     )
     contestants = {
         "EntangledKernelRidgeCV, full grid": partial(ours.fit, X, Y),
@@ -79,14 +84,23 @@ def beside_himalaya(sizes=((2000, 10), (500, 500), (1000, 5000), (200, 40)), rep
         train, test = (X[:n], Y[:n]), (X[n:], Y[n:])
         folds, nystroem = KFold(5), Nystroem(gamma=GAMMA, n_components=300, random_state=0)
         exact = Nystroem(gamma=GAMMA, n_components=n, random_state=0)
-        plain = {"alphas": ALPHAS, "cv": folds, "random_state": 0, "param_grid": {"shrinkage": (1.0,)}}
+        plain = {
+            "alphas": ALPHAS,
+            "cv": folds,
+            "random_state": 0,
+            "param_grid": {"shrinkage": (1.0,)},
+        }
         models = {
-            "himalaya": KernelRidgeCV(alphas=ALPHAS, kernel="rbf", kernel_params={"gamma": GAMMA}, cv=folds),
+            "himalaya": KernelRidgeCV(
+                alphas=ALPHAS, kernel="rbf", kernel_params={"gamma": GAMMA}, cv=folds
+            ),
             "kernel ridge": EntangledKernelRidgeCV(nystroem, **plain),
             "kernel ridge, exact features": EntangledKernelRidgeCV(exact, **plain),
             "default grid": EntangledKernelRidgeCV(nystroem, cv=folds, random_state=0),
         }
-        seconds = best_seconds({name: partial(own.fit, *train) for name, own in models.items()}, repeats)
+        seconds = best_seconds(
+            {name: partial(own.fit, *train) for name, own in models.items()}, repeats
+        )
         for name, own in models.items():
             error = np.mean((test[1] - own.predict(test[0])) ** 2, axis=0) / test[1].var(axis=0)
             ratio = seconds[name] / seconds["himalaya"]
@@ -115,7 +129,9 @@ def small_tables(sizes=((30, 6, 10), (100, 16, 10)), repeats=3):
                 model.fit(X, Y)
                 taken.append((time.process_time() - start, time.perf_counter() - clock))
             processor, wall = np.min(taken, axis=0)
-            table.append({"n": n, "p": p, "d": d, "n_jobs": jobs, "processor s": processor, "s": wall})
+            table.append(
+                {"n": n, "p": p, "d": d, "n_jobs": jobs, "processor s": processor, "s": wall}
+            )
     return table
 
 

@@ -1,7 +1,7 @@
 """Seconds and memory of the default search at unusual shapes, as ratios to the columns as features.
 
-Every fit runs in a process of its own, so that its peak memory is its own. Processor seconds are given, which
-other programs disturb less than the time on the clock.
+Every fit runs in a process of its own, so that its peak memory is its own. Processor seconds are
+given, which other programs disturb less than the time on the clock.
 
     python benchmarks/shapes.py [rows inputs targets]
 """
@@ -56,7 +56,9 @@ def compare_shapes(shapes):
         (fit, intervals, predict, error), peak = in_fresh_process(measure_shape, "auto", *shape)
         row = dict(zip(("n", "d", "p"), shape, strict=True))
         row |= {"s": fit, "GB": peak / 1024, "time / columns": fit / plain}
-        table.append(row | {"intervals of 50 rows s": intervals, "predict s": predict, "error": error})
+        table.append(
+            row | {"intervals of 50 rows s": intervals, "predict s": predict, "error": error}
+        )
     return table
 
 
@@ -83,9 +85,13 @@ def fit_missing(cases=MISSING, share=0.1):
     for name, shape in cases:
         X, Y = rows(*shape)
         gaps = np.where(np.random.default_rng(2).random(Y.shape) < share, np.nan, Y)
-        model = EntangledKernelRidge() if name == "EntangledKernelRidge" else EntangledKernelRidgeCV()
+        model = (
+            EntangledKernelRidge() if name == "EntangledKernelRidge" else EntangledKernelRidgeCV()
+        )
         repeats = 5 if name == "EntangledKernelRidge" else 1
-        complete, missing = (processor_seconds(model.fit, X, own, repeats=repeats) for own in (Y, gaps))
+        complete, missing = (
+            processor_seconds(model.fit, X, own, repeats=repeats) for own in (Y, gaps)
+        )
         row = {"method": name} | dict(zip(("n", "d", "p"), shape, strict=True))
         table.append(row | {"s": complete, "missing s": missing, "ratio": missing / complete})
     return table

@@ -1,7 +1,8 @@
 """Targets that are lognormal, and curves: do intervals cover, and which centre errs least?
 
-Positive targets are learned as they are and as logarithms, by both entangled estimators, over many draws and
-several numbers of rows. Curves are learned point by point and in a basis of principal components.
+Positive targets are learned as they are and as logarithms, by both entangled estimators, over many
+draws and several numbers of rows. Curves are learned point by point and in a basis of principal
+components.
 """
 
 import sys
@@ -66,9 +67,13 @@ def measure(model, X, Y, n):
         row.setdefault("below zero", np.mean(lower < 0.0))
     median, mean = model.predict(new), model.predict_mean(new)
     given = model.predict(new, given=known)
-    row["given / none"] = np.mean(np.abs(given - truth)[wanted]) / np.mean(np.abs(median - truth)[wanted])
+    row["given / none"] = np.mean(np.abs(given - truth)[wanted]) / np.mean(
+        np.abs(median - truth)[wanted]
+    )
     row["MAE"], row["MAE of mean"] = (np.mean(np.abs(one - truth)) for one in (median, mean))
-    row["RMSE"], row["RMSE of mean"] = (np.sqrt(np.mean((one - truth) ** 2)) for one in (median, mean))
+    row["RMSE"], row["RMSE of mean"] = (
+        np.sqrt(np.mean((one - truth) ** 2)) for one in (median, mean)
+    )
     row["total"] = np.sum(median) / np.sum(truth)
     row["total of mean"] = np.sum(mean) / np.sum(truth)
     return row
@@ -97,7 +102,9 @@ def draw(path):
     figure, axes = plt.subplots(1, 2, figsize=(9.0, 3.4), layout="constrained", sharey=True)
     for axis, transform in zip(axes, (None, "log"), strict=True):
         model = EntangledKernelRidgeCV(
-            Nystroem(gamma=0.5, n_components=20, random_state=0), target_transform=transform, random_state=0
+            Nystroem(gamma=0.5, n_components=20, random_state=0),
+            target_transform=transform,
+            random_state=0,
         ).fit(x[:, None], y)
         lower, upper = model.predict_interval(grid)
         axis.fill_between(
@@ -105,7 +112,9 @@ def draw(path):
         )
         axis.plot(grid[:, 0], model.predict(grid), color="#0072B2", label="predict")
         if transform:
-            axis.plot(grid[:, 0], model.predict_mean(grid), "--", color="#D55E00", label="predict_mean")
+            axis.plot(
+                grid[:, 0], model.predict_mean(grid), "--", color="#D55E00", label="predict_mean"
+            )
         axis.plot(x, y, ".", color="#333333", markersize=4)
         axis.axhline(0.0, color="#999999", linewidth=0.8)
         axis.set(title=f"target_transform={transform!r}", xlabel="input")
@@ -121,7 +130,9 @@ def main():
     positive = {"as they are": None, "log": "log", "power": PowerTransformer()}
     results = {
         "lognormal": run(draw_positive, positive, (30, 100, 300), draws=40),
-        "curves": run(draw_curves, {"as they are": None, "3 components": PCA(3)}, (30, 100), draws=15),
+        "curves": run(
+            draw_curves, {"as they are": None, "3 components": PCA(3)}, (30, 100), draws=15
+        ),
     }
     for title, rows in results.items():
         print_table(title, rows)

@@ -1,8 +1,8 @@
 """Variants of the published objective and ascent, to see which of them gives the paper's errors of EKL.
 
-Each variant changes one thing of the letter: the objective, the units, the start, the steps. Each is
-measured with lambda chosen by cross-validation, with lambda 1, and with the lambda that is best on the test
-rows, which no honest protocol may use. ``--quick`` takes one partition and five steps.
+Each variant changes one thing of the letter: the objective, the units, the start, the steps. Each
+is measured with lambda chosen by cross-validation, with lambda 1, and with the lambda that is best
+on the test rows, which no honest protocol may use. ``--quick`` takes one partition and five steps.
 """
 
 from __future__ import annotations
@@ -15,10 +15,22 @@ from typing import Any, NamedTuple
 import numpy as np
 from threadpoolctl import threadpool_limits
 
-from entangled_kernels.datasets import fetch_canadian_weather, fetch_concrete_slump, fetch_sarcos, fetch_uwave
+from entangled_kernels.datasets import (
+    fetch_canadian_weather,
+    fetch_concrete_slump,
+    fetch_sarcos,
+    fetch_uwave,
+)
 from entangled_kernels.experiments.agreement import CELLS, judge
 from entangled_kernels.experiments.methods import LAMBDAS
-from entangled_kernels.experiments.protocol import Rows, Setup, folds_of, nmse, partitions, run_parallel
+from entangled_kernels.experiments.protocol import (
+    Rows,
+    Setup,
+    folds_of,
+    nmse,
+    partitions,
+    run_parallel,
+)
 from entangled_kernels.learning import (
     LearnedKernel,
     Moments,
@@ -74,7 +86,8 @@ class Variant:
     unit_columns : bool
         Whether inputs and targets are divided by their deviations first.
     our_units : bool
-        Whether kernels are scaled to the trace of the plain one, so that lambda means what it does there.
+        Whether kernels are scaled to the trace of the plain one, so that lambda means what it does
+        there.
     library : bool
         Whether steps are those of the common manifold library (`ascend_as_library`).
     """
@@ -126,8 +139,8 @@ class Place(NamedTuple):
 def variant_problem(variant: Variant, Phi: Array, Y: Array) -> Problem:
     """The learning problem of rows taken as they are, with the objective of a variant.
 
-    Without target norms the terms are in units of ||V||_F and tr V, which is another weight of the two: the
-    scale of the whole does not matter to an ascent whose steps are found by search.
+    Without target norms the terms are in units of ||V||_F and tr V, which is another weight of the
+    two: the scale of the whole does not matter to an ascent whose steps are found by search.
     """
     rows = compress_rows(Phi, Y, centred=False)
     moments = Moments.from_arrays(rows.Phi, rows.Y)
@@ -145,7 +158,9 @@ def variant_problem(variant: Variant, Phi: Array, Y: Array) -> Problem:
             n_outputs=problem.n_outputs,
         )
         whitener = problem.features / np.sqrt(problem.scale)
-        problem = replace(problem, whitened=whole.transformed(whitener, problem.outputs, whitened=True))
+        problem = replace(
+            problem, whitened=whole.transformed(whitener, problem.outputs, whitened=True)
+        )
     if not variant.target_norms:
         traced, full = (1.0 - variant.mix, variant.mix) * np.array(problem.whitened.norms)
         problem = problem.with_mix(float(full / (traced + full)))
@@ -161,14 +176,22 @@ def learned_kernels(variant: Variant, problem: Problem, seed: int) -> dict[int, 
             kept[progress.n_iter] = LearnedKernel.from_operators(progress.Q)
 
     options = SolverOptions(
-        init=variant.init, max_iter=max(variant.steps), rng=np.random.default_rng(seed), callback=keep
+        init=variant.init,
+        max_iter=max(variant.steps),
+        rng=np.random.default_rng(seed),
+        callback=keep,
     )
     Q = starting_point(problem, options)
     options = replace(options, init=Q)
-    last = (ascend_as_library if variant.library else partial(solve, "ascent"))(problem, options).kernel
+    last = (ascend_as_library if variant.library else partial(solve, "ascent"))(
+        problem, options
+    ).kernel
     kept[0] = LearnedKernel.from_operators(Q)
     kernels = {step: kept.get(step, last) for step in variant.steps}
-    return {step: problem.finished(one, 0.0) if variant.our_units else one for step, one in kernels.items()}
+    return {
+        step: problem.finished(one, 0.0) if variant.our_units else one
+        for step, one in kernels.items()
+    }
 
 
 CONTRACTION, OPTIMISM, SUFFICIENT = 0.5, 2.0, 1e-4
@@ -181,17 +204,21 @@ def ascend_as_library(problem: Problem, options: SolverOptions) -> SolverResult:
 
     Notes
     -----
-    The first trial step has unit length. A later one is twice the step at which a parabola through the last
-    two values has its top, 2 * 2 * (f - f_before) / |gradient|^2, where our own ascent doubles the last step.
-    A trial is halved until it brings 1e-4 of what the gradient promises, 25 times at most; a step that
-    does not rise after these, or shorter than 1e-10, ends the ascent.
+    The first trial step has unit length. A later one is twice the step at which a parabola through
+    the last two values has its top, 2 * 2 * (f - f_before) / |gradient|^2, where our own ascent
+    doubles the last step. A trial is halved until it brings 1e-4 of what the gradient promises, 25
+    times at most; a step that does not rise after these, or shorter than 1e-10, ends the ascent.
     """
     return ascend(problem, options, _find_step)
 
 
 def _find_step(line: Line, history: list[float], gradient: Array, last: float) -> float:
     slope, value = float(np.vdot(gradient, gradient)), history[-1]
-    step = 1.0 / np.sqrt(slope) if len(history) == 1 else 2.0 * OPTIMISM * (value - history[-2]) / slope
+    step = (
+        1.0 / np.sqrt(slope)
+        if len(history) == 1
+        else 2.0 * OPTIMISM * (value - history[-2]) / slope
+    )
     for _ in range(MAX_TRIALS):
         if line(step) >= value + SUFFICIENT * step * slope:
             break
@@ -226,7 +253,9 @@ def _measure(place: Place) -> list[dict[str, Any]]:
     for method in ("EKL", "ptrEKL"):
         # Of equals the first, as everywhere.
         found[CHOSEN_GAMMA, last, method] = {
-            rule: min((found[name, last, method][rule] for name in GAMMAS), key=lambda score: score[0])
+            rule: min(
+                (found[name, last, method][rule] for name in GAMMAS), key=lambda score: score[0]
+            )
             for rule in RULES
         }
     common = {"n": len(place.rows.Y), "split": place.split}
@@ -246,7 +275,9 @@ def _measure_variant(variant: Variant, place: Place) -> dict[tuple[int, str], Sc
         inputs, targets = (np.where(one.std(axis=0) > 0.0, one.std(axis=0), 1.0) for one in (X, Y))
         X, X_test, Y, Y_test = X / inputs, X_test / inputs, Y / targets, Y_test / targets
     variance = np.var(Y, axis=0)
-    weights = np.where(variance > 0.0, 1.0 / np.where(variance > 0.0, variance, 1.0), 0.0) / Y.shape[1]
+    weights = (
+        np.where(variance > 0.0, 1.0 / np.where(variance > 0.0, variance, 1.0), 0.0) / Y.shape[1]
+    )
     held_out: dict[tuple[int, str], Array] = {}
     for train, test in folds_of(len(Y), place.seed):
         problem = variant_problem(variant, X[train], Y[train])
@@ -262,7 +293,11 @@ def _measure_variant(variant: Variant, place: Place) -> dict[tuple[int, str], Sc
         path = _coefficients(variant, problem, kernels[step], method)
         ours = [nmse(Y_test, X_test @ coef.T) for coef in path]
         best, one = int(errors.argmin()), int(np.flatnonzero(LAMBDAS == 1.0)[0])
-        pairs = (float(errors[best]), ours[best]), (float(errors[one]), ours[one]), (min(ours), min(ours))
+        pairs = (
+            (float(errors[best]), ours[best]),
+            (float(errors[one]), ours[one]),
+            (min(ours), min(ours)),
+        )
         found[step, method] = dict(zip(RULES, pairs, strict=True))
     return found
 

@@ -2,7 +2,8 @@
 
 Usage: python docs/check_site.py docs/_build/html [--pictures FOLDER]
 
-Links are read from the files. Widths are measured in Chromium, where there is one, at 1280 and 400 pixels.
+Links are read from the files. Widths are measured in Chromium, where there is one, at 1280 and 400
+pixels.
 """
 
 import argparse

@@ -2,7 +2,8 @@
 
 `make docs` builds the site, without a network. Two variables of the environment change it:
 
-- ``DOCS_GALLERY``, a regular expression: which examples are run, by their paths. All are by default.
+- ``DOCS_GALLERY``, a regular expression: which examples are run, by their paths. All are by
+  default.
 - ``ENTANGLED_KERNELS_DOCS``, the address that the site will have: for the list of versions.
 """
 
@@ -119,7 +120,8 @@ SECTION_WITHOUT_PROSE = (
     "Examples",
     "See Also",
 )
-# What is quoted, or else a sign that would be markup; an initial, as of an author, is no number of a list.
+# What is quoted, or else a sign that would be markup; an initial, as of an author, is no number of
+# a list.
 MARKUP = re.compile(
     r"``.*?``|`[^`]*`_?|(?<![\\\w])[*|](?=\S)|(?<=\w)_(?![\w`])|(?<=^[A-Z])\.(?= )"
 )

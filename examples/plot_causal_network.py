@@ -4,8 +4,9 @@ What drives what?
 
 Eight sensors of a plant are read once a minute, and some drive others. `OperatorKernelVAR` learns a
 nonlinear model of the next reading from the last one, and what it learns tells which sensor has an
-influence on which: a network of Granger causes. A linear model is enough where influences rise with their
-cause; where they rise and fall it is not. Two simulated plants, whose networks are known, show both.
+influence on which: a network of Granger causes. A linear model is enough where influences rise with
+their cause; where they rise and fall it is not. Two simulated plants, whose networks are known,
+show both.
 """
 
 import matplotlib.pyplot as plt
@@ -28,12 +29,14 @@ def simulate(effect):
     """Readings of a plant, where every sensor is driven by two others."""
     series = np.zeros((STEPS, P))
     for step in range(STEPS - 1):
-        series[step + 1] = 0.3 * series[step] + effect(series[step]) @ truth.T + 0.5 * rng.normal(size=P)
+        series[step + 1] = (
+            0.3 * series[step] + effect(series[step]) @ truth.T + 0.5 * rng.normal(size=P)
+        )
     return series
 
 
-# %%
-# Three networks for each plant: of the two kernels, and the sizes of the coefficients of a linear model.
+# %% Three networks for each plant: of the two kernels, and the sizes of the coefficients of a
+# linear model.
 
 elsewhere = ~np.eye(P, dtype=bool)
 networks, scores = {}, {}
@@ -50,11 +53,12 @@ for plant, effect in EFFECTS.items():
         scores[plant, name] = roc_auc_score(truth[elsewhere] != 0, network[elsewhere])
         print(f"{plant:<20}{name:<10}AUROC of the arrows {scores[plant, name]:.3f}")
 
-# %%
-# Sensors stand in columns, what they drive in rows; rings mark the true arrows, and dark cells are what
-# was found. A sensor's own past, the diagonal, is left out.
+# %% Sensors stand in columns, what they drive in rows; rings mark the true arrows, and dark cells
+# are what was found. A sensor's own past, the diagonal, is left out.
 
-figure, axes = plt.subplots(2, 3, figsize=(9.5, 6.6), layout="constrained", sharex=True, sharey=True)
+figure, axes = plt.subplots(
+    2, 3, figsize=(9.5, 6.6), layout="constrained", sharex=True, sharey=True
+)
 rows, columns = np.nonzero(truth)
 for ax, ((plant, name), network) in zip(axes.flat, networks.items(), strict=True):
     shown = np.where(elsewhere, network, np.nan)

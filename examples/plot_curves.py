@@ -2,20 +2,17 @@
 Curves in, curves out
 =====================
 
-A spectrum or a profile is a target of many columns that go together. No basis is needed for the targets: more
-targets than rows are handled exactly as they are. The inputs are curves too, and go through principal
-components.
+A spectrum or a profile is a target of many columns that go together. No basis is needed for the
+targets: more targets than rows are handled exactly as they are. The inputs are curves too, and go
+through principal components.
 
-The model is shown a heating profile and predicts the response of a sensor, of which later three points are
-measured.
+The model is shown a heating profile and predicts the response of a sensor, of which later three
+points are measured.
 """
 
-# %%
-# Simulated curves
-# ----------------
-# The input is a smooth profile of 50 points with noise. The response, at 60 points, is the profile after a
-# delay that smears it, bent where it is strong; the plant has moods of its own (two smooth disturbances
-# that no input tells), and the sensor is noisy.
+# %% Simulated curves ---------------- The input is a smooth profile of 50 points with noise. The
+# response, at 60 points, is the profile after a delay that smears it, bent where it is strong; the
+# plant has moods of its own (two smooth disturbances that no input tells), and the sensor is noisy.
 
 import matplotlib.pyplot as plt
 import numpy as np
@@ -45,11 +42,8 @@ Y = np.tanh(delayed) + moods + 0.1 * rng.normal(size=delayed.shape)
 X_new, Y_new = X[n_train:], Y[n_train:]
 X, Y = X[:n_train], Y[:n_train]
 
-# %%
-# Fit
-# ---
-# The inputs become the scores of eight principal components, and these Gaussian features. The targets stay as
-# they are.
+# %% Fit --- The inputs become the scores of eight principal components, and these Gaussian
+# features. The targets stay as they are.
 
 features = make_pipeline(
     PCA(8, random_state=0), StandardScaler(), Nystroem(gamma=0.03, n_components=30, random_state=0)
@@ -67,10 +61,8 @@ inside = np.mean((lower <= Y_new) & (Y_new <= upper))
 error = np.mean((mean - Y_new) ** 2) / Y_new.var()
 print(f"nMSE {error:.3f}, {100 * inside:.0f}% of the points in 90% intervals")
 
-# %%
-# Three points are measured
-# -------------------------
-# What the sensor says at three times tells about the mood of the plant, and so about all other times.
+# %% Three points are measured ------------------------- What the sensor says at three times tells
+# about the mood of the plant, and so about all other times.
 
 measured = [21, 33, 45]
 given = np.full(Y_new.shape, np.nan)
@@ -80,11 +72,12 @@ lower_after, upper_after = model.predict_interval(X_new, 0.9, given=given)
 rest = np.isnan(given)
 inside_after = np.mean(((lower_after <= Y_new) & (Y_new <= upper_after))[rest])
 share = np.mean((after - Y_new)[rest] ** 2) / np.mean((mean - Y_new)[rest] ** 2)
-print(f"error of the other points: {share:.2f} of what it was, {100 * inside_after:.0f}% in 90% intervals")
+print(
+    f"error of the other points: {share:.2f} of what it was, {100 * inside_after:.0f}% in 90% intervals"
+)
 
-# %%
-# What measuring the middle of the curve tells about the rest of it, some inputs, and a new curve before and
-# after three of its points are measured.
+# %% What measuring the middle of the curve tells about the rest of it, some inputs, and a new curve
+# before and after three of its points are measured.
 
 tells = model.information_[measured[1]]
 figure, axes = plt.subplots(2, 2, figsize=(9.5, 6.4), layout="constrained")

@@ -2,10 +2,10 @@
 The digits of the paper
 =======================
 
-Four related tasks on small images: is it a 0, a 1, a 2, a 3? Every task is a target of -1 or +1. A kernel
-learned from a few images, and the scalar kernel that is its partial trace, are compared with plain kernel
-ridge on the same features. Each method gets the ridge penalty that five-fold cross-validation on its
-training images likes best.
+Four related tasks on small images: is it a 0, a 1, a 2, a 3? Every task is a target of -1 or +1. A
+kernel learned from a few images, and the scalar kernel that is its partial trace, are compared with
+plain kernel ridge on the same features. Each method gets the ridge penalty that five-fold
+cross-validation on its training images likes best.
 """
 
 import matplotlib.pyplot as plt
@@ -48,7 +48,9 @@ def compare(n_train=40, n_splits=10):
         Phi_train, Phi_test = features.fit_transform(X_train), features.transform(X_test)
         for name, settings in METHODS.items():
             search = GridSearchCV(
-                EntangledKernelRidge(**settings), {"alpha": ALPHAS}, scoring="neg_mean_squared_error"
+                EntangledKernelRidge(**settings),
+                {"alpha": ALPHAS},
+                scoring="neg_mean_squared_error",
             )
             model = search.fit(Phi_train, Y_train).best_estimator_
             prediction = model.predict(Phi_test)
@@ -57,9 +59,8 @@ def compare(n_train=40, n_splits=10):
     return [(name, *np.mean(rows, axis=0)) for name, rows in scores.items()]
 
 
-# %%
-# With 40 images the three have the same accuracy, to a thousandth, though learned kernels are far better
-# aligned with the targets: nothing is gained in prediction here.
+# %% With 40 images the three have the same accuracy, to a thousandth, though learned kernels are
+# far better aligned with the targets: nothing is gained in prediction here.
 
 if __name__ == "__main__":
     print("Digits 0-3, 40 training images, mean of 5 random splits")
@@ -67,18 +68,19 @@ if __name__ == "__main__":
     for name, alignment, accuracy, error in compare(40, 5):
         print(f"{name:<15}{alignment:>10.3f}{accuracy:>10.3f}{error:>8.3f}")
 
-# %%
-# What the learned kernel adds is a view of every task. Its first Kraus operators project an image to two
-# numbers for each task, in which the task's own digit stands apart from the others: images that were
-# learned from, and 120 others.
+# %% What the learned kernel adds is a view of every task. Its first Kraus operators project an
+# image to two numbers for each task, in which the task's own digit stands apart from the others:
+# images that were learned from, and 120 others.
 
 if __name__ == "__main__":
     X, Y = load_tasks()
-    model = EntangledKernelRidge(solver="ascent", rank=2, shrinkage=0.0, solver_params={"max_iter": 20}).fit(
-        X[:60], Y[:60]
-    )
+    model = EntangledKernelRidge(
+        solver="ascent", rank=2, shrinkage=0.0, solver_params={"max_iter": 20}
+    ).fit(X[:60], Y[:60])
     figure = plt.figure(figsize=(10, 3.4), layout="constrained")
     tasks = [f"is it {digit}?" for digit in range(4)]
     test = slice(60, 180)
-    ProjectionDisplay.from_estimator(model, X[:60], Y[:60], X[test], Y[test], names=tasks, figure=figure)
+    ProjectionDisplay.from_estimator(
+        model, X[:60], Y[:60], X[test], Y[test], names=tasks, figure=figure
+    )
     plt.show()

@@ -2,9 +2,9 @@
 Entangled or not?
 =================
 
-A separable kernel k(x, z) T has one relation T between outputs, whatever the input. An entangled kernel is
-no sum of such products: how outputs relate depends on the input. Does that matter for a table? Three
-simulated ones show when it does.
+A separable kernel k(x, z) T has one relation T between outputs, whatever the input. An entangled
+kernel is no sum of such products: how outputs relate depends on the input. Does that matter for a
+table? Three simulated ones show when it does.
 """
 
 import matplotlib.pyplot as plt
@@ -16,10 +16,9 @@ from entangled_kernels import EntangledKernelRidge, EntangledKernelRidgeCV, Outp
 from entangled_kernels.datasets import make_bilinear, make_entangled
 from entangled_kernels.plotting import EntanglementSpectrumDisplay
 
-# %%
-# Three truths, with thirty outputs that are linear in ten inputs: the same two functions mixed in every
-# output, a separable kernel; the paper's simulation, whose kernel is a sum of two separable ones; and a
-# draw from an entangled kernel.
+# %% Three truths, with thirty outputs that are linear in ten inputs: the same two functions mixed
+# in every output, a separable kernel; the paper's simulation, whose kernel is a sum of two
+# separable ones; and a draw from an entangled kernel.
 
 
 def draw_separable(seed):
@@ -60,7 +59,9 @@ for truth, draw in TRUTHS.items():
         X, Y = draw(seed)
         for name, make in METHODS.items():
             prediction = make().fit(X[:20], Y[:20]).predict(X[20:])
-            errors.setdefault((truth, name), []).append(np.mean((Y[20:] - prediction) ** 2) / Y[20:].var())
+            errors.setdefault((truth, name), []).append(
+                np.mean((Y[20:] - prediction) ** 2) / Y[20:].var()
+            )
 for (truth, name), values in errors.items():
     print(f"{truth:<12}{name:<20}{np.mean(values):.3f}")
 
@@ -71,12 +72,11 @@ X, Y = draw_separable(0)
 learned = EntangledKernelRidge(alpha=1.0).fit(X[:20], Y[:20])
 print(learned.kernel_.entanglement())
 
-# %%
-# Above, the eigenvalues of the partial transpose of the learned kernel: a negative one proves that it is
-# entangled, though the truth behind this table is not. Below, errors on other rows. An entangled kernel
-# gains where outputs share something, and learns what. The draw from an entangled kernel has outputs that
-# share nothing: there plain kernel ridge is best. So whether a kernel is entangled says nothing about its
-# error; only rows that were held out do.
+# %% Above, the eigenvalues of the partial transpose of the learned kernel: a negative one proves
+# that it is entangled, though the truth behind this table is not. Below, errors on other rows. An
+# entangled kernel gains where outputs share something, and learns what. The draw from an entangled
+# kernel has outputs that share nothing: there plain kernel ridge is best. So whether a kernel is
+# entangled says nothing about its error; only rows that were held out do.
 
 figure = plt.figure(figsize=(9, 7), layout="constrained")
 top, bottom = figure.subfigures(2, 1, height_ratios=[1, 0.85])
@@ -87,7 +87,13 @@ for place, (name, (colour, hatch)) in enumerate(
 ):
     means = [np.mean(errors[truth, name]) for truth in TRUTHS]
     bars = ax.bar(
-        np.arange(3) + 0.25 * place, means, 0.22, color=colour, hatch=hatch, edgecolor="white", label=name
+        np.arange(3) + 0.25 * place,
+        means,
+        0.22,
+        color=colour,
+        hatch=hatch,
+        edgecolor="white",
+        label=name,
     )
     ax.bar_label(bars, fmt="%.2f", fontsize=8)
 ax.set_xticks(np.arange(3) + 0.25, TRUTHS)

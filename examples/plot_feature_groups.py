@@ -2,10 +2,10 @@
 Which group of columns matters?
 ===============================
 
-Three instruments give ten columns each, and five targets are to be explained. Which target depends on which
-instrument? `MultipleKernelRidge` gives every group a kernel and learns its weight for every target: what
-neuroscientists call banded ridge. One penalty for all columns, as in plain ridge, lets the columns of idle
-instruments in.
+Three instruments give ten columns each, and five targets are to be explained. Which target depends
+on which instrument? `MultipleKernelRidge` gives every group a kernel and learns its weight for
+every target: what neuroscientists call banded ridge. One penalty for all columns, as in plain
+ridge, lets the columns of idle instruments in.
 """
 
 import matplotlib.pyplot as plt
@@ -35,7 +35,9 @@ X_test, Y_test = simulate(2000)
 # %%
 # The penalty is chosen by cross-validation, for both methods.
 
-search = GridSearchCV(MultipleKernelRidge(GROUPS, output_kernel="diagonal"), {"alpha": np.logspace(-1, 2, 7)})
+search = GridSearchCV(
+    MultipleKernelRidge(GROUPS, output_kernel="diagonal"), {"alpha": np.logspace(-1, 2, 7)}
+)
 banded = search.fit(X, Y).best_estimator_
 ridge = RidgeCV(np.logspace(-1, 3, 13), alpha_per_target=True).fit(X, Y)
 scores = {
@@ -48,15 +50,18 @@ for name, score in scores.items():
 print("weights of the groups, a column for every target:")
 print(banded.kernel_weights_.round(2))
 
-# %%
-# On the left, the variance that each group explains on test rows: it lies where it was put, roughly, with
-# sixty rows to learn from. A share below zero is a group that hurts. On the right, the last target, which
-# depends on all groups alike, loses a little by having them weighted.
+# %% On the left, the variance that each group explains on test rows: it lies where it was put,
+# roughly, with sixty rows to learn from. A share below zero is a group that hurts. On the right,
+# the last target, which depends on all groups alike, loses a little by having them weighted.
 
-figure, (left, right) = plt.subplots(1, 2, figsize=(10, 3.8), layout="constrained", width_ratios=[1.5, 1])
+figure, (left, right) = plt.subplots(
+    1, 2, figsize=(10, 3.8), layout="constrained", width_ratios=[1.5, 1]
+)
 names = ["motion\nonly", "mostly\nmotion", "colour\nonly", "mostly\nsound", "all\nalike"]
 places = np.arange(len(names))
-for shift, group, part, hatch in zip([-0.26, 0, 0.26], GROUPS, parts, ["", "//", ".."], strict=True):
+for shift, group, part, hatch in zip(
+    [-0.26, 0, 0.26], GROUPS, parts, ["", "//", ".."], strict=True
+):
     left.bar(places + shift, part, 0.24, label=group, hatch=hatch, edgecolor="white")
 left.axhline(0, color="0.4", lw=0.8)
 left.set_xticks(places, names)

@@ -2,9 +2,9 @@
 How sure is it?
 ===============
 
-A prediction without a range is half an answer. `predict_interval` gives ranges that are calibrated on rows
-the model had not seen, so that 90% of them hold the truth; they become shorter where some of the targets
-are measured already.
+A prediction without a range is half an answer. `predict_interval` gives ranges that are calibrated
+on rows the model had not seen, so that 90% of them hold the truth; they become shorter where some
+of the targets are measured already.
 """
 
 import matplotlib.pyplot as plt
@@ -16,7 +16,10 @@ from sklearn.preprocessing import StandardScaler
 from entangled_kernels import EntangledKernelRidgeCV, EvidenceFeatures
 
 table = load_breast_cancer(as_frame=True).data
-X, Y = table.iloc[:, :20], table.iloc[:, 20:].rename(columns=lambda name: name.removeprefix("worst "))
+X, Y = (
+    table.iloc[:, :20],
+    table.iloc[:, 20:].rename(columns=lambda name: name.removeprefix("worst ")),
+)
 X, X_test, Y, Y_test = train_test_split(X, Y, train_size=80, random_state=0)
 
 maps = [StandardScaler(), EvidenceFeatures(random_state=0)]
@@ -53,19 +56,24 @@ print("nominal            ", levels)
 print("nothing measured   ", np.round(free, 3))
 print("two others measured", np.round(conditional, 3))
 
-# %%
-# On the left, every tenth row in the order of its prediction. The ranges become shorter as two targets
-# are measured, and still hold the truth as often. On the right, the line of equality is what was
-# promised: ranges of 50 to 70% are somewhat too wide here, those of 90% less so.
+# %% On the left, every tenth row in the order of its prediction. The ranges become shorter as two
+# targets are measured, and still hold the truth as often. On the right, the line of equality is
+# what was promised: ranges of 50 to 70% are somewhat too wide here, those of 90% less so.
 
-figure, (left, right) = plt.subplots(1, 2, figsize=(10, 4), layout="constrained", width_ratios=[1.7, 1])
+figure, (left, right) = plt.subplots(
+    1, 2, figsize=(10, 4), layout="constrained", width_ratios=[1.7, 1]
+)
 order = np.argsort(model.predict(X_test)[target].to_numpy())[::10]
 places = np.arange(len(order))
-for (name, (lower, upper)), colour, line in zip(ranges.items(), ["0.75", "C0"], [5, 2.2], strict=True):
+for (name, (lower, upper)), colour, line in zip(
+    ranges.items(), ["0.75", "C0"], [5, 2.2], strict=True
+):
     low, high = lower[target].to_numpy()[order], upper[target].to_numpy()[order]
     left.vlines(places, low, high, color=colour, lw=line, label=f"90%, {name}")
 left.plot(places, Y_test[target].to_numpy()[order], ".", color="C1", ms=7, label="truth")
-left.set(xlabel="rows of the test, by prediction", ylabel=target, title="Ranges of one target", xticks=[])
+left.set(
+    xlabel="rows of the test, by prediction", ylabel=target, title="Ranges of one target", xticks=[]
+)
 left.legend(loc="upper left")
 right.plot([0.45, 1], [0.45, 1], color="0.6", lw=1)
 right.plot(levels, free, "o-", color="0.55", label="nothing measured")

@@ -2,11 +2,11 @@
 Measure some, predict the rest
 ==============================
 
-In scikit-learn's breast cancer table every tumour has twenty cheap measurements (means and standard errors
-over its cells) and ten that need the worst cells to be found. A model learned from a few tumours predicts
-these ten, says which of them to make first, and takes those that are made into account. One fitted model
-serves every set of measured targets. Ridge regression takes them as inputs, and is fitted anew for each
-set.
+In scikit-learn's breast cancer table every tumour has twenty cheap measurements (means and standard
+errors over its cells) and ten that need the worst cells to be found. A model learned from a few
+tumours predicts these ten, says which of them to make first, and takes those that are made into
+account. One fitted model serves every set of measured targets. Ridge regression takes them as
+inputs, and is fitted anew for each set.
 """
 
 import matplotlib.pyplot as plt
@@ -25,7 +25,9 @@ MOST_MEASURED = 4
 def load_cells():
     """Frames of twenty inputs and ten targets."""
     table = load_breast_cancer(as_frame=True).data
-    return table.iloc[:, :20], table.iloc[:, 20:].rename(columns=lambda name: name.removeprefix("worst "))
+    return table.iloc[:, :20], table.iloc[:, 20:].rename(
+        columns=lambda name: name.removeprefix("worst ")
+    )
 
 
 def nmse(Y, prediction):
@@ -68,8 +70,8 @@ def compare(n_train=40, n_splits=5):
     return np.mean([rows for _, _, rows in splits], axis=0), model, order
 
 
-# %%
-# Three splits, each with forty rows to learn from. The order in which to measure is the model's own.
+# %% Three splits, each with forty rows to learn from. The order in which to measure is the model's
+# own.
 
 if __name__ == "__main__":
     results, model, order = compare(40, 3)
@@ -78,10 +80,10 @@ if __name__ == "__main__":
         print(f"{count:>8}{ours:>8.3f}{ridge:>8.3f}{inside:>22.3f}{width:>8.2f}")
     print(f"measure first, by the last split: {', '.join(order[:MOST_MEASURED])}")
 
-# %%
-# On the left, what tells what: the share of the uncertainty of a column that measuring a row removes. On
-# the right, the error of the six measurements that are never made. It falls with every measurement that
-# is, for ridge too, which starts higher: at forty rows a kernel on the twenty inputs is better already.
+# %% On the left, what tells what: the share of the uncertainty of a column that measuring a row
+# removes. On the right, the error of the six measurements that are never made. It falls with every
+# measurement that is, for ridge too, which starts higher: at forty rows a kernel on the twenty
+# inputs is better already.
 
 if __name__ == "__main__":
     names, information = model.target_names_, model.information_

@@ -2,10 +2,10 @@
 From a spectrum to concentrations
 =================================
 
-A spectrometer gives 150 absorbances in a second; the laboratory gives four concentrations in a day. Partial
-least squares (PLS) is what chemists use to get from one to the other, and it is hard to beat where
-absorbance is proportional to concentration. In these simulated spectra it is not: the detector saturates,
-and the baseline drifts.
+A spectrometer gives 150 absorbances in a second; the laboratory gives four concentrations in a day.
+Partial least squares (PLS) is what chemists use to get from one to the other, and it is hard to
+beat where absorbance is proportional to concentration. In these simulated spectra it is not: the
+detector saturates, and the baseline drifts.
 """
 
 import matplotlib.pyplot as plt
@@ -26,7 +26,9 @@ def simulate(n, rng, saturation=1.0):
     C = np.column_stack([1.2 - progress, 0.3 + 0.4 * progress, progress**1.5, 0.5 + 0.3 * progress])
     C = np.clip(C + 0.12 * rng.normal(size=C.shape), 0, None)
     centres, widths = [0.30, 0.38, 0.55, 0.62], [0.08, 0.06, 0.10, 0.05]
-    pure = np.exp(-((waves - np.reshape(centres, (4, 1))) ** 2) / (2 * np.reshape(widths, (4, 1)) ** 2))
+    pure = np.exp(
+        -((waves - np.reshape(centres, (4, 1))) ** 2) / (2 * np.reshape(widths, (4, 1)) ** 2)
+    )
     absorbed = C @ pure
     baseline = rng.normal(size=(n, 2)) @ np.vstack([np.ones_like(waves), waves]) * 0.1
     seen = absorbed / (1 + saturation * absorbed) + baseline
@@ -38,8 +40,8 @@ def nmse(Y, prediction):
     return np.mean(np.mean((Y - prediction) ** 2, axis=0) / Y.var(axis=0))
 
 
-# %%
-# The kernels see eight principal components of the spectra. PLS chooses its number by cross-validation.
+# %% The kernels see eight principal components of the spectra. PLS chooses its number by
+# cross-validation.
 
 METHODS = {
     "PLS": lambda: GridSearchCV(PLSRegression(), {"n_components": range(1, 13)}),
@@ -70,9 +72,8 @@ for name, make in METHODS.items():
     error = nmse(Y_other, make().fit(X_linear, Y_linear).predict(X_other))
     print(f"{name:<10}{error:.4f} of the variance")
 
-# %%
-# With twenty samples, or with a detector that does not saturate, nothing is gained over PLS. With more
-# samples the kernel learns the curvature, and PLS cannot.
+# %% With twenty samples, or with a detector that does not saturate, nothing is gained over PLS.
+# With more samples the kernel learns the curvature, and PLS cannot.
 
 figure, (left, right) = plt.subplots(1, 2, figsize=(10, 4), layout="constrained")
 left.plot(waves, X[:12].T, color="C0", lw=0.9, alpha=0.7)

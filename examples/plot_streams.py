@@ -2,9 +2,9 @@
 More rows than memory, and plants that drift
 ============================================
 
-Rows come in batches: from files, from a plant, from a cluster. Everything the model needs of them is a mean
-and a matrix of second moments, so nothing has to be kept. Three ways to give it the same rows give the same
-model; and where old rows mislead, they can be forgotten.
+Rows come in batches: from files, from a plant, from a cluster. Everything the model needs of them
+is a mean and a matrix of second moments, so nothing has to be kept. Three ways to give it the same
+rows give the same model; and where old rows mislead, they can be forgotten.
 """
 
 import dask
@@ -27,15 +27,16 @@ for start in range(0, len(X), 500):
     batches.partial_fit(X[start : start + 500], Y[start : start + 500])
 with dask.config.set(scheduler="threads"):
     chunks = (5_000, -1)
-    cluster = EntangledKernelRidge().fit(da.from_array(X, chunks=chunks), da.from_array(Y, chunks=chunks))
+    cluster = EntangledKernelRidge().fit(
+        da.from_array(X, chunks=chunks), da.from_array(Y, chunks=chunks)
+    )
 largest = np.abs(whole.coef_).max()
 print("differences from the whole, as shares of the largest coefficient:")
 print(f"batches {np.abs(batches.solve().coef_ - whole.coef_).max() / largest:.0e}")
 print(f"Dask    {np.abs(cluster.coef_ - whole.coef_).max() / largest:.0e}")
 
-# %%
-# Now a plant whose coefficients jump twice. Every batch of 20 rows is predicted before it is learned
-# from.
+# %% Now a plant whose coefficients jump twice. Every batch of 20 rows is predicted before it is
+# learned from.
 
 
 def follow(forget):
@@ -59,10 +60,9 @@ for forget, values in errors.items():
         f"forget={forget:<5} mean error {values.mean():.3f}, in the first 49 batches {values[:49].mean():.3f}"
     )
 
-# %%
-# Until the first jump, remembering everything is best, if by little. After it, a model that remembers
-# averages two plants. With 0.95 the memory is about 20 rows: quick after a jump, and noisier while
-# nothing happens.
+# %% Until the first jump, remembering everything is best, if by little. After it, a model that
+# remembers averages two plants. With 0.95 the memory is about 20 rows: quick after a jump, and
+# noisier while nothing happens.
 
 figure, ax = plt.subplots(figsize=(9, 4), layout="constrained")
 for (forget, values), line in zip(errors.items(), [":", "-", "--"], strict=True):
@@ -71,7 +71,9 @@ for (forget, values), line in zip(errors.items(), [":", "-", "--"], strict=True)
     ax.semilogy(np.arange(2, 2 + len(smooth)), smooth, line, label=label)
 for jump in (50, 100):
     ax.axvline(jump, color="0.6", lw=0.8)
-    ax.annotate("jump", (jump, 1), (4, 4), xycoords=("data", "axes fraction"), textcoords="offset points")
+    ax.annotate(
+        "jump", (jump, 1), (4, 4), xycoords=("data", "axes fraction"), textcoords="offset points"
+    )
 ax.set(xlabel="batch of 20 rows", ylabel="nMSE before learning (mean of three batches)")
 ax.set_title("A plant that jumps twice", loc="left")
 ax.legend(loc="upper left", bbox_to_anchor=(0.02, 0.98))

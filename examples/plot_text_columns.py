@@ -2,9 +2,10 @@
 A table with words in it
 ========================
 
-Adverts of flats have numbers, a district and a line of text; wanted are rent, days until let, and number of
-calls. Any scikit-learn transformer is a feature map here, so a `ColumnTransformer` that turns words into
-columns is one. The adverts are simulated: some words raise the rent, some bring calls, most mean nothing.
+Adverts of flats have numbers, a district and a line of text; wanted are rent, days until let, and
+number of calls. Any scikit-learn transformer is a feature map here, so a `ColumnTransformer` that
+turns words into columns is one. The adverts are simulated: some words raise the rent, some bring
+calls, most mean nothing.
 """
 
 import matplotlib.pyplot as plt
@@ -20,7 +21,18 @@ from sklearn.preprocessing import OneHotEncoder, StandardScaler
 from entangled_kernels import EntangledKernelRidgeCV
 
 WORDS = {"balcony": 90, "renovated": 120, "garden": 110, "lift": 60, "basement": -120, "noisy": -80}
-FILLER = ["bright", "central", "charming", "near", "station", "quiet", "rooms", "view", "kitchen", "parquet"]
+FILLER = [
+    "bright",
+    "central",
+    "charming",
+    "near",
+    "station",
+    "quiet",
+    "rooms",
+    "view",
+    "kitchen",
+    "parquet",
+]
 DISTRICTS = {"north": 0, "south": 80, "harbour": 220}
 
 
@@ -30,10 +42,17 @@ def simulate(n, rng):
     district = rng.choice(list(DISTRICTS), n)
     texts = [rng.choice([*WORDS, *FILLER], 6, replace=False) for _ in range(n)]
     liked = np.array([sum(WORDS.get(word, 0) for word in text) for text in texts])
-    asked = 200 + 9 * area + [DISTRICTS[name] for name in district] + liked + 40 * rng.normal(size=n)
+    asked = (
+        200 + 9 * area + [DISTRICTS[name] for name in district] + liked + 40 * rng.normal(size=n)
+    )
     appeal = (liked - 0.1 * (asked - 900)) / 100 + 0.4 * rng.normal(size=n)
     adverts = pd.DataFrame(
-        {"area": area, "floor": floor, "district": district, "text": [" ".join(text) for text in texts]}
+        {
+            "area": area,
+            "floor": floor,
+            "district": district,
+            "text": [" ".join(text) for text in texts],
+        }
     )
     results = pd.DataFrame(
         {
@@ -73,12 +92,13 @@ given = models["with text"].predict(X_test, given=Y_test[["calls"]])
 errors["with text, calls known"] = ((given - Y_test) ** 2).mean() / Y_test.var(ddof=0)
 pd.DataFrame(errors).round(3).T
 
-# %%
-# Without the text, days cannot be predicted at all. Plain ridge on the same columns comes close to the
-# kernel: words add up, and there is nothing else to find. What ridge does not have is the last bar: once
-# the calls of the first days are counted, `given` brings them into the forecast.
+# %% Without the text, days cannot be predicted at all. Plain ridge on the same columns comes close
+# to the kernel: words add up, and there is nothing else to find. What ridge does not have is the
+# last bar: once the calls of the first days are counted, `given` brings them into the forecast.
 
-figure, (left, right) = plt.subplots(1, 2, figsize=(10, 4), layout="constrained", width_ratios=[1.3, 1])
+figure, (left, right) = plt.subplots(
+    1, 2, figsize=(10, 4), layout="constrained", width_ratios=[1.3, 1]
+)
 names = ["rent", "days"]
 looks = zip(["0.7", "C0", "C1", "C2"], ["", "", "//", ".."], strict=True)
 for place, ((name, error), (colour, hatch)) in enumerate(zip(errors.items(), looks, strict=True)):
@@ -88,7 +108,11 @@ left.set_xticks(np.arange(len(names)) + 0.3, names)
 left.set(ylabel="nMSE on 900 adverts", title="Error with and without the text")
 left.legend()
 right.plot(
-    Y_test["days"], models["without text"].predict(X_test)["days"], ".", color="0.7", label="without text"
+    Y_test["days"],
+    models["without text"].predict(X_test)["days"],
+    ".",
+    color="0.7",
+    label="without text",
 )
 right.plot(Y_test["days"], given["days"], ".", color="C2", ms=4, label="with text, calls known")
 ends = [Y_test["days"].min(), Y_test["days"].max()]

@@ -2,9 +2,9 @@
 Curves as outputs
 =================
 
-A station's latitude, altitude and distance to the sea are known; wanted is its temperature on all 365 days.
-A curve is many related targets. Two ways: learn all days at once, or write the curve in a basis,
-learn the coefficients, and go back. The stations are simulated.
+A station's latitude, altitude and distance to the sea are known; wanted is its temperature on all
+365 days. A curve is many related targets. Two ways: learn all days at once, or write the curve in a
+basis, learn the coefficients, and go back. The stations are simulated.
 """
 
 import matplotlib.pyplot as plt
@@ -39,9 +39,8 @@ def simulate(n, rng):
 X, Y = simulate(40, np.random.default_rng(0))
 X_test, Y_test = simulate(300, np.random.default_rng(1))
 
-# %%
-# The basis is found from the curves themselves: three principal components. `TransformedTargetRegressor`
-# goes there and back. The model in the middle sees three targets.
+# %% The basis is found from the curves themselves: three principal components.
+# `TransformedTargetRegressor` goes there and back. The model in the middle sees three targets.
 
 model = EntangledKernelRidgeCV(ColumnWidthFeatures(random_state=0), random_state=0)
 kernel_ridge = GridSearchCV(
@@ -56,28 +55,39 @@ METHODS = {
     ),
 }
 predictions = {name: method.fit(X, Y).predict(X_test) for name, method in METHODS.items()}
-rmse = {name: np.sqrt(np.mean((Y_test - curves) ** 2, axis=0)) for name, curves in predictions.items()}
+rmse = {
+    name: np.sqrt(np.mean((Y_test - curves) ** 2, axis=0)) for name, curves in predictions.items()
+}
 for name, errors in rmse.items():
     print(f"{name:<24}{errors.mean():.3f} degrees")
 
-# %%
-# On the left, three stations of the test. On the right, the error of every day; most of it is weather
-# that nothing could predict from a station's place. Learning all days at once gains nothing over kernel
-# ridge, which is a little better there. In a basis the error is the least of all, by two per cent, and
-# the model is small: three targets.
+# %% On the left, three stations of the test. On the right, the error of every day; most of it is
+# weather that nothing could predict from a station's place. Learning all days at once gains nothing
+# over kernel ridge, which is a little better there. In a basis the error is the least of all, by
+# two per cent, and the model is small: three targets.
 
 figure, (left, right) = plt.subplots(1, 2, figsize=(10, 4), layout="constrained")
 for place, colour in zip([0, 5, 9], ["C0", "C1", "C2"], strict=True):
     left.plot(days, Y_test[place], ".", color=colour, ms=2, alpha=0.6)
     left.plot(
-        days, predictions["entangled, basis"][place], color=colour, label=f"latitude {X_test[place, 0]:.0f}"
+        days,
+        predictions["entangled, basis"][place],
+        color=colour,
+        label=f"latitude {X_test[place, 0]:.0f}",
     )
-left.set(xlabel="day of the year", ylabel="temperature", title="Three stations: measured and predicted")
+left.set(
+    xlabel="day of the year", ylabel="temperature", title="Three stations: measured and predicted"
+)
 left.legend()
-for (name, errors), colour, line in zip(rmse.items(), ["k", "C1", "C0"], [":", "--", "-"], strict=True):
+for (name, errors), colour, line in zip(
+    rmse.items(), ["k", "C1", "C0"], [":", "--", "-"], strict=True
+):
     right.plot(days, errors, line, color=colour, lw=1.3, label=name)
 right.set(
-    xlabel="day of the year", ylabel="root mean squared error", title="Error of every day", ylim=(0, None)
+    xlabel="day of the year",
+    ylabel="root mean squared error",
+    title="Error of every day",
+    ylim=(0, None),
 )
 right.legend(loc="lower left")
 plt.show()

@@ -16,7 +16,11 @@ def make_rows(rng):
 
     def make(n, m, p, noise=1.0, offset=1.0):
         Phi = rng.normal(size=(n, m)) @ rng.normal(size=(m, m)) / np.sqrt(m) + offset
-        Y = Phi @ rng.normal(size=(m, p)) + noise * rng.normal(size=(n, p)) + offset * rng.normal(size=p)
+        Y = (
+            Phi @ rng.normal(size=(m, p))
+            + noise * rng.normal(size=(n, p))
+            + offset * rng.normal(size=p)
+        )
         return Phi, Y
 
     return make

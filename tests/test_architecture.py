@@ -8,7 +8,9 @@ from pathlib import Path
 import entangled_kernels
 
 ROOT = Path(entangled_kernels.__file__).parent
-MODULES = sorted(path for path in ROOT.rglob("*.py") if path.name not in ("__init__.py", "__main__.py"))
+MODULES = sorted(
+    path for path in ROOT.rglob("*.py") if path.name not in ("__init__.py", "__main__.py")
+)
 # From the lowest to the highest: a room uses only rooms before it.
 ROOMS = [
     "threads",
@@ -43,7 +45,9 @@ def imported_modules(path):
     for node in ast.walk(tree):
         if isinstance(node, ast.ImportFrom) and node.level:
             base = [*here[: len(here) - node.level], *(node.module or "").split(".")]
-        elif isinstance(node, ast.ImportFrom) and (node.module or "").startswith("entangled_kernels"):
+        elif isinstance(node, ast.ImportFrom) and (node.module or "").startswith(
+            "entangled_kernels"
+        ):
             base = node.module.split(".")[1:]
         else:
             continue

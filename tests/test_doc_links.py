@@ -14,7 +14,8 @@ API = Path(__file__).parents[1] / "docs" / "api"
 ESTIMATORS = sorted(
     name
     for name in entangled_kernels.__all__
-    if isinstance(found := getattr(entangled_kernels, name), type) and issubclass(found, BaseEstimator)
+    if isinstance(found := getattr(entangled_kernels, name), type)
+    and issubclass(found, BaseEstimator)
 )
 
 

@@ -63,7 +63,9 @@ def test_links_lead_somewhere(page):
 
 def test_the_architecture_lists_every_room_and_its_page():
     table = re.findall(
-        r"^\| `(\w+)/` \|.*\]\(([\w-]+\.md)\) \|$", (ROOT / "docs/architecture.md").read_text(), re.M
+        r"^\| `(\w+)/` \|.*\]\(([\w-]+\.md)\) \|$",
+        (ROOT / "docs/architecture.md").read_text(),
+        re.M,
     )
     folders = {path.parent.name for path in HOUSE.glob("*/__init__.py")}
     assert {room for room, _ in table} == folders
@@ -73,7 +75,9 @@ def test_the_architecture_lists_every_room_and_its_page():
 @pytest.mark.parametrize("room", sorted(path.parent.name for path in HOUSE.glob("*/__init__.py")))
 def test_the_first_line_of_a_module_says_what_is_in_it(room):
     for path in (HOUSE / room).rglob("*.py"):
-        first = (ast.get_docstring(ast.parse(path.read_text(encoding="utf-8"))) or "").split("\n\n")[0]
+        first = (ast.get_docstring(ast.parse(path.read_text(encoding="utf-8"))) or "").split(
+            "\n\n"
+        )[0]
         assert first.endswith((".", ":")), path
 
 
@@ -91,7 +95,10 @@ def test_public_names_of_the_journeys_exist():
 
 # Small modules that rooms share, which users have no business with.
 PRIVATE = {"doc_links", "files", "parameters", "threads"}
-MODULES = {path.parent.name if path.stem == "__init__" else path.stem for path in HOUSE.glob("*/__init__.py")}
+MODULES = {
+    path.parent.name if path.stem == "__init__" else path.stem
+    for path in HOUSE.glob("*/__init__.py")
+}
 MODULES |= {path.stem for path in HOUSE.glob("*.py")} - {"__init__"} - PRIVATE
 
 
@@ -123,14 +130,19 @@ def test_every_page_of_the_site_is_in_its_tables_of_contents():
         return set(re.findall(r"^ *([\w/-]+)$", "\n".join(tables), re.MULTILINE))
 
     docs = ROOT / "docs"
-    listed = [name for path in docs.glob("*.md") if "{toctree}" in path.read_text() for name in entries(path)]
+    listed = [
+        name
+        for path in docs.glob("*.md")
+        if "{toctree}" in path.read_text()
+        for name in entries(path)
+    ]
     assert len(listed) == len(set(listed))
     assert {path.stem for path in docs.glob("*.md")} <= {*listed, "index"}
     api = entries(docs / "api" / "index.rst")
     assert api >= MODULES
-    assert set().union(*(import_module(f"entangled_kernels.{room}").__all__ for room in MODULES)) >= {
-        name for name in entangled_kernels.__all__ if not name.startswith("_")
-    }
+    assert set().union(
+        *(import_module(f"entangled_kernels.{room}").__all__ for room in MODULES)
+    ) >= {name for name in entangled_kernels.__all__ if not name.startswith("_")}
 
 
 def test_the_check_of_the_site_finds_broken_links(tmp_path):

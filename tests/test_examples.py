@@ -1,7 +1,7 @@
 """Examples run, and the numbers they end in hold.
 
-`make docs` runs all of them. Here those run that take a second or two, two more on less data, and the others
-are compiled.
+`make docs` runs all of them. Here those run that take a second or two, two more on less data, and
+the others are compiled.
 """
 
 import re

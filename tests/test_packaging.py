@@ -34,7 +34,9 @@ def test_versions_agree():
     assert f'{{% set version = "{entangled_kernels.__version__}" %}}' in recipe
     listed = json.loads((ROOT / "docs/_static/switcher.json").read_text(encoding="utf-8"))
     assert entangled_kernels.__version__ in [one["version"] for one in listed]
-    assert f"## {entangled_kernels.__version__}" in (ROOT / "CHANGELOG.md").read_text(encoding="utf-8")
+    assert f"## {entangled_kernels.__version__}" in (ROOT / "CHANGELOG.md").read_text(
+        encoding="utf-8"
+    )
 
 
 def test_the_citation_has_what_the_format_asks_for():
@@ -59,7 +61,9 @@ def test_the_recipe_and_the_oldest_versions_are_the_declared_ones():
         for one in extras[name]
         if "entangled" not in one
     ]
-    constrained = dict(re.findall(r"- ([\w-]+) >=([\d.]+)", recipe.split("  run_constrained:\n")[1]))
+    constrained = dict(
+        re.findall(r"- ([\w-]+) >=([\d.]+)", recipe.split("  run_constrained:\n")[1])
+    )
     constrained["matplotlib"] = constrained.pop("matplotlib-base")
     assert constrained == dict(own)
     declared |= dict(own)
@@ -90,6 +94,16 @@ def test_actions_are_pinned_by_commit():
 
 def test_the_sdist_holds_what_the_tests_read():
     included = {
-        entry.strip("/") for entry in PROJECT["tool"]["hatch"]["build"]["targets"]["sdist"]["include"]
+        entry.strip("/")
+        for entry in PROJECT["tool"]["hatch"]["build"]["targets"]["sdist"]["include"]
     }
-    assert included >= {"src", "tests", "docs", "examples", "benchmarks", "packaging", "conftest.py", "*.md"}
+    assert included >= {
+        "src",
+        "tests",
+        "docs",
+        "examples",
+        "benchmarks",
+        "packaging",
+        "conftest.py",
+        "*.md",
+    }

@@ -112,13 +112,25 @@ def test_columns_are_named_only_where_an_error_is_about_them():
     table = pd.DataFrame({"a": [1.0, np.nan], "b": ["x", "y"], "c": [1, 2]})
     objects = pd.DataFrame({"a": [1.0, None], "b": [1, 2]}).astype(object)
     cases = [
-        ("Input X contains NaN.\nLong advice.", table, "Input X contains NaN in column 'a'; fill it"),
+        (
+            "Input X contains NaN.\nLong advice.",
+            table,
+            "Input X contains NaN in column 'a'; fill it",
+        ),
         ("Input X contains NaN.", objects, "Input X contains NaN in column 'a'; fill it"),
-        ("could not convert string to float: 'x'", table, "X must hold numbers, got text in column 'b'"),
+        (
+            "could not convert string to float: 'x'",
+            table,
+            "X must hold numbers, got text in column 'b'",
+        ),
         ("n_components is too large", table, "n_components is too large"),
         ("X has NaN in 'a'", table, "X has NaN in 'a'"),
         ("Input X contains NaN.", table.to_numpy(), "Input X contains NaN."),
-        ("Input X contains NaN.", pd.DataFrame(np.full((2, 7), np.nan)), "columns 0, 1, 2, 3, 4 and 2 more"),
+        (
+            "Input X contains NaN.",
+            pd.DataFrame(np.full((2, 7), np.nan)),
+            "columns 0, 1, 2, 3, 4 and 2 more",
+        ),
     ]
     for message, rows, expected in cases:
         with pytest.raises(ValueError, match=re.escape(expected)), naming_columns(rows):
@@ -138,7 +150,9 @@ def test_groups_are_numbers_or_texts():
         [None, "a"],
         np.array(["NaT", "2024-05-31"], dtype="M8[D]"),
     ):
-        with pytest.raises(ValueError, match="groups must hold a value in every row, got a blank in row"):
+        with pytest.raises(
+            ValueError, match="groups must hold a value in every row, got a blank in row"
+        ):
             check_groups(blank, 2)
     with pytest.raises(ValueError, match=r"one value for each of the 2 rows, got shape \(3,\)"):
         check_groups([1, 2, 3], 2)

@@ -9,7 +9,14 @@ from kernels.registry import KERNELS, D, P
 
 rng = np.random.default_rng(2)
 X, Y = rng.normal(size=(20, D)), rng.normal(size=(20, P))
-NAMES = ["separable rbf", "separable linear", "kraus", "entangled", "sum of separable", "transformable maps"]
+NAMES = [
+    "separable rbf",
+    "separable linear",
+    "kraus",
+    "entangled",
+    "sum of separable",
+    "transformable maps",
+]
 
 
 def rademacher_complexity(G, n, beta, draws=4000):
@@ -37,8 +44,12 @@ def test_bound_of_the_paper_lies_above_the_complexity_at_unit_norm():
 
 
 def test_values_by_hand():
-    assert rademacher_bound(np.full(50, 3.0), 2, beta=4.0) == pytest.approx(4.0 * np.sqrt(50 * 3 * 2) / 50)
-    bound = generalization_bound(np.full(50, 3.0), 0.25, 2, beta=4.0, loss_bound=0.5, delta=0.1, kappa=5.0)
+    assert rademacher_bound(np.full(50, 3.0), 2, beta=4.0) == pytest.approx(
+        4.0 * np.sqrt(50 * 3 * 2) / 50
+    )
+    bound = generalization_bound(
+        np.full(50, 3.0), 0.25, 2, beta=4.0, loss_bound=0.5, delta=0.1, kappa=5.0
+    )
     assert bound.complexity == pytest.approx(4 * np.sqrt(2) * 0.5 * np.sqrt(16 * 5 * 2 / 50))
     assert bound.confidence == pytest.approx(3 * 0.5 * np.sqrt(np.log(20) / 100))
     assert bound.total == pytest.approx(0.25 + bound.complexity + bound.confidence)
@@ -50,7 +61,9 @@ def test_estimator_and_gram_matrix_agree_for_identity_outputs():
     assert rademacher_bound(model, beta=1.0) == pytest.approx(rademacher_bound(gram, P))
     ours, scalar = generalization_bound(model, 0.1, beta=1.0), generalization_bound(gram, 0.1, P)
     assert ours.total == pytest.approx(scalar.total)
-    assert rademacher_bound(model, beta=1.0) == pytest.approx(rademacher_bound(model, beta=1.0, X=X))
+    assert rademacher_bound(model, beta=1.0) == pytest.approx(
+        rademacher_bound(model, beta=1.0, X=X)
+    )
 
 
 def test_norm_of_the_fitted_function():
@@ -62,7 +75,9 @@ def test_norm_of_the_fitted_function():
 def test_bounds_shrink_with_the_sample_and_grow_with_the_ball():
     diagonal = np.ones(400)
     assert rademacher_bound(diagonal, 3) == pytest.approx(rademacher_bound(diagonal[:100], 3) / 2)
-    assert rademacher_bound(diagonal, 3, beta=2.0) == pytest.approx(2 * rademacher_bound(diagonal, 3))
+    assert rademacher_bound(diagonal, 3, beta=2.0) == pytest.approx(
+        2 * rademacher_bound(diagonal, 3)
+    )
     loose, tight = (generalization_bound(diagonal, 0.0, 3, delta=delta) for delta in (0.01, 0.1))
     assert loose.total > tight.total
 

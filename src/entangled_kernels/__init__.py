@@ -46,8 +46,8 @@ __all__ = [
 
 __version__ = "0.1.0"
 
-# Rooms that hold the public names, imported when one of them is asked for: the command shows its help without
-# waiting for scikit-learn.
+# Rooms that hold the public names, imported when one of them is asked for: the command shows its
+# help without waiting for scikit-learn.
 _ROOMS = ("features", "estimators")
 
 

@@ -30,8 +30,8 @@ def doc_link_url_parameters(estimator: Any) -> dict[str, str]:
 class DocLinkMixin:
     """What scikit-learn asks an estimator for when it draws its diagram in a notebook.
 
-    The address of the site is that of the environment variable ``ENTANGLED_KERNELS_DOCS``, such as that of a
-    site that ``make docs`` has built, or else `ADDRESS`.
+    The address of the site is that of the environment variable ``ENTANGLED_KERNELS_DOCS``, such as
+    that of a site that ``make docs`` has built, or else `ADDRESS`.
 
     Examples
     --------

@@ -1,10 +1,11 @@
 """Files written whole or not at all, sealed files, and how the text of tables is written.
 
-All binary files, models and checkpoints, are sealed: two lines of text, a payload, and the SHA-256 of all
-that precedes it in the last 32 bytes. The first line names the kind, such as ``entangled-kernels model``;
-the second is a JSON object with the number of the format under ``"format"``. These outlines are the same in
-every format, so that any version can tell a damaged file from one that is too new for it. The seal shows
-accidents, not intent: whoever writes a file can seal it, so readers trust nothing in it.
+All binary files, models and checkpoints, are sealed: two lines of text, a payload, and the SHA-256
+of all that precedes it in the last 32 bytes. The first line names the kind, such as
+``entangled-kernels model``; the second is a JSON object with the number of the format under
+``"format"``. These outlines are the same in every format, so that any version can tell a damaged
+file from one that is too new for it. The seal shows accidents, not intent: whoever writes a file
+can seal it, so readers trust nothing in it.
 """
 
 from __future__ import annotations
@@ -43,7 +44,8 @@ __all__ = [
     "write_sealed",
 ]
 
-# A partial file of another machine that was not written to for so many seconds is not going to be finished.
+# A partial file of another machine that was not written to for so many seconds is not going to be
+# finished.
 _ABANDONED_SECONDS = 24 * 3600
 
 
@@ -56,15 +58,17 @@ def atomic_write(path: str | os.PathLike[str], mode: str = "w") -> Iterator[IO[A
     Parameters
     ----------
     path : path
-        Its folder is made when it is missing. A link stays a link, and its target is replaced; folders that
-        a link points into are not made.
+        Its folder is made when it is missing. A link stays a link, and its target is replaced;
+        folders that a link points into are not made.
     mode : {"w", "wb"}, default="w"
         Text is UTF-8 with line ends as written.
     """
     path = _resolved(Path(path))
     text = {} if "b" in mode else {"encoding": "utf-8", "newline": ""}
     name = path.parent / f".{path.name}.{_machine()}-{os.getpid()}.{secrets.token_hex(4)}.part"
-    descriptor = os.open(name, os.O_RDWR | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0), 0o666)
+    descriptor = os.open(
+        name, os.O_RDWR | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0), 0o666
+    )
     try:
         with os.fdopen(descriptor, mode, **text) as file:  # type: ignore[call-overload]
             yield file
@@ -81,8 +85,8 @@ def atomic_write(path: str | os.PathLike[str], mode: str = "w") -> Iterator[IO[A
 def remove_abandoned(path: str | os.PathLike[str]) -> None:
     """Remove what processes that were killed while they wrote ``path`` have left beside it.
 
-    Partial files of processes that are alive stay. Whether one of another machine is, cannot be told; its
-    partial files stay for a day.
+    Partial files of processes that are alive stay. Whether one of another machine is, cannot be
+    told; its partial files stay for a day.
     """
     path = Path(os.path.realpath(path))
     for part in path.parent.glob(f".{escape(path.name)}.*.part"):
@@ -126,7 +130,9 @@ DIGEST = hashlib.sha256().digest_size
 LEAST_EXPANSION, LARGEST_RATIO = 2**26, 200
 
 
-def write_sealed(path: str | os.PathLike[str], kind: str, header: dict[str, Any], payload: Any) -> None:
+def write_sealed(
+    path: str | os.PathLike[str], kind: str, header: dict[str, Any], payload: Any
+) -> None:
     """Write a sealed file whole or not at all; ``header`` is what JSON can hold, ``payload`` bytes."""
     # repr of a float, which JSON uses, gives the same float back.
     lines = _magic(kind) + json.dumps(header).encode() + b"\n"
@@ -151,7 +157,11 @@ def read_sealed(
     error : type of ValueError
         Raised when the file is damaged, of another kind or of another format.
     """
-    content, magic, what = Path(path).read_bytes(), _magic(kind), f"{kind} file of entangled-kernels"
+    content, magic, what = (
+        Path(path).read_bytes(),
+        _magic(kind),
+        f"{kind} file of entangled-kernels",
+    )
     if not content:
         raise error(f"{path} is empty, not a {kind} file")
     if not content.startswith(magic):
@@ -246,11 +256,11 @@ class TextFormat:
     Parameters
     ----------
     delimiter : str, optional
-        What separates cells, one character. Otherwise a tab in TSV; in CSV a comma, a semicolon or a tab,
-        whichever the first line has most of outside of quotes.
+        What separates cells, one character. Otherwise a tab in TSV; in CSV a comma, a semicolon or
+        a tab, whichever the first line has most of outside of quotes.
     decimal : {".", ","}, optional
-        Otherwise a comma where it separates no cells, some number can only be meant so ("0,5", but not
-        "1,234"), and no number has a point.
+        Otherwise a comma where it separates no cells, some number can only be meant so ("0,5", but
+        not "1,234"), and no number has a point.
     encoding : str, optional
         Any that Python knows. Otherwise UTF-8, or UTF-16 where the file begins with its mark.
 
@@ -270,7 +280,9 @@ class TextFormat:
 
     def __post_init__(self) -> None:
         if self.delimiter is not None and (len(self.delimiter) != 1 or self.delimiter in '"\r\n'):
-            raise ValueError(f"delimiter must be one character, such as ';', got {self.delimiter!r}")
+            raise ValueError(
+                f"delimiter must be one character, such as ';', got {self.delimiter!r}"
+            )
         if self.decimal not in (None, ".", ","):
             raise ValueError(f"decimal must be '.' or ',', got {self.decimal!r}")
         if self.decimal is not None and self.decimal == self.delimiter:
@@ -327,7 +339,9 @@ def need_arrow() -> Any:
         import pandas  # noqa: F401
         import pyarrow as pa
     except ImportError as error:
-        raise ImportError('tables need pandas and pyarrow: pip install "entangled-kernels[data]"') from error
+        raise ImportError(
+            'tables need pandas and pyarrow: pip install "entangled-kernels[data]"'
+        ) from error
     return pa
 
 
@@ -352,5 +366,7 @@ def text_options(path: str, text_format: TextFormat, **more: Any) -> dict[str, A
             use_threads=False, block_size=block_size, encoding="utf8" if utf8 else found.encoding
         ),
         "parse_options": csv.ParseOptions(delimiter=found.delimiter, newlines_in_values=True),
-        "convert_options": csv.ConvertOptions(strings_can_be_null=True, decimal_point=found.decimal, **more),
+        "convert_options": csv.ConvertOptions(
+            strings_can_be_null=True, decimal_point=found.decimal, **more
+        ),
     }

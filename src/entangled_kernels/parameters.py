@@ -101,7 +101,9 @@ def check_fraction(name: str, value: Any) -> None:
 
 def check_share(name: str, value: Any) -> None:
     """Raise unless 0 < value < 1."""
-    check_real(name, value, "a number between 0 and 1, neither of them", 0.0, 1.0, without=(0.0, 1.0))
+    check_real(
+        name, value, "a number between 0 and 1, neither of them", 0.0, 1.0, without=(0.0, 1.0)
+    )
 
 
 def check_positive(name: str, value: Any, *, zero_allowed: bool = False) -> None:
@@ -114,7 +116,9 @@ def check_penalty(name: str, value: Any, *, zero_allowed: bool = False) -> None:
     """Raise unless value is positive, or zero where that is allowed, and its square is a number too."""
     check_positive(name, value, zero_allowed=zero_allowed)
     if float(value) > LARGEST or 0.0 < float(value) < SMALLEST:
-        raise ValueError(f"{name} must be a number between {SMALLEST:g} and {LARGEST:g}, got {value!r}")
+        raise ValueError(
+            f"{name} must be a number between {SMALLEST:g} and {LARGEST:g}, got {value!r}"
+        )
 
 
 def check_integer(name: str, value: Any, low: int) -> None:
@@ -160,21 +164,26 @@ def check_weights(
         ) from None
     weight = np.full(n, float(weight)) if weight.ndim == 0 else weight
     if weight.shape != (n,):
-        raise ValueError(f"sample_weight must be a number or of shape ({n},), got shape {weight.shape}")
+        raise ValueError(
+            f"sample_weight must be a number or of shape ({n},), got shape {weight.shape}"
+        )
     if not np.isfinite(weight).all() or weight.min(initial=0.0) < 0.0:
         raise ValueError("sample_weight must be finite and not negative")
     check_finite_total("sample_weight", weight)
     if not (all_zero or weight.any()):
-        raise ValueError("sample_weight must be positive for at least one row, got zero weights only")
+        raise ValueError(
+            "sample_weight must be positive for at least one row, got zero weights only"
+        )
     return weight
 
 
 def weight_unit(weight: NDArray[np.float64]) -> float:
     """The weight that counts as one row, by which weights (n,) or (n, p) are divided before a search.
 
-    Where all weights are multiples of the least positive one they are numbers of equal rows, and the least is
-    the unit: results are those of the table with every row repeated. Else it is the mean over rows that
-    count; the weight of a row with missing targets is its largest. So results do not depend on the scale.
+    Where all weights are multiples of the least positive one they are numbers of equal rows, and
+    the least is the unit: results are those of the table with every row repeated. Else it is the
+    mean over rows that count; the weight of a row with missing targets is its largest. So results
+    do not depend on the scale.
 
     Examples
     --------
@@ -227,7 +236,9 @@ def check_feature_map(feature_map: Any) -> None:
 def check_settings(name: str, given: Any, defaults: dict[str, Any]) -> dict[str, Any]:
     """Defaults updated by a dictionary of settings, or an error that lists the possible keys."""
     if given is not None and not isinstance(given, Mapping):
-        raise TypeError(f"{name} must be None or a dictionary with keys of {list(defaults)}, got {given!r}")
+        raise TypeError(
+            f"{name} must be None or a dictionary with keys of {list(defaults)}, got {given!r}"
+        )
     unknown = [key for key in given or {} if key not in defaults]
     if unknown:
         raise ValueError(f"{name} must have keys of {list(defaults)}, got {unknown[0]!r}")
@@ -245,7 +256,9 @@ def check_solver_params(solver_params: Any, *, zero_allowed: bool = False) -> di
 def check_flag(name: str, value: Any) -> None:
     """Raise unless value is true or false."""
     if not isinstance(value, bool | np.bool_):
-        raise TypeError(f"{name} must be True or False, got {value!r} of type {type(value).__name__}")
+        raise TypeError(
+            f"{name} must be True or False, got {value!r} of type {type(value).__name__}"
+        )
 
 
 def check_rank(rank: Any) -> None:
@@ -323,7 +336,9 @@ def _with_columns(message: str, X: Any) -> str | None:
         what = message.partition(" contains ")[0] + " contains NaN"
     elif "infinity" in message:
         found = [
-            name for name, values in columns.items() if values.dtype.kind == "f" and np.isinf(values).any()
+            name
+            for name, values in columns.items()
+            if values.dtype.kind == "f" and np.isinf(values).any()
         ]
         what, way_out = message.rstrip("."), "X must hold finite numbers"
     else:
@@ -335,7 +350,11 @@ def _with_columns(message: str, X: Any) -> str | None:
             if dates
             else "leave these columns out, or encode them with a ColumnTransformer as feature_map"
         )
-        found = found if any(word in message for word in ("string", "DType", "dtype", "convert")) else []
+        found = (
+            found
+            if any(word in message for word in ("string", "DType", "dtype", "convert"))
+            else []
+        )
     if not found or any(repr(name) in message for name in found):
         return None
     return f"{what} in {'column ' if len(found) == 1 else 'columns '}{_listed(found)}; {way_out}"
@@ -352,7 +371,9 @@ def _is_missing(values: NDArray[Any]) -> Iterator[bool]:
     if values.dtype.kind != "O":
         return iter([])
     return (
-        value is None or type(value).__name__ == "NAType" or (isinstance(value, float) and value != value)
+        value is None
+        or type(value).__name__ == "NAType"
+        or (isinstance(value, float) and value != value)
         for value in values
     )
 

@@ -1,9 +1,9 @@
 """Rademacher and generalisation bounds for balls of operator-valued kernels.
 
-Notation: n samples, p outputs, F = {f : ||f|| <= beta} in the space of the kernel. The empirical Rademacher
-complexity is R_n(F) = E sup_{f in F} (1/n) sum_i <sigma_i, f(x_i)>, with independent sigma_i in {-1, 1}^p.
-The bounds hold for a beta that is fixed before the data are seen; with the norm of a fitted model they
-describe the smallest ball that holds it.
+Notation: n samples, p outputs, F = {f : ||f|| <= beta} in the space of the kernel. The empirical
+Rademacher complexity is R_n(F) = E sup_{f in F} (1/n) sum_i <sigma_i, f(x_i)>, with independent
+sigma_i in {-1, 1}^p. The bounds hold for a beta that is fixed before the data are seen; with the
+norm of a fitted model they describe the smallest ball that holds it.
 
 References
 ----------
@@ -49,8 +49,8 @@ class GeneralizationBound(NamedTuple):
 def rkhs_norm(estimator: Any) -> float:
     """Norm sqrt(c^T G c) of a fitted model in the space of its kernel.
 
-    For `OperatorValuedKernelRidge`, from its dual coefficients c; for `EntangledKernelRidge` its own
-    ``rkhs_norm_``, which leaves the intercept out.
+    For `OperatorValuedKernelRidge`, from its dual coefficients c; for `EntangledKernelRidge` its
+    own ``rkhs_norm_``, which leaves the intercept out.
 
     Examples
     --------
@@ -84,7 +84,9 @@ def _output_traces(source: Any, n_outputs: int | None, X: ArrayLike | None) -> A
     if hasattr(source, "kernel_"):
         points = X if X is not None else getattr(source, "X_fit_", None)
         if points is None:
-            raise ValueError(f"X is needed: {type(source).__name__} does not keep its training points.")
+            raise ValueError(
+                f"X is needed: {type(source).__name__} does not keep its training points."
+            )
         return np.asarray(np.einsum("ioo->i", source.kernel_.diag(points)))
     values = np.asarray(source, dtype=np.float64)
     if n_outputs is None:
@@ -108,21 +110,26 @@ def _ball(source: Any, beta: float | None) -> float:
 
 
 def rademacher_bound(
-    source: Any, n_outputs: int | None = None, beta: float | None = None, *, X: ArrayLike | None = None
+    source: Any,
+    n_outputs: int | None = None,
+    beta: float | None = None,
+    *,
+    X: ArrayLike | None = None,
 ) -> float:
     """Bound beta sqrt(tr(K) p) / n on the empirical Rademacher complexity.
 
     Parameters
     ----------
     source : array of shape (n, n) or (n,), or fitted estimator
-        Scalar Gram matrix K of the features, or its diagonal k(x_i, x_i). Of an estimator, the kernel
-        ``kernel_`` is used, and the trace of its block Gram matrix takes the place of tr(K) p.
+        Scalar Gram matrix K of the features, or its diagonal k(x_i, x_i). Of an estimator, the
+        kernel ``kernel_`` is used, and the trace of its block Gram matrix takes the place of tr(K)
+        p.
     n_outputs : int, optional
         Number p of outputs; needed with a Gram matrix.
     beta : float, optional
-        Radius of the ball. For an entangled kernel given by its scalar Gram matrix, norms are those of the
-        kernel scaled to ||Q||_F = 1: multiply beta by ||Q||_F for another scale. Default: 1 for a Gram
-        matrix, the norm of the fitted function for an estimator.
+        Radius of the ball. For an entangled kernel given by its scalar Gram matrix, norms are those
+        of the kernel scaled to ||Q||_F = 1: multiply beta by ||Q||_F for another scale. Default: 1
+        for a Gram matrix, the norm of the fitted function for an estimator.
     X : array of shape (n, d), optional
         Points, for an estimator that does not keep its own.
 
@@ -132,9 +139,10 @@ def rademacher_bound(
 
     Notes
     -----
-    R_n(F) = (beta / n) E ||sum_i K(., x_i) sigma_i|| <= (beta / n) sqrt(tr G) by Jensen's inequality, for the
-    block Gram matrix G. When ||Q||_F = 1 no eigenvalue of D = Q Q^T exceeds 1, so that
-    tr G = tr(kron(Phi^T Phi, I_p) D) <= p tr(K). With k(x, x) <= kappa it is at most beta sqrt(kappa p / n).
+    R_n(F) = (beta / n) E ||sum_i K(., x_i) sigma_i|| <= (beta / n) sqrt(tr G) by Jensen's
+    inequality, for the block Gram matrix G. When ||Q||_F = 1 no eigenvalue of D = Q Q^T exceeds 1,
+    so that tr G = tr(kron(Phi^T Phi, I_p) D) <= p tr(K). With k(x, x) <= kappa it is at most beta
+    sqrt(kappa p / n).
 
     Examples
     --------
@@ -166,13 +174,14 @@ def generalization_bound(
     empirical_risk : float
         Mean loss on the sample, such as the mean of ||y_i - f(x_i)||^2.
     loss_bound : float, default=1.0
-        M: the loss lies in [0, M] and is 2M-Lipschitz in f(x). The squared norm of residuals of norm at
-        most b has M = max(b, b^2).
+        M: the loss lies in [0, M] and is 2M-Lipschitz in f(x). The squared norm of residuals of
+        norm at most b has M = max(b, b^2).
     delta : float, default=0.05
         The bound holds with probability at least 1 - delta.
     kappa : float, optional
-        Bound on k(x, x) for every x. By default the largest value on the sample, which is a true bound only
-        when k(x, x) is constant, as for the Gaussian kernel. For an estimator it bounds trace K(x, x) / p.
+        Bound on k(x, x) for every x. By default the largest value on the sample, which is a true
+        bound only when k(x, x) is constant, as for the Gaussian kernel. For an estimator it bounds
+        trace K(x, x) / p.
 
     Returns
     -------
@@ -181,10 +190,10 @@ def generalization_bound(
 
     Notes
     -----
-    Of the constant 4 sqrt(2) M, a factor 2 is due to symmetrisation, sqrt(2) to the contraction inequality
-    for vector-valued functions, and 2M to the Lipschitz constant of the loss. Of
-    3 M sqrt(log(2/delta) / (2n)), one part in three is McDiarmid's inequality for the risk, and two parts
-    replace the Rademacher complexity by its empirical version.
+    Of the constant 4 sqrt(2) M, a factor 2 is due to symmetrisation, sqrt(2) to the contraction
+    inequality for vector-valued functions, and 2M to the Lipschitz constant of the loss. Of 3 M
+    sqrt(log(2/delta) / (2n)), one part in three is McDiarmid's inequality for the risk, and two
+    parts replace the Rademacher complexity by its empirical version.
 
     Examples
     --------
@@ -202,7 +211,9 @@ def generalization_bound(
     p = source.kernel_.n_outputs if hasattr(source, "kernel_") else int(n_outputs or 1)
     largest = float(traces.max()) if kappa is None else kappa * p  # kappa p
     if largest < traces.max() * (1 - 1e-12):
-        raise ValueError(f"kappa={kappa} is below the largest value on the sample, {traces.max() / p:.6g}.")
+        raise ValueError(
+            f"kappa={kappa} is below the largest value on the sample, {traces.max() / p:.6g}."
+        )
     complexity = 4 * np.sqrt(2) * loss_bound * _ball(source, beta) * np.sqrt(largest / n)
     confidence = 3 * loss_bound * np.sqrt(np.log(2 / delta) / (2 * n))
     return GeneralizationBound(float(empirical_risk), float(complexity), float(confidence))

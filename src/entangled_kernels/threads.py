@@ -22,8 +22,9 @@ _lock, _inside = Lock(), list[object]()
 def one_thread(small: bool) -> Iterator[None]:
     """A context with one BLAS thread if the work is small, and else one that changes nothing.
 
-    Where products take less than a millisecond, threads that wait for each other take several times as long
-    as one of them alone. Contexts may overlap in several threads: the last one to end lifts the limit.
+    Where products take less than a millisecond, threads that wait for each other take several times
+    as long as one of them alone. Contexts may overlap in several threads: the last one to end lifts
+    the limit.
     """
     if not small:
         yield

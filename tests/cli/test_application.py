@@ -40,7 +40,12 @@ def test_without_typer_the_extra_is_named(monkeypatch):
 
 
 def test_errors_of_usage_are_a_line_of_usage_and_one_that_says_error(run):
-    for arguments in (("fit",), ("fit", "t.csv", "--frob"), ("fit", "t.csv", "--seed", "-1"), ("fitt",)):
+    for arguments in (
+        ("fit",),
+        ("fit", "t.csv", "--frob"),
+        ("fit", "t.csv", "--seed", "-1"),
+        ("fitt",),
+    ):
         usage, error = run(*arguments, code=2).stderr.splitlines()
         assert usage.startswith("Usage: entangled-kernels")
         assert error.startswith("error: ")

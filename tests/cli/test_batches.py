@@ -57,7 +57,9 @@ def test_a_checkpoint_is_gone_on_from(rows, run, monkeypatch):
     first_rows = read_table("rows/0.parquet")
     write_table(first_rows.assign(a=-first_rows["a"]), "rows/0.parquet")
     again = run("fit", "rows", *FIT, "--checkpoint", "state", code=3)
-    assert "the first rows, or the feature map fitted on them, are not those of state" in again.stderr
+    assert (
+        "the first rows, or the feature map fitted on them, are not those of state" in again.stderr
+    )
     write_table(first_rows, "rows/0.parquet")
     run("fit", "rows", *FIT, "--checkpoint", "state")
     first = open_model("m.model").model.coef_
@@ -71,7 +73,9 @@ def test_rows_of_batches_are_those_of_the_file(rows, run):
     run("fit", "rows", *FIT)
     (Path("rows") / "0.parquet").unlink()
     second = read_table("rows/1.parquet")
-    write_table(second.assign(b=np.where(second["id"] == 156, np.nan, second["b"])), "rows/1.parquet")
+    write_table(
+        second.assign(b=np.where(second["id"] == 156, np.nan, second["b"])), "rows/1.parquet"
+    )
     error = run("predict", "m.model", "rows", "--out", "p.csv", code=3).stderr
     assert "1.parquet: row 57, column 'b': the cell is empty" in error
     assert not Path("p.csv").exists()

@@ -16,7 +16,11 @@ from entangled_kernels.io import ModelFileError, TableError
         (OSError(5, "Input/output error", "x"), "write", "Input/output error (x)"),
         (ImportError("tables need pyarrow"), "missing", "tables need pyarrow"),
         (MemoryError(), "unexpected", "not enough memory"),
-        (ZeroDivisionError("one by zero"), "unexpected", "unexpected ZeroDivisionError: one by zero"),
+        (
+            ZeroDivisionError("one by zero"),
+            "unexpected",
+            "unexpected ZeroDivisionError: one by zero",
+        ),
     ],
 )
 def test_errors_in_words(error, code, words):

@@ -31,7 +31,11 @@ def test_what_is_read_is_never_replaced(folder):
     os.link("t.csv", "u.csv")
     os.symlink("t.csv", "v.csv")
     assert files_of(Path("t.csv")) == [Path("t.csv")]
-    assert files_of(Path("rows")) == files_of(Path("rows/*.csv")) == [Path("rows/a.csv"), Path("rows/b.csv")]
+    assert (
+        files_of(Path("rows"))
+        == files_of(Path("rows/*.csv"))
+        == [Path("rows/a.csv"), Path("rows/b.csv")]
+    )
     assert files_of(Path("-")) == files_of(Path("nothing.csv")) == []
     for name in ("t.csv", "./rows/../t.csv", "u.csv", "v.csv"):
         with pytest.raises(CommandError, match="is read by this command, and would be lost"):
@@ -80,7 +84,9 @@ def test_links_that_lead_nowhere(folder, target, check):
     ],
 )
 @pytest.mark.parametrize("force", [(), ("--force",)])
-def test_no_command_writes_through_a_dangling_link(plant, run, folder, tmp_path_factory, arguments, force):
+def test_no_command_writes_through_a_dangling_link(
+    plant, run, folder, tmp_path_factory, arguments, force
+):
     elsewhere = tmp_path_factory.mktemp("elsewhere")
     for name in ("link", "link.csv"):
         (folder / name).symlink_to(elsewhere / "deep" / "file")

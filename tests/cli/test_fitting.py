@@ -38,7 +38,17 @@ def test_fit_on_a_cluster(rows, run, address):
 
 def test_compare_on_a_cluster(rows, run, address):
     write_table(rows, "all.csv")
-    options = ("--targets", "y,z", "--inputs", "a,b,c", "--methods", "KRR", "--repeats", "2", "--json")
+    options = (
+        "--targets",
+        "y,z",
+        "--inputs",
+        "a,b,c",
+        "--methods",
+        "KRR",
+        "--repeats",
+        "2",
+        "--json",
+    )
     shown = run("compare", "all.csv", *options, "--train-sizes", "30", "--dask", address).stdout
     here = run("compare", "all.csv", *options, "--train-sizes", "30").stdout
     errors = [[record["nmse"] for record in json.loads(text)["records"]] for text in (shown, here)]
@@ -62,9 +72,22 @@ def test_groups_on_a_cluster_are_those_of_batches(rows, run, address):
     rows["town"] = [f"town {place // 15}" for place in range(300)]
     for number in range(3):
         write_table(rows[100 * number : 100 * number + 100], f"rows/{number}.parquet")
-    fit = ("fit", "rows", "--targets", "y,z", "--inputs", "a,b,c", "--features", "linear", "--out", "m.model")
+    fit = (
+        "fit",
+        "rows",
+        "--targets",
+        "y,z",
+        "--inputs",
+        "a,b,c",
+        "--features",
+        "linear",
+        "--out",
+        "m.model",
+    )
     by_town = ("--groups", "town", "--json", "--force")
     on_cluster = json.loads(run(*fit, *by_town, "--dask", address).stdout)
-    assert on_cluster["nmse"] == pytest.approx(json.loads(run(*fit, *by_town).stdout)["nmse"], rel=1e-6)
+    assert on_cluster["nmse"] == pytest.approx(
+        json.loads(run(*fit, *by_town).stdout)["nmse"], rel=1e-6
+    )
     shown = run(*fit, "--time-ordered", "--force", "--dask", address, code=2).stderr
     assert "--dask reads rows in no order; leave out --dask or --time-ordered" in shown

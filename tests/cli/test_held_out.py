@@ -10,7 +10,17 @@ from sklearn.model_selection import TimeSeriesSplit
 from entangled_kernels import EntangledKernelRidgeCV
 from entangled_kernels.io import open_model, write_table
 
-FIT = ("fit", "visits.csv", "--targets", "y,z", "--features", "linear", "--out", "m.model", "--json")
+FIT = (
+    "fit",
+    "visits.csv",
+    "--targets",
+    "y,z",
+    "--features",
+    "linear",
+    "--out",
+    "m.model",
+    "--json",
+)
 
 
 @pytest.fixture
@@ -21,9 +31,9 @@ def visits(folder):
     Y = X @ rng.normal(size=(3, 2)) + 0.3 * rng.normal(size=(60, 2))
     table = pd.DataFrame(X, columns=list("abc")).assign(y=Y[:, 0], z=Y[:, 1])
     table["patient"] = np.repeat([f"p{i}" for i in range(12)], 5)
-    table["day"] = (pd.Timestamp("2024-01-01") + pd.to_timedelta(rng.permutation(60), "D")).strftime(
-        "%Y-%m-%d"
-    )
+    table["day"] = (
+        pd.Timestamp("2024-01-01") + pd.to_timedelta(rng.permutation(60), "D")
+    ).strftime("%Y-%m-%d")
     table.to_csv(folder / "visits.csv", index=False)
     return table
 
@@ -84,7 +94,9 @@ def test_tables_in_batches(visits, run, small):
 
     folds = group_folds(visits["patient"].to_numpy(str), 5)
     splits = [(np.flatnonzero(folds != k), np.flatnonzero(folds == k)) for k in np.unique(folds)]
-    assert shown["nmse"] == pytest.approx(fitted_with(small, splits, visits, frozen=True).cv_score_, rel=1e-6)
+    assert shown["nmse"] == pytest.approx(
+        fitted_with(small, splits, visits, frozen=True).cv_score_, rel=1e-6
+    )
     assert shown["held_out"] == {"by": "groups", "column": "patient", "groups": None}
     shown = json.loads(run(*fit, "--time-ordered").stdout)
     assert shown["nmse"] == pytest.approx(
@@ -93,8 +105,14 @@ def test_tables_in_batches(visits, run, small):
     visits.loc[25, "patient"] = None
     write_table(visits[20:40], "rows/1.parquet")
     shown = run(*fit, "--groups", "patient", code=3).stderr
-    assert "1.parquet, rows 1 to 20: groups must hold a value in every row, got a blank in row 6" in shown
-    assert "--time-column needs the table in memory" in run(*fit, "--time-column", "day", code=2).stderr
+    assert (
+        "1.parquet, rows 1 to 20: groups must hold a value in every row, got a blank in row 6"
+        in shown
+    )
+    assert (
+        "--time-column needs the table in memory"
+        in run(*fit, "--time-column", "day", code=2).stderr
+    )
     assert "no column 'visit'" in run(*fit, "--groups", "visit", code=2).stderr
 
 
@@ -103,13 +121,33 @@ def test_tables_in_batches(visits, run, small):
     [
         (("--groups", "patients"), 2, "there is no column 'patients' (is it 'patient'?)"),
         (("--groups", "y"), 2, "column 'y' is named in both --groups and --targets"),
-        (("--groups", "one"), 3, "column 'one' has the same value in every row; at least 2 are needed"),
-        (("--groups", "two"), 2, "--folds 5 is more than the 2 groups of column 'two'; say --folds 2"),
+        (
+            ("--groups", "one"),
+            3,
+            "column 'one' has the same value in every row; at least 2 are needed",
+        ),
+        (
+            ("--groups", "two"),
+            2,
+            "--folds 5 is more than the 2 groups of column 'two'; say --folds 2",
+        ),
         (("--groups", "gap"), 3, "row 3, column 'gap': the cell is empty"),
         (("--time-column", "gap"), 3, "row 3, column 'gap': the cell is empty"),
-        (("--time-column", "german"), 3, "'31.12.2024' is no number and no date such as 2024-05-31; sort"),
-        (("--time-column", "two"), 3, "the times must differ enough for 5 folds, got 2 different ones"),
-        (("--groups", "patient", "--time-ordered"), 2, "--groups and --time-ordered hold out different rows"),
+        (
+            ("--time-column", "german"),
+            3,
+            "'31.12.2024' is no number and no date such as 2024-05-31; sort",
+        ),
+        (
+            ("--time-column", "two"),
+            3,
+            "the times must differ enough for 5 folds, got 2 different ones",
+        ),
+        (
+            ("--groups", "patient", "--time-ordered"),
+            2,
+            "--groups and --time-ordered hold out different rows",
+        ),
         (
             ("--time-ordered", "--folds", "40"),
             3,

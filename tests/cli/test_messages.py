@@ -25,7 +25,11 @@ def test_all_columns_of_text_are_named_with_the_command_that_works(plant, run):
     plant.drop(columns="id").to_csv("my plant.csv", index=False)
     arguments = ("fit", "my plant.csv", "-t", TARGETS, "-f", "linear", "-o", "m.model")
     error = run(*arguments, code=3).stderr
-    for words in ("3 columns hold text and dates", "'Bodenart' (row 1: 'Sand')", "'Ort' (row 1: 'Ulm')"):
+    for words in (
+        "3 columns hold text and dates",
+        "'Bodenart' (row 1: 'Sand')",
+        "'Ort' (row 1: 'Ulm')",
+    ):
         assert words in error
     command = error.partition("This works: entangled-kernels ")[2]
     assert shlex.split(command)[-3:] == ["--exclude", "Datum", "--encode"]
@@ -43,7 +47,17 @@ def test_a_number_too_large_to_be_squared_is_named(plant, run):
 @pytest.mark.parametrize("content", [bytes(range(256)) * 20, b"\x00\xff\n\xfe,\x80\n" * 50])
 def test_bytes_that_are_no_text_are_one_error(folder, content):
     (folder / "noise.csv").write_bytes(content)
-    command = [sys.executable, "-m", "entangled_kernels.cli", "fit", "noise.csv", "-t", "a", "-o", "m"]
+    command = [
+        sys.executable,
+        "-m",
+        "entangled_kernels.cli",
+        "fit",
+        "noise.csv",
+        "-t",
+        "a",
+        "-o",
+        "m",
+    ]
     done = subprocess.run(command, capture_output=True, text=True)
     assert done.returncode in (2, 3)
     assert len(done.stderr.splitlines()) == 1
@@ -71,7 +85,10 @@ def test_folders_that_are_not_there_are_not_made(plant, run, folder, fitted):
         ("plan", "nothing.model", "plant.csv"),
         ("inspect", "nothing.model"),
         ("export", "nothing.model", "--out", "m.onnx"),
-        *((name, "--help") for name in ("demo", "fit", "predict", "plan", "inspect", "compare", "export")),
+        *(
+            (name, "--help")
+            for name in ("demo", "fit", "predict", "plan", "inspect", "compare", "export")
+        ),
         *((name, "--help") for name in ("reproduce", "datasets")),
     ],
 )
@@ -98,7 +115,9 @@ def test_tables_are_written_in_the_dialect_of_the_input(plant, run, folder, fitt
     pd.testing.assert_frame_equal(found, read_table("q.csv"))
     run("plan", fitted, "plant.csv", "--out", "plan.csv")
     assert (folder / "plan.csv").read_text().startswith("measure_1;reduction_1")
-    error = run("predict", fitted, "plant.csv", "--out", "r.csv", "--output-format", "xml", code=2).stderr
+    error = run(
+        "predict", fitted, "plant.csv", "--out", "r.csv", "--output-format", "xml", code=2
+    ).stderr
     assert "--output-format must be one of comma, semicolon, tab" in error
 
 
@@ -135,14 +154,18 @@ def test_progress_without_a_terminal_is_a_line_now_and_then(monkeypatch, capsys)
     with Screen().progress() as report:
         report(2, 5, "splits")
         until = time.monotonic() + 5.0
-        while "splits: 2 of 5" not in (shown := capsys.readouterr().err) and time.monotonic() < until:
+        while (
+            "splits: 2 of 5" not in (shown := capsys.readouterr().err) and time.monotonic() < until
+        ):
             pass
     assert "splits: 2 of 5 (0 s)" in shown
 
 
 def test_equal_errors_are_the_same_as():
     records = [
-        {"method": name, "n": 20, "split": split, "nmse": 0.5} for name in ("PLS", "KRR") for split in (0, 1)
+        {"method": name, "n": 20, "split": split, "nmse": 0.5}
+        for name in ("PLS", "KRR")
+        for split in (0, 1)
     ]
     words = winner_in_words(ExperimentResults("c", "Methods", records))
     assert "the same error as the next, KRR" in words

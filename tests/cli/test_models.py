@@ -46,7 +46,12 @@ def test_facts_are_those_of_the_search(rows, small):
     model, table = fitted(rows, small)
     facts = describe(model, table)
     assert json.loads(json.dumps(facts)) == facts
-    assert (facts["rows"], facts["inputs"], facts["targets"], facts["text"]) == (300, INPUTS, TARGETS, [])
+    assert (facts["rows"], facts["inputs"], facts["targets"], facts["text"]) == (
+        300,
+        INPUTS,
+        TARGETS,
+        [],
+    )
     assert facts["nmse"] == model.cv_score_
     assert facts["kernel_ridge_nmse"] == model.kernel_ridge_score_
     scores, results = facts["target_scores"], model.cv_results_
@@ -66,14 +71,18 @@ def test_relations_are_correlations_of_the_kernel(rng):
     mean = model.kernel_.diag(centred).mean(axis=0)
     expected = mean / np.sqrt(np.outer(np.diag(mean), np.diag(mean)))
     assert np.allclose(output_relations(model, X), expected)
-    assert np.allclose(output_relations(EntangledKernelRidge(shrinkage=1.0).fit(X, Y), X), np.eye(3))
+    assert np.allclose(
+        output_relations(EntangledKernelRidge(shrinkage=1.0).fit(X, Y), X), np.eye(3)
+    )
 
 
 @pytest.fixture
 def values():
     rng = np.random.default_rng(0)
     X = pd.DataFrame(rng.normal(size=(300, 3)), columns=["a", "b", "c"])
-    Y = pd.DataFrame({"y": 2 * X["a"] + rng.normal(size=300), "z": rng.normal(size=300) - X["a"] - X["b"]})
+    Y = pd.DataFrame(
+        {"y": 2 * X["a"] + rng.normal(size=300), "z": rng.normal(size=300) - X["a"] - X["b"]}
+    )
     return explain_rows(EntangledKernelRidge().fit(X, Y), X)
 
 
@@ -116,7 +125,9 @@ def test_a_model_with_an_encoder_from_python(run, folder):
     """A model that was made and saved in Python, with its own encoder, predicts from a file."""
     rows = pd.concat([ROWS] * 5, ignore_index=True)
     encoder = make_column_transformer((OneHotEncoder(), ["town"]), remainder=StandardScaler())
-    model = EntangledKernelRidge(encoder).fit(rows[["x", "town"]], rows[["x"]].rename(columns={"x": "y"}))
+    model = EntangledKernelRidge(encoder).fit(
+        rows[["x", "town"]], rows[["x"]].rename(columns={"x": "y"})
+    )
     save_model(model, "m.model")
     rows.to_csv("t.csv", index=False)
     run("predict", "m.model", "t.csv", "--out", "p.csv")
@@ -132,13 +143,21 @@ def saved(rows):
 
 
 def test_models_without_medians(rows, saved):
-    new = NewRows(saved, Path("m.model"), [], measured=False, options=ReadingOptions(missing="drop"))
+    new = NewRows(
+        saved, Path("m.model"), [], measured=False, options=ReadingOptions(missing="drop")
+    )
     rows.loc[[2, 5], "a"] = np.nan
     assert list(new.check(rows, Path("t.csv")).X.index[:5]) == [0, 1, 3, 4, 6]
     assert (new.n_left_out, new.n_rows) == (2, 300)
-    with pytest.raises(CommandError, match=r"m.model knows no medians; fit it with --missing median"):
-        NewRows(saved, Path("m.model"), [], measured=False, options=ReadingOptions(missing="median"))
+    with pytest.raises(
+        CommandError, match=r"m.model knows no medians; fit it with --missing median"
+    ):
+        NewRows(
+            saved, Path("m.model"), [], measured=False, options=ReadingOptions(missing="median")
+        )
     filled = make_pipeline(SimpleImputer(strategy="median"), StandardScaler())
     model = EntangledKernelRidge(filled).fit(rows[INPUTS], rows[TARGETS])
-    new = NewRows(SavedModel(model, {}, {}), Path("m.model"), [], measured=False, options=ReadingOptions())
+    new = NewRows(
+        SavedModel(model, {}, {}), Path("m.model"), [], measured=False, options=ReadingOptions()
+    )
     assert new.check(rows, Path("t.csv")).X["a"].isna().sum() == 2

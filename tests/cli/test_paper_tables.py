@@ -26,7 +26,13 @@ def made_up(name, n_splits=25):
         for method in cell.ours:
             for split in range(n_splits):
                 nmse = abs(cell.nmse + cell.deviation * rng.normal())
-                record = {"method": method, **cell.keys, "split": split, "nmse": nmse, "fit_seconds": 0.1}
+                record = {
+                    "method": method,
+                    **cell.keys,
+                    "split": split,
+                    "nmse": nmse,
+                    "fit_seconds": 0.1,
+                }
                 record |= {} if cell.ni is None else {"ni": cell.ni + 0.01 * rng.normal()}
                 found[(method, *cell.keys.values(), split)] = record
     title = EXPERIMENTS[name].title
@@ -46,7 +52,9 @@ def page(tmp_path_factory):
 
 def rows_of(page, caption):
     """Texts of the cells of every row of the table with this caption."""
-    table = next(part for part in page.split("<table>") if f"</b> {caption}" in part).split("</table>")[0]
+    table = next(part for part in page.split("<table>") if f"</b> {caption}" in part).split(
+        "</table>"
+    )[0]
     rows = table.split("<tbody>")[1].split("<tr>")[1:]
     texts = [re.findall(r"<t[hd][^>]*>(.*?)</t[hd]>", row) for row in rows]
     return [[re.sub("<[^>]*>", "", text) for text in row] for row in texts]
@@ -65,7 +73,9 @@ def test_every_figure_of_the_paper_is_on_the_page(page):
                 rows = rows_of(page, f"{title}{where}: {words}, the paper&#39;s and ours")
                 for method in cell.ours:
                     own = [
-                        row for row in rows if set(map(str, cell.keys.values())) <= set(row) and method in row
+                        row
+                        for row in rows
+                        if set(map(str, cell.keys.values())) <= set(row) and method in row
                     ]
                     assert len(own) == 1, (name, cell)
                     *_, printed, ours, difference, percentile, verdict = own[0]
@@ -81,7 +91,9 @@ def test_every_figure_of_the_paper_is_on_the_page(page):
 
 def test_agreement_in_words():
     words = agreement_in_words(made_up("concrete"))
-    assert re.fullmatch(r"Means that agree with the paper's: \d+ of 12 with methods as published\.", words)
+    assert re.fullmatch(
+        r"Means that agree with the paper's: \d+ of 12 with methods as published\.", words
+    )
     fair = made_up("concrete")
     fair.meta["protocol"] = "fair"
     assert agreement_in_words(fair).endswith("of 12 with methods of the fair protocol.")

@@ -18,7 +18,8 @@ from entangled_kernels.streams import TextFormat
 README = (Path(__file__).parents[2] / "README.md").read_text(encoding="utf-8")
 EXECUTABLE = shutil.which("entangled-kernels", path=sysconfig.get_path("scripts"))
 FIT = ("--targets", "Fe,Cu_lower,Cu", "--features", "linear", "--out", "m.model")
-# Interrupts the process when it begins to import scikit-learn, which takes most of its first second.
+# Interrupts the process when it begins to import scikit-learn, which takes most of its first
+# second.
 INTERRUPT = """
 import os, signal, sys
 class Interrupt:
@@ -67,14 +68,19 @@ def test_from_a_pipe_to_a_model_to_a_pipe(laboratory):
     code, shown, notes = execute("fit", "-", *FIT, *reading, stdin=laboratory)
     assert code == 0, notes
     assert shown.startswith("stdin.csv: 30 rows, 2 inputs, 3 targets.")
-    assert "note: 2 missing values of inputs filled in, with medians where they hold numbers: 'Temp'" in notes
+    assert (
+        "note: 2 missing values of inputs filled in, with medians where they hold numbers: 'Temp'"
+        in notes
+    )
     saved = open_model("m.model")
     assert saved.info["inputs"] == ["Größe (µm)", "Temp"]
     assert shlex.split(saved.info["command"])[2] == "-"
     rows = read_table("labor.csv", TextFormat(encoding="cp1252"))
     expected = saved.model.predict(rows[saved.info["inputs"]])
 
-    code, shown, notes = execute("predict", "m.model", "-", *reading[:2], "-o", "-", stdin=laboratory)
+    code, shown, notes = execute(
+        "predict", "m.model", "-", *reading[:2], "-o", "-", stdin=laboratory
+    )
     assert code == 0, notes
     names, *cells = shown.splitlines()
     # In the dialect of the input.
@@ -88,7 +94,9 @@ def test_from_a_pipe_to_a_model_to_a_pipe(laboratory):
     # With the intervals of Cu there would be two columns of one name.
     code, _, error = execute(*predict, "p.csv", "--intervals", "0.9")
     assert code == 2
-    assert error.startswith("error: two columns of the output would have the name 'Cu_lower'; rename")
+    assert error.startswith(
+        "error: two columns of the output would have the name 'Cu_lower'; rename"
+    )
     assert not Path("p.csv").exists()
 
 

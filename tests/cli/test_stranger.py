@@ -50,7 +50,9 @@ def test_the_script_of_a_stranger(folder):
     spreadsheet(folder / "teil.csv", 12, 2)
 
     # The first error names all columns, and the command that it offers works.
-    _, error = execute("fit", "boden.csv", "--targets", NAMES, "--folds", 3, "-o", "m.model", code=3)
+    _, error = execute(
+        "fit", "boden.csv", "--targets", NAMES, "--folds", 3, "-o", "m.model", code=3
+    )
     assert all(name in error for name in ("'Proben-ID'", "'Datum'", "'Bodenart'"))
     offered = shlex.split(error.partition("This works: entangled-kernels ")[2])
     assert "Proben-ID,Datum" in offered
@@ -59,8 +61,14 @@ def test_the_script_of_a_stranger(folder):
     assert "boden.csv: 40 rows, 5 inputs, 3 targets." in shown
     assert "filled in, with medians" in notes
 
-    execute("predict", "m.model", "neu.csv", "--intervals", 0.9, "--keep", "Proben-ID", "-o", "p.csv")
-    assert Path("p.csv").read_text(encoding="utf-8").startswith("Proben-ID;Zink [mg/kg];Zink [mg/kg]_lower;")
+    execute(
+        "predict", "m.model", "neu.csv", "--intervals", 0.9, "--keep", "Proben-ID", "-o", "p.csv"
+    )
+    assert (
+        Path("p.csv")
+        .read_text(encoding="utf-8")
+        .startswith("Proben-ID;Zink [mg/kg];Zink [mg/kg]_lower;")
+    )
     predicted = read_table("p.csv")
     assert predicted.notna().all(axis=None)
     execute("predict", "m.model", "neu.csv", "-o", "points.csv", "--output-format", "comma")
@@ -82,7 +90,15 @@ def test_the_script_of_a_stranger(folder):
     assert not any(word in told.lower() for word in ("partial transpose", "negativity", "schmidt"))
     assert "PPT" in execute("inspect", "m.model", "--theory")[0]
 
-    compare = ("compare", "boden.csv", "--targets", NAMES, "--exclude", "Proben-ID,Datum", "--encode")
+    compare = (
+        "compare",
+        "boden.csv",
+        "--targets",
+        NAMES,
+        "--exclude",
+        "Proben-ID,Datum",
+        "--encode",
+    )
     few = ("--missing", "median", "-m", "mean,ridge,kernel-ridge", "-r", 2, "-n", 20)
     compared = json.loads(execute(*compare, *few, "--json", "--report", "compare.html")[0])
     errors = {row["method"]: row["mean"] for row in compared["summary"]["nmse"]}

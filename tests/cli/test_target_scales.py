@@ -25,7 +25,9 @@ def soil(run):
 
 def test_from_a_table_to_positive_intervals(soil, run):
     shown = run(*FIT, "--target-transform", "log").stdout
-    assert "Learned as logarithms: all targets (log); predictions are medians" in " ".join(shown.split())
+    assert "Learned as logarithms: all targets (log); predictions are medians" in " ".join(
+        shown.split()
+    )
     saved = open_model("soil.model")
     assert saved.info["target_transform"] == {"zinc": "log", "lead": "log"}
     assert saved.info["target_scores"][0]["rmse"] == saved.model.cv_rmse_[0]
@@ -41,7 +43,9 @@ def test_from_a_table_to_positive_intervals(soil, run):
     run("predict", "soil.model", "half.csv", "--measured", "--out", "given.csv")
     given = saved.model.predict(soil[["a", "b"]], given=soil[["zinc"]])
     np.testing.assert_allclose(pd.read_csv("given.csv"), given)
-    assert "learned as logarithms: all targets (log)" in " ".join(run("inspect", "soil.model").stdout.split())
+    assert "learned as logarithms: all targets (log)" in " ".join(
+        run("inspect", "soil.model").stdout.split()
+    )
 
 
 def test_some_targets_and_the_command_that_is_kept(soil, run):
@@ -64,7 +68,9 @@ def test_a_cell_without_a_logarithm_is_named_as_in_the_file(soil, run):
     assert "log1p takes zeros; leave the cell empty" in shown
     run(*FIT, "--target-transform", "zinc=log", "--target-transform", "lead=log1p")
     shown = " ".join(
-        run(*FIT, "--force", "--target-transform", "log", "--checkpoint", "state", code=3).stderr.split()
+        run(
+            *FIT, "--force", "--target-transform", "log", "--checkpoint", "state", code=3
+        ).stderr.split()
     )
     assert "got 0 in row 7 of y, target 'lead'" in shown
 

@@ -78,7 +78,10 @@ def test_methods_stand_in_rows_the_best_first():
     assert rows[0][3] == "18.2% less error"
     assert sure == {(0, "nMSE, 20 rows")}
     assert set(digits) == set(columns)
-    assert method_table(results({5: {"EKL": [0.5]}}, seconds=False))[0] == ["method", "nMSE, 5 rows"]
+    assert method_table(results({5: {"EKL": [0.5]}}, seconds=False))[0] == [
+        "method",
+        "nMSE, 5 rows",
+    ]
 
 
 def test_words_on_results():
@@ -99,7 +102,9 @@ def test_words_on_results():
     )
     assert pivot(results, "ni")[0] == ["training rows n", "EKL"]
     assert (
-        finding(ExperimentResults("r", "R", [record for record in records if record["method"] == "EKL"]))
+        finding(
+            ExperimentResults("r", "R", [record for record in records if record["method"] == "EKL"])
+        )
         == ""
     )
     assert "20.0% less error." in finding(ExperimentResults("r", "R", records[:2]))

@@ -54,7 +54,9 @@ def make_problem(rng, n, p, columns=None, rank=2, noise=0.3):
     """Gram matrix (of low rank when columns are given) and targets with a shared part."""
     X = rng.normal(size=(n, columns or 4))
     K = X @ X.T if columns else rbf_kernel(X)
-    Y = X @ rng.normal(size=(X.shape[1], rank)) @ rng.normal(size=(rank, p)) + noise * rng.normal(size=(n, p))
+    Y = X @ rng.normal(size=(X.shape[1], rank)) @ rng.normal(size=(rank, p)) + noise * rng.normal(
+        size=(n, p)
+    )
     return K, Y
 
 
@@ -66,7 +68,9 @@ def problems(draw):
     K *= 10.0 ** draw(st.integers(-4, 4))
     Y *= 10.0 ** draw(st.integers(-4, 4))
     rank = draw(st.sampled_from([None, 1, 2, 6]))
-    alpha = 10.0 ** draw(st.floats(-3, 3)) * alpha_unit(reduce_problem(K, Y), OutputPenalty(rank=rank))
+    alpha = 10.0 ** draw(st.floats(-3, 3)) * alpha_unit(
+        reduce_problem(K, Y), OutputPenalty(rank=rank)
+    )
     return K, Y, alpha, rank
 
 

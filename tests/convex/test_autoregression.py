@@ -48,7 +48,9 @@ def test_additive_jacobian_against_differences(rng):
     windows = lag_windows(x, 2)[:-1]
     model, _ = learn_additive(windows, x[2:], 0.3, gamma=0.4, norm=2.0, max_iter=1000, tol=1e-3)
     J = model.jacobian(windows[:5])
-    np.testing.assert_allclose(J, differences(model.predict, windows[:5]), atol=1e-7 * np.abs(J).max() + 1e-9)
+    np.testing.assert_allclose(
+        J, differences(model.predict, windows[:5]), atol=1e-7 * np.abs(J).max() + 1e-9
+    )
 
 
 @pytest.fixture
@@ -74,7 +76,9 @@ def test_against_the_dense_definition(case, rng):
     assert not gram.curvature(B[None], C).any()
     model = HadamardModel(windows, C, B, np.arange(3.0), 0.1, 0.3)
     new = rng.normal(size=(4, 3, 2))
-    expected = (dense_gram(new, B, 0.1, 0.3, windows) @ C.reshape(-1)).reshape(4, 3) + np.arange(3.0)
+    expected = (dense_gram(new, B, 0.1, 0.3, windows) @ C.reshape(-1)).reshape(4, 3) + np.arange(
+        3.0
+    )
     np.testing.assert_allclose(model.predict(new), expected)
 
 
@@ -95,7 +99,13 @@ def test_random_problems(name, settings, rng):
         alpha, gamma, output_gamma = 10.0 ** rng.uniform([-4, -2, -2], [2, 0, 0])
         penalty = OutputPenalty(name, True, **settings)
         model, result = learn_hadamard(
-            windows, Y, alpha, gamma=gamma, output_gamma=output_gamma, penalty=penalty, max_iter=20_000
+            windows,
+            Y,
+            alpha,
+            gamma=gamma,
+            output_gamma=output_gamma,
+            penalty=penalty,
+            max_iter=20_000,
         )
         y = (Y - Y.mean(axis=0)).reshape(-1)
         G = dense_gram(windows, model.B, gamma, output_gamma)
@@ -105,9 +115,13 @@ def test_random_problems(name, settings, rng):
         ones = dense_gram(windows, np.ones((p, p)), gamma, output_gamma).reshape(n, p, n, p)
         S = np.einsum("ti,tilj,lj->ij", c.reshape(n, p), ones, c.reshape(n, p))
         if name == "elastic":
-            support = convex.elastic_support(S, convex.value(name, np.eye(p), **settings), **settings)
+            support = convex.elastic_support(
+                S, convex.value(name, np.eye(p), **settings), **settings
+            )
         else:
-            support = convex.norm(name, np.eye(p), **settings) * convex.dual_norm(name, S, **settings)
+            support = convex.norm(name, np.eye(p), **settings) * convex.dual_norm(
+                name, S, **settings
+            )
         bound = c @ y - alpha / 2 * c @ c - 0.5 * support
         assert result.converged, (n, p, lags, alpha)
         assert -1e-7 * value <= value - bound <= 1.1e-6 * value

@@ -17,7 +17,13 @@ from entangled_kernels.convex import (
     learn_own,
     reduce_problem,
 )
-from entangled_kernels.convex.grams import ListedGram, SummedGram, WeightedGram, missing_gram, solve_psd
+from entangled_kernels.convex.grams import (
+    ListedGram,
+    SummedGram,
+    WeightedGram,
+    missing_gram,
+    solve_psd,
+)
 
 from reference import multiple_kernels as reference
 
@@ -31,7 +37,9 @@ def test_kronecker_by_definition(kronecker, rng):
     L, C = random_psd(rng, 3), rng.normal(size=(7, 3))
     G = np.kron(np.diag(kronecker.values), L)
     np.testing.assert_allclose(kronecker.apply(L[None], C).reshape(-1), G @ C.reshape(-1))
-    assert np.vdot(L, kronecker.inner_products(C)[0]) == pytest.approx(C.reshape(-1) @ G @ C.reshape(-1))
+    assert np.vdot(L, kronecker.inner_products(C)[0]) == pytest.approx(
+        C.reshape(-1) @ G @ C.reshape(-1)
+    )
     solved, left = kronecker.solve(L[None])
     expected = np.linalg.solve(G + 0.4 * np.eye(21), kronecker.targets.reshape(-1))
     np.testing.assert_allclose(solved.reshape(-1), expected)
@@ -200,7 +208,9 @@ def test_missing_by_definition(partial, rng, centred, direct, monkeypatch):
     monkeypatch.setattr(module, "DIRECT_MISSING", direct)
     K, Y, weights = partial
     T = random_stack(rng, 2, 3)
-    gram = missing_gram(reduce_problem([KernelPart(k) for k in K], Y, weights, centred=centred), ALPHA)
+    gram = missing_gram(
+        reduce_problem([KernelPart(k) for k in K], Y, weights, centred=centred), ALPHA
+    )
     assert gram.problem.kernels.shape == (2, 4, 4)
     root = np.sqrt(weights).reshape(-1)
     G = root[:, None] * reference.gram(K, T) * root
@@ -213,7 +223,9 @@ def test_missing_by_definition(partial, rng, centred, direct, monkeypatch):
     C, D = rng.normal(size=(2, 9, 3))
     np.testing.assert_allclose(gram.apply(T, C).reshape(-1), G @ C.reshape(-1), atol=1e-10)
     assert np.vdot(T, gram.inner_products(C)) == pytest.approx(C.reshape(-1) @ G @ C.reshape(-1))
-    np.testing.assert_allclose(gram.targets.reshape(-1), across @ (root * Y.reshape(-1)), atol=1e-12)
+    np.testing.assert_allclose(
+        gram.targets.reshape(-1), across @ (root * Y.reshape(-1)), atol=1e-12
+    )
     solved, left = gram.solve(T)
     dense = np.linalg.solve(G + ALPHA * np.eye(27), gram.targets.reshape(-1))
     np.testing.assert_allclose(solved.reshape(-1), dense, atol=1e-8)
@@ -235,7 +247,9 @@ def test_missing_by_definition(partial, rng, centred, direct, monkeypatch):
 def test_predictions_are_those_of_the_best_model(partial, centred):
     """Coefficients and intercepts meet c = w (y - f) / alpha for targets that are not missing."""
     K, Y, weights = partial
-    problem = reduce_problem([KernelPart(k) for k in K], Y, weights, centred=centred, normalized=True)
+    problem = reduce_problem(
+        [KernelPart(k) for k in K], Y, weights, centred=centred, normalized=True
+    )
     found = learn_own(problem, ALPHA, norm=1.5, tol=1e-5)
     scaled = K / problem.scales[:, None, None]
     fit = sum(k @ found.C @ T for k, T in zip(scaled, found.T, strict=True)) + found.intercept

@@ -44,11 +44,15 @@ def dense_value(K, Y, weights, L, alpha, centred):
     """y^T (G + alpha W^-1)^-1 y / 2 without missing targets, with the best intercepts; the coefficients."""
     rows, outputs = np.nonzero(weights)
     y = Y[rows, outputs]
-    G = K[np.ix_(rows, rows)] * L[np.ix_(outputs, outputs)] + np.diag(alpha / weights[rows, outputs])
+    G = K[np.ix_(rows, rows)] * L[np.ix_(outputs, outputs)] + np.diag(
+        alpha / weights[rows, outputs]
+    )
     factor = cho_factor(G)
     if centred:
         ones = np.eye(Y.shape[1])[outputs]  # (N, p)
-        y = y - ones @ np.linalg.solve(ones.T @ cho_solve(factor, ones), ones.T @ cho_solve(factor, y))
+        y = y - ones @ np.linalg.solve(
+            ones.T @ cho_solve(factor, ones), ones.T @ cho_solve(factor, y)
+        )
     c = cho_solve(factor, y)
     C = np.zeros_like(Y)
     C[rows, outputs] = c
@@ -194,7 +198,8 @@ def test_several_kernels_by_definition(rng, name, centred):
     else:
         T = settings.get("output_kernels", settings.get("output_kernel", np.eye(p)))
         conjugate = reference.dual_norm(np.sum(S * T, axis=(1, 2)), norm)
-    # That of coefficients which are solved for lags behind that of the witness: first against second order.
+    # That of coefficients which are solved for lags behind that of the witness: first against
+    # second order.
     assert 0.5 * (conjugate - np.sum(S * found.T)) <= 3e-3 * value
 
 
@@ -227,7 +232,11 @@ def test_no_other_parameters_are_better(rng, name):
         else:
             d = found.weights + size * rng.random(found.weights.shape)
             d = d / d.sum(axis=0)
-            T = np.einsum("m...,pq->mpq", d, np.eye(p)) if d.ndim == 1 else d[:, :, None] * np.eye(p)
+            T = (
+                np.einsum("m...,pq->mpq", d, np.eye(p))
+                if d.ndim == 1
+                else d[:, :, None] * np.eye(p)
+            )
         value = reference.measured_ridge(K, T, np.nan_to_num(Y), weights, ALPHA, False)[1]
         assert value >= found.value - found.gap
 
@@ -235,8 +244,12 @@ def test_no_other_parameters_are_better(rng, name):
 def test_features_with_missing_targets_are_their_gram_matrices(rng):
     parts = [rng.normal(size=(14, 2)) for _ in range(3)]
     _, Y, weights = make_partial_kernels(rng)
-    small = reduce_problem([KernelPart(A, True) for A in parts], Y, weights, centred=True, normalized=True)
-    full = reduce_problem([KernelPart(A @ A.T) for A in parts], Y, weights, centred=True, normalized=True)
+    small = reduce_problem(
+        [KernelPart(A, True) for A in parts], Y, weights, centred=True, normalized=True
+    )
+    full = reduce_problem(
+        [KernelPart(A @ A.T) for A in parts], Y, weights, centred=True, normalized=True
+    )
     C = weights * rng.normal(size=Y.shape)
     C -= C.mean(axis=0)
     np.testing.assert_allclose(small.inner_products(C), full.inner_products(C))
@@ -247,7 +260,9 @@ def test_features_with_missing_targets_are_their_gram_matrices(rng):
 
 def test_complete_problems_run_out(rng):
     K, Y, weights = make_partial_kernels(rng)
-    found = learn_weights(reduce_problem([KernelPart(k) for k in K], Y, weights), 1e-3, max_iter=2, tol=1e-8)
+    found = learn_weights(
+        reduce_problem([KernelPart(k) for k in K], Y, weights), 1e-3, max_iter=2, tol=1e-8
+    )
     assert (found.converged, found.reason) == (False, "max_iter")
 
 
@@ -262,7 +277,11 @@ def test_the_minimum_with_missing_targets(rng, weighted):
         return fixed_output_kernel(complete, ALPHA, np.eye(3))
 
     found = learn_missing(
-        reduce_problem(K, Y, weights), ALPHA, solve, lambda S, _: (1.0, 0.5 * np.trace(S[0])), tol=1e-7
+        reduce_problem(K, Y, weights),
+        ALPHA,
+        solve,
+        lambda S, _: (1.0, 0.5 * np.trace(S[0])),
+        tol=1e-7,
     )
     value, C = dense_value(K, Y, weights, np.eye(3), ALPHA, False)
     np.testing.assert_allclose(found.C, C, atol=1e-6)

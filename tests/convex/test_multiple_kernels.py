@@ -128,7 +128,9 @@ def test_shared_of_random_problems(rng):
 
 def test_one_kernel_shared_and_own_are_the_trace_ball(rng):
     K, Y = make_kernels(rng, 12, 4, 1)
-    ball = learn_output_kernel(reduce_problem(K[0], Y), 0.3, penalty=OutputPenalty("trace", True), tol=1e-5)
+    ball = learn_output_kernel(
+        reduce_problem(K[0], Y), 0.3, penalty=OutputPenalty("trace", True), tol=1e-5
+    )
     for learn in (learn_shared, learn_own):
         result = learn(problem_of(K, Y), 0.3, tol=1e-5, max_iter=5000)
         assert result.value == pytest.approx(ball.value, rel=1e-8)
@@ -163,7 +165,9 @@ def test_blocks_in_turn_reach_no_lower_objective(rng):
         ours = learn_shared(problem_of(K, Y), alpha)
         before = np.inf
         for steps in (1, 10, 200):
-            value = reference.shared_value(K, Y, alpha, *reference.shared_alternation(K, Y, alpha, steps))
+            value = reference.shared_value(
+                K, Y, alpha, *reference.shared_alternation(K, Y, alpha, steps)
+            )
             assert value >= ours.value * (1 - 1e-6)
             assert value <= before * (1 + 1e-9)
             before = value
@@ -247,7 +251,9 @@ def test_sparse_is_multiple_kernel_learning(features, rng):
     value = np.sum((Y - U @ g) ** 2) + penalty * sum(norms)
     assert value == pytest.approx(2 * np.sqrt(ALPHA * ETA) * result.value, rel=1e-6)
     A = multiview.best_metric(g, SIZES, ALPHA, ETA, sparse=True)
-    assert multiview.objective(U, SIZES, Y, g, A, ALPHA, ETA, sparse=True) == pytest.approx(value, rel=1e-6)
+    assert multiview.objective(U, SIZES, Y, g, A, ALPHA, ETA, sparse=True) == pytest.approx(
+        value, rel=1e-6
+    )
     for _ in range(10):
         B = rng.normal(size=(7, 7))
         other = A + 10.0 ** rng.uniform(-4, 0) * B @ B.T
@@ -266,7 +272,9 @@ def test_views_of_random_problems(sparse, rng):
         result = learn_multiview(problem, alpha, eta, sparse=sparse, max_iter=5000)
         centred = [U - U.mean(axis=0) for U in parts]
         K = np.stack([U @ U.T for U in centred])
-        value, gap = multiview.gap(K, Y - Y.mean(axis=0), alpha, eta, result.T, result.weights, sparse)
+        value, gap = multiview.gap(
+            K, Y - Y.mean(axis=0), alpha, eta, result.T, result.weights, sparse
+        )
         assert result.converged
         assert result.value == pytest.approx(value)
         assert -1e-9 * value <= gap <= 1.001e-6 * value

@@ -28,7 +28,9 @@ from reference import output_kernel as plain
 def test_invariants(case):
     """Sylvester residual, a psd L of its rank, a history that never rises and ends in the objective."""
     K, Y, alpha, rank = case
-    result = learn_output_kernel(reduce_problem(K, Y), alpha, penalty=OutputPenalty(rank=rank), tol=1e-6)
+    result = learn_output_kernel(
+        reduce_problem(K, Y), alpha, penalty=OutputPenalty(rank=rank), tol=1e-6
+    )
     assert np.abs(K @ result.C @ result.L + alpha * result.C - Y).max() <= 1e-8 * np.abs(Y).max()
     assert result.converged
     np.testing.assert_array_equal(result.L, result.L.T)
@@ -183,9 +185,13 @@ def test_the_path_ends_where_cold_starts_do(rng, rank):
     K, Y = make_problem(rng, 25, 5)
     problem = reduce_problem(K, Y)
     alphas = alpha_unit(problem, OutputPenalty(rank=rank)) * np.logspace(2, -3, 11)
-    path = output_kernel_path(problem, alphas, penalty=OutputPenalty(rank=rank), tol=1e-8, max_iter=5000)
+    path = output_kernel_path(
+        problem, alphas, penalty=OutputPenalty(rank=rank), tol=1e-8, max_iter=5000
+    )
     for alpha, warm in zip(alphas, path, strict=True):
-        cold = learn_output_kernel(problem, alpha, penalty=OutputPenalty(rank=rank), tol=1e-8, max_iter=5000)
+        cold = learn_output_kernel(
+            problem, alpha, penalty=OutputPenalty(rank=rank), tol=1e-8, max_iter=5000
+        )
         assert warm.value == pytest.approx(cold.value, rel=1e-7)
         assert (np.diff(warm.history) <= 0).all()
 
@@ -208,7 +214,9 @@ def test_nothing_to_learn_with_the_default(rank):
     assert not result.L.any()
     np.testing.assert_array_equal(result.C, Y / 0.5)
     assert result.value == plain.objective(K, Y, result.C, result.L, 0.5)
-    assert not learn_output_kernel(reduce_problem(K, 0 * Y), 0.5, penalty=OutputPenalty(rank=rank)).C.any()
+    assert not learn_output_kernel(
+        reduce_problem(K, 0 * Y), 0.5, penalty=OutputPenalty(rank=rank)
+    ).C.any()
     assert alpha_unit(reduce_problem(K, 0 * Y), OutputPenalty(rank=rank)) == 1.0
 
 
@@ -245,7 +253,9 @@ CASES = [
     ("entrywise", True, {"exponent": 6 / 5}),
 ]
 EACH = pytest.mark.parametrize(
-    ("name", "constraint", "settings"), CASES, ids=[f"{c[0]}-{'ball' if c[1] else 'penalty'}" for c in CASES]
+    ("name", "constraint", "settings"),
+    CASES,
+    ids=[f"{c[0]}-{'ball' if c[1] else 'penalty'}" for c in CASES],
 )
 
 
@@ -268,8 +278,12 @@ def test_random_problems(name, constraint, settings, rng):
         np.testing.assert_array_equal(result.L, result.L.T)
         levels = np.linalg.eigvalsh(result.L)
         assert levels[0] >= -1e-12 * levels[-1]
-        value = reference.output_kernel_objective(K, Y, result.L, alpha, name, constraint, **settings)
-        bound = reference.output_kernel_bound(K, Y, result.witness, alpha, name, constraint, **settings)
+        value = reference.output_kernel_objective(
+            K, Y, result.L, alpha, name, constraint, **settings
+        )
+        bound = reference.output_kernel_bound(
+            K, Y, result.witness, alpha, name, constraint, **settings
+        )
         assert result.value == pytest.approx(value, rel=1e-7)
         assert -1e-8 * value <= value - bound <= 1.01e-6 * value
         assert result.gap == pytest.approx(value - bound, rel=1e-2, abs=1e-7 * value)
@@ -282,7 +296,10 @@ def test_random_problems(name, constraint, settings, rng):
 @EACH
 def test_paths_of_penalties_end_where_cold_starts_do(name, constraint, settings, rng):
     K, Y = make_problem(rng, 25, 6)
-    problem, penalty = reduce_problem(K, Y, centred=True), OutputPenalty(name, constraint, **settings)
+    problem, penalty = (
+        reduce_problem(K, Y, centred=True),
+        OutputPenalty(name, constraint, **settings),
+    )
     alphas = alpha_unit(problem, penalty=penalty) * np.logspace(2, -3, 6)
     path = output_kernel_path(problem, alphas, penalty=penalty, max_iter=5000)
     for alpha, warm in zip(alphas, path, strict=True):
@@ -296,7 +313,10 @@ def test_frobenius_is_the_newton_solver(rng):
         K, Y = make_problem(rng, 20, 5)
         problem = reduce_problem(K, Y)
         newton = learn_output_kernel(problem, alpha, tol=1e-9)
-        for penalty in (OutputPenalty("schatten", exponent=2.0), OutputPenalty("entrywise", exponent=2.0)):
+        for penalty in (
+            OutputPenalty("schatten", exponent=2.0),
+            OutputPenalty("entrywise", exponent=2.0),
+        ):
             result = learn_output_kernel(problem, alpha, penalty=penalty, tol=1e-6, max_iter=5000)
             assert result.value == pytest.approx(newton.value, rel=1e-10)
             np.testing.assert_allclose(result.L, newton.L, atol=1e-4 * np.abs(newton.L).max())
@@ -338,7 +358,9 @@ def test_the_published_alternation_reaches_no_lower_objective(name, rng):
         L = H @ inner @ H.T + 1 / 6
     else:
         built = penalty.build(6, 6)
-        L = reference.kernel_ridge_alternation(K, Y, alpha, lambda s: built.level_best(s[None])[0], 300)
+        L = reference.kernel_ridge_alternation(
+            K, Y, alpha, lambda s: built.level_best(s[None])[0], 300
+        )
     value, gap = reference.output_kernel_gap(K, Y, L, alpha, name, **settings)
     assert result.value <= value + 1e-6 * value
     assert value - result.value <= gap + 1e-9 * value
@@ -350,7 +372,9 @@ def test_kernel_ridge_is_a_choice_of_every_constraint(rng):
     problem = reduce_problem(K, Y)
     identity = fixed_output_kernel(problem, 0.5, np.eye(5))
     assert (identity.reason, identity.gap) == ("fixed", 0.0)
-    assert identity.value == pytest.approx(reference.ridge(np.kron(K, np.eye(5)), Y.reshape(-1), 0.5)[1])
+    assert identity.value == pytest.approx(
+        reference.ridge(np.kron(K, np.eye(5)), Y.reshape(-1), 0.5)[1]
+    )
     for name, _, given_settings in CASES:
         penalty = OutputPenalty(name, True, **given_settings)
         result = learn_output_kernel(problem, 0.5, penalty=penalty)
@@ -386,7 +410,9 @@ def test_many_outputs_few_rows(rng):
     """p = 80, n = 6: only six directions are worked on, and the kernel in all outputs comes out."""
     K, Y = make_problem(rng, 6, 80)
     for name in ("trace", "elastic", "cluster"):
-        result = learn_output_kernel(reduce_problem(K, Y), 0.5, penalty=OutputPenalty(name, constraint=True))
+        result = learn_output_kernel(
+            reduce_problem(K, Y), 0.5, penalty=OutputPenalty(name, constraint=True)
+        )
         assert result.converged
         assert np.abs(K @ result.C @ result.L + 0.5 * result.C - Y).max() < 1e-8
 

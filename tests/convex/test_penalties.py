@@ -56,7 +56,9 @@ def test_the_argmax_attains_the_conjugate_and_nothing_exceeds_it(penalty, rng):
             if isinstance(penalty, Cluster):
                 levels, V = np.linalg.eigh(other)
                 levels = np.clip(levels, penalty.low, penalty.high)
-                room = (penalty.budget - penalty.low * K) / max(np.sum(levels - penalty.low), 1e-300)
+                room = (penalty.budget - penalty.low * K) / max(
+                    np.sum(levels - penalty.low), 1e-300
+                )
                 other = (V * (penalty.low + min(1.0, room) * (levels - penalty.low))) @ V.T
             elif penalty.radius is not None:
                 while not feasible(penalty, other):
@@ -72,7 +74,9 @@ def test_the_value_is_the_definition(penalty, rng):
         assert penalty.value(L[None]) == 0.0
         return
     name = type(penalty).__name__.lower()
-    settings = {"l1_ratio": penalty.l1_ratio} if name == "elastic" else {"exponent": penalty.exponent}
+    settings = (
+        {"l1_ratio": penalty.l1_ratio} if name == "elastic" else {"exponent": penalty.exponent}
+    )
     assert penalty.value(L[None]) == pytest.approx(reference.value(name, L, **settings))
 
 
@@ -104,7 +108,9 @@ def test_best_levels_are_least(penalty, rng):
     np.testing.assert_allclose(best[0], np.exp(found.x), rtol=1e-4)
 
 
-@pytest.mark.parametrize("penalty", [Schatten(1.5, radius=2.0), Elastic(0.3, radius=2.0)], ids=label)
+@pytest.mark.parametrize(
+    "penalty", [Schatten(1.5, radius=2.0), Elastic(0.3, radius=2.0)], ids=label
+)
 def test_levels_are_taken_to_the_boundary(penalty, rng):
     levels = rng.gamma(1.0, size=(1, K))
     onto = penalty.level_scale(levels) * levels
@@ -117,7 +123,8 @@ def test_slopes_against_differences(rng):
     levels, step = rng.gamma(1.0, size=(1, K)) + 0.1, 1e-6
     for penalty in (Schatten(1.7), Elastic(0.3)):
         slope = [
-            (penalty.level_value(levels + step * e) - penalty.level_value(levels - step * e)) / (2 * step)
+            (penalty.level_value(levels + step * e) - penalty.level_value(levels - step * e))
+            / (2 * step)
             for e in np.eye(K)[:, None]
         ]
         np.testing.assert_allclose(penalty.level_slope(levels)[0], slope, rtol=1e-7)
@@ -128,7 +135,12 @@ def test_a_stack_is_penalised_as_one_block_matrix(rng):
     S = np.stack([random_psd(rng, 3) for _ in range(2)])
     whole = np.zeros((1, 6, 6))
     whole[0, :3, :3], whole[0, 3:, 3:] = S
-    for penalty in (Schatten(1.5), Schatten(1.0, radius=2.0), Elastic(0.5, radius=1.0), Entrywise(2)):
+    for penalty in (
+        Schatten(1.5),
+        Schatten(1.0, radius=2.0),
+        Elastic(0.5, radius=1.0),
+        Entrywise(2),
+    ):
         assert penalty.conjugate(S) == pytest.approx(penalty.conjugate(whole))
 
 
@@ -147,7 +159,9 @@ def test_nothing_to_gain():
 
 def test_compose():
     V = np.linalg.qr(np.arange(9.0).reshape(3, 3) ** 1.5)[0]
-    np.testing.assert_allclose(compose(np.array([[1.0, 2.0, 3.0]]), V[None])[0], (V * [1, 2, 3]) @ V.T)
+    np.testing.assert_allclose(
+        compose(np.array([[1.0, 2.0, 3.0]]), V[None])[0], (V * [1, 2, 3]) @ V.T
+    )
 
 
 def test_the_right_penalty_is_built():
@@ -184,7 +198,9 @@ class TestGraph:
         L = graph_output_kernel(A, 0.7)
         assert np.trace(L) == pytest.approx(4.0)
         f = rng.normal(size=4)
-        penalty = f @ f + 0.7 * sum(A[i, j] * (f[i] - f[j]) ** 2 / 2 for i in range(4) for j in range(4))
+        penalty = f @ f + 0.7 * sum(
+            A[i, j] * (f[i] - f[j]) ** 2 / 2 for i in range(4) for j in range(4)
+        )
         unit = np.trace(np.linalg.inv(np.eye(4) + 0.7 * (np.diag(A.sum(0)) - A))) / 4
         assert f @ np.linalg.solve(unit * L, f) == pytest.approx(penalty)
         np.testing.assert_allclose(graph_output_kernel(A, 0.0), np.eye(4))
@@ -214,7 +230,9 @@ def test_shrunk_conjugate_is_finite():
 def test_the_gap_is_zero_only_at_the_argmax(penalty, rng):
     S, other = random_psd(rng, K)[None], penalty.argmax(random_psd(rng, K)[None])
     if penalty.shrink(S) == 1.0:
-        assert penalty.gap(penalty.argmax(S), S) == pytest.approx(0.0, abs=1e-9 * (1 + penalty.conjugate(S)))
+        assert penalty.gap(penalty.argmax(S), S) == pytest.approx(
+            0.0, abs=1e-9 * (1 + penalty.conjugate(S))
+        )
         direct = penalty.value(other) + penalty.conjugate(S) - 0.5 * np.vdot(other, S)
         assert penalty.gap(other, S) == pytest.approx(direct, abs=1e-9 * (1 + penalty.conjugate(S)))
 

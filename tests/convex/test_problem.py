@@ -37,7 +37,9 @@ def test_the_parts_make_up_the_weighted_and_centred_problem(rng, n, p, columns, 
     np.testing.assert_allclose((U * problem.kernels[0]) @ U.T, weighted_K, atol=1e-10)
     np.testing.assert_allclose(problem.Y, weighted_Y, atol=1e-10)
     np.testing.assert_allclose(problem.targets, U.T @ weighted_Y, atol=1e-10)
-    assert problem.rest == pytest.approx(np.sum((weighted_Y - U @ U.T @ weighted_Y) ** 2), abs=1e-12)
+    assert problem.rest == pytest.approx(
+        np.sum((weighted_Y - U @ U.T @ weighted_Y) ** 2), abs=1e-12
+    )
     np.testing.assert_allclose(problem.mean_y, w @ Y / w.sum() if centred else 0.0)
     np.testing.assert_allclose(problem.mean_k[0], w @ K / w.sum() if centred else 0.0)
 
@@ -58,7 +60,9 @@ def test_a_gram_matrix_in_single_precision_is_psd(rng):
 
 
 @pytest.mark.parametrize("alpha", ALPHAS)
-@pytest.mark.parametrize(("n", "p", "columns"), [(12, 3, None), (12, 3, 2), (5, 8, None), (6, 1, 3)])
+@pytest.mark.parametrize(
+    ("n", "p", "columns"), [(12, 3, None), (12, 3, 2), (5, 8, None), (6, 1, 3)]
+)
 def test_sylvester_against_kronecker(rng, alpha, n, p, columns):
     K, Y = make_problem(rng, n, p, columns)
     factor = rng.normal(size=(p, max(1, p - 1)))
@@ -88,7 +92,9 @@ def test_scaling_kernel_and_targets(rng, rank):
             tol=1e-8,
         )
         fit = K @ plain.C @ plain.L
-        np.testing.assert_allclose(s * K @ scaled.C @ scaled.L / c, fit, atol=1e-6 * np.abs(fit).max())
+        np.testing.assert_allclose(
+            s * K @ scaled.C @ scaled.L / c, fit, atol=1e-6 * np.abs(fit).max()
+        )
 
 
 def test_outputs_that_repeat_or_say_nothing(rng):
@@ -170,7 +176,9 @@ def test_other_targets_for_the_same_gram_matrix(rng, centred):
 def test_weights_that_overflow_are_refused(rng, shape):
     K, Y = make_problem(rng, 6, 2)
     for weight in (1e200, 1e300):
-        with pytest.raises(ValueError, match="sample_weight has values so large that weighted squares"):
+        with pytest.raises(
+            ValueError, match="sample_weight has values so large that weighted squares"
+        ):
             reduce_problem(K, Y, np.full(shape, weight))
     with pytest.raises(ValueError, match="sample_weight must have a finite sum"):
         reduce_problem(K, Y, np.full(shape, 1e308))
@@ -190,7 +198,10 @@ def test_features_are_their_gram_matrices(features, rng, centred, normalized):
     small = reduce_problem([KernelPart(A, True) for A in features], Y, w, **settings)
     full = reduce_problem([KernelPart(A @ A.T) for A in features], Y, w, **settings)
     mixed = reduce_problem(
-        [KernelPart(A @ A.T, False) for A in features[:2]] + [KernelPart(features[2], True)], Y, w, **settings
+        [KernelPart(A @ A.T, False) for A in features[:2]] + [KernelPart(features[2], True)],
+        Y,
+        w,
+        **settings,
     )
     assert small.kernels.shape == (3, 6, 6)
     assert full.kernels.shape == mixed.kernels.shape == (3, 20, 20)
@@ -201,14 +212,18 @@ def test_features_are_their_gram_matrices(features, rng, centred, normalized):
         np.testing.assert_allclose(other.intercept, results[0].intercept, atol=1e-2)
     np.testing.assert_allclose(small.mean_k, full.mean_k)
     np.testing.assert_allclose(small.scales, full.scales)
-    assert small.rest == pytest.approx(np.sum((full.Y - small.vectors @ (small.vectors.T @ full.Y)) ** 2))
+    assert small.rest == pytest.approx(
+        np.sum((full.Y - small.vectors @ (small.vectors.T @ full.Y)) ** 2)
+    )
     assert full.rest == 0.0
 
 
 def test_parts_of_the_problem(features, rng):
     """Centred at the weighted mean, weighted by roots, scaled to a mean diagonal of one."""
     Y, w = rng.normal(size=(20, 2)), rng.uniform(0.5, 2.0, size=20)
-    problem = reduce_problem([KernelPart(A @ A.T) for A in features], Y, w, centred=True, normalized=True)
+    problem = reduce_problem(
+        [KernelPart(A @ A.T) for A in features], Y, w, centred=True, normalized=True
+    )
     H = np.eye(20) - np.outer(np.ones(20), w) / w.sum()
     root = np.diag(np.sqrt(w))
     for K, A, scale in zip(problem.kernels, features, problem.scales, strict=True):
@@ -239,7 +254,9 @@ def test_compressed_to_what_kernels_can_reach(rng, as_features):
     one, other = (learn_weights(problem, 0.5, tol=1e-6) for problem in (full, small))
     assert other.value == pytest.approx(one.value, rel=1e-9)
     np.testing.assert_allclose(other.weights, one.weights, atol=1e-4)
-    np.testing.assert_allclose(small.rows(small.targets, 1.0), full.rows(full.targets, 1.0), atol=1e-10)
+    np.testing.assert_allclose(
+        small.rows(small.targets, 1.0), full.rows(full.targets, 1.0), atol=1e-10
+    )
     whole = reduce_problem([KernelPart(np.eye(20))], Y)
     assert compress(whole) is whole
 

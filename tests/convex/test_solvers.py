@@ -66,7 +66,9 @@ def test_invariants(seed, q, k, log_alpha, log_size, number):
 
 
 @pytest.mark.parametrize(
-    "penalty", [Schatten(2.0), Schatten(1.5), Schatten(2.0, 2.0), Elastic(0.5), Elastic(0.3, 2.0)], ids=label
+    "penalty",
+    [Schatten(2.0), Schatten(1.5), Schatten(2.0, 2.0), Elastic(0.5), Elastic(0.3, 2.0)],
+    ids=label,
 )
 def test_solvers_agree(penalty, rng):
     """The dual and the factor meet, where both apply; entrywise k = 1 is Frobenius."""
@@ -91,12 +93,14 @@ def test_why_it_ends(rng):
     assert none.point.gap <= 1e-12 * none.point.value
 
 
-@pytest.mark.parametrize("penalty", [Schatten(2.0), Schatten(1.0), Schatten(1.0, radius=2.0)], ids=label)
+@pytest.mark.parametrize(
+    "penalty", [Schatten(2.0), Schatten(1.0), Schatten(1.0, radius=2.0)], ids=label
+)
 def test_an_unconstrained_entangled_kernel_is_kernel_ridge(penalty, rng):
     """G = (Phi kron I) D (Phi kron I)^T with all of D free: its best is of rank one, and teaches nothing.
 
-    With s = (Phi kron I)^T c the squares are s s^T, so D = t s s^T and the fit is t |s|^2 (K kron I) c:
-    kernel ridge regression with another alpha, whatever the targets share.
+    With s = (Phi kron I)^T c the squares are s s^T, so D = t s s^T and the fit is t |s|^2 (K kron
+    I) c: kernel ridge regression with another alpha, whatever the targets share.
     """
     Phi, Y, alpha = rng.normal(size=(9, 2)), rng.normal(size=(9, 3)), 0.7
     Z = np.kron(Phi, np.eye(3))  # (n p, m p)
@@ -136,7 +140,9 @@ def test_every_pair_of_solver_and_penalty_is_solved_or_refused(name, penalty, rn
         default = solve_convex(gram, penalty, np.eye(3)[None], tol=1e-7, max_iter=5000).point
         assert point.value == pytest.approx(default.value, rel=1e-5)
     else:
-        with pytest.raises(ValueError, match=f"solver '{name}' needs .*, which .* does not offer; use one"):
+        with pytest.raises(
+            ValueError, match=f"solver '{name}' needs .*, which .* does not offer; use one"
+        ):
             solve_convex(gram, penalty, np.eye(3)[None], **settings)
     assert SOLVERS[penalty.solver].needs in penalty.offers
 
@@ -144,7 +150,9 @@ def test_every_pair_of_solver_and_penalty_is_solved_or_refused(name, penalty, rn
 def test_a_gram_matrix_that_a_solver_cannot_use(rng):
     K, Y = make_kernels(rng, 6, 2, 2)
     with pytest.raises(ValueError, match="solver 'newton' needs a KroneckerGram, got a SummedGram"):
-        solve_convex(SummedGram(Y, 0.3, K), Schatten(2.0), np.tile(np.eye(2), (2, 1, 1)), solver="newton")
+        solve_convex(
+            SummedGram(Y, 0.3, K), Schatten(2.0), np.tile(np.eye(2), (2, 1, 1)), solver="newton"
+        )
     with pytest.raises(ValueError, match=r"solver must be one of .*, got 'simplex'"):
         solve_convex(SummedGram(Y, 0.3, K), Schatten(2.0), np.eye(2)[None], solver="simplex")
 
@@ -155,7 +163,9 @@ def test_newton_steps_converge_faster_than_linearly(alpha, rng):
     best = solve_convex(gram, Schatten(2.0), np.eye(3)[None], solver="newton", tol=1e-22).point.L
     gaps = [certify(gram, Schatten(2.0), 1.01 * best).gap]
     for steps in (1, 2):
-        found = solve_convex(gram, Schatten(2.0), 1.01 * best, solver="newton", max_iter=steps, tol=0.0)
+        found = solve_convex(
+            gram, Schatten(2.0), 1.01 * best, solver="newton", max_iter=steps, tol=0.0
+        )
         gaps.append(found.point.gap)
     assert gaps[1] < 0.05**2 * gaps[0]
     assert gaps[2] < 1e-6 * gaps[1]
@@ -218,7 +228,11 @@ def test_a_rough_solve_adds_its_residual(rng):
     C = rough.C
     residual = gram.targets - gram.apply(L, C)
     upper = np.vdot(residual, residual) / (2 * 0.5) + 0.5 * np.vdot(C, gram.apply(L, C)) + 1.5
-    lower = np.vdot(C, gram.targets) - 0.25 * np.vdot(C, C) - Schatten(2.0).conjugate(gram.inner_products(C))
+    lower = (
+        np.vdot(C, gram.targets)
+        - 0.25 * np.vdot(C, C)
+        - Schatten(2.0).conjugate(gram.inner_products(C))
+    )
     assert rough.value == pytest.approx(upper)
     assert rough.value > sharp.value
     assert rough.gap == pytest.approx(upper - lower)
@@ -243,7 +257,9 @@ def test_it_meets_the_factor(alpha, rng):
 def test_rounding_does_not_end_the_search(solver, seed):
     """Differences between values are below rounding long before the gap is closed."""
     gram = make_gram(np.random.default_rng(seed), 10, 4, 1e-3)
-    assert solve_convex(gram, BALL, np.eye(4)[None], solver=solver, tol=1e-9, max_iter=5000).converged
+    assert solve_convex(
+        gram, BALL, np.eye(4)[None], solver=solver, tol=1e-9, max_iter=5000
+    ).converged
 
 
 @given(st.integers(0, 2**31), st.integers(1, 3), st.integers(1, 4), st.floats(-3, 3))

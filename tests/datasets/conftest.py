@@ -13,7 +13,9 @@ import pytest
 from entangled_kernels.datasets import concrete
 from entangled_kernels.datasets.files import DataFile
 
-DATA = Path(os.environ.get("ENTANGLED_KERNELS_DATA") or Path(__file__).parents[3] / "shared" / "data")
+DATA = Path(
+    os.environ.get("ENTANGLED_KERNELS_DATA") or Path(__file__).parents[3] / "shared" / "data"
+)
 CONTENT = b"No,a,b,c,d,e,f,g,y 1,y 2\n1,1,2,3,4,5,6,7,8,9\n2,1,0,3,4,5,6,7,8,1\n"
 
 
@@ -42,7 +44,9 @@ def toy(tmp_path, monkeypatch):
         serving = threading.Thread(target=server.serve_forever, daemon=True)
         serving.start()
         url = f"http://127.0.0.1:{server.server_address[1]}/toy.data"
-        file = DataFile("concrete_slump", "slump_test.data", hashlib.sha256(CONTENT).hexdigest(), url)
+        file = DataFile(
+            "concrete_slump", "slump_test.data", hashlib.sha256(CONTENT).hexdigest(), url
+        )
         monkeypatch.setattr(concrete, "FILE", file)
         yield file
         server.shutdown()

@@ -30,7 +30,9 @@ def integers(values):
 
 
 def attributes(**pairs):
-    return b"".join(integer(1026) + symbol(name) + value for name, value in pairs.items()) + integer(254)
+    return b"".join(
+        integer(1026) + symbol(name) + value for name, value in pairs.items()
+    ) + integer(254)
 
 
 ATTRIBUTES = 1 << 9

@@ -12,7 +12,11 @@ def test_holds_numbers_and_names():
     assert table.data.dtype == table.target.dtype == np.float64
     np.testing.assert_array_equal(table.data, DATA)
     np.testing.assert_array_equal(table.target, TARGET)
-    assert (table.feature_names, table.target_names, table.DESCR) == (["a", "b"], ["y"], "Three rows")
+    assert (table.feature_names, table.target_names, table.DESCR) == (
+        ["a", "b"],
+        ["y"],
+        "Three rows",
+    )
     assert table.labels == [0, 1, 1]
     assert table.frame is None
 

@@ -16,5 +16,7 @@ def test_reads_names_and_columns(toy, tmp_path):
 
 
 def test_real_table(data_with, check_table):
-    fetch = partial(fetch_concrete_slump, data_home=data_with("concrete_slump"), download_if_missing=False)
+    fetch = partial(
+        fetch_concrete_slump, data_home=data_with("concrete_slump"), download_if_missing=False
+    )
     check_table(fetch, (103, 7), (103, 3))

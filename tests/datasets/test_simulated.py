@@ -16,7 +16,9 @@ def test_bilinear_equation():
     assert Y.std() == pytest.approx(1.0)
     # Columns of C are the coefficients of a function in the space of the kernel.
     blocks = rows.kernel.blocks(rows.data_test, rows.data)  # (t, n, p, p)
-    np.testing.assert_allclose(np.einsum("tnop,pn->to", blocks, rows.C), rows.target_test, atol=1e-12)
+    np.testing.assert_allclose(
+        np.einsum("tnop,pn->to", blocks, rows.C), rows.target_test, atol=1e-12
+    )
 
 
 def test_bilinear_kernel_is_not_separable():
@@ -34,10 +36,15 @@ def test_entangled_is_a_draw_from_its_kernel():
     kernel, X = first.kernel, first.data
     G = kernel(X).to_dense()
     assert np.trace(G) / 6 == pytest.approx(1.0)
-    # The signal lies in the range of the Gram matrix, and its size is that of three independent weights.
+    # The signal lies in the range of the Gram matrix, and its size is that of three independent
+    # weights.
     signal = first.signal.reshape(-1)
-    weights = np.linalg.lstsq(np.einsum("rom,nm->nor", kernel.kraus, X).reshape(6, 3), signal, rcond=None)[0]
-    np.testing.assert_allclose(np.einsum("rom,nm,r->no", kernel.kraus, X, weights), first.signal, atol=1e-12)
+    weights = np.linalg.lstsq(
+        np.einsum("rom,nm->nor", kernel.kraus, X).reshape(6, 3), signal, rcond=None
+    )[0]
+    np.testing.assert_allclose(
+        np.einsum("rom,nm,r->no", kernel.kraus, X, weights), first.signal, atol=1e-12
+    )
     draws = []
     for seed in range(300):
         rows = make_entangled(3, 2, 2, n_kraus=3, noise=0.0, random_state=seed)
@@ -66,13 +73,21 @@ def test_frames_and_pairs():
 @pytest.mark.parametrize(
     ("make", "error", "message"),
     [
-        (lambda: make_bilinear(0), ValueError, "n_samples must be a whole number of at least 1, got 0"),
+        (
+            lambda: make_bilinear(0),
+            ValueError,
+            "n_samples must be a whole number of at least 1, got 0",
+        ),
         (
             lambda: make_bilinear(output_rank=2.5),
             TypeError,
             "output_rank must be a whole number of at least 1, got 2.5",
         ),
-        (lambda: make_bilinear(n_test=-1), ValueError, "n_test must be a whole number of at least 0, got -1"),
+        (
+            lambda: make_bilinear(n_test=-1),
+            ValueError,
+            "n_test must be a whole number of at least 0, got -1",
+        ),
         (
             lambda: make_entangled(n_kraus=True),
             TypeError,

@@ -27,7 +27,8 @@ def test_real_classes_and_axes(data_with):
 def test_reads_rows_and_refuses_unknown_classes(tmp_path, monkeypatch):
     text = b"1 0.5 1e0 -2\n8 1 2 3\n"
     files = {
-        axis: file._replace(sha256=hashlib.sha256(text).hexdigest()) for axis, file in uwave.FILES.items()
+        axis: file._replace(sha256=hashlib.sha256(text).hexdigest())
+        for axis, file in uwave.FILES.items()
     }
     monkeypatch.setattr(uwave, "FILES", files)
     (tmp_path / "uwave").mkdir()

@@ -34,7 +34,13 @@ def dressed_reals(values, **own):
 def test_reads_stations_days_and_kinds(tmp_path, monkeypatch):
     averages = np.arange(12.0).reshape(2, 2, 3)  # (days, stations, kinds)
     kinds = strings("Temperature.C", "Precipitation.mm", "log10precip")
-    names = integer(19) + integer(3) + strings("jan01", "jan02") + strings("Halifax", "Resolute") + kinds
+    names = (
+        integer(19)
+        + integer(3)
+        + strings("jan01", "jan02")
+        + strings("Halifax", "Resolute")
+        + kinds
+    )
     content = named_list(
         dailyAv=dressed_reals(averages, dim=integers([2, 2, 3]), dimnames=names),
         province=strings("Nova Scotia", "Nunavut"),
@@ -58,7 +64,9 @@ def test_reads_stations_days_and_kinds(tmp_path, monkeypatch):
     assert table.provinces == ["Nova Scotia", "Nunavut"]
     assert table.regions == ["Atlantic", "Arctic"]
     np.testing.assert_array_equal(table.coordinates, [[44.6, 63.6], [74.7, 94.9]])
-    assert list(fetch_canadian_weather(data_home=tmp_path, as_frame=True).data.index) == table.stations
+    assert (
+        list(fetch_canadian_weather(data_home=tmp_path, as_frame=True).data.index) == table.stations
+    )
 
 
 def test_real_table(data_with, check_table):

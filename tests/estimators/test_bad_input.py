@@ -152,7 +152,10 @@ def fit(request):
 
     def fit(X, Y):
         model = EntangledKernelRidge(
-            solver=solver, prediction=prediction, fit_intercept=fit_intercept, solver_params={"max_iter": 20}
+            solver=solver,
+            prediction=prediction,
+            fit_intercept=fit_intercept,
+            solver_params={"max_iter": 20},
         ).fit(X, Y)
         assert np.isfinite(model.predict(X, return_std=True)).all()
         assert 0 <= model.alignment_ <= 1 + 1e-12

@@ -32,7 +32,9 @@ def assert_same_fit(model, whole):
     np.testing.assert_allclose(model.noise_variance_, whole.noise_variance_, rtol=1e-9)
 
 
-@pytest.mark.parametrize("feature_map", [None, RBFSampler(n_components=9, gamma="scale", random_state=0)])
+@pytest.mark.parametrize(
+    "feature_map", [None, RBFSampler(n_components=9, gamma="scale", random_state=0)]
+)
 @pytest.mark.parametrize("chunks", [(500, 4), (70, 4), (70, 3)])
 def test_arrays(rows, feature_map, chunks):
     X, Y, weight = rows
@@ -61,7 +63,9 @@ def test_missing_targets(rows, rng):
     assert_same_fit(model, whole)
     np.testing.assert_allclose(model.residual_covariance_, whole.residual_covariance_, rtol=1e-6)
     given = np.where([True, False], Y, np.nan)
-    np.testing.assert_allclose(model.predict(X, given=given), whole.predict(X, given=given), rtol=1e-6)
+    np.testing.assert_allclose(
+        model.predict(X, given=given), whole.predict(X, given=given), rtol=1e-6
+    )
     with pytest.raises(TypeError, match="given needs tables in memory"):
         model.predict(lazy, given=given)
     with pytest.raises(TypeError, match="predict_interval needs tables in memory"):
@@ -95,7 +99,9 @@ def test_data_frames(rows):
     assert_same_fit(model, whole)
     assert list(model.feature_names_in_) == features
     assert isinstance(model.predict(lazy[features]), da.Array)
-    np.testing.assert_allclose(model.predict(lazy[features]).compute(), whole.predict(table[features]))
+    np.testing.assert_allclose(
+        model.predict(lazy[features]).compute(), whole.predict(table[features])
+    )
     frame = model.set_output(predict="pandas").predict(lazy[features])
     assert isinstance(frame, dd.DataFrame)
     pd.testing.assert_frame_equal(
@@ -148,7 +154,9 @@ def test_only_moments_travel(rows, monkeypatch):
 
 def test_no_client_is_made(rows):
     X, Y, _ = rows
-    EntangledKernelRidge().fit(da.from_array(X, chunks=(100, 4)), Y).predict(da.from_array(X)).compute()
+    EntangledKernelRidge().fit(da.from_array(X, chunks=(100, 4)), Y).predict(
+        da.from_array(X)
+    ).compute()
     with pytest.raises(ValueError, match="No clients found"):
         default_client()
 
@@ -178,7 +186,9 @@ def cluster():
     left = True
     while left and time.monotonic() < deadline:
         # Python's own resource tracker stays for as long as the process that needed it.
-        children = [child for child in psutil.Process().children(recursive=True) if child.pid not in before]
+        children = [
+            child for child in psutil.Process().children(recursive=True) if child.pid not in before
+        ]
         left = [child for child in children if "resource_tracker" not in " ".join(child.cmdline())]
         time.sleep(0.05)
     assert not left
@@ -191,7 +201,9 @@ def slow_rows(X, pause):
         time.sleep(pause)
         return block
 
-    return da.from_array(X, chunks=(50, X.shape[1])).map_blocks(make, dtype=float, meta=np.empty((0, 0)))
+    return da.from_array(X, chunks=(50, X.shape[1])).map_blocks(
+        make, dtype=float, meta=np.empty((0, 0))
+    )
 
 
 def test_worker_processes(rows, cluster):

@@ -115,11 +115,13 @@ def test_columns_of_any_unit(rng, solver, fit_intercept):
     units = 10.0 ** np.array([-8, -4, 0, 4, 8])
     settings = {"alpha": 1e-18, "fit_intercept": fit_intercept}
     plain = Ridge(solver="svd", **settings).fit(X, Y).predict(X)
-    ours = EntangledKernelRidge(shrinkage=1, solver=solver, **settings, solver_params={"max_iter": 2}).fit(
-        X * units, Y
-    )
+    ours = EntangledKernelRidge(
+        shrinkage=1, solver=solver, **settings, solver_params={"max_iter": 2}
+    ).fit(X * units, Y)
     # Even this alpha is felt by the column of scale 1e-8.
-    np.testing.assert_allclose(ours.predict(X * units) / [1.0, 1e-15], plain / [1.0, 1e-15], atol=1e-3)
+    np.testing.assert_allclose(
+        ours.predict(X * units) / [1.0, 1e-15], plain / [1.0, 1e-15], atol=1e-3
+    )
     assert ours.full_rank_ == 10
     exact = Ridge(alpha=1.0, fit_intercept=fit_intercept, solver="cholesky")
     ours.set_params(alpha=1.0)
@@ -135,14 +137,23 @@ def test_far_off_the_origin_without_intercept(rng):
     for offset in (30.0, 1e4):
         model = EntangledKernelRidge(fit_intercept=False, shrinkage=0.3).fit(X + offset, Y)
         terms = dense.alignment((X + offset).astype(np.longdouble), Y, dense_of(model), None, False)
-        np.testing.assert_allclose(model.alignment_terms_, np.asarray(terms, dtype=float), atol=1e-10)
+        np.testing.assert_allclose(
+            model.alignment_terms_, np.asarray(terms, dtype=float), atol=1e-10
+        )
 
 
 @pytest.mark.parametrize("mix", [0.2, 0.5, 1.0])
 def test_no_solver_exceeds_the_closed_form(make_rows, mix):
     Phi, Y = make_rows(30, 5, 4)
-    settings = {"shrinkage": 0, "target_alpha": 0, "alignment_mix": mix, "solver_params": {"max_iter": 2000}}
-    best, ascent, lbfgs = (EntangledKernelRidge(solver=name, **settings).fit(Phi, Y) for name in SOLVERS)
+    settings = {
+        "shrinkage": 0,
+        "target_alpha": 0,
+        "alignment_mix": mix,
+        "solver_params": {"max_iter": 2000},
+    }
+    best, ascent, lbfgs = (
+        EntangledKernelRidge(solver=name, **settings).fit(Phi, Y) for name in SOLVERS
+    )
     assert ascent.alignment_ <= best.alignment_ + 1e-12
     assert lbfgs.alignment_ == pytest.approx(best.alignment_, abs=1e-6)
 
@@ -150,7 +161,9 @@ def test_no_solver_exceeds_the_closed_form(make_rows, mix):
 def test_modes_agree_on_one_target(make_rows):
     """With p = 1 the partial trace is the kernel."""
     Phi, Y = make_rows(30, 5, 1)
-    one, other = (EntangledKernelRidge(prediction=mode).fit(Phi, Y).predict(Phi) for mode in PREDICTIONS)
+    one, other = (
+        EntangledKernelRidge(prediction=mode).fit(Phi, Y).predict(Phi) for mode in PREDICTIONS
+    )
     np.testing.assert_allclose(one, other, atol=1e-9)
 
 
@@ -171,7 +184,9 @@ def test_weights_are_copies(make_rows, rng):
     copies = rng.integers(0, 3, size=20)
     Z = rng.normal(size=(5, 4))
     weighted = EntangledKernelRidge().fit(Phi, Y, copies)
-    repeated = EntangledKernelRidge().fit(np.repeat(Phi, copies, axis=0), np.repeat(Y, copies, axis=0))
+    repeated = EntangledKernelRidge().fit(
+        np.repeat(Phi, copies, axis=0), np.repeat(Y, copies, axis=0)
+    )
     np.testing.assert_allclose(weighted.predict(Z), repeated.predict(Z), atol=1e-10)
     assert weighted.alignment_ == pytest.approx(repeated.alignment_)
 
@@ -182,7 +197,9 @@ def test_rotations_do_not_matter(make_rows, rng, prediction, solver):
     """Rotated features and outputs give rotated predictions: nothing hangs on the coordinates."""
     Phi, Y = make_rows(20, 4, 3)
     turn_x, turn_y = (np.linalg.qr(rng.normal(size=(s, s)))[0] for s in (4, 3))
-    model = EntangledKernelRidge(solver=solver, prediction=prediction, solver_params={"max_iter": 15})
+    model = EntangledKernelRidge(
+        solver=solver, prediction=prediction, solver_params={"max_iter": 15}
+    )
     plain = model.fit(Phi, Y).predict(Phi)
     turned = model.fit(Phi @ turn_x, Y @ turn_y).predict(Phi @ turn_x)
     np.testing.assert_allclose(turned, plain @ turn_y, atol=1e-8)
@@ -194,7 +211,9 @@ def test_wide_tables(make_rows, shape, fit_intercept):
     """More columns than rows: full shrinkage is still Ridge, and predictions are of all outputs."""
     Phi, Y = make_rows(*shape)
     for prediction in PREDICTIONS:
-        model = EntangledKernelRidge(shrinkage=1, prediction=prediction, fit_intercept=fit_intercept)
+        model = EntangledKernelRidge(
+            shrinkage=1, prediction=prediction, fit_intercept=fit_intercept
+        )
         peer = Ridge(fit_intercept=fit_intercept).fit(Phi, Y)
         np.testing.assert_allclose(model.fit(Phi, Y).predict(Phi), peer.predict(Phi), atol=1e-8)
         learned = model.set_params(shrinkage=0.2).fit(Phi, Y)
@@ -205,7 +224,9 @@ def test_wide_tables(make_rows, shape, fit_intercept):
 
 def test_fitted_shapes(make_rows):
     Phi, Y = make_rows(20, 4, 3)
-    model = EntangledKernelRidge(solver="ascent", rank=5, solver_params={"max_iter": 10}).fit(Phi, Y)
+    model = EntangledKernelRidge(solver="ascent", rank=5, solver_params={"max_iter": 10}).fit(
+        Phi, Y
+    )
     assert model.kraus_.shape == (5, 3, 4)
     assert model.metric_.shape == (4, 4)
     assert model.coef_.shape == (3, 4)
@@ -219,25 +240,33 @@ def test_fitted_shapes(make_rows):
     np.testing.assert_allclose(model.predict(Phi), Phi @ model.coef_.T + model.intercept_)
 
 
-@pytest.mark.parametrize(("rank", "expected"), [(0.5, 6), (1.0, 12), (0.01, 1), (12, 12), (None, 12)])
+@pytest.mark.parametrize(
+    ("rank", "expected"), [(0.5, 6), (1.0, 12), (0.01, 1), (12, 12), (None, 12)]
+)
 def test_rank_as_count_or_fraction(make_rows, rank, expected):
     Phi, Y = make_rows(20, 4, 3)
-    model = EntangledKernelRidge(solver="ascent", rank=rank, solver_params={"max_iter": 3}).fit(Phi, Y)
+    model = EntangledKernelRidge(solver="ascent", rank=rank, solver_params={"max_iter": 3}).fit(
+        Phi, Y
+    )
     assert len(model.kraus_) == expected
 
 
 def test_projection(make_rows):
     Phi, Y = make_rows(20, 4, 3)
-    model = EntangledKernelRidge(solver="ascent", rank=2, shrinkage=0, solver_params={"max_iter": 20}).fit(
-        Phi, Y
-    )
+    model = EntangledKernelRidge(
+        solver="ascent", rank=2, shrinkage=0, solver_params={"max_iter": 20}
+    ).fit(Phi, Y)
     Z = model.project(Phi)
     assert Z.shape == (20, 3, 2)
     np.testing.assert_allclose(Z, np.einsum("rpm,nm->npr", model.kraus_, Phi), atol=1e-12)
     G = dense.gram(Phi, dense_of(model), 3)
     np.testing.assert_allclose(np.einsum("iar,jbr->iajb", Z, Z).reshape(60, 60), G, atol=1e-10)
     np.testing.assert_array_equal(model.transform(Phi), Z.reshape(20, 6))
-    assert list(model.get_feature_names_out()[:3]) == ["output0_kraus0", "output0_kraus1", "output1_kraus0"]
+    assert list(model.get_feature_names_out()[:3]) == [
+        "output0_kraus0",
+        "output0_kraus1",
+        "output1_kraus0",
+    ]
 
 
 def test_projection_needs_operators(make_rows):
@@ -260,7 +289,9 @@ def test_random_state(make_rows):
 
 def test_float32_input(make_rows):
     Phi, Y = make_rows(200, 4, 3)
-    single, double = (EntangledKernelRidge().fit(Phi.astype(kind), Y) for kind in (np.float32, np.float64))
+    single, double = (
+        EntangledKernelRidge().fit(Phi.astype(kind), Y) for kind in (np.float32, np.float64)
+    )
     np.testing.assert_allclose(single.coef_, double.coef_, rtol=1e-4, atol=1e-5)
     assert single.predict(Phi.astype(np.float32)).dtype == np.float64
 
@@ -268,7 +299,9 @@ def test_float32_input(make_rows):
 @pytest.mark.parametrize("feature_map", [Nystroem(n_components=15), RBFSampler(n_components=30)])
 def test_any_transformer(make_rows, feature_map):
     X, Y = make_rows(40, 3, 2)
-    model = EntangledKernelRidge(make_pipeline(StandardScaler(), feature_map.set_params(random_state=0)))
+    model = EntangledKernelRidge(
+        make_pipeline(StandardScaler(), feature_map.set_params(random_state=0))
+    )
     model.fit(X, Y)
     assert model.feature_map_ is not model.feature_map
     Phi = model.feature_map_.transform(X)
@@ -277,21 +310,25 @@ def test_any_transformer(make_rows, feature_map):
 
 def test_in_scikit_learn_tools(make_rows):
     X, Y = make_rows(60, 3, 2)
-    pipe = make_pipeline(StandardScaler(), EntangledKernelRidge(Nystroem(n_components=20, random_state=0)))
+    pipe = make_pipeline(
+        StandardScaler(), EntangledKernelRidge(Nystroem(n_components=20, random_state=0))
+    )
     grid = GridSearchCV(pipe, {"entangledkernelridge__alpha": [0.1, 1.0]}, n_jobs=2).fit(X, Y)
     assert grid.predict(X).shape == (60, 2)
     assert cross_val_score(clone(pipe), X, Y).shape == (5,)
     fitted = pipe.fit(X, Y)
     np.testing.assert_array_equal(pickle.loads(pickle.dumps(fitted)).predict(X), fitted.predict(X))
     before = fitted.predict(X, return_std=True)[1]
-    np.testing.assert_array_equal(pickle.loads(pickle.dumps(fitted)).predict(X, return_std=True)[1], before)
+    np.testing.assert_array_equal(
+        pickle.loads(pickle.dumps(fitted)).predict(X, return_std=True)[1], before
+    )
 
 
 def test_verbose_shows_the_alignment(make_rows, capsys):
     Phi, Y = make_rows(20, 4, 3)
-    EntangledKernelRidge(solver="ascent", solver_params={"max_iter": 20, "tol": 0, "verbose": True}).fit(
-        Phi, Y
-    )
+    EntangledKernelRidge(
+        solver="ascent", solver_params={"max_iter": 20, "tol": 0, "verbose": True}
+    ).fit(Phi, Y)
     lines = capsys.readouterr().out.splitlines()
     assert len(lines) == 2
     assert "step 20/20" in lines[-1]
@@ -304,13 +341,14 @@ def test_convergence_warning_only_when_stalled(make_rows):
         EntangledKernelRidge(solver="ascent", solver_params={"max_iter": 3}).fit(Phi, Y)
         EntangledKernelRidge(solver="lbfgs", solver_params={"tol": 1e-3}).fit(Phi, Y)
     with pytest.warns(ConvergenceWarning, match="could not raise the alignment any further"):
-        EntangledKernelRidge(solver="lbfgs", rank=1, solver_params={"tol": 0, "max_iter": 100_000}).fit(
-            Phi, Y
-        )
+        EntangledKernelRidge(
+            solver="lbfgs", rank=1, solver_params={"tol": 0, "max_iter": 100_000}
+        ).fit(Phi, Y)
 
 
 @pytest.mark.parametrize(
-    "settings", [{}, {"solver": "ascent", "rank": 3, "shrinkage": 0.0, "solver_params": {"max_iter": 20}}]
+    "settings",
+    [{}, {"solver": "ascent", "rank": 3, "shrinkage": 0.0, "solver_params": {"max_iter": 20}}],
 )
 def test_kernel_object_gives_the_same_model(make_rows, settings):
     """Ridge regression with the learned kernel as an object is the estimator itself."""
@@ -328,9 +366,9 @@ def test_kernel_object_gives_the_same_model(make_rows, settings):
 
 def test_kernel_object_tells_entanglement(make_rows):
     Phi, Y = make_rows(40, 4, 3)
-    model = EntangledKernelRidge(solver="ascent", rank=2, shrinkage=0, solver_params={"max_iter": 50}).fit(
-        Phi, Y
-    )
+    model = EntangledKernelRidge(
+        solver="ascent", rank=2, shrinkage=0, solver_params={"max_iter": 50}
+    ).fit(Phi, Y)
     report = model.kernel_.entanglement()
     assert report.entangled
     assert not report.ppt
@@ -341,9 +379,17 @@ def test_kernel_object_tells_entanglement(make_rows):
 @pytest.mark.parametrize("prediction", PREDICTIONS)
 @pytest.mark.parametrize(
     ("shape", "fit_intercept"),
-    [((60, 4, 3), True), ((60, 4, 3), False), ((10, 30, 3), True), ((10, 30, 3), False), ((10, 4, 17), True)],
+    [
+        ((60, 4, 3), True),
+        ((60, 4, 3), False),
+        ((10, 30, 3), True),
+        ((10, 30, 3), False),
+        ((10, 4, 17), True),
+    ],
 )
-def test_full_shrinkage_is_ridge_for_targets_of_any_unit(make_rows, shape, fit_intercept, prediction):
+def test_full_shrinkage_is_ridge_for_targets_of_any_unit(
+    make_rows, shape, fit_intercept, prediction
+):
     """Units over 16 decades: each target is as exact as it would be alone."""
     X, Y = make_rows(*shape)
     units = 10.0 ** np.linspace(-8, 8, shape[2])

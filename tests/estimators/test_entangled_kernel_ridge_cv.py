@@ -69,11 +69,16 @@ def refit_scores(model, X, Y, splits, scoring):
 
 
 @pytest.mark.parametrize("scoring", ["nmse", "mse"])
-@pytest.mark.parametrize("feature_map", [None, Nystroem(gamma=0.2, n_components=10, random_state=0)])
+@pytest.mark.parametrize(
+    "feature_map", [None, Nystroem(gamma=0.2, n_components=10, random_state=0)]
+)
 def test_results_are_those_of_refitting(rows, scoring, feature_map):
     X, Y = rows
     splits = list(KFold(3).split(X))
-    grid = {"alphas": (0.01, 1.0), "param_grid": {"target_alpha": (0.1,), "shrinkage": (0.0, 0.5, 1.0)}}
+    grid = {
+        "alphas": (0.01, 1.0),
+        "param_grid": {"target_alpha": (0.1,), "shrinkage": (0.0, 0.5, 1.0)},
+    }
     model = EntangledKernelRidgeCV(feature_map, cv=splits, scoring=scoring, **grid)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", UserWarning)
@@ -121,7 +126,9 @@ def test_average_over_feature_maps_is_the_weighted_mean_of_members(rng, fit_inte
     X = rng.normal(size=(24, 3))
     Y = X @ rng.normal(size=(3, 2)) + np.sin(2 * X[:, :2]) + rng.normal(size=(24, 2))
     maps = [None, StandardScaler(), Nystroem(gamma=0.2, n_components=12, random_state=0)]
-    model = EntangledKernelRidgeCV(maps, **SMALL_GRID, fit_intercept=fit_intercept, random_state=0).fit(X, Y)
+    model = EntangledKernelRidgeCV(
+        maps, **SMALL_GRID, fit_intercept=fit_intercept, random_state=0
+    ).fit(X, Y)
     weights, table = model.average_weights_, model.cv_results_
     assert len(weights) == len(table["mean_test_score"])
     used = np.flatnonzero(weights.any(axis=1))
@@ -133,7 +140,9 @@ def test_average_over_feature_maps_is_the_weighted_mean_of_members(rng, fit_inte
         member = EntangledKernelRidge(maps[table["param_feature_map"][i]], **own).fit(X, Y)
         total += weights[i] * member.predict(X)
     np.testing.assert_allclose(model.predict(X), total, atol=1e-9)
-    np.testing.assert_allclose(model.feature_map_.transform(X) @ model.coef_.T + model.intercept_, total)
+    np.testing.assert_allclose(
+        model.feature_map_.transform(X) @ model.coef_.T + model.intercept_, total
+    )
     mean, std = model.predict(X, return_std=True)
     np.testing.assert_array_equal(mean, model.predict(X))
     covariance = model.predict(X, return_cov=True)[1]
@@ -150,8 +159,15 @@ def test_one_standard_error_regularises_more(rows):
 
 def test_early_stopping_is_selected(rows):
     X, Y = rows
-    grid = {"rank": (4,), "shrinkage": (0.0, 1.0), "solver": ["ascent"], "solver_params": [{"max_iter": 25}]}
-    model = EntangledKernelRidgeCV(None, alphas=np.logspace(-3, 3, 7), random_state=0, param_grid=grid)
+    grid = {
+        "rank": (4,),
+        "shrinkage": (0.0, 1.0),
+        "solver": ["ascent"],
+        "solver_params": [{"max_iter": 25}],
+    }
+    model = EntangledKernelRidgeCV(
+        None, alphas=np.logspace(-3, 3, 7), random_state=0, param_grid=grid
+    )
     model.fit(X, Y)
     assert set(model.cv_results_["param_n_steps"]) == {1, 2, 5, 10, 20, 25}
     assert model.best_estimator_.n_iter_ <= 25
@@ -164,7 +180,9 @@ def test_jobs_change_nothing(rows):
         EntangledKernelRidgeCV(features, **SMALL_GRID, random_state=0, n_jobs=n_jobs).fit(X, Y)
         for n_jobs in (1, 2)
     )
-    np.testing.assert_array_equal(one.cv_results_["mean_test_score"], two.cv_results_["mean_test_score"])
+    np.testing.assert_array_equal(
+        one.cv_results_["mean_test_score"], two.cv_results_["mean_test_score"]
+    )
     np.testing.assert_array_equal(one.coef_, two.coef_)
 
 
@@ -198,16 +216,18 @@ def test_end_of_the_grid_is_named(rows):
         ((1e-9, 1e-8), "largest"),
     ):
         with pytest.warns(UserWarning, match=f"the {end}"):
-            EntangledKernelRidgeCV(None, alphas=alphas, random_state=0, param_grid={"shrinkage": (1.0,)}).fit(
-                X, Y
-            )
+            EntangledKernelRidgeCV(
+                None, alphas=alphas, random_state=0, param_grid={"shrinkage": (1.0,)}
+            ).fit(X, Y)
 
 
 def test_in_scikit_learn_tools(rows):
     X, Y = rows
     model = EntangledKernelRidgeCV(None, **SMALL_GRID, random_state=0)
     assert cross_val_score(clone(model), X, Y, cv=3).shape == (3,)
-    fitted = model.set_output(predict="pandas").fit(pd.DataFrame(X), pd.DataFrame(Y, columns=list("abc")))
+    fitted = model.set_output(predict="pandas").fit(
+        pd.DataFrame(X), pd.DataFrame(Y, columns=list("abc"))
+    )
     prediction = fitted.predict(pd.DataFrame(X))
     assert list(prediction.columns) == ["a", "b", "c"]
     again = pickle.loads(pickle.dumps(fitted)).predict(pd.DataFrame(X))
@@ -230,14 +250,26 @@ def test_in_scikit_learn_tools(rows):
             {"param_grid": {"shrinkage": (2,)}},
             "param_grid.*shrinkage must be a number .* got 2",
         ),
-        ({"param_grid": {"alignment_mix": (-1,)}}, "param_grid.*alignment_mix must be a number between"),
-        ({"param_grid": {"target_alpha": (-1,)}}, "param_grid.*target_alpha must be a number of at least 0"),
+        (
+            {"param_grid": {"alignment_mix": (-1,)}},
+            "param_grid.*alignment_mix must be a number between",
+        ),
+        (
+            {"param_grid": {"target_alpha": (-1,)}},
+            "param_grid.*target_alpha must be a number of at least 0",
+        ),
         ({"param_grid": {"prediction": ("trace",)}}, "param_grid.*prediction must be one of"),
-        ({"param_grid": {"prediction": "entangled"}}, "param_grid.*prediction.* must be a sequence"),
+        (
+            {"param_grid": {"prediction": "entangled"}},
+            "param_grid.*prediction.* must be a sequence",
+        ),
         ({"param_grid": {"rank": (0,)}}, "param_grid.*rank must be None"),
         ({"param_grid": {"rank": (100,)}}, "full rank 12"),
         ({"param_grid": {"solver": ("newton",)}}, "param_grid.*solver must be one of"),
-        ({"param_grid": {"solver_params": {"tol": 1.0}}}, "solver_params.* must be a list of one dict"),
+        (
+            {"param_grid": {"solver_params": {"tol": 1.0}}},
+            "solver_params.* must be a list of one dict",
+        ),
         ({"scoring": "r2"}, "scoring must be one of 'nmse', 'mse', got 'r2'"),
         ({"selection": "worst"}, "selection must be one of"),
         ({"cv": 1}, "cv must be a whole number of at least 2, got 1"),

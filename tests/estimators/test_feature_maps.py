@@ -22,7 +22,10 @@ from entangled_kernels.features import FeatureMapTraits, fit_and_map
 def test_tags_follow_the_feature_map():
     assert not get_tags(EntangledKernelRidge()).input_tags.sparse
     scaler = StandardScaler(with_mean=False)
-    assert get_tags(EntangledKernelRidge(scaler)).input_tags.sparse == get_tags(scaler).input_tags.sparse
+    assert (
+        get_tags(EntangledKernelRidge(scaler)).input_tags.sparse
+        == get_tags(scaler).input_tags.sparse
+    )
     assert get_tags(EntangledKernelRidge(MaxAbsScaler())).input_tags.sparse
 
 
@@ -36,7 +39,9 @@ def test_tags_follow_the_feature_map():
 )
 def test_a_map_that_takes_no_sparse_rows_tells_the_way_out(make_rows, model):
     X, Y = make_rows(20, 3, 2)
-    with pytest.raises(TypeError, match=r"X is sparse, and StandardScaler needs dense rows; use X.toarray()"):
+    with pytest.raises(
+        TypeError, match=r"X is sparse, and StandardScaler needs dense rows; use X.toarray()"
+    ):
         model.fit(csr_array(X), Y)
 
 
@@ -104,9 +109,13 @@ def test_texts_are_rows(rng):
     """A map may take texts, which are no table."""
     texts = [f"a{i % 5} b{i % 3} c{i % 7}" for i in range(40)]
     counts = CountVectorizer(token_pattern=r"\S+")
-    Y = counts.fit_transform(texts).toarray() @ rng.normal(size=(15, 2)) + 0.1 * rng.normal(size=(40, 2))
+    Y = counts.fit_transform(texts).toarray() @ rng.normal(size=(15, 2)) + 0.1 * rng.normal(
+        size=(40, 2)
+    )
     model = EntangledKernelRidge(counts).fit(texts, Y)
     Phi = counts.transform(texts).toarray().astype(float)
-    np.testing.assert_allclose(model.predict(texts), EntangledKernelRidge().fit(Phi, Y).predict(Phi))
+    np.testing.assert_allclose(
+        model.predict(texts), EntangledKernelRidge().fit(Phi, Y).predict(Phi)
+    )
     lower, upper = model.predict_interval(texts)
     assert (lower < upper).all()

@@ -128,7 +128,10 @@ class TestInMemory:
 
     def test_splits_without_rows_to_learn_from(self, rows):
         X, Y, _ = rows
-        for cv in (TimeSeriesSplit(5, test_size=11, max_train_size=1), [(np.arange(1), np.arange(1, 60))]):
+        for cv in (
+            TimeSeriesSplit(5, test_size=11, max_train_size=1),
+            [(np.arange(1), np.arange(1, 60))],
+        ):
             with pytest.raises(
                 ValueError, match="cv must leave at least 2 rows to learn from in every split"
             ):
@@ -144,7 +147,9 @@ class TestStreams:
         scaler = FrozenEstimator(StandardScaler().fit(X))
         expected = search(scaler, cv=PredefinedSplit(folds)).fit(X, Y)
         ends = np.cumsum(sizes)
-        batches = [(X[a:b], Y[a:b], None, groups[a:b]) for a, b in zip(ends - sizes, ends, strict=True)]
+        batches = [
+            (X[a:b], Y[a:b], None, groups[a:b]) for a, b in zip(ends - sizes, ends, strict=True)
+        ]
         assert_same_errors(search(StandardScaler(), cv=4).fit_batches(batches), expected, rtol=1e-7)
         model = search(StandardScaler(), cv=GroupKFold(4))
         for own, targets, weight, names in batches:
@@ -186,7 +191,9 @@ class TestStreams:
         folds = PredefinedSplit(group_folds(groups, 4))
         place = search(maps, cv=folds).fit(X, Y).best_params_["feature_map"]
         assert (model.feature_map_ is None) == (place == 0)
-        with pytest.raises(ValueError, match="must lie in at least 2 folds for a feature map to be chosen"):
+        with pytest.raises(
+            ValueError, match="must lie in at least 2 folds for a feature map to be chosen"
+        ):
             search(maps).fit_batches([(X, Y, None, np.ones(60))])
 
     def test_files_with_a_column_of_groups(self, rows, tmp_path):
@@ -195,7 +202,9 @@ class TestStreams:
         expected = search(cv=PredefinedSplit(group_folds(groups, 4))).fit(X, Y)
         for kind in ("csv", "parquet"):
             write_table(table, tmp_path / f"rows.{kind}")
-            reader = read_batches(tmp_path / f"rows.{kind}", targets=["y", "z"], groups="who", batch_rows=7)
+            reader = read_batches(
+                tmp_path / f"rows.{kind}", targets=["y", "z"], groups="who", batch_rows=7
+            )
             assert reader.inputs == ("a", "b", "c")
             assert_same_errors(search(cv=4).fit_batches(reader), expected, rtol=1e-7)
             ordered = read_batches(
@@ -210,7 +219,9 @@ class TestStreams:
 
     def test_a_checkpoint_goes_on_with_the_same_folds(self, rows, tmp_path):
         X, Y, groups = rows
-        batches = [(X[a : a + 10], Y[a : a + 10], None, groups[a : a + 10]) for a in range(0, 60, 10)]
+        batches = [
+            (X[a : a + 10], Y[a : a + 10], None, groups[a : a + 10]) for a in range(0, 60, 10)
+        ]
         broken = [*batches[:4], (X[40:50, :2], Y[40:50], None, groups[40:50])]
         for cv, cut in ((4, 4), (TimeSeriesSplit(4), 2)):
             state = {"checkpoint": tmp_path / f"{cut}.state", "checkpoint_every": 1}
@@ -220,27 +231,41 @@ class TestStreams:
                 model.fit_batches([batch[:cut] for batch in broken], **state, **settings)
             with pytest.raises(ValueError, match="is the checkpoint of another fit"):
                 search(cv=5).fit_batches([batch[:2] for batch in batches], **state)
-            resumed = search(cv=cv).fit_batches([batch[:cut] for batch in batches], **state, **settings)
+            resumed = search(cv=cv).fit_batches(
+                [batch[:cut] for batch in batches], **state, **settings
+            )
             quiet = search(cv=cv).fit_batches([batch[:cut] for batch in batches], **settings)
             np.testing.assert_array_equal(resumed.coef_, quiet.coef_)
             assert resumed.cv_score_ == quiet.cv_score_
         with pytest.raises(ValueError, match="the values are not those that were read"):
-            search(cv=4).fit_batches([batch[:2] for batch in batches], checkpoint=tmp_path / "4.state")
+            search(cv=4).fit_batches(
+                [batch[:2] for batch in batches], checkpoint=tmp_path / "4.state"
+            )
 
     def test_what_is_refused(self, rows):
         X, Y, groups = rows
         ordered = search(cv=TimeSeriesSplit(4))
-        with pytest.raises(ValueError, match="folds in the order of time need rows one after the other"):
+        with pytest.raises(
+            ValueError, match="folds in the order of time need rows one after the other"
+        ):
             ordered.partial_fit(X, Y)
-        with pytest.raises(ValueError, match="n_rows must be given where batches can be read only once"):
+        with pytest.raises(
+            ValueError, match="n_rows must be given where batches can be read only once"
+        ):
             ordered.fit_batches(iter([(X, Y)]))
         for wrong in (59, 61):
-            with pytest.raises(ValueError, match=f"n_rows must be that of all batches, 60, got {wrong}"):
+            with pytest.raises(
+                ValueError, match=f"n_rows must be that of all batches, 60, got {wrong}"
+            ):
                 ordered.fit_batches([(X, Y)], n_rows=wrong)
         done = ordered.fit_batches([(X, Y)])
-        with pytest.raises(ValueError, match="estimators to merge must not have folds in the order of time"):
+        with pytest.raises(
+            ValueError, match="estimators to merge must not have folds in the order of time"
+        ):
             done.merge(clone(ordered).fit_batches([(X, Y)]))
-        with pytest.raises(ValueError, match="folds in the order of time need rows one after the other"):
+        with pytest.raises(
+            ValueError, match="folds in the order of time need rows one after the other"
+        ):
             done.partial_fit(X, Y)
         with pytest.raises(ValueError, match="5 blocks of rows need at least 10 rows, got 9"):
             ordered.fit_batches([(X[:9], Y[:9])])
@@ -262,7 +287,9 @@ class TestStreams:
             clone(model).partial_fit(X[:2], Y[:2], groups=["a", None])
         with pytest.raises(ValueError, match="cv must leave rows in at least 2 folds, got 1"):
             search().partial_fit(X, Y, groups=np.ones(60)).solve()
-        with pytest.raises(ValueError, match="groups are for folds, of which EntangledKernelRidge has none"):
+        with pytest.raises(
+            ValueError, match="groups are for folds, of which EntangledKernelRidge has none"
+        ):
             EntangledKernelRidge(None).fit_batches([(X, Y, None, groups)])
 
     def test_parts_of_groups_merge(self, rows):

@@ -22,7 +22,10 @@ def tables(make_rows):
     inputs, targets = ["a", "b b", "c", "d"], ["yield (%)", "π"]
     return {
         "array": (X, Y),
-        "pandas": (pd.DataFrame(X, columns=inputs, index=range(100, 120)), pd.DataFrame(Y, columns=targets)),
+        "pandas": (
+            pd.DataFrame(X, columns=inputs, index=range(100, 120)),
+            pd.DataFrame(Y, columns=targets),
+        ),
         "polars": (pl.DataFrame(X, schema=inputs), pl.DataFrame(Y, schema=targets)),
     }
 
@@ -80,7 +83,9 @@ def test_names_are_forgotten_with_the_frame(tables):
 
 
 def test_unknown_container():
-    with pytest.raises(ValueError, match="predict must be one of 'default', 'pandas', 'polars', got 'arrow'"):
+    with pytest.raises(
+        ValueError, match="predict must be one of 'default', 'pandas', 'polars', got 'arrow'"
+    ):
         EntangledKernelRidge().set_output(predict="arrow")
 
 
@@ -94,7 +99,9 @@ def test_other_columns_are_refused(tables):
 @pytest.mark.parametrize("frame", [pd.DataFrame, pl.DataFrame])
 def test_columns_of_text_are_named(frame):
     X = frame({"a": [1.0, 2.0, 3.0], "kind of": ["x", "y", "x"], "other": ["1", "2", None]})
-    with pytest.raises(ValueError, match="X must hold numbers, got text in 'kind of', 'other'; leave"):
+    with pytest.raises(
+        ValueError, match="X must hold numbers, got text in 'kind of', 'other'; leave"
+    ):
         EntangledKernelRidge().fit(X, [1.0, 2.0, 3.0])
 
 
@@ -121,7 +128,9 @@ def test_complete_rows_of_weight_zero_are_kept_and_missing_ones_are_not(make_row
 def test_attributes_show_parts_of_the_model(make_rows):
     X, Y = make_rows(20, 3, 2)
     model = EntangledKernelRidge()
-    with pytest.raises(NotFittedError, match=r"'EntangledKernelRidge' object has no attribute 'coef_' yet$"):
+    with pytest.raises(
+        NotFittedError, match=r"'EntangledKernelRidge' object has no attribute 'coef_' yet$"
+    ):
         model.coef_  # noqa: B018
     model.fit(X, Y)
     assert model.solver_ == "closed-form"

@@ -21,7 +21,22 @@ from entangled_kernels import (
     TargetProcessFeatures,
 )
 
-SILLY = [0, -1, 1e300, np.nan, np.inf, "x", None, [], {}, True, 10**30, (1, 2), np.ones((2, 2)), object()]
+SILLY = [
+    0,
+    -1,
+    1e300,
+    np.nan,
+    np.inf,
+    "x",
+    None,
+    [],
+    {},
+    True,
+    10**30,
+    (1, 2),
+    np.ones((2, 2)),
+    object(),
+]
 ALPHAS = [1.0, 0.1, 1e-3, 1e-8, 1e5, 1e-30, 1e-60, 1e60, 1e300]
 BOTH = [True, False]
 COUNTS = [1, 2, 5, 50, 10**30]
@@ -63,7 +78,12 @@ MAPS = {
         "n_frequencies": [1, 5, 50],
     },
 }
-OTHERS = [None, StandardScaler(), Nystroem(n_components=5, random_state=0), ForestFeatures(5, random_state=0)]
+OTHERS = [
+    None,
+    StandardScaler(),
+    Nystroem(n_components=5, random_state=0),
+    ForestFeatures(5, random_state=0),
+]
 COMMON = {
     "fit_intercept": BOTH,
     "target_transform": [None, None, None, None, "log", StandardScaler()],
@@ -104,7 +124,9 @@ ESTIMATORS = {
 def draw(rng, kind, values):
     """One of this kind, with random parameters, now and then a silly one."""
     pick = {
-        name: SILLY[rng.integers(len(SILLY))] if rng.random() < 0.02 else some[rng.integers(len(some))]
+        name: SILLY[rng.integers(len(SILLY))]
+        if rng.random() < 0.02
+        else some[rng.integers(len(some))]
         for name, some in values.items()
     }
     return kind(**pick)

@@ -61,7 +61,13 @@ SPACES = {
         "fit_intercept": BOTH,
         **SOLVING,
     },
-    MultiViewKernelRidge: {"views": GROUPS, "alpha": ALPHAS, "eta": ALPHAS, "sparse": BOTH, **SOLVING},
+    MultiViewKernelRidge: {
+        "views": GROUPS,
+        "alpha": ALPHAS,
+        "eta": ALPHAS,
+        "sparse": BOTH,
+        **SOLVING,
+    },
     MultiViewKernelClassifier: {"views": GROUPS, "alpha": ALPHAS, "sparse": BOTH, **SOLVING},
     OperatorKernelVAR: {
         "kernel": ["hadamard", "additive"],
@@ -145,7 +151,9 @@ def fit_and_predict(seed):
     rng = np.random.default_rng(seed)
     kind = list(SPACES)[seed % len(SPACES)]
     pick = {
-        name: SILLY[rng.integers(len(SILLY))] if rng.random() < 0.02 else values[rng.integers(len(values))]
+        name: SILLY[rng.integers(len(SILLY))]
+        if rng.random() < 0.02
+        else values[rng.integers(len(values))]
         for name, values in SPACES[kind].items()
     }
     model, X = kind(**pick), draw_inputs(rng)
@@ -197,17 +205,23 @@ def test_a_search_ignores_factors_of_weights_targets_and_scaled_inputs(table, fa
     deviation = 1e-6 * Y.std(axis=0)
     expected = model.fit(X, Y, w).predict(X)
     assert (np.abs(model.fit(X, Y, factor * w).predict(X) - expected) < deviation).all()
-    assert (np.abs(model.fit(X, factor**2 * Y, w).predict(X) / factor**2 - expected) < deviation).all()
+    assert (
+        np.abs(model.fit(X, factor**2 * Y, w).predict(X) / factor**2 - expected) < deviation
+    ).all()
     scaled = make_pipeline(StandardScaler(), model)
     expected = scaled.fit(X, Y).predict(X)
-    assert (np.abs(scaled.fit(100 * factor * X, Y).predict(100 * factor * X) - expected) < deviation).all()
+    assert (
+        np.abs(scaled.fit(100 * factor * X, Y).predict(100 * factor * X) - expected) < deviation
+    ).all()
 
 
 @pytest.mark.parametrize(
     "model",
     [
         OperatorValuedKernelRidge(SeparableKernel("rbf", np.eye(4), gamma=1 / 3), alpha=0.1),
-        OperatorValuedKernelRidge(SeparableKernel("rbf", np.eye(4), gamma=1 / 3), alpha=0.1, solver="dense"),
+        OperatorValuedKernelRidge(
+            SeparableKernel("rbf", np.eye(4), gamma=1 / 3), alpha=0.1, solver="dense"
+        ),
         OutputKernelRidge("rbf", alpha=0.1, output_kernel=np.eye(4), fit_intercept=False),
         MultipleKernelRidge(["rbf"], alpha=0.1, normalize=False, fit_intercept=False),
     ],

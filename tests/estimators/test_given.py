@@ -18,7 +18,9 @@ def test_columns_are_matched_by_name():
     frame = pd.DataFrame({"tin": [1.0, np.nan], "zinc": [2.0, 3.0]})
     expected = [[2.0, np.nan, 1.0], [3.0, np.nan, np.nan]]
     np.testing.assert_array_equal(checked(frame), expected)
-    np.testing.assert_array_equal(checked(pl.DataFrame({"tin": [1.0, None], "zinc": [2.0, 3.0]})), expected)
+    np.testing.assert_array_equal(
+        checked(pl.DataFrame({"tin": [1.0, None], "zinc": [2.0, 3.0]})), expected
+    )
     np.testing.assert_array_equal(checked(np.array(expected)), expected)
     np.testing.assert_array_equal(checked(expected), expected)
     series = pd.Series([1.0, 2.0], name="lead")
@@ -123,7 +125,9 @@ def test_intervals(fitted):
     wide = model.predict_interval(X)
     assert np.mean(upper[:, 1] - lower[:, 1]) < 0.7 * np.mean(wide[1][:, 1] - wide[0][:, 1])
     for coverage in (0.0, 1.0, "much"):
-        with pytest.raises((ValueError, TypeError), match="coverage must be a number between 0 and 1"):
+        with pytest.raises(
+            (ValueError, TypeError), match="coverage must be a number between 0 and 1"
+        ):
             model.predict_interval(X, coverage)
 
 

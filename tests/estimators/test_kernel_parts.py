@@ -8,7 +8,9 @@ from entangled_kernels.estimators.kernel_parts import resolve_kernels
 
 
 def names_and_columns(kernels, n_columns=4, names=None):
-    return [(part.name, part.columns.tolist()) for part in resolve_kernels(kernels, n_columns, names)]
+    return [
+        (part.name, part.columns.tolist()) for part in resolve_kernels(kernels, n_columns, names)
+    ]
 
 
 def test_what_may_be_given():
@@ -36,7 +38,9 @@ def test_grams(rng):
     linear, gaussian, squares = (
         part.fit(X, X, None)
         for part in resolve_kernels(
-            [("a", "linear", [0, 1]), ("b", RBF(2.0), [1, 2]), ("c", PolynomialFeatures(2), [3])], 4, None
+            [("a", "linear", [0, 1]), ("b", RBF(2.0), [1, 2]), ("c", PolynomialFeatures(2), [3])],
+            4,
+            None,
         )
     )
     assert linear.is_features

@@ -38,7 +38,9 @@ def test_a_row_of_weight_zero_may_have_some_targets_only(rng):
     Y = X @ rng.normal(size=(3, 60)) + 0.1 * rng.normal(size=(20, 60))
     weight = np.ones(20)
     Y[0, :30], weight[0] = np.nan, 0.0
-    assert np.isfinite(EntangledKernelRidgeCV(None, random_state=0).fit(X, Y, weight).predict(X)).all()
+    assert np.isfinite(
+        EntangledKernelRidgeCV(None, random_state=0).fit(X, Y, weight).predict(X)
+    ).all()
 
 
 def test_a_batch_without_targets_leaves_the_range_of_the_inputs(rows):
@@ -73,7 +75,9 @@ def test_a_refused_merge_fits_no_feature_map(rows):
     with pytest.raises(ValueError, match="feature_map"):
         one.merge(other)
     whole = EntangledKernelRidge(nystroem()).partial_fit(X, Y)
-    np.testing.assert_allclose(one.partial_fit(X[50:], Y[50:]).predict(X), whole.predict(X), rtol=1e-8)
+    np.testing.assert_allclose(
+        one.partial_fit(X[50:], Y[50:]).predict(X), whole.predict(X), rtol=1e-8
+    )
 
 
 def test_a_refused_first_batch_leaves_the_estimator_as_it_was(rows):

@@ -40,11 +40,15 @@ ESTIMATORS = {
         [StandardScaler(), EvidenceFeatures(random_state=0)], cv=3, **SMALL
     ),
     "output kernel": OutputKernelRidge("rbf", alpha=0.3),
-    "output kernel in a ball": OutputKernelRidge(penalty="trace", constraint=True, fit_intercept=False),
+    "output kernel in a ball": OutputKernelRidge(
+        penalty="trace", constraint=True, fit_intercept=False
+    ),
     "output kernel of rank one": OutputKernelRidge("rbf", rank=1),
     "output kernel search": OutputKernelRidgeCV("rbf", cv=3),
     "output kernels of two kernels": MultipleKernelRidge(output_kernel="own"),
-    "outputs by two kernels": MultipleKernelRidge(output_kernel="diagonal", norm=2.0, fit_intercept=False),
+    "outputs by two kernels": MultipleKernelRidge(
+        output_kernel="diagonal", norm=2.0, fit_intercept=False
+    ),
     "outputs of two views": MultiViewKernelRidge({"first": [0, 1], "second": [2, 3]}),
 }
 # Kernels that are learned, without a stream.
@@ -141,7 +145,9 @@ def test_the_definition_written_out(holes, centred, prediction, shrinkage):
         prediction=prediction,
         fit_intercept=centred,
     ).fit(X, spoilt)
-    filled = dense.filled_targets(X, np.nan_to_num(spoilt), weight, FILL_ALPHA, fit_intercept=centred)
+    filled = dense.filled_targets(
+        X, np.nan_to_num(spoilt), weight, FILL_ALPHA, fit_intercept=centred
+    )
     D = closed_form(X, filled, 0.5, 0.2, shrinkage, fit_intercept=centred)
     A = X - X.mean(axis=0) if centred else X
     D = rescale(D, A.T @ A, 3)

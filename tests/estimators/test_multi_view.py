@@ -27,13 +27,17 @@ def test_scikit_learn_contract(estimator, check):
 @pytest.fixture
 def rows(rng):
     X = rng.normal(size=(50, 6))
-    Y = np.column_stack([np.sin(X[:, 0]) + X[:, 2], X[:, 1] ** 2, X[:, 2]]) + 0.1 * rng.normal(size=(50, 3))
+    Y = np.column_stack([np.sin(X[:, 0]) + X[:, 2], X[:, 1] ** 2, X[:, 2]]) + 0.1 * rng.normal(
+        size=(50, 3)
+    )
     return X, Y
 
 
 def summed_kernel(X, Z, weights=(1.0, 1.0, 1.0)):
     gammas = (1 / 2, 1.0, 1 / 3)
-    grams = [rbf_kernel(X[:, c], Z[:, c], gamma=g) for c, g in zip(VIEWS.values(), gammas, strict=True)]
+    grams = [
+        rbf_kernel(X[:, c], Z[:, c], gamma=g) for c, g in zip(VIEWS.values(), gammas, strict=True)
+    ]
     return sum(w * K for w, K in zip(weights, grams, strict=True))
 
 
@@ -113,7 +117,10 @@ def test_three_views_are_better_than_one(rng):
         .score(X[test], y[test])
         for names in (("first",), ("second",), ("third",), tuple(VIEWS))
     }
-    assert accuracy[tuple(VIEWS)] > max(value for names, value in accuracy.items() if len(names) == 1) + 0.1
+    assert (
+        accuracy[tuple(VIEWS)]
+        > max(value for names, value in accuracy.items() if len(names) == 1) + 0.1
+    )
     holes = X.copy()
     for columns in VIEWS.values():
         holes[np.ix_(rng.random(300) < 0.2, columns)] = np.nan
@@ -143,14 +150,18 @@ def test_weights_frames_and_pickles(rows, rng, sparse):
     copies = rng.integers(1, 4, size=50)
     model = MultiViewKernelRidge(VIEWS, sparse=sparse, solver_params={"tol": 0.0001})
     weighted = clone(model).fit(X, Y, copies).predict(X)
-    repeated = clone(model).fit(np.repeat(X, copies, axis=0), np.repeat(Y, copies, axis=0)).predict(X)
+    repeated = (
+        clone(model).fit(np.repeat(X, copies, axis=0), np.repeat(Y, copies, axis=0)).predict(X)
+    )
     np.testing.assert_allclose(weighted, repeated, atol=1e-3)
     frame = pd.DataFrame(X, columns=list("abcdef"))
     views = {"first": ["a", "b"], "second": "c", "third": ["d", "e", "f"]}
     named = MultiViewKernelRidge(views, sparse=sparse).set_output(predict="pandas")
     named.fit(frame, pd.DataFrame(Y, columns=list("uvw")))
     assert list(named.predict(frame).columns) == list("uvw")
-    np.testing.assert_array_equal(pickle.loads(pickle.dumps(named)).predict(frame), named.predict(frame))
+    np.testing.assert_array_equal(
+        pickle.loads(pickle.dumps(named)).predict(frame), named.predict(frame)
+    )
 
 
 def test_errors(rows):
@@ -171,7 +182,9 @@ def test_errors(rows):
         MultiViewKernelRidge(VIEWS, eta=0).fit(X, Y)
     with pytest.raises(TypeError, match="sparse must be True or False"):
         MultiViewKernelRidge(VIEWS, sparse=1).fit(X, Y)
-    with pytest.raises(ValueError, match="at least two classes in rows of positive weight, got one class"):
+    with pytest.raises(
+        ValueError, match="at least two classes in rows of positive weight, got one class"
+    ):
         MultiViewKernelClassifier(VIEWS).fit(X, np.ones(50, dtype=int))
 
 

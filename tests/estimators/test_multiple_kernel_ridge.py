@@ -23,7 +23,9 @@ GROUPS = {"first": [0, 1], "second": [2], "third": [3, 4, 5]}
 @parametrize_with_checks(
     [
         MultipleKernelRidge(),
-        MultipleKernelRidge([("all", "linear", slice(None)), "rbf"], norm=2.0, output_kernel="diagonal"),
+        MultipleKernelRidge(
+            [("all", "linear", slice(None)), "rbf"], norm=2.0, output_kernel="diagonal"
+        ),
         MultipleKernelRidge(output_kernel="shared"),
         MultipleKernelRidge(output_kernel="own", solver_params={"tol": 0.01, "max_iter": 20000}),
     ]
@@ -82,7 +84,9 @@ def test_one_kernel_is_kernel_ridge(rows):
     peer = KernelRidge(kernel="rbf", alpha=0.3).fit(X, Y)
     np.testing.assert_allclose(model.predict(X), peer.predict(X))
     np.testing.assert_allclose(model.kernel_weights_, 1.0)
-    shared = MultipleKernelRidge(["rbf"], alpha=0.3, normalize=False, output_kernel="shared").fit(X, Y)
+    shared = MultipleKernelRidge(["rbf"], alpha=0.3, normalize=False, output_kernel="shared").fit(
+        X, Y
+    )
     ball = OutputKernelRidge("rbf", alpha=0.3, penalty="trace", constraint=True).fit(X, Y)
     np.testing.assert_allclose(shared.output_kernels_[0], ball.output_kernel_, atol=5e-3)
     np.testing.assert_allclose(shared.predict(X), ball.predict(X), atol=5e-3)
@@ -142,7 +146,9 @@ def test_explained_variance_of_measured_cells(rows, rng):
     for o in range(3):
         kept = np.isfinite(holes[:, o])
         target = np.tile(holes[kept, o][:, None], 3)
-        np.testing.assert_allclose(shares[:, o], model.explained_variance(X[kept], target)[:, o], atol=1e-10)
+        np.testing.assert_allclose(
+            shares[:, o], model.explained_variance(X[kept], target)[:, o], atol=1e-10
+        )
 
 
 @pytest.mark.parametrize("kind", ["identity", "own"])
@@ -186,7 +192,11 @@ def test_frames_pickles_and_searches(rows):
     [
         ({"alpha": 0}, ValueError, "alpha must be a positive number"),
         ({"norm": 0.5}, ValueError, "norm must be a number of at least 1, got 0.5"),
-        ({"output_kernel": "full"}, ValueError, "output_kernel must be one of 'identity'.*, got 'full'"),
+        (
+            {"output_kernel": "full"},
+            ValueError,
+            "output_kernel must be one of 'identity'.*, got 'full'",
+        ),
         ({"output_kernel": np.eye(2)}, ValueError, r"output_kernel must be of shape \(3, 3\)"),
         ({"output_kernel": -np.eye(3)}, ValueError, "output_kernel must be positive semi-definite"),
         ({"output_kernel": [np.eye(3)]}, ValueError, "one matrix for each of 3 kernels, got 1"),
@@ -210,7 +220,9 @@ def test_kernels_that_are_not_psd(rows):
 
 
 def test_it_warns_when_steps_run_out(rows):
-    with pytest.warns(ConvergenceWarning, match=r"not converged to tol=1e-08 after .*raise max_iter or tol"):
+    with pytest.warns(
+        ConvergenceWarning, match=r"not converged to tol=1e-08 after .*raise max_iter or tol"
+    ):
         MultipleKernelRidge(
             GROUPS, alpha=0.001, output_kernel="own", solver_params={"max_iter": 3, "tol": 1e-08}
         ).fit(*rows)

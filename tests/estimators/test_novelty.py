@@ -61,7 +61,9 @@ def test_a_direction_that_training_rows_lack_is_new():
     rng = np.random.default_rng(0)
     first = rng.normal(size=(100, 1))
     X = np.hstack([first, first + 0.01 * rng.normal(size=(100, 1))])
-    model = EntangledKernelRidge(alpha=1e-3, shrinkage=1.0).fit(X, first + 0.1 * rng.normal(size=(100, 1)))
+    model = EntangledKernelRidge(alpha=1e-3, shrinkage=1.0).fit(
+        X, first + 0.1 * rng.normal(size=(100, 1))
+    )
     # Each input is in its range, but not both of them together.
     assert model.novelty(np.array([[1.5, -1.5]])) > 1.0
     assert model.novelty(np.array([[1.5, 1.5]])) < 1.0
@@ -92,7 +94,9 @@ def test_streams_and_files_know_the_inputs(tmp_path):
     save_model(parts.solve(), tmp_path / "parts.model")
     found = parts.novelty(rows)
     np.testing.assert_array_equal(load_model(tmp_path / "parts.model").novelty(rows), found)
-    assert (found > 1.0).tolist() == (whole.novelty(rows) > 1.0).tolist() == [False] * 3 + [True] * 3
+    assert (
+        (found > 1.0).tolist() == (whole.novelty(rows) > 1.0).tolist() == [False] * 3 + [True] * 3
+    )
     np.testing.assert_array_equal(parts.model_.inputs.packed(), whole.model_.inputs.packed())
 
 

@@ -9,7 +9,11 @@ from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
-from entangled_kernels import OperatorFourierFeatures, OperatorFourierRidge, OperatorValuedKernelRidge
+from entangled_kernels import (
+    OperatorFourierFeatures,
+    OperatorFourierRidge,
+    OperatorValuedKernelRidge,
+)
 from entangled_kernels.kernels import DivergenceFreeKernel
 from entangled_kernels.streams import BatchError
 
@@ -17,7 +21,9 @@ from entangled_kernels.streams import BatchError
 @parametrize_with_checks(
     [
         OperatorFourierRidge(),
-        OperatorFourierRidge(OperatorFourierFeatures(gamma=0.1, random_state=1), fit_intercept=False),
+        OperatorFourierRidge(
+            OperatorFourierFeatures(gamma=0.1, random_state=1), fit_intercept=False
+        ),
     ]
 )
 def test_scikit_learn_contract(estimator, check):
@@ -46,7 +52,9 @@ def test_fitted_fields_keep_the_law(kind, rng):
     """Divergence, or curl, at most 1e-6 of the size of the derivatives, whatever the data."""
     X, Y = rng.uniform(-2, 2, size=(80, 2)), rng.normal(size=(80, 2))
     features = OperatorFourierFeatures(kind, gamma=0.5, random_state=0)
-    J = jacobians(OperatorFourierRidge(features, alpha=0.1).fit(X, Y), rng.uniform(-2, 2, size=(30, 2)))
+    J = jacobians(
+        OperatorFourierRidge(features, alpha=0.1).fit(X, Y), rng.uniform(-2, 2, size=(30, 2))
+    )
     off = J[:, 0, 1] - J[:, 1, 0] if kind == "curl_free" else np.trace(J, axis1=1, axis2=2)
     assert np.abs(off).max() <= 1e-6 * np.abs(J).max()
 
@@ -64,7 +72,9 @@ def test_the_right_law_helps(rng):
                 np.mean(
                     (
                         OperatorFourierRidge(
-                            OperatorFourierFeatures(kind, gamma=0.5, n_frequencies=200, random_state=seed),
+                            OperatorFourierFeatures(
+                                kind, gamma=0.5, n_frequencies=200, random_state=seed
+                            ),
                             alpha=alpha,
                         )
                         .fit(X, Y)
@@ -84,7 +94,9 @@ def test_the_right_law_helps(rng):
 def test_many_features_are_the_kernel(rng):
     X = rng.uniform(-1, 1, size=(30, 2))
     Y = whirl(X)
-    features = OperatorFourierFeatures("divergence_free", gamma=0.5, n_frequencies=1000, random_state=0)
+    features = OperatorFourierFeatures(
+        "divergence_free", gamma=0.5, n_frequencies=1000, random_state=0
+    )
     model = OperatorFourierRidge(features, alpha=0.3, fit_intercept=False).fit(X, Y)
     exact = OperatorValuedKernelRidge(DivergenceFreeKernel(2, gamma=0.5), alpha=0.3).fit(X, Y)
     assert np.abs(model.predict(X) - exact.predict(X)).max() < 0.05 * np.abs(Y).max()
@@ -103,13 +115,19 @@ def test_rows_in_batches(kind, rng):
     assert streamed.n_samples_seen_ == 60
     again = model.fit(np.repeat(X, w, axis=0), np.repeat(Y, w, axis=0)).predict(X)
     np.testing.assert_allclose(again, whole, atol=1e-8)
-    np.testing.assert_array_equal(pickle.loads(pickle.dumps(streamed)).predict(X), streamed.predict(X))
+    np.testing.assert_array_equal(
+        pickle.loads(pickle.dumps(streamed)).predict(X), streamed.predict(X)
+    )
 
 
 @pytest.mark.parametrize("kind", ["decomposable", "curl_free"])
 def test_batches_and_dask_are_fit(kind, rng):
     """The same model from batches, empty ones among them, and from Dask arrays and frames."""
-    X, Y, w = rng.normal(size=(90, 2)), rng.normal(size=(90, 2)) + 3.0, rng.uniform(0.5, 2.0, size=90)
+    X, Y, w = (
+        rng.normal(size=(90, 2)),
+        rng.normal(size=(90, 2)) + 3.0,
+        rng.uniform(0.5, 2.0, size=90),
+    )
     model = OperatorFourierRidge(OperatorFourierFeatures(kind, random_state=0))
     whole, plain = clone(model).fit(X, Y, w), clone(model).fit(X, Y)
     parts, seen = [slice(20), slice(20, 20), slice(20, 75), slice(75, 90)], []
@@ -155,10 +173,16 @@ def test_batches_that_are_refused(rng):
 
 def test_frames_and_errors(rng):
     X, Y = rng.normal(size=(20, 2)), rng.normal(size=(20, 2))
-    frame = OperatorFourierRidge().set_output(predict="pandas").fit(X, pd.DataFrame(Y, columns=["u", "v"]))
+    frame = (
+        OperatorFourierRidge()
+        .set_output(predict="pandas")
+        .fit(X, pd.DataFrame(Y, columns=["u", "v"]))
+    )
     assert list(frame.predict(X).columns) == ["u", "v"]
     assert OperatorFourierRidge().fit(X, Y[:, 0]).predict(X).shape == (20,)
-    with pytest.raises(ValueError, match="y must have 2 columns for features of kernel='curl_free'"):
+    with pytest.raises(
+        ValueError, match="y must have 2 columns for features of kernel='curl_free'"
+    ):
         OperatorFourierRidge(OperatorFourierFeatures("curl_free")).fit(X, Y[:, 0])
     with pytest.raises(TypeError, match="features must be None or OperatorFourierFeatures"):
         OperatorFourierRidge("curl_free").fit(X, Y)

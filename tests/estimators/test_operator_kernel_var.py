@@ -107,7 +107,11 @@ def test_with_scikit_learn(series):
 @pytest.mark.parametrize(
     ("settings", "error", "message"),
     [
-        ({"kernel": "linear"}, ValueError, "kernel must be one of 'hadamard', 'additive', got 'linear'"),
+        (
+            {"kernel": "linear"},
+            ValueError,
+            "kernel must be one of 'hadamard', 'additive', got 'linear'",
+        ),
         ({"penalty": "trace"}, ValueError, "penalty must be one of .*, got 'trace'"),
         ({"lags": 0}, ValueError, "lags must be a whole number of at least 1"),
         ({"alpha": -1}, ValueError, "alpha must be a positive number"),
@@ -145,7 +149,9 @@ def test_bad_series(series):
 def test_a_grid_search_over_later_steps_chooses_alpha(series, kernel):
     """Scores are those of fits to earlier steps on the later steps of a split."""
     cv = TimeSeriesSplit(3)
-    search = GridSearchCV(OperatorKernelVAR(kernel), {"alpha": [0.01, 1.0, 100.0]}, cv=cv).fit(series)
+    search = GridSearchCV(OperatorKernelVAR(kernel), {"alpha": [0.01, 1.0, 100.0]}, cv=cv).fit(
+        series
+    )
     train, test = list(cv.split(series))[-1]
     for number, alpha in enumerate([0.01, 1.0, 100.0]):
         score = OperatorKernelVAR(kernel, alpha=alpha).fit(series[train]).score(series[test])

@@ -44,18 +44,24 @@ PROBLEMS = {
 }
 
 
-@parametrize_with_checks([OperatorValuedKernelRidge(), OperatorValuedKernelRidge(fit_intercept=True)])
+@parametrize_with_checks(
+    [OperatorValuedKernelRidge(), OperatorValuedKernelRidge(fit_intercept=True)]
+)
 def test_scikit_learn_contract(estimator, check):
     check(estimator)
 
 
 @pytest.mark.parametrize("alpha", [1e-2, 1.0, 1e2])
 def test_identity_outputs_give_scikit_learn_kernel_ridge(alpha):
-    ours = OperatorValuedKernelRidge(SeparableKernel("rbf", np.eye(P), gamma=0.2), alpha=alpha).fit(X, Y)
+    ours = OperatorValuedKernelRidge(SeparableKernel("rbf", np.eye(P), gamma=0.2), alpha=alpha).fit(
+        X, Y
+    )
     theirs = KernelRidge(kernel="rbf", gamma=0.2, alpha=alpha).fit(X, Y)
     np.testing.assert_allclose(ours.predict(Z), theirs.predict(Z), atol=1e-11)
     default = OperatorValuedKernelRidge(alpha=alpha).fit(X, Y)
-    np.testing.assert_allclose(default.predict(Z), KernelRidge(alpha=alpha).fit(X, Y).predict(Z), atol=1e-11)
+    np.testing.assert_allclose(
+        default.predict(Z), KernelRidge(alpha=alpha).fit(X, Y).predict(Z), atol=1e-11
+    )
 
 
 def test_one_output_gives_the_gaussian_process_posterior():
@@ -121,7 +127,11 @@ def test_the_solver_is_the_one_that_select_solver_names(name, case):
 
 def everything(model, points=Z):
     """All that a model can be asked, in one vector."""
-    parts = [*model.predict(points, return_std=True), model.loo_residuals(), model.alpha_path([0.5, 2.0])]
+    parts = [
+        *model.predict(points, return_std=True),
+        model.loo_residuals(),
+        model.alpha_path([0.5, 2.0]),
+    ]
     return np.concatenate(
         [np.ravel(part) for part in [*parts, model.intercept_, model.intercept_path([2.0])]]
     )
@@ -133,7 +143,10 @@ def test_rows_without_targets_change_nothing(intercept, seed):
     draw = np.random.default_rng(seed)
     model = OperatorValuedKernelRidge(KERNELS["separable rbf"], fit_intercept=intercept)
     at = draw.integers(0, 15)
-    points, targets = np.insert(X, at, draw.normal(size=D), axis=0), np.insert(HOLES, at, np.nan, axis=0)
+    points, targets = (
+        np.insert(X, at, draw.normal(size=D), axis=0),
+        np.insert(HOLES, at, np.nan, axis=0),
+    )
     alone = everything(model.fit(X, HOLES))
     residuals = model.loo_residuals()
     model.fit(points, targets)
@@ -157,11 +170,15 @@ def test_one_target_with_missing_values_is_rows_dropped(intercept, seed):
     np.testing.assert_array_equal(weights, gaps)
 
 
-@pytest.mark.parametrize("name", ["separable rbf", "separable linear", "kraus", "transformable coordinates"])
+@pytest.mark.parametrize(
+    "name", ["separable rbf", "separable linear", "kraus", "transformable coordinates"]
+)
 def test_equal_columns_are_weights_of_rows(name):
     model = OperatorValuedKernelRidge(KERNELS[name], fit_intercept=True)
     rows = everything(model.fit(X, Y, ROWS))
-    np.testing.assert_array_equal(everything(model.fit(X, Y, np.repeat(ROWS[:, None], P, axis=1))), rows)
+    np.testing.assert_array_equal(
+        everything(model.fit(X, Y, np.repeat(ROWS[:, None], P, axis=1))), rows
+    )
     # Almost equal columns take the solvers for missing targets.
     nearly = np.repeat(ROWS[:, None], P, axis=1) * (1 + 1e-13 * rng.normal(size=(14, P)))
     np.testing.assert_allclose(everything(model.fit(X, Y, nearly)), rows, atol=1e-8)
@@ -194,7 +211,9 @@ def test_an_intercept_is_the_mean_where_the_penalty_is_large():
     model = OperatorValuedKernelRidge(KERNELS["separable rbf"], alpha=1e9, fit_intercept=True)
     np.testing.assert_allclose(model.fit(X, HOLES).intercept_, np.nanmean(HOLES, axis=0), atol=1e-6)
     expected = np.average(Y, axis=0, weights=WEIGHTS)
-    np.testing.assert_allclose(model.fit(X, Y, WEIGHTS).predict(Z), np.tile(expected, (5, 1)), atol=1e-6)
+    np.testing.assert_allclose(
+        model.fit(X, Y, WEIGHTS).predict(Z), np.tile(expected, (5, 1)), atol=1e-6
+    )
 
 
 def test_score_ignores_missing_targets():
@@ -230,7 +249,9 @@ def test_frames_in_and_out(library):
 def test_a_series_in_and_out():
     frame = pd.DataFrame(X, columns=list("abc"), index=[f"row{i}" for i in range(14)])
     model = OperatorValuedKernelRidge().set_output(predict="pandas")
-    predicted = model.fit(frame, pd.Series(HOLES[:, 0], name="zinc", index=frame.index)).predict(frame)
+    predicted = model.fit(frame, pd.Series(HOLES[:, 0], name="zinc", index=frame.index)).predict(
+        frame
+    )
     assert predicted.name == "zinc"
     assert list(predicted.index) == list(frame.index)
 
@@ -249,7 +270,9 @@ def test_pickles_keep_weights_and_intercepts(solver, case):
 def test_indefinite_kernels_with_missing_targets(name):
     """The stabilised problem of the targets that are not missing."""
     with pytest.raises(ValueError, match="fit_intercept=True needs a psd kernel"):
-        OperatorValuedKernelRidge(KERNELS[name], indefinite="krein", fit_intercept=True).fit(X, HOLES)
+        OperatorValuedKernelRidge(KERNELS[name], indefinite="krein", fit_intercept=True).fit(
+            X, HOLES
+        )
     model = OperatorValuedKernelRidge(KERNELS[name], indefinite="krein").fit(X, HOLES)
     assert model.solver_ == "dense"
     kept, W = ~np.isnan(HOLES).all(axis=1), missing.target_weights(HOLES)
@@ -264,7 +287,9 @@ def test_indefinite_kernels_with_missing_targets(name):
 @pytest.mark.parametrize("name", sorted(INDEFINITE))
 def test_indefinite_kernels(name):
     kernel = KERNELS[name]
-    with pytest.raises(ValueError, match=r"kernel is indefinite on the training points.*indefinite='krein'"):
+    with pytest.raises(
+        ValueError, match=r"kernel is indefinite on the training points.*indefinite='krein'"
+    ):
         OperatorValuedKernelRidge(kernel).fit(X, Y)
     model = OperatorValuedKernelRidge(kernel, indefinite="krein", alpha=0.5).fit(X, Y)
     assert model.indefinite_
@@ -286,7 +311,9 @@ def test_krein_changes_nothing_for_psd_kernels(name):
     np.testing.assert_array_equal(plain.dual_coef_, krein.dual_coef_)
 
 
-@pytest.mark.parametrize("name", ["separable rbf", "transformable maps", "kraus", "sum of separable"])
+@pytest.mark.parametrize(
+    "name", ["separable rbf", "transformable maps", "kraus", "sum of separable"]
+)
 def test_pickles_and_clones(name):
     model = OperatorValuedKernelRidge(KERNELS[name], solver="cg").fit(X, Y)
     twin = pickle.loads(pickle.dumps(model))
@@ -297,9 +324,9 @@ def test_pickles_and_clones(name):
 
 def test_grid_search_over_kernels():
     kernels = [KERNELS["separable rbf"], KERNELS["kraus"], None]
-    search = GridSearchCV(OperatorValuedKernelRidge(), {"kernel": kernels, "alpha": [0.1, 1.0]}, cv=2).fit(
-        X, Y
-    )
+    search = GridSearchCV(
+        OperatorValuedKernelRidge(), {"kernel": kernels, "alpha": [0.1, 1.0]}, cv=2
+    ).fit(X, Y)
     assert search.predict(Z).shape == (5, P)
 
 
@@ -346,7 +373,9 @@ def test_errors_name_the_argument():
             r"missing values \(NaN or weight zero\) in column 1;",
         ),
         (
-            pd.DataFrame(np.where([True, False, True], Y, np.nan), columns=["zinc", "lead", "iron"]),
+            pd.DataFrame(
+                np.where([True, False, True], Y, np.nan), columns=["zinc", "lead", "iron"]
+            ),
             None,
             "in column 'lead'; leave it out",
         ),

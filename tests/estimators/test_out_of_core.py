@@ -64,7 +64,9 @@ def read(folder):
 def test_the_fit_of_files_is_that_of_their_rows(files):
     folder, X, Y = files
     seen = []
-    model = EntangledKernelRidge().fit_batches(read(folder), progress=lambda batch: seen.append(len(batch.X)))
+    model = EntangledKernelRidge().fit_batches(
+        read(folder), progress=lambda batch: seen.append(len(batch.X))
+    )
     assert sum(seen) == 200
     whole = EntangledKernelRidge().fit(X, Y)
     np.testing.assert_allclose(model.coef_, whole.coef_, rtol=1e-9)
@@ -105,16 +107,22 @@ def test_a_resumed_fit_is_the_same_to_the_last_bit(files, tmp_path, monkeypatch,
         path = tmp_path / f"{stop}.state"
         settings = {"checkpoint": path, "checkpoint_every": 4}
         with pytest.raises(Interrupted):
-            EntangledKernelRidge(feature_map).fit_batches(make(), progress=stop_after(stop), **settings)
+            EntangledKernelRidge(feature_map).fit_batches(
+                make(), progress=stop_after(stop), **settings
+            )
         taken = []
-        again = EntangledKernelRidge(feature_map).fit_batches(make(), progress=taken.append, **settings)
+        again = EntangledKernelRidge(feature_map).fit_batches(
+            make(), progress=taken.append, **settings
+        )
         if path.exists() and (feature_map is None or stop > 3):
             assert len(taken) <= 27 - stop
         np.testing.assert_array_equal(again.coef_, whole.coef_)
         np.testing.assert_array_equal(again.intercept_, whole.intercept_)
         # Once more finds nothing left to do.
         taken.clear()
-        done = EntangledKernelRidge(feature_map).fit_batches(make(), progress=taken.append, **settings)
+        done = EntangledKernelRidge(feature_map).fit_batches(
+            make(), progress=taken.append, **settings
+        )
         assert taken == []
         np.testing.assert_array_equal(done.coef_, whole.coef_)
 
@@ -138,7 +146,9 @@ def test_a_checkpoint_of_something_else(files, tmp_path):
     with pytest.raises(CheckpointError, match="first rows, or the feature map"):
         EntangledKernelRidge().fit_batches([], checkpoint=path)
     with pytest.raises(ValueError, match="checkpoint_every must be a whole number of at least 1"):
-        EntangledKernelRidge().fit_batches(batches_of(X, Y, 50), checkpoint=path, checkpoint_every=0)
+        EntangledKernelRidge().fit_batches(
+            batches_of(X, Y, 50), checkpoint=path, checkpoint_every=0
+        )
 
 
 def test_missing_value_in_batch_1000(make_rows, tmp_path):
@@ -163,7 +173,9 @@ def test_a_missing_value_that_waits_for_the_feature_map(files):
     path = folder / "1.parquet"
     parquet.write_table(break_value(parquet.read_table(path)), path)
     model = EntangledKernelRidge(StandardScaler())
-    with pytest.raises(BatchError, match=r"1\.parquet, rows 17 to 24: .*refused, and left out: .*NaN"):
+    with pytest.raises(
+        BatchError, match=r"1\.parquet, rows 17 to 24: .*refused, and left out: .*NaN"
+    ):
         model.fit_batches(read(folder))
     keep = np.r_[:116, 124:200]
     scaled = EntangledKernelRidge(StandardScaler()).fit(X[keep], Y[keep])
@@ -231,8 +243,9 @@ KILLED = """
         model.fit_batches(reader, checkpoint=checkpoint, checkpoint_every=1)
         model.coef_.tofile(result)
 
-    # A process for every fit, forked before any thread is started, and killed before so many lines have run.
-    def start(last_line):
+    # A process for every fit, forked before any thread is started, and killed before so many lines
+    # have run.
+    have run. def start(last_line):
         lines = 0
 
         def trace(frame, event, argument):
@@ -307,7 +320,9 @@ def test_resuming_with_other_batches_is_refused(make_rows, tmp_path):
 
     path = tmp_path / "state"
     EntangledKernelRidge().fit_batches(cut(100, 20), checkpoint=path)
-    with pytest.raises(CheckpointError, match=r"the first 5 batches held 100 rows .* and hold 200 now"):
+    with pytest.raises(
+        CheckpointError, match=r"the first 5 batches held 100 rows .* and hold 200 now"
+    ):
         EntangledKernelRidge().fit_batches(cut(200, 40), checkpoint=path)
     resumed = EntangledKernelRidge().fit_batches(cut(200, 20), checkpoint=path)
     assert resumed.n_samples_seen_ == 200
@@ -343,7 +358,10 @@ def with_value(table, row, value):
     ("change", "message"),
     [
         ("a finished file", r"0\.parquet: the values are not those that were read"),
-        ("rows that were read", r"1\.parquet, rows 1 to 16: the values are not those that were read"),
+        (
+            "rows that were read",
+            r"1\.parquet, rows 1 to 16: the values are not those that were read",
+        ),
         ("fewer rows", r"1\.parquet, rows 1 to 16: the values are not those that were read"),
         ("no such file", r"1\.parquet, where reading was interrupted, is not among the files"),
         ("another file before it", r"the files before .*1\.parquet are not those"),
@@ -396,7 +414,9 @@ def test_equal_size_is_not_equal_content(make_rows, tmp_path):
         lines[8] = lines[8][:-1] + ("1" if last != "1" else "2")
         (folder / file).write_text("\n".join(lines) + "\n")
         assert len((folder / file).read_text()) == len(content)
-        with pytest.raises(CheckpointError, match=rf"{file}.*: the values are not those that were read"):
+        with pytest.raises(
+            CheckpointError, match=rf"{file}.*: the values are not those that were read"
+        ):
             EntangledKernelRidge().fit_batches(make(), checkpoint=path)
         (folder / file).write_text(content)
         EntangledKernelRidge().fit_batches(make(), checkpoint=path)
@@ -469,7 +489,10 @@ WRITER = """
 
 @pytest.mark.parametrize(
     "model",
-    [EntangledKernelRidge(), EntangledKernelRidgeCV(None, cv=3, param_grid={"shrinkage": (0.5, 1.0)})],
+    [
+        EntangledKernelRidge(),
+        EntangledKernelRidgeCV(None, cv=3, param_grid={"shrinkage": (0.5, 1.0)}),
+    ],
 )
 def test_missing_targets_and_samples_survive_an_interruption(make_rows, tmp_path, rng, model):
     X, Y = make_rows(90, 3, 2)

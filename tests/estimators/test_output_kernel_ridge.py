@@ -54,10 +54,14 @@ class TestOutputKernelRidge:
     def test_equations_of_the_fit(self, rows, alpha, rank):
         """K C L + alpha C = Y, without an intercept, and predictions K C L."""
         X, Y = rows
-        model = OutputKernelRidge("rbf", gamma=0.2, alpha=alpha, rank=rank, fit_intercept=False).fit(X, Y)
+        model = OutputKernelRidge(
+            "rbf", gamma=0.2, alpha=alpha, rank=rank, fit_intercept=False
+        ).fit(X, Y)
         K, C, L = rbf_kernel(X, gamma=0.2), model.dual_coef_, model.output_kernel_
         assert np.abs(K @ C @ L + alpha * C - Y).max() < 1e-8
-        np.testing.assert_allclose(C, reference.sylvester(K, Y, L, alpha), atol=1e-9 * np.abs(C).max())
+        np.testing.assert_allclose(
+            C, reference.sylvester(K, Y, L, alpha), atol=1e-9 * np.abs(C).max()
+        )
         Z = X[:5] + 0.1
         np.testing.assert_allclose(model.predict(Z), rbf_kernel(Z, X, gamma=0.2) @ C @ L, atol=1e-9)
         value = reference.objective(K, Y, C, L, alpha, rank)
@@ -70,11 +74,13 @@ class TestOutputKernelRidge:
     def test_intercept_is_the_fit_to_centred_kernel_and_targets(self, rows):
         X, Y = rows
         model = OutputKernelRidge(alpha=2.0, solver_params={"tol": 1e-09}).fit(X, Y)
-        centred = OutputKernelRidge(alpha=2.0, fit_intercept=False, solver_params={"tol": 1e-09}).fit(
-            X - X.mean(0), Y - Y.mean(0)
-        )
+        centred = OutputKernelRidge(
+            alpha=2.0, fit_intercept=False, solver_params={"tol": 1e-09}
+        ).fit(X - X.mean(0), Y - Y.mean(0))
         np.testing.assert_allclose(model.output_kernel_, centred.output_kernel_, rtol=1e-7)
-        np.testing.assert_allclose(model.predict(X), centred.predict(X - X.mean(0)) + Y.mean(0), rtol=1e-7)
+        np.testing.assert_allclose(
+            model.predict(X), centred.predict(X - X.mean(0)) + Y.mean(0), rtol=1e-7
+        )
         np.testing.assert_allclose(model.predict(X).mean(axis=0), Y.mean(axis=0))
 
     def test_without_an_intercept_the_means_take_over(self, rows):
@@ -98,7 +104,9 @@ class TestOutputKernelRidge:
         peer = KernelRidge(kernel="rbf", alpha=0.5 / model.output_kernel_.item()).fit(X, Y[:, 0])
         np.testing.assert_allclose(model.predict(X), peer.predict(X), rtol=1e-7)
         assert model.predict(X).shape == model.dual_coef_.shape == (24,)
-        column = OutputKernelRidge("rbf", alpha=0.5, rank=rank, fit_intercept=False).fit(X, Y[:, :1])
+        column = OutputKernelRidge("rbf", alpha=0.5, rank=rank, fit_intercept=False).fit(
+            X, Y[:, :1]
+        )
         assert column.predict(X).shape == column.dual_coef_.shape == (24, 1)
         np.testing.assert_array_equal(column.predict(X)[:, 0], model.predict(X))
 
@@ -137,7 +145,10 @@ class TestOutputKernelRidge:
         X, Y = rows
         copies = rng.integers(0, 4, size=24)
         model = OutputKernelRidge(
-            "rbf", rank=rank, fit_intercept=fit_intercept, solver_params={"tol": 1e-07, "max_iter": 5000}
+            "rbf",
+            rank=rank,
+            fit_intercept=fit_intercept,
+            solver_params={"tol": 1e-07, "max_iter": 5000},
         )
         weighted = clone(model).fit(X, Y, sample_weight=copies)
         repeated = clone(model).fit(np.repeat(X, copies, axis=0), np.repeat(Y, copies, axis=0))
@@ -159,7 +170,9 @@ class TestOutputKernelRidge:
 
     def test_odd_tables(self, rows, make_rows):
         X, Y = rows
-        np.testing.assert_allclose(OutputKernelRidge().fit(X[:1], Y[:1]).predict(X), np.tile(Y[0], (24, 1)))
+        np.testing.assert_allclose(
+            OutputKernelRidge().fit(X[:1], Y[:1]).predict(X), np.tile(Y[0], (24, 1))
+        )
         assert np.isfinite(OutputKernelRidge().fit(X[:2], Y[:2]).predict(X)).all()
         assert OutputKernelRidge().fit(*make_rows(5, 3, 30)).output_kernel_.shape == (30, 30)
         flat = OutputKernelRidge().fit(np.full_like(X, 0.7), Y)
@@ -203,7 +216,9 @@ class TestOutputKernelRidge:
     def test_a_given_output_kernel(self, rows):
         X, Y = rows
         graph = graph_output_kernel([[0, 1, 0], [1, 0, 1], [0, 1, 0]])
-        model = OutputKernelRidge("rbf", output_kernel=graph, alpha=0.3, fit_intercept=False).fit(X, Y)
+        model = OutputKernelRidge("rbf", output_kernel=graph, alpha=0.3, fit_intercept=False).fit(
+            X, Y
+        )
         C = reference.sylvester(rbf_kernel(X), Y, graph, 0.3)
         np.testing.assert_allclose(model.predict(X), rbf_kernel(X) @ C @ graph)
         assert (model.stop_reason_, model.duality_gap_, model.n_iter_) == ("fixed", 0.0, 1)
@@ -215,9 +230,9 @@ class TestOutputKernelRidge:
         with pytest.warns(
             ConvergenceWarning, match=r"tol=1e-09 after max_iter=1 steps; raise max_iter or tol"
         ):
-            OutputKernelRidge("rbf", alpha=0.1, rank=2, solver_params={"max_iter": 1, "tol": 1e-09}).fit(
-                *rows
-            )
+            OutputKernelRidge(
+                "rbf", alpha=0.1, rank=2, solver_params={"max_iter": 1, "tol": 1e-09}
+            ).fit(*rows)
         with pytest.warns(ConvergenceWarning, match=r"no step lowers the objective any further"):
             OutputKernelRidge("rbf", alpha=0.1, solver_params={"tol": 0}).fit(*rows)
 
@@ -227,20 +242,40 @@ class TestOutputKernelRidge:
             ({"kernel": "rbff"}, ValueError, "kernel must be one of .*'rbf'.*, got 'rbff'"),
             ({"kernel": None}, ValueError, "kernel must be one of .* got None"),
             ({"alpha": 0}, ValueError, "alpha must be a positive number, got 0"),
-            ({"alpha": [1, 2]}, TypeError, r"alpha must be a positive number, got \[1, 2\] of type list"),
+            (
+                {"alpha": [1, 2]},
+                TypeError,
+                r"alpha must be a positive number, got \[1, 2\] of type list",
+            ),
             ({"rank": 0}, ValueError, "rank must be a whole number of at least 1, got 0"),
             ({"rank": 0.5}, TypeError, "rank must be a whole number"),
-            ({"rank": 4}, ValueError, "rank must be at most the number of targets, 3, got 4; use rank=None"),
+            (
+                {"rank": 4},
+                ValueError,
+                "rank must be at most the number of targets, 3, got 4; use rank=None",
+            ),
             (
                 {"solver_params": {"max_iter": 0}},
                 ValueError,
                 "max_iter.* must be a whole number of at least 1",
             ),
             ({"solver_params": {"tol": -1}}, ValueError, "tol.* must be a number of at least 0"),
-            ({"penalty": "nuclear"}, ValueError, "penalty must be one of .*'trace'.*, got 'nuclear'"),
+            (
+                {"penalty": "nuclear"},
+                ValueError,
+                "penalty must be one of .*'trace'.*, got 'nuclear'",
+            ),
             ({"penalty": ["trace"]}, ValueError, r"penalty must be one of .*, got \['trace'\]"),
-            ({"penalty": "cluster", "rank": 2}, ValueError, "rank must be None with penalty='cluster'"),
-            ({"rank": 2, "constraint": True}, ValueError, "a rank goes with the trace, without a constraint"),
+            (
+                {"penalty": "cluster", "rank": 2},
+                ValueError,
+                "rank must be None with penalty='cluster'",
+            ),
+            (
+                {"rank": 2, "constraint": True},
+                ValueError,
+                "a rank goes with the trace, without a constraint",
+            ),
             ({"constraint": 1}, TypeError, "constraint must be True or False, got 1"),
             (
                 {"penalty": "schatten", "penalty_params": {"exponent": 0.5}},
@@ -267,23 +302,39 @@ class TestOutputKernelRidge:
                 ValueError,
                 r"level_bounds must be two numbers.* got \(2, 3\)",
             ),
-            ({"solver_params": {"steps": 3}}, ValueError, r"solver_params must have keys .*, got 'steps'"),
+            (
+                {"solver_params": {"steps": 3}},
+                ValueError,
+                r"solver_params must have keys .*, got 'steps'",
+            ),
             ({"solver_params": [3]}, TypeError, "solver_params must be None or a dictionary"),
             ({"kernel_params": {"scale": 1}}, ValueError, "kernel_params must have keys of"),
-            ({"penalty_params": {"level_bounds": 1.0}}, ValueError, "level_bounds must be two numbers"),
+            (
+                {"penalty_params": {"level_bounds": 1.0}},
+                ValueError,
+                "level_bounds must be two numbers",
+            ),
             (
                 {"output_kernel": "identity"},
                 TypeError,
                 "output_kernel must be None or a matrix over the targets",
             ),
             ({"output_kernel": np.eye(2)}, ValueError, r"output_kernel must be of shape \(3, 3\)"),
-            ({"output_kernel": np.tri(3)}, ValueError, "output_kernel must be finite and symmetric"),
+            (
+                {"output_kernel": np.tri(3)},
+                ValueError,
+                "output_kernel must be finite and symmetric",
+            ),
             (
                 {"output_kernel": -np.eye(3)},
                 ValueError,
                 "output_kernel must be positive semi-definite, got an",
             ),
-            ({"kernel": "precomputed"}, ValueError, r"X must be a square matrix .* got shape \(24, 4\)"),
+            (
+                {"kernel": "precomputed"},
+                ValueError,
+                r"X must be a square matrix .* got shape \(24, 4\)",
+            ),
             (
                 {"kernel": lambda x, z: -np.dot(x, z)},
                 ValueError,
@@ -347,13 +398,17 @@ class TestOutputKernelRidge:
     def test_with_scikit_learn(self, rows):
         X, Y = rows
         pipeline = make_pipeline(StandardScaler(), OutputKernelRidge("rbf"))
-        search = GridSearchCV(pipeline, {"outputkernelridge__alpha": [0.1, 1.0, 10.0]}, cv=3).fit(X, Y)
+        search = GridSearchCV(pipeline, {"outputkernelridge__alpha": [0.1, 1.0, 10.0]}, cv=3).fit(
+            X, Y
+        )
         assert search.best_params_["outputkernelridge__alpha"] in (0.1, 1.0, 10.0)
         assert cross_val_score(OutputKernelRidge("precomputed"), X @ X.T, Y, cv=3) == pytest.approx(
             cross_val_score(OutputKernelRidge(), X, Y, cv=3)
         )
         model = OutputKernelRidge().fit(X, Y)
-        np.testing.assert_array_equal(pickle.loads(pickle.dumps(model)).predict(X), model.predict(X))
+        np.testing.assert_array_equal(
+            pickle.loads(pickle.dumps(model)).predict(X), model.predict(X)
+        )
 
 
 class TestBlanks:
@@ -383,12 +438,17 @@ class TestBlanks:
             solver_params={"tol": 1e-07},
         ).fit(X, Y, weight)
         peer = OperatorValuedKernelRidge(
-            SeparableKernel("rbf", L, gamma=0.3), alpha=0.2, solver="dense", fit_intercept=fit_intercept
+            SeparableKernel("rbf", L, gamma=0.3),
+            alpha=0.2,
+            solver="dense",
+            fit_intercept=fit_intercept,
         ).fit(X, Y, weight)
         np.testing.assert_allclose(model.predict(X + 0.1), peer.predict(X + 0.1), atol=1e-6)
         assert model.stop_reason_ == "fixed"
 
-    @pytest.mark.parametrize("settings", [{}, {"rank": 2}, {"penalty": "cluster"}, {"penalty": "entrywise"}])
+    @pytest.mark.parametrize(
+        "settings", [{}, {"rank": 2}, {"penalty": "cluster"}, {"penalty": "entrywise"}]
+    )
     def test_the_objective_never_rises(self, holes, settings):
         X, Y = holes
         model = OutputKernelRidge("rbf", alpha=0.1, **settings).fit(X, Y)
@@ -398,9 +458,15 @@ class TestBlanks:
 
     def test_the_learned_kernel_is_that_of_ridge_regression_with_it(self, holes):
         X, Y = holes
-        model = OutputKernelRidge("rbf", gamma=0.2, alpha=0.1, solver_params={"tol": 1e-06}).fit(X, Y)
+        model = OutputKernelRidge("rbf", gamma=0.2, alpha=0.1, solver_params={"tol": 1e-06}).fit(
+            X, Y
+        )
         again = OutputKernelRidge(
-            "rbf", gamma=0.2, alpha=0.1, output_kernel=model.output_kernel_, solver_params={"tol": 1e-06}
+            "rbf",
+            gamma=0.2,
+            alpha=0.1,
+            output_kernel=model.output_kernel_,
+            solver_params={"tol": 1e-06},
         ).fit(X, Y)
         np.testing.assert_allclose(again.predict(X), model.predict(X), atol=1e-5)
         K, C = rbf_kernel(X, gamma=0.2), np.where(np.isnan(Y), 0.0, model.dual_coef_)

@@ -39,7 +39,8 @@ def nmse_of(model, X, Y):
 def brute_force(model, X, Y, splits):
     """Scores (n_alphas, n_splits) from a cold fit for every fold and alpha."""
     settings = {
-        name: getattr(model, name) for name in ("kernel", "gamma", "rank", "fit_intercept", "solver_params")
+        name: getattr(model, name)
+        for name in ("kernel", "gamma", "rank", "fit_intercept", "solver_params")
     }
     return np.array(
         [
@@ -104,7 +105,9 @@ class TestOutputKernelRidgeCV:
         ):
             settings = {"penalty": name, "constraint": constraint, "alpha": alpha}
             for i, (train, test) in enumerate(KFold(3).split(X)):
-                fit = OutputKernelRidge(solver_params=model.solver_params, **settings).fit(X[train], Y[train])
+                fit = OutputKernelRidge(solver_params=model.solver_params, **settings).fit(
+                    X[train], Y[train]
+                )
                 error = np.mean((Y[test] - fit.predict(X[test])) ** 2, axis=0) / Y.var(axis=0)
                 score = model.cv_results_[f"split{i}_test_score"][number]
                 assert score == pytest.approx(-error.mean(), rel=1e-2)
@@ -113,7 +116,9 @@ class TestOutputKernelRidgeCV:
         assert model.penalty_ == model.cv_results_["penalty"][best]
         assert model.best_params_ == {"alpha": model.alpha_, "penalty": model.penalty_}
         again = OutputKernelRidge(
-            constraint=constraint, solver_params={"tol": 0.0001, "max_iter": 20000}, **model.best_params_
+            constraint=constraint,
+            solver_params={"tol": 0.0001, "max_iter": 20000},
+            **model.best_params_,
         )
         np.testing.assert_allclose(model.predict(X), again.fit(X, Y).predict(X), rtol=1e-6)
 
@@ -160,7 +165,9 @@ class TestOutputKernelRidgeCV:
         expected = [
             np.mean(
                 [
-                    OutputKernelRidge(alpha=a, solver_params={"tol": 1e-08}).fit(X[i], Y[i]).score(X[j], Y[j])
+                    OutputKernelRidge(alpha=a, solver_params={"tol": 1e-08})
+                    .fit(X[i], Y[i])
+                    .score(X[j], Y[j])
                     for i, j in splits
                 ]
             )
@@ -172,7 +179,9 @@ class TestOutputKernelRidgeCV:
         )
         given.fit(X @ X.T, Y)
         np.testing.assert_allclose(given.cv_results_["mean_test_score"], expected, rtol=1e-5)
-        flat = OutputKernelRidgeCV(alphas=[0.1, 1.0], cv=3, scoring=lambda model, X, y: -float(y.ndim))
+        flat = OutputKernelRidgeCV(
+            alphas=[0.1, 1.0], cv=3, scoring=lambda model, X, y: -float(y.ndim)
+        )
         assert flat.fit(X, Y[:, 0]).best_score_ == -1
         with pytest.raises(ValueError, match="accurate"):
             OutputKernelRidgeCV(scoring="accurate").fit(X, Y)
@@ -188,7 +197,9 @@ class TestOutputKernelRidgeCV:
         X, Y = rows
         assert OutputKernelRidgeCV(cv=LeaveOneOut()).fit(X, Y).n_splits_ == 24
         assert (
-            OutputKernelRidgeCV(cv=RepeatedKFold(n_splits=3, n_repeats=2, random_state=0)).fit(X, Y).n_splits_
+            OutputKernelRidgeCV(cv=RepeatedKFold(n_splits=3, n_repeats=2, random_state=0))
+            .fit(X, Y)
+            .n_splits_
             == 6
         )
         splits = [(np.arange(12), np.arange(12, 24)), (np.arange(12, 24), np.arange(12))]
@@ -211,7 +222,11 @@ class TestOutputKernelRidgeCV:
     @pytest.mark.parametrize(
         ("alphas", "error", "message"),
         [
-            ([], ValueError, r"alphas must be None or a list of one or more positive numbers, got \[\]"),
+            (
+                [],
+                ValueError,
+                r"alphas must be None or a list of one or more positive numbers, got \[\]",
+            ),
             ([1.0, -1.0], ValueError, "one or more positive numbers, got -1 among them"),
             ([1.0, 0.0], ValueError, "got 0 among them"),
             ([np.nan, 1.0], ValueError, "got nan among them"),
@@ -252,19 +267,25 @@ class TestOutputKernelRidgeCV:
             UserWarning, match=r"is the smallest of alphas, .* pass alphas with smaller values"
         ):
             OutputKernelRidgeCV(alphas=best * np.array([100.0, 10.0, 1000.0])).fit(X, Y)
-        with pytest.warns(UserWarning, match=r"is the largest of alphas, .* pass alphas with larger values"):
+        with pytest.warns(
+            UserWarning, match=r"is the largest of alphas, .* pass alphas with larger values"
+        ):
             OutputKernelRidgeCV(alphas=[best / 1000, best / 30]).fit(X, Y)
         assert OutputKernelRidgeCV(alphas=[best]).fit(X, Y).alpha_ == best
 
     def test_the_default_grid_is_free_of_scale(self, rows):
         X, Y = rows
         for rank in (None, 2):
-            plain = OutputKernelRidgeCV(rank=rank, solver_params={"tol": 1e-07, "max_iter": 20000}).fit(X, Y)
-            scaled = OutputKernelRidgeCV(rank=rank, solver_params={"tol": 1e-07, "max_iter": 20000}).fit(
-                1e3 * X, 1e-4 * Y
-            )
+            plain = OutputKernelRidgeCV(
+                rank=rank, solver_params={"tol": 1e-07, "max_iter": 20000}
+            ).fit(X, Y)
+            scaled = OutputKernelRidgeCV(
+                rank=rank, solver_params={"tol": 1e-07, "max_iter": 20000}
+            ).fit(1e3 * X, 1e-4 * Y)
             assert scaled.best_index_ == plain.best_index_
-            np.testing.assert_allclose(scaled.predict(1e3 * X), 1e-4 * plain.predict(X), rtol=1e-4, atol=1e-8)
+            np.testing.assert_allclose(
+                scaled.predict(1e3 * X), 1e-4 * plain.predict(X), rtol=1e-4, atol=1e-8
+            )
 
     def test_the_right_rank_helps(self, rng):
         """Forty noisy targets that are mixtures of two functions: better than tuned kernel ridge."""
@@ -287,27 +308,38 @@ class TestOutputKernelRidgeCV:
         fold = np.arange(24) % 3
         copies = rng.integers(1, 4, size=24)
         many = np.repeat(fold, copies)
-        splits = [[(np.flatnonzero(f != i), np.flatnonzero(f == i)) for i in range(3)] for f in (fold, many)]
+        splits = [
+            [(np.flatnonzero(f != i), np.flatnonzero(f == i)) for i in range(3)]
+            for f in (fold, many)
+        ]
         weighted = OutputKernelRidgeCV(cv=splits[0]).fit(X, Y, copies)
         repeated = OutputKernelRidgeCV(cv=splits[1]).fit(
             np.repeat(X, copies, axis=0), np.repeat(Y, copies, axis=0)
         )
         np.testing.assert_allclose(weighted.alphas_, repeated.alphas_, rtol=1e-9)
         for name in ("mean_test_score", "std_test_score"):
-            np.testing.assert_allclose(weighted.cv_results_[name], repeated.cv_results_[name], rtol=1e-6)
-        with pytest.raises(ValueError, match="sample_weight is zero on all held-out rows of a fold"):
+            np.testing.assert_allclose(
+                weighted.cv_results_[name], repeated.cv_results_[name], rtol=1e-6
+            )
+        with pytest.raises(
+            ValueError, match="sample_weight is zero on all held-out rows of a fold"
+        ):
             OutputKernelRidgeCV(cv=splits[0]).fit(X, Y, (fold != 1).astype(float))
 
     def test_jobs_pickles_and_frames(self, rows):
         X, Y = rows
         model = OutputKernelRidgeCV().fit(X, Y)
         np.testing.assert_array_equal(OutputKernelRidgeCV().fit(X, Y).predict(X), model.predict(X))
-        np.testing.assert_array_equal(pickle.loads(pickle.dumps(model)).predict(X), model.predict(X))
+        np.testing.assert_array_equal(
+            pickle.loads(pickle.dumps(model)).predict(X), model.predict(X)
+        )
         assert len(pd.DataFrame(model.cv_results_)) == 13
         frame = pd.DataFrame(Y, columns=["u", "v", "w"])
         named = OutputKernelRidgeCV().set_output(predict="pandas").fit(X, frame)
         assert list(named.predict(X).columns) == ["u", "v", "w"]
-        assert nmse_of(model, X, Y) == pytest.approx(nmse_of(named.set_output(predict="default"), X, Y))
+        assert nmse_of(model, X, Y) == pytest.approx(
+            nmse_of(named.set_output(predict="default"), X, Y)
+        )
 
 
 class TestBlanks:
@@ -335,7 +367,9 @@ class TestBlanks:
                 )
                 errors = (Y[test] - fit.predict(X[test])) ** 2
                 expected = -np.mean(np.average(errors, axis=0, weights=weights[test]) / variance)
-                assert model.cv_results_[f"split{s}_test_score"][a] == pytest.approx(expected, rel=1e-4)
+                assert model.cv_results_[f"split{s}_test_score"][a] == pytest.approx(
+                    expected, rel=1e-4
+                )
 
     def test_splits_that_a_user_gives_are_of_the_whole_table(self, holes):
         X, Y, weights = holes
@@ -355,12 +389,14 @@ class TestBlanks:
     def test_other_scores_count_measured_cells_where_they_can(self, holes):
         X, Y, weights = holes
         spoilt = np.where(weights > 0.0, Y, np.nan)
-        model = OutputKernelRidgeCV(alphas=[1.0], cv=3, scoring=lambda model, X, y: model.score(X, y)).fit(
-            X, Y, weights
-        )
+        model = OutputKernelRidgeCV(
+            alphas=[1.0], cv=3, scoring=lambda model, X, y: model.score(X, y)
+        ).fit(X, Y, weights)
         train, test = next(KFold(3).split(X))
         fit = OutputKernelRidge(alpha=1.0).fit(X[train], Y[train], weights[train])
-        assert model.cv_results_["split0_test_score"][0] == pytest.approx(fit.score(X[test], spoilt[test]))
+        assert model.cv_results_["split0_test_score"][0] == pytest.approx(
+            fit.score(X[test], spoilt[test])
+        )
 
     def test_a_target_that_a_fold_never_sees_is_named(self, rows):
         X, Y = rows
@@ -375,5 +411,7 @@ class TestBlanks:
 )
 def test_lists_that_are_no_splits_are_named(cv, rng):
     X, Y = rng.normal(size=(20, 3)), rng.normal(size=(20, 2))
-    with pytest.raises(ValueError, match="cv must be a number of folds, a splitter, or a list of splits"):
+    with pytest.raises(
+        ValueError, match="cv must be a number of folds, a splitter, or a list of splits"
+    ):
         OutputKernelRidgeCV(cv=cv).fit(X, Y)

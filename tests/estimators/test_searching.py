@@ -49,8 +49,12 @@ def test_a_constant_target_leaves_the_intervals_of_others_alone(make_rows, estim
         else {"cv": 4, "param_grid": {"shrinkage": (1.0,)}}
     )
     wider = np.column_stack([Y, np.full(32, constant)])
-    expected, found = (estimator(None, **settings, random_state=0).fit(X, own) for own in (Y, wider))
-    np.testing.assert_allclose(found.residual_covariance_[:3, :3], expected.residual_covariance_, rtol=1e-6)
+    expected, found = (
+        estimator(None, **settings, random_state=0).fit(X, own) for own in (Y, wider)
+    )
+    np.testing.assert_allclose(
+        found.residual_covariance_[:3, :3], expected.residual_covariance_, rtol=1e-6
+    )
     for own, other in zip(found.predict_interval(X), expected.predict_interval(X), strict=True):
         np.testing.assert_allclose(own[:, :3], other, rtol=1e-6)
         np.testing.assert_allclose(own[:, 3], constant, rtol=1e-12)
@@ -118,7 +122,9 @@ def test_held_out_intervals_hold_about_as_many_rows_as_they_say(rng):
     X = rng.normal(size=(120, 3))
     Y = X @ rng.normal(size=(3, 2)) + rng.normal(size=(120, 2))
     for transform, targets in ((None, Y), ("log", np.exp(Y))):
-        model = EntangledKernelRidgeCV(None, cv=4, target_transform=transform, **GRID).fit(X, targets)
+        model = EntangledKernelRidgeCV(None, cv=4, target_transform=transform, **GRID).fit(
+            X, targets
+        )
         found = model.held_out_predictions(0.9)
         np.testing.assert_allclose(found.measured, targets)
         inside = (found.lower <= targets) & (found.upper >= targets)

@@ -13,7 +13,10 @@ SEARCHES = [
     EntangledKernelRidgeCV(None, cv=GroupKFold(3), alphas=ALPHAS, random_state=0),
     OutputKernelRidgeCV(cv=GroupKFold(3)),
 ]
-NUMBERS = [EntangledKernelRidgeCV(None, cv=3, alphas=ALPHAS, random_state=0), OutputKernelRidgeCV(cv=3)]
+NUMBERS = [
+    EntangledKernelRidgeCV(None, cv=3, alphas=ALPHAS, random_state=0),
+    OutputKernelRidgeCV(cv=3),
+]
 
 
 @pytest.fixture
@@ -50,7 +53,9 @@ def test_splitters_without_groups_get_none(rows):
     X, Y, groups = rows
     search = clone(NUMBERS[0]).set_params(cv=KFold(3))
     with sklearn.config_context(enable_metadata_routing=True):
-        found = cross_validate(search, X, Y, cv=GroupKFold(2), params={"groups": groups}, error_score="raise")
+        found = cross_validate(
+            search, X, Y, cv=GroupKFold(2), params={"groups": groups}, error_score="raise"
+        )
     assert np.isfinite(found["test_score"]).all()
 
 
@@ -66,7 +71,9 @@ def test_nested_folds_of_groups_need_no_request(rows, search, monkeypatch):
 
     monkeypatch.setattr(GroupKFold, "split", watch)
     with sklearn.config_context(enable_metadata_routing=True):
-        found = cross_validate(search, X, Y, cv=GroupKFold(2), params={"groups": groups}, error_score="raise")
+        found = cross_validate(
+            search, X, Y, cv=GroupKFold(2), params={"groups": groups}, error_score="raise"
+        )
     # The outer folds, and those of the search inside of each.
     assert seen == [40, 20, 20]
     assert np.isfinite(found["test_score"]).all()

@@ -29,7 +29,9 @@ def assert_same_fit(model, whole, rtol=1e-9):
     for name in ("coef_", "intercept_", "noise_variance_"):
         expected = getattr(whole, name)
         scale = np.abs(expected).max()
-        np.testing.assert_allclose(getattr(model, name), expected, rtol=rtol, atol=rtol * scale, err_msg=name)
+        np.testing.assert_allclose(
+            getattr(model, name), expected, rtol=rtol, atol=rtol * scale, err_msg=name
+        )
     np.testing.assert_allclose(model.alignment_terms_, whole.alignment_terms_, rtol=rtol)
 
 
@@ -37,7 +39,11 @@ def assert_same_fit(model, whole, rtol=1e-9):
 @given(st.data())
 def test_any_split_in_any_order(data):
     rng = np.random.default_rng(data.draw(st.integers(0, 2**32 - 1)))
-    n, m, p = data.draw(st.integers(2, 60)), data.draw(st.integers(1, 8)), data.draw(st.integers(1, 5))
+    n, m, p = (
+        data.draw(st.integers(2, 60)),
+        data.draw(st.integers(1, 8)),
+        data.draw(st.integers(1, 5)),
+    )
     n = max(n, m + p + 2)
     X = rng.normal(size=(n, m)) + rng.normal(size=m)
     Y = X @ rng.normal(size=(m, p)) + rng.normal(size=(n, p))
@@ -110,7 +116,9 @@ def test_one_row_is_too_few(make_rows):
     with pytest.raises(ValueError, match=r"at least 2 rows .* got 1"):
         model.predict(X)
     model.partial_fit(X[1:], Y[1:])
-    np.testing.assert_allclose(model.solve().coef_, EntangledKernelRidge().fit(X, Y).coef_, rtol=1e-9)
+    np.testing.assert_allclose(
+        model.solve().coef_, EntangledKernelRidge().fit(X, Y).coef_, rtol=1e-9
+    )
 
 
 def test_empty_batches_and_rows_of_no_weight(make_rows):
@@ -118,7 +126,9 @@ def test_empty_batches_and_rows_of_no_weight(make_rows):
     model = EntangledKernelRidge().partial_fit(X[:0], Y[:0])
     with pytest.raises(NotFittedError):
         model.predict(X)
-    model.partial_fit(X[:10], Y[:10]).partial_fit(X[:0], Y[:0]).partial_fit(X[:5], Y[:5], np.zeros(5))
+    model.partial_fit(X[:10], Y[:10]).partial_fit(X[:0], Y[:0]).partial_fit(
+        X[:5], Y[:5], np.zeros(5)
+    )
     model.partial_fit(X[10:], Y[10:], 1.0).partial_fit([], [])
     assert_same_fit(model, EntangledKernelRidge().fit(X, Y))
     with pytest.raises(ValueError, match="3 features"):
@@ -179,7 +189,9 @@ def test_a_first_batch_may_be_refused(make_rows):
     scaled = EntangledKernelRidge(scaler)
     with pytest.raises(ValueError, match="expecting 3 features"):
         scaled.partial_fit(X[:, :2], Y)
-    assert_same_fit(scaled.partial_fit(X, Y), EntangledKernelRidge(FrozenEstimator(scaler)).fit(X, Y))
+    assert_same_fit(
+        scaled.partial_fit(X, Y), EntangledKernelRidge(FrozenEstimator(scaler)).fit(X, Y)
+    )
 
 
 def test_partial_fit_goes_on_after_fit(make_rows):
@@ -242,7 +254,8 @@ def test_rows_that_wait_survive_a_refused_batch(make_rows, monkeypatch, bad):
             errors.append(str(error))
     assert len(errors) == 1
     assert "NaN" in errors[0]
-    # Of two good batches and the bad one the newest is the bad one, or a good one that waits no longer.
+    # Of two good batches and the bad one the newest is the bad one, or a good one that waits no
+    # longer.
     assert ("are refused, and left out" in errors[0]) == (bad < 2)
     given = FrozenEstimator(StandardScaler().fit(X[:50]))
     assert_same_fit(model, EntangledKernelRidge(given).fit(X, Y))
@@ -252,12 +265,22 @@ def test_sparse_and_mixed_tables(make_rows):
     X, Y = make_rows(40, 4, 2)
     sparse = csr_array(np.where(X > 0.5, X, 0.0))
     features = StandardScaler(with_mean=False)
-    model = EntangledKernelRidge(features).partial_fit(sparse[:30], Y[:30]).partial_fit(sparse[30:], Y[30:])
+    model = (
+        EntangledKernelRidge(features)
+        .partial_fit(sparse[:30], Y[:30])
+        .partial_fit(sparse[30:], Y[30:])
+    )
     assert_same_fit(model, EntangledKernelRidge(features).fit(sparse, Y))
 
     table = pd.DataFrame({"size": X[:, 0], "kind": np.where(X[:, 1] > 0, "round", "square")})
-    features = ColumnTransformer([("a", StandardScaler(), ["size"]), ("b", OneHotEncoder(), ["kind"])])
-    model = EntangledKernelRidge(features).partial_fit(table[:30], Y[:30]).partial_fit(table[30:], Y[30:])
+    features = ColumnTransformer(
+        [("a", StandardScaler(), ["size"]), ("b", OneHotEncoder(), ["kind"])]
+    )
+    model = (
+        EntangledKernelRidge(features)
+        .partial_fit(table[:30], Y[:30])
+        .partial_fit(table[30:], Y[30:])
+    )
     assert_same_fit(model, EntangledKernelRidge(features).fit(table, Y))
 
 
@@ -269,7 +292,9 @@ def test_merge(make_rows):
     merged = parts[0].merge(parts[1]).merge(parts[2])
     assert_same_fit(merged, EntangledKernelRidge(FrozenEstimator(features)).fit(X, Y))
     np.testing.assert_array_equal(parts[1].predict(X), before)
-    fitted = EntangledKernelRidge().fit(X[:50], Y[:50]).merge(EntangledKernelRidge().fit(X[50:], Y[50:]))
+    fitted = (
+        EntangledKernelRidge().fit(X[:50], Y[:50]).merge(EntangledKernelRidge().fit(X[50:], Y[50:]))
+    )
     assert_same_fit(fitted, EntangledKernelRidge().fit(X, Y))
 
 
@@ -316,7 +341,8 @@ def test_use_before_there_are_enough_rows_loses_none(make_rows, Estimator):
     model = Estimator(StandardScaler()).partial_fit(X[:1], Y[:1])
     assert not hasattr(model, "coef_")
     for row in range(1, 12):
-        # Of two rows all large alphas predict the mean, and rounding decides whether the largest is best.
+        # Of two rows all large alphas predict the mean, and rounding decides whether the largest is
+        # best.
         with contextlib.suppress(ValueError), warnings.catch_warnings():
             warnings.filterwarnings("ignore", "the largest of the alphas was chosen")
             model.predict(X)
@@ -358,14 +384,18 @@ def test_a_refused_batch_leaves_the_names_as_they_were(make_rows):
 def test_folds_may_not_change_in_a_stream(make_rows):
     X, Y = make_rows(40, 4, 2)
     model = EntangledKernelRidgeCV(None, cv=3).partial_fit(X, Y)
-    with pytest.raises(ValueError, match="cv must stay at the 3 folds that rows were taken in with, got 5"):
+    with pytest.raises(
+        ValueError, match="cv must stay at the 3 folds that rows were taken in with, got 5"
+    ):
         model.set_params(cv=5).partial_fit(X, Y)
 
 
 def test_merging_what_was_fitted_in_memory_says_why_not(make_rows):
     X, Y = make_rows(40, 4, 2)
     model = EntangledKernelRidgeCV(None, random_state=0).fit(X, Y)
-    with pytest.raises(ValueError, match="this estimator was fitted in memory and kept no moments to merge"):
+    with pytest.raises(
+        ValueError, match="this estimator was fitted in memory and kept no moments to merge"
+    ):
         model.merge(EntangledKernelRidgeCV(None, random_state=0).fit(X, Y))
 
 
@@ -430,7 +460,9 @@ def test_forgetting_equals_fit_with_weights_and_old_rows_stop_to_matter(make_row
 @pytest.mark.parametrize("forget", [0.0, 1.5, -1.0, np.nan, "much"])
 def test_forget_is_a_share(make_rows, forget):
     X, Y = make_rows(10, 3, 2)
-    with pytest.raises((TypeError, ValueError), match="forget must be a number above 0 and at most 1, got"):
+    with pytest.raises(
+        (TypeError, ValueError), match="forget must be a number above 0 and at most 1, got"
+    ):
         EntangledKernelRidge().partial_fit(X, Y, forget=forget)
 
 

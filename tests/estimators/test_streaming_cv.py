@@ -16,7 +16,10 @@ from entangled_kernels.features import default_feature_maps
 from entangled_kernels.streams import row_stream
 from entangled_kernels.streams.row_stream import row_folds
 
-GRID = {"alphas": np.logspace(-3, 3, 7), "param_grid": {"shrinkage": (0.0, 0.5), "target_alpha": (0.1, 1.0)}}
+GRID = {
+    "alphas": np.logspace(-3, 3, 7),
+    "param_grid": {"shrinkage": (0.0, 0.5), "target_alpha": (0.1, 1.0)},
+}
 
 
 def in_memory(model, X, Y, weight=None):
@@ -32,7 +35,9 @@ def assert_same_choice(model, whole):
     assert model.best_score_ == pytest.approx(whole.best_score_, rel=1e-9)
     scores = (model.cv_results_["mean_test_score"], whole.cv_results_["mean_test_score"])
     np.testing.assert_allclose(*scores, rtol=1e-8)
-    np.testing.assert_allclose(model.coef_, whole.coef_, rtol=1e-8, atol=1e-9 * np.abs(whole.coef_).max())
+    np.testing.assert_allclose(
+        model.coef_, whole.coef_, rtol=1e-8, atol=1e-9 * np.abs(whole.coef_).max()
+    )
     np.testing.assert_allclose(model.intercept_, whole.intercept_, rtol=1e-8, atol=1e-9)
 
 
@@ -42,7 +47,11 @@ def assert_same_choice(model, whole):
 @given(st.data())
 def test_any_split_gives_the_same_choice(data):
     rng = np.random.default_rng(data.draw(st.integers(0, 2**32 - 1)))
-    n, m, p = data.draw(st.integers(60, 120)), data.draw(st.integers(1, 5)), data.draw(st.integers(1, 4))
+    n, m, p = (
+        data.draw(st.integers(60, 120)),
+        data.draw(st.integers(1, 5)),
+        data.draw(st.integers(1, 4)),
+    )
     X = rng.normal(size=(n, m)) + rng.normal(size=m)
     Y = X @ rng.normal(size=(m, p)) + rng.normal(size=(n, p))
     weight = rng.uniform(0.1, 3.0, size=n) if data.draw(st.booleans()) else None
@@ -96,7 +105,9 @@ def test_a_feature_map_is_chosen_on_the_first_rows(make_rows, rng, monkeypatch):
     assert type(model.solve().feature_map_) is type(sample.best_estimator_.feature_map_)
     # Rows to come count as much as the first ones, however far they are.
     assert model.feature_map_.reach is None
-    given = EntangledKernelRidgeCV(FrozenEstimator(model.feature_map_), random_state=0, cv=3, **grid)
+    given = EntangledKernelRidgeCV(
+        FrozenEstimator(model.feature_map_), random_state=0, cv=3, **grid
+    )
     # A frozen map is not fitted again in the folds.
     assert_same_choice(model, in_memory(given, X, Y))
 
@@ -126,7 +137,8 @@ def test_files_merging_dask_and_checkpoints(make_rows, tmp_path):
 def test_what_is_refused(make_rows):
     X, Y = make_rows(40, 3, 2)
     with pytest.raises(
-        ValueError, match="cv must be a number of folds, KFold, GroupKFold or TimeSeriesSplit where rows come"
+        ValueError,
+        match="cv must be a number of folds, KFold, GroupKFold or TimeSeriesSplit where rows come",
     ):
         EntangledKernelRidgeCV(None, cv=ShuffleSplit(3)).partial_fit(X, Y)
     model = EntangledKernelRidgeCV(None, **GRID).fit(X, Y)
@@ -203,7 +215,10 @@ def test_plain_columns_may_win_among_maps_in_a_stream_of_frames(make_rows):
             {"param_grid": {"solver_params": [{"init": "identiy"}]}},
             "init.* must be one of 'identity', 'random'",
         ),
-        ({"param_grid": {"solver_params": [{"tol": -1.0}]}}, "tol.* must be a number of at least 0"),
+        (
+            {"param_grid": {"solver_params": [{"tol": -1.0}]}},
+            "tol.* must be a number of at least 0",
+        ),
         ({"fit_intercept": "yes"}, "fit_intercept must be True or False"),
     ],
 )
@@ -230,6 +245,8 @@ def test_the_best_estimator_of_several_maps_has_the_one_that_was_chosen(make_row
 def test_a_map_is_chosen_where_rows_have_no_targets(make_rows):
     X, Y = make_rows(40, 2, 2)
     holes = np.vstack([np.full((5, 2), np.nan), Y])
-    model = EntangledKernelRidgeCV([None, StandardScaler()], cv=3, alphas=[0.1, 1.0], random_state=0)
+    model = EntangledKernelRidgeCV(
+        [None, StandardScaler()], cv=3, alphas=[0.1, 1.0], random_state=0
+    )
     found = clone(model).partial_fit(np.vstack([X[:5] + 9.0, X]), holes).solve()
     assert np.isfinite(found.predict(X)).all()

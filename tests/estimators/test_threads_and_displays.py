@@ -12,7 +12,10 @@ from sklearn.utils.validation import check_is_fitted
 
 from entangled_kernels import EntangledKernelRidge, EntangledKernelRidgeCV
 
-GRID = {"alphas": np.logspace(-2, 2, 5), "param_grid": {"shrinkage": (0.0, 0.5), "target_alpha": (0.1,)}}
+GRID = {
+    "alphas": np.logspace(-2, 2, 5),
+    "param_grid": {"shrinkage": (0.0, 0.5), "target_alpha": (0.1,)},
+}
 PLAIN, SEARCH = EntangledKernelRidge(), EntangledKernelRidgeCV(None, cv=3, random_state=0, **GRID)
 MAP = Nystroem(gamma=0.1, n_components=10, random_state=0)
 N_THREADS = 4

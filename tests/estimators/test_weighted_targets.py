@@ -44,9 +44,13 @@ def test_missing_targets_have_weight_zero():
     targets, weights = check_weighted_targets(HOLES)
     np.testing.assert_array_equal(targets, HOLES)
     np.testing.assert_array_equal(weights, [[1, 0], [1, 1], [0, 1]])
-    np.testing.assert_array_equal(check_weighted_targets(HOLES, [2, 3, 4])[1], [[2, 0], [3, 3], [0, 4]])
+    np.testing.assert_array_equal(
+        check_weighted_targets(HOLES, [2, 3, 4])[1], [[2, 0], [3, 3], [0, 4]]
+    )
     weight_of_each = [[2, 5], [0, 3], [7, 4]]
-    np.testing.assert_array_equal(check_weighted_targets(HOLES, weight_of_each)[1], [[2, 0], [0, 3], [0, 4]])
+    np.testing.assert_array_equal(
+        check_weighted_targets(HOLES, weight_of_each)[1], [[2, 0], [0, 3], [0, 4]]
+    )
 
 
 @given(
@@ -119,7 +123,10 @@ def test_bad_targets(table, message):
         ([1.0, NAN, 1.0], "finite and not negative"),
         (-1.0, "finite and not negative"),
         ("heavy", r"must be a number, or of shape \(3,\) or \(3, 2\), got 'heavy'"),
-        (pd.DataFrame(np.ones((3, 2)), columns=["lead", "zinc"]), r"the columns of y, \['zinc', 'lead'\]"),
+        (
+            pd.DataFrame(np.ones((3, 2)), columns=["lead", "zinc"]),
+            r"the columns of y, \['zinc', 'lead'\]",
+        ),
     ],
 )
 def test_bad_weights(sample_weight, message):
@@ -146,7 +153,9 @@ def test_score_of_complete_targets_is_that_of_scikit_learn(rng):
     assert score_targets(truth, guess) == r2_score(truth, guess)
     assert score_targets(truth[:, 0], guess[:, 0]) == r2_score(truth[:, 0], guess[:, 0])
     assert score_targets(truth, guess, weight) == r2_score(truth, guess, sample_weight=weight)
-    weight_of_each = np.outer(weight, [1.0, 2.0, 3.0])  # a factor per target does not change its R^2
+    weight_of_each = np.outer(
+        weight, [1.0, 2.0, 3.0]
+    )  # a factor per target does not change its R^2
     assert score_targets(truth, guess, weight_of_each) == pytest.approx(
         r2_score(truth, guess, sample_weight=weight)
     )

@@ -21,7 +21,12 @@ def without_times(records):
 def test_records_do_not_depend_on_the_number_of_processes(protocol):
     X, Y = load_linnerud(return_X_y=True)
     calls = []
-    settings = {"train_sizes": (10, 12), "repeats": 1, "protocol": protocol, "methods": ("KRR", "EKL")}
+    settings = {
+        "train_sizes": (10, 12),
+        "repeats": 1,
+        "protocol": protocol,
+        "methods": ("KRR", "EKL"),
+    }
     one = compare_methods(X, Y, **settings, progress=lambda *call: calls.append(call))
     two = compare_methods(X, Y, **settings, n_jobs=2)
     assert without_times(one.records) == without_times(two.records)
@@ -32,7 +37,9 @@ def test_records_do_not_depend_on_the_number_of_processes(protocol):
 
 def test_all_methods_run_on_frames():
     X, Y = load_linnerud(return_X_y=True, as_frame=True)
-    results = compare_methods(X, Y, methods=tuple(METHODS), train_sizes=(14,), repeats=1, features="rbf")
+    results = compare_methods(
+        X, Y, methods=tuple(METHODS), train_sizes=(14,), repeats=1, features="rbf"
+    )
     assert [record["method"] for record in results.records] == list(METHODS)
     for record in results.records:
         assert set(record) == {"method", "n", "split", "nmse", "ni", *TIMES}
@@ -55,7 +62,10 @@ def test_the_fair_protocol_does_not_see_units():
 @pytest.mark.parametrize(
     ("settings", "message"),
     [
-        ({"methods": ("KRR", "magic")}, r"methods must be some of mean, ridge.*got \['KRR', 'magic'\]"),
+        (
+            {"methods": ("KRR", "magic")},
+            r"methods must be some of mean, ridge.*got \['KRR', 'magic'\]",
+        ),
         ({"methods": ()}, "methods must be some of"),
         ({"train_sizes": (19,)}, "train_sizes must be from 3 to 18"),
         ({"repeats": 0}, "repeats must be at least 1, got 0"),
@@ -86,7 +96,12 @@ def test_cases_cut_a_table_into_training_and_test_rows(make_rows):
 def test_figures_of_classes_mark_the_papers_figures_of_their_own_settings():
     paper = [
         {"method": "EKL", "task": "class 1", "rank": rank, "n": n, "nmse": nmse}
-        for rank, n, nmse in (("100%", 20, 0.1), ("100%", 30, 0.2), ("100%", 40, 0.3), ("20%", 30, 0.4))
+        for rank, n, nmse in (
+            ("100%", 20, 0.1),
+            ("100%", 30, 0.2),
+            ("100%", 40, 0.3),
+            ("20%", 30, 0.4),
+        )
     ]
     records = [record | {"split": 0, "nmse": 0.5} for record in paper]
     results = ExperimentResults("uwave", "uWave", records, paper)
@@ -94,7 +109,9 @@ def test_figures_of_classes_mark_the_papers_figures_of_their_own_settings():
     assert list(figures) == ["uwave-nmse", "uwave-rank"]
 
     def marked(figure):
-        lines = [line for line in figure.axes[0].get_lines() if line.get_markerfacecolor() == "none"]
+        lines = [
+            line for line in figure.axes[0].get_lines() if line.get_markerfacecolor() == "none"
+        ]
         return sorted(float(value) for line in lines for value in np.atleast_1d(line.get_ydata()))
 
     assert marked(figures["uwave-nmse"]) == [0.1, 0.2, 0.3]
@@ -104,7 +121,11 @@ def test_figures_of_classes_mark_the_papers_figures_of_their_own_settings():
 def test_missing_targets_are_compared_on_the_cells_that_are_measured(make_rows):
     X, Y = make_rows(40, 3, 2)
     Y[::5, 0] = np.nan
-    settings = {"methods": ("mean", "ridge", "PLS", "entangled"), "train_sizes": (24,), "repeats": 2}
+    settings = {
+        "methods": ("mean", "ridge", "PLS", "entangled"),
+        "train_sizes": (24,),
+        "repeats": 2,
+    }
     found = compare_methods(X, Y, **settings)
     assert len(found.records) == 8
     assert all(np.isfinite(record["nmse"]) for record in found.records)

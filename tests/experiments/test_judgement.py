@@ -89,7 +89,9 @@ def test_every_cell_is_judged_and_agrees_with_itself(name):
         {"EKL", "ptrEKL"} if shared else set()
     )
     compared = [one for one in found if one.metric == "difference"]
-    assert {one.method for one in compared} == {"OKL", "EKL", "ptrEKL"} | ({SHARED} if shared else set())
+    assert {one.method for one in compared} == {"OKL", "EKL", "ptrEKL"} | (
+        {SHARED} if shared else set()
+    )
 
 
 def test_what_is_off_is_called_so():
@@ -101,7 +103,9 @@ def test_differences_are_paired_and_those_with_lambda_one_to_kernel_ridge_with_i
     results = made_up("uwave", variant=", lambda 1")
     found = judge_cells(results, np.random.default_rng(0))
     assert all(one.method.endswith(", lambda 1") for one in found)
-    one = next(one for one in found if one.metric == "difference" and one.cell.keys["rank"] == "20%")
+    one = next(
+        one for one in found if one.metric == "difference" and one.cell.keys["rank"] == "20%"
+    )
     own = values_by_split(results, one.method, one.cell.keys)
     plain = values_by_split(results, "KRR, lambda 1", one.cell.keys | {"rank": "100%"})
     assert one.verdict.ours == pytest.approx(np.mean([own[split] - plain[split] for split in own]))
@@ -154,7 +158,9 @@ def test_methods_that_differ_have_a_word_each():
 
 def test_the_papers_differences_come_from_its_tables():
     published = {claim.text: claim.published() for claim in CLAIMS}
-    assert published["weather, n = 10: EKL below KRR"] == pytest.approx(100 * (0.722 - 0.813) / 0.813)
+    assert published["weather, n = 10: EKL below KRR"] == pytest.approx(
+        100 * (0.722 - 0.813) / 0.813
+    )
     assert published["uWave class 1, n = 20, lambda 1 for both: EKL below KRR"] == pytest.approx(
         -62.28, abs=0.01
     )

@@ -61,7 +61,9 @@ def test_a_bound_on_the_rank_is_kept(make_rows):
 
 def test_kernel_ridge_of_the_paper_is_ridge_selected_on_the_folds():
     X, Y = load_linnerud(return_X_y=True)
-    results = compare_methods(X, Y, methods=("KRR",), train_sizes=(14,), repeats=1, protocol="paper")
+    results = compare_methods(
+        X, Y, methods=("KRR",), train_sizes=(14,), repeats=1, protocol="paper"
+    )
     _, train, test, seed = next(partitions(20, 14, 1, 0))
     X_train, Y_train = X[train], Y[train]
     weights = np.var(Y_train, axis=0)
@@ -74,7 +76,9 @@ def test_kernel_ridge_of_the_paper_is_ridge_selected_on_the_folds():
         return np.mean(errors)
 
     best = Ridge(alpha=min(LAMBDAS, key=held_out), fit_intercept=False).fit(X_train, Y_train)
-    assert results.records[0]["nmse"] == pytest.approx(nmse(Y[test], best.predict(X[test])), rel=1e-6)
+    assert results.records[0]["nmse"] == pytest.approx(
+        nmse(Y[test], best.predict(X[test])), rel=1e-6
+    )
 
 
 def test_lambda_one_is_ridge_of_one(make_rows):

@@ -12,11 +12,18 @@ from sklearn.linear_model import RidgeCV
 
 from entangled_kernels import EntangledKernelRidgeCV
 from entangled_kernels.experiments import methods, partly_measured
-from entangled_kernels.experiments.partly_measured import OURS, compare_partly_measured, measured_sets
+from entangled_kernels.experiments.partly_measured import (
+    OURS,
+    compare_partly_measured,
+    measured_sets,
+)
 from entangled_kernels.experiments.protocol import partitions
 from entangled_kernels.io import ExperimentResults
 
-SEARCH = {"alphas": np.logspace(-4, 2, 7), "param_grid": {"shrinkage": (0.5,), "target_alpha": (0.1,)}}
+SEARCH = {
+    "alphas": np.logspace(-4, 2, 7),
+    "param_grid": {"shrinkage": (0.5,), "target_alpha": (0.1,)},
+}
 METHODS = [OURS, "ridge", "PLS", "extra-trees"]
 
 
@@ -29,7 +36,9 @@ def _small_search(monkeypatch):
 
 @pytest.fixture
 def _small_baselines(monkeypatch):
-    monkeypatch.setattr(methods, "ExtraTreesRegressor", lambda _, **more: ExtraTreesRegressor(5, **more))
+    monkeypatch.setattr(
+        methods, "ExtraTreesRegressor", lambda _, **more: ExtraTreesRegressor(5, **more)
+    )
 
 
 @pytest.fixture(scope="module")
@@ -58,7 +67,9 @@ def test_what_the_records_hold(table, tmp_path):
         *table, n_train=30, repeats=2, most=2, progress=lambda *call: calls.append(call)
     )
     by = results.summary("nmse", ("known", "method"))
-    assert [(row["known"], row["method"]) for row in by] == [(k, m) for k in range(3) for m in METHODS]
+    assert [(row["known"], row["method"]) for row in by] == [
+        (k, m) for k in range(3) for m in METHODS
+    ]
     assert all(row["count"] == 2 for row in by)
     assert calls[-1] == (2, 2, "done")
     ours = {row["known"]: row["mean"] for row in by if row["method"] == OURS}
@@ -76,7 +87,8 @@ def test_what_the_records_hold(table, tmp_path):
     assert widths == sorted(widths, reverse=True)
     information, removed = results.array("information"), results.array("removed")
     assert information.shape == removed.shape == (4, 4)
-    # What the model says of pairs is what comes of it: the first three tell of each other, the last of none.
+    # What the model says of pairs is what comes of it: the first three tell of each other, the last
+    # of none.
     assert removed[:3, :3].min() > 0.3 > removed[3, :3].max()
     assert information[:3, :3].min() > 0.3 > information[3, :3].max()
     loaded = ExperimentResults.load(results.save(tmp_path)[0])
@@ -93,14 +105,18 @@ def test_errors_are_those_of_the_methods(table):
     errors = []
     for known in range(4):
         A, others = np.column_stack([X, Y[:, known]]), np.delete(Y, known, axis=1)
-        model = RidgeCV(methods.RIDGE_ALPHAS, alpha_per_target=True).fit(A[own.train], others[own.train])
+        model = RidgeCV(methods.RIDGE_ALPHAS, alpha_per_target=True).fit(
+            A[own.train], others[own.train]
+        )
         residuals = others[own.test] - model.predict(A[own.test])
         errors.append(np.mean(residuals**2, axis=0) / others[own.test].var(axis=0))
     (ridge,) = [r for r in results.records if r["method"] == "ridge" and r["known"] == 1]
     assert ridge["nmse"] == pytest.approx(np.mean(errors))
 
 
-@pytest.mark.parametrize(("settings", "problem"), [({"most": 4}, "most"), ({"n_train": 119}, "n_train")])
+@pytest.mark.parametrize(
+    ("settings", "problem"), [({"most": 4}, "most"), ({"n_train": 119}, "n_train")]
+)
 def test_bad_settings_are_named(table, settings, problem):
     with pytest.raises(ValueError, match=f"{problem} must be from"):
         compare_partly_measured(*table, **settings)

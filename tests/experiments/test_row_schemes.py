@@ -40,7 +40,9 @@ def test_a_group_is_a_training_or_a_test_group(groups, n, seed):
 def test_test_rows_come_after_training_rows(times, n, repeats):
     times = np.array(times)
     scheme = row_scheme(40, times=times)
-    expected = TimeSeriesSplit(repeats, max_train_size=n, test_size=(40 - n) // repeats).split(times)
+    expected = TimeSeriesSplit(repeats, max_train_size=n, test_size=(40 - n) // repeats).split(
+        times
+    )
     for own, (train, test) in zip(scheme.partitions(40, n, repeats, 0), expected, strict=True):
         np.testing.assert_array_equal(times[own.train], train)
         np.testing.assert_array_equal(times[own.test], test)
@@ -53,11 +55,17 @@ def test_what_is_refused():
         row_scheme(4, np.ones(4), np.ones(4))
     with pytest.raises(ValueError, match="times must hold one number for each of 4 rows"):
         row_scheme(4, times=np.ones(3))
-    with pytest.raises(ValueError, match="train_sizes must have room for at least 2 groups, got 9 rows"):
+    with pytest.raises(
+        ValueError, match="train_sizes must have room for at least 2 groups, got 9 rows"
+    ):
         next(row_scheme(20, np.repeat([0, 1], 10)).partitions(20, 9, 1, 0))
-    with pytest.raises(ValueError, match="repeats must leave at least 2 test rows for each of 7 stretches"):
+    with pytest.raises(
+        ValueError, match="repeats must leave at least 2 test rows for each of 7 stretches"
+    ):
         next(row_scheme(20, times=np.arange(20)).partitions(20, 10, 7, 0))
-    with pytest.raises(ValueError, match="train_sizes must leave at least 6 rows of times before the test"):
+    with pytest.raises(
+        ValueError, match="train_sizes must leave at least 6 rows of times before the test"
+    ):
         next(row_scheme(20, times=np.repeat([0, 1], 10)).partitions(20, 5, 1, 0))
 
 

@@ -48,7 +48,9 @@ def test_meta_is_what_repeats_the_run():
     assert set(PROTOCOLS) == {"paper", "fair"}
 
 
-DATA = Path(os.environ.get("ENTANGLED_KERNELS_DATA") or Path(__file__).parents[3] / "shared" / "data")
+DATA = Path(
+    os.environ.get("ENTANGLED_KERNELS_DATA") or Path(__file__).parents[3] / "shared" / "data"
+)
 FIGURES = {
     "sarcos": {"fair": ["nmse", "ni"], "paper": ["nmse", "ni"]},
     "weather": {"fair": ["nmse", "ni"], "paper": ["nmse", "ni"]},
@@ -94,7 +96,9 @@ def test_full_runs_have_partitions_enough_for_verdicts():
 
 def test_kernel_ridge_on_sarcos_is_the_papers():
     if not (DATA / "sarcos").is_dir():
-        pytest.skip(f"the table is not in {DATA}; set ENTANGLED_KERNELS_DATA to a folder that has sarcos/")
+        pytest.skip(
+            f"the table is not in {DATA}; set ENTANGLED_KERNELS_DATA to a folder that has sarcos/"
+        )
     X, Y = fetch_sarcos(data_home=DATA, return_X_y=True)
     plan = Plan("paper", ("KRR",))
     setup = Setup("paper")
@@ -108,7 +112,9 @@ def test_kernel_ridge_on_sarcos_is_the_papers():
 def test_the_simulation_runs_and_is_drawn(run_and_draw, protocol):
     results, figures = run_and_draw("simulated", protocol)
     assert figures == ["simulated-p", "simulated-n", "simulated-rank"]
-    varied = [{key: record[key] for key in ("task", "n", "p", "rank")} for record in results.records]
+    varied = [
+        {key: record[key] for key in ("task", "n", "p", "rank")} for record in results.records
+    ]
     assert all(keys in varied for keys in simulated_settings())
     assert all(keys in simulated_settings() for keys in varied)
     assert len(simulated_settings()) == 9
@@ -131,7 +137,9 @@ def test_digits_run_and_are_drawn(run_and_draw, protocol):
 
 def test_running_times_run_and_are_drawn(run_and_draw):
     results, figures = run_and_draw("running-times", "paper")
-    assert figures == [f"running-times-{verb}-{x}" for verb in ("train", "predict") for x in ("n", "p")]
+    assert figures == [
+        f"running-times-{verb}-{x}" for verb in ("train", "predict") for x in ("n", "p")
+    ]
     varied = {(record["task"], record["n"], record["p"]) for record in results.records}
     assert varied == {("over n", 4, 2), ("over n", 8, 2), ("over p", 4, 2), ("over p", 4, 3)}
     assert all(record["fit_seconds"] > 0.0 for record in results.records)
@@ -143,7 +151,8 @@ def test_running_times_run_and_are_drawn(run_and_draw):
 
 
 @pytest.mark.parametrize(
-    "name", ["unstructured", "scalar", "separable", "entangled 100%", "entangled 50%", "partial trace 75%"]
+    "name",
+    ["unstructured", "scalar", "separable", "entangled 100%", "entangled 50%", "partial trace 75%"],
 )
 def test_systems_are_solved(name):
     rng = np.random.default_rng(0)

@@ -33,7 +33,9 @@ def words(law, count, n_ours, shift, n_papers, seed=0):
     return np.array(found)
 
 
-@pytest.mark.parametrize(("law", "count"), [("normal", 3), ("normal", 5), ("normal", 10), ("skewed", 5)])
+@pytest.mark.parametrize(
+    ("law", "count"), [("normal", 3), ("normal", 5), ("normal", 10), ("skewed", 5)]
+)
 def test_a_paper_that_agrees_by_construction_is_called_so(law, count):
     share = np.mean(words(law, count, 50, 0.0, 2000) == AGREES)
     assert 0.93 <= share <= 0.97

@@ -55,7 +55,10 @@ def test_one_width_without_penalties_is_evidence_features(rows, monkeypatch):
     X, Y = rows
     monkeypatch.setattr(module, "_PRIOR_SPREAD", np.full(5, 1e6))
     monkeypatch.setattr(module, "_WEIGHTS", (*module._WEIGHTS[:2], (1e-12, 1e-12)))
-    features, evidence = ColumnWidthFeatures("gaussian", spread=0.0).fit(X, Y), EvidenceFeatures().fit(X, Y)
+    features, evidence = (
+        ColumnWidthFeatures("gaussian", spread=0.0).fit(X, Y),
+        EvidenceFeatures().fit(X, Y),
+    )
     expected = evidence.log_marginal_likelihood_
     assert features.log_marginal_likelihood_ == pytest.approx(expected, abs=1e-3)
     assert np.ptp(features.widths_) == 0.0
@@ -96,9 +99,14 @@ def test_warped_features_are_those_of_symmetric_columns(rows):
     X, Y = rows
     X = np.exp(X / np.abs(X).max(axis=0) * 3.0)
     symmetric = ColumnPowers.of(X, None, np.random.RandomState(0)).apply(X)
-    warped, plain = ColumnWidthFeatures(warp=True).fit(X, Y), ColumnWidthFeatures().fit(symmetric, Y)
+    warped, plain = (
+        ColumnWidthFeatures(warp=True).fit(X, Y),
+        ColumnWidthFeatures().fit(symmetric, Y),
+    )
     np.testing.assert_array_equal(warped.theta_, plain.theta_)
-    np.testing.assert_allclose(warped.transform(X), plain.transform(symmetric), rtol=1e-9, atol=1e-12)
+    np.testing.assert_allclose(
+        warped.transform(X), plain.transform(symmetric), rtol=1e-9, atol=1e-12
+    )
 
 
 def test_warm_start_goes_on_from_what_was_found(rows):
@@ -116,7 +124,9 @@ def test_weights_are_repeated_rows(rows, rng):
     X, Y = rows
     counts = rng.integers(1, 4, size=60)
     weighted = ColumnWidthFeatures(spread=1.0).fit(X, Y, counts)
-    repeated = ColumnWidthFeatures(spread=1.0).fit(np.repeat(X, counts, axis=0), np.repeat(Y, counts, axis=0))
+    repeated = ColumnWidthFeatures(spread=1.0).fit(
+        np.repeat(X, counts, axis=0), np.repeat(Y, counts, axis=0)
+    )
     np.testing.assert_allclose(weighted.theta_[:6], repeated.theta_[:6], atol=0.02)
     np.testing.assert_array_equal(weighted.components_.shape, repeated.components_.shape)
 
@@ -148,7 +158,10 @@ def test_files_hold_them(rows, tmp_path):
 def test_bad_input(rows):
     X, Y = rows
     for settings, message in (
-        ({"shape": "round"}, "shape must be one of 'gaussian', 'matern', 'exponential', got 'round'"),
+        (
+            {"shape": "round"},
+            "shape must be one of 'gaussian', 'matern', 'exponential', got 'round'",
+        ),
         ({"spread": -1.0}, "spread must be a number of at least 0, got -1.0"),
         ({"start": np.zeros(3)}, r"start must be theta_ .* 8 finite numbers, got shape \(3,\)"),
         ({"n_components": 0}, "n_components must be a whole number of at least 1, got 0"),

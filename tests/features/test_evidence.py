@@ -23,7 +23,9 @@ def test_agrees_with_gaussian_process_regression(rows):
     found = tune_kernel(kernel(), X, Y)
     process = GaussianProcessRegressor(kernel() + WhiteKernel(0.1, (1e-6, 1e2)))
     process.fit(X, Y)
-    assert found.log_likelihood * 3 == pytest.approx(process.log_marginal_likelihood_value_, rel=1e-4)
+    assert found.log_likelihood * 3 == pytest.approx(
+        process.log_marginal_likelihood_value_, rel=1e-4
+    )
     assert found.noise == pytest.approx(process.kernel_.k2.noise_level, rel=0.02)
     at_found = process.log_marginal_likelihood(np.append(found.kernel.theta, np.log(found.noise)))
     assert found.log_likelihood * 3 == pytest.approx(at_found, rel=1e-9)
@@ -55,7 +57,9 @@ def test_outputs_count_through_their_gram_matrix(rows, rng):
     X, Y = rows
     rotation = np.linalg.qr(rng.normal(size=(50, 3)))[0]
     wide = tune_kernel(kernel(), X, Y @ rotation.T * np.sqrt(50 / 3))
-    np.testing.assert_allclose(wide.kernel.theta, tune_kernel(kernel(), X, Y).kernel.theta, atol=2e-3)
+    np.testing.assert_allclose(
+        wide.kernel.theta, tune_kernel(kernel(), X, Y).kernel.theta, atol=2e-3
+    )
 
 
 def test_bounds_are_kept(rows):

@@ -27,7 +27,11 @@ def test_scikit_learn_contract(estimator, check):
 def rows(rng):
     X = rng.normal(size=(50, 4)) * [1.0, 100.0, 1e-3, 1.0] + [0.0, 50.0, 7.0, 0.0]
     Z = (X - X.mean(axis=0)) / X.std(axis=0)
-    Y = np.column_stack([np.sin(2.0 * Z[:, 0]), Z[:, 1] > 0.3, Z[:, 2] * Z[:, 3]]) * [1.0, 20.0, 3.0] + 5.0
+    Y = (
+        np.column_stack([np.sin(2.0 * Z[:, 0]), Z[:, 1] > 0.3, Z[:, 2] * Z[:, 3]])
+        * [1.0, 20.0, 3.0]
+        + 5.0
+    )
     return X, Y + 0.1 * rng.normal(size=Y.shape)
 
 
@@ -96,7 +100,9 @@ def test_with_few_components_the_forest_is_within_reach(rows, rng, least):
     forecast = forest_of(X, Y, min_samples_leaf=least).predict(standard(new, X))
     Phi = features.transform(new)
     assert Phi.shape == (80, 15)
-    np.testing.assert_allclose(Phi @ np.linalg.lstsq(Phi, forecast, rcond=None)[0], forecast, atol=1e-9)
+    np.testing.assert_allclose(
+        Phi @ np.linalg.lstsq(Phi, forecast, rcond=None)[0], forecast, atol=1e-9
+    )
     if least == 1:
         model = EntangledKernelRidge(features, shrinkage=1.0, alpha=1e-9).fit(X, Y)
         expected = forecast * Y.std(axis=0) + Y.mean(axis=0)
@@ -121,7 +127,9 @@ def test_weights_are_repeated_rows(rows, rng):
     for settings in ({"min_samples_leaf": 4}, {"min_samples_leaf": 2, "n_components": 9}):
         features = ForestFeatures(10, **settings, random_state=0)
         weighted = features.fit(X, Y, sample_weight=counts).transform(X)
-        repeated = features.fit(np.repeat(X, counts, axis=0), np.repeat(Y, counts, axis=0)).transform(X)
+        repeated = features.fit(
+            np.repeat(X, counts, axis=0), np.repeat(Y, counts, axis=0)
+        ).transform(X)
         np.testing.assert_allclose(weighted, repeated, atol=1e-9)
 
 
@@ -144,7 +152,9 @@ def test_blanks_stand_at_the_mean_of_known_cells(rows):
     forest = ExtraTreesRegressor(10, min_samples_leaf=3, random_state=0)
     forest.fit(standard(X), np.round(known * PARTS) / PARTS)
     Phi = features.transform(X)
-    np.testing.assert_allclose(Phi @ Phi.T, share_of_trees(forest, standard(X), standard(X)), atol=1e-9)
+    np.testing.assert_allclose(
+        Phi @ Phi.T, share_of_trees(forest, standard(X), standard(X)), atol=1e-9
+    )
 
 
 def test_rows_and_targets_of_blanks_alone_do_not_count(rows):

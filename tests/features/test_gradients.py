@@ -53,7 +53,9 @@ MAPS = {
     "limited": EvidenceFeatures(reach=0.0, random_state=0),
     "limited and warped": ColumnWidthFeatures(warp=True, reach=0.5, random_state=0),
     "operator fourier": OperatorFourierFeatures(n_frequencies=20, gamma=0.01, random_state=0),
-    "transformable": OperatorFourierFeatures("transformable", n_frequencies=5, gamma=0.01, random_state=0),
+    "transformable": OperatorFourierFeatures(
+        "transformable", n_frequencies=5, gamma=0.01, random_state=0
+    ),
     "nystroem": make_pipeline(StandardScaler(), Nystroem(n_components=12, random_state=0)),
     "linear nystroem": Nystroem("linear", n_components=3, random_state=0),
     "sampler": make_pipeline(StandardScaler(), RBFSampler(n_components=20, random_state=0)),
@@ -63,7 +65,11 @@ MAPS = {
     "passthrough": make_pipeline("passthrough", StandardScaler()),
     "imputer": make_pipeline(SimpleImputer(), StandardScaler()),
     "union": FeatureUnion(
-        [("a", StandardScaler()), ("b", EvidenceFeatures(random_state=0)), ("c", FunctionTransformer())],
+        [
+            ("a", StandardScaler()),
+            ("b", EvidenceFeatures(random_state=0)),
+            ("c", FunctionTransformer()),
+        ],
         transformer_weights={"b": 0.5},
     ),
     "columns": ColumnTransformer(
@@ -82,14 +88,18 @@ def test_gradients_agree_with_differences(name):
     weights = np.random.default_rng(1).normal(size=(2, m))
     assert has_gradient(feature_map)
     found = pull_back(feature_map, rows, weights)
-    expected = central_differences(lambda inputs: map_features(feature_map, inputs) @ weights.T, rows)
+    expected = central_differences(
+        lambda inputs: map_features(feature_map, inputs) @ weights.T, rows
+    )
     np.testing.assert_allclose(found, expected, atol=1e-6 * max(1.0, np.abs(expected).max()))
 
 
 def test_columns_of_a_frame_are_found_by_name():
     pd = pytest.importorskip("pandas")
     frame = pd.DataFrame(X, columns=["a", "b", "c"])
-    feature_map = ColumnTransformer([("one", StandardScaler(), ["c"]), ("two", "passthrough", ["a"])])
+    feature_map = ColumnTransformer(
+        [("one", StandardScaler(), ["c"]), ("two", "passthrough", ["a"])]
+    )
     feature_map.fit(frame)
     found = pull_back(feature_map, frame[:2], np.array([[1.0, 2.0]]))
     np.testing.assert_allclose(found[0, 0], [2.0, 0.0, 1.0 / X[:, 2].std()])
@@ -99,7 +109,9 @@ def test_blanks_that_are_filled_in_have_no_slope():
     blank = X.copy()
     blank[0, 1] = np.nan
     imputer = SimpleImputer(strategy="median").fit(blank)
-    np.testing.assert_array_equal(pull_back(imputer, blank[:2], np.ones((1, 3)))[:, 0, 1], [0.0, 1.0])
+    np.testing.assert_array_equal(
+        pull_back(imputer, blank[:2], np.ones((1, 3)))[:, 0, 1], [0.0, 1.0]
+    )
 
 
 @pytest.mark.parametrize(
@@ -117,9 +129,15 @@ def test_blanks_that_are_filled_in_have_no_slope():
     ids=lambda feature_map: type(feature_map).__name__,
 )
 def test_maps_without_gradients_are_told(feature_map):
-    rows = np.where(np.arange(len(X))[:, None] % 7 == 0, np.nan, X) if "Imputer" in str(feature_map) else X
+    rows = (
+        np.where(np.arange(len(X))[:, None] % 7 == 0, np.nan, X)
+        if "Imputer" in str(feature_map)
+        else X
+    )
     fitted = fit_feature_map(feature_map, rows, Y, None)
     assert not has_gradient(fitted)
-    if not isinstance(fitted, FeatureUnion | EvidenceFeatures | MinMaxScaler | Nystroem | SimpleImputer):
+    if not isinstance(
+        fitted, FeatureUnion | EvidenceFeatures | MinMaxScaler | Nystroem | SimpleImputer
+    ):
         with pytest.raises(TypeError, match="closed form"):
             pull_back(fitted, X, np.ones((1, 1)))

@@ -44,7 +44,9 @@ def test_ridge_on_them_is_the_process_mean(rows):
     X, Y = rows
     Y = (Y - Y.mean(axis=0)) / Y.std(axis=0)
     features = EvidenceFeatures().fit(X, Y)
-    model = EntangledKernelRidge(features, shrinkage=1.0, alpha=features.noise_, fit_intercept=False)
+    model = EntangledKernelRidge(
+        features, shrinkage=1.0, alpha=features.noise_, fit_intercept=False
+    )
     Z = (X - features.mean_) / features.scale_
     K = features.kernel_(Z)
     expected = K @ np.linalg.solve(K + features.noise_ * np.eye(40), Y)
@@ -69,7 +71,9 @@ def test_what_is_out_of_reach_counts_as_the_farthest_within(rows, kind, warp):
     near, far = X.max(axis=0) + 0.5 * width, X.max(axis=0) + 50.0 * width
     # Rows within reach, the training rows among them, are mapped as without a limit.
     np.testing.assert_array_equal(limited.transform(X), free.transform(X))
-    np.testing.assert_allclose(limited.transform([near]), free.transform([near]), rtol=1e-9, atol=1e-12)
+    np.testing.assert_allclose(
+        limited.transform([near]), free.transform([near]), rtol=1e-9, atol=1e-12
+    )
     np.testing.assert_array_equal(limited.transform([far]), limited.transform([near]))
     assert np.abs(free.transform([far]) - free.transform([near])).max() > 0.1
     # What was fitted stays; a new reach counts from the next fit on.
@@ -82,11 +86,15 @@ def test_warped_features_are_those_of_symmetric_columns(rows):
     X = np.exp(X / np.abs(X).max(axis=0) * 3.0)
     symmetric = ColumnPowers.of(X, None, np.random.RandomState(0)).apply(X)
     warped, plain = EvidenceFeatures(warp=True).fit(X, Y), EvidenceFeatures().fit(symmetric, Y)
-    np.testing.assert_allclose(warped.transform(X), plain.transform(symmetric), rtol=1e-9, atol=1e-12)
+    np.testing.assert_allclose(
+        warped.transform(X), plain.transform(symmetric), rtol=1e-9, atol=1e-12
+    )
     assert warped.noise_ == plain.noise_
     # A column in other units, or far away, is the same column.
     moved = EvidenceFeatures(warp=True).fit(1e3 * X + 7.0, Y)
-    np.testing.assert_allclose(moved.transform(1e3 * X + 7.0), warped.transform(X), rtol=1e-6, atol=1e-9)
+    np.testing.assert_allclose(
+        moved.transform(1e3 * X + 7.0), warped.transform(X), rtol=1e-6, atol=1e-9
+    )
     # A row that counts twice is two rows.
     double = EvidenceFeatures(warp=True).fit(X, Y, np.where(np.arange(40) < 5, 2.0, 1.0))
     twice = EvidenceFeatures(warp=True).fit(np.vstack([X, X[:5]]), np.vstack([Y, Y[:5]]))

@@ -84,7 +84,9 @@ def test_training_rows_get_cross_fitted_features_of_a_map_that_has_them(make_row
     np.testing.assert_allclose(Phi, clone(feature_map).fit_transform(X, Y, **weights))
     assert not np.allclose(Phi, fitted.transform(X))
     assert FeatureMapTraits.of(feature_map).cross_fitted
-    np.testing.assert_allclose(fitted.transform(X), clone(feature_map).fit(X, Y, **weights).transform(X))
+    np.testing.assert_allclose(
+        fitted.transform(X), clone(feature_map).fit(X, Y, **weights).transform(X)
+    )
 
 
 def test_which_maps_are_fitted():

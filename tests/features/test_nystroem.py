@@ -16,5 +16,7 @@ def test_inverse_root_of_full_and_of_low_rank(rng):
     root = inverse_root(F @ F.T)
     np.testing.assert_allclose(root @ (F @ F.T) @ root, np.eye(6), atol=1e-9)
     low = F[:, :2] @ F[:, :2].T
-    np.testing.assert_allclose(inverse_root(low) @ inverse_root(low), np.linalg.pinv(low), atol=1e-9)
+    np.testing.assert_allclose(
+        inverse_root(low) @ inverse_root(low), np.linalg.pinv(low), atol=1e-9
+    )
     assert not inverse_root(np.zeros((2, 2))).any()

@@ -90,7 +90,10 @@ def test_shapes_and_defaults(rng):
         ({"kernel": "curl"}, "kernel must be one of"),
         ({"gamma": -1.0}, "gamma must be a positive number"),
         ({"n_frequencies": 0}, "n_frequencies must be a whole number of at least 1"),
-        ({"kernel": "transformable", "maps": [np.eye(2)]}, r"with 3 columns as X has, got \[\(2, 2\)\]"),
+        (
+            {"kernel": "transformable", "maps": [np.eye(2)]},
+            r"with 3 columns as X has, got \[\(2, 2\)\]",
+        ),
         ({"output_kernel": -np.eye(2)}, "output_kernel"),
     ],
 )
@@ -100,5 +103,7 @@ def test_bad_parameters(settings, message, rng):
 
 
 def test_a_line_has_no_field_without_divergence(rng):
-    with pytest.raises(ValueError, match="kernel='divergence_free' needs at least 2 columns, got 1"):
+    with pytest.raises(
+        ValueError, match="kernel='divergence_free' needs at least 2 columns, got 1"
+    ):
         OperatorFourierFeatures("divergence_free").fit(rng.normal(size=(5, 1)))

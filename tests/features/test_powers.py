@@ -48,7 +48,10 @@ def test_slopes_are_differences(columns):
 
 
 def test_units_and_weights(columns, rng):
-    found, moved = ColumnPowers.of(columns, None, RNG), ColumnPowers.of(1e3 * columns + 7.0, None, RNG)
+    found, moved = (
+        ColumnPowers.of(columns, None, RNG),
+        ColumnPowers.of(1e3 * columns + 7.0, None, RNG),
+    )
     np.testing.assert_array_equal(moved.power, found.power)
     np.testing.assert_allclose(moved.apply(1e3 * columns + 7.0), found.apply(columns), atol=1e-9)
     counts = rng.integers(1, 3, size=len(columns))

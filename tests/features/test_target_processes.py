@@ -18,7 +18,9 @@ from entangled_kernels.io import load_model, save_model
 
 from reference.evidence import process_prediction
 
-CROSS_FITTED = "features of training rows come from leave-one-out predictions, those of new rows do not"
+CROSS_FITTED = (
+    "features of training rows come from leave-one-out predictions, those of new rows do not"
+)
 DIFFERENT = {
     "check_transformer_data_not_an_array": CROSS_FITTED,
     "check_transformer_general": CROSS_FITTED,
@@ -50,7 +52,9 @@ def test_features_of_new_rows_are_predictions_of_processes(rows, rng):
     Z, Z_new = standard(X, X), standard(X[:9] + 3.0 * X.std(axis=0) * rng.normal(size=(9, 4)), X)
     found = features.transform(Z_new * X.std(axis=0) + X.mean(axis=0))
     for target, y in enumerate(standard(Y, Y).T):
-        expected = process_prediction(Z, y, Z_new, features.theta_[target], Z.min(axis=0), Z.max(axis=0))
+        expected = process_prediction(
+            Z, y, Z_new, features.theta_[target], Z.min(axis=0), Z.max(axis=0)
+        )
         np.testing.assert_allclose(found[:, target], expected, rtol=1e-7, atol=1e-9)
 
 
@@ -58,7 +62,9 @@ def test_every_target_has_widths_of_its_own(rows):
     features = TargetProcessFeatures(random_state=0).fit(*rows)
     relative = np.argsort(features.theta_[:, 5:], axis=1)
     assert (relative[0, 0], relative[1, 0], set(relative[2, :2])) == (0, 1, {2, 3})
-    np.testing.assert_allclose(features.widths_, np.exp(features.theta_[:, 4:5] + features.theta_[:, 5:]))
+    np.testing.assert_allclose(
+        features.widths_, np.exp(features.theta_[:, 4:5] + features.theta_[:, 5:])
+    )
     np.testing.assert_allclose(features.noises_, np.exp(features.theta_[:, 3]))
     assert TargetProcessFeatures(0.0).fit(*rows).theta_[:, 5:].any() == 0.0
 
@@ -67,9 +73,13 @@ def leave_one_out(features, X, targets, weight):
     """Predictions of every row by the processes of all other rows."""
     Z, found = (X - features.mean_) / features.scale_, np.empty_like(targets)
     for row, target in np.ndindex(*targets.shape):
-        others = np.flatnonzero((np.arange(len(X)) != row) & ~np.isnan(targets[:, target]) & (weight > 0.0))
+        others = np.flatnonzero(
+            (np.arange(len(X)) != row) & ~np.isnan(targets[:, target]) & (weight > 0.0)
+        )
         theta = features.theta_[target]
-        A = features._kernel(theta, Z[others], Z[others]) + np.diag(np.exp(theta[3]) / weight[others])
+        A = features._kernel(theta, Z[others], Z[others]) + np.diag(
+            np.exp(theta[3]) / weight[others]
+        )
         solved = np.linalg.solve(A, targets[others, target])
         found[row, target] = (features._kernel(theta, Z[[row]], Z[others]) @ solved)[0]
     return found
@@ -84,7 +94,9 @@ def turned(predicted, targets, weight):
         F = predicted[rows] - np.average(predicted[rows], axis=0, weights=weight[rows])
         W = np.diag(weight[rows])
         errors = targets[rows, target] - predicted[rows, target]
-        found[:, target] += (predicted - mean) @ np.linalg.inv(F.T @ W @ F + np.eye(3)) @ F.T @ W @ errors
+        found[:, target] += (
+            (predicted - mean) @ np.linalg.inv(F.T @ W @ F + np.eye(3)) @ F.T @ W @ errors
+        )
     return found
 
 
@@ -105,7 +117,11 @@ def test_features_of_training_rows_are_turned_leave_one_out_predictions(rows):
     fitted, mapped = fit_and_map(TargetProcessFeatures(random_state=0), X, Y, weight)
     np.testing.assert_array_equal(mapped, Phi)
     traits = FeatureMapTraits.of(make_pipeline(StandardScaler(), fitted))
-    assert (traits.needs_targets, traits.takes_missing_targets, traits.cross_fitted) == (True, True, True)
+    assert (traits.needs_targets, traits.takes_missing_targets, traits.cross_fitted) == (
+        True,
+        True,
+        True,
+    )
 
 
 def test_least_squares_on_the_features_is_the_identity(rows, rng):
@@ -119,7 +135,9 @@ def test_least_squares_on_the_features_is_the_identity(rows, rng):
 def test_training_residuals_show_the_noise(rows, rng):
     X, Y = rows
     Y = Y + Y.std(axis=0) * rng.normal(size=Y.shape)
-    model = EntangledKernelRidge(TargetProcessFeatures(random_state=0), shrinkage=1.0, alpha=1e-6).fit(X, Y)
+    model = EntangledKernelRidge(
+        TargetProcessFeatures(random_state=0), shrinkage=1.0, alpha=1e-6
+    ).fit(X, Y)
     _, deviation = model.predict(X, return_std=True)
     assert np.all(deviation.mean(axis=0) > 0.5 * Y.std(axis=0))
 
@@ -133,7 +151,9 @@ def test_ridge_on_the_features_predicts_about_as_the_processes_do(rows):
     found = model.fit(X, Y).predict(X_new)
     assert np.all(np.abs(found - expected).max(axis=0) < 0.1 * Y.std(axis=0))
     large = model.set_params(alpha=1e12).fit(X, Y).predict(X_new)
-    np.testing.assert_allclose(large, np.broadcast_to(Y.mean(axis=0), large.shape), rtol=1e-4, atol=1e-6)
+    np.testing.assert_allclose(
+        large, np.broadcast_to(Y.mean(axis=0), large.shape), rtol=1e-4, atol=1e-6
+    )
 
 
 def test_rows_in_batches_get_the_features_of_new_rows(rows):
@@ -171,7 +191,9 @@ def test_missing_targets_are_predicted(rows):
 def test_held_out_rows_are_judged_by_processes_that_have_not_seen_them(rng):
     X, Y = rng.normal(size=(40, 3)), rng.normal(size=(40, 2))
     own = TargetProcessFeatures(random_state=0)
-    found = EntangledKernelRidgeCV(own, cv=3, param_grid={"shrinkage": (1.0,)}, random_state=0).fit(X, Y)
+    found = EntangledKernelRidgeCV(own, cv=3, param_grid={"shrinkage": (1.0,)}, random_state=0).fit(
+        X, Y
+    )
     assert found.best_score_ > 0.8
     assert np.all(found.best_estimator_.noise_variance_ > 0.5 * Y.var(axis=0))
     assert np.all(found.predict(X[:1], return_std=True)[1] > 0.5 * Y.std(axis=0))
@@ -180,7 +202,9 @@ def test_held_out_rows_are_judged_by_processes_that_have_not_seen_them(rng):
 def test_a_row_far_out_leaves_intervals_of_others_alone(rows):
     X, Y = rows
     X[0] += 8.0 * X.std(axis=0)
-    model = EntangledKernelRidge(TargetProcessFeatures(random_state=0), alpha=1e-3, shrinkage=1.0).fit(X, Y)
+    model = EntangledKernelRidge(
+        TargetProcessFeatures(random_state=0), alpha=1e-3, shrinkage=1.0
+    ).fit(X, Y)
     low, high = model.predict_interval(X[5:8], coverage=0.9)
     assert np.all(high - low < 4.0 * Y.std(axis=0))
     assert np.all(model.noise_variance_ < 2.0 * Y.var(axis=0))
@@ -238,7 +262,9 @@ def test_weights_are_repeated_rows(rows, rng):
     X, Y = rows
     counts = rng.integers(1, 4, size=50)
     weighted = TargetProcessFeatures().fit(X, Y, counts)
-    repeated = TargetProcessFeatures().fit(np.repeat(X, counts, axis=0), np.repeat(Y, counts, axis=0))
+    repeated = TargetProcessFeatures().fit(
+        np.repeat(X, counts, axis=0), np.repeat(Y, counts, axis=0)
+    )
     np.testing.assert_allclose(weighted.transform(X), repeated.transform(X), atol=0.05)
 
 
@@ -271,9 +297,9 @@ def test_frames_and_files(rows, tmp_path):
     X, Y = rows
     frame = pd.DataFrame(X, columns=list("abcd"))
     maps = [StandardScaler(), TargetProcessFeatures(random_state=0)]
-    model = EntangledKernelRidgeCV(maps, cv=3, param_grid={"shrinkage": (0.5, 1.0)}, random_state=0).fit(
-        frame, Y
-    )
+    model = EntangledKernelRidgeCV(
+        maps, cv=3, param_grid={"shrinkage": (0.5, 1.0)}, random_state=0
+    ).fit(frame, Y)
     save_model(model, tmp_path / "model")
     assert load_model(tmp_path / "model").predict(frame).tobytes() == model.predict(frame).tobytes()
 
@@ -282,7 +308,10 @@ def test_bad_input(rows):
     X, Y = rows
     for settings, message in (
         ({"spread": -1.0}, "spread must be a number of at least 0, got -1.0"),
-        ({"start": np.zeros((3, 4))}, r"start must be theta_ .* of shape \(3, 9\), got shape \(3, 4\)"),
+        (
+            {"start": np.zeros((3, 4))},
+            r"start must be theta_ .* of shape \(3, 9\), got shape \(3, 4\)",
+        ),
         ({"n_components": 0}, "n_components must be a whole number of at least 1, got 0"),
         ({"max_rows": 1}, "max_rows must be a whole number of at least 2, got 1"),
         ({"max_targets": 0}, "max_targets must be a whole number of at least 2, got 0"),

@@ -49,7 +49,8 @@ def test_weights_are_repeated_rows(rng):
     Y[3, 1] = np.nan
     repeated = np.repeat(Y, counts, axis=0)
     np.testing.assert_allclose(
-        np.repeat(standardised_targets(Y, counts * 1.0), counts, axis=0), standardised_targets(repeated, None)
+        np.repeat(standardised_targets(Y, counts * 1.0), counts, axis=0),
+        standardised_targets(repeated, None),
     )
     complete = np.nan_to_num(Y)
     for one, other in zip(

@@ -46,7 +46,11 @@ def test_a_row_on_a_threshold_goes_where_the_forest_sends_it(grown):
             if feature >= 0:
                 near = np.repeat(X[:1], 3, axis=0)
                 middle = np.float32(threshold)
-                near[:, feature] = [np.nextafter(middle, -np.float32(9)), middle, np.nextafter(middle, 9)]
+                near[:, feature] = [
+                    np.nextafter(middle, -np.float32(9)),
+                    middle,
+                    np.nextafter(middle, 9),
+                ]
                 np.testing.assert_array_equal(trees.leaves(near) - trees.roots, forest.apply(near))
 
 
@@ -69,7 +73,10 @@ def test_one_row_to_a_leaf_is_counted_the_same(rng):
     """Where no leaf holds two of the rows, another way of counting is taken."""
     X = rng.normal(size=(30, 4)).astype(np.float32)
     forest = ExtraTreesRegressor(12, random_state=0).fit(X, rng.normal(size=30))
-    trees, new = Trees.from_estimators(forest.estimators_), rng.normal(size=(9, 4)).astype(np.float32)
+    trees, new = (
+        Trees.from_estimators(forest.estimators_),
+        rng.normal(size=(9, 4)).astype(np.float32),
+    )
     for some in (X, X[:7]):
         K = shared_leaves(trees.leaves(new), trees.leaves(some), trees.n_nodes)
         np.testing.assert_allclose(K, share_of_trees(forest, new, some), atol=1e-12)
@@ -84,7 +91,9 @@ def test_leaf_means_are_the_forecasts(grown, rng):
 
 
 def test_rows_of_another_width_are_refused(grown):
-    with pytest.raises(ValueError, match=r"X must have 4 columns as the trees do, got shape \(2, 3\)"):
+    with pytest.raises(
+        ValueError, match=r"X must have 4 columns as the trees do, got shape \(2, 3\)"
+    ):
         grown[1].leaves(np.zeros((2, 3)))
     with pytest.raises(ValueError, match="leaves must be nodes of the trees, 0 to 4"):
         shared_leaves(np.array([[7]], dtype=np.int32), np.array([[0]], dtype=np.int32), 5)
@@ -94,7 +103,9 @@ def parts(**changes):
     """Two trees: a stump, and one that splits twice."""
     arrays = {
         "feature": np.array([0, 0, 0, 1, 0, 0, 0, 0], dtype=np.int32),
-        "threshold": np.array([0.5, np.inf, np.inf, 0.1, 0.2, np.inf, np.inf, np.inf], dtype=np.float32),
+        "threshold": np.array(
+            [0.5, np.inf, np.inf, 0.1, 0.2, np.inf, np.inf, np.inf], dtype=np.float32
+        ),
         "children": np.array(
             [[1, 2], [1, 1], [2, 2], [4, 5], [6, 7], [5, 5], [6, 6], [7, 7]], dtype=np.int32
         ),
@@ -112,7 +123,9 @@ def children(node, *pair):
 
 def test_the_parts_are_trees():
     trees = Trees(**parts())
-    np.testing.assert_array_equal(trees.leaves(np.array([[0.0, 0.0], [0.9, 0.5]])), [[1, 6], [2, 5]])
+    np.testing.assert_array_equal(
+        trees.leaves(np.array([[0.0, 0.0], [0.9, 0.5]])), [[1, 6], [2, 5]]
+    )
 
 
 CRAFTED = {
@@ -124,14 +137,26 @@ CRAFTED = {
     "a child twice": (children(4, 7, 7), "must have one parent"),
     "a child of two": (children(3, 4, 6), "must have one parent"),
     "a node of no parent": (children(4, 4, 4), "must have one parent"),
-    "a feature beyond the columns": ({"n_features": 1}, "feature of the trees must be between 0 and 0"),
-    "a feature below zero": ({"feature": -parts()["feature"]}, "feature of the trees must be between"),
+    "a feature beyond the columns": (
+        {"n_features": 1},
+        "feature of the trees must be between 0 and 0",
+    ),
+    "a feature below zero": (
+        {"feature": -parts()["feature"]},
+        "feature of the trees must be between",
+    ),
     "no number": ({"threshold": parts()["threshold"] * np.float32(np.nan)}, "got NaN"),
-    "roots that fall": ({"roots": np.array([3, 0], dtype=np.int32)}, "start at 0 and rise to less than 8"),
+    "roots that fall": (
+        {"roots": np.array([3, 0], dtype=np.int32)},
+        "start at 0 and rise to less than 8",
+    ),
     "a root beyond the end": ({"roots": np.array([0, 8], dtype=np.int32)}, "rise to less than 8"),
     "no root": ({"roots": np.zeros(0, dtype=np.int32)}, "roots of the trees must be a int32 array"),
     "no nodes": ({"feature": np.zeros(0, dtype=np.int32)}, "feature of the trees .* not empty"),
-    "another length": ({"threshold": np.zeros(9, dtype=np.float32)}, r"shape \(8,\).* got float32 \(9,\)"),
+    "another length": (
+        {"threshold": np.zeros(9, dtype=np.float32)},
+        r"shape \(8,\).* got float32 \(9,\)",
+    ),
     "another shape": ({"children": np.zeros((8, 3), dtype=np.int32)}, r"shape \(8, 2\)"),
     "another type": ({"children": parts()["children"] * 1.0}, "int32 array .* got float64"),
     "objects": ({"feature": parts()["feature"].astype(object)}, "int32 array .* got object"),

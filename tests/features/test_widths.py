@@ -3,7 +3,13 @@ import pytest
 from scipy.optimize import approx_fprime
 
 from entangled_kernels.features import evidence as module
-from entangled_kernels.features.evidence import COMMON, SHAPES, PenalisedEvidence, tune_kernel, tune_widths
+from entangled_kernels.features.evidence import (
+    COMMON,
+    SHAPES,
+    PenalisedEvidence,
+    tune_kernel,
+    tune_widths,
+)
 from entangled_kernels.features.kernel_maps import _default_kernel
 
 from reference.evidence import mean_log_density
@@ -34,7 +40,9 @@ def constant(n):
 def test_likelihood_is_the_density(rows, theta, shape, squares):
     X, Y = rows
     value, _ = PenalisedEvidence(X, Y, None, 2.0, shape, squares=squares).likelihood(theta)
-    assert value + constant(25) == pytest.approx(mean_log_density(X, Y, theta, shape, squares), rel=1e-10)
+    assert value + constant(25) == pytest.approx(
+        mean_log_density(X, Y, theta, shape, squares), rel=1e-10
+    )
 
 
 def test_blanks_count_over_known_rows(rows, theta):
@@ -82,19 +90,27 @@ def test_weights_are_repeated_rows(rows, theta, rng):
     X, Y = rows
     counts = rng.integers(1, 4, size=25)
     weighted = PenalisedEvidence(X, Y, counts.astype(float), 2.0)
-    repeated = PenalisedEvidence(np.repeat(X, counts, axis=0), np.repeat(Y, counts, axis=0), None, 2.0)
+    repeated = PenalisedEvidence(
+        np.repeat(X, counts, axis=0), np.repeat(Y, counts, axis=0), None, 2.0
+    )
     assert weighted.n_effective == pytest.approx(repeated.n_effective)
     # They differ by what no parameter changes.
     other = theta + 0.1
-    differences = [one.likelihood(theta)[0] - one.likelihood(other)[0] for one in (weighted, repeated)]
+    differences = [
+        one.likelihood(theta)[0] - one.likelihood(other)[0] for one in (weighted, repeated)
+    ]
     assert differences[0] == pytest.approx(differences[1])
-    np.testing.assert_allclose(weighted.likelihood(theta)[1], repeated.likelihood(theta)[1], atol=1e-7)
+    np.testing.assert_allclose(
+        weighted.likelihood(theta)[1], repeated.likelihood(theta)[1], atol=1e-7
+    )
 
 
 def test_outputs_count_through_their_gram_matrix(rows, theta, rng):
     X, Y = rows
     rotation = np.linalg.qr(rng.normal(size=(50, 3)))[0]
-    few, many = (PenalisedEvidence(X, own, None, 2.0) for own in (Y, Y @ rotation.T * np.sqrt(50 / 3)))
+    few, many = (
+        PenalisedEvidence(X, own, None, 2.0) for own in (Y, Y @ rotation.T * np.sqrt(50 / 3))
+    )
     assert many.groups.groups[0][1].shape == (25, 25)
     assert many.n_effective == pytest.approx(few.n_effective)
     assert many.likelihood(theta)[0] == pytest.approx(few.likelihood(theta)[0])
@@ -142,7 +158,9 @@ def test_curvature_of_a_quadratic_gives_its_evidence(rows, monkeypatch):
 def test_the_evidence_of_a_small_spread_is_that_of_one_width(rows):
     evidence = PenalisedEvidence(*rows, None, 2.0)
     at = evidence.optimum(start(), 0.0)
-    assert evidence.log_evidence(at, 1e-4) == pytest.approx(evidence.log_evidence(at, 0.0), abs=1e-4)
+    assert evidence.log_evidence(at, 1e-4) == pytest.approx(
+        evidence.log_evidence(at, 0.0), abs=1e-4
+    )
 
 
 def test_columns_that_do_not_matter_fade_out(rng):

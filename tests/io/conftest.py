@@ -23,7 +23,9 @@ def rows(rng):
     """Columns of several units, one of them skewed, and targets that follow them."""
     X = rng.normal(size=(40, 4)) * [1.0, 10.0, 0.1, 5.0] + [0.0, 100.0, 3.0, -2.0]
     X[:, 1] = np.exp(0.5 * rng.normal(size=40)) * 10.0
-    Y = np.column_stack([np.sin(X[:, 0]) + X[:, 1] / 10.0, X[:, 2] ** 2 + X[:, 3], X[:, 0] * X[:, 3]])
+    Y = np.column_stack(
+        [np.sin(X[:, 0]) + X[:, 1] / 10.0, X[:, 2] ** 2 + X[:, 3], X[:, 0] * X[:, 3]]
+    )
     return X, Y + 0.1 * rng.normal(size=Y.shape)
 
 

@@ -50,7 +50,10 @@ def test_a_link_that_leads_nowhere_makes_no_folders(tmp_path):
     elsewhere = tmp_path / "elsewhere"
     link = tmp_path / "link"
     link.symlink_to(elsewhere / "deep" / "file")
-    with pytest.raises(FileNotFoundError, match="in a folder that is not there"), atomic_write(link):
+    with (
+        pytest.raises(FileNotFoundError, match="in a folder that is not there"),
+        atomic_write(link),
+    ):
         pass
     assert not elsewhere.exists()
     (elsewhere / "deep").mkdir(parents=True)

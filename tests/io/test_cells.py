@@ -16,7 +16,10 @@ from entangled_kernels.io import (
 @pytest.mark.parametrize(
     ("content", "problem"),
     [
-        ("a,b\n1,2\n3,\n5,\n", r"row 2, column 'b': the cell is empty.*one of 2 such cells, in 2 rows"),
+        (
+            "a,b\n1,2\n3,\n5,\n",
+            r"row 2, column 'b': the cell is empty.*one of 2 such cells, in 2 rows",
+        ),
         ("a,b\n1,2\nNA,4\n", "row 2, column 'a': the cell is empty"),
         ("a,b\n1,2\n3,1e300\n", r"row 2, column 'b': 1e\+300 is too large"),
         ("a,b\n1,2\n3,inf\n", "row 2, column 'b': inf is not finite"),
@@ -25,9 +28,15 @@ from entangled_kernels.io import (
             'a,b\n1,2\n3,"4,5"\n',
             "row 2, column 'b': '4,5' is no number; if its comma is a decimal sign, read",
         ),
-        ("a,b\n1,2\n3,12.03.2024\n", "'12.03.2024' is no number, it looks like a date or a time; leave"),
+        (
+            "a,b\n1,2\n3,12.03.2024\n",
+            "'12.03.2024' is no number, it looks like a date or a time; leave",
+        ),
         ("a,b\n1,2\n3,9:15\n", "'9:15' is no number, it looks like a date or a time; leave"),
-        ("a,b\n1,2021-01-01\n3,2022-01-01\n", "column 'b': dates and times are no numbers; leave it out"),
+        (
+            "a,b\n1,2021-01-01\n3,2022-01-01\n",
+            "column 'b': dates and times are no numbers; leave it out",
+        ),
         ("a,b\n1,\n3,\n", "row 1, column 'b': the cell is empty"),
     ],
 )
@@ -43,8 +52,13 @@ def test_cells_may_be_blank_where_this_is_asked_for(file):
     path = file("a,b,c\n1,,\nNA,4,\n3,5,\n")
     numbers = require_numbers(read_table(path), ["a", "b", "c"], path, blanks=True)
     assert (numbers.dtypes == np.float64).all()
-    np.testing.assert_array_equal(numbers, [[1, np.nan, np.nan], [np.nan, 4, np.nan], [3, 5, np.nan]])
-    for content, problem in (('a\n""\ninf\n', "inf is not finite"), ('a\n""\nx\n', "'x' is no number")):
+    np.testing.assert_array_equal(
+        numbers, [[1, np.nan, np.nan], [np.nan, 4, np.nan], [3, 5, np.nan]]
+    )
+    for content, problem in (
+        ('a\n""\ninf\n', "inf is not finite"),
+        ('a\n""\nx\n', "'x' is no number"),
+    ):
         path = file(content)
         with pytest.raises(TableError, match=f"row 2, column 'a': {problem}"):
             require_numbers(read_table(path), ["a"], path, blanks=True)
@@ -58,7 +72,9 @@ def test_numbers_of_all_types():
     numbers = require_numbers(frame, list(frame), "t.csv")
     assert (numbers.dtypes == np.float64).all()
     assert numbers["d"].tolist() == [1.5, 2.0]
-    with pytest.raises(TableError, match=r"column 'x': the column holds no plain numbers \(object\)"):
+    with pytest.raises(
+        TableError, match=r"column 'x': the column holds no plain numbers \(object\)"
+    ):
         require_numbers(pd.DataFrame({"x": [[1], [2]]}), ["x"], "t.parquet")
 
 
@@ -94,7 +110,9 @@ def test_rows_are_those_of_the_file():
 
 def test_all_columns_of_text_are_named_at_once():
     frame = pd.DataFrame({"a": [1.0, 2.0], "b": ["x", "y"], "c": [None, "z"], "d": [3, 4]})
-    with pytest.raises(TableError, match=r"row 1, column 'b': 'x' is no number, and .* 'c' \(row 2\)"):
+    with pytest.raises(
+        TableError, match=r"row 1, column 'b': 'x' is no number, and .* 'c' \(row 2\)"
+    ):
         require_numbers(frame, ["a", "b", "c", "d"], "t.csv")
 
 

@@ -17,5 +17,9 @@ from entangled_kernels.io import TableError
 def test_the_place_is_named(place, words):
     error = TableError(Path("a", "t.csv"), "it is wet", **place)
     assert str(error) == words
-    assert (error.path, error.row, error.column) == ("a/t.csv", place.get("row"), place.get("column"))
+    assert (error.path, error.row, error.column) == (
+        "a/t.csv",
+        place.get("row"),
+        place.get("column"),
+    )
     assert isinstance(error, ValueError)

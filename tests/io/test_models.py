@@ -26,7 +26,12 @@ from sklearn.gaussian_process import kernels
 from sklearn.kernel_approximation import Nystroem, RBFSampler
 from sklearn.linear_model import LinearRegression
 from sklearn.pipeline import make_pipeline
-from sklearn.preprocessing import FunctionTransformer, OneHotEncoder, PolynomialFeatures, StandardScaler
+from sklearn.preprocessing import (
+    FunctionTransformer,
+    OneHotEncoder,
+    PolynomialFeatures,
+    StandardScaler,
+)
 
 from entangled_kernels import (
     EntangledKernelRidge,
@@ -43,7 +48,13 @@ from entangled_kernels import (
     OutputKernelRidgeCV,
 )
 from entangled_kernels.files import DIGEST, read_sealed, write_sealed
-from entangled_kernels.io import ModelFileError, load_model, open_model, save_model, software_versions
+from entangled_kernels.io import (
+    ModelFileError,
+    load_model,
+    open_model,
+    save_model,
+    software_versions,
+)
 from entangled_kernels.io.models import list_arrays
 from entangled_kernels.kernels import SeparableKernel
 
@@ -69,9 +80,13 @@ MODELS = {
     "output kernel": OutputKernelRidge(kernel="rbf"),
     "output kernel CV": OutputKernelRidgeCV(alphas=[0.1, 1.0, 10.0]),
     "trace ball": OutputKernelRidge(penalty="trace", constraint=True),
-    "penalties CV": OutputKernelRidgeCV(penalty=["trace", "cluster"], alphas=[0.1, 1.0], constraint=True),
+    "penalties CV": OutputKernelRidgeCV(
+        penalty=["trace", "cluster"], alphas=[0.1, 1.0], constraint=True
+    ),
     "feature groups": MultipleKernelRidge({"a": [0, 1], "b": [2, 3, 4]}, output_kernel="diagonal"),
-    "kernels": MultipleKernelRidge(["rbf", ("t", Nystroem(n_components=9, random_state=0), [0, 1])]),
+    "kernels": MultipleKernelRidge(
+        ["rbf", ("t", Nystroem(n_components=9, random_state=0), [0, 1])]
+    ),
     "views": MultiViewKernelRidge({"a": [0, 1], "b": [2, 3, 4]}, sparse=True),
     "operator features": OperatorFourierRidge(OperatorFourierFeatures(random_state=0)),
     "any kernel": OperatorValuedKernelRidge(SeparableKernel("rbf", np.eye(3) + 1.0)),
@@ -82,7 +97,11 @@ MODELS = {
 def rows():
     rng = np.random.default_rng(3)
     X = rng.normal(size=(40, 5))
-    return X, np.sin(X @ rng.normal(size=(5, 3))) + 0.1 * rng.normal(size=(40, 3)), rng.normal(size=(7, 5))
+    return (
+        X,
+        np.sin(X @ rng.normal(size=(5, 3))) + 0.1 * rng.normal(size=(40, 3)),
+        rng.normal(size=(7, 5)),
+    )
 
 
 def outcomes(model, X):
@@ -96,7 +115,9 @@ def outcomes(model, X):
 
 
 @pytest.mark.parametrize("name", MODELS)
-@pytest.mark.filterwarnings("ignore:the (smallest|largest) of the alphas", "ignore:alpha.*still rises")
+@pytest.mark.filterwarnings(
+    "ignore:the (smallest|largest) of the alphas", "ignore:alpha.*still rises"
+)
 def test_loaded_model_is_the_same_to_the_last_bit(name, tmp_path):
     X, Y, new = rows()
     model = MODELS[name].fit(X, Y)
@@ -126,7 +147,9 @@ def test_frames_and_encoded_text_keep_their_names(tmp_path):
     model.fit(frame, pd.DataFrame(Y, columns=["one", "two words", "três"]))
     save_model(model, tmp_path / "model", info={"note": "naïve", "rows": 40})
     saved = open_model(tmp_path / "model")
-    pd.testing.assert_frame_equal(saved.model.predict(frame), model.predict(frame), check_exact=True)
+    pd.testing.assert_frame_equal(
+        saved.model.predict(frame), model.predict(frame), check_exact=True
+    )
     assert list(saved.model.feature_names_in_) == list(frame.columns)
     assert saved.info == {"note": "naïve", "rows": 40}
     assert saved.software["numpy"] == np.__version__
@@ -252,7 +275,9 @@ def test_headers_of_another_kind_are_refused(line, tmp_path):
 def test_newer_format_is_refused(tmp_path):
     path = tmp_path / "file"
     path.write_bytes(sealed(header(format=9, software={"entangled-kernels": "9.9"}), b"unknown"))
-    with pytest.raises(ModelFileError, match=r"format 9, written by entangled-kernels 9\.9.*upgrade"):
+    with pytest.raises(
+        ModelFileError, match=r"format 9, written by entangled-kernels 9\.9.*upgrade"
+    ):
         load_model(path)
 
 
@@ -291,7 +316,13 @@ def test_archive_that_cannot_be_read_names_the_versions(tmp_path):
 
 @pytest.mark.parametrize(
     "changes",
-    [{"info": [1]}, {"info": "text"}, {"software": 3}, {"software": [["numpy", "1"]]}, {"format": True}],
+    [
+        {"info": [1]},
+        {"info": "text"},
+        {"software": 3},
+        {"software": [["numpy", "1"]]},
+        {"format": True},
+    ],
     ids=str,
 )
 def test_a_header_of_wrong_types_is_refused(changes, tmp_path):
@@ -407,7 +438,9 @@ def test_own_functions_are_saved_only_when_trusted(tmp_path):
     save_model(model, tmp_path / "model", trusted=[name])
     with pytest.raises(ModelFileError, match="not trusted"):
         load_model(tmp_path / "model")
-    assert np.array_equal(load_model(tmp_path / "model", trusted=[name]).predict(new), model.predict(new))
+    assert np.array_equal(
+        load_model(tmp_path / "model", trusted=[name]).predict(new), model.predict(new)
+    )
 
 
 def test_what_is_no_fitted_model_is_not_saved(tmp_path):
@@ -448,7 +481,9 @@ def test_alignment_survives_a_pickle():
     X, Y, _ = rows()
     model = EntangledKernelRidge().fit(X, Y)
     again = pickle.loads(pickle.dumps(model))
-    assert again.model_.fit.problem.alignment_terms(again.model_.fit.kernel) == model.alignment_terms_
+    assert (
+        again.model_.fit.problem.alignment_terms(again.model_.fit.kernel) == model.alignment_terms_
+    )
 
 
 def test_versions_of_what_is_installed():
@@ -494,7 +529,9 @@ def test_every_edited_array_is_refused_with_a_sentence(default_file, tmp_path):
             edits = [values.copy(), *edits[: number % 3 == 0]]
             edits[0].flat[0] = np.nan
         for edit in edits:
-            with pytest.raises(ModelFileError, match=f"was edited after it was written: array {name}"):
+            with pytest.raises(
+                ModelFileError, match=f"was edited after it was written: array {name}"
+            ):
                 load_model(edited(default_file, tmp_path / "model", name, edit))
 
 
@@ -529,7 +566,9 @@ def test_edited_arrays_whose_list_was_edited_too_never_predict_nan(default_file,
     _, payload = read_sealed(default_file, "model", 2, ModelFileError)
     with zipfile.ZipFile(io.BytesIO(payload)) as archive:
         arrays = {
-            name: np.load(io.BytesIO(archive.read(name))) for name in archive.namelist() if ".npy" in name
+            name: np.load(io.BytesIO(archive.read(name)))
+            for name in archive.namelist()
+            if ".npy" in name
         }
     refused = 0
     for name, values in arrays.items():

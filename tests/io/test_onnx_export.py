@@ -141,7 +141,9 @@ def test_an_average_over_maps(rows, new_rows, agrees):
         ForestFeatures(10, min_samples_leaf=4, random_state=0),
         make_pipeline(StandardScaler(), Nystroem(n_components=15, random_state=0)),
     ]
-    model = EntangledKernelRidgeCV(maps, cv=KFold(2), selection="average", random_state=0).fit(*rows)
+    model = EntangledKernelRidgeCV(maps, cv=KFold(2), selection="average", random_state=0).fit(
+        *rows
+    )
     agrees(model, new_rows, 1e-8)
 
 
@@ -173,9 +175,13 @@ def test_missing_views_add_nothing(rows, new_rows, agrees, tmp_path):
 @pytest.mark.parametrize("transform", ["log", "log1p", {0: "log", 2: "log1p"}], ids=str)
 def test_targets_learned_as_logarithms(rows, new_rows, agrees, transform):
     X, Y = rows[0], np.abs(rows[1]) + 0.01
-    # The second ones are so small that log1p gives less than zero for some rows, which is cut off there.
+    # The second ones are so small that log1p gives less than zero for some rows, which is cut off
+    # there.
     for targets in (Y, 1e-3 * Y):
-        agrees(EntangledKernelRidge(StandardScaler(), target_transform=transform).fit(X, targets), new_rows)
+        agrees(
+            EntangledKernelRidge(StandardScaler(), target_transform=transform).fit(X, targets),
+            new_rows,
+        )
 
 
 def test_models_that_cannot_be_exported_are_named(rows, rng, tmp_path):
@@ -183,13 +189,27 @@ def test_models_that_cannot_be_exported_are_named(rows, rng, tmp_path):
     plane = rng.normal(size=(10, 2))
     for model, words in (
         (OutputKernelRidge(kernel="precomputed").fit(X @ X.T, Y), "kernel='precomputed'"),
-        (EntangledKernelRidge(target_transform=StandardScaler()).fit(X, Y), "transformed by StandardScaler"),
-        (MultiViewKernelClassifier().fit(X, Y[:, 0] > 0.0), "no graph for .*MultiViewKernelClassifier"),
-        (OperatorValuedKernelRidge(CurlFreeKernel(2)).fit(plane, plane), "the kernel CurlFreeKernel"),
-        (HistGradientBoostingRegressor(max_iter=2).fit(X, Y[:, 0]), "no graph for .*HistGradientBoosting"),
+        (
+            EntangledKernelRidge(target_transform=StandardScaler()).fit(X, Y),
+            "transformed by StandardScaler",
+        ),
+        (
+            MultiViewKernelClassifier().fit(X, Y[:, 0] > 0.0),
+            "no graph for .*MultiViewKernelClassifier",
+        ),
+        (
+            OperatorValuedKernelRidge(CurlFreeKernel(2)).fit(plane, plane),
+            "the kernel CurlFreeKernel",
+        ),
+        (
+            HistGradientBoostingRegressor(max_iter=2).fit(X, Y[:, 0]),
+            "no graph for .*HistGradientBoosting",
+        ),
         (KernelRidge(kernel=lambda x, z: float(x @ z)).fit(X, Y), "kernel=<function"),
     ):
-        with pytest.raises(ExportError, match=f"{type(model).__name__} cannot be exported to ONNX.*{words}"):
+        with pytest.raises(
+            ExportError, match=f"{type(model).__name__} cannot be exported to ONNX.*{words}"
+        ):
             export_onnx(model, tmp_path / "model.onnx")
 
 
@@ -209,7 +229,9 @@ def text_model(frame):
     encoder = ColumnTransformer(
         [("text", OneHotEncoder(), ["town"])], remainder=SimpleImputer(strategy="median")
     )
-    return EntangledKernelRidge(make_pipeline(encoder, EvidenceFeatures(random_state=0))).fit(*frame)
+    return EntangledKernelRidge(make_pipeline(encoder, EvidenceFeatures(random_state=0))).fit(
+        *frame
+    )
 
 
 def test_numbers_are_one_input(rows, tmp_path):
@@ -250,7 +272,9 @@ def test_columns_without_names(rng, tmp_path):
 
 
 def test_text_where_numbers_are_needed_is_named(frame, rows, tmp_path):
-    step = ColumnTransformer([("text", OneHotEncoder(), ["town"]), ("again", "passthrough", ["town", "X"])])
+    step = ColumnTransformer(
+        [("text", OneHotEncoder(), ["town"]), ("again", "passthrough", ["town", "X"])]
+    )
     model = make_pipeline(step.fit(frame[0]), LinearRegression())
     model[-1].coef_, model[-1].intercept_ = np.ones((1, 4)), np.zeros(1)
     with pytest.raises(ExportError, match="needs numbers, and gets the text of column 'town'"):
@@ -274,7 +298,10 @@ def test_the_file_tells_what_it_is(frame, text_model, tmp_path):
     assert facts["estimator"] == "EntangledKernelRidge"
     assert facts["targets"] == ["Cu", "Zn", "Ni"]
     assert facts["columns"] == [*frame[0].columns]
-    assert (read.producer_name, read.producer_version) == ("entangled-kernels", entangled_kernels.__version__)
+    assert (read.producer_name, read.producer_version) == (
+        "entangled-kernels",
+        entangled_kernels.__version__,
+    )
     assert [dim.dim_value for dim in read.graph.output[0].type.tensor_type.shape.dim] == [0, 3]
 
 
@@ -321,7 +348,9 @@ def test_the_sample_is_like_the_rows_of_training(rows, tmp_path):
 
 
 def test_any_number_of_rows(rows, tmp_path):
-    export_onnx(EntangledKernelRidge(ForestFeatures(5, random_state=0)).fit(*rows), tmp_path / "model.onnx")
+    export_onnx(
+        EntangledKernelRidge(ForestFeatures(5, random_state=0)).fit(*rows), tmp_path / "model.onnx"
+    )
     for n in (0, 1, 3):
         assert run_onnx(tmp_path / "model.onnx", rows[0][:n]).shape == (n, 3)
 
@@ -338,7 +367,9 @@ def test_what_is_no_fitted_regressor_is_refused(rows, tmp_path):
     path = tmp_path / "model.onnx"
     with pytest.raises(NotFittedError):
         export_onnx(EntangledKernelRidge(), path)
-    with pytest.raises(ExportError, match="must be a fitted regressor with predict, got OperatorKernelVAR"):
+    with pytest.raises(
+        ExportError, match="must be a fitted regressor with predict, got OperatorKernelVAR"
+    ):
         export_onnx(OperatorKernelVAR(), path)
     with pytest.raises(ValueError, match="dtype must be one of"):
         export_onnx(Ridge().fit(*rows), path, dtype="float16")

@@ -6,7 +6,12 @@ import pytest
 from sklearn.compose import ColumnTransformer, make_column_selector
 from sklearn.cross_decomposition import PLSRegression
 from sklearn.decomposition import PCA, IncrementalPCA, KernelPCA, TruncatedSVD
-from sklearn.feature_selection import SelectKBest, SequentialFeatureSelector, VarianceThreshold, f_regression
+from sklearn.feature_selection import (
+    SelectKBest,
+    SequentialFeatureSelector,
+    VarianceThreshold,
+    f_regression,
+)
 from sklearn.gaussian_process import kernels as gp
 from sklearn.impute import MissingIndicator, SimpleImputer
 from sklearn.kernel_approximation import Nystroem, RBFSampler
@@ -41,15 +46,19 @@ from entangled_kernels.io.onnx_converters import FUNCTIONS, NAMES
 from entangled_kernels.kernels import FeatureKernel, KrausKernel, SeparableKernel
 from entangled_kernels.kernels.scalar import ExponentialDot
 
-# Graphs have squared distances from inner products, with a rounding of about 1e-15 of rows of length 3. Its
-# share in the distance itself, which the exponential kernel sees, is this over twice the distance: 1e-7 of a
-# unit at most for rows 1e-8 apart, 1e-13 at a distance of 0.01, times coefficients of up to 1e4.
+# Graphs have squared distances from inner products, with a rounding of about 1e-15 of rows of
+# length 3. Its share in the distance itself, which the exponential kernel sees, is this over twice
+# the distance: 1e-7 of a unit at most for rows 1e-8 apart, 1e-13 at a distance of 0.01, times
+# coefficients of up to 1e4.
 EXPONENTIAL = 2e-8
 MAPS = {
     "evidence": (EvidenceFeatures(random_state=0), 1e-9),
     "some rows": (EvidenceFeatures(n_components=10, random_state=0), 1e-9),
     "warp": (EvidenceFeatures(warp=True, random_state=0), 1e-9),
-    "kernel": (EvidenceFeatures(gp.RBF([1.0, 2.0, 1.0, 2.0]) + gp.WhiteKernel(), random_state=0), 1e-9),
+    "kernel": (
+        EvidenceFeatures(gp.RBF([1.0, 2.0, 1.0, 2.0]) + gp.WhiteKernel(), random_state=0),
+        1e-9,
+    ),
     "widths": (ColumnWidthFeatures(random_state=0), 1e-9),
     "limits": (EvidenceFeatures(reach=0.0, random_state=0), 1e-9),
     "limited powers": (ColumnWidthFeatures(warp=True, reach=0.2, random_state=0), 1e-9),
@@ -189,19 +198,25 @@ KERNELS = [
 ]
 
 
-@pytest.mark.parametrize("kernel", KERNELS, ids=lambda own: own if isinstance(own, str) else repr(own)[:40])
+@pytest.mark.parametrize(
+    "kernel", KERNELS, ids=lambda own: own if isinstance(own, str) else repr(own)[:40]
+)
 def test_scalar_kernels(kernel, rows, new_rows, agrees):
     X, Y = rows
     scaler = StandardScaler().fit(X)
     indefinite = "krein" if kernel == "sigmoid" else "error"
-    model = OperatorValuedKernelRidge(SeparableKernel(kernel, np.eye(3)), alpha=0.1, indefinite=indefinite)
+    model = OperatorValuedKernelRidge(
+        SeparableKernel(kernel, np.eye(3)), alpha=0.1, indefinite=indefinite
+    )
     agrees(model.fit(scaler.transform(X), Y), scaler.transform(new_rows), 1e-7)
 
 
 def test_settings_of_named_kernels(rows, new_rows, agrees):
     X, Y = rows[0] / rows[0].std(axis=0), rows[1]
     kernel = SeparableKernel("poly", np.eye(3), degree=2, coef0=0.5, gamma=0.1)
-    agrees(OperatorValuedKernelRidge(kernel, alpha=0.1).fit(X, Y), new_rows / rows[0].std(axis=0), 1e-7)
+    agrees(
+        OperatorValuedKernelRidge(kernel, alpha=0.1).fit(X, Y), new_rows / rows[0].std(axis=0), 1e-7
+    )
 
 
 def test_operator_kernels(rng, rows, new_rows, agrees):
@@ -260,7 +275,9 @@ def test_a_text_that_is_refused_gives_nan(frame, rng, tmp_path):
 
 
 def test_numbers_as_categories(frame, same_features):
-    encoder = ColumnTransformer([("grade", OneHotEncoder(), ["grade"])], remainder="drop").fit(frame)
+    encoder = ColumnTransformer([("grade", OneHotEncoder(), ["grade"])], remainder="drop").fit(
+        frame
+    )
     same_features(encoder, frame)
     same_features(OneHotEncoder().fit(frame[["grade"]]), frame[["grade"]])
 
@@ -305,7 +322,9 @@ def test_missing_texts_are_empty_texts(frame, same_features):
     frame["town"] = frame["town"].astype(object)
     frame.loc[[0, 3], "town"] = np.nan
     encoder = make_pipeline(SimpleImputer(strategy="most_frequent"), OneHotEncoder())
-    encoder = ColumnTransformer([("text", encoder, ["town"])], remainder=StandardScaler()).fit(frame)
+    encoder = ColumnTransformer([("text", encoder, ["town"])], remainder=StandardScaler()).fit(
+        frame
+    )
     same_features(encoder, frame)
 
 
@@ -322,7 +341,9 @@ def test_pipelines_and_unions(rows, new_rows, same_features):
         ],
         transformer_weights={"scaled": 0.5},
     )
-    step = Pipeline([("scale", MinMaxScaler()), ("nothing", None), ("union", union), ("last", "passthrough")])
+    step = Pipeline(
+        [("scale", MinMaxScaler()), ("nothing", None), ("union", union), ("last", "passthrough")]
+    )
     same_features(step.fit(*rows), new_rows)
 
 
@@ -390,8 +411,12 @@ class SplineFeatures(StandardScaler):
 @pytest.mark.parametrize("kernel", [gp.ExpSineSquared(), gp.Matern(nu=2.0), "chi2"], ids=repr)
 def test_kernels_that_cannot_be_exported_are_named(kernel, rows, tmp_path):
     X = np.abs(rows[0])
-    model = OperatorValuedKernelRidge(SeparableKernel(kernel, np.eye(3)), alpha=100.0).fit(X[:8], rows[1][:8])
-    with pytest.raises(ExportError, match=r"the kernel ExpSine|Matern kernels of nu=2|kernel='chi2'"):
+    model = OperatorValuedKernelRidge(SeparableKernel(kernel, np.eye(3)), alpha=100.0).fit(
+        X[:8], rows[1][:8]
+    )
+    with pytest.raises(
+        ExportError, match=r"the kernel ExpSine|Matern kernels of nu=2|kernel='chi2'"
+    ):
         export_onnx(model, tmp_path / "model.onnx")
 
 
@@ -407,7 +432,11 @@ def test_encoders_and_imputers_that_cannot_be_exported_are_named(frame, tmp_path
         (frame, [("code", OrdinalEncoder(max_categories=2), ["town"])], "leave out min_frequency"),
         (frame, [("code", OneHotEncoder(), ["none"])], "fill them first"),
         (holes, [("code", marked, ["town"])], "add_indicator"),
-        (holes, [("code", SimpleImputer(strategy="most_frequent"), ["town", "net load"])], "give each kind"),
+        (
+            holes,
+            [("code", SimpleImputer(strategy="most_frequent"), ["town", "net load"])],
+            "give each kind",
+        ),
     ):
         imputes = isinstance(step[0][1], SimpleImputer)
         steps = [ColumnTransformer(step), *([last] if imputes else []), LinearRegression()]

@@ -2,7 +2,12 @@ from entangled_kernels.io.tables import counted, quoted
 
 
 def test_counted():
-    assert [counted(n, "row") for n in (0, 1, 2, 12_345)] == ["0 rows", "1 row", "2 rows", "12,345 rows"]
+    assert [counted(n, "row") for n in (0, 1, 2, 12_345)] == [
+        "0 rows",
+        "1 row",
+        "2 rows",
+        "12,345 rows",
+    ]
 
 
 def test_quoted():

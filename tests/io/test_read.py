@@ -26,7 +26,17 @@ from entangled_kernels.streams import KINDS, BatchError, TextFormat, table_colum
         "\n\na b,c\n1,2.5\n\n3,4.5\n\n",
         "a b,c\r1,2.5\r3,4.5\r",
     ],
-    ids=["windows", "bom", "quotes", "spaces", "semicolons", "tabs", "trailing", "blank", "old mac"],
+    ids=[
+        "windows",
+        "bom",
+        "quotes",
+        "spaces",
+        "semicolons",
+        "tabs",
+        "trailing",
+        "blank",
+        "old mac",
+    ],
 )
 def test_dialects_of_csv(file, content):
     frame = read_table(file(content))
@@ -34,7 +44,10 @@ def test_dialects_of_csv(file, content):
 
 
 def test_compressed_text(file):
-    assert read_table(file(gzip.compress(b"a,b\n1,2\n"), "t.csv.gz")).to_dict("list") == {"a": [1], "b": [2]}
+    assert read_table(file(gzip.compress(b"a,b\n1,2\n"), "t.csv.gz")).to_dict("list") == {
+        "a": [1],
+        "b": [2],
+    }
     assert read_table(file(gzip.compress(b"a\tb\n1\t2\n"), "t.tsv.gz")).to_dict("list") == {
         "a": [1],
         "b": [2],
@@ -44,7 +57,9 @@ def test_compressed_text(file):
 def test_two_hundred_columns(file):
     names = [f"sensor {i}" for i in range(200)]
     rows = np.random.default_rng(0).normal(size=(30, 200))
-    path = file(",".join(names) + "\n" + "\n".join(",".join(map(repr, row.tolist())) for row in rows))
+    path = file(
+        ",".join(names) + "\n" + "\n".join(",".join(map(repr, row.tolist())) for row in rows)
+    )
     frame = read_table(path)
     assert list(frame.columns) == names
     assert np.array_equal(require_numbers(frame, names, path).to_numpy(), rows)
@@ -68,7 +83,10 @@ def test_type_of_a_column_is_found_from_all_its_cells(file):
         ("a,b\n1,2\n3,4,5\n", "row 2: 3 cells where the header has 2"),
         ("a,b\n1,2\n3\n", "row 2: 1 cell where the header has 2"),
         ("größe,b\n1,2\n".encode("latin1"), "the file is not text in UTF-8"),
-        ("a,b\ngroß,2\n".encode("latin1"), "column 'a': text that is not in UTF-8; name its encoding"),
+        (
+            "a,b\ngroß,2\n".encode("latin1"),
+            "column 'a': text that is not in UTF-8; name its encoding",
+        ),
         (b"\x89PNG\r\n\x1a\n" + bytes(50), "the file is not text in UTF-8"),
     ],
 )
@@ -80,9 +98,13 @@ def test_odd_text_is_refused(file, content, problem):
 
 
 @pytest.mark.parametrize("kind", ["parquet", "arrow", "feather", "npz"])
-@pytest.mark.parametrize("content", [b"a,b\n1,2\n", b"PK\x03\x04", b"PAR1PAR1", b"ARROW1\0\0" + bytes(40)])
+@pytest.mark.parametrize(
+    "content", [b"a,b\n1,2\n", b"PK\x03\x04", b"PAR1PAR1", b"ARROW1\0\0" + bytes(40)]
+)
 def test_files_of_another_kind_are_refused(file, kind, content):
-    with pytest.raises(TableError, match=r"table.*: the file is not a whole (Parquet|Arrow|NPZ) file"):
+    with pytest.raises(
+        TableError, match=r"table.*: the file is not a whole (Parquet|Arrow|NPZ) file"
+    ):
         read_table(file(content, f"table.{kind}"))
 
 
@@ -90,7 +112,9 @@ def test_files_of_another_kind_are_refused(file, kind, content):
 @pytest.mark.parametrize("share", [0.3, 0.6, 0.95])
 def test_files_cut_short_are_refused(tmp_path, kind, share):
     path = tmp_path / f"table.{kind}"
-    write_table(pd.DataFrame(np.random.default_rng(0).normal(size=(200, 4)), columns=list("abcd")), path)
+    write_table(
+        pd.DataFrame(np.random.default_rng(0).normal(size=(200, 4)), columns=list("abcd")), path
+    )
     content = path.read_bytes()
     path.write_bytes(content[: int(share * len(content))])
     with pytest.raises(TableError, match="the file is not a whole"):
@@ -99,7 +123,10 @@ def test_files_cut_short_are_refused(tmp_path, kind, share):
 
 def test_arrow_streams_are_read(tmp_path):
     table = pa.table({"a": [1.0, 2.0]})
-    with pa.OSFile(str(tmp_path / "t.arrow"), "wb") as sink, pa.ipc.new_stream(sink, table.schema) as writer:
+    with (
+        pa.OSFile(str(tmp_path / "t.arrow"), "wb") as sink,
+        pa.ipc.new_stream(sink, table.schema) as writer,
+    ):
         writer.write_table(table)
     assert list(read_table(tmp_path / "t.arrow")["a"]) == [1.0, 2.0]
 
@@ -111,7 +138,9 @@ def npz(**arrays):
 
 
 def test_npz_of_matrices(file):
-    frame = read_table(file(npz(X=np.arange(6.0).reshape(3, 2), y=np.arange(3, dtype=">i4")), "t.npz"))
+    frame = read_table(
+        file(npz(X=np.arange(6.0).reshape(3, 2), y=np.arange(3, dtype=">i4")), "t.npz")
+    )
     assert frame.to_dict("list") == {"X_0": [0, 2, 4], "X_1": [1, 3, 5], "y": [0, 1, 2]}
 
 
@@ -135,7 +164,9 @@ def test_no_such_file(tmp_path):
 
 def test_without_pyarrow_the_extra_is_named(tmp_path, monkeypatch):
     monkeypatch.setitem(sys.modules, "pyarrow", None)
-    with pytest.raises(ImportError, match=r"pandas and pyarrow: pip install \"entangled-kernels\[data\]\""):
+    with pytest.raises(
+        ImportError, match=r"pandas and pyarrow: pip install \"entangled-kernels\[data\]\""
+    ):
         read_table(tmp_path / "t.csv")
 
 

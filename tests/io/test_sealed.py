@@ -48,7 +48,9 @@ def test_other_files_are_refused(tmp_path, content, message):
         read_sealed(tmp_path / "file", "thing", 1, Refused)
 
 
-@pytest.mark.parametrize("header", ["[]", "3", '{"format": "1"}', "{", "[" * 100_000, '{"format": null}'])
+@pytest.mark.parametrize(
+    "header", ["[]", "3", '{"format": "1"}', "{", "[" * 100_000, '{"format": null}']
+)
 def test_a_sealed_file_may_hold_anything(tmp_path, header):
     body = b"entangled-kernels thing\n" + header.encode() + b"\npayload"
     (tmp_path / "file").write_bytes(body + hashlib.sha256(body).digest())
@@ -62,5 +64,7 @@ def test_another_format_names_its_writer(tmp_path, software):
     body = b"entangled-kernels thing\n" + header + b"\n"
     (tmp_path / "file").write_bytes(body + hashlib.sha256(body).digest())
     writer = "9.9" if isinstance(software, dict) else "of unknown version"
-    with pytest.raises(Refused, match=f"format 2, written by entangled-kernels {writer}; .* upgrade"):
+    with pytest.raises(
+        Refused, match=f"format 2, written by entangled-kernels {writer}; .* upgrade"
+    ):
         read_sealed(tmp_path / "file", "thing", 1, Refused)

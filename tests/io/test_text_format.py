@@ -70,7 +70,10 @@ def test_what_is_said_is_not_looked_for(tmp_path):
         ({"delimiter": ";;"}, "delimiter must be one character, such as ';', got ';;'"),
         ({"decimal": "'"}, "decimal must be '.' or ',', got"),
         ({"delimiter": ",", "decimal": ","}, "delimiter and decimal must differ, got ','"),
-        ({"encoding": "klingon"}, "encoding must be one that Python knows, such as cp1252, got 'klingon'"),
+        (
+            {"encoding": "klingon"},
+            "encoding must be one that Python knows, such as cp1252, got 'klingon'",
+        ),
     ],
 )
 def test_wrong_settings(settings, sentence):

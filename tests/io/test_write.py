@@ -93,7 +93,10 @@ def test_text_is_no_formula(tmp_path, text, ending):
     frame = pd.DataFrame(
         {text: [-1.5, 2.0], "b": [text, "a=b"], "c": ["'q", None], "d": [date(2021, 1, 2)] * 2}
     )
-    frame["e"], frame["f"] = pd.Categorical([text, "x"]), pd.to_datetime(["2021-01-02", "2021-01-03"])
+    frame["e"], frame["f"] = (
+        pd.Categorical([text, "x"]),
+        pd.to_datetime(["2021-01-02", "2021-01-03"]),
+    )
     write_table(frame, tmp_path / f"t.{ending}")
     # As spreadsheets read it: every cell is text, and what begins with a quote is never a formula.
     cells = pd.read_csv(

@@ -53,7 +53,9 @@ KERNELS["separable function of rows"] = SeparableKernel(row_kernel, T1)
 KERNELS["separable features"] = SeparableKernel(FeatureKernel(nystroem, psd(M)), T1)
 KERNELS["indefinite separable"] = SeparableKernel("rbf", np.diag([1.0, -0.5, 2.0]))
 KERNELS["indefinite sigmoid"] = SeparableKernel("sigmoid", T1, gamma=1.0, coef0=-1.0)
-KERNELS["sum of separable"] = SumKernel([KERNELS["separable rbf"], KERNELS["separable rank one"]], [1.0, 0.3])
+KERNELS["sum of separable"] = SumKernel(
+    [KERNELS["separable rbf"], KERNELS["separable rank one"]], [1.0, 0.3]
+)
 KERNELS["multiple of low rank separable"] = 2.0 * KERNELS["separable linear"]
 KERNELS["curl free"] = CurlFreeKernel(P, gamma=0.4)
 KERNELS["divergence free"] = DivergenceFreeKernel(P, gamma=0.4)
@@ -66,15 +68,23 @@ KERNELS["partial trace of a Kraus kernel"] = KrausKernel(
 KERNELS["partial trace of a sum"] = KERNELS["sum of separable"].to_partial_trace()
 KERNELS["indefinite partial trace"] = PartialTraceKernel(shifted_outer, n_outputs=P)
 KERNELS["entangled"] = EntangledKernel(rng.normal(size=(P * D, P * D)), psd(P))
-KERNELS["entangled with features"] = EntangledKernel(rng.normal(size=(P * M, P * M)), psd(P, 2), nystroem)
+KERNELS["entangled with features"] = EntangledKernel(
+    rng.normal(size=(P * M, P * M)), psd(P, 2), nystroem
+)
 KERNELS["kraus"] = KrausKernel(rng.normal(size=(2, P, D)))
-KERNELS["kraus with metric and features"] = KrausKernel(rng.normal(size=(2, P, M)), nystroem, psd(M))
+KERNELS["kraus with metric and features"] = KrausKernel(
+    rng.normal(size=(2, P, M)), nystroem, psd(M)
+)
 KERNELS["sum of kraus and separable"] = 0.5 * KERNELS["kraus"] + KERNELS["separable rbf"]
 KERNELS["multiple of kraus"] = 3.0 * KERNELS["kraus with metric and features"]
 KERNELS["product of separable"] = KERNELS["separable rbf"] * KERNELS["separable linear"]
 KERNELS["product of kraus and separable"] = KERNELS["kraus"] * KERNELS["separable rbf"]
-KERNELS["product of kraus and transformable"] = KERNELS["kraus"] * KERNELS["transformable coordinates"]
-KERNELS["product of a sum and separable"] = KERNELS["sum of separable"] * KERNELS["separable linear"]
+KERNELS["product of kraus and transformable"] = (
+    KERNELS["kraus"] * KERNELS["transformable coordinates"]
+)
+KERNELS["product of a sum and separable"] = (
+    KERNELS["sum of separable"] * KERNELS["separable linear"]
+)
 KERNELS["indefinite difference"] = KERNELS["separable rbf"] + (-1.0) * KERNELS["separable identity"]
 
 INDEFINITE = {name for name in KERNELS if name.startswith("indefinite")}

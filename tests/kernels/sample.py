@@ -30,7 +30,9 @@ def check_factor(factor, A, alpha, p, atol=1e-8, columns=2):
     n = len(A) // p
     right = np.random.default_rng(1).normal(size=(n, p, columns))
     expected = np.linalg.solve(A, right.reshape(n * p, -1)).reshape(right.shape)
-    np.testing.assert_allclose(factor.solve(right, alpha), expected, atol=atol * np.abs(expected).max())
+    np.testing.assert_allclose(
+        factor.solve(right, alpha), expected, atol=atol * np.abs(expected).max()
+    )
     inverse = np.linalg.inv(A).reshape(n, p, n, p)
     blocks = np.stack([inverse[i, :, i] for i in range(n)])
     np.testing.assert_allclose(

@@ -22,7 +22,9 @@ def test_sums_of_separable_are_partial_trace_kernels(p, terms, seed):
     total = SeparableKernel("rbf", random_psd(rng, p), gamma=0.1) * 1.0
     for _ in range(terms - 1):
         total = total + SeparableKernel("rbf", random_psd(rng, p), gamma=float(rng.uniform(0.1, 1)))
-    np.testing.assert_allclose(total.to_partial_trace().blocks(X, Z), total.blocks(X, Z), atol=1e-11)
+    np.testing.assert_allclose(
+        total.to_partial_trace().blocks(X, Z), total.blocks(X, Z), atol=1e-11
+    )
 
 
 def test_products_keep_the_structure_of_their_factors():

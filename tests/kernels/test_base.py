@@ -46,7 +46,9 @@ def test_psd_or_declared_indefinite(name):
 
 @every_kernel
 def test_exchanging_the_points_transposes_the_block(kernel):
-    np.testing.assert_allclose(kernel.blocks(X, Z), kernel.blocks(Z, X).transpose(1, 0, 3, 2), **CLOSE)
+    np.testing.assert_allclose(
+        kernel.blocks(X, Z), kernel.blocks(Z, X).transpose(1, 0, 3, 2), **CLOSE
+    )
 
 
 @every_kernel
@@ -67,7 +69,9 @@ def test_lazy_equals_dense_and_blocks(kernel):
 def test_every_block_is_the_kernel_of_its_pair(kernel):
     blocks = kernel.blocks(X, Z)
     for i, j in [(0, 0), (3, 5), (8, 2)]:
-        np.testing.assert_allclose(kernel.blocks(X[i : i + 1], Z[j : j + 1])[0, 0], blocks[i, j], **CLOSE)
+        np.testing.assert_allclose(
+            kernel.blocks(X[i : i + 1], Z[j : j + 1])[0, 0], blocks[i, j], **CLOSE
+        )
 
 
 @every_kernel
@@ -136,7 +140,9 @@ def test_errors_name_the_argument():
         kernel + 1.0
     with pytest.raises(TypeError, match=r"unsupported operand|can't multiply"):
         kernel * "a"
-    with pytest.raises(ValueError, match=r"Z must be a matrix .* got shape \(4,\); use Z.reshape\(-1, 1\)"):
+    with pytest.raises(
+        ValueError, match=r"Z must be a matrix .* got shape \(4,\); use Z.reshape\(-1, 1\)"
+    ):
         as_points(np.ones(4), "Z")
     with pytest.raises(ValueError, match=r"U must have 2 dimensions, got shape \(2,\)"):
         frozen_array(np.ones(2), "U", 2)

@@ -112,7 +112,9 @@ def test_the_verdict_says_what_is_proven(changed, entangled, start):
 )
 def test_an_indefinite_matrix_is_refused(D):
     """Some of these have one Schmidt value or a psd partial transpose, and would be called separable."""
-    with pytest.raises(ValueError, match=r"D must be positive semidefinite.*has eigenvalue -.*prove nothing"):
+    with pytest.raises(
+        ValueError, match=r"D must be positive semidefinite.*has eigenvalue -.*prove nothing"
+    ):
         entanglement_report(D, (2, 2))
 
 
@@ -135,7 +137,9 @@ def test_kernels_of_low_rank_are_reported_on(rng, m, r):
     assert report.dims == (m, 3)
     assert report.entangled is True
     assert report.negativity == pytest.approx(kernel.negativity())
-    assert (kernel.schmidt_values() > 1e-9 * kernel.schmidt_values()[0]).sum() == report.schmidt_rank
+    assert (
+        kernel.schmidt_values() > 1e-9 * kernel.schmidt_values()[0]
+    ).sum() == report.schmidt_rank
 
 
 def test_a_matrix_without_a_positive_trace_is_refused():

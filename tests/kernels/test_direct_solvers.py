@@ -152,7 +152,9 @@ def test_dense_by_definition(rng, kind, mask):
     operator = as_operator(random_psd(rng, 36, 20), P)
     factor = kind(operator, mask)
     for alpha in 1.0 + np.arange(cholesky_limit(36) + 2.0):
-        check_factor(factor, dense_system(operator, None if mask is None else mask**2, alpha), alpha, P)
+        check_factor(
+            factor, dense_system(operator, None if mask is None else mask**2, alpha), alpha, P
+        )
 
 
 def test_spectrum_minimises_the_stabilised_objective(rng):

@@ -56,7 +56,9 @@ def test_right_hand_sides_are_solved_at_once(rng):
     def unfinished(residual):
         return np.linalg.norm(residual, axis=(0, 2)) > 1e-10
 
-    solved, n_iter = solve_columns(lambda V: (A @ V[:, :, 0])[:, :, None], lambda V: V, B, unfinished, 100)
+    solved, n_iter = solve_columns(
+        lambda V: (A @ V[:, :, 0])[:, :, None], lambda V: V, B, unfinished, 100
+    )
     np.testing.assert_allclose(solved[:, :, 0], np.linalg.solve(A, B[:, :, 0]), atol=1e-8)
     assert not solved[:, 2].any()
     assert 1 <= n_iter < 100
@@ -121,7 +123,9 @@ def test_scaled_operators_equal_dense(name, rng):
 @pytest.mark.parametrize("name", ["separable rbf", "separable rank one", "separable linear"])
 def test_masked_kronecker_equals_dense(name, alpha):
     operator = KERNELS[name](X)
-    check_factor(MaskedKroneckerFactor(operator, MASK), dense_system(operator, MASK**2, alpha), alpha, P)
+    check_factor(
+        MaskedKroneckerFactor(operator, MASK), dense_system(operator, MASK**2, alpha), alpha, P
+    )
 
 
 def test_weights_of_outputs_need_one_iteration(rng):

@@ -7,7 +7,12 @@ from hypothesis import strategies as st
 from sklearn.kernel_approximation import Nystroem
 
 from entangled_kernels.kernels import EntangledKernel, KrausKernel, entanglement_report
-from entangled_kernels.linalg import is_ppt, kraus_from_choi, operator_schmidt, partial_transpose_eigenvalues
+from entangled_kernels.linalg import (
+    is_ppt,
+    kraus_from_choi,
+    operator_schmidt,
+    partial_transpose_eigenvalues,
+)
 from kernels.draws import random_psd, seeds, sizes
 
 from reference import blocks as reference
@@ -44,9 +49,19 @@ def test_diagnosis_on_the_span_of_the_operators_is_that_of_D(r, p, m, seed):
     kernel = KrausKernel(np.random.default_rng(seed).normal(size=(r, p, m)))
     whole = entanglement_report(kernel.choi, (m, p))
     report = kernel.entanglement()
-    assert (report.ppt, report.dims, report.schmidt_rank) == (whole.ppt, whole.dims, whole.schmidt_rank)
+    assert (report.ppt, report.dims, report.schmidt_rank) == (
+        whole.ppt,
+        whole.dims,
+        whole.schmidt_rank,
+    )
     assert report.verdict.split(" (")[0] == whole.verdict.split(" (")[0]
-    for name in ("lowest_eigenvalue", "negativity", "realignment", "schmidt_entropy", "separable_share"):
+    for name in (
+        "lowest_eigenvalue",
+        "negativity",
+        "realignment",
+        "schmidt_entropy",
+        "separable_share",
+    ):
         assert getattr(report, name) == pytest.approx(getattr(whole, name), abs=1e-9)
     assert kernel.is_ppt() == is_ppt(kernel.choi, (m, p))
     expected = operator_schmidt(kernel.choi, (m, p)).values
@@ -132,7 +147,9 @@ def test_entangled_kernels_are_psd_and_have_a_kraus_form(p, m, rank, seed):
     scale = np.abs(expected).max()
     np.testing.assert_allclose(kernel.blocks(X, Z), expected, atol=1e-10 * scale)
     kraus = kernel.to_kraus()
-    np.testing.assert_allclose(reference.kraus_blocks(kraus.kraus, X, Z), expected, atol=1e-10 * scale)
+    np.testing.assert_allclose(
+        reference.kraus_blocks(kraus.kraus, X, Z), expected, atol=1e-10 * scale
+    )
     G = reference.dense_from_blocks(reference.entangled_blocks(U, T, X, X))
     assert np.linalg.eigvalsh(G)[0] >= -1e-10 * np.abs(G).max()
 
@@ -144,7 +161,9 @@ def test_features_come_from_the_feature_map(rng):
     kernel = EntangledKernel(U, T, features)
     assert (kernel.n_outputs, kernel.n_features) == (2, 3)
     Phi = features.transform(X)
-    np.testing.assert_allclose(kernel.blocks(X), reference.entangled_blocks(U, T, Phi, Phi), atol=1e-10)
+    np.testing.assert_allclose(
+        kernel.blocks(X), reference.entangled_blocks(U, T, Phi, Phi), atol=1e-10
+    )
 
 
 @pytest.mark.parametrize("symmetric", [True, False])
@@ -190,14 +209,18 @@ def test_product_entanglers_are_separable_and_the_tools_say_so(p, m, seed):
     expected = np.kron(X @ C.T @ C @ X.T, B @ T @ B.T)
     scale = np.abs(expected).max()
     np.testing.assert_allclose(kernel(X).to_dense(), expected, atol=1e-10 * scale)
-    np.testing.assert_allclose(kernel.nearest_separable()(X).to_dense(), expected, atol=1e-8 * scale)
+    np.testing.assert_allclose(
+        kernel.nearest_separable()(X).to_dense(), expected, atol=1e-8 * scale
+    )
 
 
 def test_the_identity_entangler_is_kept_in_few_operators():
     """D = kron(I, 11^T) has rank m, whatever the number p of outputs."""
     kernel = EntangledKernel(np.eye(12), np.ones((4, 4)))
     assert kernel.to_kraus().kraus.shape == (3, 4, 3)
-    np.testing.assert_allclose(kernel.to_kraus().choi, np.kron(np.eye(3), np.ones((4, 4))), atol=1e-12)
+    np.testing.assert_allclose(
+        kernel.to_kraus().choi, np.kron(np.eye(3), np.ones((4, 4))), atol=1e-12
+    )
 
 
 def test_errors_of_entangled_kernels_name_the_argument():

@@ -39,7 +39,9 @@ def test_every_solver_equals_dense(solver, name, weights):
     for alpha in (0.1, 1.0, 2.0, 3.0, 5.0, 30.0):  # more alphas than share Cholesky factors
         A = dense_system(operator, weights, alpha)
         expected = np.linalg.solve(A, R.reshape(-1, 2)).reshape(R.shape)
-        np.testing.assert_allclose(factor.solve(R, alpha), expected, atol=1e-8 * np.abs(expected).max())
+        np.testing.assert_allclose(
+            factor.solve(R, alpha), expected, atol=1e-8 * np.abs(expected).max()
+        )
     check_factor(factor, dense_system(operator, weights, 0.5), 0.5, P)
 
 

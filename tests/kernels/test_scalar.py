@@ -43,7 +43,9 @@ KERNELS = {
     ),
 }
 every_kernel = pytest.mark.parametrize(
-    ("kernel", "params", "value"), KERNELS.values(), ids=[name.replace(" ", "_") for name in KERNELS]
+    ("kernel", "params", "value"),
+    KERNELS.values(),
+    ids=[name.replace(" ", "_") for name in KERNELS],
 )
 
 
@@ -51,7 +53,9 @@ every_kernel = pytest.mark.parametrize(
 def test_gram_matrix_holds_the_value_of_each_pair(kernel, params, value):
     expected = [[value(x, z) for z in Z] for x in X]
     np.testing.assert_allclose(scalar_gram(kernel, X, Z, params), expected)
-    np.testing.assert_allclose(scalar_gram(kernel, X, None, params), scalar_gram(kernel, X, X, params))
+    np.testing.assert_allclose(
+        scalar_gram(kernel, X, None, params), scalar_gram(kernel, X, X, params)
+    )
 
 
 @every_kernel
@@ -112,9 +116,13 @@ def test_rows_of_features_are_dense_numbers():
 def test_errors_name_the_argument():
     with pytest.raises(ValueError, match=r"kernel='rfb' is not a scalar kernel; use one of .*rbf"):
         check_scalar_kernel("rfb", {})
-    with pytest.raises(TypeError, match="kernel must be a name, a kernel object or a function of two rows"):
+    with pytest.raises(
+        TypeError, match="kernel must be a name, a kernel object or a function of two rows"
+    ):
         check_scalar_kernel(3, {})
-    with pytest.raises(TypeError, match=r"FeatureKernel takes its own parameters; got also \['gamma'\]"):
+    with pytest.raises(
+        TypeError, match=r"FeatureKernel takes its own parameters; got also \['gamma'\]"
+    ):
         check_scalar_kernel(FeatureKernel(), {"gamma": 1.0})
     with pytest.raises(NotImplementedError, match=r"must write gram\(X, Z\)"):
         MatrixKernel().gram(X, Z)

@@ -23,7 +23,9 @@ def test_finite_features_keep_thin_factors(rng):
     assert type(SeparableKernel("rbf", T)(X)) is KroneckerOperator
 
 
-@pytest.mark.parametrize("T", [np.eye(2), np.diag([1.0, -1.0]), np.diag([1.0, 0.0]), np.zeros((2, 2))])
+@pytest.mark.parametrize(
+    "T", [np.eye(2), np.diag([1.0, -1.0]), np.diag([1.0, 0.0]), np.zeros((2, 2))]
+)
 @pytest.mark.parametrize("kernel", ["rbf", "sigmoid"])
 def test_positivity_from_the_factors_is_that_of_the_gram_matrix(rng, kernel, T):
     X = rng.normal(size=(8, 3))
@@ -47,7 +49,9 @@ def test_conversion_by_features_keeps_the_kernel():
     rng = np.random.default_rng(0)
     X = rng.normal(size=(5, 3))
     separable = SeparableKernel("rbf", random_psd(rng, 2))
-    full = Nystroem(n_components=5, random_state=0).fit(X)  # reproduces the kernel on its own points
+    full = Nystroem(n_components=5, random_state=0).fit(
+        X
+    )  # reproduces the kernel on its own points
     np.testing.assert_allclose(separable.to_kraus(full).blocks(X), separable.blocks(X), atol=1e-9)
 
 

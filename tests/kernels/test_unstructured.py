@@ -22,7 +22,9 @@ from reference import blocks as reference
 def lopsided(Phi, Psi):
     """Operators on two outputs and three traced dimensions."""
     A = np.arange(36.0).reshape(6, 6)
-    return np.multiply.outer(Phi @ Psi.T, A) + np.multiply.outer(Phi**2 @ Psi.T, A.T)  # (n, t, 6, 6)
+    return np.multiply.outer(Phi @ Psi.T, A) + np.multiply.outer(
+        Phi**2 @ Psi.T, A.T
+    )  # (n, t, 6, 6)
 
 
 @pytest.mark.parametrize("numbers", [1, 2**22], ids=["one_row_at_a_time", "one_chunk"])
@@ -53,8 +55,12 @@ def test_errors_name_the_argument():
     with pytest.raises(TypeError, match="operator must be callable"):
         PartialTraceKernel(np.eye(4), n_outputs=2)
     with pytest.raises(ValueError, match=r"gave shape \(1, 1, 3, 3\) for one pair"):
-        PartialTraceKernel(lambda A, B: np.zeros((len(A), len(B), 3, 3)), n_outputs=2).blocks(np.ones((2, 2)))
-    with pytest.raises(ValueError, match=r"gave shape \(4, 4\) for one pair of points, but must give"):
+        PartialTraceKernel(lambda A, B: np.zeros((len(A), len(B), 3, 3)), n_outputs=2).blocks(
+            np.ones((2, 2))
+        )
+    with pytest.raises(
+        ValueError, match=r"gave shape \(4, 4\) for one pair of points, but must give"
+    ):
         PartialTraceKernel(lambda A, B: np.eye(4), n_outputs=2).blocks(np.ones((2, 2)))
 
 
@@ -110,7 +116,9 @@ def test_errors_of_maps_name_the_argument():
         TransformableKernel("rbf", [])
     with pytest.raises(ValueError, match="maps must be finite"):
         TransformableKernel("rbf", [np.full((2, 2), np.nan)])
-    with pytest.raises(ValueError, match="sigma must be positive semidefinite, but has eigenvalue -1"):
+    with pytest.raises(
+        ValueError, match="sigma must be positive semidefinite, but has eigenvalue -1"
+    ):
         TransformableKernel.exponential(np.diag([1.0, -1.0]))
     with pytest.raises(ValueError, match=r"maps\(X\) must be a matrix with one point per row"):
         TransformableKernel("rbf", [lambda X: X[:, 0]])(np.ones((3, 2)))
@@ -122,7 +130,9 @@ def gaussian_hessian(delta, gamma, step=1e-3):
 
     def second(u, v):
         ends = [
-            a * b * np.exp(-gamma * np.sum((delta + a * u + b * v) ** 2)) for a in (1, -1) for b in (1, -1)
+            a * b * np.exp(-gamma * np.sum((delta + a * u + b * v) ** 2))
+            for a in (1, -1)
+            for b in (1, -1)
         ]
         return sum(ends) / (4 * step**2)
 
@@ -142,7 +152,8 @@ def test_derivatives_of_the_gaussian(p, rng):
 
 def jacobian(function, x, step=1e-4):
     return np.stack(
-        [(function(x + step * e) - function(x - step * e)) / (2 * step) for e in np.eye(len(x))], axis=1
+        [(function(x + step * e) - function(x - step * e)) / (2 * step) for e in np.eye(len(x))],
+        axis=1,
     )
 
 

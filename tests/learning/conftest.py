@@ -25,6 +25,8 @@ def make_problem_and_optimum(make_rows):
         Phi, Y = make_rows(n, m, p)
         W = np.linalg.lstsq(Phi - Phi.mean(axis=0), Y - Y.mean(axis=0), rcond=None)[0].reshape(-1)
         a1, a2 = dense.alignment(Phi, Y, np.outer(W, W))
-        return reduce_moments(Moments.from_arrays(Phi, Y), centred=True, mix=mix), (1 - mix) * a1 + mix * a2
+        return reduce_moments(Moments.from_arrays(Phi, Y), centred=True, mix=mix), (
+            1 - mix
+        ) * a1 + mix * a2
 
     return make

@@ -35,7 +35,9 @@ def test_value_is_the_dense_definition(make_rows, rng, n, m, p, r, centred, weig
         D = D + np.kron(metric, np.eye(p))
     expected = dense.alignment(Phi, Y, D, weight, fit_intercept=centred)
     np.testing.assert_allclose(objective.terms(Q, metric), expected, atol=1e-12)
-    assert objective.value(Q, metric) == pytest.approx(0.7 * expected[0] + 0.3 * expected[1], abs=1e-12)
+    assert objective.value(Q, metric) == pytest.approx(
+        0.7 * expected[0] + 0.3 * expected[1], abs=1e-12
+    )
     if not with_metric:
         np.testing.assert_allclose(objective.evaluate(Q).terms, expected, atol=1e-12)
 
@@ -44,7 +46,9 @@ def test_centrings_coincide_on_centred_rows(make_rows, rng):
     Phi, Y = make_rows(12, 4, 3)
     moments = Moments.from_arrays(Phi - Phi.mean(axis=0), Y - Y.mean(axis=0))
     Q = rng.normal(size=(4, 3, 2))
-    one, other = (Alignment.from_moments(moments, centred=centred).terms(Q) for centred in (True, False))
+    one, other = (
+        Alignment.from_moments(moments, centred=centred).terms(Q) for centred in (True, False)
+    )
     np.testing.assert_allclose(one, other, atol=1e-12)
 
 
@@ -53,7 +57,9 @@ def test_centrings_coincide_on_centred_rows(make_rows, rng):
 @pytest.mark.parametrize("mix", [0.0, 0.4, 1.0])
 def test_gradient_by_the_slope_of_the_remainder(make_rows, rng, n, m, p, r, centred, mix):
     """f(Q + t V) - f(Q) - t <gradient, V> falls like t^2, which it does for no other gradient."""
-    objective = Alignment.from_moments(Moments.from_arrays(*make_rows(n, m, p)), mix, centred=centred)
+    objective = Alignment.from_moments(
+        Moments.from_arrays(*make_rows(n, m, p)), mix, centred=centred
+    )
     Q, V = rng.normal(size=(2, m, p, r))
     V /= np.linalg.norm(V)
     at = objective.evaluate(Q)
@@ -83,7 +89,9 @@ def test_invariants(seed, scale, centred):
 @pytest.mark.parametrize(("n", "m", "p", "r"), SIZES)
 @pytest.mark.parametrize("centred", [True, False])
 def test_line_is_the_objective_along_it(make_rows, rng, n, m, p, r, centred):
-    objective = Alignment.from_moments(Moments.from_arrays(*make_rows(n, m, p)), 0.4, centred=centred)
+    objective = Alignment.from_moments(
+        Moments.from_arrays(*make_rows(n, m, p)), 0.4, centred=centred
+    )
     Q, V = rng.normal(size=(2, m, p, r))
     along = objective.line(Q, V, objective.evaluate(Q))
     for t in (0.0, 1e-3, 0.7, 5.0):

@@ -35,7 +35,9 @@ def test_the_same_problem_and_settings_give_the_same_fit(rows, solver, predictio
     first, again = fit_problem(problem, settings), fit_problem(problem, settings)
     np.testing.assert_array_equal(first.linear.coef, again.linear.coef)
     assert first.alignment == again.alignment
-    model = EntangledKernelRidge(solver=solver, prediction=prediction, solver_params={"max_iter": 20})
+    model = EntangledKernelRidge(
+        solver=solver, prediction=prediction, solver_params={"max_iter": 20}
+    )
     plain = fit_problem(problem, FitSettings(solver=solver, prediction=prediction, max_iter=20))
     np.testing.assert_array_equal(plain.linear.coef, model.fit(*rows).coef_)
 
@@ -122,7 +124,8 @@ def predictions(Phi, Y, alpha, settings, weight=None, centred=True):
 @pytest.mark.parametrize("missing", [True, False])
 @pytest.mark.parametrize("shape", [(20, 4, 3), (12, 20, 5), (20, 3, 30)])
 @pytest.mark.parametrize(
-    ("unit_phi", "unit_y", "unit_weight"), [(1e-8, 1e12, 1e6), (1e8, 1e-12, 1e-6), (1e8, 1e12, 1e-6)]
+    ("unit_phi", "unit_y", "unit_weight"),
+    [(1e-8, 1e12, 1e6), (1e8, 1e-12, 1e-6), (1e8, 1e12, 1e-6)],
 )
 def test_units_of_features_targets_and_weights(
     make_rows, rng, settings, centred, missing, shape, unit_phi, unit_y, unit_weight
@@ -135,7 +138,12 @@ def test_units_of_features_targets_and_weights(
         Y[:2] = 1.0
     expected = predictions(Phi, Y, 0.7, settings, weight, centred)
     found = predictions(
-        unit_phi * Phi, unit_y * Y, 0.7 * unit_weight * unit_phi**2, settings, unit_weight * weight, centred
+        unit_phi * Phi,
+        unit_y * Y,
+        0.7 * unit_weight * unit_phi**2,
+        settings,
+        unit_weight * weight,
+        centred,
     )
     deviation = np.nanstd(Y, axis=0)
     np.testing.assert_allclose(found / unit_y / deviation, expected / deviation, rtol=0, atol=1e-6)

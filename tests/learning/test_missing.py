@@ -1,7 +1,13 @@
 import numpy as np
 import pytest
 
-from entangled_kernels.learning import Moments, complete_moments, fill_rows, reduce_moments, reduce_rows
+from entangled_kernels.learning import (
+    Moments,
+    complete_moments,
+    fill_rows,
+    reduce_moments,
+    reduce_rows,
+)
 from entangled_kernels.learning.missing import FILL_ALPHA, RELATIVE_ALPHAS
 
 from reference import cells

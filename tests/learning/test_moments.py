@@ -49,7 +49,9 @@ def test_uncentred(make_rows, rng):
     np.testing.assert_allclose(raw.B, Phi.T @ (weight[:, None] * Y), rtol=1e-12)
     np.testing.assert_allclose(raw.V, Y.T @ (weight[:, None] * Y), rtol=1e-12)
     centred = Moments.from_arrays(Phi, Y, weight).centred()
-    np.testing.assert_allclose(raw.C - centred.C, weight.sum() * np.outer(*2 * [weight @ Phi / weight.sum()]))
+    np.testing.assert_allclose(
+        raw.C - centred.C, weight.sum() * np.outer(*2 * [weight @ Phi / weight.sum()])
+    )
 
 
 @settings(max_examples=60)
@@ -67,7 +69,9 @@ def test_parts_in_any_order_give_the_whole(seed, cuts, order, weighted, offset):
     edges = [0, *sorted(cuts), 40]
     parts = [slice(a, b) for a, b in itertools.pairwise(edges)]
     order.shuffle(parts)
-    pieces = [Moments.from_arrays(Phi[s], Y[s], None if weight is None else weight[s]) for s in parts]
+    pieces = [
+        Moments.from_arrays(Phi[s], Y[s], None if weight is None else weight[s]) for s in parts
+    ]
     total = pieces[0]
     for piece in pieces[1:]:
         total = total + piece
@@ -107,8 +111,14 @@ def test_constant_columns_are_exactly_zero(rng):
 
 
 def test_float32_rows_are_summed_in_float64(rng):
-    Phi, Y = rng.normal(size=(4000, 3)).astype(np.float32), rng.normal(size=(4000, 2)).astype(np.float32)
-    single, double = Moments.from_arrays(Phi, Y), Moments.from_arrays(Phi.astype(float), Y.astype(float))
+    Phi, Y = (
+        rng.normal(size=(4000, 3)).astype(np.float32),
+        rng.normal(size=(4000, 2)).astype(np.float32),
+    )
+    single, double = (
+        Moments.from_arrays(Phi, Y),
+        Moments.from_arrays(Phi.astype(float), Y.astype(float)),
+    )
     assert single.scatter.dtype == np.float64
     np.testing.assert_allclose(single.scatter, double.scatter, atol=1e-9)
 
@@ -221,7 +231,9 @@ def test_any_cut_gives_the_same(seed, cuts):
     for rows in np.split(np.arange(20), sorted(set(cuts))):
         plain = np.all(weight[rows] == 1.0)
         one = (Phi[rows], Y[rows])
-        parts.append(Moments.from_arrays(*one) if plain else Moments.from_arrays(*one, weight[rows]))
+        parts.append(
+            Moments.from_arrays(*one) if plain else Moments.from_arrays(*one, weight[rows])
+        )
     total = sum(parts[1:], parts[0])
     for target in range(4):
         (left, i), (right, j) = moments_of(missing, target), moments_of(total, target)

@@ -21,7 +21,9 @@ SETTINGS = [
 
 def used_matrix(model):
     m, p = model.coef_.shape[1], model.coef_.shape[0]
-    D = dense.learned_matrix(model.kraus_, np.zeros((m, m)) if model.metric_ is None else model.metric_)
+    D = dense.learned_matrix(
+        model.kraus_, np.zeros((m, m)) if model.metric_ is None else model.metric_
+    )
     return dense.partial_trace_kernel(D, p) if model.prediction == "partial_trace" else D
 
 
@@ -57,7 +59,9 @@ def test_kernel_ridge_case_is_a_gaussian_process(make_rows, rng):
     Z = rng.normal(size=(5, 3))
     std = model.predict(Z, return_std=True)[1]
     for o, noise in enumerate(model.noise_variance_):
-        kernel = ConstantKernel(noise / 2.0, "fixed") * DotProduct(sigma_0=0, sigma_0_bounds="fixed")
+        kernel = ConstantKernel(noise / 2.0, "fixed") * DotProduct(
+            sigma_0=0, sigma_0_bounds="fixed"
+        )
         peer = GaussianProcessRegressor(kernel, alpha=noise, optimizer=None).fit(Phi, Y[:, o])
         mean, latent = peer.predict(Z, return_std=True)
         np.testing.assert_allclose(model.predict(Z)[:, o], mean, atol=1e-8)
@@ -168,7 +172,9 @@ def refitted(fit, Phi, Y, weight, alpha, centred):
     left = np.full((n, p), np.nan)
     for i in range(n):
         others = np.arange(n) != i
-        coef, intercept, _ = cells.observed_ridge(Phi[others], Y[others], weight[others], D, alpha, centred)
+        coef, intercept, _ = cells.observed_ridge(
+            Phi[others], Y[others], weight[others], D, alpha, centred
+        )
         left[i] = np.where(weight[i] > 0, Y[i] - (coef @ Phi[i] + intercept), np.nan)
     return left
 

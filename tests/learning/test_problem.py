@@ -235,7 +235,9 @@ def test_fit_is_that_of_all_rows(rows, monkeypatch, solver, weighted):
 # The grid is short, so that its ends may be chosen.
 @pytest.mark.filterwarnings("ignore:the (smallest|largest) of the alphas:UserWarning")
 @pytest.mark.parametrize("cv", [KFold(3), ShuffleSplit(2, test_size=0.3, random_state=0)])
-@pytest.mark.parametrize("options", [{}, {"solver": ["ascent"], "solver_params": [{"max_iter": 3}]}])
+@pytest.mark.parametrize(
+    "options", [{}, {"solver": ["ascent"], "solver_params": [{"max_iter": 3}]}]
+)
 def test_selection_is_that_of_all_rows(rows, monkeypatch, cv, options):
     X, Y, weight = rows
     grid = {**GRID, "shrinkage": [0.0, 0.5], "target_alpha": [0.1], **options}
@@ -281,7 +283,8 @@ def test_axes_are_those_of_float64_rows_of_positive_weight(decaying):
     rows = rotate_to_axes(compress_rows(single, Y, centred=True), centred=True)
     assert rows.Phi.dtype == np.float64
     np.testing.assert_array_equal(
-        rows.Phi, rotate_to_axes(compress_rows(single.astype(float), Y, centred=True), centred=True).Phi
+        rows.Phi,
+        rotate_to_axes(compress_rows(single.astype(float), Y, centred=True), centred=True).Phi,
     )
     weight = np.ones(61)
     weight[-1] = 0.0

@@ -37,7 +37,10 @@ def test_path_against_the_dense_system(make_rows, rng, shape, centred, identity,
     path = KernelRidgeFactor(problem, kernel).coefficients(ALPHAS)
     assert path.shape == (3, reduced, k)
     for alpha, coef in zip(ALPHAS, path, strict=True):
-        ours = problem.mean_y + (Z - problem.mean_phi) @ (problem.outputs @ coef.T @ problem.features.T).T
+        ours = (
+            problem.mean_y
+            + (Z - problem.mean_phi) @ (problem.outputs @ coef.T @ problem.features.T).T
+        )
         expected = dense.ridge_predict(Phi, Y, D, alpha, Z, fit_intercept=centred)
         np.testing.assert_allclose(ours, expected, rtol=1e-7, atol=1e-8)
 
@@ -49,7 +52,9 @@ def test_alpha_to_its_limits(make_rows):
     factor = KernelRidgeFactor(problem, LearnedKernel(1.0, np.zeros((4, 0)), np.zeros((4, 3, 0))))
     small, large = factor.coefficients([1e-10, 1e12])
     least_squares = np.linalg.lstsq(Phi - Phi.mean(axis=0), Y - Y.mean(axis=0), rcond=None)[0]
-    np.testing.assert_allclose((problem.outputs @ small.T @ problem.features.T).T, least_squares, atol=1e-8)
+    np.testing.assert_allclose(
+        (problem.outputs @ small.T @ problem.features.T).T, least_squares, atol=1e-8
+    )
     np.testing.assert_allclose(large, 0, atol=1e-9)
 
 
@@ -59,9 +64,13 @@ def test_squared_residuals(make_rows):
     plain = LearnedKernel(1.0, np.zeros((3, 0)), np.zeros((3, 3, 0)))
     coef = KernelRidgeFactor(problem, plain).coefficients(0.5)[0]
     residuals = (
-        Y - problem.mean_y - (Phi - problem.mean_phi) @ (problem.outputs @ coef.T @ problem.features.T).T
+        Y
+        - problem.mean_y
+        - (Phi - problem.mean_phi) @ (problem.outputs @ coef.T @ problem.features.T).T
     )
-    np.testing.assert_allclose(problem.squared_residuals(coef), np.sum(residuals**2, axis=0), rtol=1e-9)
+    np.testing.assert_allclose(
+        problem.squared_residuals(coef), np.sum(residuals**2, axis=0), rtol=1e-9
+    )
 
 
 def matrix_of(kernel, p):
@@ -75,7 +84,9 @@ def matrix_of(kernel, p):
 @pytest.fixture(params=[(0.0, False, 3), (0.4, False, 2), (0.0, True, 0), (0.3, True, 1)])
 def kernel(request, rng):
     identity, with_metric, r = request.param
-    return LearnedKernel(identity, rng.normal(size=(4, 2 * with_metric)), rng.normal(size=(4, 3, r)))
+    return LearnedKernel(
+        identity, rng.normal(size=(4, 2 * with_metric)), rng.normal(size=(4, 3, r))
+    )
 
 
 def test_scaled(kernel):
@@ -112,7 +123,9 @@ def test_canonical_operators(kernel, rng):
 def test_canonical_does_not_depend_on_the_factor(rng):
     Q, targets = rng.normal(size=(4, 3, 3)), rng.normal(size=(4, 3))
     rotation = np.linalg.qr(rng.normal(size=(3, 3)))[0]
-    one, other = (LearnedKernel.from_operators(factor).canonical(targets).Q for factor in (Q, Q @ rotation))
+    one, other = (
+        LearnedKernel.from_operators(factor).canonical(targets).Q for factor in (Q, Q @ rotation)
+    )
     np.testing.assert_allclose(one, other, atol=1e-12)
 
 
@@ -120,7 +133,10 @@ def test_partial_trace_keeps_no_more_columns_than_its_rank(rng):
     W = rng.normal(size=(6, 2))
     kernel = LearnedKernel(0.1, 0.5 * W, W[:, :, None])
     assert kernel.partial_trace(2).L.shape == (6, 2)
-    assert LearnedKernel.from_operators(rng.normal(size=(4, 3, 5))).partial_trace(3).L.shape == (4, 4)
+    assert LearnedKernel.from_operators(rng.normal(size=(4, 3, 5))).partial_trace(3).L.shape == (
+        4,
+        4,
+    )
 
 
 SETTINGS = {
@@ -187,7 +203,9 @@ def test_posterior_over_the_targets_that_are_present(name, centred):
     for i, z in enumerate(Z):
         for o in range(p):
             blocks[i, o, o::p] = z - mean[o]
-    expected = np.array([B @ (D - D @ N.T @ np.linalg.solve(G + noise, N @ D)) @ B.T for B in blocks])
+    expected = np.array(
+        [B @ (D - D @ N.T @ np.linalg.solve(G + noise, N @ D)) @ B.T for B in blocks]
+    )
     for _, shared, spread in fit.posterior.unit.chunks(Z):
         found = spread @ spread.transpose(0, 2, 1) + shared[:, :, None] * np.eye(p)
         np.testing.assert_allclose(found, expected, atol=1e-9)
@@ -196,7 +214,9 @@ def test_posterior_over_the_targets_that_are_present(name, centred):
     np.testing.assert_allclose(fit.posterior.unit.degrees_of_freedom, degrees, rtol=1e-9)
     residuals = np.where(weight > 0, Y - fit.linear.predict(Phi), 0.0)
     left = (weight > 0).sum(axis=0) - np.array(degrees)
-    variance = np.sum(weight * residuals**2, axis=0) / left * (weight > 0).sum(axis=0) / weight.sum(axis=0)
+    variance = (
+        np.sum(weight * residuals**2, axis=0) / left * (weight > 0).sum(axis=0) / weight.sum(axis=0)
+    )
     np.testing.assert_allclose(fit.posterior.noise_variance, variance, rtol=1e-8)
     assert (fit.posterior.unit.relative_variance(Z) > 1.0).all()
 

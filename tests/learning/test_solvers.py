@@ -139,7 +139,9 @@ REASONS = {"closed form", "tolerance", "max_iter", "callback", "nothing to learn
 
 
 @pytest.mark.parametrize("name", SOLVERS)
-@pytest.mark.parametrize("options", [{}, {"max_iter": 1}, {"tol": 1e3}, {"callback": lambda progress: True}])
+@pytest.mark.parametrize(
+    "options", [{}, {"max_iter": 1}, {"tol": 1e3}, {"callback": lambda progress: True}]
+)
 def test_results_are_of_the_types_they_say(make_problem, name, options):
     result = solve(name, make_problem(), SolverOptions(**options))
     assert isinstance(result, SolverResult)
@@ -163,7 +165,9 @@ def test_identity_start(make_problem, shape):
         assert np.linalg.norm(Q, axis=(0, 1)).min() > 0
         assert np.linalg.matrix_rank(Q.reshape(m, -1)) == min(m, k * rank, m if rank > 1 else k)
         if rank >= max(m, k):
-            np.testing.assert_allclose(Q.reshape(m, -1) @ Q.reshape(m, -1).T, np.eye(m) / m, atol=1e-12)
+            np.testing.assert_allclose(
+                Q.reshape(m, -1) @ Q.reshape(m, -1).T, np.eye(m) / m, atol=1e-12
+            )
     np.testing.assert_allclose(
         Q.reshape(m * k, -1) @ Q.reshape(m * k, -1).T, np.eye(m * k) / (m * k), atol=1e-12
     )
@@ -173,7 +177,9 @@ def test_random_starts_repeat_with_their_seed(make_problem):
     problem = make_problem()
     runs = [
         solve(
-            "ascent", problem, SolverOptions(init="random", rng=np.random.default_rng(seed), max_iter=5)
+            "ascent",
+            problem,
+            SolverOptions(init="random", rng=np.random.default_rng(seed), max_iter=5),
         ).kernel.Q
         for seed in (1, 1, 2)
     ]
@@ -321,7 +327,9 @@ def test_units_of_the_features_do_not_matter(make_rows, mix):
         whitener = problem.features / np.sqrt(problem.scale)
         start = np.linalg.solve(whitener * units[:, None], np.eye(4))  # the same features, whitened
         Q = (start[:, :3] / np.sqrt(problem.scale)[:, None])[:, :, None]
-        histories.append(solve("lbfgs", problem, SolverOptions(init=Q, max_iter=5, tol=0.0)).history)
+        histories.append(
+            solve("lbfgs", problem, SolverOptions(init=Q, max_iter=5, tol=0.0)).history
+        )
     np.testing.assert_allclose(histories[0], histories[1], atol=1e-8)
 
 

@@ -22,7 +22,9 @@ def horodecki(a):
 
 
 def random_psd(rng, size, dtype=complex):
-    B = rng.normal(size=(size, size)) + (1j * rng.normal(size=(size, size)) if dtype is complex else 0)
+    B = rng.normal(size=(size, size)) + (
+        1j * rng.normal(size=(size, size)) if dtype is complex else 0
+    )
     return B @ B.conj().T
 
 

@@ -54,7 +54,9 @@ def test_bound_entanglement_is_silent_in_ppt_and_found_by_realignment(a):
 @pytest.mark.parametrize("dtype", [float, complex])
 @given(dims=dimensions, seed=seeds)
 def test_schmidt_terms_sum_to_the_matrix(dims, seed, dtype):
-    A = random_psd(np.random.default_rng(seed), dims[0] * dims[1], dtype)[::-1]  # not Hermitian either
+    A = random_psd(np.random.default_rng(seed), dims[0] * dims[1], dtype)[
+        ::-1
+    ]  # not Hermitian either
     values, left, right = operator_schmidt(A, dims)
     rebuilt = sum(s * np.kron(B, C) for s, B, C in zip(values, left, right, strict=True))
     np.testing.assert_allclose(rebuilt, A, atol=1e-11)

@@ -54,7 +54,9 @@ def test_complex_entangler_equals_its_definition():
     x, z = rng.normal(size=m) + 1j * rng.normal(size=m), rng.normal(size=m)
     P = U @ np.kron(V @ V.conj().T, np.outer(x, z.conj())) @ U.conj().T
     expected = reference.partial_trace(P, (p, m), 0)
-    actual = sum(M @ np.outer(x, z.conj()) @ M.conj().T for M in kraus_from_entangler(U, V @ V.conj().T, m))
+    actual = sum(
+        M @ np.outer(x, z.conj()) @ M.conj().T for M in kraus_from_entangler(U, V @ V.conj().T, m)
+    )
     np.testing.assert_allclose(actual, expected, atol=1e-10)
 
 
@@ -63,7 +65,9 @@ def test_complex_entangler_equals_its_definition():
 def test_separable_kraus_gives_the_identity_kron_T(p, m, seed, dtype):
     V = random_kraus(seed, 1, p, p, dtype)[0]
     T = V @ V.conj().T
-    np.testing.assert_allclose(choi_from_kraus(separable_kraus(T, m)), np.kron(np.eye(m), T), atol=1e-12)
+    np.testing.assert_allclose(
+        choi_from_kraus(separable_kraus(T, m)), np.kron(np.eye(m), T), atol=1e-12
+    )
 
 
 @given(p=sizes, m=sizes, seed=seeds)

@@ -5,7 +5,13 @@ import pytest
 from scipy.sparse.linalg import LinearOperator, aslinearoperator
 
 from entangled_kernels import linalg
-from entangled_kernels.linalg import BlockOperator, FunctionOperator, HadamardOperator, SumOperator, operators
+from entangled_kernels.linalg import (
+    BlockOperator,
+    FunctionOperator,
+    HadamardOperator,
+    SumOperator,
+    operators,
+)
 from linalg.registry import OPERATORS, T_, N, P, kronecker, normal
 
 

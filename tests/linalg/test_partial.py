@@ -90,7 +90,9 @@ def test_agrees_with_qutip(dims):
     A /= np.trace(A).real
     state = qutip.Qobj(A, dims=[list(dims), list(dims)])
     for keep in (0, 1):
-        np.testing.assert_allclose(partial_trace(A, dims, keep), state.ptrace(keep).full(), atol=1e-13)
+        np.testing.assert_allclose(
+            partial_trace(A, dims, keep), state.ptrace(keep).full(), atol=1e-13
+        )
     for system, mask in ((0, [1, 0]), (1, [0, 1])):
         expected = qutip.partial_transpose(state, mask).full()
         np.testing.assert_allclose(partial_transpose(A, dims, system), expected, atol=1e-13)

@@ -13,7 +13,13 @@ from entangled_kernels.linalg import (
 )
 from linalg.registry import OPERATORS, T_, N, P
 
-STRUCTURED = ["kronecker", "low_rank_kronecker", "sum_of_kroneckers", "low_rank", "low_rank_with_metric"]
+STRUCTURED = [
+    "kronecker",
+    "low_rank_kronecker",
+    "sum_of_kroneckers",
+    "low_rank",
+    "low_rank_with_metric",
+]
 
 
 @given(p=st.integers(1, 5), c=st.floats(-1e6, 1e6))
@@ -33,7 +39,13 @@ def test_what_is_a_multiple_to_rounding_only_is_none():
 def test_is_identity():
     assert is_identity(np.eye(3))
     assert is_identity(np.zeros((0, 0)))
-    for other in (2.0 * np.eye(3), np.eye(3)[:2], np.eye(3)[::-1], np.eye(3) + 1e-300, np.zeros((3, 0))):
+    for other in (
+        2.0 * np.eye(3),
+        np.eye(3)[:2],
+        np.eye(3)[::-1],
+        np.eye(3) + 1e-300,
+        np.zeros((3, 0)),
+    ):
         assert not is_identity(other)
 
 
@@ -60,8 +72,14 @@ def test_low_rank_products_form_nothing_of_the_size_of_the_matrix(rng, build):
     """The matrix would take 80 GB."""
     n, m = 20_000, 2
     Phi = rng.normal(size=(n, m))
-    last = rng.normal(size=(5, 5)) if build is LowRankKroneckerOperator else rng.normal(size=(m * 5, 3))
-    operator = build(Phi, Phi, last) if build is LowRankKroneckerOperator else build(Phi, Phi, last, 5)
+    last = (
+        rng.normal(size=(5, 5))
+        if build is LowRankKroneckerOperator
+        else rng.normal(size=(m * 5, 3))
+    )
+    operator = (
+        build(Phi, Phi, last) if build is LowRankKroneckerOperator else build(Phi, Phi, last, 5)
+    )
     V = rng.normal(size=(n * 5, 2))
     product = operator @ V
     for i in (0, n - 1):

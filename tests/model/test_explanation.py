@@ -96,14 +96,20 @@ def test_permutations_and_gradients_agree_on_linear_models():
 
 @pytest.mark.parametrize(
     "feature_map",
-    [StandardScaler(), ColumnWidthFeatures(random_state=0), ForestFeatures(n_estimators=30, random_state=0)],
+    [
+        StandardScaler(),
+        ColumnWidthFeatures(random_state=0),
+        ForestFeatures(n_estimators=30, random_state=0),
+    ],
     ids=["linear", "widths", "forest"],
 )
 def test_irrelevant_inputs_come_last_and_are_not_called_important(feature_map):
     rows = np.random.default_rng(1).normal(size=(150, 5))
     targets = np.column_stack([rows[:, 0] + rows[:, 1], rows[:, 0] - 0.7 * rows[:, 2]])
     targets += 0.3 * np.random.default_rng(2).normal(size=targets.shape)
-    found = EntangledKernelRidgeCV(feature_map, cv=3, random_state=0).fit(rows, targets).explain(rows)
+    found = (
+        EntangledKernelRidgeCV(feature_map, cv=3, random_state=0).fit(rows, targets).explain(rows)
+    )
     assert set(found.order[-2:]) == {3, 4}
     assert found.important.tolist() == [True, True, True, False, False]
     assert found.effect[2, 1] < 0.0 < found.effect[0, 1]
@@ -130,7 +136,11 @@ def test_texts_have_a_size_and_no_sign():
     target = pd.DataFrame({"load": X[:, 0] + 2.0 * (town == "Ulm")})
     encoder = make_column_transformer((OneHotEncoder(), ["town"]), remainder="passthrough")
     found = EntangledKernelRidge(encoder, alpha=0.1).fit(frame, target).explain(frame)
-    assert (found.method, found.inputs, found.targets) == ("permutation", ["town", "a", "b"], ["load"])
+    assert (found.method, found.inputs, found.targets) == (
+        "permutation",
+        ["town", "a", "b"],
+        ["load"],
+    )
     assert np.isnan(found.effect[0, 0])
     assert found.important.tolist() == [True, True, False]
 
@@ -227,10 +237,14 @@ def test_a_column_takes_the_values_of_other_rows(kind):
     values, order = np.arange(6.0).reshape(3, 2), np.array([2, 0, 1])
     table = values
     if kind in ("pandas", "polars"):
-        table = pytest.importorskip(kind).DataFrame(values, ["a", "b"] if kind == "polars" else None)
+        table = pytest.importorskip(kind).DataFrame(
+            values, ["a", "b"] if kind == "polars" else None
+        )
     elif kind == "sparse":
         table = csr_array(values)
     moved = with_column(table, 1, order)
     moved = moved.toarray() if kind == "sparse" else np.asarray(moved)
     np.testing.assert_array_equal(moved, [[0.0, 5.0], [2.0, 1.0], [4.0, 3.0]])
-    np.testing.assert_array_equal(table.toarray() if kind == "sparse" else np.asarray(table), values)
+    np.testing.assert_array_equal(
+        table.toarray() if kind == "sparse" else np.asarray(table), values
+    )

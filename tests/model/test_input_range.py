@@ -19,7 +19,9 @@ def plain_distance(X, rows):
         for place in (column.argmin(), column.argmax()):
             others = np.delete(column, place)
             range_of_others = others.max() - others.min() or max(abs(others[0]), 1.0)
-            out_alone.append(abs(column[place] - (others.min() + others.max()) / 2) / range_of_others)
+            out_alone.append(
+                abs(column[place] - (others.min() + others.max()) / 2) / range_of_others
+            )
         worst = np.maximum(worst, np.abs(moved - (low + high) / 2) / unit)
     return worst / np.clip(sorted(out_alone)[-1 - int(0.01 * len(X))], *EDGES)
 
@@ -53,7 +55,11 @@ def test_packing_and_back():
     again = InputRange.unpacked(one.packed())
     np.testing.assert_array_equal(again.packed(), one.packed())
     assert again.n_rows == 9
-    for wrong in (np.zeros((5, 2)), one.packed()[:, ::-1], np.vstack([[0.5] * 3, one.packed()[1:]])):
+    for wrong in (
+        np.zeros((5, 2)),
+        one.packed()[:, ::-1],
+        np.vstack([[0.5] * 3, one.packed()[1:]]),
+    ):
         with pytest.raises(ValueError, match="range of inputs"):
             InputRange.unpacked(wrong)
 
@@ -75,7 +81,9 @@ def test_constant_columns_have_their_value_for_a_range():
 
 def test_texts_and_missing_values_are_not_out():
     pd = pytest.importorskip("pandas")
-    frame = pd.DataFrame({"town": ["Ulm", "Aix", "Ems"], "x": [1.0, np.nan, 2.0], "none": [np.nan] * 3})
+    frame = pd.DataFrame(
+        {"town": ["Ulm", "Aix", "Ems"], "x": [1.0, np.nan, 2.0], "none": [np.nan] * 3}
+    )
     inputs = InputRange.of(frame)
     assert inputs.columns.tolist() == [1]
     np.testing.assert_allclose(inputs.distance(frame.assign(x=[np.nan, 1.5, 4.0])), [0.0, 0.0, 2.5])

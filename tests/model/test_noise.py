@@ -24,11 +24,15 @@ def test_spread_is_that_of_fits_to_noise(settings):
     rng = np.random.default_rng(0)
     X = rng.normal(size=(60, 3)) * [1.0, 2.0, 0.5]
     R = np.array([[1.0, 0.6], [0.6, 2.0]])
-    model = EntangledKernelRidge(**settings).fit(X, X[:, :2] + rng.multivariate_normal([0.0, 0.0], R, 60))
+    model = EntangledKernelRidge(**settings).fit(
+        X, X[:, :2] + rng.multivariate_normal([0.0, 0.0], R, 60)
+    )
     drawn = noise(model, 200, rng)
     covariance = model.residual_covariance_
     fitted = [
-        EntangledKernelRidge(**settings).fit(X, rng.multivariate_normal([0.0, 0.0], covariance, 60)).coef_
+        EntangledKernelRidge(**settings)
+        .fit(X, rng.multivariate_normal([0.0, 0.0], covariance, 60))
+        .coef_
         for _ in range(200)
     ]
     assert drawn.shape == (200, 2, 3)
@@ -66,7 +70,9 @@ def test_missing_targets_make_noise_larger():
     assert 1.8 < spread[1] / spread[0] < 2.2
 
 
-@pytest.mark.parametrize("settings", [{}, {"fit_intercept": False}, {"prediction": "partial_trace"}])
+@pytest.mark.parametrize(
+    "settings", [{}, {"fit_intercept": False}, {"prediction": "partial_trace"}]
+)
 def test_a_constant_target_has_no_noise(settings):
     rng = np.random.default_rng(0)
     X = rng.normal(size=(30, 3))
@@ -96,4 +102,6 @@ def test_noise_of_an_average_of_like_parts_is_that_of_one(n):
     assert drawn.shape == (300, 2, 6)
     assert not drawn[:, 1, 3:].any()
     expected = noise(model, 300, rng)
-    np.testing.assert_allclose((drawn[..., :3] + drawn[..., 3:]).std(axis=0), expected.std(axis=0), rtol=0.2)
+    np.testing.assert_allclose(
+        (drawn[..., :3] + drawn[..., 3:]).std(axis=0), expected.std(axis=0), rtol=0.2
+    )

@@ -36,7 +36,9 @@ def scale_of(inverse, p=4):
 
 
 def by_column(Z):
-    return np.stack([function(column) for function, column in zip(FUNCTIONS, Z.T, strict=True)], axis=1)
+    return np.stack(
+        [function(column) for function, column in zip(FUNCTIONS, Z.T, strict=True)], axis=1
+    )
 
 
 def random_laws(seed, n=3):
@@ -61,7 +63,9 @@ def test_quadrature_is_the_sum_over_a_fine_grid(seed):
             np.testing.assert_allclose((centre[row, o], spread[row, o]), expected, rtol=1e-8)
     for a, b in [(0, 1), (1, 3), (0, 2)]:
         places = np.ix_([a, b], [a, b])
-        expected = reference.covariance(FUNCTIONS[a], FUNCTIONS[b], mean[0, [a, b]], covariance[0][places])
+        expected = reference.covariance(
+            FUNCTIONS[a], FUNCTIONS[b], mean[0, [a, b]], covariance[0][places]
+        )
         np.testing.assert_allclose(found[0, a, b], expected, rtol=1e-7, atol=1e-10)
 
 
@@ -84,7 +88,10 @@ def test_covariances_are_symmetric_positive_and_agree_with_deviations(seed):
 @given(SEEDS)
 def test_laws_of_logarithms_are_those_of_the_quadrature(seed):
     mean, covariance = random_laws(seed)
-    logs, logged = LogScale(("log", "log", "", "log"), tuple("abcd")), np.array([True, True, False, True])
+    logs, logged = (
+        LogScale(("log", "log", "", "log"), tuple("abcd")),
+        np.array([True, True, False, True]),
+    )
     scale, std = scale_of(lambda Z: np.where(logged, np.exp(Z), Z)), stds(covariance)
     for found, expected in zip(logs.moments(mean, std), scale.moments(mean, std), strict=True):
         np.testing.assert_allclose(found, expected, rtol=1e-6)

@@ -7,7 +7,12 @@ from sklearn.base import clone
 from sklearn.compose import TransformedTargetRegressor
 from sklearn.decomposition import PCA
 from sklearn.metrics import r2_score
-from sklearn.preprocessing import FunctionTransformer, PowerTransformer, QuantileTransformer, StandardScaler
+from sklearn.preprocessing import (
+    FunctionTransformer,
+    PowerTransformer,
+    QuantileTransformer,
+    StandardScaler,
+)
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from entangled_kernels import EntangledKernelRidge, EntangledKernelRidgeCV
@@ -37,12 +42,16 @@ def table():
     return X, np.exp(0.5 * X @ rng.normal(size=(4, 3)) + noise)
 
 
-@pytest.mark.filterwarnings("ignore:the (smallest|largest) of the alphas", "ignore:partial_fit starts anew")
+@pytest.mark.filterwarnings(
+    "ignore:the (smallest|largest) of the alphas", "ignore:partial_fit starts anew"
+)
 @parametrize_with_checks(
     [
         EntangledKernelRidge(target_transform=StandardScaler()),
         EntangledKernelRidge(StandardScaler(), target_transform=StandardScaler()),
-        EntangledKernelRidgeCV(None, **SMALL_GRID, target_transform=StandardScaler(), selection="best"),
+        EntangledKernelRidgeCV(
+            None, **SMALL_GRID, target_transform=StandardScaler(), selection="best"
+        ),
     ]
 )
 def test_scikit_learn_contract(estimator, check):
@@ -55,7 +64,9 @@ def test_scikit_learn_contract(estimator, check):
 )
 def test_predictions_are_those_of_a_transformed_target_regressor(table, place, transformer):
     X, Y = table
-    around = TransformedTargetRegressor(models()[place], transformer=transformer, check_inverse=False)
+    around = TransformedTargetRegressor(
+        models()[place], transformer=transformer, check_inverse=False
+    )
     inside = models(target_transform=transformer)[place].fit(X, Y)
     np.testing.assert_array_equal(inside.predict(X), around.fit(X, Y).predict(X))
     np.testing.assert_array_equal(inside.coef_, around.regressor_.coef_)
@@ -96,11 +107,15 @@ def test_logarithms_are_those_taken_by_hand(table, place):
         expected = np.where(fixed, known, np.exp(mean))
         np.testing.assert_allclose(model.predict(new, **options), expected, rtol=1e-12)
         _, found = model.predict(new, return_std=True, **options)
-        np.testing.assert_allclose(found, np.exp(mean + std**2 / 2) * np.sqrt(np.expm1(std**2)), rtol=1e-9)
+        np.testing.assert_allclose(
+            found, np.exp(mean + std**2 / 2) * np.sqrt(np.expm1(std**2)), rtol=1e-9
+        )
         _, covariance = model.predict(new, return_cov=True, **options)
         np.testing.assert_allclose(np.diagonal(covariance, axis1=1, axis2=2), found**2, atol=1e-12)
         np.testing.assert_allclose(
-            model.predict_mean(new, **options), np.where(fixed, known, np.exp(mean + std**2 / 2)), rtol=1e-12
+            model.predict_mean(new, **options),
+            np.where(fixed, known, np.exp(mean + std**2 / 2)),
+            rtol=1e-12,
         )
         for joint in (False, True):
             ends = model.predict_interval(new, 0.8, joint=joint, **options)
@@ -112,7 +127,10 @@ def test_logarithms_are_those_taken_by_hand(table, place):
     np.testing.assert_array_equal(model.predict(new, given=truth), truth)
     assert model.suggest_measurements(new)[0].tolist() == hand.suggest_measurements(new)[0].tolist()
     # Measured logarithms tell of the others.
-    errors = [np.mean((np.log(model.predict(new, given=own) / truth)[:, 1:]) ** 2) for own in (None, known)]
+    errors = [
+        np.mean((np.log(model.predict(new, given=own) / truth)[:, 1:]) ** 2)
+        for own in (None, known)
+    ]
     assert errors[1] < 0.6 * errors[0]
 
 
@@ -184,7 +202,9 @@ def test_targets_without_weight_may_hold_anything(table, place):
     each, missing, bad = np.ones(Y.shape), Y.copy(), Y.copy()
     each[3, 1], missing[3, 1], bad[3, 1] = 0.0, np.nan, -7.0
     first, second = (clone(models(target_transform="log")[place]) for _ in range(2))
-    np.testing.assert_array_equal(first.fit(X, bad, each).predict(X), second.fit(X, missing).predict(X))
+    np.testing.assert_array_equal(
+        first.fit(X, bad, each).predict(X), second.fit(X, missing).predict(X)
+    )
     rows = np.ones(len(X))
     rows[:5], bad[:5] = 0.0, 0.0
     splits = {} if place == 0 else {"cv": [(np.arange(5, 30), np.arange(30, 50))]}
@@ -206,9 +226,14 @@ def test_some_targets_only(table):
     assert model.target_transform_.kinds == ("log", "log1p", "")
     hand = EntangledKernelRidge().fit(X, np.column_stack([np.log(Y.zinc), np.log1p(Y.lead), Y.tin]))
     mean, covariance = hand.predict(X, return_cov=True)
-    expected = np.column_stack([np.exp(mean[:, 0]), np.maximum(np.expm1(mean[:, 1]), 0.0), mean[:, 2]])
+    expected = np.column_stack(
+        [np.exp(mean[:, 0]), np.maximum(np.expm1(mean[:, 1]), 0.0), mean[:, 2]]
+    )
     np.testing.assert_allclose(model.predict(X), expected, rtol=1e-12)
-    found, centre = model.predict(X, return_cov=True)[1], np.exp(mean[:, 0] + covariance[:, 0, 0] / 2)
+    found, centre = (
+        model.predict(X, return_cov=True)[1],
+        np.exp(mean[:, 0] + covariance[:, 0, 0] / 2),
+    )
     np.testing.assert_allclose(found[:, 2, 2], covariance[:, 2, 2])
     np.testing.assert_allclose(found[:, 0, 2], centre * covariance[:, 0, 2])
     np.testing.assert_allclose(model.predict_mean(X)[:, 0], centre)
@@ -216,8 +241,12 @@ def test_some_targets_only(table):
     frame = model.set_output(predict="pandas").predict_mean(pd.DataFrame(X), given=Y[["tin"]])
     assert list(frame.columns) == NAMES
     pd.testing.assert_series_equal(frame["tin"], Y["tin"])
-    by_number = EntangledKernelRidge(target_transform={0: "log", 1: "log1p", 2: None}).fit(X, Y.to_numpy())
-    np.testing.assert_array_equal(by_number.predict(X), model.set_output(predict="default").predict(X))
+    by_number = EntangledKernelRidge(target_transform={0: "log", 1: "log1p", 2: None}).fit(
+        X, Y.to_numpy()
+    )
+    np.testing.assert_array_equal(
+        by_number.predict(X), model.set_output(predict="default").predict(X)
+    )
 
 
 def test_one_target(table):
@@ -254,7 +283,11 @@ def test_an_inverse_may_fall_and_may_end(table, place):
     assert (lower <= upper).all()
     skewed = Y**3
     model = models(target_transform=PowerTransformer())[place].fit(X, skewed)
-    ends = [*model.predict_interval(X, 0.95), *model.predict(X, return_std=True), model.predict_mean(X)]
+    ends = [
+        *model.predict_interval(X, 0.95),
+        *model.predict(X, return_std=True),
+        model.predict_mean(X),
+    ]
     assert all(np.isfinite(end).all() for end in ends)
     assert ends[1].max() <= (2 * skewed.max(axis=0) - skewed.min(axis=0)).max() * (1 + 1e-9)
 
@@ -277,7 +310,9 @@ def test_batches_give_the_model_of_all_rows(table, transform, features):
     hand = EntangledKernelRidge(more.feature_map_).fit(X, scale.transform(Y))
     assert more.target_transform_ is scale
     if features is None:
-        np.testing.assert_allclose(more.predict(X), scale.inverse_transform(hand.predict(X)), rtol=1e-9)
+        np.testing.assert_allclose(
+            more.predict(X), scale.inverse_transform(hand.predict(X)), rtol=1e-9
+        )
 
 
 def test_batches_of_a_search(table):
@@ -323,8 +358,13 @@ def test_a_fitted_transformer_is_used_as_it_is_in_batches(table):
     assert model.target_transform_.transformer is fitted
     model.partial_fit(X[1:], Y[1:])
     hand = EntangledKernelRidge().fit(X, fitted.transform(Y))
-    np.testing.assert_allclose(model.predict(X), fitted.inverse_transform(hand.predict(X)), rtol=1e-9)
-    assert EntangledKernelRidge(target_transform=fitted).fit(X, Y).target_transform_.transformer is not fitted
+    np.testing.assert_allclose(
+        model.predict(X), fitted.inverse_transform(hand.predict(X)), rtol=1e-9
+    )
+    assert (
+        EntangledKernelRidge(target_transform=fitted).fit(X, Y).target_transform_.transformer
+        is not fitted
+    )
 
 
 def test_merging_needs_the_same_scale(table):
@@ -384,8 +424,16 @@ def test_model_files(table, tmp_path, transform):
             0.0,
             r"'log' needs positive numbers, got 0 in row 3 of y, target 'lead'; 'log1p' takes zeros",
         ),
-        ("log", -1.5, r"got -1.5 in row 3 of y, target 'lead'; make it NaN .*as with .*{'zinc': 'log'}"),
-        ({"lead": "log1p"}, -1.5, r"'log1p' needs numbers that are not negative, got -1.5 in row 3"),
+        (
+            "log",
+            -1.5,
+            r"got -1.5 in row 3 of y, target 'lead'; make it NaN .*as with .*{'zinc': 'log'}",
+        ),
+        (
+            {"lead": "log1p"},
+            -1.5,
+            r"'log1p' needs numbers that are not negative, got -1.5 in row 3",
+        ),
     ],
 )
 def test_what_has_no_logarithm(table, transform, value, message):
@@ -445,5 +493,7 @@ def test_transforms_that_mix_targets_are_refused(table, place):
     X, Y = table
     model = models(target_transform=PCA(2))[place]
     for method in (model.fit, lambda X, Y: model.partial_fit(X, Y).solve()):
-        with pytest.raises(ValueError, match=r"target_transform=PCA mixes .* each target by itself"):
+        with pytest.raises(
+            ValueError, match=r"target_transform=PCA mixes .* each target by itself"
+        ):
             method(X, Y)

@@ -81,7 +81,9 @@ def _small_figure(title="A line"):
 
 def _make_page():
     page = Report(
-        "Concrete <slump> & friends", lead="Seven ingredients, three properties.", footer="Made by a test."
+        "Concrete <slump> & friends",
+        lead="Seven ingredients, three properties.",
+        footer="Made by a test.",
     )
     page.section("What was found")
     page.verdict("Entangled: PPT fails (eigenvalue -0.1), which proves it.", kind="entangled")
@@ -93,7 +95,11 @@ def _make_page():
     page.table(
         ["n", *METHODS, *METHODS],
         [
-            [n, *((0.9 / k - n / 1e4, 0.012) for k in (1, 2, 3, 2.5)), *(0.8 / k for k in range(1, 5))]
+            [
+                n,
+                *((0.9 / k - n / 1e4, 0.012) for k in (1, 2, 3, 2.5)),
+                *(0.8 / k for k in range(1, 5)),
+            ]
             for n in (12, 20, 40)
         ],
         caption="nMSE beside the paper's figures",
@@ -107,11 +113,19 @@ def _make_page():
     page.figure(wide, caption="A wide one.", alt="A rising line.")
     page.section("Comparison")
     page.table(
-        ["target", "mean"], [["slump (cm)", 18.05], [f"{'a-very-long-name-' * 8}", None]], caption="More"
+        ["target", "mean"],
+        [["slump (cm)", 18.05], [f"{'a-very-long-name-' * 8}", None]],
+        caption="More",
     )
     page.section("How to repeat it")
     page.facts(
-        {"seed": 0, "quick": False, "file": "/data/" + "x" * 150 + ".csv", "methods": METHODS, "out": None}
+        {
+            "seed": 0,
+            "quick": False,
+            "file": "/data/" + "x" * 150 + ".csv",
+            "methods": METHODS,
+            "out": None,
+        }
     )
     page.code("entangled-kernels compare table.csv --targets 'a,b' " + "--option value " * 12)
     page.code("second --command")

@@ -11,7 +11,9 @@ import matplotlib.image
 import numpy as np
 import pytest
 
-CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
+CHROMIUM = (
+    shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
+)
 
 pytestmark = pytest.mark.skipif(
     CHROMIUM is None, reason="Chromium is not installed (Debian: apt-get install chromium)"
@@ -73,7 +75,8 @@ def probes(request, folder, html):
     path.write_text(f'<!DOCTYPE html><meta charset="utf-8"><body>{frames}</body>', encoding="utf-8")
     dom, _ = chromium(folder, path.as_uri(), "--dump-dom", width=1700, scheme=request.param)
     found = [
-        json.loads(unescape(text)) for text in re.findall(r'<pre class="probe">(.*?)</pre>', dom, re.DOTALL)
+        json.loads(unescape(text))
+        for text in re.findall(r'<pre class="probe">(.*?)</pre>', dom, re.DOTALL)
     ]
     return {probe["width"]: probe for probe in found}
 

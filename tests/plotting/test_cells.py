@@ -52,8 +52,14 @@ def test_format(value, text):
 def test_decimals_of_a_column_have_the_same_length():
     table = Table(["name", "a", "b"], [["x", 1.0, 0.12349], ["y", 10.25, 3.0]], digits={"a": 1})
     rows = rows_of(html_of(table))
-    assert rows[0] == '<tr><th scope="row">x</th><td class="num">1.0</td><td class="num">0.123</td></tr>'
-    assert rows[1] == '<tr><th scope="row">y</th><td class="num">10.2</td><td class="num">3.000</td></tr>'
+    assert (
+        rows[0]
+        == '<tr><th scope="row">x</th><td class="num">1.0</td><td class="num">0.123</td></tr>'
+    )
+    assert (
+        rows[1]
+        == '<tr><th scope="row">y</th><td class="num">10.2</td><td class="num">3.000</td></tr>'
+    )
 
 
 @pytest.mark.parametrize(
@@ -129,7 +135,9 @@ def test_no_part_of_a_page_holds_them_raw(sign):
     page.code(text)
     page.verdict(f"{text}: {text}")
     page.table([text, f"{text}2"], [[text, text]], caption=text, note=text)
-    page.figure(b"\x89PNG\r\n\x1a\n" + bytes(8) + (1).to_bytes(4, "big") * 2, caption=text, alt=text)
+    page.figure(
+        b"\x89PNG\r\n\x1a\n" + bytes(8) + (1).to_bytes(4, "big") * 2, caption=text, alt=text
+    )
     html = page.html()
     assert sign not in html
     assert html.count(visible(sign)) >= 15

@@ -34,7 +34,9 @@ def test_targets_of_labels_give_the_labels_back(labels, low):
 )
 def test_other_targets_are_no_classes(Y):
     assert not one_per_class(np.array(Y))
-    with pytest.raises(ValueError, match=r"y must hold one label per sample, .* got shape \(2, [12]\)"):
+    with pytest.raises(
+        ValueError, match=r"y must hold one label per sample, .* got shape \(2, [12]\)"
+    ):
         class_labels(Y)
 
 

@@ -34,7 +34,8 @@ def test_curves_by_panel_and_method(results):
     series = panels[1][1]
     assert series.x == [50, 200, 1000]
     summary = {
-        (row["n"], row["method"], row["task"]): row for row in results.summary(by=("n", "method", "task"))
+        (row["n"], row["method"], row["task"]): row
+        for row in results.summary(by=("n", "method", "task"))
     }
     np.testing.assert_allclose(series.centre, [summary[n, "EKL", 1]["mean"] for n in series.x])
     assert series.paper == {50: 0.2, 400: 0.2}
@@ -48,13 +49,17 @@ def test_records_without_metric_or_setting_are_left_out():
         {"method": "b", "n": 1},
         {"method": "c", "n": None, "nmse": 0.5},
     ]
-    panels = series_of(ExperimentResults("x", "X", records), "n", "nmse", "method", None, mean_interval)
+    panels = series_of(
+        ExperimentResults("x", "X", records), "n", "nmse", "method", None, mean_interval
+    )
     assert [series.name for series in panels[None]] == ["a"]
     assert panels[None][0].x == [1]
 
 
 def test_errors_name_the_key(results):
-    with pytest.raises(ValueError, match="no record has both the metric 'other' and the setting 'n'"):
+    with pytest.raises(
+        ValueError, match="no record has both the metric 'other' and the setting 'n'"
+    ):
         series_of(results, "n", "other", "method", None, mean_interval)
     with pytest.raises(ValueError, match="records have no 'colour'"):
         series_of(results, "n", "nmse", "colour", None, mean_interval)
@@ -77,14 +82,18 @@ def test_means_are_drawn_for_every_method_and_setting(results):
             for row in results.summary(by=("n", "method", "task"))
         }
         drawn = [container.lines[0].get_ydata() for container in ax.containers]
-        expected = [[means[n, method, task] for n in (50, 200, 1000)] for method in ("KRR", "EKL", "mine")]
+        expected = [
+            [means[n, method, task] for n in (50, 200, 1000)] for method in ("KRR", "EKL", "mine")
+        ]
         np.testing.assert_allclose(drawn, expected)
 
 
 def test_intervals_grow_with_their_level(results):
     def lengths(level):
         ax = ComparisonDisplay.from_results(results, level=level).ax_
-        return np.array([np.ptp(s[:, 1]) for c in ax.containers for s in c.lines[2][0].get_segments()])
+        return np.array(
+            [np.ptp(s[:, 1]) for c in ax.containers for s in c.lines[2][0].get_segments()]
+        )
 
     assert (lengths(0.99) > lengths(0.5)).all()
 
@@ -96,7 +105,12 @@ def test_figures_of_the_paper_are_open_markers(results):
     assert not open_markers(display.axes_[1])
     assert "open: the paper's figure" in legend(display)
     # A setting that only the paper has gets a place too.
-    assert [tick.get_text() for tick in display.axes_[0].get_xticklabels()] == ["50", "200", "400", "1000"]
+    assert [tick.get_text() for tick in display.axes_[0].get_xticklabels()] == [
+        "50",
+        "200",
+        "400",
+        "1000",
+    ]
 
 
 def test_legend_names_what_is_there_and_nothing_else(results):
@@ -104,7 +118,10 @@ def test_legend_names_what_is_there_and_nothing_else(results):
         "x", "X", [{"method": m, "n": n, "nmse": 0.1 * n} for m in ("a", "b") for n in (1, 2)]
     )
     assert legend(ComparisonDisplay.from_results(alone)) == ["a", "b"]
-    assert legend(ComparisonDisplay.from_results(results, metric="ni"))[-1] == "no better than kernel ridge"
+    assert (
+        legend(ComparisonDisplay.from_results(results, metric="ni"))[-1]
+        == "no better than kernel ridge"
+    )
 
 
 def test_errors_name_the_argument(results):
@@ -115,7 +132,9 @@ def test_errors_name_the_argument(results):
 
 
 def test_axis_is_made_for_the_means_and_never_shows_negative_errors():
-    records = [{"method": "a", "n": n, "nmse": e} for n, e in [(5, 0.2), (5, 0.9), (10, 0.4), (10, 0.5)]]
+    records = [
+        {"method": "a", "n": n, "nmse": e} for n, e in [(5, 0.2), (5, 0.9), (10, 0.4), (10, 0.5)]
+    ]
     display = ComparisonDisplay.from_results(ExperimentResults("x", "X", records))
     series = display.panels[None][0]
     low, high = display.ax_.get_ylim()
@@ -128,7 +147,11 @@ def test_powers_are_found_and_told(results):
     display = RunningTimeDisplay.from_results(results)
     assert display.slopes_[None] == pytest.approx({"KRR": 3.0, "EKL": 2.0, "mine": 1.0})
     words = [text.get_text() for text in display.ax_.get_legend().get_texts()]
-    assert words == [r"KRR  $\propto n^{3.0}$", r"EKL  $\propto n^{2.0}$", r"mine  $\propto n^{1.0}$"]
+    assert words == [
+        r"KRR  $\propto n^{3.0}$",
+        r"EKL  $\propto n^{2.0}$",
+        r"mine  $\propto n^{1.0}$",
+    ]
 
 
 def test_axes_are_logarithmic_with_the_sizes_as_ticks(results):
@@ -141,12 +164,16 @@ def test_axes_are_logarithmic_with_the_sizes_as_ticks(results):
 
 
 def test_medians_ranges_and_the_paper():
-    records = [{"method": "a", "n": n, "fit_seconds": s * n} for n in (1, 10) for s in (1.0, 2.0, 9.0)]
+    records = [
+        {"method": "a", "n": n, "fit_seconds": s * n} for n in (1, 10) for s in (1.0, 2.0, 9.0)
+    ]
     paper = [{"method": "a", "n": 1, "fit_seconds": 4.0}]
     ax = RunningTimeDisplay.from_results(ExperimentResults("x", "X", records, paper)).ax_
     np.testing.assert_allclose(ax.containers[0].lines[0].get_ydata(), [2.0, 20.0])
     (bars,) = ax.containers[0].lines[2]
-    np.testing.assert_allclose([segment[:, 1] for segment in bars.get_segments()], [[1.0, 9.0], [10.0, 90.0]])
+    np.testing.assert_allclose(
+        [segment[:, 1] for segment in bars.get_segments()], [[1.0, 9.0], [10.0, 90.0]]
+    )
     assert any(list(line.get_ydata()) == [4.0] for line in ax.get_lines())
 
 

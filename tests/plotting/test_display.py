@@ -36,7 +36,9 @@ def draw_all(model, search, digits, results):
     ]
 
 
-def test_every_display_has_a_title_names_its_axes_and_can_be_saved(model, search, digits, results, tmp_path):
+def test_every_display_has_a_title_names_its_axes_and_can_be_saved(
+    model, search, digits, results, tmp_path
+):
     for display in draw_all(model, search, digits, results):
         name = type(display).__name__
         axes = display.axes_ if hasattr(display, "axes_") else [display.ax_]
@@ -90,7 +92,9 @@ def test_without_matplotlib_the_extra_is_named(monkeypatch):
         AlignmentPathDisplay([0.1]).plot()
 
 
-@pytest.mark.parametrize("display", [AlignmentPathDisplay, EntanglementSpectrumDisplay, SelectionDisplay])
+@pytest.mark.parametrize(
+    "display", [AlignmentPathDisplay, EntanglementSpectrumDisplay, SelectionDisplay]
+)
 def test_models_must_be_fitted(display):
     with pytest.raises(NotFittedError):
         display.from_estimator(EntangledKernelRidge())
@@ -99,14 +103,20 @@ def test_models_must_be_fitted(display):
 def test_models_that_cannot_be_drawn_are_named(make_rows):
     X, Y = make_rows(20, 3, 2)
     search = GridSearchCV(EntangledKernelRidge(), {"alpha": [1.0]}, cv=2, refit=False).fit(X, Y)
-    with pytest.raises(ValueError, match="model is a search without a fitted model to draw; fit it"):
+    with pytest.raises(
+        ValueError, match="model is a search without a fitted model to draw; fit it"
+    ):
         GramDisplay.from_estimator(search, X)
-    with pytest.raises(TypeError, match=r"model must be an EntangledKernelRidge, .* got OutputKernelRidge"):
+    with pytest.raises(
+        TypeError, match=r"model must be an EntangledKernelRidge, .* got OutputKernelRidge"
+    ):
         GramDisplay.from_estimator(OutputKernelRidge().fit(X, Y), X)
     pipeline = make_pipeline(StandardScaler(), EntangledKernelRidge()).fit(X, Y)
     with pytest.raises(TypeError, match=r"got Pipeline; give its last step, model\[-1\]"):
         GramDisplay.from_estimator(pipeline, X)
-    with pytest.raises(TypeError, match="model must be a fitted EntangledKernelRidgeCV, got Pipeline"):
+    with pytest.raises(
+        TypeError, match="model must be a fitted EntangledKernelRidgeCV, got Pipeline"
+    ):
         SelectionDisplay.from_estimator(pipeline)
 
 

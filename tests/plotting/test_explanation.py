@@ -26,7 +26,9 @@ def test_bars_are_the_importance_in_order(make_rows):
     X, Y = make_rows(30, 4, 2)
     display = ExplanationDisplay.from_estimator(EntangledKernelRidge().fit(X, Y), X)
     found, order = display.explanation, display.order_
-    np.testing.assert_allclose([bar.get_width() for bar in display.bar_ax_.patches], found.importance[order])
+    np.testing.assert_allclose(
+        [bar.get_width() for bar in display.bar_ax_.patches], found.importance[order]
+    )
     assert [label.get_text() for label in display.bar_ax_.get_yticklabels()] == [
         found.inputs[j] for j in order
     ]

@@ -47,7 +47,9 @@ def test_data_frames_reach_the_feature_map_with_their_names(make_rows):
     display = GramDisplay.from_estimator(model, frame)
     np.testing.assert_allclose(
         display.gram,
-        KrausKernel(model.kraus_, metric=model.metric_)(StandardScaler().fit_transform(X)).to_dense(),
+        KrausKernel(model.kraus_, metric=model.metric_)(
+            StandardScaler().fit_transform(X)
+        ).to_dense(),
         atol=1e-10,
     )
     assert display.names == ["y", "z"]

@@ -42,7 +42,9 @@ def test_names_are_those_of_the_table(make_rows):
     frame = pd.DataFrame(Y, columns=["zinc", "tin"])
     display = InformationDisplay.from_estimator(EntangledKernelRidge().fit(X, frame))
     labels = [label.get_text() for label in display.ax_.get_xticklabels()]
-    assert labels == [label.get_text() for label in display.ax_.get_yticklabels()] == ["zinc", "tin"]
+    assert (
+        labels == [label.get_text() for label in display.ax_.get_yticklabels()] == ["zinc", "tin"]
+    )
     model = GridSearchCV(EntangledKernelRidge(), {"alpha": [0.1, 1.0]}, cv=2).fit(X, Y)
     assert InformationDisplay.from_estimator(model).names == ["output0", "output1"]
     assert InformationDisplay.from_estimator(model, names="ab").names == ["a", "b"]
@@ -61,7 +63,9 @@ def test_the_order_is_one_of_the_strongest(p, seed):
 
 
 def test_errors_name_the_argument(make_rows):
-    with pytest.raises(ValueError, match=r"information must be a square matrix, got shape \(1, 2\)"):
+    with pytest.raises(
+        ValueError, match=r"information must be a square matrix, got shape \(1, 2\)"
+    ):
         InformationDisplay([[1.0, 0.5]])
     with pytest.raises(ValueError, match="names must hold 2 names, one for each target, got 1"):
         InformationDisplay(np.eye(2), ["a"])

@@ -76,7 +76,9 @@ def test_a_separable_kernel_has_one_bar_and_nothing_negative():
     assert display.eigenvalues.min() >= -1e-12
     assert len(display.axes_[1].patches) == 1
     assert display.axes_[0].get_title() == "Partial transpose: separable"
-    assert not any("negative" in text.get_text() for text in display.axes_[0].get_legend().get_texts())
+    assert not any(
+        "negative" in text.get_text() for text in display.axes_[0].get_legend().get_texts()
+    )
 
 
 def test_errors_of_a_spectrum_name_the_argument():

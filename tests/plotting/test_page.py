@@ -105,7 +105,9 @@ def test_figures_have_words(tree):
 
 def test_nothing_is_loaded_and_nothing_runs(html, tree):
     assert not tree.all("script", "link", "iframe", "object", "embed", "form")
-    sources = [attrs[name] for _, attrs, _, _ in tree.elements for name in ("src", "href") if name in attrs]
+    sources = [
+        attrs[name] for _, attrs, _, _ in tree.elements for name in ("src", "href") if name in attrs
+    ]
     assert all(source.startswith(("data:image/", "#")) for source in sources)
     assert not [name for _, attrs, _, _ in tree.elements for name in attrs if name.startswith("on")]
     without_pictures = re.sub(r'src="data:[^"]*"', "", html)
@@ -116,7 +118,9 @@ def test_nothing_is_loaded_and_nothing_runs(html, tree):
     assert "default-src 'none'" in html
 
 
-@pytest.mark.parametrize("bad", ["<script>alert(1)</script>", '"><img src=x onerror=alert(1)>', "a & b < c"])
+@pytest.mark.parametrize(
+    "bad", ["<script>alert(1)</script>", '"><img src=x onerror=alert(1)>', "a & b < c"]
+)
 def test_all_text_is_escaped(bad, small_figure):
     page = Report(bad, lead=bad, footer=bad)
     page.section(bad)

@@ -22,7 +22,10 @@ def test_small_figures_are_svg_without_dates(small_figure):
     svg = base64.b64decode(source.split(",")[1]).decode()
     assert "<dc:date>" not in svg
     assert "<text" not in svg  # letters are shapes: no font is needed to read them
-    points = [float(number) for number in re.search(r'width="([\d.]+)pt" height="([\d.]+)pt"', svg).groups()]
+    points = [
+        float(number)
+        for number in re.search(r'width="([\d.]+)pt" height="([\d.]+)pt"', svg).groups()
+    ]
     assert [width, height] == pytest.approx([size * 96 / 72 for size in points], abs=2)
 
 

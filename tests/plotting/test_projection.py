@@ -37,7 +37,9 @@ def test_numbers_are_told_by_a_scale(make_rows):
     assert not display.by_class
     for task, ax in enumerate(display.axes_):
         np.testing.assert_allclose(ax.collections[-1].get_array(), Y[:, task])
-        np.testing.assert_allclose(ax.collections[-1].get_offsets(), model.project(X)[:, task, [2, 0]])
+        np.testing.assert_allclose(
+            ax.collections[-1].get_offsets(), model.project(X)[:, task, [2, 0]]
+        )
     assert display.axes_[0].get_xlabel() == "Kraus operator 3"
 
 
@@ -50,7 +52,9 @@ def test_many_tasks_fill_several_rows(rng):
 def test_from_results(model, digits):
     Z = model.project(digits[0])
     arrays = {"Z_train": Z, "y_train": digits[1], "Z_test": Z[:5], "y_test": digits[1][:5]}
-    display = ProjectionDisplay.from_results(ExperimentResults("digits", "Digits", [], arrays=arrays))
+    display = ProjectionDisplay.from_results(
+        ExperimentResults("digits", "Digits", [], arrays=arrays)
+    )
     np.testing.assert_array_equal(display.Z_test, Z[:5])
     with pytest.raises(ValueError, match="no array 'Z_test'"):
         ProjectionDisplay.from_results(
@@ -81,7 +85,9 @@ def test_a_search_says_which_candidate_it_chose(make_rows):
     X, Y = make_rows(30, 4, 3)
     settings = {"cv": 2, "alphas": [1.0], "random_state": 0}
     plain = EntangledKernelRidgeCV(None, **settings, param_grid={"shrinkage": (1.0,)}).fit(X, Y)
-    message = r"the candidate that the search chose \(.*shrinkage=1.0.*\) has 0 coordinates .* rank=2"
+    message = (
+        r"the candidate that the search chose \(.*shrinkage=1.0.*\) has 0 coordinates .* rank=2"
+    )
     with pytest.raises(ValueError, match=message):
         ProjectionDisplay.from_estimator(plain, X, Y)
     search = GridSearchCV(EntangledKernelRidge(rank=2), {"alpha": [1.0]}, cv=2).fit(X, Y)

@@ -8,7 +8,9 @@ def hadamard_gram(windows, B, gamma, output_gamma, other=None):
     other = windows if other is None else other
     n, p, _ = windows.shape
     between = np.exp(-gamma * np.sum((windows[:, None] - other) ** 2, axis=(2, 3)))  # (n, t)
-    pairs = np.exp(-output_gamma * np.sum((windows[:, :, None, None] - other) ** 2, axis=4))  # (n, p, t, p)
+    pairs = np.exp(
+        -output_gamma * np.sum((windows[:, :, None, None] - other) ** 2, axis=4)
+    )  # (n, p, t, p)
     G = B[:, None, :] * between[:, None, :, None] * pairs
     return G.reshape(n * p, len(other) * p)
 
@@ -42,8 +44,9 @@ def differences(predict, windows, step=1e-5):
 def proximal_alternation(solve, squares, Y, radius, steps, start=None):
     """Coefficients and B in turn, as Lim et al. 2015, without sparsity: B psd, of a norm up to the radius.
 
-    Coefficients are solved for exactly, where the published loop takes proximal steps. B takes a gradient
-    step, whose length is halved until the objective falls, and is projected. Gives B, values, evaluations.
+    Coefficients are solved for exactly, where the published loop takes proximal steps. B takes a
+    gradient step, whose length is halved until the objective falls, and is projected. Gives B,
+    values, evaluations.
 
     Parameters
     ----------

@@ -25,7 +25,9 @@ def partial_transpose(A, dims, system):
         for j in range(d0):
             for a in range(d1):
                 for b in range(d1):
-                    row, column = (i * d1 + b, j * d1 + a) if system == 1 else (j * d1 + a, i * d1 + b)
+                    row, column = (
+                        (i * d1 + b, j * d1 + a) if system == 1 else (j * d1 + a, i * d1 + b)
+                    )
                     out[row, column] = A[i * d1 + a, j * d1 + b]
     return out
 
@@ -38,7 +40,8 @@ def entangled_blocks(U, T, Phi, Psi):
         for j, z in enumerate(Psi):
             P = U @ np.kron(T, np.outer(x, z)) @ U.T
             out[i, j] = [
-                [np.trace(P[a * m : a * m + m, b * m : b * m + m]) for b in range(p)] for a in range(p)
+                [np.trace(P[a * m : a * m + m, b * m : b * m + m]) for b in range(p)]
+                for a in range(p)
             ]
     return out
 

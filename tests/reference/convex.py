@@ -62,10 +62,13 @@ def cluster_support(S, low, high):
     p = len(S)
     H = np.linalg.qr(np.eye(p) - 1.0 / p)[0][:, : p - 1]
     squares = np.linalg.eigvalsh(H.T @ S @ H)
-    # The dual of the linear program is piecewise linear in one multiplier; its minimum is at a corner.
+    # The dual of the linear program is piecewise linear in one multiplier; its minimum is at a
+    # corner.
     corners = np.append(np.maximum(squares, 0.0), 0.0)
     rest = squares - corners[:, None]
-    return S.sum() / p + np.min(corners * (p - 1.0) + np.sum(np.maximum(low * rest, high * rest), axis=1))
+    return S.sum() / p + np.min(
+        corners * (p - 1.0) + np.sum(np.maximum(low * rest, high * rest), axis=1)
+    )
 
 
 def ridge(G, y, alpha):
@@ -100,7 +103,11 @@ def output_kernel_bound(K, Y, C, alpha, name, constraint=False, **settings):
 def output_kernel_objective(K, Y, L, alpha, name, constraint=False, **settings):
     """y^T (K kron L + alpha I)^-1 y / 2 and the penalty, if it is one."""
     n, p = Y.shape
-    solve = ridge(np.kron(K, L), Y.reshape(-1), alpha) if n * p <= 500 else separable_ridge(K, L, Y, alpha)
+    solve = (
+        ridge(np.kron(K, L), Y.reshape(-1), alpha)
+        if n * p <= 500
+        else separable_ridge(K, L, Y, alpha)
+    )
     free = constraint or name == "cluster"
     return solve[1] + (0.0 if free else value(name, L, **settings))
 
@@ -133,7 +140,8 @@ def elastic_support(S, bound, l1_ratio):
 def kernel_ridge_alternation(K, Y, alpha, best_levels, steps, start=None):
     """The published alternation: the Sylvester equation, then levels from those of A^T K A, A = C L.
 
-    Ciliberto et al. 2015 add delta^2 = 1e-8 to the squares. Gives the last L and how often C was solved for.
+    Ciliberto et al. 2015 add delta^2 = 1e-8 to the squares. Gives the last L and how often C was
+    solved for.
     """
     values, U = np.linalg.eigh(K)
     values, T = np.maximum(values, 0.0), U.T @ Y
@@ -149,9 +157,10 @@ def kernel_ridge_alternation(K, Y, alpha, best_levels, steps, start=None):
 def coordinate_ascent(K, Y, alpha, k, epochs, rng, start=None):
     """Stochastic dual coordinate ascent of Jawanpuria et al. 2015, for the square loss.
 
-    The penalty is sum |L_ij|^q / 2, q = 2k / (2k - 1), for which L = (S / q)^(2k-1) entrywise. An epoch goes
-    once over all coefficients in random order and puts each where the dual value is largest, the others
-    fixed: there the slope y - alpha c - (K C L)_it, which falls in c, is zero. Gives C, and L by it.
+    The penalty is sum |L_ij|^q / 2, q = 2k / (2k - 1), for which L = (S / q)^(2k-1) entrywise. An
+    epoch goes once over all coefficients in random order and puts each where the dual value is
+    largest, the others fixed: there the slope y - alpha c - (K C L)_it, which falls in c, is zero.
+    Gives C, and L by it.
     """
     n, p = Y.shape
     q = 2 * k / (2 * k - 1)
@@ -169,12 +178,18 @@ def coordinate_ascent(K, Y, alpha, k, epochs, rng, start=None):
 
             def slope(step, i=i, t=t):
                 column = (row(step) / q) ** (2 * k - 1)
-                return Y[i, t] - alpha * (C[i, t] + step) - image[i] @ column - step * K[i, i] * column[t]
+                return (
+                    Y[i, t]
+                    - alpha * (C[i, t] + step)
+                    - image[i] @ column
+                    - step * K[i, i] * column[t]
+                )
 
             first = slope(0.0)
             if abs(first) <= 1e-14 * (1.0 + np.abs(Y[i, t])):
                 continue
-            # Without the kernel the slope falls by alpha a unit, so that the zero is not beyond this.
+            # Without the kernel the slope falls by alpha a unit, so that the zero is not beyond
+            # this.
             step = brentq(slope, 0.0, first / alpha * (1 + 1e-9), xtol=1e-14, rtol=1e-10)
             S[t] = row(step)
             S[:, t] = S[t]

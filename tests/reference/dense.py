@@ -31,7 +31,9 @@ def gram(Phi, D, p, Z=None):
 
 def block_trace(G, p):
     n = len(G) // p
-    return np.array([[np.trace(G[i * p : i * p + p, j * p : j * p + p]) for j in range(n)] for i in range(n)])
+    return np.array(
+        [[np.trace(G[i * p : i * p + p, j * p : j * p + p]) for j in range(n)] for i in range(n)]
+    )
 
 
 def center_columns(Z, weight):
@@ -71,9 +73,9 @@ def closed_form(Phi, Y, mix, target_alpha, shrinkage, weight=None, fit_intercept
     C, B = Phi.T @ np.diag(weight) @ Phi, Phi.T @ np.diag(weight) @ Y
     W = np.linalg.pinv(C + target_alpha * np.trace(C) / m * np.eye(m), hermitian=True) @ B
     w = W.reshape(-1)
-    learned = (1 - mix) * np.kron(W @ W.T, np.eye(p)) / (p * np.sum(W**2)) + mix * np.outer(w, w) / np.sum(
-        W**2
-    )
+    learned = (1 - mix) * np.kron(W @ W.T, np.eye(p)) / (p * np.sum(W**2)) + mix * np.outer(
+        w, w
+    ) / np.sum(W**2)
     return rescale(shrink(learned, shrinkage), C, p)
 
 
@@ -110,7 +112,9 @@ def posterior_covariance(Phi, D, alpha, Z, p, fit_intercept=True):
     mean_phi = Phi.mean(axis=0) if fit_intercept else 0.0
     Phi, Z = Phi - mean_phi, Z - mean_phi
     cross = gram(Z, D, p, Phi)
-    joint = gram(Z, D, p) - cross @ np.linalg.solve(gram(Phi, D, p) + alpha * np.eye(len(Phi) * p), cross.T)
+    joint = gram(Z, D, p) - cross @ np.linalg.solve(
+        gram(Phi, D, p) + alpha * np.eye(len(Phi) * p), cross.T
+    )
     return np.stack([joint[i * p : i * p + p, i * p : i * p + p] for i in range(len(Z))])
 
 
@@ -123,8 +127,8 @@ def hat_matrix(Phi, D, alpha, p, fit_intercept=True):
 class DenseAscent:
     """Steepest ascent as published: the centred np x np matrices are formed at every trial step.
 
-    ``centre`` says how: "products" multiplies by the centring matrices, as the definition reads; "means"
-    subtracts row and column means, which is quicker.
+    ``centre`` says how: "products" multiplies by the centring matrices, as the definition reads;
+    "means" subtracts row and column means, which is quicker.
     """
 
     def __init__(self, Phi, Y, mix, fit_intercept=True, centre="products"):
@@ -134,7 +138,10 @@ class DenseAscent:
         self.Phi, self.mix, self.centre = Phi, mix, centre
         self.H = {size: np.eye(size) - 1.0 / size for size in (n, n * p)}
         self.P = np.kron(Phi, np.eye(p))
-        self.T1, self.T2 = self.centred(Y @ Y.T), self.centred(np.outer(Y.reshape(-1), Y.reshape(-1)))
+        self.T1, self.T2 = (
+            self.centred(Y @ Y.T),
+            self.centred(np.outer(Y.reshape(-1), Y.reshape(-1))),
+        )
         self.n1, self.n2 = np.linalg.norm(self.T1), np.linalg.norm(self.T2)
 
     def centred(self, G):

@@ -1,7 +1,7 @@
 """Slow, obvious versions of ridge regression with missing targets: a list of targets, one linear system.
 
-Minimises sum w (y - f - b)^2 + alpha ||f||^2 over the targets of positive weight. All others are missing.
-With an intercept the system is bordered: the coefficients of each output sum to zero.
+Minimises sum w (y - f - b)^2 + alpha ||f||^2 over the targets of positive weight. All others are
+missing. With an intercept the system is bordered: the coefficients of each output sum to zero.
 """
 
 import numpy as np
@@ -14,7 +14,13 @@ def target_weights(Y, weights=None):
     for i in range(n):
         for o in range(p):
             if not np.isnan(Y[i, o]):
-                out[i, o] = 1.0 if weights is None else weights[i] if np.ndim(weights) == 1 else weights[i, o]
+                out[i, o] = (
+                    1.0
+                    if weights is None
+                    else weights[i]
+                    if np.ndim(weights) == 1
+                    else weights[i, o]
+                )
     return out
 
 

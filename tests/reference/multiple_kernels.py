@@ -40,7 +40,11 @@ def own_gap(kernels, T, Y, alpha, norm=1.0):
 def own_bound(kernels, Y, C, alpha, norm=1.0):
     """Dual value of coefficients C: no T_j in that ball have a lower objective."""
     levels = np.maximum(np.linalg.eigvalsh([C.T @ K @ C for K in kernels]).ravel(), 0.0)
-    return np.sum(C * Y) - alpha / 2 * np.sum(C**2) - 0.5 * Y.shape[1] ** (1 / norm) * dual_norm(levels, norm)
+    return (
+        np.sum(C * Y)
+        - alpha / 2 * np.sum(C**2)
+        - 0.5 * Y.shape[1] ** (1 / norm) * dual_norm(levels, norm)
+    )
 
 
 def measured_ridge(kernels, output_kernels, Y, weights, alpha, centred):
@@ -66,7 +70,9 @@ def alternation(kernels, Y, alpha, norm, steps):
     d = np.full(m, m ** (-1 / norm))
     for _ in range(steps):
         C, _ = ridge(kernels, d[:, None, None] * np.eye(p), Y, alpha)
-        size = np.sqrt([max(d_j**2 * np.sum(C * (K @ C)), 0.0) for d_j, K in zip(d, kernels, strict=True)])
+        size = np.sqrt(
+            [max(d_j**2 * np.sum(C * (K @ C)), 0.0) for d_j, K in zip(d, kernels, strict=True)]
+        )
         d = size ** (2 / (norm + 1)) / np.sum(size ** (2 * norm / (norm + 1))) ** (1 / norm)
     return d
 
@@ -79,8 +85,8 @@ def shared_value(kernels, Y, alpha, d, L):
 def shared_alternation(kernels, Y, alpha, steps, start=None):
     """Blocks in turn, as Sindhwani et al. 2013: C, then L; C again, then weights.
 
-    For functions that are fixed the best L of trace p is along (L C^T K C L)^(1/2), and the best weights are
-    along the norms of f_j. Gives d and L.
+    For functions that are fixed the best L of trace p is along (L C^T K C L)^(1/2), and the best
+    weights are along the norms of f_j. Gives d and L.
     """
     m, p = len(kernels), Y.shape[1]
     d, L = (np.full(m, 1 / m), np.eye(p)) if start is None else start

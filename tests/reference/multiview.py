@@ -55,9 +55,9 @@ def group_lasso(U, sizes, y, penalty, steps):
 def gap(kernels, Y, alpha, eta, output_kernels, weights, sparse):
     """Objective of the convex problem and its duality gap, from the Gram matrix of n p rows.
 
-    Frobenius: output kernel learning on the summed kernel with ridge (eta alpha^2)^(1/3). Sparse: weights
-    with penalty sum(d) / 2 and ridge sqrt(alpha eta), whose conjugate is infinite beyond s = 1: there what
-    kernels can reach of c is shrunk.
+    Frobenius: output kernel learning on the summed kernel with ridge (eta alpha^2)^(1/3). Sparse:
+    weights with penalty sum(d) / 2 and ridge sqrt(alpha eta), whose conjugate is infinite beyond s
+    = 1: there what kernels can reach of c is shrunk.
     """
     rho = np.sqrt(alpha * eta) if sparse else np.cbrt(eta * alpha**2)
     G = sum(np.kron(K, T) for K, T in zip(kernels, output_kernels, strict=True))

@@ -28,7 +28,8 @@ def directional_derivative(function, at, direction, step=1e-5):
 def published_update(K, Y, C, alpha):
     """Symmetric minimiser of the objective for fixed C, from its normal equations.
 
-    d/dL of the objective is F^T (F L - Y) / alpha + C^T F / 2 + L with F = K C; its symmetric part is zero.
+    d/dL of the objective is F^T (F L - Y) / alpha + C^T F / 2 + L with F = K C; its symmetric part
+    is zero.
     """
     p = Y.shape[1]
     F = K @ C
@@ -38,7 +39,9 @@ def published_update(K, Y, C, alpha):
             E = np.zeros((p, p))
             E[i, j] = E[j, i] = 1.0
             basis.append(E)
-    H = np.array([[np.sum((F @ D) * (F @ E)) / alpha + np.sum(D * E) for E in basis] for D in basis])
+    H = np.array(
+        [[np.sum((F @ D) * (F @ E)) / alpha + np.sum(D * E) for E in basis] for D in basis]
+    )
     g = np.array([np.sum(D * (F.T @ Y / alpha - C.T @ F / 2)) for D in basis])
     return sum(x * E for x, E in zip(np.linalg.solve(H, g), basis, strict=True))
 
@@ -61,7 +64,9 @@ def nuclear_minimum(K, Y, alpha, steps):
     G = np.zeros_like(Y)
     step = alpha / values[-1]
     for _ in range(steps):
-        left, sizes, right = np.linalg.svd(G - step * root @ (root @ G - Y) / alpha, full_matrices=False)
+        left, sizes, right = np.linalg.svd(
+            G - step * root @ (root @ G - Y) / alpha, full_matrices=False
+        )
         G = (left * np.maximum(sizes - step, 0.0)) @ right
     value = np.sum((Y - root @ G) ** 2) / (2 * alpha) + np.linalg.norm(G, "nuc")
     return value, right.T @ np.diag(np.maximum(sizes - step, 0.0)) @ right

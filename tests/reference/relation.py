@@ -15,7 +15,9 @@ def log_likelihood(psi, operators, Z, U):
     for z, u in zip(Z, U, strict=True):
         seen = np.flatnonzero(~np.isnan(z))
         S = covariance(psi, operators, u)[np.ix_(seen, seen)]
-        out.append(multivariate_normal(np.zeros(len(seen)), S).logpdf(z[seen]) if len(seen) else 0.0)
+        out.append(
+            multivariate_normal(np.zeros(len(seen)), S).logpdf(z[seen]) if len(seen) else 0.0
+        )
     return np.array(out)
 
 
@@ -47,7 +49,8 @@ def penalised(psi, operators, Z, U, weight, alpha):
 def held_mean(deviation, constant, U, weight):
     """Psi and operators of deviations N_i (r, p, q + 1) with sum_i N_i N_i^T below the identity.
 
-    M_i = root N_i C^-1/2 and psi = root (I - sum_i N_i N_i^T) root^T: the mean covariance stays constant.
+    M_i = root N_i C^-1/2 and psi = root (I - sum_i N_i N_i^T) root^T: the mean covariance stays
+    constant.
     """
     F = np.column_stack([np.ones(len(U)), U])
     C = F.T @ np.diag(weight / weight.sum()) @ F

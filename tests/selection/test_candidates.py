@@ -21,8 +21,8 @@ def test_kernel_ridge_comes_first_and_once():
 def test_no_two_members_are_the_same_kernel():
     found = members()
     assert len(found) == len(set(found))
-    # The partial trace does not depend on the mix: 2 target alphas x 2 shrinkages, once each; the entangled
-    # prediction of mix 0 is the same.
+    # The partial trace does not depend on the mix: 2 target alphas x 2 shrinkages, once each; the
+    # entangled prediction of mix 0 is the same.
     partial = [one for one in found if one.prediction == "partial_trace" and one.shrinkage < 1.0]
     assert len(partial) == 4
     entangled = [one for one in found if one.prediction == "entangled" and one.shrinkage < 1.0]
@@ -31,7 +31,10 @@ def test_no_two_members_are_the_same_kernel():
 
 
 def test_steps_of_a_path_are_members_of_their_own():
-    steps = [one.n_steps for one in members("ascent", prediction=("entangled",), alignment_mix=(0.5,))[1:]]
+    steps = [
+        one.n_steps
+        for one in members("ascent", prediction=("entangled",), alignment_mix=(0.5,))[1:]
+    ]
     assert set(steps) == {*(step for step in PATH_STEPS if step < 7), 7}
     assert {one.n_steps for one in members("lbfgs")} == {None}
     assert {one.target_alpha for one in members("ascent")} == {0.0}
@@ -66,7 +69,9 @@ def test_columns_and_preference_are_in_the_order_of_candidates():
     assert "param_n_steps" not in columns
     order = grid.preference()
     assert sorted(order) == list(range(len(order)))
-    keys = list(zip(-columns["param_shrinkage"][order], -columns["param_alpha"][order], strict=True))
+    keys = list(
+        zip(-columns["param_shrinkage"][order], -columns["param_alpha"][order], strict=True)
+    )
     assert keys == sorted(keys)
     path = Grid(members("ascent"), np.ones(2))
     steps = [one.n_steps for one in path.members]
@@ -76,6 +81,8 @@ def test_columns_and_preference_are_in_the_order_of_candidates():
 @pytest.mark.parametrize("noise", [None, 0.3])
 def test_default_alphas_follow_the_scale_of_the_features(noise):
     alphas = default_alphas(2.5, noise)
-    expected = 2.5 * RELATIVE_ALPHAS if noise is None else np.sort(np.append(2.5 * RELATIVE_ALPHAS, noise))
+    expected = (
+        2.5 * RELATIVE_ALPHAS if noise is None else np.sort(np.append(2.5 * RELATIVE_ALPHAS, noise))
+    )
     np.testing.assert_array_equal(alphas, expected)
     np.testing.assert_array_equal(default_alphas(0.0, None), RELATIVE_ALPHAS)

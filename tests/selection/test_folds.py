@@ -3,7 +3,12 @@ import pytest
 from tests.reference import dense
 
 from entangled_kernels.learning import FitSettings, Moments, SolverOptions
-from entangled_kernels.selection.candidates import Grid, Member, learn_members, weighted_coefficients
+from entangled_kernels.selection.candidates import (
+    Grid,
+    Member,
+    learn_members,
+    weighted_coefficients,
+)
 from entangled_kernels.selection.folds import (
     JudgedTargets,
     fold_of_moments,
@@ -26,7 +31,13 @@ def reference(Phi, Y, member, alpha, weight=None, centred=True, split=SPLIT):
     train, test = split
     own = None if weight is None else weight[train]
     D = dense.closed_form(
-        Phi[train], Y[train], member.alignment_mix, member.target_alpha, member.shrinkage, own, centred
+        Phi[train],
+        Y[train],
+        member.alignment_mix,
+        member.target_alpha,
+        member.shrinkage,
+        own,
+        centred,
     )
     D = dense.partial_trace_kernel(D, Y.shape[1]) if member.prediction == "partial_trace" else D
     return dense.ridge_predict(Phi[train], Y[train], D, alpha, Phi[test], own, centred)
@@ -79,7 +90,9 @@ def test_weighted_sums_are_sums_of_the_coefficients_of_candidates(make_rows, rng
     for place, factor in learn_members(fold.problem, MEMBERS, START):
         for own, coef in zip(weights[place], factor.coefficients(GRID.alphas), strict=True):
             whole = whole + own * (coef @ fold.problem.outputs.T)
-    np.testing.assert_allclose(weighted_coefficients(fold.problem, GRID, weights, START), whole, rtol=1e-10)
+    np.testing.assert_allclose(
+        weighted_coefficients(fold.problem, GRID, weights, START), whole, rtol=1e-10
+    )
 
 
 def test_moments_judge_as_their_rows_do(make_rows, rng):
@@ -107,10 +120,16 @@ def test_missing_targets_are_not_judged(make_rows, rng):
     weight[SPLIT[0], 2] = 0.0
     Y = np.where(weight > 0.0, Y, np.nan)
     fold, _ = row_fold(Phi, Y, weight, np.ones(3), shrinkage=0.5)
-    test, coef = SPLIT[1], next(learn_members(fold.problem, MEMBERS, START))[1].coefficients(GRID.alphas)
+    test, coef = (
+        SPLIT[1],
+        next(learn_members(fold.problem, MEMBERS, START))[1].coefficients(GRID.alphas),
+    )
     values = (
         fold.problem.mean_y
-        + (Phi[test] - fold.problem.mean_phi) @ fold.problem.features @ coef @ fold.problem.outputs.T
+        + (Phi[test] - fold.problem.mean_phi)
+        @ fold.problem.features
+        @ coef
+        @ fold.problem.outputs.T
     )
     squares = np.where(weight[test] > 0.0, (Y[test] - values) ** 2, 0.0) * weight[test]
     expected = squares.sum(axis=1)[:, :2] / weight[test].sum(axis=0)[:2]
@@ -123,7 +142,9 @@ def test_missing_targets_are_not_judged(make_rows, rng):
 def test_moments_with_missing_targets_judge_every_target_on_its_own_rows(make_rows, rng):
     Phi, Y = make_rows(60, 3, 2)
     weight = (rng.random(Y.shape) < 0.7).astype(float)
-    train, test = (Moments.from_arrays(Phi[own], Y[own], weight[own]) for own in (slice(40), slice(40, 60)))
+    train, test = (
+        Moments.from_arrays(Phi[own], Y[own], weight[own]) for own in (slice(40), slice(40, 60))
+    )
     targets = JudgedTargets(Y, np.ones(2), 2)
     fold = fold_of_moments(targets, train, test, np.arange(40, 60), Phi[40:], centred=True)
     coef = next(learn_members(fold.problem, MEMBERS, START))[1].coefficients(GRID.alphas)
@@ -132,7 +153,9 @@ def test_moments_with_missing_targets_judge_every_target_on_its_own_rows(make_ro
         + (Phi[40:] - fold.problem.mean_phi) @ fold.problem.features @ coef @ fold.problem.outputs.T
     )
     squares = weight[40:] * (Y[40:] - values) ** 2
-    np.testing.assert_allclose(fold.errors(coef), squares.sum(axis=1) / weight[40:].sum(axis=0), rtol=1e-8)
+    np.testing.assert_allclose(
+        fold.errors(coef), squares.sum(axis=1) / weight[40:].sum(axis=0), rtol=1e-8
+    )
 
 
 def test_steps_of_a_path_are_kernels_of_their_own(make_rows):
@@ -140,7 +163,8 @@ def test_steps_of_a_path_are_kernels_of_their_own(make_rows):
     fold, _ = row_fold(Phi, Y, None, np.ones(2), iterative=True)
     path = [Member("ascent", 0.5, 0.0, 0.0, None, "entangled", steps) for steps in (1, 4)]
     found = {
-        place: factor.coefficients([0.5])[0] for place, factor in learn_members(fold.problem, path, START)
+        place: factor.coefficients([0.5])[0]
+        for place, factor in learn_members(fold.problem, path, START)
     }
     for place, member in enumerate(path):
         own = dict(learn_members(fold.problem, [member], START))[0].coefficients([0.5])[0]

@@ -57,7 +57,9 @@ def test_time_splits_are_those_of_scikit_learn(n, n_folds):
 def test_the_future_never_predicts_the_past(times, n_folds):
     times = np.sort(times)
     whole = TimeSeriesSplit(n_folds).split(times[:, None]) if len(times) > n_folds else []
-    if any(np.sum(times < times[test[0]]) < 2 for _, test in whole) or len(times) < 2 * (n_folds + 1):
+    if any(np.sum(times < times[test[0]]) < 2 for _, test in whole) or len(times) < 2 * (
+        n_folds + 1
+    ):
         with pytest.raises(ValueError, match="use fewer folds"):
             time_splits(len(times), n_folds, times)
         return
@@ -68,7 +70,11 @@ def test_the_future_never_predicts_the_past(times, n_folds):
 
 
 def test_too_few_rows_or_times():
-    with pytest.raises(ValueError, match="5 folds in the order of time need at least 12 rows, got 11"):
+    with pytest.raises(
+        ValueError, match="5 folds in the order of time need at least 12 rows, got 11"
+    ):
         time_splits(11, 5)
-    with pytest.raises(ValueError, match="must differ enough for 2 folds, got 2 different ones in 20 rows"):
+    with pytest.raises(
+        ValueError, match="must differ enough for 2 folds, got 2 different ones in 20 rows"
+    ):
         time_splits(20, 2, np.repeat([1, 2], 10))

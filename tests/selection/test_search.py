@@ -39,7 +39,9 @@ def refitted(X, Y, member, alpha, train, test):
     """The held-out rows by a dense fit on standardised columns of the training rows."""
     scaler = StandardScaler().fit(X[train])
     Phi, Z = scaler.transform(X[train]), scaler.transform(X[test])
-    D = dense.closed_form(Phi, Y[train], member.alignment_mix, member.target_alpha, member.shrinkage)
+    D = dense.closed_form(
+        Phi, Y[train], member.alignment_mix, member.target_alpha, member.shrinkage
+    )
     return dense.ridge_predict(Phi, Y[train], D, alpha, Z)
 
 
@@ -47,7 +49,9 @@ def refitted(X, Y, member, alpha, train, test):
 def test_errors_are_those_of_refits_in_every_split(make_rows, scoring):
     X, Y = make_rows(24, 3, 2)
     splits = list(KFold(3).split(X))
-    found = search_rows(X, Y, None, {0: StandardScaler()}, splits, settings(scoring=scoring)).cv_results
+    found = search_rows(
+        X, Y, None, {0: StandardScaler()}, splits, settings(scoring=scoring)
+    ).cv_results
     unit = Y.var(axis=0) if scoring == "nmse" else 1.0
     for place, (shrinkage, alpha) in enumerate(
         zip(found["param_shrinkage"], found["param_alpha"], strict=True)
@@ -87,11 +91,15 @@ def test_the_model_is_the_weighted_mean_of_all_candidates(make_rows):
         Phi = MAPS[results["param_feature_map"][place]].fit_transform(X)
         member = MEMBERS[int(results["param_shrinkage"][place] < 1.0)]
         D = dense.closed_form(Phi, Y, member.alignment_mix, member.target_alpha, member.shrinkage)
-        total += found.weights[place] * dense.ridge_predict(Phi, Y, D, results["param_alpha"][place], Phi)
+        total += found.weights[place] * dense.ridge_predict(
+            Phi, Y, D, results["param_alpha"][place], Phi
+        )
     np.testing.assert_allclose(predict(found, X), total, rtol=1e-5, atol=1e-6)
 
 
-@pytest.mark.parametrize("maps", [{0: None}, MAPS, {0: ForestFeatures(random_state=0, n_estimators=20)}])
+@pytest.mark.parametrize(
+    "maps", [{0: None}, MAPS, {0: ForestFeatures(random_state=0, n_estimators=20)}]
+)
 @pytest.mark.parametrize("missing", [False, True])
 def test_results_do_not_depend_on_the_scale_of_weights(make_rows, rng, maps, missing):
     X, Y = make_rows(30, 3, 2)
@@ -101,7 +109,9 @@ def test_results_do_not_depend_on_the_scale_of_weights(make_rows, rng, maps, mis
         Y = np.where(weight > 0.0, Y, np.nan)
     for alphas in (None, ALPHAS):
         first, *others = (
-            search_rows(X, Y, scale * weight, maps, list(KFold(5).split(X)), settings(alphas=alphas))
+            search_rows(
+                X, Y, scale * weight, maps, list(KFold(5).split(X)), settings(alphas=alphas)
+            )
             for scale in (1.0, 1e-6, 1e6)
         )
         for other in others:
@@ -154,7 +164,9 @@ def test_jobs_repeats_reports_and_units(make_rows):
     X, Y = make_rows(20, 3, 2)
     splits, seen = list(RepeatedKFold(n_splits=4, n_repeats=2, random_state=0).split(X)), []
     one, two = (
-        search_rows(X, Y, None, MAPS, splits, settings(n_jobs=n), report=lambda *step: seen.append(step))
+        search_rows(
+            X, Y, None, MAPS, splits, settings(n_jobs=n), report=lambda *step: seen.append(step)
+        )
         for n in (1, 2)
     )
     assert seen == 2 * [(place, 16) for place in range(1, 17)]
@@ -172,7 +184,8 @@ def test_a_constant_target_is_left_alone(make_rows):
     wider = np.column_stack([Y, np.full(24, 0.1)])
     splits = list(KFold(4).split(X))
     found, own = (
-        search_rows(X, targets, None, MAPS, splits, settings(members=MEMBERS[:1])) for targets in (wider, Y)
+        search_rows(X, targets, None, MAPS, splits, settings(members=MEMBERS[:1]))
+        for targets in (wider, Y)
     )
     np.testing.assert_allclose(predict(found, X)[:, 2], 0.1)
     assert found.score.score == pytest.approx(own.score.score, rel=1e-6)

@@ -37,7 +37,9 @@ def test_models_that_are_alike_share_evenly_and_perfect_ones_take_all():
 
 def errors_of(rng, K, n, q, by_target):
     values = rng.normal(size=(K, 2 * n, q)) * np.linspace(1.0, 2.0, K)[:, None, None]
-    return HeldOutErrors(values, rng.uniform(0.5, 1.0, size=2 * n), np.tile(np.arange(n), 2), by_target)
+    return HeldOutErrors(
+        values, rng.uniform(0.5, 1.0, size=2 * n), np.tile(np.arange(n), 2), by_target
+    )
 
 
 @pytest.mark.parametrize("by_target", [True, False])
@@ -61,7 +63,9 @@ def test_missing_targets_have_no_say(rng, by_target):
     values[:, :, 2] = np.nan
     missing = HeldOutErrors(values, errors.weight, errors.row, by_target)
     own = HeldOutErrors(values[..., :2], errors.weight, errors.row, by_target)
-    np.testing.assert_allclose(missing.shares()[:, : own.shares().shape[1]], own.shares(), rtol=1e-9)
+    np.testing.assert_allclose(
+        missing.shares()[:, : own.shares().shape[1]], own.shares(), rtol=1e-9
+    )
 
 
 def test_a_row_that_all_models_miss_does_not_decide(rng):

@@ -49,7 +49,9 @@ def test_reading_starts_at_any_row(tmp_path, row):
     parquet.write_table(pa.table({"a": list(range(20)), "b": [0.0] * 20}), path, row_group_size=6)
     opened = open_table(str(path))
     assert opened.n_rows == 20
-    values = [value for table in opened.tables(["a"], row, 5) for value in table.column("a").to_pylist()]
+    values = [
+        value for table in opened.tables(["a"], row, 5) for value in table.column("a").to_pylist()
+    ]
     assert values == list(range(row, 20))
 
 
@@ -83,11 +85,14 @@ def test_rows_of_text_are_counted_below_the_header(tmp_path):
     ):
         open_table(str(tmp_path / "t.csv"))
     assert (
-        str(unreadable("t", 6, ValueError("In Row #9: x"))) == "t, from row 7 on: cannot be read: In row 8: x"
+        str(unreadable("t", 6, ValueError("In Row #9: x")))
+        == "t, from row 7 on: cannot be read: In row 8: x"
     )
 
 
 def test_without_pyarrow_the_extra_is_named(monkeypatch):
     monkeypatch.setitem(sys.modules, "pyarrow", None)
-    with pytest.raises(ImportError, match=r"pandas and pyarrow: pip install \"entangled-kernels\[data\]\""):
+    with pytest.raises(
+        ImportError, match=r"pandas and pyarrow: pip install \"entangled-kernels\[data\]\""
+    ):
         need_arrow()

@@ -40,4 +40,6 @@ def test_a_checksum_sees_every_value(rng, make):
 
 def test_how_memory_is_laid_out_does_not_matter(rng):
     X, y = rng.normal(size=(5, 3)), rng.normal(size=(5, 2))
-    assert batch_checksum(Batch(X, y)) == batch_checksum(Batch(np.asfortranarray(X), np.asfortranarray(y)))
+    assert batch_checksum(Batch(X, y)) == batch_checksum(
+        Batch(np.asfortranarray(X), np.asfortranarray(y))
+    )

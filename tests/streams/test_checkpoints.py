@@ -22,7 +22,9 @@ def parts(make_rows, rng):
 
 def test_the_same_comes_back(tmp_path, parts):
     facts = {"place": {"file": "ü.csv", "start": 3}, "done": 7, "none": None}
-    write_checkpoint(tmp_path / "state", Checkpoint(parts, facts, {"probe": np.arange(6.0).reshape(2, 3)}))
+    write_checkpoint(
+        tmp_path / "state", Checkpoint(parts, facts, {"probe": np.arange(6.0).reshape(2, 3)})
+    )
     again = read_checkpoint(tmp_path / "state")
     assert again.facts == facts
     np.testing.assert_array_equal(again.arrays["probe"], np.arange(6.0).reshape(2, 3))
@@ -174,6 +176,8 @@ def test_arrays_that_overlap_are_refused(tmp_path, parts):
 
 
 def test_a_checkpoint_without_an_archive_is_refused(tmp_path, parts):
-    write_sealed(tmp_path / "state", "checkpoint", {"format": FORMAT, "facts": {}, "parts": []}, b"no zip")
+    write_sealed(
+        tmp_path / "state", "checkpoint", {"format": FORMAT, "facts": {}, "parts": []}, b"no zip"
+    )
     with pytest.raises(CheckpointError, match="BadZipFile"):
         read_checkpoint(tmp_path / "state")

@@ -29,12 +29,16 @@ def test_checksums_begin_anew_with_every_file():
     assert same.checksum == start.checksum != more.checksum
 
 
-@pytest.mark.parametrize("position", [Position(), Position(3, 6, Source("a", 4, 6), 77, {"b": "cafe"})])
+@pytest.mark.parametrize(
+    "position", [Position(), Position(3, 6, Source("a", 4, 6), 77, {"b": "cafe"})]
+)
 def test_a_position_comes_back_from_plain_values(position):
     assert Position.read(asdict(position), "state") == position
 
 
-@pytest.mark.parametrize("stored", [None, [], {}, {"done": 1}, PLAIN | {"done": True}, PLAIN | {"source": 3}])
+@pytest.mark.parametrize(
+    "stored", [None, [], {}, {"done": 1}, PLAIN | {"done": True}, PLAIN | {"source": 3}]
+)
 def test_anything_else_is_refused(stored):
     with pytest.raises(CheckpointError, match="state is not a checkpoint of a fit"):
         Position.read(stored, "state")

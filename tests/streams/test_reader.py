@@ -43,13 +43,17 @@ def test_all_rows_in_their_order(rng, tmp_path, suffix, batch_rows):
     tables = {name: make_table(rng, n) for name, n in (("one", 23), ("two", 7))}
     for name, table in tables.items():
         WRITERS[suffix](table, tmp_path / f"{name}.{suffix}")
-    reader = read_batches(tmp_path, inputs=["count", "a"], targets=["y"], weight="w", batch_rows=batch_rows)
+    reader = read_batches(
+        tmp_path, inputs=["count", "a"], targets=["y"], weight="w", batch_rows=batch_rows
+    )
     batches = list(reader)
     whole = pd.concat([tables["one"].to_pandas(), tables["two"].to_pandas()], ignore_index=True)
     X = pd.concat([batch.X for batch in batches], ignore_index=True)
     pd.testing.assert_frame_equal(X, whole[["count", "a"]].astype(float))
     np.testing.assert_array_equal(np.concatenate([batch.y for batch in batches])[:, 0], whole["y"])
-    np.testing.assert_array_equal(np.concatenate([batch.sample_weight for batch in batches]), whole["w"])
+    np.testing.assert_array_equal(
+        np.concatenate([batch.sample_weight for batch in batches]), whole["w"]
+    )
     rows = dict.fromkeys(("one", "two"), 0)
     for batch in batches:
         name = next(name for name in rows if name in batch.source.file)
@@ -122,7 +126,10 @@ def test_numbers_of_all_types(tmp_path):
     parquet.write_table(pa.table(columns), tmp_path / "t.parquet")
     X = next(iter(read_batches(tmp_path / "t.parquet"))).X
     np.testing.assert_array_equal(X, [[1.5, 1, 1, 1], [np.nan, 0, 2, np.nan]])
-    assert next(iter(read_batches(tmp_path / "t.parquet", inputs=["float32"]))).X.dtypes.iloc[0] == np.float32
+    assert (
+        next(iter(read_batches(tmp_path / "t.parquet", inputs=["float32"]))).X.dtypes.iloc[0]
+        == np.float32
+    )
     parquet.write_table(pa.table({"t": pa.array([0], pa.timestamp("s"))}), tmp_path / "t.parquet")
     with pytest.raises(BatchError, match=r"must hold numbers or text, got timestamp\[ms\] in 't'"):
         read_batches(tmp_path / "t.parquet")
@@ -130,7 +137,9 @@ def test_numbers_of_all_types(tmp_path):
 
 def test_batch_size_from_memory(rng, tmp_path):
     parquet.write_table(make_table(rng, 4), tmp_path / "t.parquet")
-    rows = [read_batches(tmp_path, targets=["y"], max_memory=size).batch_rows for size in (1, 1e6, 1e12)]
+    rows = [
+        read_batches(tmp_path, targets=["y"], max_memory=size).batch_rows for size in (1, 1e6, 1e12)
+    ]
     assert rows == [256, 6250, 65_536]
 
 
@@ -212,7 +221,10 @@ def test_what_counts_as_a_batch():
 
 @pytest.mark.parametrize("delimiter", [",", ";", "\t"])
 def test_delimiters_and_truth_values_of_text(tmp_path, delimiter):
-    lines = [delimiter.join(row) for row in (["a", "on", "y"], ["1.5", "true", "2"], ["2.5", "false", "3.5"])]
+    lines = [
+        delimiter.join(row)
+        for row in (["a", "on", "y"], ["1.5", "true", "2"], ["2.5", "false", "3.5"])
+    ]
     (tmp_path / "rows.csv").write_text("\n".join(lines) + "\n")
     (batch,) = read_batches(tmp_path, targets=["y"])
     np.testing.assert_array_equal(batch.X, [[1.5, 1.0], [2.5, 0.0]])

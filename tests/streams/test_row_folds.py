@@ -73,7 +73,10 @@ def test_text():
 
 
 def test_keys_of_a_sample_depend_on_the_row_alone(rng):
-    X, Y = rng.normal(size=(5000, 3)).astype(np.float32), rng.integers(0, 2, size=(5000, 2)).astype(float)
+    X, Y = (
+        rng.normal(size=(5000, 3)).astype(np.float32),
+        rng.integers(0, 2, size=(5000, 2)).astype(float),
+    )
     Y[::7, 1] = np.nan
     keys = sampling_keys(X, Y)
     order = rng.permutation(5000)
@@ -102,7 +105,9 @@ def test_a_group_has_one_fold_wherever_it_comes(values, n_folds):
     for group, fold in zip(groups, folds, strict=True):
         assert group_folds(np.array([7.5, group]), n_folds)[1] == fold
     texts = groups.astype(str)
-    np.testing.assert_array_equal(group_folds(texts[::-1], n_folds)[::-1], group_folds(texts, n_folds))
+    np.testing.assert_array_equal(
+        group_folds(texts[::-1], n_folds)[::-1], group_folds(texts, n_folds)
+    )
 
 
 def test_groups_spread_over_the_folds():

@@ -70,7 +70,9 @@ def test_all_rows_or_none(rows):
         with pytest.raises(ValueError, match="values between"):
             stream.take(spoilt, no_map, 0.5)
     assert stream.n_rows == 20
-    assert all(one.allclose(other, rtol=0.0) for one, other in zip(stream.parts, before.parts, strict=True))
+    assert all(
+        one.allclose(other, rtol=0.0) for one, other in zip(stream.parts, before.parts, strict=True)
+    )
     np.testing.assert_array_equal(stream.sample.weight, before.sample.weight)
 
 

@@ -49,7 +49,9 @@ def test_conditioning_in_the_units_of_the_targets(calibration):
         np.testing.assert_allclose(found.mean[i], mean[i] + expected)
         np.testing.assert_array_equal(found.mean[i, known], given[i, known])
         np.testing.assert_allclose(found.covariance[i], covariance, atol=1e-9 * std.max() ** 2)
-        np.testing.assert_allclose(found.variance[i], np.diag(covariance), atol=1e-9 * std.max() ** 2)
+        np.testing.assert_allclose(
+            found.variance[i], np.diag(covariance), atol=1e-9 * std.max() ** 2
+        )
 
 
 @cache
@@ -67,7 +69,9 @@ def test_intervals_cover(joint, coverage, pattern):
         calibration, new = calibrated(seed), draw(200, 1000 + seed)
         given = np.where(known, new.values, np.nan)
         found = calibration.condition(np.zeros((200, 3)), given)
-        widths = calibration.half_widths(coverage, np.isfinite(given), np.sqrt(found.variance), joint=joint)
+        widths = calibration.half_widths(
+            coverage, np.isfinite(given), np.sqrt(found.variance), joint=joint
+        )
         inside = (np.abs(new.values - found.mean) <= widths)[:, ~known]
         covered.append(inside.all(axis=1).mean() if joint else inside.mean())
         assert not widths[:, known].any()
@@ -114,7 +118,9 @@ def test_a_target_without_errors_changes_nothing_for_the_others(joint):
 def test_no_target_with_errors_has_no_width():
     calibration = calibrate(replace(draw(20), values=np.zeros((20, 3))), np.random.default_rng(0))
     assert calibration.shrinkage == 1.0
-    assert not calibration.half_widths(0.8, np.zeros((2, 3), dtype=bool), np.zeros((2, 3)), joint=True).any()
+    assert not calibration.half_widths(
+        0.8, np.zeros((2, 3), dtype=bool), np.zeros((2, 3)), joint=True
+    ).any()
 
 
 def test_very_many_targets_have_an_operator_for_a_covariance(rng):
@@ -130,7 +136,9 @@ def test_a_calibration_is_the_same_when_it_was_saved(calibration):
     known = np.array([[True, False, False]])
     before = calibration.half_widths(0.9, known, np.ones((1, 3)), joint=False)
     saved = pickle.loads(pickle.dumps(calibration))
-    np.testing.assert_array_equal(saved.half_widths(0.9, known, np.ones((1, 3)), joint=False), before)
+    np.testing.assert_array_equal(
+        saved.half_widths(0.9, known, np.ones((1, 3)), joint=False), before
+    )
 
 
 def test_held_out_predictions_of_a_row_are_averaged_by_their_weights(rng):
@@ -166,11 +174,15 @@ def test_a_new_row_is_one_more(seed, n, coverage):
     expected = np.sort(np.nanmax(scores, axis=1))[int(np.ceil((n + 1) * coverage - 1e-9)) - 1]
     assert joint_quantile(scores, np.ones(n), n, coverage) == expected
     # Copies of a row share its weight.
-    assert joint_quantile(np.repeat(scores, 2, axis=0), np.full(2 * n, 0.5), n, coverage) == expected
+    assert (
+        joint_quantile(np.repeat(scores, 2, axis=0), np.full(2 * n, 0.5), n, coverage) == expected
+    )
 
 
 @settings(max_examples=60, deadline=None)
-@given(st.integers(0, 10**6), st.integers(3, 40), st.integers(1, 6), st.sampled_from([0.1, 0.5, 0.7]))
+@given(
+    st.integers(0, 10**6), st.integers(3, 40), st.integers(1, 6), st.sampled_from([0.1, 0.5, 0.7])
+)
 def test_quantiles_of_targets_mix_their_scores_with_those_of_all(seed, n, p, coverage):
     """The mass of every score, target by target, as it is defined."""
     rng = np.random.default_rng(seed)

@@ -101,7 +101,9 @@ def test_missing_values_count_the_pairs_that_have_both():
     np.testing.assert_allclose(found, np.corrcoef(Z.T), atol=0.05)
     np.testing.assert_allclose(np.diag(found), 1.0)
     # Targets that were never measured together are taken as unrelated, and the matrix stays psd.
-    apart = np.where(np.arange(100)[:, None] % 2 == np.array([0, 1, 1]), draw_errors(100, 3, 0.9)[0], np.nan)
+    apart = np.where(
+        np.arange(100)[:, None] % 2 == np.array([0, 1, 1]), draw_errors(100, 3, 0.9)[0], np.nan
+    )
     found = estimate_correlation(apart, np.ones(100), 0.1).dense()
     assert abs(found[0, 1]) < 1e-9
     assert np.linalg.eigvalsh(found).min() > 0.0
@@ -171,7 +173,10 @@ def test_a_plan_takes_the_best_next_measurement(seed, p):
             for other in np.flatnonzero(~known)
         }
         np.testing.assert_allclose(reduction * total, gains[target], atol=1e-7)
-        assert gains[target] / cost[target] >= max(gains[other] / cost[other] for other in gains) - 1e-7
+        assert (
+            gains[target] / cost[target]
+            >= max(gains[other] / cost[other] for other in gains) - 1e-7
+        )
         known = known | (np.arange(p) == target)
     if len(plan.order):
         np.testing.assert_allclose(plan.reduction.sum(), 1.0, atol=1e-6)

@@ -57,7 +57,9 @@ def test_errors_of_constant_targets_are_rounding():
     expected = np.column_stack([np.zeros(4), np.full(4, 1e-16), [np.nan, 0.0, 0.0, 0.0]])
     np.testing.assert_array_equal(without_rounding(errors, targets), expected)
     # All rows of a sample may be alike by chance.
-    np.testing.assert_array_equal(without_rounding(np.full((4, 1), 0.02), np.full((4, 1), 3.0)), 0.02)
+    np.testing.assert_array_equal(
+        without_rounding(np.full((4, 1), 0.02), np.full((4, 1), 3.0)), 0.02
+    )
     np.testing.assert_array_equal(without_rounding(np.full((4, 1), 1e-16), np.zeros((4, 1))), 1e-16)
     # Variation that the target can hold is none of rounding.
     assert without_rounding(errors, targets * [1.0, 1e-9, 1.0] + [0.0, 1.0, 0.0])[0, 1] == 1e-16

@@ -18,8 +18,9 @@ from .process import exit_at_interrupt, flush_output, hush
 
 __all__ = ["COMMANDS", "app"]
 
-# The first sentence of each command's help. Its module has a function of its name and the dataclass of its
-# options. Modules are imported when they are asked for, and import scikit-learn when they need it.
+# The first sentence of each command's help. Its module has a function of its name and the dataclass
+# of its options. Modules are imported when they are asked for, and import scikit-learn when they
+# need it.
 COMMANDS = {
     "demo": "Measure some targets and predict the others, with a page.",
     "fit": "Fit a model to a table and save it.",
@@ -58,7 +59,9 @@ class Commands(TyperGroup):
                 module = import_module(f"..commands.{MODULES.get(cmd_name, cmd_name)}", __name__)
             options = getattr(module, f"{cmd_name.capitalize()}Options")
             function = command_function(getattr(module, cmd_name), options)
-            alone = typer.Typer(add_completion=False, rich_markup_mode=None, pretty_exceptions_enable=False)
+            alone = typer.Typer(
+                add_completion=False, rich_markup_mode=None, pretty_exceptions_enable=False
+            )
             alone.command(cmd_name)(function)
             self.commands[cmd_name] = typer.main.get_command(alone)
         return self.commands.get(cmd_name)
@@ -179,7 +182,8 @@ app = typer.Typer(
 @app.callback()
 def common(
     show_version: Annotated[
-        bool, typer.Option("--version", callback=_show_version, is_eager=True, help="Show the version.")
+        bool,
+        typer.Option("--version", callback=_show_version, is_eager=True, help="Show the version."),
     ] = False,
     debug: Annotated[bool, typer.Option("--debug", help="Show where an error came from.")] = False,
 ) -> None:

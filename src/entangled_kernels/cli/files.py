@@ -86,7 +86,9 @@ def check_apart(path: Path, inputs: Iterable[Path]) -> None:
         if os.path.realpath(path) == os.path.realpath(other) or (
             path.exists() and other.exists() and os.path.samefile(path, other)
         ):
-            raise CommandError(f"{path} is read by this command, and would be lost; write to another file")
+            raise CommandError(
+                f"{path} is read by this command, and would be lost; write to another file"
+            )
 
 
 def check_output(path: Path, *, force: bool, inputs: Iterable[Path] = ()) -> None:
@@ -99,7 +101,9 @@ def check_output(path: Path, *, force: bool, inputs: Iterable[Path] = ()) -> Non
     if path.is_dir():
         raise CommandError(f"{path} is a folder, name a file")
     if path.exists() and not force:
-        raise CommandError(f"{path} exists already; choose another name, or replace it with --force")
+        raise CommandError(
+            f"{path} exists already; choose another name, or replace it with --force"
+        )
     _check_parent(path)
     _check_writable(path.parent)
 
@@ -107,7 +111,9 @@ def check_output(path: Path, *, force: bool, inputs: Iterable[Path] = ()) -> Non
 def check_link(path: Path) -> None:
     """Raise when a path is a link that leads nowhere: what is written must not appear where it points."""
     if path.is_symlink() and not path.exists():
-        raise CommandError(f"{path} is a link to {os.readlink(path)}, which is not there; remove the link")
+        raise CommandError(
+            f"{path} is a link to {os.readlink(path)}, which is not there; remove the link"
+        )
 
 
 def check_folder(path: Path, *, force: bool) -> None:
@@ -116,7 +122,9 @@ def check_folder(path: Path, *, force: bool) -> None:
     if path.exists() and not path.is_dir():
         raise CommandError(f"{path} is a file, a folder was expected")
     if path.is_dir() and any(path.iterdir()) and not force:
-        raise CommandError(f"{path} is not empty; choose another folder, or write into it with --force")
+        raise CommandError(
+            f"{path} is not empty; choose another folder, or write into it with --force"
+        )
     _check_parent(path)
     _check_writable(path if path.exists() else path.parent)
 
@@ -134,17 +142,21 @@ def _check_writable(folder: Path) -> None:
     if not folder.is_dir():
         raise CommandError(f"{folder} is a file, a folder was expected")
     try:
-        tempfile.NamedTemporaryFile(dir=folder, prefix=".entangled-kernels.", suffix=".part").close()
+        tempfile.NamedTemporaryFile(
+            dir=folder, prefix=".entangled-kernels.", suffix=".part"
+        ).close()
     except OSError as error:
-        raise CommandError(f"cannot write into {folder.absolute()}: {error.strerror}", "write") from error
+        raise CommandError(
+            f"cannot write into {folder.absolute()}: {error.strerror}", "write"
+        ) from error
 
 
 @contextmanager
 def local_table(table: Path) -> Iterator[Path]:
     """The table itself; what comes from standard input is a file until the work is done.
 
-    Such a file is told by its first bytes to be Parquet, Arrow, NPZ or compressed CSV, and is CSV otherwise.
-    Errors name it as if it stood in the current folder.
+    Such a file is told by its first bytes to be Parquet, Arrow, NPZ or compressed CSV, and is CSV
+    otherwise. Errors name it as if it stood in the current folder.
     """
     if table != STREAM:
         yield table
@@ -160,7 +172,8 @@ def local_table(table: Path) -> Iterator[Path]:
             yield path
         except Exception as error:
             error.args = tuple(
-                arg.replace(f"{folder}{os.sep}", "") if isinstance(arg, str) else arg for arg in error.args
+                arg.replace(f"{folder}{os.sep}", "") if isinstance(arg, str) else arg
+                for arg in error.args
             )
             raise
 
@@ -173,4 +186,6 @@ def place_of(out: Path) -> str:
 def check_streams(out: Path | None, *, json: bool) -> None:
     """Raise where both a table and the result as JSON are to go to standard output."""
     if out == STREAM and json:
-        raise CommandError("--json and --out - both write to standard output; name a file for the table")
+        raise CommandError(
+            "--json and --out - both write to standard output; name a file for the table"
+        )

@@ -109,7 +109,9 @@ def fit_table(
     held_out.check_folds(folds)
     cv: Any = folds if table.Y is None or held_out.by != "rows" else min(folds, len(table.Y))
     if held_out.by == "time":
-        cv = TimeSeriesSplit(folds) if table.Y is None else held_out.time_splits(len(table.Y), folds)
+        cv = (
+            TimeSeriesSplit(folds) if table.Y is None else held_out.time_splits(len(table.Y), folds)
+        )
     model = new_search(
         feature_maps(features, table.text, seed=seed, fill=table.fill),
         cv=cv,
@@ -189,7 +191,8 @@ def read_on_cluster(reader: BatchReader) -> tuple[Any, Any, Any]:
         raise CommandError("--dask reads Parquet files or CSV files, all of one kind")
     if reader.drop_blank_inputs:
         rows = rows.dropna(subset=list(reader.inputs))
-    # Columns that are taken from the whole have its partitions; Dask reads few columns in fewer of them.
+    # Columns that are taken from the whole have its partitions; Dask reads few columns in fewer of
+    # them.
     X, Y = (rows.map_partitions(_columns, list(names)) for names in (reader.inputs, reader.targets))
     return X, Y, None if reader.groups is None else rows.map_partitions(_columns, reader.groups)
 
@@ -208,8 +211,8 @@ def feature_maps(name: str, text: Sequence[str], *, seed: int, fill: bool = Fals
     Parameters
     ----------
     name : str
-        One of FEATURES: the estimators' ``"auto"``; standardised inputs; a Gaussian and a linear kernel tuned
-        to the targets; or random Fourier features of a Gaussian kernel.
+        One of FEATURES: the estimators' ``"auto"``; standardised inputs; a Gaussian and a linear
+        kernel tuned to the targets; or random Fourier features of a Gaussian kernel.
     text : sequence of str
         Inputs that hold text, which are encoded before each map.
     seed : int
@@ -228,7 +231,10 @@ def feature_maps(name: str, text: Sequence[str], *, seed: int, fill: bool = Fals
     if not text and not fill:
         return maps
     first = text_encoder(text, fill=fill) if text else median_filler()
-    steps = [list(zip(*one.steps, strict=True))[1] if isinstance(one, Pipeline) else [one] for one in maps]
+    steps = [
+        list(zip(*one.steps, strict=True))[1] if isinstance(one, Pipeline) else [one]
+        for one in maps
+    ]
     return [make_pipeline(first, *own) for own in steps]
 
 
@@ -270,7 +276,9 @@ def text_encoder(columns: Sequence[str], *, fill: bool = False) -> ColumnTransfo
 def known_texts(feature_map: Any) -> dict[str, set[str]]:
     """Columns of text that a fitted feature map encodes, wherever in it, with the texts that it knows."""
     if isinstance(feature_map, Pipeline | FeatureUnion):
-        parts = feature_map.steps if isinstance(feature_map, Pipeline) else feature_map.transformer_list
+        parts = (
+            feature_map.steps if isinstance(feature_map, Pipeline) else feature_map.transformer_list
+        )
         return {name: texts for _, part in parts for name, texts in known_texts(part).items()}
     if not isinstance(feature_map, ColumnTransformer):
         return {}
@@ -295,10 +303,17 @@ def unknown_texts(frame: Any, known: dict[str, set[str]]) -> list[str]:
 
 # Rows that are explained; with more inputs than this permutations take longer than fitting.
 ROWS, MOST_INPUTS = 200, 200
-# The test of entanglement works on matrices of this many rows, features times targets, and takes the
-# third power of it.
+# The test of entanglement works on matrices of this many rows, features times targets, and takes
+# the third power of it.
 LARGEST = 3000
-MEASURES = ("ppt", "lowest_eigenvalue", "negativity", "realignment", "schmidt_entropy", "separable_share")
+MEASURES = (
+    "ppt",
+    "lowest_eigenvalue",
+    "negativity",
+    "realignment",
+    "schmidt_entropy",
+    "separable_share",
+)
 NEW_HINTS = Hints(
     text="; the model needs a number there",
     date="; the model needs a number there",
@@ -371,8 +386,8 @@ class NewRows:
     measured : bool
         Whether target columns that a table has are measurements to be used.
     options : ReadingOptions
-        How tables are read; where they do not say what to do about missing inputs, a model that was fitted
-        with medians fills them.
+        How tables are read; where they do not say what to do about missing inputs, a model that was
+        fitted with medians fills them.
 
     Attributes
     ----------
@@ -478,7 +493,9 @@ class NewRows:
 def require_calibrated(saved: SavedModel, path: Path, option: str) -> None:
     """Raise unless a model knows how its errors are spread, which ``option`` needs."""
     if not isinstance(saved.model, EntangledKernelRidge | EntangledKernelRidgeCV):
-        raise CommandError(f"{option} needs an entangled kernel model, got {type(saved.model).__name__}")
+        raise CommandError(
+            f"{option} needs an entangled kernel model, got {type(saved.model).__name__}"
+        )
     try:
         _ = saved.model.residual_covariance_
     except ValueError as error:
@@ -508,18 +525,21 @@ def write_parts(
 def describe(model: EntangledKernelRidgeCV, table: TrainingTable) -> dict[str, Any]:
     """Facts about a model fitted to a table, as plain values.
 
-    Errors are those of the model that is kept, on held-out rows. Of a table read in batches, relations
-    between targets are those of the first rows.
+    Errors are those of the model that is kept, on held-out rows. Of a table read in batches,
+    relations between targets are those of the first rows.
     """
     return {
-        "rows": model.n_samples_seen_ - table.missing.empty_rows if table.Y is None else len(table.Y),
+        "rows": model.n_samples_seen_ - table.missing.empty_rows
+        if table.Y is None
+        else len(table.Y),
         "missing_targets": table.missing.cells,
         "rows_without_targets": table.missing.empty_rows,
         "inputs": table.inputs,
         "targets": table.targets,
         "text": table.text,
         "chosen": settings_of(model.best_estimator_),
-        # Those that share in the average, of small weight for less; over all targets that weigh them apart.
+        # Those that share in the average, of small weight for less; over all targets that weigh
+        # them apart.
         "candidates": float(1.0 / np.mean(np.sum(model.average_weights_**2, axis=0))),
         "nmse": float(model.cv_score_),
         "kernel_ridge_nmse": float(model.kernel_ridge_score_),
@@ -578,7 +598,9 @@ def map_in_words(feature_map: Any) -> str:
     """A feature map by the names of its steps."""
     if feature_map is None:
         return "inputs as they are"
-    return " + ".join(_step_in_words(step) for _, step in getattr(feature_map, "steps", [("", feature_map)]))
+    return " + ".join(
+        _step_in_words(step) for _, step in getattr(feature_map, "steps", [("", feature_map)])
+    )
 
 
 def _step_in_words(step: Any) -> str:
@@ -614,9 +636,13 @@ def output_relations(model: EntangledKernelRidge, X: Any) -> Array:
         Z = Z - Z.mean(axis=0)
         shared += np.einsum("nor,nqr->oq", Z, Z) / len(Z)
     if model.metric_ is not None:
-        Phi = np.asarray(X if model.feature_map_ is None else model.feature_map_.transform(X), dtype=float)
+        Phi = np.asarray(
+            X if model.feature_map_ is None else model.feature_map_.transform(X), dtype=float
+        )
         Phi = Phi - Phi.mean(axis=0)
-        shared += np.eye(p) * np.einsum("ni,ij,nj->", Phi, model.metric_, Phi, optimize=True) / len(Phi)
+        shared += (
+            np.eye(p) * np.einsum("ni,ij,nj->", Phi, model.metric_, Phi, optimize=True) / len(Phi)
+        )
     return correlations_of(shared)
 
 
@@ -637,7 +663,9 @@ def relations_of(saved: SavedModel, learner: Any) -> Array | None:
         return None
     if "relations" in saved.info:
         return np.array(saved.info["relations"])
-    return correlations_of(learner.output_kernel_) if isinstance(learner, OutputKernelRidge) else None
+    return (
+        correlations_of(learner.output_kernel_) if isinstance(learner, OutputKernelRidge) else None
+    )
 
 
 def information_of(model: Any) -> Array | None:
@@ -672,7 +700,9 @@ def explanation_of(values: dict[str, Any] | None) -> Explanation | None:
         found = Explanation(**{name: _array(value) for name, value in values.items()})
         d, p = len(found.inputs), len(found.targets)
         fits = all(one.shape == (d, p) for one in (found.effect, found.size, found.noise))
-        fits = fits and found.importance_noise.shape == (d,) and found.target_deviation.shape == (p,)
+        fits = (
+            fits and found.importance_noise.shape == (d,) and found.target_deviation.shape == (p,)
+        )
     except (TypeError, ValueError, AttributeError):
         return None
     return found if fits else None

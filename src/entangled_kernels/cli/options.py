@@ -56,30 +56,43 @@ OneTable = Annotated[
     Path, typer.Argument(metavar="TABLE", help="CSV, TSV, Parquet, Arrow or NPZ file; - for stdin.")
 ]
 Model = Annotated[Path, typer.Argument(metavar="MODEL", help="Model file that fit wrote.")]
-Cells = Annotated[bool, typer.Option("--encode", help="Turn text among the inputs into columns of 0 and 1.")]
+Cells = Annotated[
+    bool, typer.Option("--encode", help="Turn text among the inputs into columns of 0 and 1.")
+]
 DataHome = Annotated[
     Path | None,
     typer.Option(
-        "--data-home", metavar="DIR", help="Folder of the tables; else ENTANGLED_KERNELS_DATA, else a cache."
+        "--data-home",
+        metavar="DIR",
+        help="Folder of the tables; else ENTANGLED_KERNELS_DATA, else a cache.",
     ),
 ]
 MaxMemory = Annotated[
     float,
     typer.Option(
-        "--max-memory", metavar="MB", min=16, help="Larger tables, folders and patterns are read in batches."
+        "--max-memory",
+        metavar="MB",
+        min=16,
+        help="Larger tables, folders and patterns are read in batches.",
     ),
 ]
 Force = Annotated[bool, typer.Option("--force", help="Replace what is there already.")]
 Json = Annotated[bool, typer.Option("--json", help="Print the result as JSON, for machines.")]
 Keep = Annotated[
     list[str] | None,
-    typer.Option("--keep", metavar="A,B", help="Columns of the table to copy in front, such as an id."),
+    typer.Option(
+        "--keep", metavar="A,B", help="Columns of the table to copy in front, such as an id."
+    ),
 ]
 Seed = Annotated[int, typer.Option("--seed", min=0, help="For folds and random features.")]
 Jobs = Annotated[
     int | None,
     typer.Option(
-        "--jobs", "-j", help="Processes to work with; -1 for all.", show_default="one", callback=_not_zero
+        "--jobs",
+        "-j",
+        help="Processes to work with; -1 for all.",
+        show_default="one",
+        callback=_not_zero,
     ),
 ]
 OutputFormat = Annotated[
@@ -128,18 +141,24 @@ class ReadingOptions(Options):
     delimiter: Annotated[
         str | None,
         typer.Option(
-            "--delimiter", metavar="SIGN", help="Between the cells of CSV; , ; or tab is found by itself."
+            "--delimiter",
+            metavar="SIGN",
+            help="Between the cells of CSV; , ; or tab is found by itself.",
         ),
     ] = None
     decimal: Annotated[
         str | None,
         typer.Option(
-            "--decimal", metavar="SIGN", help="Of numbers in CSV, . or , (found by itself where sure)."
+            "--decimal",
+            metavar="SIGN",
+            help="Of numbers in CSV, . or , (found by itself where sure).",
         ),
     ] = None
     encoding: Annotated[
         str | None,
-        typer.Option("--encoding", metavar="NAME", help="Of CSV, such as cp1252.", show_default="UTF-8"),
+        typer.Option(
+            "--encoding", metavar="NAME", help="Of CSV, such as cp1252.", show_default="UTF-8"
+        ),
     ] = None
 
     def text_format(self) -> TextFormat:
@@ -172,11 +191,15 @@ class TrainingOptions(ReadingOptions):
     ]
     inputs: Annotated[
         list[str] | None,
-        typer.Option("--inputs", "-i", metavar="C,D", help="Columns to predict from; all others by default."),
+        typer.Option(
+            "--inputs", "-i", metavar="C,D", help="Columns to predict from; all others by default."
+        ),
     ] = None
     exclude: Annotated[
         list[str] | None,
-        typer.Option("--exclude", "-x", metavar="E,F", help="Columns that are no inputs, such as a date."),
+        typer.Option(
+            "--exclude", "-x", metavar="E,F", help="Columns that are no inputs, such as a date."
+        ),
     ] = None
     encode: Cells = False
     groups: Annotated[
@@ -190,7 +213,8 @@ class TrainingOptions(ReadingOptions):
     time_ordered: Annotated[
         bool,
         typer.Option(
-            "--time-ordered", help="Rows are in the order of time: predict later ones from earlier ones."
+            "--time-ordered",
+            help="Rows are in the order of time: predict later ones from earlier ones.",
         ),
     ] = False
     time_column: Annotated[
@@ -206,7 +230,9 @@ class TrainingOptions(ReadingOptions):
     dask: Annotated[
         str | None,
         typer.Option(
-            "--dask", metavar="ADDRESS", help="Dask scheduler to work on, such as tcp://10.0.0.1:8786."
+            "--dask",
+            metavar="ADDRESS",
+            help="Dask scheduler to work on, such as tcp://10.0.0.1:8786.",
         ),
     ] = None
 
@@ -282,7 +308,8 @@ def command_function(run: Callable[[Any], None], options: type[Options]) -> Call
 def command_line(command: str, *arguments: Any, options: Sequence[tuple[str, Any]] = ()) -> str:
     """A command of this program, quoted for a shell.
 
-    An option with True stands alone, one with a list is repeated, one with None or False is left out.
+    An option with True stands alone, one with a list is repeated, one with None or False is left
+    out.
 
     Examples
     --------
@@ -292,7 +319,10 @@ def command_line(command: str, *arguments: Any, options: Sequence[tuple[str, Any
     """
     words = ["entangled-kernels", command]
     # A name that begins with a dash would be taken for an option; a dash alone is standard input.
-    words += [f"./{one}" if str(one).startswith("-") and str(one) != "-" else str(one) for one in arguments]
+    words += [
+        f"./{one}" if str(one).startswith("-") and str(one) != "-" else str(one)
+        for one in arguments
+    ]
     for name, value in options:
         if value is True:
             words.append(name)

@@ -153,7 +153,9 @@ def write_model_page(saved: SavedModel, findings: dict[str, Any], command: str, 
 
 
 def _lead(findings: dict[str, Any]) -> str:
-    inputs = counted(len(findings["inputs"]), "input") if findings["inputs"] else "inputs without names"
+    inputs = (
+        counted(len(findings["inputs"]), "input") if findings["inputs"] else "inputs without names"
+    )
     return f"Predicts {counted(len(findings['targets']), 'target')} from {inputs}."
 
 
@@ -171,7 +173,9 @@ def _verdict(findings: dict[str, Any]) -> str:
         words += f", from {_share(worst)} to {_share(best)}"
     if plain is None:
         return f"{words}."
-    return f"{words}. Kernel ridge with the same choice of features: {change_in_words(plain, nmse)}."
+    return (
+        f"{words}. Kernel ridge with the same choice of features: {change_in_words(plain, nmse)}."
+    )
 
 
 def _share(row: dict[str, Any]) -> str:
@@ -199,7 +203,10 @@ def _add_errors(page: Report, model: Any, findings: dict[str, Any]) -> None:
         return
     shown = findings["targets"][:MOST_PANELS]
     pictures = [
-        (HeldOutDisplay(held_out, place, name).plot().figure_, f"Predictions of {name} over measurements")
+        (
+            HeldOutDisplay(held_out, place, name).plot().figure_,
+            f"Predictions of {name} over measurements",
+        )
         for place, name in enumerate(shown)
     ]
     some = f"; the first {len(shown)} targets" if len(shown) < len(findings["targets"]) else ""
@@ -238,7 +245,10 @@ def _add_correlations(page: Report, findings: dict[str, Any]) -> None:
     if not shown or len(names) < 2:
         return
     first = next(iter(shown.values()))
-    pairs = [pair[:2] for pair in strongest_pairs(np.abs(np.stack(list(shown.values()))).max(axis=0), names)]
+    pairs = [
+        pair[:2]
+        for pair in strongest_pairs(np.abs(np.stack(list(shown.values()))).max(axis=0), names)
+    ]
     rows = []
     for one, other in pairs[:LONGEST_TABLE]:
         values = [float(matrix[names.index(one), names.index(other)]) for matrix in shown.values()]
@@ -308,7 +318,11 @@ def write_with_command(page: Report, command: str, results: ExperimentResults, p
 
 
 def add_results(
-    page: Report, results: ExperimentResults, figures: dict[str, Any], *, without: Iterable[str] = ()
+    page: Report,
+    results: ExperimentResults,
+    figures: dict[str, Any],
+    *,
+    without: Iterable[str] = (),
 ) -> None:
     """Add tables of all metrics but some, with the paper's or the baseline's figures, and the figures."""
     for metric in metrics_of(results):
@@ -402,7 +416,9 @@ def write_experiment_page(
     from ..experiments import EXPERIMENTS, PROTOCOLS
 
     names = [name for name in EXPERIMENTS if any(name in done for done in runs.values())]
-    single = EXPERIMENTS[names[0]].title if len(names) == 1 else "The paper's experiments, run again"
+    single = (
+        EXPERIMENTS[names[0]].title if len(names) == 1 else "The paper's experiments, run again"
+    )
     lead = " ".join(f"Protocol {protocol}: {PROTOCOLS[protocol]}." for protocol in runs)
     page = Report(single, lead=lead)
     claims = claims_table(runs)
@@ -429,7 +445,9 @@ def write_experiment_page(
     write_with_command(page, command, last, out / "index.html")
 
 
-def add_experiment(page: Report, heading: str, name: str, results: ExperimentResults, out: Path) -> None:
+def add_experiment(
+    page: Report, heading: str, name: str, results: ExperimentResults, out: Path
+) -> None:
     """A section on one experiment; its figures are written into the folder as well."""
     from ..experiments import EXPERIMENTS
 
@@ -451,7 +469,9 @@ def add_experiment(page: Report, heading: str, name: str, results: ExperimentRes
         _add_table(page, made)
     figures = experiment.figures(results)
     # Errors of the paper's tables are in the tables of cells already.
-    without = {metric for made in tables for metric in made.replaces} | ({"nmse", "ni"} if cells else set())
+    without = {metric for made in tables for metric in made.replaces} | (
+        {"nmse", "ni"} if cells else set()
+    )
     add_results(page, results, figures, without=without)
     for stem, figure in figures.items():
         with atomic_write(out / f"{stem}.svg", "wb") as file:
@@ -510,7 +530,9 @@ def measured_in_words(results: ExperimentResults) -> list[str]:
     for known in (0, last):
         best = min((row for row in others if row["known"] == known), key=lambda row: row["mean"])
         other = f"the best of the other methods, {best['method']} ({best['mean']:.3f})"
-        sentences.append(f"With {known} measured: {change_in_words(ours[known], best['mean'], other)}.")
+        sentences.append(
+            f"With {known} measured: {change_in_words(ours[known], best['mean'], other)}."
+        )
     inside = [row["mean"] for row in _summary(results, "coverage", ours=True)]
     jointly = [row["mean"] for row in _summary(results, "joint_coverage", ours=True)]
     sentences.append(
@@ -532,7 +554,9 @@ def _add_demo_table(page: Report, results: ExperimentResults) -> None:
         alt=f"{results.title}: error over the number of measured targets, a curve for each method",
     )
     columns, rows, _ = pivot(results, "nmse")
-    page.table(columns, rows, caption=f"{title}: nMSE of the targets that are not measured", best="min")
+    page.table(
+        columns, rows, caption=f"{title}: nMSE of the targets that are not measured", best="min"
+    )
     sentences = measured_in_words(results)
     page.verdict(" ".join(sentences[:-1]))
     page.text(sentences[-1])
@@ -611,7 +635,11 @@ def _strongest_pairs(results: ExperimentResults) -> list[list[Any]]:
 def _summary(results: ExperimentResults, metric: str, *, ours: bool) -> list[dict[str, Any]]:
     from ..experiments.partly_measured import OURS
 
-    return [row for row in results.summary(metric, ("known", "method")) if (row["method"] == OURS) == ours]
+    return [
+        row
+        for row in results.summary(metric, ("known", "method"))
+        if (row["method"] == OURS) == ours
+    ]
 
 
 def _range(shares: list[float]) -> str:

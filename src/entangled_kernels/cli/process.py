@@ -28,8 +28,8 @@ INTERRUPTED_IN_WORDS = "interrupted; files that were not finished were left as t
 def exit_at_interrupt() -> Iterator[None]:
     """End the process at once when it is interrupted while modules are imported.
 
-    Modules that are half imported may swallow the exception, or make another one of it; and there is nothing
-    to clean up yet.
+    Modules that are half imported may swallow the exception, or make another one of it; and there
+    is nothing to clean up yet.
     """
     main = threading.current_thread() is threading.main_thread()
     if not main or signal.getsignal(signal.SIGINT) is not signal.default_int_handler:

@@ -80,14 +80,18 @@ def pivot(results: ExperimentResults, metric: str) -> tuple[list[str], list[list
     if metric == "ni":
         methods.pop(_reference(methods) or "", None)
     quoted = [
-        name for name in methods if any(e["paper"] is not None and e["method"] == name for e in summary)
+        name
+        for name in methods
+        if any(e["paper"] is not None and e["method"] == name for e in summary)
     ]
     columns = [column for name in quoted for column in (name, f"{name} (paper)")]
     columns += [name for name in methods if name not in quoted]
     rows: dict[tuple[Any, ...], dict[str, Any]] = {}
     for entry in summary:
         row = rows.setdefault(tuple(entry[key] for key in keys), {})
-        row[entry["method"]] = (entry["mean"], entry["std"]) if entry["count"] > 1 else entry["mean"]
+        row[entry["method"]] = (
+            (entry["mean"], entry["std"]) if entry["count"] > 1 else entry["mean"]
+        )
         row[f"{entry['method']} (paper)"] = entry["paper"]
     table = [[*setting, *(row.get(column) for column in columns)] for setting, row in rows.items()]
     return [*(SETTINGS[key] for key in keys), *columns], table, bool(quoted)
@@ -114,7 +118,9 @@ def summaries(results: ExperimentResults) -> dict[str, list[dict[str, Any]]]:
 def metrics_of(results: ExperimentResults) -> list[str]:
     """Metrics that the records have; seconds to predict only where there are no errors to show."""
     found = [
-        metric for metric in METRICS if any(record.get(metric) is not None for record in results.records)
+        metric
+        for metric in METRICS
+        if any(record.get(metric) is not None for record in results.records)
     ]
     return [metric for metric in found if metric != TIMES_ALONE or "nmse" not in found]
 
@@ -122,15 +128,17 @@ def metrics_of(results: ExperimentResults) -> list[str]:
 def sure_leads(results: ExperimentResults, metric: str) -> set[tuple[int, str]]:
     """Rows of `pivot` and methods whose lead over every other is beyond chance.
 
-    Differences are paired by partition and judged by Student's t at 5%; of a single partition nothing is
-    sure.
+    Differences are paired by partition and judged by Student's t at 5%; of a single partition
+    nothing is sure.
     """
     settings = errors_by_split(results, metric)
     sign = -1.0 if metric == "nmse" else 1.0
     found = set()
     for row, methods in enumerate(settings.values()):
         first = max(methods, key=lambda name: sign * float(np.mean(list(methods[name].values()))))
-        if all(_leads(methods[first], other, sign) for name, other in methods.items() if name != first):
+        if all(
+            _leads(methods[first], other, sign) for name, other in methods.items() if name != first
+        ):
             found.add((row, first))
     return found
 
@@ -153,10 +161,14 @@ def _leads(first: dict[Any, float], other: dict[Any, float], sign: float) -> boo
     if len(leads) < 2:
         return False
     # Of twenty leads that are chance, one is larger.
-    return bool(leads.mean() > t.ppf(0.95, len(leads) - 1) * leads.std(ddof=1) / np.sqrt(len(leads)))
+    return bool(
+        leads.mean() > t.ppf(0.95, len(leads) - 1) * leads.std(ddof=1) / np.sqrt(len(leads))
+    )
 
 
-def show_results(screen: Screen, results: ExperimentResults, metrics: Iterable[str] | None = None) -> None:
+def show_results(
+    screen: Screen, results: ExperimentResults, metrics: Iterable[str] | None = None
+) -> None:
     """Print the tables."""
     for metric in metrics or metrics_of(results):
         columns, rows, paper = pivot(results, metric)
@@ -226,12 +238,16 @@ def run_experiment(
     if resume and path.exists():
         kept = ExperimentResults.load(path)
         if all(
-            kept.meta.get(key) == settings[key] for key in ("protocol", "quick", "seed") if key in settings
+            kept.meta.get(key) == settings[key]
+            for key in ("protocol", "quick", "seed")
+            if key in settings
         ):
             return kept
 
     with screen.progress() as report:
-        setup = Setup(**settings, progress=lambda done, total, what: report(done, total, f"{name} {what}"))
+        setup = Setup(
+            **settings, progress=lambda done, total, what: report(done, total, f"{name} {what}")
+        )
         results = EXPERIMENTS[name].run(setup)
     return ExperimentResults.load(results.save(out)[0])
 
@@ -262,8 +278,8 @@ def method_table(
 ) -> tuple[list[str], list[list[Any]], set[tuple[int, str]], dict[str, int]]:
     """Columns, a row for every method, cells whose lead is no chance, and digits of the columns.
 
-    Errors at every size, the change against kernel ridge and the seconds to fit at the largest one; the
-    method with the least error there stands first.
+    Errors at every size, the change against kernel ridge and the seconds to fit at the largest one;
+    the method with the least error there stands first.
     """
     errors, times = errors_by_split(results, NMSE), errors_by_split(results, SECONDS)
     last = list(errors)[-1]
@@ -275,7 +291,10 @@ def method_table(
     columns += [f"against {reference}"] * (ridge is not None) + ["seconds to fit"] * bool(times)
     rows = []
     for name in names:
-        row: list[Any] = [name, *(_mean_and_spread(methods.get(name)) for methods in errors.values())]
+        row: list[Any] = [
+            name,
+            *(_mean_and_spread(methods.get(name)) for methods in errors.values()),
+        ]
         if ridge is not None:
             own = errors[last].get(name)
             row.append(None if own is None else change_in_words(_mean(own), _mean(ridge)))
@@ -315,7 +334,9 @@ def _mean_and_spread(errors: dict[Any, float] | None) -> Any:
     if not errors:
         return None
     values = np.array(list(errors.values()))
-    return (float(values.mean()), float(values.std(ddof=1))) if len(values) > 1 else float(values[0])
+    return (
+        (float(values.mean()), float(values.std(ddof=1))) if len(values) > 1 else float(values[0])
+    )
 
 
 def cell_tables(results: ExperimentResults) -> Iterator[PageTable]:
@@ -391,7 +412,8 @@ def claims_table(runs: Runs, *, experiment: str | None = None) -> PageTable | No
         if claim.experiment != experiment and not (experiment is None and claim.summary):
             continue
         findings = {
-            protocol: judge_claim(claim, done.get(claim.experiment)) for protocol, done in runs.items()
+            protocol: judge_claim(claim, done.get(claim.experiment))
+            for protocol, done in runs.items()
         }
         if not any(findings.values()):
             continue
@@ -399,11 +421,17 @@ def claims_table(runs: Runs, *, experiment: str | None = None) -> PageTable | No
         row = [claim.text, claim.published()]
         for protocol in runs:
             finding = findings[protocol]
-            row += [None, None] if finding is None else [_effects(finding, percent), finding.verdict]
+            row += (
+                [None, None] if finding is None else [_effects(finding, percent), finding.verdict]
+            )
         rows.append(row)
     if not rows:
         return None
-    names = [name for protocol in runs for name in (f"ours ({protocol})", f"verdict ({protocol} protocol)")]
+    names = [
+        name
+        for protocol in runs
+        for name in (f"ours ({protocol})", f"verdict ({protocol} protocol)")
+    ]
     return PageTable(
         ["claim", "paper", *names],
         rows,
@@ -434,7 +462,8 @@ def claims_of(runs: Runs) -> list[dict[str, Any]]:
     listed = []
     for claim in CLAIMS:
         findings = {
-            protocol: judge_claim(claim, done.get(claim.experiment)) for protocol, done in runs.items()
+            protocol: judge_claim(claim, done.get(claim.experiment))
+            for protocol, done in runs.items()
         }
         own = {
             protocol: {

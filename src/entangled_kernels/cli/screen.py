@@ -73,7 +73,9 @@ class Screen:
         except BrokenPipeError:
             hush()
 
-    def table(self, columns: Sequence[str], rows: Sequence[Sequence[Any]], *, title: str = "") -> None:
+    def table(
+        self, columns: Sequence[str], rows: Sequence[Sequence[Any]], *, title: str = ""
+    ) -> None:
         """A table on stdout for people; text to the left, numbers to the right."""
         if self.as_json:
             return
@@ -126,7 +128,9 @@ class Screen:
         )
         with Progress(*columns, console=console, transient=True) as bar:
             task = bar.add_task("", total=None)
-            yield lambda done, total, what: bar.update(task, completed=done, total=total, description=what)
+            yield lambda done, total, what: bar.update(
+                task, completed=done, total=total, description=what
+            )
 
 
 @contextmanager

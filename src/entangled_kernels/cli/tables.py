@@ -213,8 +213,8 @@ class TrainingTable:
 def read_rows(path: Path, options: TrainingOptions, *, fewest: int, work: str) -> TrainingTable:
     """Read a table into memory and choose its inputs and targets; the work needs so many rows at least.
 
-    Rows are put in the order of the column of time, where there is one. Rows without any target are left
-    out.
+    Rows are put in the order of the column of time, where there is one. Rows without any target are
+    left out.
     """
     frame = read_table(path, options.text_format())
     target_names, input_names, notes = choose_columns(frame, path, options)
@@ -234,7 +234,9 @@ def read_rows(path: Path, options: TrainingOptions, *, fewest: int, work: str) -
     elif may_be_missing and missing.to_numpy().any():
         names = [name for name in input_names if missing[name].any()]
         cells = counted(int(missing.to_numpy().sum()), "missing value")
-        notes.append(f"{cells} of inputs filled in, with medians where they hold numbers: {quoted(names)}")
+        notes.append(
+            f"{cells} of inputs filled in, with medians where they hold numbers: {quoted(names)}"
+        )
     found = MissingTargets()
     found.count(Y)
     if found.empty_rows:
@@ -242,10 +244,14 @@ def read_rows(path: Path, options: TrainingOptions, *, fewest: int, work: str) -
         X, Y = X[measured], Y[measured]
     never = [name for name in target_names if Y[name].isna().all()]
     if never:
-        raise TableError(path, f"target {quoted(never)} has no value in any row; leave it out of --targets")
+        raise TableError(
+            path, f"target {quoted(never)} has no value in any row; leave it out of --targets"
+        )
     empty = [name for name in numbers if X[name].isna().all()]
     if empty and len(X):
-        raise TableError(path, f"input {quoted(empty)} has no value in any row; leave it out with --exclude")
+        raise TableError(
+            path, f"input {quoted(empty)} has no value in any row; leave it out with --exclude"
+        )
     if len(X) < fewest:
         raise TableError(path, f"{work} needs at least {fewest} rows, got {len(X)}")
     X, Y, held_out = _in_order(frame, X, Y, path, held_out_of(options))
@@ -270,25 +276,35 @@ def _require_encoded(
     """Raise for all inputs that hold text at once, with the command that would work."""
     for name, (row, cell) in texts.items():
         if looks_like_a_decimal_comma(cell):
-            raise TableError(path, f"'{cell}' is no number{INPUT_HINTS.comma}", row=row, column=name)
+            raise TableError(
+                path, f"'{cell}' is no number{INPUT_HINTS.comma}", row=row, column=name
+            )
     dates = [name for name, (_, cell) in texts.items() if looks_like_a_date(cell)]
     others = [name for name in texts if name not in dates]
     if not dates and (options.encode or not others):
         return
     wrong = dates if options.encode else list(texts)
     cells = ", ".join(
-        f"'{name}' (row {texts[name][0]}: '{texts[name][1].removesuffix(' 00:00:00')}')" for name in wrong
+        f"'{name}' (row {texts[name][0]}: '{texts[name][1].removesuffix(' 00:00:00')}')"
+        for name in wrong
     )
     holds = "column holds" if len(wrong) == 1 else "columns hold"
     what = "dates" if not others or options.encode else "text and dates" if dates else "text"
     ids = [] if options.encode else [name for name in others if _names_rows(frame[name])]
     ways = []
     if dates:
-        ways.append("leave dates out (--exclude), or turn them into numbers, such as days since the first")
+        ways.append(
+            "leave dates out (--exclude), or turn them into numbers, such as days since the first"
+        )
     if others and not options.encode:
         ways.append("turn text into columns of 0 and 1 (--encode), or leave it out (--exclude)")
-    works = options.with_columns(encode=[name for name in others if name not in ids], exclude=[*ids, *dates])
-    if frame.drop(columns=[*ids, *dates]).isna().any(axis=None) and options.missing in (None, "error"):
+    works = options.with_columns(
+        encode=[name for name in others if name not in ids], exclude=[*ids, *dates]
+    )
+    if frame.drop(columns=[*ids, *dates]).isna().any(axis=None) and options.missing in (
+        None,
+        "error",
+    ):
         works = replace(works, missing="median")
     raise TableError(
         path,
@@ -297,7 +313,9 @@ def _require_encoded(
     )
 
 
-def _in_order(frame: Any, X: Any, Y: Any, path: Path, held_out: HeldOut) -> tuple[Any, Any, HeldOut]:
+def _in_order(
+    frame: Any, X: Any, Y: Any, path: Path, held_out: HeldOut
+) -> tuple[Any, Any, HeldOut]:
     """Inputs and targets, in the order of time where there is such a column, and groups or times."""
     if held_out.column is None:
         return X, Y, held_out
@@ -333,7 +351,9 @@ def open_batches(path: Path, options: TrainingOptions, *, max_memory: float) -> 
     target_names, wanted, notes = choose_columns(names, path, options)
     twice = [name for name in [*target_names, *wanted] if kinds[name] == SEVERAL]
     if twice:
-        raise CommandError(f"{path}: several columns have the name '{twice[0]}'; rename or exclude them")
+        raise CommandError(
+            f"{path}: several columns have the name '{twice[0]}'; rename or exclude them"
+        )
     text = [name for name in wanted if options.encode and kinds[name] == "text"]
     other = [name for name in wanted if name not in text and kinds[name] != "number"]
     if other and options.inputs is not None:
@@ -379,7 +399,9 @@ def open_batches(path: Path, options: TrainingOptions, *, max_memory: float) -> 
     )
 
 
-def choose_columns(frame: Any, path: Any, options: TrainingOptions) -> tuple[list[str], list[str], list[str]]:
+def choose_columns(
+    frame: Any, path: Any, options: TrainingOptions
+) -> tuple[list[str], list[str], list[str]]:
     """Names of targets and inputs, and notes; all columns that are left are inputs when none are named."""
     have, notes = [str(name) for name in frame.columns], list[str]()
     target_names = expand_names(options.targets, have, "--targets")
@@ -414,7 +436,9 @@ def choose_columns(frame: Any, path: Any, options: TrainingOptions) -> tuple[lis
 
 def expand_names(values: Sequence[str], have: Sequence[str], option: str) -> list[str]:
     """Names of an option; what is no name may be a pattern such as 'torque *'."""
-    names = [name for value in values for name in ([value] if value in have else split_names([value]))]
+    names = [
+        name for value in values for name in ([value] if value in have else split_names([value]))
+    ]
     chosen: list[str] = []
     for name in names:
         found = [name] if name in have else [other for other in have if fnmatchcase(other, name)]
@@ -446,7 +470,11 @@ def _constant(frame: Any, role: str) -> list[str]:
     names = [name for name in frame if frame[name].nunique() == 1]
     if not names:
         return []
-    says = "says nothing about the targets" if role == "input" else "needs no model; its error is not counted"
+    says = (
+        "says nothing about the targets"
+        if role == "input"
+        else "needs no model; its error is not counted"
+    )
     return [f"{role} {quoted(names)} has the same value in every row and {says}"]
 
 
@@ -455,7 +483,9 @@ def batch_bytes(max_memory: float) -> float:
     return max_memory * 2**20 / 8
 
 
-def watch_batches(reader: BatchReader, report: Callable[[int, int, str], None]) -> Callable[[Batch], None]:
+def watch_batches(
+    reader: BatchReader, report: Callable[[int, int, str], None]
+) -> Callable[[Batch], None]:
     """A function to be called with every batch, which reports the bytes read, with the rows named."""
     total, rows = reader.n_bytes, 0
 
@@ -489,7 +519,9 @@ def read_scales(values: Sequence[str] | None, targets: Sequence[str]) -> dict[st
         names, sign, scale = value.rpartition("=")
         if scale.strip() not in SCALES:
             need = " or ".join(SCALES)
-            raise CommandError(f"--target-transform must be {need}, or TARGET={need}, got {value!r}")
+            raise CommandError(
+                f"--target-transform must be {need}, or TARGET={need}, got {value!r}"
+            )
         chosen = expand_names([names], targets, "--target-transform") if sign else list(targets)
         unknown = [name for name in chosen if name not in targets]
         if unknown:

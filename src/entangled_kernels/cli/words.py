@@ -85,7 +85,9 @@ def strongest_pairs(correlations: Array, names: list[str]) -> list[tuple[str, st
     return [(names[rows[i]], names[columns[i]], float(values[i])) for i in order]
 
 
-def sharing_in_words(settings: dict[str, Any], correlations: Array | None, names: list[str]) -> list[str]:
+def sharing_in_words(
+    settings: dict[str, Any], correlations: Array | None, names: list[str]
+) -> list[str]:
     """Sentences about what the targets share, from the parameters of the model and `output_relations`."""
     if len(names) == 1:
         return [f"There is one target, '{names[0]}': nothing can be shared."]
@@ -103,9 +105,13 @@ def sharing_in_words(settings: dict[str, Any], correlations: Array | None, names
     sentences = [_pair_in_words(*pair) for pair in pairs[:PAIRS]]
     if len(pairs) > PAIRS:
         rest = counted(len(pairs) - PAIRS, "further pair")
-        sentences.append(f"{rest} {'is' if rest.startswith('1 ') else 'are'} related more weakly than these.")
+        sentences.append(
+            f"{rest} {'is' if rest.startswith('1 ') else 'are'} related more weakly than these."
+        )
     alone = [
-        name for place, name in enumerate(names) if np.abs(np.delete(correlations[place], place)).max() < WEAK
+        name
+        for place, name in enumerate(names)
+        if np.abs(np.delete(correlations[place], place)).max() < WEAK
     ]
     if alone:
         sentences.append(
@@ -168,7 +174,9 @@ def listed(names: list[str]) -> str:
     """Names with commas; of many only the first ones."""
     if not names:
         return "without names"
-    return ", ".join(names[:LISTED]) + (f" and {len(names) - LISTED} more" if len(names) > LISTED else "")
+    return ", ".join(names[:LISTED]) + (
+        f" and {len(names) - LISTED} more" if len(names) > LISTED else ""
+    )
 
 
 def information_in_words(information: Array | None, names: list[str]) -> list[str]:
@@ -253,7 +261,9 @@ def error_in_words(facts: dict[str, Any] | None) -> str:
         count = "" if facts is None or facts["groups"] is None else f"{facts['groups']} "
         return f"Cross-validated error on new groups, the {count}groups of '{column}' being held out whole"
     if by == "time":
-        return "Cross-validated error on later rows, each fold being predicted from the rows before it"
+        return (
+            "Cross-validated error on later rows, each fold being predicted from the rows before it"
+        )
     return "Cross-validated error"
 
 
@@ -275,14 +285,22 @@ def scales_in_words(scales: dict[str, str], targets: Sequence[str]) -> str:
 def missing_in_words(missing: MissingTargets, rows: int) -> list[str]:
     """Sentences on the missing targets of a table of so many rows; none where none is missing."""
     sentences = []
-    read = "" if missing.rows == rows else f" of the {counted(missing.rows, 'row')} read since the checkpoint"
+    read = (
+        ""
+        if missing.rows == rows
+        else f" of the {counted(missing.rows, 'row')} read since the checkpoint"
+    )
     if missing.empty_rows:
         verb = "has no target and is" if missing.empty_rows == 1 else "have no target and are"
         sentences.append(f"{counted(missing.empty_rows, 'row')}{read} {verb} left out.")
     if missing.cells:
         most = sorted(missing.cells.items(), key=lambda item: -item[1])
         shown = ", ".join(f"{number:,} of '{name}'" for name, number in most[:MOST_BLANKS])
-        more = f" and more of {counted(len(most) - MOST_BLANKS, 'target')}" if len(most) > MOST_BLANKS else ""
+        more = (
+            f" and more of {counted(len(most) - MOST_BLANKS, 'target')}"
+            if len(most) > MOST_BLANKS
+            else ""
+        )
         total = counted(sum(missing.cells.values()), "target value")
         verb = "is" if total.startswith("1 ") else "are"
         sentences.append(
@@ -297,7 +315,8 @@ def far_in_words(far: int, rows: int) -> str:
     Examples
     --------
     >>> far_in_words(1, 40)
-    '1 of 40 rows is far from what the model was fitted on (novelty above 1); its prediction rests on little'
+    '1 of 40 rows is far from what the model was fitted on (novelty above 1); its prediction rests
+    on little'
     """
     verb, rests = ("is", "its prediction rests") if far == 1 else ("are", "their predictions rest")
     where = "far from what the model was fitted on (novelty above 1)"

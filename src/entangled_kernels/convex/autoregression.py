@@ -43,7 +43,9 @@ def lag_windows(series: Array, lags: int) -> Array:
            [3., 1.]])
     """
     count = len(series) - lags + 1
-    return np.stack([series[lags - 1 - lag : lags - 1 - lag + count] for lag in range(lags)], axis=2)
+    return np.stack(
+        [series[lags - 1 - lag : lags - 1 - lag + count] for lag in range(lags)], axis=2
+    )
 
 
 @dataclass(frozen=True, eq=False)
@@ -71,7 +73,9 @@ class AdditiveModel:
         """The next step after every window, (t, p)."""
         prediction = np.tile(self.intercept, (len(windows), 1))
         for j, weight in enumerate(self.weights):
-            prediction += rbf_kernel(windows[:, j], self.windows[:, j], gamma=self.gamma) @ (self.C * weight)
+            prediction += rbf_kernel(windows[:, j], self.windows[:, j], gamma=self.gamma) @ (
+                self.C * weight
+            )
         return prediction
 
     def jacobian(self, windows: Array) -> Array:
@@ -82,20 +86,32 @@ class AdditiveModel:
             K = rbf_kernel(windows[:, j], self.windows[:, j], gamma=self.gamma)  # (t, n)
             delta = windows[:, None, j] - self.windows[None, :, j]  # (t, n, lags)
             slopes[:, :, j] = (
-                -2.0 * self.gamma * np.einsum("tn,tnk,ns->tsk", K, delta, self.C * weight, optimize=True)
+                -2.0
+                * self.gamma
+                * np.einsum("tn,tnk,ns->tsk", K, delta, self.C * weight, optimize=True)
             )
         return slopes
 
 
 def learn_additive(
-    windows: Array, targets: Array, alpha: float, *, gamma: float, norm: float, max_iter: int, tol: float
+    windows: Array,
+    targets: Array,
+    alpha: float,
+    *,
+    gamma: float,
+    norm: float,
+    max_iter: int,
+    tol: float,
 ) -> tuple[AdditiveModel, Result]:
     """Learn weights by target of one Gaussian kernel for every variable.
 
     With ``norm`` 1 every target gets few variables. Parameters are those of
     `learn_diagonal`, and so is the cost.
     """
-    parts = [KernelPart(np.asarray(rbf_kernel(windows[:, j], gamma=gamma))) for j in range(windows.shape[1])]
+    parts = [
+        KernelPart(np.asarray(rbf_kernel(windows[:, j], gamma=gamma)))
+        for j in range(windows.shape[1])
+    ]
     problem = reduce_problem(parts, targets, centred=True, normalized=True)
     result = learn_diagonal(problem, alpha, norm=norm, max_iter=max_iter, tol=tol)
     weights = result.weights / problem.scales[:, None]
@@ -183,8 +199,8 @@ class HadamardModel:
     def jacobian(self, windows: Array) -> Array:
         """Derivatives (t, p, p, lags) of target i by variable j and lag, in row i and column j.
 
-        With M_til = sum_j B_ij k(x_t, x_l) h(x_ti, x_lj) C_lj those by any variable are -2 gamma sum_l
-        M_til (x_tj - x_lj); variable i itself adds the derivative of h. Time t n p^2 lags.
+        With M_til = sum_j B_ij k(x_t, x_l) h(x_ti, x_lj) C_lj those by any variable are -2 gamma
+        sum_l M_til (x_tj - x_lj); variable i itself adds the derivative of h. Time t n p^2 lags.
         """
         t, p, lags = windows.shape
         K = self._between_rows(windows)
@@ -194,7 +210,9 @@ class HadamardModel:
             h, delta = self._between_variables(windows, i)  # (t, n, p), (t, n, p, lags)
             terms = K[:, :, None] * h * (self.C * self.B[i])  # (t, n, p)
             slopes[:, i] = (
-                -2.0 * self.gamma * np.einsum("tl,tljk->tjk", terms.sum(axis=2), apart, optimize=True)
+                -2.0
+                * self.gamma
+                * np.einsum("tl,tljk->tjk", terms.sum(axis=2), apart, optimize=True)
             )
             slopes[:, i, i] -= (
                 2.0 * self.output_gamma * np.einsum("tlj,tljk->tk", terms, delta, optimize=True)
@@ -274,7 +292,8 @@ def learn_hadamard(
 def pivoted_features(points: Array, gamma: float, error: float = FEATURE_ERROR) -> Array:
     """Features (n, r) whose products are exp(-gamma |x - z|^2) on these points, by pivoted Cholesky.
 
-    Time n r^2, with few r: the eigenvalues of a Gaussian kernel in few dimensions fall faster than any power.
+    Time n r^2, with few r: the eigenvalues of a Gaussian kernel in few dimensions fall faster than
+    any power.
 
     Examples
     --------

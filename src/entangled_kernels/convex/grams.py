@@ -49,7 +49,9 @@ class Preconditioner(NamedTuple):
             C = C if U is None else U.T @ C
             return np.asarray(C if V is None else C @ V)
 
-        return cls(lambda X: outward(X * scale), lambda C: inward(C) / scale, lambda C: inward(C) * scale)
+        return cls(
+            lambda X: outward(X * scale), lambda C: inward(C) / scale, lambda C: inward(C) * scale
+        )
 
 
 @dataclass(frozen=True, eq=False)
@@ -245,7 +247,9 @@ class WeightedGram(Gram):
         if np.array_equal(L, self._last.get("L", ())):
             return self._last["C"], 0.0
         kept: dict[str, Any] = {"L": L.copy()}
-        factor = _ridge_factor(self.combine(L) * self.levels[0], self.alpha) if self._equal else None
+        factor = (
+            _ridge_factor(self.combine(L) * self.levels[0], self.alpha) if self._equal else None
+        )
         if factor is not None:
             kept["factor"] = factor
             C = np.asarray(cho_solve(factor, self.targets, check_finite=False))
@@ -460,11 +464,15 @@ class MissingGram(Gram):
         factors = (_ridge_factor(G, ridge) for ridge in ridges)
         factor = next((factor for factor in factors if factor is not None), None)
         if factor is None:
-            raise ValueError("kernel must be positive semi-definite; use one that is, or a larger alpha")
+            raise ValueError(
+                "kernel must be positive semi-definite; use one that is, or a larger alpha"
+            )
         R = np.tril(factor[0])
 
         def solved(A: Array, transposed: bool) -> Array:
-            x = solve_triangular(R, A.reshape(-1), lower=True, trans=int(transposed), check_finite=False)
+            x = solve_triangular(
+                R, A.reshape(-1), lower=True, trans=int(transposed), check_finite=False
+            )
             return np.asarray(x).reshape(A.shape)
 
         return Preconditioner(
@@ -515,7 +523,9 @@ def _ridge_factor(G: Array, alpha: float) -> tuple[Array, bool] | None:
     system = G.copy()
     system[np.diag_indices(len(G))] += alpha
     try:
-        factor: tuple[Array, bool] = cho_factor(system, lower=True, overwrite_a=True, check_finite=False)
+        factor: tuple[Array, bool] = cho_factor(
+            system, lower=True, overwrite_a=True, check_finite=False
+        )
     except LinAlgError:
         return None
     return factor

@@ -72,7 +72,11 @@ def learn_weights(
     H. Kadri, A. Rakotomamonjy, F. Bach and P. Preux, "Multiple operator-valued kernel learning",
     NIPS 2012.
     """
-    T = np.eye(problem.Y.shape[1]) if output_kernel is None else np.asarray(output_kernel, dtype=np.float64)
+    T = (
+        np.eye(problem.Y.shape[1])
+        if output_kernel is None
+        else np.asarray(output_kernel, dtype=np.float64)
+    )
     settings: dict[str, Any] = {"norm": norm, "max_iter": max_iter, "tol": tol}
     if problem.missing is not None:
         ball, inner = Schatten(norm, 1.0), {**settings, "tol": INNER * tol}
@@ -94,7 +98,9 @@ def learn_weights(
     else:
         levels, V = np.linalg.eigh(T)
         levels, constant = np.maximum(levels, 0.0), problem.rest / (2 * alpha)
-        solution = _weigh(problem.kernels, problem.targets @ V, levels, alpha, constant=constant, **settings)
+        solution = _weigh(
+            problem.kernels, problem.targets @ V, levels, alpha, constant=constant, **settings
+        )
         C = solution.point.C @ V.T
     d = solution.point.L
     return expand(problem, alpha, C, d * T, d[:, 0, 0], **solution.outcome)
@@ -121,7 +127,11 @@ def _weigh(
         ridge = alpha * len(some) / n
         few = np.ascontiguousarray(kernels[:, some][:, :, some])
         first = solve_convex(
-            WeightedGram(targets[some], ridge, few, levels), penalty, start, max_iter=max_iter, tol=1e-3
+            WeightedGram(targets[some], ridge, few, levels),
+            penalty,
+            start,
+            max_iter=max_iter,
+            tol=1e-3,
         ).point.L
         start = np.maximum(first, 1e-4 * first.max())
         start *= penalty.level_scale(start[:, :, 0])
@@ -247,7 +257,9 @@ def learn_own(
     # Directions of the outputs without targets add nothing to the fit: min(n, p) are left.
     V = np.linalg.svd(problem.targets, full_matrices=False)[2].T  # (p, q)
     q = V.shape[1]
-    summed = SummedGram(problem.targets @ V, alpha, problem.kernels, constant=problem.rest / (2 * alpha))
+    summed = SummedGram(
+        problem.targets @ V, alpha, problem.kernels, constant=problem.rest / (2 * alpha)
+    )
     start = np.tile(np.eye(q) * (p / (q * m)) ** (1.0 / norm), (m, 1, 1))
     solution = solve_convex(summed, penalty, start, **settings)
     point = solution.point
@@ -437,7 +449,9 @@ def learn_multiview(
     # The size at which a weight balances the targets.
     total = max(gram.kernels.trace(axis1=1, axis2=2).sum(), 1e-300)
     start = max(float(np.linalg.norm(problem.targets)) / np.sqrt(m * total), 1e-150)
-    solution = solve_convex(gram, Schatten(1.0), np.full((m, 1, 1), start), max_iter=max_iter, tol=tol**2)
+    solution = solve_convex(
+        gram, Schatten(1.0), np.full((m, 1, 1), start), max_iter=max_iter, tol=tol**2
+    )
     d, point = solution.point.L, solution.point
     return expand(problem, ridge, point.C, d * np.eye(p), d[:, 0, 0], **solution.outcome)
 

@@ -223,7 +223,9 @@ def output_kernel_path(
     problem = diagonalise(problem)
     start: Array | None = None
     for alpha in alphas:
-        result = learn_output_kernel(problem, alpha, penalty=penalty, start=start, max_iter=max_iter, tol=tol)
+        result = learn_output_kernel(
+            problem, alpha, penalty=penalty, start=start, max_iter=max_iter, tol=tol
+        )
         yield result
         start = result.L if result.L.any() else None
 
@@ -271,7 +273,11 @@ def _directions(problem: Problem, penalty: OutputPenalty) -> tuple[Array, Array,
 
 
 def _start(
-    problem: Problem, gram: KroneckerGram, penalty: OutputPenalty, built: Penalty, given: Array | None
+    problem: Problem,
+    gram: KroneckerGram,
+    penalty: OutputPenalty,
+    built: Penalty,
+    given: Array | None,
 ) -> Array:
     """A given start, or the best L for the fit of kernel ridge regression, (1, k, k)."""
     if isinstance(built, Schatten) and penalty.solver is not None:
@@ -344,7 +350,12 @@ def _ridge(problem: Problem, L: Array, alpha: float, reason: str) -> Result:
 
 
 def _expand(
-    problem: Problem, alpha: float, C: Array, L: Array, witness: Array | None, outcome: dict[str, object]
+    problem: Problem,
+    alpha: float,
+    C: Array,
+    L: Array,
+    witness: Array | None,
+    outcome: dict[str, object],
 ) -> Result:
     m = len(problem.scales)
     T = np.tile(L, (m, 1, 1))

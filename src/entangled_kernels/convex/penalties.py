@@ -246,8 +246,8 @@ class Elastic(SpectralPenalty):
 
     Notes
     -----
-    The maximum of s l / 2 - P(l) is at l = max(s - a, 0) / (2 (1 - a)). Under the constraint it is at
-    l = max(s / v - a, 0) / (2 (1 - a)) for that v at which P is the radius.
+    The maximum of s l / 2 - P(l) is at l = max(s - a, 0) / (2 (1 - a)). Under the constraint it is
+    at l = max(s / v - a, 0) / (2 (1 - a)) for that v at which P is the radius.
 
     Examples
     --------
@@ -282,8 +282,8 @@ class Elastic(SpectralPenalty):
         def excess(log_t: float) -> float:
             return self._function(self._above(scaled * np.exp(log_t))) - radius
 
-        # At t = a nothing is above the threshold; one level alone is at least sqrt(2 radius / (1-a)) in size
-        # before the constraint binds, which bounds t from above.
+        # At t = a nothing is above the threshold; one level alone is at least sqrt(2 radius /
+        # (1-a)) in size before the constraint binds, which bounds t from above.
         a = self.l1_ratio
         high = 2.0 * (1.0 - a) * (1.0 + np.sqrt(2.0 * radius / (1.0 - a))) + a
         low = max(a, 1e-30 * high)
@@ -300,7 +300,11 @@ class Elastic(SpectralPenalty):
             return 1.0
         linear = self.l1_ratio * float(levels.sum())
         square = (1.0 - self.l1_ratio) * float(np.vdot(levels, levels))
-        return 4.0 * self.radius / max(linear + float(np.sqrt(linear**2 + 8.0 * self.radius * square)), TINY)
+        return (
+            4.0
+            * self.radius
+            / max(linear + float(np.sqrt(linear**2 + 8.0 * self.radius * square)), TINY)
+        )
 
     def level_best(self, squares: Array) -> Array:
         """Root of the cubic (1 - a) l^3 + a l^2 / 2 = squares / 2, by Newton steps from above."""
@@ -332,10 +336,10 @@ class Cluster(SpectralPenalty):
 
     Notes
     -----
-    With few levels at ``high`` and the others at ``low``, outputs fall into clusters whose centres differ
-    much and whose members differ little. The function min over L of tr(M L^-1) / 2 is smooth in M, since
-    levels are at least ``low``: the solver works on the model. Levels there are clip(sqrt(squares) t, low,
-    high), with t such that they sum to the budget.
+    With few levels at ``high`` and the others at ``low``, outputs fall into clusters whose centres
+    differ much and whose members differ little. The function min over L of tr(M L^-1) / 2 is smooth
+    in M, since levels are at least ``low``: the solver works on the model. Levels there are
+    clip(sqrt(squares) t, low, high), with t such that they sum to the budget.
 
     Examples
     --------
@@ -372,7 +376,8 @@ class Cluster(SpectralPenalty):
         roots = np.sqrt(np.maximum(squares, 0.0)).ravel()
         if self.high * roots.size <= self.budget or not roots.any():
             return np.full(squares.shape, min(self.high, self.budget / roots.size))
-        # The sum is piecewise linear in t, between the points where a root enters or leaves the interval.
+        # The sum is piecewise linear in t, between the points where a root enters or leaves the
+        # interval.
         positive = np.maximum(roots, TINY**0.5)
         points = np.sort(np.concatenate([self.low / positive, self.high / positive]))
         sums = np.clip(points[:, None] * roots, self.low, self.high).sum(axis=1)
@@ -393,8 +398,9 @@ class Entrywise(Penalty):
 
     Notes
     -----
-    The maximum of <L, S> / 2 - P(L) over all matrices is at L_ij = (S_ij / q)^(2k - 1). An odd entrywise
-    power of a psd matrix is psd by Schur's product theorem, so that no eigendecomposition is needed.
+    The maximum of <L, S> / 2 - P(L) over all matrices is at L_ij = (S_ij / q)^(2k - 1). An odd
+    entrywise power of a psd matrix is psd by Schur's product theorem, so that no eigendecomposition
+    is needed.
 
     Examples
     --------
@@ -560,8 +566,9 @@ def graph_output_kernel(adjacency: ArrayLike, strength: float = 1.0) -> Array:
 
     Notes
     -----
-    With the Laplacian M = diag(degrees) - adjacency the penalty sum_i |f_i|^2 + strength * sum_ij A_ij |f_i -
-    f_j|^2 / 2 of models f_1, ..., f_p is that of the kernel k(x, z) (I + strength M)^-1. Time p^3.
+    With the Laplacian M = diag(degrees) - adjacency the penalty sum_i |f_i|^2 + strength * sum_ij
+    A_ij |f_i - f_j|^2 / 2 of models f_1, ..., f_p is that of the kernel k(x, z) (I + strength
+    M)^-1. Time p^3.
 
     Examples
     --------
@@ -575,7 +582,9 @@ def graph_output_kernel(adjacency: ArrayLike, strength: float = 1.0) -> Array:
         raise ValueError(f"adjacency must be a square matrix over the outputs, got shape {A.shape}")
     np.fill_diagonal(A, 0.0)
     if not np.isfinite(A).all() or A.min(initial=0.0) < 0.0:
-        raise ValueError("adjacency must hold finite weights of at least 0; take absolute values, or clip")
+        raise ValueError(
+            "adjacency must hold finite weights of at least 0; take absolute values, or clip"
+        )
     if not np.allclose(A, A.T):
         raise ValueError("adjacency must be symmetric; use (adjacency + adjacency.T) / 2")
     if not (np.isfinite(strength) and strength >= 0.0):

@@ -281,7 +281,9 @@ def reduce_problem(
     if weights is not None:
         _check_weighted_squares(grams, Y)
     targets = Y if vectors is None else vectors.T @ Y
-    return Problem(grams, targets, vectors, Y, root, mean_y, mean_k, scales, rounding, centred, missing)
+    return Problem(
+        grams, targets, vectors, Y, root, mean_y, mean_k, scales, rounding, centred, missing
+    )
 
 
 def retarget(problem: Problem, Y: ArrayLike) -> Problem:
@@ -335,7 +337,9 @@ def compress(problem: Problem) -> Problem:
     return _rotated(problem, np.asarray(U.T @ problem.kernels @ U), U)
 
 
-def alpha_unit(problem: Problem, penalty: OutputPenalty | None = None, *, fixed: bool = False) -> float:
+def alpha_unit(
+    problem: Problem, penalty: OutputPenalty | None = None, *, fixed: bool = False
+) -> float:
     """Scale of alpha for the Gram matrix and the targets of a problem.
 
     In this unit alpha is free of scale: after multiplying the kernel or the targets by a constant,
@@ -414,11 +418,17 @@ def intercept(problem: Problem, C: Array, T: Array, mean: Array) -> Array:
 
 def _check_parts(kernels: ArrayLike | list[KernelPart], Y: Array) -> list[KernelPart]:
     """Kernels as a list, with the rows of the targets, and values whose squares are finite."""
-    parts = [part for part in kernels if isinstance(part, KernelPart)] if isinstance(kernels, list) else []
+    parts = (
+        [part for part in kernels if isinstance(part, KernelPart)]
+        if isinstance(kernels, list)
+        else []
+    )
     parts = parts or [KernelPart(np.asarray(kernels, dtype=np.float64))]
     for K, is_features in parts:
         if Y.ndim != 2 or len(K) != len(Y) or not (is_features or K.shape == (len(Y), len(Y))):
-            raise ValueError(f"K must be square and Y have its rows, got shapes {K.shape} and {Y.shape}")
+            raise ValueError(
+                f"K must be square and Y have its rows, got shapes {K.shape} and {Y.shape}"
+            )
     with np.errstate(over="ignore", invalid="ignore"):
         if not all(np.isfinite(np.vdot(A, A)) for A in (Y, *(part.matrix for part in parts))):
             raise ValueError(
@@ -476,7 +486,9 @@ def _scale(trace: float, w: Array, normalized: bool) -> float:
     return mean if normalized and mean > 0.0 else 1.0
 
 
-def _write_gram(K: Array, mean: Array, shift: Array, root: Array | None, scale: float, out: Array) -> None:
+def _write_gram(
+    K: Array, mean: Array, shift: Array, root: Array | None, scale: float, out: Array
+) -> None:
     """Write (K - mean 1^T - 1 shift^T) / scale, weighted by roots from both sides.
 
     Blocks of rows stay in the cache; passes over many large matrices take most of the time.

@@ -319,9 +319,9 @@ def dual_round(gram: Gram, penalty: Penalty, point: Point, steps: int, tol: floa
 
     Notes
     -----
-    Minimises F(c) = alpha |c|^2 / 2 - c^T y + P*(S / 2), whose gradient is alpha c - y + G_L c with the L at
-    which P*(S / 2) is attained. At fixed L the Hessian is G_L + alpha I, which the preconditioner of the
-    point's L turns into the identity.
+    Minimises F(c) = alpha |c|^2 / 2 - c^T y + P*(S / 2), whose gradient is alpha c - y + G_L c with
+    the L at which P*(S / 2) is attained. At fixed L the Hessian is G_L + alpha I, which the
+    preconditioner of the point's L turns into the identity.
     """
     change = gram.preconditioner(point.L)
 
@@ -330,28 +330,35 @@ def dual_round(gram: Gram, penalty: Penalty, point: Point, steps: int, tol: floa
         S = gram.inner_products(C)
         L = penalty.argmax(S)
         conjugate = 0.5 * float(np.vdot(L, S)) - penalty.value(L)
-        value = 0.5 * gram.alpha * float(np.vdot(C, C)) - float(np.vdot(C, gram.targets)) + conjugate
+        value = (
+            0.5 * gram.alpha * float(np.vdot(C, C)) - float(np.vdot(C, gram.targets)) + conjugate
+        )
         return value, change.adjoint(gram.alpha * C - gram.targets + gram.apply(L, C))
 
-    X, evaluations = minimise(value_and_slope, change.inverse(point.C), steps, whitened=True, tol=SHARP * tol)
+    X, evaluations = minimise(
+        value_and_slope, change.inverse(point.C), steps, whitened=True, tol=SHARP * tol
+    )
     C = change.forward(X)
     return Step(penalty.argmax(gram.inner_products(C)), C, evaluations)
 
 
-def factor_round(gram: Gram, penalty: SpectralPenalty, point: Point, steps: int, tol: float = 0.0) -> Step:
+def factor_round(
+    gram: Gram, penalty: SpectralPenalty, point: Point, steps: int, tol: float = 0.0
+) -> Step:
     """Minimise over a factor B of L = B B^T; stop early if the gap is within the tolerance.
 
     Notes
     -----
-    Minimises J(B B^T) over a stack of square B. The gradient with respect to L is P'(L) - S / 2, and so
-    2 (P'(L) - S / 2) B with respect to B. A constraint N(L) <= r enters by L = t B B^T with L on its
-    boundary; there P' is replaced by N' <L, S> / (2 <L, N'>), the multiple of the normal that leaves
-    nothing of the gradient along L. A full factor has no minima but the one of the convex problem.
+    Minimises J(B B^T) over a stack of square B. The gradient with respect to L is P'(L) - S / 2,
+    and so 2 (P'(L) - S / 2) B with respect to B. A constraint N(L) <= r enters by L = t B B^T with
+    L on its boundary; there P' is replaced by N' <L, S> / (2 <L, N'>), the multiple of the normal
+    that leaves nothing of the gradient along L. A full factor has no minima but the one of the
+    convex problem.
 
-    In the eigenbasis of the point's L, where B is diag(sqrt(levels)), the second derivative with respect to
-    B_ij is near 2 (curvature_ij levels_j + P'_i - S_ii / 2): B is scaled by its inverse root. Of matrices of
-    size one, b with L = b^2, the whole Hessian 4 b b^T curvature + 2 diag(P' - S / 2) is at hand, and few
-    steps are left to L-BFGS.
+    In the eigenbasis of the point's L, where B is diag(sqrt(levels)), the second derivative with
+    respect to B_ij is near 2 (curvature_ij levels_j + P'_i - S_ii / 2): B is scaled by its inverse
+    root. Of matrices of size one, b with L = b^2, the whole Hessian 4 b b^T curvature + 2 diag(P' -
+    S / 2) is at hand, and few steps are left to L-BFGS.
     """
     levels, V = np.linalg.eigh(point.L)  # (m, k), (m, k, k)
     levels = np.maximum(levels, FLOOR * levels.max())
@@ -360,7 +367,9 @@ def factor_round(gram: Gram, penalty: SpectralPenalty, point: Point, steps: int,
     rest = np.maximum(slope - 0.5 * rotated, 0.0) + DAMPING * slope
     curvature = gram.curvature(point.L, point.C)
     if curvature.ndim == 2:
-        change = _whole_change(curvature, levels[:, 0], rest[:, 0], scale, ball=penalty.radius is not None)
+        change = _whole_change(
+            curvature, levels[:, 0], rest[:, 0], scale, ball=penalty.radius is not None
+        )
     else:
         change = _change(curvature, levels, rest, scale)
 
@@ -386,14 +395,18 @@ def factor_round(gram: Gram, penalty: SpectralPenalty, point: Point, steps: int,
     start = np.zeros_like(point.L)
     index = np.arange(levels.shape[1])
     start[:, index, index] = np.sqrt(levels)
-    X, evaluations = minimise(value_and_slope, change.inverse(start), steps, lambda: within, whitened=True)
+    X, evaluations = minimise(
+        value_and_slope, change.inverse(start), steps, lambda: within, whitened=True
+    )
     left, sizes, _ = np.linalg.svd(change.forward(X))
     return Step(compose(penalty.level_scale(sizes**2) * sizes**2, V @ left), None, evaluations)
 
 
 def _change(curvature: Array, levels: Array, rest: Array, scale: float) -> Preconditioner:
     """B = X times the inverse roots of its second derivatives, entry by entry."""
-    unit = 1.0 / np.sqrt(2.0 * scale * (curvature * levels[:, None, :] + rest[:, :, None]))  # (m, k, k)
+    unit = 1.0 / np.sqrt(
+        2.0 * scale * (curvature * levels[:, None, :] + rest[:, :, None])
+    )  # (m, k, k)
     return Preconditioner(lambda X: X * unit, lambda B: B / unit, lambda B: B * unit)
 
 
@@ -441,8 +454,8 @@ def model_round(
 
         ||Y - K^1/2 G||^2 / (2 alpha) + min over L of tr(G^T G L^-1) / 2
 
-    whose last term is smooth where levels cannot vanish; its gradient is G L^-1 with the best L. At fixed L
-    the Hessian is values_i / alpha + 1 / levels_j, in the eigenbasis of L.
+    whose last term is smooth where levels cannot vanish; its gradient is G L^-1 with the best L. At
+    fixed L the Hessian is values_i / alpha + 1 / levels_j, in the eigenbasis of L.
     """
     levels, V = np.linalg.eigh(point.L[0])
     root = np.sqrt(gram.values)[:, None]  # (q, 1)
@@ -458,7 +471,9 @@ def model_round(
         G = X * unit
         squares, chosen, W = best(G)
         residual = targets - root * G
-        value = float(np.vdot(residual, residual)) / (2 * gram.alpha) + 0.5 * float(np.sum(squares / chosen))
+        value = float(np.vdot(residual, residual)) / (2 * gram.alpha) + 0.5 * float(
+            np.sum(squares / chosen)
+        )
         return value, (((G @ W) / chosen) @ W.T - root * residual / gram.alpha) * unit
 
     X, evaluations = minimise(
@@ -480,8 +495,8 @@ class Proximal:
 
     Notes
     -----
-    <L, S> / 2 less this is largest at the point of the ball that is nearest to centre + length S / 2: there
-    all levels are less by the same amount, and those that would become negative are zero.
+    <L, S> / 2 less this is largest at the point of the ball that is nearest to centre + length S /
+    2: there all levels are less by the same amount, and those that would become negative are zero.
 
     Examples
     --------
@@ -506,21 +521,23 @@ class Proximal:
         return compose(_to_ball(levels, self.radius), V)
 
 
-def proximal_round(gram: Gram, penalty: Schatten, point: Point, steps: int, tol: float = 0.0) -> Step:
+def proximal_round(
+    gram: Gram, penalty: Schatten, point: Point, steps: int, tol: float = 0.0
+) -> Step:
     """A proximal step from a point, taken in the dual problem.
 
     Notes
     -----
-    A proximal step minimises J(L) + ||L - L_0||^2 / (2 length) from the L_0 of the point. Its dual is that of
-    `dual_round` with `Proximal` for the penalty, which has a smooth conjugate; no ridge system is solved. The
-    step brings J to within ||L* - L_0||^2 / (2 length) of its minimum at L*, and is the harder to take the
-    longer it is. The length is ||L_0||^2 / sqrt(gap J), without the part of J that no kernel
-    can reach. If J grows as the squared distance from L*, the gap after a step is then at most a
-    multiple of its power 3 / 2.
+    A proximal step minimises J(L) + ||L - L_0||^2 / (2 length) from the L_0 of the point. Its dual
+    is that of `dual_round` with `Proximal` for the penalty, which has a smooth conjugate; no ridge
+    system is solved. The step brings J to within ||L* - L_0||^2 / (2 length) of its minimum at L*,
+    and is the harder to take the longer it is. The length is ||L_0||^2 / sqrt(gap J), without the
+    part of J that no kernel can reach. If J grows as the squared distance from L*, the gap after a
+    step is then at most a multiple of its power 3 / 2.
 
-    Coefficients c of the search solve the ridge system of their L up to e, which is the slope. So the gap of
-    both is at most P*(S / 2) - <L, S> / 2 + |e|^2 / (2 alpha), and the search ends where that is
-    within the tolerance, or where more steps would only better the proximal problem.
+    Coefficients c of the search solve the ridge system of their L up to e, which is the slope. So
+    the gap of both is at most P*(S / 2) - <L, S> / 2 + |e|^2 / (2 alpha), and the search ends where
+    that is within the tolerance, or where more steps would only better the proximal problem.
     """
     reachable = max(point.value - gram.constant, point.gap, np.finfo(float).tiny)
     length = float(np.vdot(point.L, point.L)) / np.sqrt(point.gap * reachable)
@@ -596,7 +613,9 @@ class Factored:
         return Step(L, C, len(history) - 1, reason, tuple(history))
 
 
-def newton_round(gram: KroneckerGram, penalty: Schatten, point: Point, steps: int, tol: float) -> Step:
+def newton_round(
+    gram: KroneckerGram, penalty: Schatten, point: Point, steps: int, tol: float
+) -> Step:
     """Newton steps until the duality gap is at most ``tol`` times the penalty ||L||^2 / 2.
 
     The gap is ||S / 2 - L||^2 / 2, so that L is known to a relative error of about sqrt(tol).
@@ -612,7 +631,9 @@ def newton_round(gram: KroneckerGram, penalty: Schatten, point: Point, steps: in
     return _descend(gram, start, lambda now: _newton_step(gram, penalty, now), slope, steps, tol)
 
 
-def balanced_round(gram: KroneckerGram, penalty: Schatten, point: Point, steps: int, tol: float) -> Step:
+def balanced_round(
+    gram: KroneckerGram, penalty: Schatten, point: Point, steps: int, tol: float
+) -> Step:
     """Steps on balanced factors B of L = B B^T, of the rank of the penalty.
 
     They stop when ||(I - S) B|| ||B||, a bound on the gradient, is at most sqrt(tol) times the
@@ -749,14 +770,14 @@ def minimise(
     whitened : bool, default=False
         Whether the Hessian is near the identity.
     tol : float, default=0.0
-        Stop when |slope|^2 / 2, about what is left to gain, is at most this share of the value at the
-        start. Ignored if the slope at the start is within it already.
+        Stop when |slope|^2 / 2, about what is left to gain, is at most this share of the value at
+        the start. Ignored if the slope at the start is within it already.
 
     Notes
     -----
-    The value at the start is the unit, since L-BFGS-B has absolute safeguards. Its first trial is a step of
-    length one, whatever the slope; where the Hessian is near the identity, the length of the slope at the
-    start is made the unit of the array, and this trial is Newton's step.
+    The value at the start is the unit, since L-BFGS-B has absolute safeguards. Its first trial is a
+    step of length one, whatever the slope; where the Hessian is near the identity, the length of
+    the slope at the start is made the unit of the array, and this trial is Newton's step.
     """
     first, first_slope = value_and_slope(start)
     if not start.size:
@@ -787,10 +808,18 @@ def minimise(
         if stopped:
             raise StopIteration
 
-    options = {"maxiter": steps, "maxfun": 2 * steps + 20, "maxcor": MEMORY, "ftol": 0.0, "gtol": 0.0}
+    options = {
+        "maxiter": steps,
+        "maxfun": 2 * steps + 20,
+        "maxcor": MEMORY,
+        "ftol": 0.0,
+        "gtol": 0.0,
+    }
     outcome = minimize(flat, begin, jac=True, method="L-BFGS-B", callback=stop, options=options)
     x, evaluations = np.asarray(outcome.x), int(outcome.nfev)
-    if not stopped and np.linalg.norm(outcome.jac) > FLAT * size / unit * np.linalg.norm(first_slope):
+    if not stopped and np.linalg.norm(outcome.jac) > FLAT * size / unit * np.linalg.norm(
+        first_slope
+    ):
         rest = {"maxiter": steps - outcome.nit, "maxfun": options["maxfun"] - outcome.nfev}
         if min(rest.values()) > 0:
             x, more = _minimise_by_slopes(flat, x, outcome.fun, outcome.jac, stop, options | rest)
@@ -808,13 +837,14 @@ def _minimise_by_slopes(
 ) -> tuple[Array, int]:
     """Go on with L-BFGS where rounding hides the differences between values.
 
-    Between two points near each other, the value changes by the inner product of their difference with the
-    mean of the two gradients, up to terms of third order. This has all its digits where a difference of
-    values has none. If the value is higher at the end by more than rounding, the start is returned.
+    Between two points near each other, the value changes by the inner product of their difference
+    with the mean of the two gradients, up to terms of third order. This has all its digits where a
+    difference of values has none. If the value is higher at the end by more than rounding, the
+    start is returned.
     """
     unit = float(first_slope @ first_slope)
-    # Position, change of the value since the start, and gradient: at the last step, and where it was last
-    # evaluated.
+    # Position, change of the value since the start, and gradient: at the last step, and where it
+    # was last evaluated.
     base = latest = (start, 0.0, first_slope)
     value = first
 
@@ -832,6 +862,8 @@ def _minimise_by_slopes(
         base = latest
         stop(x)
 
-    outcome = minimize(change_and_slope, start, jac=True, method="L-BFGS-B", callback=step, options=options)
+    outcome = minimize(
+        change_and_slope, start, jac=True, method="L-BFGS-B", callback=step, options=options
+    )
     x = np.asarray(outcome.x)
     return (x if value <= first + NOISE * abs(first) else start), int(outcome.nfev) - 1

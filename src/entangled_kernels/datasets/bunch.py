@@ -47,5 +47,7 @@ def _frame(values: NDArray[np.float64], columns: list[str], index: list[str] | N
     try:
         import pandas as pd
     except ImportError as error:
-        raise ImportError('as_frame=True needs pandas: pip install "entangled-kernels[data]"') from error
+        raise ImportError(
+            'as_frame=True needs pandas: pip install "entangled-kernels[data]"'
+        ) from error
     return pd.DataFrame(values, columns=columns, index=index)

@@ -24,11 +24,11 @@ N_INPUTS = 7
 DESCR = """Concrete slump test
 ===================
 
-103 mixtures of concrete. Inputs are seven ingredients in kg per cubic metre; outputs are slump (cm), flow
-(cm) and 28-day compressive strength (MPa).
+103 mixtures of concrete. Inputs are seven ingredients in kg per cubic metre; outputs are slump
+(cm), flow (cm) and 28-day compressive strength (MPa).
 
-I-Cheng Yeh, "Modeling slump flow of concrete using second-order regressions and artificial neural networks",
-Cement and Concrete Composites 29(6), 2007. UCI Machine Learning Repository, 2009.
+I-Cheng Yeh, "Modeling slump flow of concrete using second-order regressions and artificial neural
+networks", Cement and Concrete Composites 29(6), 2007. UCI Machine Learning Repository, 2009.
 """
 
 
@@ -44,8 +44,9 @@ def fetch_concrete_slump(
     Parameters
     ----------
     data_home : path, optional
-        Folder that holds ``concrete_slump/slump_test.data``, or into which it is downloaded. Without it the
-        environment variable ENTANGLED_KERNELS_DATA is used, then ``~/.cache/entangled-kernels``.
+        Folder that holds ``concrete_slump/slump_test.data``, or into which it is downloaded.
+        Without it the environment variable ENTANGLED_KERNELS_DATA is used, then
+        ``~/.cache/entangled-kernels``.
     download_if_missing : bool, default=True
         Raise an error instead when False.
     as_frame : bool, default=False
@@ -56,8 +57,8 @@ def fetch_concrete_slump(
     Returns
     -------
     Bunch
-        ``data`` (103, 7), ``target`` (103, 3), ``feature_names``, ``target_names``, ``frame``, ``filename``
-        and ``DESCR``.
+        ``data`` (103, 7), ``target`` (103, 3), ``feature_names``, ``target_names``, ``frame``,
+        ``filename`` and ``DESCR``.
 
     Raises
     ------

@@ -15,8 +15,8 @@ DESCR = """Digit tasks
 ===========
 
 Images of handwritten digits, 8 x 8 pixels scaled to [0, 1], from the test part of the UCI "Optical
-Recognition of Handwritten Digits" set as scikit-learn ships it. Every digit is a task: its target is +1 for
-images of it and -1 for the others.
+Recognition of Handwritten Digits" set as scikit-learn ships it. Every digit is a task: its target
+is +1 for images of it and -1 for the others.
 """
 
 
@@ -35,8 +35,8 @@ def load_digit_tasks(n_digits: int = 4, *, as_frame: bool = False, return_X_y: b
     Returns
     -------
     Bunch
-        ``data`` (n, 64), ``target`` (n, n_digits), ``labels`` (n,), ``images`` (n, 8, 8), ``feature_names``,
-        ``target_names``, ``frame`` and ``DESCR``.
+        ``data`` (n, 64), ``target`` (n, n_digits), ``labels`` (n,), ``images`` (n, 8, 8),
+        ``feature_names``, ``target_names``, ``frame`` and ``DESCR``.
 
     Examples
     --------

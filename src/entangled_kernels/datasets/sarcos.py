@@ -25,12 +25,12 @@ JOINTS = range(1, 8)
 DESCR = """SARCOS inverse dynamics
 =======================
 
-4449 states of a robot arm with seven joints. Inputs are the positions, velocities and accelerations of the
-joints, outputs the seven torques. This is the file published as test set. Its rows are in order along
-trajectories, so shuffle before splitting.
+4449 states of a robot arm with seven joints. Inputs are the positions, velocities and accelerations
+of the joints, outputs the seven torques. This is the file published as test set. Its rows are in
+order along trajectories, so shuffle before splitting.
 
-S. Vijayakumar and S. Schaal; distributed with C. E. Rasmussen and C. K. I. Williams, "Gaussian Processes for
-Machine Learning", 2006.
+S. Vijayakumar and S. Schaal; distributed with C. E. Rasmussen and C. K. I. Williams, "Gaussian
+Processes for Machine Learning", 2006.
 """
 
 
@@ -46,8 +46,9 @@ def fetch_sarcos(
     Parameters
     ----------
     data_home : path, optional
-        Folder that holds ``sarcos/sarcos_inv_test.mat``, or into which it is downloaded. Without it the
-        environment variable ENTANGLED_KERNELS_DATA is used, then ``~/.cache/entangled-kernels``.
+        Folder that holds ``sarcos/sarcos_inv_test.mat``, or into which it is downloaded. Without it
+        the environment variable ENTANGLED_KERNELS_DATA is used, then
+        ``~/.cache/entangled-kernels``.
     download_if_missing : bool, default=True
         Raise an error instead when False.
     as_frame : bool, default=False

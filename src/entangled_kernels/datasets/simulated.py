@@ -18,12 +18,14 @@ __all__ = ["make_bilinear", "make_entangled"]
 BILINEAR = """Bilinear simulation
 ===================
 
-Y = T C A + C K with one column of Y, A and K for each sample; see `entangled_kernels.datasets.make_bilinear`.
+Y = T C A + C K with one column of Y, A and K for each sample; see
+`entangled_kernels.datasets.make_bilinear`.
 """
 ENTANGLED = """Entangled simulation
 ====================
 
-A draw from a Gaussian process with a known entangled kernel; see `entangled_kernels.datasets.make_entangled`.
+A draw from a Gaussian process with a known entangled kernel; see
+`entangled_kernels.datasets.make_entangled`.
 """
 
 
@@ -60,14 +62,14 @@ def make_bilinear(
     Returns
     -------
     Bunch
-        ``data`` (n, d) and ``target`` (n, p) of the training rows, ``data_test`` and ``target_test`` of the
-        others; ``T`` (p, p), ``C`` (p, n), ``A`` and ``K`` (n, n + n_test), ``kernel``, ``noise_std``;
-        ``feature_names``, ``target_names``, ``frame`` and ``DESCR``.
+        ``data`` (n, d) and ``target`` (n, p) of the training rows, ``data_test`` and
+        ``target_test`` of the others; ``T`` (p, p), ``C`` (p, n), ``A`` and ``K`` (n, n + n_test),
+        ``kernel``, ``noise_std``; ``feature_names``, ``target_names``, ``frame`` and ``DESCR``.
 
     Notes
     -----
-    The paper gives the equation, not the laws of its matrices; ours are these. Samples are columns, the
-    training ones first, and x_1, ..., x_n are those:
+    The paper gives the equation, not the laws of its matrices; ours are these. Samples are columns,
+    the training ones first, and x_1, ..., x_n are those:
 
         x_j ~ N(0, I_d),                      K[i, j] = <x_i, x_j> / d
         G ~ N(0, 1) entries, (d, d),          A[i, j] = <G x_i, G x_j> / d^2
@@ -76,8 +78,8 @@ def make_bilinear(
         Y = T C A + C K,                      divided by its standard deviation, plus noise
 
     So column j is sum_i (a(x_i, x_j) T + k(x_i, x_j) I) c_i: a function of the space of the kernel
-    a T + k I, a sum of two separable kernels that is not separable. It is linear in x, so that the linear
-    kernel can represent it.
+    a T + k I, a sum of two separable kernels that is not separable. It is linear in x, so that the
+    linear kernel can represent it.
 
     Examples
     --------
@@ -87,7 +89,9 @@ def make_bilinear(
     ((20, 10), (20, 100), (200, 100))
     """
     rank = n_outputs if output_rank is None else output_rank
-    _check_sizes(noise, n_samples=n_samples, n_outputs=n_outputs, n_features=n_features, output_rank=rank)
+    _check_sizes(
+        noise, n_samples=n_samples, n_outputs=n_outputs, n_features=n_features, output_rank=rank
+    )
     check_integer("n_test", n_test, low=0)
     random = check_random_state(random_state)
     X = random.standard_normal((n_samples + n_test, n_features))
@@ -154,14 +158,15 @@ def make_entangled(
     Returns
     -------
     Bunch
-        ``data`` (n, d), ``target`` (n, p), ``signal`` (n, p; the targets without noise), ``kernel`` (a
-        `KrausKernel`), ``noise_std``, ``feature_names``, ``target_names``, ``frame`` and ``DESCR``.
+        ``data`` (n, d), ``target`` (n, p), ``signal`` (n, p; the targets without noise), ``kernel``
+        (a `KrausKernel`), ``noise_std``, ``feature_names``, ``target_names``, ``frame`` and
+        ``DESCR``.
 
     Notes
     -----
-    The entries of x, of the operators M_1, ..., M_r, (p, m), and of w are drawn from N(0, 1), the operators
-    then divided by one number such that the variance of the signal, averaged over rows and outputs, is
-    expected to be one. Then
+    The entries of x, of the operators M_1, ..., M_r, (p, m), and of w are drawn from N(0, 1), the
+    operators then divided by one number such that the variance of the signal, averaged over rows
+    and outputs, is expected to be one. Then
 
         f(x) = sum_i w_i M_i phi(x),   cov(f(x), f(z)) = sum_i M_i phi(x) phi(z)^T M_i^T = K(x, z)
 
@@ -176,7 +181,9 @@ def make_entangled(
     >>> rows.kernel.entanglement().entangled
     True
     """
-    _check_sizes(noise, n_samples=n_samples, n_features=n_features, n_outputs=n_outputs, n_kraus=n_kraus)
+    _check_sizes(
+        noise, n_samples=n_samples, n_features=n_features, n_outputs=n_outputs, n_kraus=n_kraus
+    )
     random = check_random_state(random_state)
     X = random.standard_normal((n_samples, n_features))
     fitted = None if feature_map is None else clone(feature_map).fit(X)

@@ -33,12 +33,12 @@ FILES = {
 DESCR = """uWave gestures
 ==============
 
-896 gestures of eight kinds, each a series of 315 accelerations along the axes X, Y and Z, z-normalised.
-Inputs are the series along one axis (or several, one after the other), outputs those along another. This is
-the training part of the UCR archive.
+896 gestures of eight kinds, each a series of 315 accelerations along the axes X, Y and Z,
+z-normalised. Inputs are the series along one axis (or several, one after the other), outputs those
+along another. This is the training part of the UCR archive.
 
-J. Liu et al., "uWave: Accelerometer-based personalized gesture recognition and its applications", 2009. UCR
-Time Series Classification Archive.
+J. Liu et al., "uWave: Accelerometer-based personalized gesture recognition and its applications",
+2009. UCR Time Series Classification Archive.
 """
 
 
@@ -61,8 +61,8 @@ def fetch_uwave(
     classes : sequence of int, optional
         Kinds of gesture to keep, from 1 to 8; all by default.
     data_home : path, optional
-        Folder that holds ``uwave/uWaveGestureLibrary_X_TRAIN.txt`` and so on, with ``.gz`` at the end or
-        without, or into which they are downloaded. Without it the environment variable
+        Folder that holds ``uwave/uWaveGestureLibrary_X_TRAIN.txt`` and so on, with ``.gz`` at the
+        end or without, or into which they are downloaded. Without it the environment variable
         ENTANGLED_KERNELS_DATA is used, then ``~/.cache/entangled-kernels``.
     download_if_missing : bool, default=True
         Raise an error instead when False.
@@ -74,8 +74,9 @@ def fetch_uwave(
     Returns
     -------
     Bunch
-        ``data`` (n, 315) and ``target`` (n, 315) for one axis each, n = 896 for all classes; ``labels`` (n,),
-        ``feature_names``, ``target_names``, ``frame``, ``filenames`` and ``DESCR``.
+        ``data`` (n, 315) and ``target`` (n, 315) for one axis each, n = 896 for all classes;
+        ``labels`` (n,), ``feature_names``, ``target_names``, ``frame``, ``filenames`` and
+        ``DESCR``.
 
     Raises
     ------
@@ -103,7 +104,12 @@ def fetch_uwave(
 
 
 def _check_axes(name: str, axes: str) -> None:
-    if not isinstance(axes, str) or not axes or set(axes) - set(FILES) or len(set(axes)) < len(axes):
+    if (
+        not isinstance(axes, str)
+        or not axes
+        or set(axes) - set(FILES)
+        or len(set(axes)) < len(axes)
+    ):
         raise ValueError(f"{name} must be distinct letters among X, Y and Z, got {axes!r}")
 
 
@@ -120,7 +126,9 @@ def _read(
     series, paths, labels = {}, [], np.zeros(0, dtype=np.intp)
     for axis in axes:
         content, path = read_file(FILES[axis], data_home, download_if_missing)
-        table = np.fromstring(content.decode("ascii"), sep=" ").reshape(content.strip().count(b"\n") + 1, -1)
+        table = np.fromstring(content.decode("ascii"), sep=" ").reshape(
+            content.strip().count(b"\n") + 1, -1
+        )
         labels, series[axis] = table[:, 0].astype(np.intp), table[:, 1:]
         paths.append(str(path))
     return labels, series, paths

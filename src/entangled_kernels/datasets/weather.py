@@ -30,8 +30,8 @@ SERIES = {
 DESCR = """Canadian weather
 ================
 
-Temperature (degrees Celsius) and precipitation (mm) on every day of the year, averaged over 1960 to 1994, at
-35 stations. In the logarithm, 0.05 mm stands in for the 27 values without precipitation.
+Temperature (degrees Celsius) and precipitation (mm) on every day of the year, averaged over 1960 to
+1994, at 35 stations. In the logarithm, 0.05 mm stands in for the 27 values without precipitation.
 
 J. O. Ramsay and B. W. Silverman, "Functional Data Analysis"; R package fda.
 """
@@ -53,8 +53,9 @@ def fetch_canadian_weather(
     inputs, outputs : {"temperature", "precipitation", "log10 precipitation"}
         By default the logarithm of precipitation is predicted from temperature.
     data_home : path, optional
-        Folder that holds ``canadian_weather/CanadianWeather.rda``, or into which it is downloaded. Without it
-        the environment variable ENTANGLED_KERNELS_DATA is used, then ``~/.cache/entangled-kernels``.
+        Folder that holds ``canadian_weather/CanadianWeather.rda``, or into which it is downloaded.
+        Without it the environment variable ENTANGLED_KERNELS_DATA is used, then
+        ``~/.cache/entangled-kernels``.
     download_if_missing : bool, default=True
         Raise an error instead when False.
     as_frame : bool, default=False
@@ -65,9 +66,9 @@ def fetch_canadian_weather(
     Returns
     -------
     Bunch
-        ``data`` (35, 365), ``target`` (35, 365), ``stations``, ``provinces`` and ``regions`` (lists of 35),
-        ``coordinates`` (35, 2; degrees north and west), ``feature_names``, ``target_names``, ``frame``,
-        ``filename`` and ``DESCR``.
+        ``data`` (35, 365), ``target`` (35, 365), ``stations``, ``provinces`` and ``regions`` (lists
+        of 35), ``coordinates`` (35, 2; degrees north and west), ``feature_names``,
+        ``target_names``, ``frame``, ``filename`` and ``DESCR``.
 
     Raises
     ------

@@ -41,8 +41,8 @@ Names = Sequence[str] | NDArray[np.object_] | None
 class Targets(NamedTuple):
     """Targets (n, p) with NaN where missing, and weights: None, of rows (n,) or of single targets (n, p).
 
-    Weights are None where all are one, and (n,) where the targets of each row weigh the same. They are zero
-    where a target is missing; a target of weight zero may hold any number.
+    Weights are None where all are one, and (n,) where the targets of each row weigh the same. They
+    are zero where a target is missing; a target of weight zero may hold any number.
     """
 
     Y: Array
@@ -90,7 +90,10 @@ class MultiTargetRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):
         if predict is not None:
             check_choice("predict", predict, CONTAINERS)
             # scikit-learn's clone copies this dictionary, so the choice survives cross-validation.
-            self._sklearn_output_config = {**getattr(self, "_sklearn_output_config", {}), "predict": predict}
+            self._sklearn_output_config = {
+                **getattr(self, "_sklearn_output_config", {}),
+                "predict": predict,
+            }
         return self
 
     def predict(self, X: Any) -> Any:
@@ -122,7 +125,9 @@ class MultiTargetRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):
             )
         known = getattr(self, "target_names_", None)
         if names is not None and known is not None and list(names) != list(known):
-            raise ValueError(f"y must have the columns it had before, {list(known)}, got {list(names)}")
+            raise ValueError(
+                f"y must have the columns it had before, {list(known)}, got {list(names)}"
+            )
         return targets
 
     def _measured(
@@ -159,8 +164,9 @@ class MultiTargetRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):
 def route_groups(estimator: Any, cv: Any) -> MetadataRouter:
     """Metadata routing of an estimator with a parameter ``cv``: groups go to the splitter that asks for them.
 
-    A nested cross-validation with groups needs no ``set_fit_request``: splitters such as `GroupKFold` ask for
-    groups, and so does a number of folds, which are of whole groups where these are given.
+    A nested cross-validation with groups needs no ``set_fit_request``: splitters such as
+    `GroupKFold` ask for groups, and so does a number of folds, which are of whole groups where
+    these are given.
     """
     router = MetadataRouter(owner=type(estimator).__name__).add_self_request(estimator)
     splitter = GroupKFold() if cv is None or isinstance(cv, Integral) else cv
@@ -176,7 +182,11 @@ def target_names(Y: Any) -> NDArray[np.object_] | None:
         return np.array([str(name) for name in Y.columns], dtype=object)
     name = getattr(Y, "name", None)
     # polars names a series without a name "".
-    return None if name in (None, "") or not hasattr(Y, "dtype") else np.array([str(name)], dtype=object)
+    return (
+        None
+        if name in (None, "") or not hasattr(Y, "dtype")
+        else np.array([str(name)], dtype=object)
+    )
 
 
 def to_container(kind: str, values: Array, names: list[str], X: Any) -> Any:
@@ -283,7 +293,9 @@ def check_measured(Y: Array, weight: Array | None, names: Names = None) -> None:
     measured = (weight > 0.0).any(axis=0)
     if not measured.any():
         if np.isnan(Y).all():
-            raise ValueError("y must have a measured value in every column, got missing values (NaN) only")
+            raise ValueError(
+                "y must have a measured value in every column, got missing values (NaN) only"
+            )
         raise ValueError(
             "sample_weight must be positive for at least one measured target, got zero weights only"
         )
@@ -326,8 +338,8 @@ def score_targets(y: Any, prediction: Any, sample_weight: Any = None) -> float:
     Returns
     -------
     float
-        `sklearn.metrics.r2_score` where nothing is missing. Targets with fewer than two measured values have
-        no R^2, and are left out.
+        `sklearn.metrics.r2_score` where nothing is missing. Targets with fewer than two measured
+        values have no R^2, and are left out.
 
     Examples
     --------
@@ -370,7 +382,9 @@ def check_given(given: Any, X: Any, n_rows: int, names: list[str], *, named: boo
     if columns is not None and len(set(columns)) < len(columns):
         raise ValueError(f"given must name each target once, got {list(columns)}")
     index: Any = getattr(X, "index", None)
-    comparable = hasattr(given, "reindex") and hasattr(index, "equals") and len(given.index) == len(index)
+    comparable = (
+        hasattr(given, "reindex") and hasattr(index, "equals") and len(given.index) == len(index)
+    )
     if comparable and not index.equals(given.index):
         if not (index.is_unique and set(given.index) == set(index)):
             raise ValueError(
@@ -381,8 +395,12 @@ def check_given(given: Any, X: Any, n_rows: int, names: list[str], *, named: boo
     values = check_targets(given, columns)
     values = values.reshape(len(values), -1)
     if len(values) != n_rows:
-        raise ValueError(f"given must have a row for each of the {n_rows} rows of X, got {len(values)}")
-    if columns is None or (not named and len(columns) == len(names) and not set(columns) & set(names)):
+        raise ValueError(
+            f"given must have a row for each of the {n_rows} rows of X, got {len(values)}"
+        )
+    if columns is None or (
+        not named and len(columns) == len(names) and not set(columns) & set(names)
+    ):
         if values.shape[1] != len(names):
             raise ValueError(
                 f"given must have {len(names)} columns, a target each, NaN where it is not measured, "
@@ -407,11 +425,15 @@ def check_costs(cost: Any, names: list[str]) -> Array:
     if isinstance(cost, Mapping):
         unknown = [str(name) for name in cost if str(name) not in names]
         if unknown:
-            raise ValueError(f"cost must name targets, {names}, got {', '.join(map(repr, unknown))}")
+            raise ValueError(
+                f"cost must name targets, {names}, got {', '.join(map(repr, unknown))}"
+            )
         cost = [cost.get(name, 1.0) for name in names]
     costs = np.asarray(cost, dtype=np.float64)
     if costs.shape != (len(names),):
-        raise ValueError(f"cost must hold {len(names)} numbers, one a target, got shape {costs.shape}")
+        raise ValueError(
+            f"cost must hold {len(names)} numbers, one a target, got shape {costs.shape}"
+        )
     if not np.isfinite(costs).all() or costs.min(initial=1.0) <= 0.0:
         raise ValueError(f"cost must be positive and finite, got {costs.tolist()}")
     return costs
@@ -431,10 +453,19 @@ def _check_weights(sample_weight: Any, shape: tuple[int, ...], names: Names) -> 
     if weight.shape not in ((n,), (n, p)):
         raise ValueError(f"sample_weight must be {need}, got shape {weight.shape}")
     columns = target_names(sample_weight)
-    if weight.ndim == 2 and columns is not None and names is not None and list(columns) != list(names):
-        raise ValueError(f"sample_weight must have the columns of y, {list(names)}, got {list(columns)}")
+    if (
+        weight.ndim == 2
+        and columns is not None
+        and names is not None
+        and list(columns) != list(names)
+    ):
+        raise ValueError(
+            f"sample_weight must have the columns of y, {list(names)}, got {list(columns)}"
+        )
     if not np.isfinite(weight).all() or weight.min(initial=0.0) < 0.0:
-        raise ValueError("sample_weight must be finite and not negative; zero makes a missing value")
+        raise ValueError(
+            "sample_weight must be finite and not negative; zero makes a missing value"
+        )
     check_finite_total("sample_weight", weight)
     return weight
 

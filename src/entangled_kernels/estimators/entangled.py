@@ -56,11 +56,18 @@ from .base import (
     to_container,
 )
 
-__all__ = ["COLUMN_ATTRIBUTES", "FLOATS", "EntangledRegressor", "NoveltyWarning", "refusing_sparse_rows"]
+__all__ = [
+    "COLUMN_ATTRIBUTES",
+    "FLOATS",
+    "EntangledRegressor",
+    "NoveltyWarning",
+    "refusing_sparse_rows",
+]
 
 # What an estimator knows of the columns of its tables.
 COLUMN_ATTRIBUTES = ("n_features_in_", "feature_names_in_", "target_names_", "_one_dimensional")
-# `predict` warns of rows this many times as far out as the edge of the training range, from so many rows on.
+# `predict` warns of rows this many times as far out as the edge of the training range, from so many
+# rows on.
 FAR, FEWEST_ROWS = 10.0, 20
 FLOATS: dict[str, Any] = {"dtype": [np.float64, np.float32]}
 
@@ -72,9 +79,9 @@ class NoveltyWarning(UserWarning):
 class EntangledRegressor(MultiTargetRegressor):
     """Base class of the entangled estimators: a `RowStream` of rows, and a `FittedModel` solved from it.
 
-    ``_stream`` is what was kept of the rows, None where nothing was kept; ``_model`` is the fitted model,
-    None while rows that were taken in wait to be solved for. A subclass says how parameters are checked, how
-    a feature map is fitted on the first rows, and how moments become a model.
+    ``_stream`` is what was kept of the rows, None where nothing was kept; ``_model`` is the fitted
+    model, None while rows that were taken in wait to be solved for. A subclass says how parameters
+    are checked, how a feature map is fitted on the first rows, and how moments become a model.
     """
 
     feature_map: Any
@@ -98,8 +105,8 @@ class EntangledRegressor(MultiTargetRegressor):
         return_cov : bool, default=False
             Also return the covariance of a new observation of all targets, row by row.
         given : array-like or data frame of shape (n, p), optional
-            Targets that are measured already, NaN where one is to be predicted. Columns of a data frame are
-            matched by name; it may have some of the targets only.
+            Targets that are measured already, NaN where one is to be predicted. Columns of a data
+            frame are matched by name; it may have some of the targets only.
 
         Returns
         -------
@@ -112,23 +119,30 @@ class EntangledRegressor(MultiTargetRegressor):
 
         Notes
         -----
-        With ``given`` the other targets are conditioned on the given ones: errors of targets are correlated,
-        as residuals of held-out rows show (`residual_covariance_`), so the error of a given target predicts
-        part of the errors of the others. Rows taken in by `partial_fit` are solved for first.
+        With ``given`` the other targets are conditioned on the given ones: errors of targets are
+        correlated, as residuals of held-out rows show (`residual_covariance_`), so the error of a
+        given target predicts part of the errors of the others. Rows taken in by `partial_fit` are
+        solved for first.
 
-        Deviations of `EntangledKernelRidgeCV`, and all that are conditioned, are those of held-out residuals.
-        Without ``given`` those of `EntangledKernelRidge` are of the Gaussian-process view: the posterior of
-        the model plus `noise_variance_`, and with an intercept its variance, noise over n.
+        Deviations of `EntangledKernelRidgeCV`, and all that are conditioned, are those of held-out
+        residuals. Without ``given`` those of `EntangledKernelRidge` are of the Gaussian-process
+        view: the posterior of the model plus `noise_variance_`, and with an intercept its variance,
+        noise over n.
 
-        With ``target_transform`` all of this is in units of the targets: transformed targets are normal, the
-        prediction is transformed back, and deviations and covariances are those of the resulting law.
+        With ``target_transform`` all of this is in units of the targets: transformed targets are
+        normal, the prediction is transformed back, and deviations and covariances are those of the
+        resulting law.
         """
         if return_std and return_cov:
-            raise ValueError("return_std and return_cov cannot both be true; the covariance holds both")
+            raise ValueError(
+                "return_std and return_cov cannot both be true; the covariance holds both"
+            )
         model = self._solved_model()
         if is_dask(X, given):
             if given is not None:
-                raise TypeError("given needs tables in memory; predict the partitions of a Dask table apart")
+                raise TypeError(
+                    "given needs tables in memory; predict the partitions of a Dask table apart"
+                )
             return self._predict_dask(X, return_std, return_cov)
         rows, values = self._new_rows(X), self._given_values(given, X)
         with naming_columns(X):
@@ -144,9 +158,9 @@ class EntangledRegressor(MultiTargetRegressor):
     def predict_mean(self, X: Any, *, given: Any = None) -> Any:
         """Predict the mean of new observations, where `predict` gives their median.
 
-        Sums, such as totals over rows, need means. They differ from medians where ``target_transform`` bends
-        the scale of a target: if the logarithm of a target has the deviation s, the mean is exp(s^2 / 2)
-        times the median. Otherwise this is `predict`.
+        Sums, such as totals over rows, need means. They differ from medians where
+        ``target_transform`` bends the scale of a target: if the logarithm of a target has the
+        deviation s, the mean is exp(s^2 / 2) times the median. Otherwise this is `predict`.
 
         Parameters
         ----------
@@ -185,18 +199,19 @@ class EntangledRegressor(MultiTargetRegressor):
         Notes
         -----
         Intervals rest on residuals of rows from models without them, over deviations that were
-        estimated without the row. The quantile of these scores counts the new row as one more, as the
-        jackknife and split conformal prediction do: with n rows at least coverage (n + 1) of n + 1 are
-        covered. With few rows the scores of all targets are pooled; with n rows the scores of a target
-        itself have n / (n + 100) of the weight. With given targets residuals are conditioned likewise,
-        with a covariance estimated without their rows.
+        estimated without the row. The quantile of these scores counts the new row as one more, as
+        the jackknife and split conformal prediction do: with n rows at least coverage (n + 1) of n
+        + 1 are covered. With few rows the scores of all targets are pooled; with n rows the scores
+        of a target itself have n / (n + 100) of the weight. With given targets residuals are
+        conditioned likewise, with a covariance estimated without their rows.
 
-        The coverage holds on average over new rows that come from where the training rows came from, as far
-        as the model does not change much with one row more. It is not a worst-case guarantee such as that of
-        the jackknife+, which would need all models of the folds to predict.
+        The coverage holds on average over new rows that come from where the training rows came
+        from, as far as the model does not change much with one row more. It is not a worst-case
+        guarantee such as that of the jackknife+, which would need all models of the folds to
+        predict.
 
-        With ``target_transform`` intervals of transformed targets are transformed back, so that those of a
-        logarithm are positive.
+        With ``target_transform`` intervals of transformed targets are transformed back, so that
+        those of a logarithm are positive.
         """
         _refuse_dask("predict_interval", X, given)
         check_share("coverage", coverage)
@@ -224,17 +239,23 @@ class EntangledRegressor(MultiTargetRegressor):
         order : ndarray of shape (n, p) of object
             Names of the targets to measure, the best first; None once all are measured.
         reduction : ndarray of shape (n, p)
-            Share that each of them is expected to remove, after those before it, of the sum of the variances
-            of all targets, each in units of the target's own variance; NaN where there is none.
+            Share that each of them is expected to remove, after those before it, of the sum of the
+            variances of all targets, each in units of the target's own variance; NaN where there is
+            none.
 
         Notes
         -----
-        The next target is the one that removes most of that sum, its own variance included, for its cost.
+        The next target is the one that removes most of that sum, its own variance included, for its
+        cost.
         """
         model = self._solved_model()
         names = self._output_names(model.n_targets)
         costs, values = check_costs(cost, names), self._given_values(given, X)
-        known = np.zeros((_num_samples(X), len(names)), dtype=bool) if values is None else np.isfinite(values)
+        known = (
+            np.zeros((_num_samples(X), len(names)), dtype=bool)
+            if values is None
+            else np.isfinite(values)
+        )
         order, reduction = model.suggest_measurements(known, costs)
         return np.array([*names, None], dtype=object)[order], reduction
 
@@ -251,11 +272,12 @@ class EntangledRegressor(MultiTargetRegressor):
 
         Notes
         -----
-        The larger of two numbers. The first is about features: the root of the model's variance at the row,
-        in units of four times the largest of held-out training rows. Features of Gaussian kernels and of
-        forests are constant far away, so it does not see such rows. The second is about inputs: the distance
-        of each from the middle of its range in training, in units of the range or, with heavy tails, somewhat
-        more (`entangled_kernels.model.InputRange`); a row that is half a range outside is at 1.
+        The larger of two numbers. The first is about features: the root of the model's variance at
+        the row, in units of four times the largest of held-out training rows. Features of Gaussian
+        kernels and of forests are constant far away, so it does not see such rows. The second is
+        about inputs: the distance of each from the middle of its range in training, in units of the
+        range or, with heavy tails, somewhat more (`entangled_kernels.model.InputRange`); a row that
+        is half a range outside is at 1.
 
         Time that of predictions with deviations.
         """
@@ -271,46 +293,49 @@ class EntangledRegressor(MultiTargetRegressor):
         Parameters
         ----------
         X : array-like or data frame of shape (n, n_features)
-            Rows to explain predictions of, at least two; a few hundred are enough. With a handful, the noise
-            of an average over several feature maps comes out too small.
+            Rows to explain predictions of, at least two; a few hundred are enough. With a handful,
+            the noise of an average over several feature maps comes out too small.
         given : array-like or data frame of shape (n, p), optional
-            Targets that are measured already, as in `predict`. Then the predictions of the others given these
-            are explained, and given targets count as inputs too.
+            Targets that are measured already, as in `predict`. Then the predictions of the others
+            given these are explained, and given targets count as inputs too.
         method : {"auto", "gradient", "permutation"}, default="auto"
             Gradients where the feature map has them in closed form, otherwise permutations.
 
         Returns
         -------
         explanation : Explanation
-            Effects of inputs on targets with their signs, sizes, and the sizes that noise would have.
+            Effects of inputs on targets with their signs, sizes, and the sizes that noise would
+            have.
 
         Notes
         -----
-        An effect is the mean over rows of the gradient of a prediction by an input, times the standard
-        deviation of that input over the rows, in units of the target; its size is the root mean square of
-        the same. They are exact for linear maps. With maps that have no gradients (forests, text, foreign
-        transformers) each input is permuted over the rows instead, in a way that gives the same numbers for a
-        linear function.
+        An effect is the mean over rows of the gradient of a prediction by an input, times the
+        standard deviation of that input over the rows, in units of the target; its size is the root
+        mean square of the same. They are exact for linear maps. With maps that have no gradients
+        (forests, text, foreign transformers) each input is permuted over the rows instead, in a way
+        that gives the same numbers for a linear function.
 
-        Noise is the size that effects have in models, with the same features and settings, of targets that
-        are nothing but errors of held-out rows. In an average every feature map counts by its share, with the
-        settings of its heaviest candidate; over several maps the rows of X replace those of training. Noise
-        in tuning the features themselves is not included.
+        Noise is the size that effects have in models, with the same features and settings, of
+        targets that are nothing but errors of held-out rows. In an average every feature map counts
+        by its share, with the settings of its heaviest candidate; over several maps the rows of X
+        replace those of training. Noise in tuning the features themselves is not included.
 
         Correlated inputs share their effect in whatever way the model does; neither gradients nor
         permutations tell which of them is the cause.
 
         Targets with a ``target_transform`` are explained on the scale on which they are learned.
 
-        Time n p d R for kernels with R landmarks, some twenty times over for the noise; permutations predict
-        all rows up to five times for every input.
+        Time n p d R for kernels with R landmarks, some twenty times over for the noise;
+        permutations predict all rows up to five times for every input.
         """
         _refuse_dask("explain", X, given)
         check_choice("method", method, METHODS)
         model = self._solved_model()
         rows, values = self._new_rows(X), self._given_values(given, X)
         inputs = (
-            [str(name) for name in self.feature_names_in_] if hasattr(self, "feature_names_in_") else None
+            [str(name) for name in self.feature_names_in_]
+            if hasattr(self, "feature_names_in_")
+            else None
         )
         with naming_columns(X):
             return model.explain(rows, values, method, inputs, self._output_names(model.n_targets))
@@ -354,10 +379,14 @@ class EntangledRegressor(MultiTargetRegressor):
     def n_samples_seen_(self) -> int:
         """Number of rows taken in, those of weight zero included."""
         if self._stream is None:
-            raise AttributeError(f"{type(self).__name__!r} object has no attribute 'n_samples_seen_'")
+            raise AttributeError(
+                f"{type(self).__name__!r} object has no attribute 'n_samples_seen_'"
+            )
         return self._stream.n_rows
 
-    def partial_fit(self, X: Any, y: Any, sample_weight: Any = None, *, forget: float = 1.0) -> Self:
+    def partial_fit(
+        self, X: Any, y: Any, sample_weight: Any = None, *, forget: float = 1.0
+    ) -> Self:
         """Take in some more rows; the model is solved when it is next used, or by `solve`.
 
         Any split of the rows into batches gives the model of all rows at once, up to rounding.
@@ -371,9 +400,9 @@ class EntangledRegressor(MultiTargetRegressor):
         sample_weight : array-like of shape (n_samples,) or (n_samples, n_outputs), or float, optional
             Weights of rows, or of single targets.
         forget : float, default=1.0
-            Factor, above 0 and at most 1, on the weights of all earlier rows for every new row: the row
-            before the last k rows weighs ``forget ** k``. With 0.999 the last 1,000 rows hold 63% of the
-            weight.
+            Factor, above 0 and at most 1, on the weights of all earlier rows for every new row: the
+            row before the last k rows weighs ``forget ** k``. With 0.999 the last 1,000 rows hold
+            63% of the weight.
 
         Returns
         -------
@@ -381,22 +410,25 @@ class EntangledRegressor(MultiTargetRegressor):
 
         Notes
         -----
-        With ``forget`` the model is that of all rows at once with weights ``forget ** (n - 1 - i)``, however
-        they are cut into batches: moments are sums, and a sum is forgotten by a factor. Rows whose weight has
-        fallen below a thousandth no longer calibrate deviations and intervals. Weights of the past fade, the
-        feature map does not change; a drift to inputs that it has not seen needs a new fit.
+        With ``forget`` the model is that of all rows at once with weights ``forget ** (n - 1 -
+        i)``, however they are cut into batches: moments are sums, and a sum is forgotten by a
+        factor. Rows whose weight has fallen below a thousandth no longer calibrate deviations and
+        intervals. Weights of the past fade, the feature map does not change; a drift to inputs that
+        it has not seen needs a new fit.
 
-        A feature map that is fitted already is used as it is. Otherwise it is fitted on the first 10,000
-        rows, which are held in memory until then, or on those that there are when the model is first used;
-        it does not change afterwards.
+        A feature map that is fitted already is used as it is. Otherwise it is fitted on the first
+        10,000 rows, which are held in memory until then, or on those that there are when the model
+        is first used; it does not change afterwards.
 
-        Continues where `fit` stopped. Where `fit` keeps no moments, after a search or of a table with more
-        columns than rows, it starts again, with a warning.
+        Continues where `fit` stopped. Where `fit` keeps no moments, after a search or of a table
+        with more columns than rows, it starts again, with a warning.
 
-        When a batch is refused, the estimator is as it was before. Missing inputs that the feature map does
-        not take are found when it is fitted; the error then names the rows, which are left out.
+        When a batch is refused, the estimator is as it was before. Missing inputs that the feature
+        map does not take are found when it is fitted; the error then names the rows, which are left
+        out.
 
-        Time n (m + p)^2, memory (m + p)^2, for m features and p targets, whatever the number of rows.
+        Time n (m + p)^2, memory (m + p)^2, for m features and p targets, whatever the number of
+        rows.
         """
         return self._partial_fit(X, y, sample_weight, None, forget)
 
@@ -416,37 +448,42 @@ class EntangledRegressor(MultiTargetRegressor):
         Parameters
         ----------
         batches : iterable
-            Of (X, y), (X, y, sample_weight), (X, y, sample_weight, groups), Bunches with data and target,
-            data frames (with ``targets``), or what `entangled_kernels.streams.read_batches` gives.
+            Of (X, y), (X, y, sample_weight), (X, y, sample_weight, groups), Bunches with data and
+            target, data frames (with ``targets``), or what `entangled_kernels.streams.read_batches`
+            gives.
         targets : list of str, optional
             Names of the target columns, where batches are data frames.
         groups : str, optional
-            Name of the column of groups, where batches are data frames; it is no input. Rows of a group are
-            held out together.
+            Name of the column of groups, where batches are data frames; it is no input. Rows of a
+            group are held out together.
         n_rows : int, optional
-            Number of rows in all batches, which folds in the order of time need. Without it ``batches`` may
-            know it, as those of `read_batches` do of most files, or are run through once to count it.
+            Number of rows in all batches, which folds in the order of time need. Without it
+            ``batches`` may know it, as those of `read_batches` do of most files, or are run through
+            once to count it.
         checkpoint : path, optional
-            File to which the moments are saved now and then. When it exists, the fit continues from there:
-            the batches that it has seen are passed over, and the model is the same, to the last bit, as that
-            of a fit that was never interrupted. The file stays when the fit is done.
+            File to which the moments are saved now and then. When it exists, the fit continues from
+            there: the batches that it has seen are passed over, and the model is the same, to the
+            last bit, as that of a fit that was never interrupted. The file stays when the fit is
+            done.
         checkpoint_every : int, default=100
-            Number of batches between two checkpoints. There is one more at the end, and one when a batch is
-            refused, from which the fit continues once the batch is mended.
+            Number of batches between two checkpoints. There is one more at the end, and one when a
+            batch is refused, from which the fit continues once the batch is mended.
         progress : callable, optional
             Called with every batch after it was taken in.
 
         Returns
         -------
         self
-            Solved. When a batch is refused the error names it, and the estimator holds all batches before it.
+            Solved. When a batch is refused the error names it, and the estimator holds all batches
+            before it.
 
         Notes
         -----
-        A checkpoint is used only where the rows that it has seen are unchanged: their values are checked. To
-        that end an iterable is run through; files read by `read_batches` that were finished are compared by a
-        digest, the rows of the one in progress are read again, and then reading starts where it is needed.
-        What comes later may have changed, such as a batch that was refused.
+        A checkpoint is used only where the rows that it has seen are unchanged: their values are
+        checked. To that end an iterable is run through; files read by `read_batches` that were
+        finished are compared by a digest, the rows of the one in progress are read again, and then
+        reading starts where it is needed. What comes later may have changed, such as a batch that
+        was refused.
 
         A feature map that is not fitted is fitted again on the same first rows, so it needs a fixed
         ``random_state``; that it is the same map is checked.
@@ -472,7 +509,9 @@ class EntangledRegressor(MultiTargetRegressor):
         }
         if self.target_transform is not None:
             signature["target_transform"] = joblib.hash(self.target_transform)
-        run = BatchRun(stream, take, self._fit_row_map, signature, checkpoint, checkpoint_every, progress)
+        run = BatchRun(
+            stream, take, self._fit_row_map, signature, checkpoint, checkpoint_every, progress
+        )
         try:
             position = run.run(batches, lambda item: as_batch(item, targets, groups))
         finally:
@@ -482,7 +521,9 @@ class EntangledRegressor(MultiTargetRegressor):
             raise ValueError("batches must hold at least one row, got none")
         if ends is not None and position.n_rows != ends[-1]:
             self._reset()
-            raise ValueError(f"n_rows must be that of all batches, {position.n_rows}, got {ends[-1]}")
+            raise ValueError(
+                f"n_rows must be that of all batches, {position.n_rows}, got {ends[-1]}"
+            )
         return self.solve()
 
     def merge(self, other: Self) -> Self:
@@ -491,17 +532,21 @@ class EntangledRegressor(MultiTargetRegressor):
         Parameters
         ----------
         other : estimator of the same kind
-            With the same columns and targets and, where there is one, the same fitted feature map. It is not
-            changed. Its other parameters do not matter.
+            With the same columns and targets and, where there is one, the same fitted feature map.
+            It is not changed. Its other parameters do not matter.
 
         Returns
         -------
         self
         """
         if type(other) is not type(self):
-            raise TypeError(f"other must be of type {type(self).__name__}, got {type(other).__name__}")
+            raise TypeError(
+                f"other must be of type {type(self).__name__}, got {type(other).__name__}"
+            )
         if other is self:
-            raise ValueError("other must be another estimator, got this one, whose rows would count twice")
+            raise ValueError(
+                "other must be another estimator, got this one, whose rows would count twice"
+            )
         mine, theirs = self._stream_to_merge("this estimator"), other._stream_to_merge("other")
         before = deepcopy(mine) if mine.waiting else mine
         try:
@@ -523,8 +568,8 @@ class EntangledRegressor(MultiTargetRegressor):
     def solve(self) -> Self:
         """Solve for all rows taken in so far, so that every attribute of the model is there.
 
-        `predict` and everything else that uses the model does this by itself when it is needed. Several
-        threads may call it; one of them does the work.
+        `predict` and everything else that uses the model does this by itself when it is needed.
+        Several threads may call it; one of them does the work.
 
         Returns
         -------
@@ -549,7 +594,9 @@ class EntangledRegressor(MultiTargetRegressor):
         if self.target_transform is not None:
             check_target_transform(self.target_transform)
 
-    def _solve_parts(self, parts: list[Moments], sample: RowSample | None, stream: RowStream) -> FittedModel:
+    def _solve_parts(
+        self, parts: list[Moments], sample: RowSample | None, stream: RowStream
+    ) -> FittedModel:
         """The model from the moments of all parts of a stream."""
         raise NotImplementedError
 
@@ -605,7 +652,9 @@ class EntangledRegressor(MultiTargetRegressor):
         parts = stream.moments()
         n_rows = sum(part.n_samples for part in parts)
         if n_rows < 2:
-            raise NotFittedError(f"at least 2 rows of positive sample_weight are needed, got {n_rows}")
+            raise NotFittedError(
+                f"at least 2 rows of positive sample_weight are needed, got {n_rows}"
+            )
         if not all(part.complete for part in parts):
             measured = np.sum([part.target_weight for part in parts], axis=0)[None]
             check_measured(measured, measured, getattr(self, "target_names_", None))
@@ -616,7 +665,9 @@ class EntangledRegressor(MultiTargetRegressor):
         if self._model is None:
             hint = "" if self._stream is None else "; call solve() once all rows are taken in"
             # A NotFittedError is an AttributeError too, so that hasattr is False.
-            raise NotFittedError(f"{type(self).__name__!r} object has no attribute {name!r} yet{hint}")
+            raise NotFittedError(
+                f"{type(self).__name__!r} object has no attribute {name!r} yet{hint}"
+            )
         return self._model
 
     def _row_map(self, name: str) -> RowMap:
@@ -632,7 +683,9 @@ class EntangledRegressor(MultiTargetRegressor):
         """Drop everything that was fitted."""
         self._stream = self._model = None
 
-    def _training_rows(self, X: Any, y: Any, sample_weight: Any) -> tuple[Rows, TargetScale | None, Index]:
+    def _training_rows(
+        self, X: Any, y: Any, sample_weight: Any
+    ) -> tuple[Rows, TargetScale | None, Index]:
         """Rows with a measured target, their targets on the learned scale; that scale; and their numbers."""
         targets = self._take_targets(y, missing=True)
         check_consistent_length(X, targets)
@@ -640,7 +693,8 @@ class EntangledRegressor(MultiTargetRegressor):
         index = np.arange(len(Y))
         if weight is not None:
             check_measured(Y, weight, getattr(self, "target_names_", None))
-            # Rows of weight zero, and rows without any target, are left out before a feature map sees them.
+            # Rows of weight zero, and rows without any target, are left out before a feature map
+            # sees them.
             counted = weight > 0.0 if weight.ndim == 1 else weight.any(axis=1)
             if not counted.all():
                 index = np.flatnonzero(counted)
@@ -673,12 +727,17 @@ class EntangledRegressor(MultiTargetRegressor):
         return self
 
     def _take_batch(
-        self, batch: Batch, *, part: Index | None = None, where: str | None = None, forget: float = 1.0
+        self,
+        batch: Batch,
+        *,
+        part: Index | None = None,
+        where: str | None = None,
+        forget: float = 1.0,
     ) -> None:
         """Take in a batch, whole or not at all.
 
-        ``part`` is that of every row, where it does not follow from the row or its group; ``where`` is what
-        errors that come later call the batch.
+        ``part`` is that of every row, where it does not follow from the row or its group; ``where``
+        is what errors that come later call the batch.
         """
         X, y, sample_weight, groups = batch.X, batch.y, batch.sample_weight, batch.groups
         n, stream = _num_samples(X), self._stream
@@ -718,7 +777,9 @@ class EntangledRegressor(MultiTargetRegressor):
         stream.grouped = grouped
         if not needs_rows(self.target_transform):
             names, given = self._output_names(rows.Y.shape[1]), self._given_map()
-            stream.scale = fit_target_scale(self.target_transform, rows.Y, rows.weight, names, refit=False)
+            stream.scale = fit_target_scale(
+                self.target_transform, rows.Y, rows.weight, names, refit=False
+            )
             if is_fitted(given):
                 stream.row_map = RowMap(given, stream.scale)
         return stream
@@ -745,10 +806,14 @@ class EntangledRegressor(MultiTargetRegressor):
             takes_missing = all(FeatureMapTraits.of(one).takes_missing_inputs for one in maps)
             finite = "allow-nan" if takes_missing else True
             with naming_columns(X):
-                check_array(X, accept_sparse=True, dtype=None, ensure_all_finite=finite, input_name="X")
+                check_array(
+                    X, accept_sparse=True, dtype=None, ensure_all_finite=finite, input_name="X"
+                )
         n_outputs = None if self._stream is None else self._stream.n_outputs
         if n_outputs is not None and targets[:1].size != n_outputs:
-            raise ValueError(f"y must have the {n_outputs} columns it had before, got {targets[:1].size}")
+            raise ValueError(
+                f"y must have the {n_outputs} columns it had before, got {targets[:1].size}"
+            )
         check_consistent_length(X, targets)
         Y, weight = self._check_weighted(targets, sample_weight, smallest=0.0)
         if isinstance(X, np.ndarray) and X.dtype.kind == "f" and X.size:
@@ -758,15 +823,19 @@ class EntangledRegressor(MultiTargetRegressor):
     def _fit_dask(self, X: Any, y: Any, sample_weight: Any, groups: Any = None) -> Self:
         """Fit on the partitions of Dask tables, wherever they are.
 
-        Before that the first rows, up to 10,000, are brought here for the names of columns, and for a feature
-        map that is not fitted yet.
+        Before that the first rows, up to 10,000, are brought here for the names of columns, and for
+        a feature map that is not fitted yet.
         """
         partitions = split_partitions(X, y, sample_weight, groups)
         self._reset()
         try:
-            for where, (X_first, y_first, weight, own_groups) in first_rows(partitions, FEATURE_SAMPLE):
+            for where, (X_first, y_first, weight, own_groups) in first_rows(
+                partitions, FEATURE_SAMPLE
+            ):
                 with named_errors(where, X_first, y_first):
-                    self._take_batch(Batch(X_first, y_first, weight, groups=own_groups), where=where)
+                    self._take_batch(
+                        Batch(X_first, y_first, weight, groups=own_groups), where=where
+                    )
                 if self._stream is not None and self._stream.row_map is not None:
                     break
             if self._stream is None:
@@ -806,9 +875,13 @@ class EntangledRegressor(MultiTargetRegressor):
                     f"estimators to merge must have the same {name}, got {values[0]} and {values[1]}"
                 )
         if mine.n_outputs != theirs.n_outputs or mine.n_parts != theirs.n_parts:
-            raise ValueError("estimators to merge must have the same number of targets and of folds")
+            raise ValueError(
+                "estimators to merge must have the same number of targets and of folds"
+            )
         if mine.grouped != theirs.grouped:
-            raise ValueError("estimators to merge must both have taken in groups of rows, or neither")
+            raise ValueError(
+                "estimators to merge must both have taken in groups of rows, or neither"
+            )
         for name in ("feature_map", "target_transform"):
             if joblib.hash(getattr(self, f"{name}_")) != joblib.hash(getattr(other, f"{name}_")):
                 raise ValueError(
@@ -817,7 +890,9 @@ class EntangledRegressor(MultiTargetRegressor):
 
     # Features of rows.
 
-    def _fit_map(self, feature_map: Any, X: Any, Y: Array, weight: ArrayLike | None) -> tuple[Any, Any]:
+    def _fit_map(
+        self, feature_map: Any, X: Any, Y: Array, weight: ArrayLike | None
+    ) -> tuple[Any, Any]:
         """A feature map fitted on rows, and their features where new rows would get others, else None."""
         if feature_map is None:
             return None, None
@@ -866,7 +941,10 @@ class EntangledRegressor(MultiTargetRegressor):
         """Given targets (n, p), NaN where one is to be predicted; None without any."""
         if given is None:
             return None
-        names, named = self._output_names(self._solved_model().n_targets), hasattr(self, "target_names_")
+        names, named = (
+            self._output_names(self._solved_model().n_targets),
+            hasattr(self, "target_names_"),
+        )
         return check_given(given, X, _num_samples(X), names, named=named)
 
     def _warn_of_novelty(self, X: Any) -> None:
@@ -935,7 +1013,9 @@ def _partition_covariance(estimator: EntangledRegressor, X: Any) -> Any:
 
 def _refuse_dask(method: str, *tables: Any) -> None:
     if is_dask(*tables):
-        raise TypeError(f"{method} needs tables in memory; take the partitions of a Dask table apart")
+        raise TypeError(
+            f"{method} needs tables in memory; take the partitions of a Dask table apart"
+        )
 
 
 def _faded(sample_weight: Any, factors: Array) -> Any:

@@ -45,7 +45,13 @@ from ..streams.row_stream import RowMap, RowStream, sampling_keys
 from .base import MultiTargetRegressor
 from .entangled import COLUMN_ATTRIBUTES, EntangledRegressor
 
-__all__ = ["PREDICTIONS", "EntangledKernelRidge", "SolverParams", "check_solver_params", "warn_of_stall"]
+__all__ = [
+    "PREDICTIONS",
+    "EntangledKernelRidge",
+    "SolverParams",
+    "check_solver_params",
+    "warn_of_stall",
+]
 
 PREDICTIONS = ("entangled", "partial_trace")
 # A step of an iterative solver with more multiplications than this takes seconds.
@@ -55,50 +61,53 @@ LARGE_STEP = 2e10
 class EntangledKernelRidge(TransformerMixin, EntangledRegressor):
     """Kernel ridge regression with a learned entangled kernel.
 
-    Learns an operator-valued kernel K(x, z) = phi(x)^T A phi(z) I + sum_i M_i phi(x) phi(z)^T M_i^T by
-    aligning it with the targets, then solves the ridge problem with it. The features phi come from any
-    scikit-learn transformer.
+    Learns an operator-valued kernel K(x, z) = phi(x)^T A phi(z) I + sum_i M_i phi(x) phi(z)^T M_i^T
+    by aligning it with the targets, then solves the ridge problem with it. The features phi come
+    from any scikit-learn transformer.
 
     Parameters
     ----------
     feature_map : transformer or None, default=None
-        Gives the features phi(x); cloned, and fitted with X, y and, where it takes them, the sample weights.
-        None is the linear kernel; `Nystroem` and `RBFSampler` of scikit-learn approximate others.
+        Gives the features phi(x); cloned, and fitted with X, y and, where it takes them, the sample
+        weights. None is the linear kernel; `Nystroem` and `RBFSampler` of scikit-learn approximate
+        others.
     alpha : float, default=1.0
-        Ridge penalty, positive. The learned kernel is scaled so that the trace of its training Gram matrix is
-        the plain kernel's; so alpha means what it means in `sklearn.kernel_ridge.KernelRidge`.
+        Ridge penalty, positive. The learned kernel is scaled so that the trace of its training Gram
+        matrix is the plain kernel's; so alpha means what it means in
+        `sklearn.kernel_ridge.KernelRidge`.
     shrinkage : float, default=0.25
-        Share, between 0 and 1, of the plain kernel phi(x)^T phi(z) I that is mixed into the learned one. With
-        1 the estimator is kernel ridge.
+        Share, between 0 and 1, of the plain kernel phi(x)^T phi(z) I that is mixed into the learned
+        one. With 1 the estimator is kernel ridge.
     alignment_mix : float, default=0.5
-        Weight, between 0 and 1, of aligning the whole operator-valued kernel against aligning its partial
-        trace over the outputs.
+        Weight, between 0 and 1, of aligning the whole operator-valued kernel against aligning its
+        partial trace over the outputs.
     target_alpha : float, default=0.1
-        Ridge of the fit whose shape the closed form takes on, in units of the mean eigenvalue of the
-        features' second moments. The iterative solvers do not use it.
+        Ridge of the fit whose shape the closed form takes on, in units of the mean eigenvalue of
+        the features' second moments. The iterative solvers do not use it.
     prediction : {"entangled", "partial_trace"}, default="entangled"
-        Predict with the operator-valued kernel, or with the one scalar kernel that its partial trace over the
-        outputs gives (the paper's EKL and ptrEKL).
+        Predict with the operator-valued kernel, or with the one scalar kernel that its partial
+        trace over the outputs gives (the paper's EKL and ptrEKL).
     rank : int, float or None, default=None
-        Largest number r of Kraus operators M_i: a count of up to features times outputs, or a fraction of the
-        largest number that the data can use (`full_rank_`). With None it is one operator and a metric A for
-        the closed form, and full rank for the iterative solvers.
+        Largest number r of Kraus operators M_i: a count of up to features times outputs, or a
+        fraction of the largest number that the data can use (`full_rank_`). With None it is one
+        operator and a metric A for the closed form, and full rank for the iterative solvers.
     solver : {"closed-form", "ascent", "lbfgs"}, default="closed-form"
-        How the kernel is learned. ``"closed-form"`` is a regularised optimum of the alignment; ``"ascent"``
-        is the published algorithm, steepest ascent on the unit sphere, which is regularised by stopping
-        early; ``"lbfgs"`` runs to the optimum of the alignment.
+        How the kernel is learned. ``"closed-form"`` is a regularised optimum of the alignment;
+        ``"ascent"`` is the published algorithm, steepest ascent on the unit sphere, which is
+        regularised by stopping early; ``"lbfgs"`` runs to the optimum of the alignment.
     solver_params : dict or None, default=None
-        Settings of the iterative solvers: ``init``, the start, is ``"identity"`` (the plain kernel, on the
-        outputs that the features reach; default) or ``"random"``; ``max_iter`` is the number of steps, 200
-        by default; the solver stops when the gradient on the unit sphere is no longer than ``tol``, 1e-6 by
-        default; with ``verbose=True`` it prints the alignment as it goes.
+        Settings of the iterative solvers: ``init``, the start, is ``"identity"`` (the plain kernel,
+        on the outputs that the features reach; default) or ``"random"``; ``max_iter`` is the number
+        of steps, 200 by default; the solver stops when the gradient on the unit sphere is no longer
+        than ``tol``, 1e-6 by default; with ``verbose=True`` it prints the alignment as it goes.
     fit_intercept : bool, default=True
         Whether to centre features and targets; otherwise they are taken as they are.
     target_transform : {"log", "log1p"}, mapping, transformer or None, default=None
-        Scale on which targets are learned: logarithms of positive targets, or of zero and positive ones; of
-        some of them, as in ``{"zinc": "log"}``; or a transformer of each target by itself that has
-        ``inverse_transform``, fitted to y. Predictions, deviations, intervals and ``given`` are in units of
-        the targets; kernel, coefficients and noise are those of transformed targets.
+        Scale on which targets are learned: logarithms of positive targets, or of zero and positive
+        ones; of some of them, as in ``{"zinc": "log"}``; or a transformer of each target by itself
+        that has ``inverse_transform``, fitted to y. Predictions, deviations, intervals and
+        ``given`` are in units of the targets; kernel, coefficients and noise are those of
+        transformed targets.
     random_state : int, RandomState or None, default=None
         For a random start.
 
@@ -107,12 +116,14 @@ class EntangledKernelRidge(TransformerMixin, EntangledRegressor):
     model_ : FittedModel
         The fitted model as one value, which predicts, gives intervals and explains.
     kraus_ : ndarray of shape (r, p, m)
-        Kraus operators M_i, in the coordinates of the feature map's output: orthogonal to each other, the
-        strongest first, of positive covariance with the targets. Computed at every access.
+        Kraus operators M_i, in the coordinates of the feature map's output: orthogonal to each
+        other, the strongest first, of positive covariance with the targets. Computed at every
+        access.
     metric_ : ndarray of shape (m, m) or None
         The matrix A, None when it is zero. Computed at every access.
     kernel_ : KrausKernel
-        The learned kernel of these two, which tells how entangled it is: ``kernel_.entanglement()``.
+        The learned kernel of these two, which tells how entangled it is:
+        ``kernel_.entanglement()``.
     coef_ : ndarray of shape (p, m)
         The fitted model is f(x) = coef_ @ phi(x) + intercept_.
     intercept_ : ndarray of shape (p,)
@@ -127,12 +138,15 @@ class EntangledKernelRidge(TransformerMixin, EntangledRegressor):
     noise_variance_ : ndarray of shape (p,)
         Estimated variance of each target about the model; see Notes.
     rkhs_norm_ : float
-        Norm of the fitted function, less its intercept, in the space of the kernel it is predicted with.
+        Norm of the fitted function, less its intercept, in the space of the kernel it is predicted
+        with.
     residual_covariance_, information_ : ndarray of shape (p, p)
-        Of leave-one-out residuals, and what measuring each target says of the others; see `predict`.
+        Of leave-one-out residuals, and what measuring each target says of the others; see
+        `predict`.
     n_iter_, converged_, stop_reason_, solver_ : int, bool, str and str
     full_rank_ : int
-        Largest Kraus rank that can matter: rank of the features times that of what they reach in the outputs.
+        Largest Kraus rank that can matter: rank of the features times that of what they reach in
+        the outputs.
     feature_map_ : transformer or None
     target_transform_ : object with ``transform`` and ``inverse_transform``, or None
     n_features_in_ : int
@@ -147,30 +161,32 @@ class EntangledKernelRidge(TransformerMixin, EntangledRegressor):
 
     Notes
     -----
-    With C, B the second moments of features and of features with targets and W = (C + rho I)^-1 B the ridge
-    fit for rho = target_alpha tr(C)/m, the closed form is
+    With C, B the second moments of features and of features with targets and W = (C + rho I)^-1 B
+    the ridge fit for rho = target_alpha tr(C)/m, the closed form is
 
-        D = tau I/(mp) + (1 - tau) [ (1 - mix) W W^T kron I/(p ||W||^2) + mix vec(W^T) vec(W^T)^T/||W||^2 ]
+        D = tau I/(mp) + (1 - tau) [ (1 - mix) W W^T kron I/(p ||W||^2) + mix vec(W^T)
+        vec(W^T)^T/||W||^2 ]
 
-    for ``shrinkage`` tau, scaled to tr((C kron I) D) = p tr(C). The iterative solvers replace the bracket by
-    their Q Q^T. Alignment, learning and ridge need only moments, so after one pass over the rows
-    nothing depends on their number; see `entangled_kernels.learning.Moments`.
+    for ``shrinkage`` tau, scaled to tr((C kron I) D) = p tr(C). The iterative solvers replace the
+    bracket by their Q Q^T. Alignment, learning and ridge need only moments, so after one pass over
+    the rows nothing depends on their number; see `entangled_kernels.learning.Moments`.
 
-    The Gaussian-process view reads the kernel, times a variance s_o^2 for every output o, as a prior
-    covariance and alpha s_o^2 as the variance of the noise. With e_o the weighted residuals of output o,
-    n rows of total weight W and df_o the trace of its block of the hat matrix (plus one with an intercept),
+    The Gaussian-process view reads the kernel, times a variance s_o^2 for every output o, as a
+    prior covariance and alpha s_o^2 as the variance of the noise. With e_o the weighted residuals
+    of output o, n rows of total weight W and df_o the trace of its block of the hat matrix (plus
+    one with an intercept),
 
         alpha s_o^2 = sum e_o^2 / (n - df_o),   noise_variance_[o] = alpha s_o^2 n / W
 
     A row of zero weight is left out; scaling all weights changes no more than scaling alpha does.
 
-    Time n (m + p)^2 for the pass, m^3 + m^2 p for the closed form, m p a row to predict. Tables with more
-    columns than rows are rotated first, so m and p are never above n there.
+    Time n (m + p)^2 for the pass, m^3 + m^2 p for the closed form, m p a row to predict. Tables
+    with more columns than rows are rotated first, so m and p are never above n there.
 
     References
     ----------
-    R. Huusari and H. Kadri, "Entangled Kernels - Beyond Separability", Journal of Machine Learning Research
-    22 (2021), 1-40.
+    R. Huusari and H. Kadri, "Entangled Kernels - Beyond Separability", Journal of Machine Learning
+    Research 22 (2021), 1-40.
 
     Examples
     --------
@@ -225,12 +241,12 @@ class EntangledKernelRidge(TransformerMixin, EntangledRegressor):
         ----------
         X : array-like or data frame of shape (n_samples, n_features)
         y : array-like or data frame of shape (n_samples, n_outputs) or (n_samples,)
-            The targets, Y in the formulas; NaN where a target is missing. Rows without any target change
-            nothing.
+            The targets, Y in the formulas; NaN where a target is missing. Rows without any target
+            change nothing.
         sample_weight : array-like of shape (n_samples,) or (n_samples, n_outputs), or float, optional
-            Non-negative weights of the squared errors, of rows or of single targets; kernel and predictions
-            are those of a table where each row is repeated that many times. A target of weight zero is
-            missing.
+            Non-negative weights of the squared errors, of rows or of single targets; kernel and
+            predictions are those of a table where each row is repeated that many times. A target of
+            weight zero is missing.
 
         Returns
         -------
@@ -250,20 +266,28 @@ class EntangledKernelRidge(TransformerMixin, EntangledRegressor):
         else:
             Phi = self._training_features(feature_map, rows.X, Phi)
             Y, weight, key = rows.Y, rows.weight, sampling_keys(rows.X, rows.Y)
-            if weight is not None and (keep := weight.reshape(len(Y), -1).any(axis=1)).sum() < len(Y):
+            if weight is not None and (keep := weight.reshape(len(Y), -1).any(axis=1)).sum() < len(
+                Y
+            ):
                 Phi, Y, weight, key = Phi[keep], Y[keep], weight[keep], key[keep]
             if len(Y) < 2:
                 raise ValueError("at least 2 rows of positive sample_weight are needed, got 1")
             problem, moments = reduce_rows(Phi, Y, weight, centred=bool(self.fit_intercept))
             stream.parts = [moments]
             stream.sample, stream.inputs = RowSample.of(Phi, Y, key, weight), InputRange.of(rows.X)
-        stream.row_map, stream.scale, stream.n_rows = RowMap(feature_map, scale), scale, _num_samples(X)
+        stream.row_map, stream.scale, stream.n_rows = (
+            RowMap(feature_map, scale),
+            scale,
+            _num_samples(X),
+        )
         self._model = self._fitted(self._learn(problem), stream, stream.sample)
         # Moments of more columns than rows are not kept.
         self._stream = None if stream.parts == [None] else stream
         return self
 
-    def _solve_parts(self, parts: list[Moments], sample: RowSample | None, stream: RowStream) -> FittedModel:
+    def _solve_parts(
+        self, parts: list[Moments], sample: RowSample | None, stream: RowStream
+    ) -> FittedModel:
         problem = reduce_moments(sum(parts[1:], parts[0]), centred=bool(self.fit_intercept))
         return self._fitted(self._learn(problem), stream, sample)
 
@@ -300,7 +324,9 @@ class EntangledKernelRidge(TransformerMixin, EntangledRegressor):
                     f"{operators}, which may take long; set rank to a smaller number, or use "
                     f"solver='closed-form'"
                 )
-        fit = fit_problem(problem, settings, _print_progress(params.max_iter) if params.verbose else None)
+        fit = fit_problem(
+            problem, settings, _print_progress(params.max_iter) if params.verbose else None
+        )
         if fit.stop_reason == "stalled":
             warn_of_stall(fit)
         return fit
@@ -354,7 +380,9 @@ class EntangledKernelRidge(TransformerMixin, EntangledRegressor):
         check_is_fitted(self, "intercept_")
         model = self._shown("kraus_")
         names = self._output_names(model.n_targets)
-        return np.array([f"{o}_kraus{i}" for o in names for i in range(model.fit.n_operators)], dtype=object)
+        return np.array(
+            [f"{o}_kraus{i}" for o in names for i in range(model.fit.n_operators)], dtype=object
+        )
 
     def set_output(self, *, transform: str | None = None, predict: str | None = None) -> Self:
         """Choose the containers that `transform` and `predict` return.

@@ -75,58 +75,64 @@ from .entangled_kernel_ridge import (
 __all__ = ["EntangledKernelRidgeCV"]
 
 T = TypeVar("T")
-# Least share of the feature maps that show noise, for an explanation to compare effects with those of noise.
+# Least share of the feature maps that show noise, for an explanation to compare effects with those
+# of noise.
 LEAST_SHARE = 0.2
 
 
 class EntangledKernelRidgeCV(EntangledRegressor):
     """Entangled kernel ridge regression with its settings chosen by cross-validation.
 
-    Tries kernels from plain kernel ridge to fully learned ones, each with a path of alphas, and keeps what
-    predicts held-out rows best. Kernel ridge is always among the candidates.
+    Tries kernels from plain kernel ridge to fully learned ones, each with a path of alphas, and
+    keeps what predicts held-out rows best. Kernel ridge is always among the candidates.
 
     Parameters
     ----------
     feature_map : "auto", transformer, None, or list of the last two, default="auto"
-        Features phi(x), as in `EntangledKernelRidge`. Those of a list are candidates. ``"auto"`` tries the
-        standardised columns; `ColumnWidthFeatures`, with a width for every column, of the columns and of
-        columns made symmetric by powers; `ForestFeatures`; and, with two to eight targets and not in streams,
-        `TargetProcessFeatures`. With more than 200 inputs powers and processes are left out. Kernels clip
-        columns at one range beyond the training rows (``reach=1``; not in streams), so that only the
-        standardised columns follow a trend farther out.
+        Features phi(x), as in `EntangledKernelRidge`. Those of a list are candidates. ``"auto"``
+        tries the standardised columns; `ColumnWidthFeatures`, with a width for every column, of the
+        columns and of columns made symmetric by powers; `ForestFeatures`; and, with two to eight
+        targets and not in streams, `TargetProcessFeatures`. With more than 200 inputs powers and
+        processes are left out. Kernels clip columns at one range beyond the training rows
+        (``reach=1``; not in streams), so that only the standardised columns follow a trend farther
+        out.
     alphas : array-like or None, default=None
-        Ridge penalties to try. None takes 34 values over eleven decades about the scale of the features, and
-        the noise that a feature map has found, its ``noise_``.
+        Ridge penalties to try. None takes 34 values over eleven decades about the scale of the
+        features, and the noise that a feature map has found, its ``noise_``.
     param_grid : dict or None, default=None
-        Values to try of the parameters of `EntangledKernelRidge`, as in scikit-learn's `GridSearchCV`:
-        ``shrinkage``, ``alignment_mix``, ``target_alpha``, ``prediction``, ``rank`` and ``solver``, each with
-        a list; a parameter that is left out has its default. ``solver_params`` may have a list of one dict.
-        None is ``{"shrinkage": [0.25, 1.0], "alignment_mix": [0.0, 1.0], "target_alpha": [0.1, 1.0],
-        "prediction": ["entangled", "partial_trace"]}``. Kernel ridge, ``shrinkage=1``, is always tried.
-        Combinations that give the same kernel are tried once. With ``solver=["ascent"]`` steps along the path
-        are candidates too, so that early stopping is selected.
+        Values to try of the parameters of `EntangledKernelRidge`, as in scikit-learn's
+        `GridSearchCV`: ``shrinkage``, ``alignment_mix``, ``target_alpha``, ``prediction``, ``rank``
+        and ``solver``, each with a list; a parameter that is left out has its default.
+        ``solver_params`` may have a list of one dict. None is ``{"shrinkage": [0.25, 1.0],
+        "alignment_mix": [0.0, 1.0], "target_alpha": [0.1, 1.0], "prediction": ["entangled",
+        "partial_trace"]}``. Kernel ridge, ``shrinkage=1``, is always tried. Combinations that give
+        the same kernel are tried once. With ``solver=["ascent"]`` steps along the path are
+        candidates too, so that early stopping is selected.
     cv : int, splitter or iterable of splits, default=5
-        An int asks for shuffled folds, of whole groups where `fit` is given groups; with at most 60 rows they
-        are repeated until there are 10 splits. `TimeSeriesSplit` predicts folds from rows before.
+        An int asks for shuffled folds, of whole groups where `fit` is given groups; with at most 60
+        rows they are repeated until there are 10 splits. `TimeSeriesSplit` predicts folds from rows
+        before.
     scoring : {"nmse", "mse"}, default="nmse"
-        Mean over outputs of the squared error, divided by the variance of the output or not. Lower is better.
+        Mean over outputs of the squared error, divided by the variance of the output or not. Lower
+        is better.
     selection : {"average", "best", "one_se"}, default="average"
-        ``"average"``: for every feature map a mean of its candidates, weighted by the likelihood of their
-        held-out errors, E^(-n / 2) for a mean squared error E (`entangled_kernels.selection.stacking`). These
-        means, and kernel ridge with the noise that a map has estimated for its alpha, are stacked by a convex
-        combination on held-out predictions. Each target weighs candidates by its own error plus twice the
-        mean error of all targets, where there are no more than 64 targets and no more than rows. An average
-        of coefficients is a coefficient matrix, so predicting costs what the features cost.
-        ``"best"``: the candidate with the least error. ``"one_se"``: the one with the largest shrinkage and
-        the largest alpha within a standard error.
+        ``"average"``: for every feature map a mean of its candidates, weighted by the likelihood of
+        their held-out errors, E^(-n / 2) for a mean squared error E
+        (`entangled_kernels.selection.stacking`). These means, and kernel ridge with the noise that
+        a map has estimated for its alpha, are stacked by a convex combination on held-out
+        predictions. Each target weighs candidates by its own error plus twice the mean error of all
+        targets, where there are no more than 64 targets and no more than rows. An average of
+        coefficients is a coefficient matrix, so predicting costs what the features cost.
+        ``"best"``: the candidate with the least error. ``"one_se"``: the one with the largest
+        shrinkage and the largest alpha within a standard error.
     fit_intercept : bool, default=True
     n_jobs : int or None, default=None
-        Folds worked on at the same time, in threads that start where that saves time. Results do not depend
-        on it.
+        Folds worked on at the same time, in threads that start where that saves time. Results do
+        not depend on it.
     target_transform : as in `EntangledKernelRidge`
-        Candidates are tried on transformed targets, and ``best_score_`` and ``cv_results_`` are errors of
-        these; ``cv_score_``, ``cv_rmse_`` and what stands beside them are errors of predictions in units of
-        the targets. A transformer is fitted once, on all rows.
+        Candidates are tried on transformed targets, and ``best_score_`` and ``cv_results_`` are
+        errors of these; ``cv_score_``, ``cv_rmse_`` and what stands beside them are errors of
+        predictions in units of the targets. A transformer is fitted once, on all rows.
     random_state : int, RandomState or None, default=None
         For shuffling and random starts.
     verbose : int, default=0
@@ -141,32 +147,34 @@ class EntangledKernelRidgeCV(EntangledRegressor):
     best_score_ : float
         Its cross-validated error; lower is better. It is the least of many, so somewhat too good.
     cv_score_ : float
-        Held-out error of the model that is kept, an average or not; lower is better. Each fold's rows are
-        predicted with weights and shares that rest on the others. It is the error to expect of new rows like
-        those that folds hold out: of any rows, of rows of new groups where folds are of groups, of later
-        rows where they are in the order of time. Rows that no fold holds out have no part in it.
+        Held-out error of the model that is kept, an average or not; lower is better. Each fold's
+        rows are predicted with weights and shares that rest on the others. It is the error to
+        expect of new rows like those that folds hold out: of any rows, of rows of new groups where
+        folds are of groups, of later rows where they are in the order of time. Rows that no fold
+        holds out have no part in it.
     cv_target_score_, cv_rmse_ : ndarray of shape (p,)
-        That error of every target, NaN for a constant one, and its root mean squared error in its own unit.
+        That error of every target, NaN for a constant one, and its root mean squared error in its
+        own unit.
     kernel_ridge_score_, kernel_ridge_target_score_ : float and ndarray of shape (p,)
-        The same errors on the same folds of what would be kept with plain kernel ridge alone, of the same
-        feature maps.
+        The same errors on the same folds of what would be kept with plain kernel ridge alone, of
+        the same feature maps.
     best_index_ : int
         Its place in ``cv_results_``.
     cv_results_ : dict of ndarray
         One entry per candidate: ``param_*``, ``mean_test_score``, ``std_test_score`` and
         ``split{i}_test_score``; ready for `pandas.DataFrame`.
     cv_target_scores_ : ndarray of shape (number of candidates, p)
-        Errors of every target in the order of ``cv_results_``, NaN for a constant one; only there where
-        targets weigh candidates apart.
+        Errors of every target in the order of ``cv_results_``, NaN for a constant one; only there
+        where targets weigh candidates apart.
     coef_, intercept_ : ndarray of shape (p, m) and (p,)
         Those of the best estimator, or averages.
     average_weights_ : ndarray of shape (number of candidates, p) or (number of candidates,)
-        With ``selection="average"``, in the order of ``cv_results_``; the same for all targets where they
-        weigh candidates together.
+        With ``selection="average"``, in the order of ``cv_results_``; the same for all targets
+        where they weigh candidates together.
     n_splits_ : int
     entangled_estimator_ : EntangledKernelRidge
-        The best entangled candidate, fitted on all rows: the best estimator, unless that is kernel ridge or
-        predicts with the partial trace. ``kernel_``, ``kraus_`` and `project` are those of
+        The best entangled candidate, fitted on all rows: the best estimator, unless that is kernel
+        ridge or predicts with the partial trace. ``kernel_``, ``kraus_`` and `project` are those of
         it, and it has `transform`.
     feature_map_ : transformer or None
         Of ``coef_``; a `FeatureUnion` where candidates with several maps are averaged.
@@ -174,14 +182,16 @@ class EntangledKernelRidgeCV(EntangledRegressor):
 
     Notes
     -----
-    Rows in batches are judged by the moments of the folds (`entangled_kernels.selection.folds`): after one
-    pass over the rows nothing depends on their number. One decomposition serves all alphas of a kernel.
+    Rows in batches are judged by the moments of the folds (`entangled_kernels.selection.folds`):
+    after one pass over the rows nothing depends on their number. One decomposition serves all
+    alphas of a kernel.
 
-    With `partial_fit`, `fit_batches` and Dask a row's fold is found by a hash of its values, or of its group
-    (`entangled_kernels.streams.row_stream`), so it does not matter how rows are cut and ordered; ``cv`` must
-    be a number, or a `KFold` or `GroupKFold` of which the number counts. With `TimeSeriesSplit`, which needs
-    `fit_batches`, folds are blocks of the rows in their order. Of several feature maps, such as ``"auto"``,
-    one is chosen on the first 10,000 rows; what else there is to choose is chosen on all rows.
+    With `partial_fit`, `fit_batches` and Dask a row's fold is found by a hash of its values, or of
+    its group (`entangled_kernels.streams.row_stream`), so it does not matter how rows are cut and
+    ordered; ``cv`` must be a number, or a `KFold` or `GroupKFold` of which the number counts. With
+    `TimeSeriesSplit`, which needs `fit_batches`, folds are blocks of the rows in their order. Of
+    several feature maps, such as ``"auto"``, one is chosen on the first 10,000 rows; what else
+    there is to choose is chosen on all rows.
 
     Examples
     --------
@@ -244,8 +254,8 @@ class EntangledKernelRidgeCV(EntangledRegressor):
         sample_weight : array-like of shape (n_samples,) or (n_samples, n_outputs), or float, optional
             Non-negative. A constant factor changes nothing: weights are divided by that of one row.
         groups : array-like of shape (n_samples,), optional
-            Numbers or text. Rows of a group are held out together, by folds of whole groups where ``cv`` is
-            a number, and by splitters that ask for groups.
+            Numbers or text. Rows of a group are held out together, by folds of whole groups where
+            ``cv`` is a number, and by splitters that ask for groups.
         progress : callable, optional
             Called after every split of every feature map with the number of those done and of all.
 
@@ -314,7 +324,9 @@ class EntangledKernelRidgeCV(EntangledRegressor):
             own_weight = None if weight is None else weight[some]
             return RowSample.of(Phi, rows.Y[some], key[some], own_weight)
 
-        self._model = self._keep(found, rows.Y, scale, InputRange.of(rows.X), sample_of, len(maps) > 1)
+        self._model = self._keep(
+            found, rows.Y, scale, InputRange.of(rows.X), sample_of, len(maps) > 1
+        )
         return self
 
     def partial_fit(
@@ -326,8 +338,8 @@ class EntangledKernelRidgeCV(EntangledRegressor):
         ----------
         X, y, sample_weight, forget : as in `EntangledKernelRidge.partial_fit`
         groups : array-like of shape (n_samples,), optional
-            Numbers or text, with every batch or with none. All rows of a group share a fold, which is found
-            by a hash of the group; without groups it is found by a hash of the row.
+            Numbers or text, with every batch or with none. All rows of a group share a fold, which
+            is found by a hash of the group; without groups it is found by a hash of the row.
 
         Returns
         -------
@@ -346,7 +358,8 @@ class EntangledKernelRidgeCV(EntangledRegressor):
         Returns
         -------
         held_out : HeldOut
-            ``measured``, ``predicted``, ``lower`` and ``upper``, each (n, p); of rows in batches a sample.
+            ``measured``, ``predicted``, ``lower`` and ``upper``, each (n, p); of rows in batches a
+            sample.
         """
         check_share("coverage", coverage)
         return self._solved_model().held_out(float(coverage))
@@ -416,7 +429,9 @@ class EntangledKernelRidgeCV(EntangledRegressor):
     @property
     def cv_target_scores_(self) -> Array:
         """Errors of all candidates by target."""
-        return _present(self._searched("cv_target_scores_").target_scores, self, "cv_target_scores_")
+        return _present(
+            self._searched("cv_target_scores_").target_scores, self, "cv_target_scores_"
+        )
 
     @property
     def average_weights_(self) -> Array:
@@ -476,7 +491,9 @@ class EntangledKernelRidgeCV(EntangledRegressor):
 
     # The search.
 
-    def _solve_parts(self, parts: list[Moments], sample: RowSample | None, stream: RowStream) -> FittedModel:
+    def _solve_parts(
+        self, parts: list[Moments], sample: RowSample | None, stream: RowStream
+    ) -> FittedModel:
         if len(parts) < 2:
             raise ValueError(
                 f"cv must leave rows in at least 2 folds, got {len(parts)}; more rows or groups are needed"
@@ -487,7 +504,12 @@ class EntangledKernelRidgeCV(EntangledRegressor):
         if scale is not None:
             units = TargetUnits(scale.inverse_transform(Y), scale.inverse_transform)
         found = search_moments(
-            parts, sample, row_map.feature_map, self._search_settings(), ordered=self._ordered, units=units
+            parts,
+            sample,
+            row_map.feature_map,
+            self._search_settings(),
+            ordered=self._ordered,
+            units=units,
         )
         return self._keep(found, Y, scale, stream.inputs, lambda candidate: sample, False)
 
@@ -539,7 +561,9 @@ class EntangledKernelRidgeCV(EntangledRegressor):
             parts=_noise_parts(found.used),
         )
 
-    def _candidate_estimator(self, candidate: Candidate, model: FittedModel) -> EntangledKernelRidge:
+    def _candidate_estimator(
+        self, candidate: Candidate, model: FittedModel
+    ) -> EntangledKernelRidge:
         """A candidate as an estimator of its own, on tables with the same columns."""
         if model.fit.stop_reason == "stalled":
             warn_of_stall(model.fit)
@@ -569,7 +593,9 @@ class EntangledKernelRidgeCV(EntangledRegressor):
         if candidate.member.n_steps is not None:
             solver = solver._replace(max_iter=candidate.member.n_steps)
         defaults = SolverParams()._asdict()
-        changed = {name: value for name, value in solver._asdict().items() if value != defaults[name]}
+        changed = {
+            name: value for name, value in solver._asdict().items() if value != defaults[name]
+        }
         return {**parameters, "solver_params": changed} if changed else parameters
 
     def _search_settings(self) -> SearchSettings:
@@ -581,7 +607,9 @@ class EntangledKernelRidgeCV(EntangledRegressor):
             scoring=self.scoring,
             selection=self.selection,
             fit_intercept=bool(self.fit_intercept),
-            start=FitSettings(init=params.init, max_iter=params.max_iter, tol=params.tol, seed=int(seed)),
+            start=FitSettings(
+                init=params.init, max_iter=params.max_iter, tol=params.tol, seed=int(seed)
+            ),
             n_jobs=self.n_jobs,
         )
 
@@ -590,10 +618,14 @@ class EntangledKernelRidgeCV(EntangledRegressor):
         if self.param_grid is None:
             return dict(GRID)
         if not isinstance(self.param_grid, Mapping):
-            raise TypeError(f"param_grid must be a dict or None, got {type(self.param_grid).__name__}")
+            raise TypeError(
+                f"param_grid must be a dict or None, got {type(self.param_grid).__name__}"
+            )
         unknown = sorted(map(str, set(self.param_grid) - {*GRID, "solver_params"}))
         if unknown:
-            raise ValueError(f"param_grid has unknown keys {unknown}; it may hold {', '.join(GRID)}")
+            raise ValueError(
+                f"param_grid has unknown keys {unknown}; it may hold {', '.join(GRID)}"
+            )
         defaults = EntangledKernelRidge().get_params(deep=False)
         return {
             name: check_grid(f"param_grid[{name!r}]", self.param_grid.get(name, [defaults[name]]))
@@ -619,7 +651,11 @@ class EntangledKernelRidgeCV(EntangledRegressor):
         """The maps to choose from, for rows in memory or in a stream."""
         if isinstance(self.feature_map, str) and self.feature_map == "auto":
             return default_feature_maps(self.random_state, streamed=streamed)
-        maps = list(self.feature_map) if isinstance(self.feature_map, list | tuple) else [self.feature_map]
+        maps = (
+            list(self.feature_map)
+            if isinstance(self.feature_map, list | tuple)
+            else [self.feature_map]
+        )
         if not maps:
             raise ValueError("feature_map must hold at least one feature map, got an empty list")
         for one in maps:
@@ -638,7 +674,11 @@ class EntangledKernelRidgeCV(EntangledRegressor):
             n_inputs = 1
         maps = dict(enumerate(self._feature_maps(streamed=streamed)))
         traits = {place: FeatureMapTraits.of(one) for place, one in maps.items()}
-        suited = {place: one for place, one in maps.items() if traits[place].suits(rows.Y.shape[1], n_inputs)}
+        suited = {
+            place: one
+            for place, one in maps.items()
+            if traits[place].suits(rows.Y.shape[1], n_inputs)
+        }
         return suited if suited else maps
 
     def _search_inputs(self, X: Any, maps: dict[int, Any]) -> Any:
@@ -753,8 +793,9 @@ class EntangledKernelRidgeCV(EntangledRegressor):
 def _noise_parts(used: Sequence[UsedMap]) -> tuple[NoisePart, ...]:
     """Feature maps of an average, with their shares, on which models of noise are fitted.
 
-    Features of cross-fitted maps are predictions, in which their part of the noise does not show; the other
-    maps replace them where these have a share of `LEAST_SHARE` for every target. Empty without an average.
+    Features of cross-fitted maps are predictions, in which their part of the noise does not show;
+    the other maps replace them where these have a share of `LEAST_SHARE` for every target. Empty
+    without an average.
     """
     if len(used) < 2:
         return ()

@@ -27,7 +27,8 @@ class ColumnKernel:
     ----------
     name : str
     kernel : str, kernel object, function of two rows, or transformer
-        The kernel of a transformer is the inner product of what it gives; ``"linear"`` that of the columns.
+        The kernel of a transformer is the inner product of what it gives; ``"linear"`` that of the
+        columns.
     columns : ndarray of int
     """
 
@@ -55,7 +56,9 @@ class ColumnKernel:
         """Features (n, d) of rows."""
         chosen = X[:, self.columns]
         return (
-            chosen if not self._is_transformer else np.asarray(map_features(self.kernel, chosen), dtype=float)
+            chosen
+            if not self._is_transformer
+            else np.asarray(map_features(self.kernel, chosen), dtype=float)
         )
 
     def part(self, X: Array) -> KernelPart:
@@ -69,7 +72,9 @@ class ColumnKernel:
         return scalar_gram(self.kernel, X[:, self.columns], Z[:, self.columns], {})
 
 
-def resolve_kernels(kernels: Any, n_columns: int, column_names: Sequence[str] | None) -> list[ColumnKernel]:
+def resolve_kernels(
+    kernels: Any, n_columns: int, column_names: Sequence[str] | None
+) -> list[ColumnKernel]:
     """Kernels as they may be given, with columns as indices, or an error that names the bad one."""
     if kernels is None:
         kernels = list(DEFAULT)
@@ -84,8 +89,14 @@ def resolve_kernels(kernels: Any, n_columns: int, column_names: Sequence[str] | 
     for number, entry in enumerate(kernels):
         if isinstance(entry, tuple):
             if len(entry) != 3:
-                raise ValueError(f"kernels[{number}] must be (name, kernel, columns), got {entry!r}")
-            name, kernel, columns = str(entry[0]), entry[1], _columns(entry, n_columns, column_names)
+                raise ValueError(
+                    f"kernels[{number}] must be (name, kernel, columns), got {entry!r}"
+                )
+            name, kernel, columns = (
+                str(entry[0]),
+                entry[1],
+                _columns(entry, n_columns, column_names),
+            )
         else:
             name = entry if isinstance(entry, str) else type(entry).__name__
             kernel, columns = entry, np.arange(n_columns)

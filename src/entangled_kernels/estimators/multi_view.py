@@ -37,9 +37,9 @@ class MultiViewKernelRidge(MultiTargetRegressor):
     Parameters
     ----------
     views : dict, list or None, default=None
-        Views of the rows: a dictionary of named groups of columns, each of which gets a Gaussian kernel, or
-        a list of tuples ``(name, kernel, columns)`` as in `MultipleKernelRidge`. None is one view of all
-        columns. A row whose columns of a view are all NaN lacks that view.
+        Views of the rows: a dictionary of named groups of columns, each of which gets a Gaussian
+        kernel, or a list of tuples ``(name, kernel, columns)`` as in `MultipleKernelRidge`. None is
+        one view of all columns. A row whose columns of a view are all NaN lacks that view.
     alpha : float, default=0.1
         Penalty of the coefficients, lambda in the paper.
     eta : float, default=1.0
@@ -71,16 +71,17 @@ class MultiViewKernelRidge(MultiTargetRegressor):
 
     Notes
     -----
-    The objective of multi-view metric learning (Huusari, Kadri and Capponi 2018), at its global minimum:
-    output kernel learning on the sum of the views' kernels, or if ``sparse`` multiple kernel learning. A
-    view k_v that a row lacks has k_v = 0 between that row and all others.
+    The objective of multi-view metric learning (Huusari, Kadri and Capponi 2018), at its global
+    minimum: output kernel learning on the sum of the views' kernels, or if ``sparse`` multiple
+    kernel learning. A view k_v that a row lacks has k_v = 0 between that row and all others.
 
-    Time m n^2 for the kernels, then n^3 for an eigendecomposition; if ``sparse``, for every evaluation.
+    Time m n^2 for the kernels, then n^3 for an eigendecomposition; if ``sparse``, for every
+    evaluation.
 
     References
     ----------
-    R. Huusari, H. Kadri and C. Capponi, "Multi-view metric learning in vector-valued kernel spaces", AISTATS
-    2018.
+    R. Huusari, H. Kadri and C. Capponi, "Multi-view metric learning in vector-valued kernel
+    spaces", AISTATS 2018.
 
     Examples
     --------
@@ -142,7 +143,8 @@ class MultiViewKernelRidge(MultiTargetRegressor):
 class MultiViewKernelClassifier(ClassifierMixin, DocLinkMixin, BaseEstimator):
     """Classification from several views with a metric between them, MVML, with missing views.
 
-    Regression of one indicator to a class, of values 1 and -1, as `MultiViewKernelRidge`; the largest wins.
+    Regression of one indicator to a class, of values 1 and -1, as `MultiViewKernelRidge`; the
+    largest wins.
 
     Parameters
     ----------
@@ -152,7 +154,8 @@ class MultiViewKernelClassifier(ClassifierMixin, DocLinkMixin, BaseEstimator):
     Attributes
     ----------
     classes_ : ndarray of shape (n_classes,)
-    view_names_, view_weights_, output_kernel_, duality_gap_, objective_, dual_coef_, intercept_, X_fit_, \
+    view_names_, view_weights_, output_kernel_, duality_gap_, objective_, dual_coef_, intercept_,
+    X_fit_, \
 n_iter_, converged_, stop_reason_, n_features_in_, feature_names_in_
         As in `MultiViewKernelRidge`, of the indicators.
 
@@ -207,7 +210,9 @@ n_iter_, converged_, stop_reason_, n_features_in_, feature_names_in_
                 f"This {type(self).__name__} estimator requires y to be passed, but the target y is None."
             )
         rows = _check_rows(self, X, reset=True)
-        labels = column_or_1d(check_array(y, ensure_2d=False, dtype=None, input_name="y"), warn=True)
+        labels = column_or_1d(
+            check_array(y, ensure_2d=False, dtype=None, input_name="y"), warn=True
+        )
         check_consistent_length(rows, labels)
         check_classification_targets(labels)
         self.classes_, codes = np.unique(labels, return_inverse=True)
@@ -245,7 +250,9 @@ def _check_parameters(model: Any) -> None:
 def _check_rows(model: Any, X: Any, *, reset: bool) -> Array:
     if reset:
         check_numeric_columns(X)
-    return np.asarray(validate_rows(model, X, reset=reset, dtype=np.float64, ensure_all_finite="allow-nan"))
+    return np.asarray(
+        validate_rows(model, X, reset=reset, dtype=np.float64, ensure_all_finite="allow-nan")
+    )
 
 
 def _learn_views(model: Any, rows: Array, Y: Array, weight: Array | None) -> None:
@@ -255,13 +262,17 @@ def _learn_views(model: Any, rows: Array, Y: Array, weight: Array | None) -> Non
     for given in _resolve_views(model, rows.shape[1]):
         present = _present(given, rows)
         if not present.any():
-            raise ValueError(f"view {given.name!r} is missing in every row of X; leave it out of views")
+            raise ValueError(
+                f"view {given.name!r} is missing in every row of X; leave it out of views"
+            )
         part = given.fit(rows[present], Y[present], None if weight is None else weight[present])
         kernel = part.part(rows[present])
         view, share = embed_view(kernel, present, row_weight, centred=bool(model.fit_intercept))
         views.append(view)
         learned.append((part, kernel, share, present))
-    problem = reduce_problem(views, Y, weight, centred=model.fit_intercept, normalized=model.normalize)
+    problem = reduce_problem(
+        views, Y, weight, centred=model.fit_intercept, normalized=model.normalize
+    )
     settings = check_solver_params(model.solver_params)
     result = learn_multiview(
         problem,

@@ -41,27 +41,29 @@ OUTPUT_KERNELS = ("identity", "diagonal", "shared", "own")
 class MultipleKernelRidge(MultiTargetRegressor):
     """Ridge regression with a sum of kernels whose weights are learned; with groups of columns, banded ridge.
 
-    The kernel is sum_j k_j(x, z) T_j, with scalar kernels k_j, such as one for every group of columns, and
-    positive semi-definite output kernels T_j (p, p), of which weights or more are learned.
+    The kernel is sum_j k_j(x, z) T_j, with scalar kernels k_j, such as one for every group of
+    columns, and positive semi-definite output kernels T_j (p, p), of which weights or more are
+    learned.
 
     Parameters
     ----------
     kernels : list, dict or None, default=None
-        The scalar kernels. A dictionary of named groups of columns, ``{"motion": [0, 1], "colour": [2,
-        3]}``, gives every group a linear kernel. A list has kernels on all columns, or tuples ``(name,
-        kernel, columns)``; a kernel is a name that scikit-learn knows, a kernel of
-        `sklearn.gaussian_process.kernels`, a function of two rows, or a transformer whose features are
-        multiplied. Columns are indices, names or a slice. None is ``["linear", "rbf"]``.
+        The scalar kernels. A dictionary of named groups of columns, ``{"motion": [0, 1], "colour":
+        [2, 3]}``, gives every group a linear kernel. A list has kernels on all columns, or tuples
+        ``(name, kernel, columns)``; a kernel is a name that scikit-learn knows, a kernel of
+        `sklearn.gaussian_process.kernels`, a function of two rows, or a transformer whose features
+        are multiplied. Columns are indices, names or a slice. None is ``["linear", "rbf"]``.
     alpha : float, default=1.0
         Ridge penalty, positive. With one kernel of weight one it is that of
         `sklearn.kernel_ridge.KernelRidge`.
     norm : float, default=1.0
-        r, at least 1, of the constraint |d|_r <= 1 on the weights: 1 chooses few kernels, 2 uses all.
+        r, at least 1, of the constraint |d|_r <= 1 on the weights: 1 chooses few kernels, 2 uses
+        all.
     output_kernel : {"identity", "diagonal", "shared", "own"}, array or list of arrays, default="identity"
         What T_j is; see Notes.
     normalize : bool, default=True
-        Whether every (centred) Gram matrix is divided by the mean of its diagonal, so that weights do not
-        depend on the units of columns.
+        Whether every (centred) Gram matrix is divided by the mean of its diagonal, so that weights
+        do not depend on the units of columns.
     fit_intercept : bool, default=True
         Whether each target has a constant that is not penalised.
     solver_params : dict or None, default=None
@@ -78,8 +80,8 @@ class MultipleKernelRidge(MultiTargetRegressor):
     kernel_scales_ : ndarray of shape (m,)
         What the Gram matrices were divided by.
     duality_gap_ : float
-        The objective is at most this much above its minimum; with ``"shared"``, above the minima over
-        weights and over output kernels, each with the other held fixed.
+        The objective is at most this much above its minimum; with ``"shared"``, above the minima
+        over weights and over output kernels, each with the other held fixed.
     objective_ : float
     dual_coef_ : ndarray of shape (n_samples, p), or (n_samples,) when y was one-dimensional
         C, with predictions sum_j K_j C T_j / scale_j + intercept.
@@ -98,7 +100,8 @@ class MultipleKernelRidge(MultiTargetRegressor):
 
     Notes
     -----
-    The fit minimises y^T (G + alpha I)^-1 y / 2 over the parameters of the Gram matrix G, the same as
+    The fit minimises y^T (G + alpha I)^-1 y / 2 over the parameters of the Gram matrix G, the same
+    as
 
         sum_i ||y_i - sum_j f_j(x_i)||^2 / (2 alpha) + sum_j |f_j|^2 / 2
 
@@ -106,14 +109,15 @@ class MultipleKernelRidge(MultiTargetRegressor):
 
     - ``"identity"`` or an array T: weights d_j of T_j = d_j T, with |d|_r <= 1;
     - a list of arrays: weights of T_j = d_j times the j-th one;
-    - ``"diagonal"``: weights by target, T_j = diag(d_j1, ..., d_jp), with |d_.s|_r <= 1 for every target s;
-    - ``"shared"``: T_j = d_j L, with L learned as well, tr L <= p. It is the one problem here that is not
-      convex;
+    - ``"diagonal"``: weights by target, T_j = diag(d_j1, ..., d_jp), with |d_.s|_r <= 1 for every
+      target s;
+    - ``"shared"``: T_j = d_j L, with L learned as well, tr L <= p. It is the one problem here that
+      is not convex;
     - ``"own"``: any psd T_j, with traces that sum to at most p (for r = 1).
 
-    Time n^3 / 3 + n^2 (m + p) for an evaluation with ``"identity"``; with linear kernels n is the number
-    of columns in all, if that is smaller. ``"shared"`` takes an eigendecomposition, ``"own"`` m n p (n + p)
-    without a ridge system to solve.
+    Time n^3 / 3 + n^2 (m + p) for an evaluation with ``"identity"``; with linear kernels n is the
+    number of columns in all, if that is smaller. ``"shared"`` takes an eigendecomposition,
+    ``"own"`` m n p (n + p) without a ridge system to solve.
 
     Missing targets have no squared errors. ``"own"`` and ``"diagonal"`` leave them out; the others
     solve complete problems with better and better values for missing targets, until the duality
@@ -122,10 +126,11 @@ class MultipleKernelRidge(MultiTargetRegressor):
 
     References
     ----------
-    H. Kadri, A. Rakotomamonjy, F. Bach and P. Preux, "Multiple operator-valued kernel learning", NIPS 2012.
+    H. Kadri, A. Rakotomamonjy, F. Bach and P. Preux, "Multiple operator-valued kernel learning",
+    NIPS 2012.
 
-    V. Sindhwani, H. Q. Minh and A. C. Lozano, "Scalable matrix-valued kernel learning for high-dimensional
-    nonlinear multivariate regression and Granger causality", UAI 2013.
+    V. Sindhwani, H. Q. Minh and A. C. Lozano, "Scalable matrix-valued kernel learning for
+    high-dimensional nonlinear multivariate regression and Granger causality", UAI 2013.
 
     Examples
     --------
@@ -183,9 +188,12 @@ class MultipleKernelRidge(MultiTargetRegressor):
         check_numeric_columns(X)
         rows = np.asarray(validate_rows(self, X, dtype=np.float64))
         measured, Y, weight = self._measured(rows, targets, sample_weight)
-        # A copy would change the last bits: scikit-learn takes distances between an array and itself apart.
+        # A copy would change the last bits: scikit-learn takes distances between an array and
+        # itself apart.
         rows = rows if measured.all() else rows[measured]
-        given = resolve_kernels(self.kernels, rows.shape[1], getattr(self, "feature_names_in_", None))
+        given = resolve_kernels(
+            self.kernels, rows.shape[1], getattr(self, "feature_names_in_", None)
+        )
         learn = self._method(len(given), Y.shape[1])
         parts = [part.fit(rows, Y, weight) for part in given]
         problem = reduce_problem(
@@ -246,9 +254,9 @@ class MultipleKernelRidge(MultiTargetRegressor):
 
         Notes
         -----
-        With f_j the contributions less their means, f their sum and y less its mean, the share is sum f_j
-        (2 y - f) / sum y^2: these sum to 1 - sum (y - f)^2 / sum y^2. Where the mean of the prediction is
-        off, what that costs is split evenly.
+        With f_j the contributions less their means, f their sum and y less its mean, the share is
+        sum f_j (2 y - f) / sum y^2: these sum to 1 - sum (y - f)^2 / sum y^2. Where the mean of the
+        prediction is off, what that costs is split evenly.
         """
         parts = self.contributions(X)  # (m, n, p)
         Y = check_targets(y).reshape(parts.shape[1], -1)
@@ -288,7 +296,9 @@ class MultipleKernelRidge(MultiTargetRegressor):
                 raise ValueError(
                     f"output_kernel must have one matrix for each of {m} kernels, got {len(kind)}"
                 )
-            stack = np.stack([check_output_kernel(T, p, f"output_kernel[{j}]") for j, T in enumerate(kind)])
+            stack = np.stack(
+                [check_output_kernel(T, p, f"output_kernel[{j}]") for j, T in enumerate(kind)]
+            )
             return lambda problem: learn_weights(problem, alpha, output_kernel=stack, **settings)
         T = check_output_kernel(kind, p)
         return lambda problem: learn_weights(problem, alpha, output_kernel=T, **settings)
@@ -314,7 +324,11 @@ class MultipleKernelRidge(MultiTargetRegressor):
             for part, T in zip(parts, scaled, strict=True)
         ]
         self.objective_, self.duality_gap_ = result.value, result.gap
-        self.n_iter_, self.converged_, self.stop_reason_ = result.n_iter, result.converged, result.reason
+        self.n_iter_, self.converged_, self.stop_reason_ = (
+            result.n_iter,
+            result.converged,
+            result.reason,
+        )
 
     def _parts(self) -> list[ColumnKernel]:
         return [

@@ -34,8 +34,8 @@ __all__ = ["OperatorFourierRidge"]
 class OperatorFourierRidge(MultiTargetRegressor):
     """Ridge regression in the space of random Fourier features of an operator-valued kernel.
 
-    Minimises sum_i ||y_i - Phi(x_i) w||^2 + alpha |w|^2 over weights w. Fields learned with curl-free or
-    divergence-free features are so exactly, wherever they are looked at.
+    Minimises sum_i ||y_i - Phi(x_i) w||^2 + alpha |w|^2 over weights w. Fields learned with
+    curl-free or divergence-free features are so exactly, wherever they are looked at.
 
     Parameters
     ----------
@@ -44,15 +44,16 @@ class OperatorFourierRidge(MultiTargetRegressor):
     alpha : float, default=1.0
         Ridge penalty, positive.
     fit_intercept : bool, default=True
-        Whether each target has a constant that is not penalised; a constant field has neither curl nor
-        divergence.
+        Whether each target has a constant that is not penalised; a constant field has neither curl
+        nor divergence.
 
     Attributes
     ----------
     features_ : OperatorFourierFeatures
         The features, fitted.
     coef_ : ndarray of shape (p, m)
-        With scalar features phi(x) of ``features_.transform``, the prediction is phi(x) coef_^T + intercept_.
+        With scalar features phi(x) of ``features_.transform``, the prediction is phi(x) coef_^T +
+        intercept_.
     intercept_ : ndarray of shape (p,)
     n_samples_seen_ : int
     n_features_in_, feature_names_in_, target_names_
@@ -60,9 +61,10 @@ class OperatorFourierRidge(MultiTargetRegressor):
 
     Notes
     -----
-    All that is kept of rows is the moments of m scalar features and the targets, so that rows may come in any
-    number of batches, in any order: `partial_fit`, `fit_batches`, or `fit` on Dask tables, whose moments are
-    taken where the rows are. Time n m (m + p) to take rows in, then as `OperatorFourierFeatures.solve`.
+    All that is kept of rows is the moments of m scalar features and the targets, so that rows may
+    come in any number of batches, in any order: `partial_fit`, `fit_batches`, or `fit` on Dask
+    tables, whose moments are taken where the rows are. Time n m (m + p) to take rows in, then as
+    `OperatorFourierFeatures.solve`.
 
     Examples
     --------
@@ -130,8 +132,9 @@ class OperatorFourierRidge(MultiTargetRegressor):
         Parameters
         ----------
         batches : iterable
-            Of (X, y), (X, y, sample_weight), Bunches with data and target, data frames (with ``targets``), or
-            what `entangled_kernels.streams.read_batches` gives. Batches without rows are passed over.
+            Of (X, y), (X, y, sample_weight), Bunches with data and target, data frames (with
+            ``targets``), or what `entangled_kernels.streams.read_batches` gives. Batches without
+            rows are passed over.
         targets : list of str, optional
             Names of the target columns, where batches are data frames.
         progress : callable, optional
@@ -140,8 +143,8 @@ class OperatorFourierRidge(MultiTargetRegressor):
         Returns
         -------
         self
-            The model of `fit` on all rows. When a batch is refused, the error names it, and the estimator is
-            not fitted.
+            The model of `fit` on all rows. When a batch is refused, the error names it, and the
+            estimator is not fitted.
         """
         self._check_parameters()
         self._reset()
@@ -183,14 +186,18 @@ class OperatorFourierRidge(MultiTargetRegressor):
     def n_samples_seen_(self) -> int:
         """Number of rows taken in."""
         if self._stream is None:
-            raise AttributeError(f"{type(self).__name__!r} object has no attribute 'n_samples_seen_'")
+            raise AttributeError(
+                f"{type(self).__name__!r} object has no attribute 'n_samples_seen_'"
+            )
         return self._stream.n_rows
 
     def _check_parameters(self) -> None:
         check_penalty("alpha", self.alpha)
         check_flag("fit_intercept", self.fit_intercept)
         if self.features is not None and not isinstance(self.features, OperatorFourierFeatures):
-            raise TypeError(f"features must be None or OperatorFourierFeatures, got {self.features!r}")
+            raise TypeError(
+                f"features must be None or OperatorFourierFeatures, got {self.features!r}"
+            )
 
     def _reset(self) -> None:
         """Drop everything that was fitted."""
@@ -206,7 +213,10 @@ class OperatorFourierRidge(MultiTargetRegressor):
         check_numeric_columns(batch.X)
         X = validate_rows(self, batch.X, reset=first, dtype=np.float64)
         check_consistent_length(X, targets)
-        Y, weight = targets.reshape(len(targets), -1), check_weights(batch.sample_weight, len(targets))
+        Y, weight = (
+            targets.reshape(len(targets), -1),
+            check_weights(batch.sample_weight, len(targets)),
+        )
         if not first and Y.shape[1] != stream.n_outputs:
             raise ValueError(f"y must have {stream.n_outputs} columns as before, got {Y.shape[1]}")
         rows = Rows(X, Y, weight)
@@ -217,7 +227,11 @@ class OperatorFourierRidge(MultiTargetRegressor):
     def _draw_features(self, rows: Rows) -> RowMap:
         """Features drawn for the numbers of inputs and targets of some rows."""
         p = rows.Y.shape[1]
-        given = OperatorFourierFeatures(random_state=0) if self.features is None else clone(self.features)
+        given = (
+            OperatorFourierFeatures(random_state=0)
+            if self.features is None
+            else clone(self.features)
+        )
         drawn = given.fit(rows.X, rows.Y)
         if drawn.n_outputs_ != p:
             raise ValueError(
@@ -246,7 +260,9 @@ class OperatorFourierRidge(MultiTargetRegressor):
         """Coefficients and intercept from moments of all rows."""
         stream = self._stream
         if stream is None or stream.row_map is None or stream.parts[0] is None:
-            raise ValueError("sample_weight must be positive for at least one row, got zero weights only")
+            raise ValueError(
+                "sample_weight must be positive for at least one row, got zero weights only"
+            )
         self.features_, moments = stream.row_map.feature_map, stream.parts[0]
         second = moments.centred() if self.fit_intercept else moments.uncentred()
         need = "alpha must be large enough for the ridge system to be solved in double precision"

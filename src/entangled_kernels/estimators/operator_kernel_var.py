@@ -45,9 +45,10 @@ class OperatorKernelVAR(DocLinkMixin, BaseEstimator):
     Parameters
     ----------
     kernel : {"hadamard", "additive"}, default="hadamard"
-        ``"hadamard"`` has B_ij exp(-gamma |x - z|^2) exp(-output_gamma |x_i - z_j|^2) in row i and column
-        j, with B learned (Lim et al. 2015). ``"additive"`` has a function of every variable's past for
-        every target, with sparse weights that are learned (Gregorova et al. 2017).
+        ``"hadamard"`` has B_ij exp(-gamma |x - z|^2) exp(-output_gamma |x_i - z_j|^2) in row i and
+        column j, with B learned (Lim et al. 2015). ``"additive"`` has a function of every
+        variable's past for every target, with sparse weights that are learned (Gregorova et al.
+        2017).
     lags : int, default=1
         Steps that the next one depends on.
     alpha : float, default=1.0
@@ -68,9 +69,9 @@ class OperatorKernelVAR(DocLinkMixin, BaseEstimator):
     Attributes
     ----------
     granger_ : ndarray of shape (p, p)
-        Strength of the influence of variable j, in columns, on variable i, in rows, in units of their
-        standard deviations: the mean over rows of |d h_i / d x_j| (of its norm over lags), or with
-        ``"additive"`` the weight.
+        Strength of the influence of variable j, in columns, on variable i, in rows, in units of
+        their standard deviations: the mean over rows of |d h_i / d x_j| (of its norm over lags), or
+        with ``"additive"`` the weight.
     output_kernel_ : ndarray of shape (p, p)
         B; with ``"hadamard"`` only.
     kernel_weights_ : ndarray of shape (p, p)
@@ -90,19 +91,20 @@ class OperatorKernelVAR(DocLinkMixin, BaseEstimator):
 
     Notes
     -----
-    The rows of X are steps in time, one apart. They are standardised, so that influences can be compared.
-    With ``gamma=0`` the Jacobian of ``"hadamard"`` is diagonal and says nothing about the network.
+    The rows of X are steps in time, one apart. They are standardised, so that influences can be
+    compared. With ``gamma=0`` the Jacobian of ``"hadamard"`` is diagonal and says nothing about the
+    network.
 
-    Time n^2 p r for an evaluation with ``"hadamard"``, r about 20 features of the kernel between variables;
-    p n^3 for ``"additive"``.
+    Time n^2 p r for an evaluation with ``"hadamard"``, r about 20 features of the kernel between
+    variables; p n^3 for ``"additive"``.
 
     References
     ----------
-    N. Lim, F. d'Alche-Buc, C. Auliac and G. Michailidis, "Operator-valued kernel-based vector autoregressive
-    models for network inference", Machine Learning 2015.
+    N. Lim, F. d'Alche-Buc, C. Auliac and G. Michailidis, "Operator-valued kernel-based vector
+    autoregressive models for network inference", Machine Learning 2015.
 
-    M. Gregorova, A. Kalousis and S. Marchand-Maillet, "Forecasting and Granger modelling with non-linear
-    dynamical dependencies", ECML PKDD 2017.
+    M. Gregorova, A. Kalousis and S. Marchand-Maillet, "Forecasting and Granger modelling with
+    non-linear dynamical dependencies", ECML PKDD 2017.
 
     Examples
     --------
@@ -214,7 +216,8 @@ class OperatorKernelVAR(DocLinkMixin, BaseEstimator):
         Returns
         -------
         ndarray of shape (n_steps - lags + 1, p, p, lags)
-            Of target i by variable j and lag k, lag 0 being the last step of a window, one for every window.
+            Of target i by variable j and lag k, lag 0 being the last step of a window, one for
+            every window.
         """
         check_is_fitted(self)
         series = self._series_of(X, self.lags)
@@ -246,7 +249,9 @@ class OperatorKernelVAR(DocLinkMixin, BaseEstimator):
     def _series_of(self, X: Any, least: int) -> Array:
         series = np.asarray(validate_rows(self, X, reset=False, dtype=np.float64))
         if len(series) < least:
-            raise ValueError(f"X must have at least {least} steps with lags={self.lags}, got {len(series)}")
+            raise ValueError(
+                f"X must have at least {least} steps with lags={self.lags}, got {len(series)}"
+            )
         return series
 
     def _learn(self, series: Array, alpha: float, settings: dict[str, Any]) -> None:
@@ -286,11 +291,17 @@ class OperatorKernelVAR(DocLinkMixin, BaseEstimator):
     def _store(self, model: AdditiveModel | HadamardModel, result: Result) -> None:
         self.X_fit_, self.dual_coef_, self._intercept = model.windows, model.C, model.intercept
         self.objective_, self.duality_gap_ = result.value, result.gap
-        self.n_iter_, self.converged_, self.stop_reason_ = result.n_iter, result.converged, result.reason
+        self.n_iter_, self.converged_, self.stop_reason_ = (
+            result.n_iter,
+            result.converged,
+            result.reason,
+        )
 
     def _model(self) -> AdditiveModel | HadamardModel:
         """The learned model of standardised windows."""
         fitted = (self.X_fit_, self.dual_coef_)
         if self.kernel == "additive":
             return AdditiveModel(*fitted, self._scaled_weights, self._intercept, self._gamma)
-        return HadamardModel(*fitted, self.output_kernel_, self._intercept, self._gamma, self._output_gamma)
+        return HadamardModel(
+            *fitted, self.output_kernel_, self._intercept, self._gamma, self._output_gamma
+        )

@@ -238,7 +238,8 @@ class OperatorValuedKernelRidge(MultiTargetRegressor):
         return self._ridge
 
     def __getstate__(self) -> dict[str, Any]:
-        # The factorisation is larger than the model, and lazy operators hold functions that do not pickle.
+        # The factorisation is larger than the model, and lazy operators hold functions that do not
+        # pickle.
         return {name: value for name, value in super().__getstate__().items() if name != "_ridge"}
 
     def _warn_unless_solved(self) -> None:
@@ -279,7 +280,9 @@ class OperatorValuedKernelRidge(MultiTargetRegressor):
 
     def _standard_deviation(self, X: Array) -> Array:
         if self.indefinite_:
-            raise ValueError("return_std=True needs a psd kernel: an indefinite one is no covariance.")
+            raise ValueError(
+                "return_std=True needs a psd kernel: an indefinite one is no covariance."
+            )
         n, p = self._Y.shape
         ridge = self._ready_ridge()
         variance = np.array(np.einsum("ioo->io", self.kernel_.diag(X)))  # (t, p)
@@ -333,8 +336,8 @@ class OperatorValuedKernelRidge(MultiTargetRegressor):
         Returns
         -------
         array of shape (n, p) or (n,)
-            Like y in `fit`, with NaN for missing targets. With an intercept also NaN if no other row
-            has the target.
+            Like y in `fit`, with NaN for missing targets. With an intercept also NaN if no other
+            row has the target.
         """
         ridge = self._ready_ridge()
         if alpha is not None:
@@ -344,7 +347,9 @@ class OperatorValuedKernelRidge(MultiTargetRegressor):
                 "loo_residuals needs a psd kernel: leaving a sample out changes the stabilised problem."
             )
         residuals = np.full((len(self._kept_rows), self._Y.shape[1]), np.nan)
-        residuals[self._kept_rows] = ridge.loo_residuals(self._Y, self.alpha if alpha is None else alpha)
+        residuals[self._kept_rows] = ridge.loo_residuals(
+            self._Y, self.alpha if alpha is None else alpha
+        )
         self._warn_unless_solved()
         return self._targets_like_y(residuals)
 

@@ -42,7 +42,9 @@ PENALTY_PARAMS = {"exponent": 4 / 3, "l1_ratio": 0.5, "level_bounds": (0.1, 10.0
 def validate_input(estimator: Any, X: Any, *, reset: bool) -> Any:
     """Rows of X, or of a precomputed kernel, checked for an estimator with a parameter ``kernel``."""
     sparse = ("csr", "csc") if estimator.kernel != "precomputed" else False
-    return validate_rows(estimator, X, reset=reset, accept_sparse=sparse, dtype=[np.float64, np.float32])
+    return validate_rows(
+        estimator, X, reset=reset, accept_sparse=sparse, dtype=[np.float64, np.float32]
+    )
 
 
 def take_training_rows(
@@ -66,7 +68,8 @@ def take_training_rows(
             f"rank must be at most the number of targets, {Y.shape[1]}, got {estimator.rank}; use "
             f"rank=None for the full rank with the Frobenius penalty"
         )
-    # A copy would change the last bits: scikit-learn takes distances between an array and itself apart.
+    # A copy would change the last bits: scikit-learn takes distances between an array and itself
+    # apart.
     if not used.all():
         rows = rows[np.ix_(used, used) if precomputed else used]
     return rows, used, Y, weights
@@ -81,7 +84,9 @@ def check_output_kernel(output_kernel: Any, p: int, name: str = "output_kernel")
             f"{name} must be None or a matrix over the targets, got {output_kernel!r:.80}"
         ) from None
     if L.shape != (p, p):
-        raise ValueError(f"{name} must be of shape ({p}, {p}), one row for every target, got {L.shape}")
+        raise ValueError(
+            f"{name} must be of shape ({p}, {p}), one row for every target, got {L.shape}"
+        )
     if not np.isfinite(L).all() or not np.allclose(L, L.T, atol=1e-10 * np.abs(L).max()):
         raise ValueError(f"{name} must be finite and symmetric; use (L + L.T) / 2")
     levels = np.linalg.eigvalsh(L)
@@ -108,7 +113,9 @@ def _check_bounds(level_bounds: Any) -> tuple[float, float]:
 
 def _check_exponent(name: str, exponent: Any) -> None:
     odd = name == "entrywise"
-    need = "2k / (2k - 1) for a whole number k, as 2, 4/3 or 6/5" if odd else "a number of at least 1"
+    need = (
+        "2k / (2k - 1) for a whole number k, as 2, 4/3 or 6/5" if odd else "a number of at least 1"
+    )
     value = check_real("exponent", exponent, need)
     k = value / (2.0 * (value - 1.0)) if value > 1.0 else np.inf
     if value < 1.0 or (odd and not (np.isfinite(k) and abs(k - round(k)) < 1e-6 and k > 0.9)):
@@ -118,23 +125,23 @@ def _check_exponent(name: str, exponent: Any) -> None:
 class OutputKernelRidge(MultiTargetRegressor):
     """Kernel ridge regression that learns the kernel between the targets.
 
-    The kernel is k(x, z) L, with k chosen as in `sklearn.kernel_ridge.KernelRidge` and L (p, p), the kernel
-    between the targets, learned with the coefficients: output kernel learning.
+    The kernel is k(x, z) L, with k chosen as in `sklearn.kernel_ridge.KernelRidge` and L (p, p),
+    the kernel between the targets, learned with the coefficients: output kernel learning.
 
     Parameters
     ----------
     kernel : str or callable, default="linear"
         Input kernel k, as in `sklearn.kernel_ridge.KernelRidge`: a name that
-        `sklearn.metrics.pairwise.pairwise_kernels` knows, ``"precomputed"``, or a function of two rows. It
-        has to be positive semi-definite.
+        `sklearn.metrics.pairwise.pairwise_kernels` knows, ``"precomputed"``, or a function of two
+        rows. It has to be positive semi-definite.
     gamma : float or None, default=None
         For the kernels rbf, laplacian, poly, chi2 and sigmoid; None leaves it to the kernel.
     kernel_params : dict or None, default=None
         ``degree`` (3) of the polynomial kernel and ``coef0`` (1) of the polynomial and sigmoid
         kernels, or the arguments of a kernel that is a function.
     alpha : float, default=1.0
-        Weight of both penalties, positive. It depends on the scale of kernel and targets, more than in
-        `KernelRidge`: standardise the targets, or let `OutputKernelRidgeCV` choose.
+        Weight of both penalties, positive. It depends on the scale of kernel and targets, more than
+        in `KernelRidge`: standardise the targets, or let `OutputKernelRidgeCV` choose.
     penalty : {"frobenius", "schatten", "trace", "elastic", "cluster", "entrywise"}, default="frobenius"
         Penalty P on L; see Notes.
     penalty_params : dict or None, default=None
@@ -149,12 +156,12 @@ class OutputKernelRidge(MultiTargetRegressor):
         A positive semi-definite L to use; then L is not learned. See
         `entangled_kernels.convex.graph_output_kernel` for a graph of the targets.
     rank : int or None, default=None
-        Largest rank of L. With a rank the penalty on L is its trace, which by itself already favours low
-        ranks, in the place of the squared Frobenius norm.
+        Largest rank of L. With a rank the penalty on L is its trace, which by itself already
+        favours low ranks, in the place of the squared Frobenius norm.
     fit_intercept : bool, default=True
-        Whether each target has a constant that is not penalised. `KernelRidge` has none; here it is the
-        default because without it the means of the targets are learned as if they were structure, and
-        dominate L.
+        Whether each target has a constant that is not penalised. `KernelRidge` has none; here it is
+        the default because without it the means of the targets are learned as if they were
+        structure, and dominate L.
     solver_params : dict or None, default=None
         ``max_iter`` (1000), the largest number of updates of L, or of evaluations of the objective,
         and ``tol`` (1e-3): with ``"frobenius"`` the relative error allowed in L, with a rank the
@@ -209,8 +216,8 @@ class OutputKernelRidge(MultiTargetRegressor):
     - ``"schatten"``: sum l^q / 2, the Frobenius norm at q = 2 and the trace at q = 1;
     - ``"trace"``: tr(L) / 2, for targets that are mixtures of few functions;
     - ``"elastic"``: l1_ratio times the trace and the rest of the Frobenius penalty;
-    - ``"cluster"``: l within ``level_bounds`` with sum at most p, the mean of the targets having one: targets
-      fall into groups. It is a constraint with either value of ``constraint``;
+    - ``"cluster"``: l within ``level_bounds`` with sum at most p, the mean of the targets having
+      one: targets fall into groups. It is a constraint with either value of ``constraint``;
     - ``"entrywise"``: sum |L_ij|^q / 2, for targets of which few pairs are related.
 
     `entangled_kernels.convex.learn_output_kernel` has the derivations.
@@ -221,16 +228,16 @@ class OutputKernelRidge(MultiTargetRegressor):
 
     References
     ----------
-    F. Dinuzzo, C. S. Ong, P. Gehler and G. Pillonetto, "Learning output kernels with block coordinate
-    descent", ICML 2011.
+    F. Dinuzzo, C. S. Ong, P. Gehler and G. Pillonetto, "Learning output kernels with block
+    coordinate descent", ICML 2011.
 
     F. Dinuzzo and K. Fukumizu, "Learning low-rank output kernels", ACML 2011.
 
     C. Ciliberto, Y. Mroueh, T. Poggio and L. Rosasco, "Convex learning of multiple tasks and their
     structure", ICML 2015.
 
-    P. Jawanpuria, M. Lapin, M. Hein and B. Schiele, "Efficient output kernel learning for multiple tasks",
-    NIPS 2015.
+    P. Jawanpuria, M. Lapin, M. Hein and B. Schiele, "Efficient output kernel learning for multiple
+    tasks", NIPS 2015.
 
     Examples
     --------
@@ -298,7 +305,11 @@ class OutputKernelRidge(MultiTargetRegressor):
         penalty = self._resolve_penalty()
         settings = self._check_parameters()
         rows, used, Y, weight = take_training_rows(self, X, y, sample_weight)
-        given = None if self.output_kernel is None else check_output_kernel(self.output_kernel, Y.shape[1])
+        given = (
+            None
+            if self.output_kernel is None
+            else check_output_kernel(self.output_kernel, Y.shape[1])
+        )
         problem = reduce_problem(self._gram(rows, rows), Y, weight, centred=self.fit_intercept)
         alpha = float(self.alpha)
         if given is None:
@@ -364,9 +375,13 @@ class OutputKernelRidge(MultiTargetRegressor):
             _check_exponent(name, exponent)
         need = "a number of at least 0 and below 1"
         if not 0.0 <= check_real("l1_ratio", l1_ratio, need) < 1.0:
-            raise ValueError(f"l1_ratio must be {need}, got {l1_ratio!r}; use penalty='trace' for 1")
+            raise ValueError(
+                f"l1_ratio must be {need}, got {l1_ratio!r}; use penalty='trace' for 1"
+            )
         bounds = _check_bounds(given["level_bounds"])
-        return OutputPenalty(name, bool(self.constraint), float(exponent), float(l1_ratio), bounds, self.rank)
+        return OutputPenalty(
+            name, bool(self.constraint), float(exponent), float(l1_ratio), bounds, self.rank
+        )
 
     def _store(self, rows: Any, used: NDArray[np.bool_], result: Result) -> None:
         self.X_fit_, self._used_rows = rows, used
@@ -375,7 +390,11 @@ class OutputKernelRidge(MultiTargetRegressor):
         self.intercept_ = result.intercept
         self.output_kernel_ = result.L
         self.duality_gap_, self.objective_history_ = result.gap, result.history
-        self.n_iter_, self.converged_, self.stop_reason_ = result.n_iter, result.converged, result.reason
+        self.n_iter_, self.converged_, self.stop_reason_ = (
+            result.n_iter,
+            result.converged,
+            result.reason,
+        )
 
     def _warn_unless_converged(self) -> None:
         if self.converged_:

@@ -39,9 +39,11 @@ __all__ = ["OutputKernelRidgeCV"]
 GRID = np.logspace(-4, 2, 13)
 # Penalties that are added to the objective and favour low rank have narrow optima.
 FINE_GRID = np.logspace(-4, 2, 25)
-# A constraint keeps the size of the output kernel, so that alpha alone has to reach all sizes of the fit.
+# A constraint keeps the size of the output kernel, so that alpha alone has to reach all sizes of
+# the fit.
 WIDE_GRID = np.logspace(-4, 4, 17)
-# An end of the grid is worth a warning when the score still rises towards it by this share of its range.
+# An end of the grid is worth a warning when the score still rises towards it by this share of its
+# range.
 RISING = 0.01
 
 
@@ -79,9 +81,9 @@ class OutputKernelRidgeCV(MultiTargetRegressor):
     kernel, gamma, kernel_params
         The input kernel, as in `OutputKernelRidge`.
     alphas : array-like of float or None, default=None
-        Positive values to choose from. None stands for 13 values from 1e-4 to 1e2 in a unit that follows
-        the scale of kernel and targets; see Notes. With a constraint they are 17 values up to 1e4, and for
-        the trace and elastic penalties, whose optima are narrow, 25 values.
+        Positive values to choose from. None stands for 13 values from 1e-4 to 1e2 in a unit that
+        follows the scale of kernel and targets; see Notes. With a constraint they are 17 values up
+        to 1e4, and for the trace and elastic penalties, whose optima are narrow, 25 values.
     penalty : str or sequence of str, default="frobenius"
         Penalties to choose from, as in `OutputKernelRidge`.
     penalty_params, constraint
@@ -92,11 +94,11 @@ class OutputKernelRidgeCV(MultiTargetRegressor):
         Folds, as scikit-learn takes them, of the rows with a target. They are worked on in
         parallel inside ``joblib.parallel_config(n_jobs=...)``.
     scoring : str or callable, default="nmse"
-        ``"nmse"`` is minus the squared error on held-out rows over the variance of the target in all rows,
-        averaged over the targets: 0 is best, about -1 is the mean. It is defined for folds of one row, and
-        for targets that are constant in a fold; a target without held-out values in a fold is left
-        out there. Otherwise a scorer, as scikit-learn takes them; it is given no weights, and NaN for
-        missing targets.
+        ``"nmse"`` is minus the squared error on held-out rows over the variance of the target in
+        all rows, averaged over the targets: 0 is best, about -1 is the mean. It is defined for
+        folds of one row, and for targets that are constant in a fold; a target without held-out
+        values in a fold is left out there. Otherwise a scorer, as scikit-learn takes them; it is
+        given no weights, and NaN for missing targets.
     fit_intercept : bool, default=True
         As in `OutputKernelRidge`.
     solver_params : dict or None, default=None
@@ -119,7 +121,8 @@ class OutputKernelRidgeCV(MultiTargetRegressor):
         ``alpha``, ``penalty``, ``mean_test_score``, ``std_test_score``, ``rank_test_score`` and
         ``split0_test_score``, ...
     n_splits_ : int
-    output_kernel_, dual_coef_, intercept_, X_fit_, duality_gap_, objective_history_, n_iter_, converged_, \
+    output_kernel_, dual_coef_, intercept_, X_fit_, duality_gap_, objective_history_, n_iter_,
+    converged_, \
 stop_reason_
         Of the fit to all rows with the choice, as in `OutputKernelRidge`.
     n_features_in_, feature_names_in_, target_names_
@@ -131,17 +134,19 @@ stop_reason_
 
     Notes
     -----
-    A fold takes one eigendecomposition of its Gram matrix, which serves all penalties and alphas; alphas are
-    worked through in decreasing order, each starting from the output kernel of the last.
+    A fold takes one eigendecomposition of its Gram matrix, which serves all penalties and alphas;
+    alphas are worked through in decreasing order, each starting from the output kernel of the last.
 
-    The unit of the default grid is tr(K) / n times the size that the output kernel takes on: one with a
-    constraint, (||Y||^2 n / (p tr K))^(1/(q+1)) for a penalty that grows with the power q, such as 2 for the
-    Frobenius and 1 for the trace penalty. So the choice depends on the units of neither inputs nor targets
-    (but for the elastic penalty, which mixes two powers), nor on a constant factor of the weights, and the
-    prediction has the units of the targets. The targets share one unit: standardise them if their
-    units differ. A warning names an end of the grid when it was chosen and the score still rises towards it.
+    The unit of the default grid is tr(K) / n times the size that the output kernel takes on: one
+    with a constraint, (||Y||^2 n / (p tr K))^(1/(q+1)) for a penalty that grows with the power q,
+    such as 2 for the Frobenius and 1 for the trace penalty. So the choice depends on the units of
+    neither inputs nor targets (but for the elastic penalty, which mixes two powers), nor on a
+    constant factor of the weights, and the prediction has the units of the targets. The targets
+    share one unit: standardise them if their units differ. A warning names an end of the grid when
+    it was chosen and the score still rises towards it.
 
-    Time n^3 for every fold and once more, then n p^2 + p^3 for every fold, alpha and update of the kernel.
+    Time n^3 for every fold and once more, then n p^2 + p^3 for every fold, alpha and update of the
+    kernel.
 
     Examples
     --------
@@ -188,7 +193,12 @@ stop_reason_
         self.solver_params = solver_params
 
     def fit(
-        self, X: Any, y: Any, sample_weight: ArrayLike | None = None, *, groups: ArrayLike | None = None
+        self,
+        X: Any,
+        y: Any,
+        sample_weight: ArrayLike | None = None,
+        *,
+        groups: ArrayLike | None = None,
     ) -> Self:
         """Choose penalty and alpha, then learn from all rows.
 
@@ -202,15 +212,17 @@ stop_reason_
             Non-negative weights of the squared errors, in training and in ``"nmse"``; a weight of
             zero is a missing target.
         groups : array-like of shape (n_samples,), optional
-            Rows of a group are held out together, by folds of whole groups where ``cv`` is a number, and by
-            splitters that ask for groups.
+            Rows of a group are held out together, by folds of whole groups where ``cv`` is a
+            number, and by splitters that ask for groups.
 
         Returns
         -------
         self
         """
         given = None if self.alphas is None else _check_alphas(self.alphas)
-        names = [self.penalty] if isinstance(self.penalty, str) else check_grid("penalty", self.penalty)
+        names = (
+            [self.penalty] if isinstance(self.penalty, str) else check_grid("penalty", self.penalty)
+        )
         models = [self._model(name) for name in names]
         penalties = [model._resolve_penalty() for model in models]
         settings = models[0]._check_parameters()
@@ -226,7 +238,9 @@ stop_reason_
             scores.append(self._cross_validate(K, Y, weight, splits, penalty, grid, score))
         # The number of the penalty of every candidate.
         numbers = np.repeat(np.arange(len(grids)), [len(grid) for grid in grids])
-        self._choose(np.concatenate(scores), np.array([penalty.name for penalty in penalties])[numbers])
+        self._choose(
+            np.concatenate(scores), np.array([penalty.name for penalty in penalties])[numbers]
+        )
         number = int(numbers[self.best_index_])
         result = learn_output_kernel(problem, self.alpha_, penalty=penalties[number], **settings)
         self._best = models[number]
@@ -292,7 +306,10 @@ stop_reason_
         if isinstance(cv, Iterable) and not isinstance(cv, str):
             # Listed splits are rows of the table as given.
             number = np.cumsum(used) - 1
-            cv = [tuple(number[part][used[part]] for part in split) for split in check_splits(cv, len(used))]
+            cv = [
+                tuple(number[part][used[part]] for part in split)
+                for split in check_splits(cv, len(used))
+            ]
         splits = list(check_cv(cv, Y, classifier=False).split(rows, Y, groups))
         for train, test in splits:
             self._check_split(weight, train, test)
@@ -301,7 +318,9 @@ stop_reason_
     def _check_split(self, weight: Array | None, train: Index, test: Index) -> None:
         """Raise unless a split has held-out rows, and every target in its training rows."""
         if not len(test) or (weight is not None and not weight[test].any()):
-            raise ValueError("sample_weight is zero on all held-out rows of a fold; use other folds")
+            raise ValueError(
+                "sample_weight is zero on all held-out rows of a fold; use other folds"
+            )
         if weight is None or weight.ndim == 1:
             return
         never = np.flatnonzero(~(weight[train] > 0.0).any(axis=0))
@@ -329,16 +348,23 @@ stop_reason_
 
         def score_fold(train: Index, test: Index) -> list[float]:
             w = None if weight is None else weight[train]
-            problem = reduce_problem(K[np.ix_(train, train)], Y[train], w, centred=self.fit_intercept)
+            problem = reduce_problem(
+                K[np.ix_(train, train)], Y[train], w, centred=self.fit_intercept
+            )
             path = output_kernel_path(problem, decreasing, penalty=penalty, **settings)
-            return [score(alpha, result, train, test) for alpha, result in zip(decreasing, path, strict=True)]
+            return [
+                score(alpha, result, train, test)
+                for alpha, result in zip(decreasing, path, strict=True)
+            ]
 
         columns = Parallel(prefer="threads")(delayed(score_fold)(*split) for split in splits)
         scores = np.empty((len(decreasing), len(splits)))
         scores[order] = np.array(columns).T
         return scores
 
-    def _score_function(self, K: Array, rows: Any, Y: Array, weight: Array | None, penalty: str) -> Score:
+    def _score_function(
+        self, K: Array, rows: Any, Y: Array, weight: Array | None, penalty: str
+    ) -> Score:
         """Score of a result from training rows on test rows."""
         if isinstance(self.scoring, str) and self.scoring == "nmse":
             w = np.ones(len(Y)) if weight is None else weight
@@ -407,7 +433,9 @@ stop_reason_
             return
         upper = self.best_index_ == order[-1]
         neighbour = order[-2] if upper else order[1]
-        if mean[self.best_index_] - mean[neighbour] <= RISING * (mean[alike].max() - mean[alike].min()):
+        if mean[self.best_index_] - mean[neighbour] <= RISING * (
+            mean[alike].max() - mean[alike].min()
+        ):
             return
         end, way = ("largest", "larger") if upper else ("smallest", "smaller")
         warnings.warn(
@@ -420,7 +448,13 @@ stop_reason_
 
 def _grid(problem: Problem, penalty: OutputPenalty) -> Array:
     """Default alphas of a penalty."""
-    grid = WIDE_GRID if penalty.is_ball else FINE_GRID if penalty.name in ("trace", "elastic") else GRID
+    grid = (
+        WIDE_GRID
+        if penalty.is_ball
+        else FINE_GRID
+        if penalty.name in ("trace", "elastic")
+        else GRID
+    )
     return np.asarray(grid * alpha_unit(problem, penalty))
 
 

@@ -90,7 +90,11 @@ def _read_cells() -> dict[str, list[Cell]]:
     with files(__package__).joinpath("paper_cells.csv").open(encoding="utf-8") as file:
         for row in csv.DictReader(file):
             keys = {key: row[key] for key in ("task", "rank") if row[key]} | {"n": int(row["n"])}
-            means = float(row["nmse"]), float(row["deviation"]), float(row["ni"]) if row["ni"] else None
+            means = (
+                float(row["nmse"]),
+                float(row["deviation"]),
+                float(row["ni"]) if row["ni"] else None,
+            )
             counts = int(row["partitions"]), int(row["digits"])
             cell = Cell(row["method"], keys, *means, *counts, row["table"])
             cells.setdefault(row["experiment"], []).append(cell)
@@ -128,7 +132,8 @@ class Verdict(NamedTuple):
     Attributes
     ----------
     word : str
-        `AGREES`, or where the published mean lies: `LOWER`, `HIGHER`; `TOO_FEW` where ours cannot tell.
+        `AGREES`, or where the published mean lies: `LOWER`, `HIGHER`; `TOO_FEW` where ours cannot
+        tell.
     percentile : float
         Where it lies among means of as many partitions of ours, 0 to 100; NaN for `TOO_FEW`.
     ours, deviation : float
@@ -170,14 +175,14 @@ def judge(
     deviation : float, optional
         Published standard deviation over partitions, for the standard error; ours by default.
     unit : float, default=0
-        Unit of the last printed digit. The published mean is taken as what is closest to the middle of ours
-        among all that print alike.
+        Unit of the last printed digit. The published mean is taken as what is closest to the middle
+        of ours among all that print alike.
 
     Notes
     -----
-    The means are those of `means_of_as_many`, so that what N partitions leave unknown of our own mean
-    counts as well: with `count` = 10 and N = 50 it adds a fifth to the variance. In units of the standard
-    error the difference is (paper - mean) / sqrt(s^2 / N + deviation^2 / count).
+    The means are those of `means_of_as_many`, so that what N partitions leave unknown of our own
+    mean counts as well: with `count` = 10 and N = 50 it adds a fifth to the variance. In units of
+    the standard error the difference is (paper - mean) / sqrt(s^2 / N + deviation^2 / count).
 
     Examples
     --------
@@ -208,16 +213,19 @@ def judge(
     return Verdict(word, percentile, mean, own, difference, in_errors)
 
 
-def means_of_as_many(values: Array, count: int, rng: np.random.Generator, n_draws: int = N_DRAWS) -> Array:
+def means_of_as_many(
+    values: Array, count: int, rng: np.random.Generator, n_draws: int = N_DRAWS
+) -> Array:
     """Means of ``count`` further partitions, as the values at hand foretell them, (n_draws,).
 
     Notes
     -----
-    Draws of a Polya urn: each further value is one of the N at hand or, as likely as each of those, one
-    of the j already drawn. This is the Bayesian bootstrap: the law that the values come from is not taken
-    for known, and the variance of a mean is s^2 (1 / count + (1 - 1 / count) / (N + 1)). It takes the
-    deviation of N values for what it should be, so distances from the centre are stretched by
-    sqrt(N / (N - 1)) and by the ratio of Student's quantile to the normal one, 3.6% for N = 50.
+    Draws of a Polya urn: each further value is one of the N at hand or, as likely as each of those,
+    one of the j already drawn. This is the Bayesian bootstrap: the law that the values come from is
+    not taken for known, and the variance of a mean is s^2 (1 / count + (1 - 1 / count) / (N + 1)).
+    It takes the deviation of N values for what it should be, so distances from the centre are
+    stretched by sqrt(N / (N - 1)) and by the ratio of Student's quantile to the normal one, 3.6%
+    for N = 50.
 
     Time n_draws * count.
     """
@@ -294,15 +302,17 @@ class CellVerdict(NamedTuple):
 def judge_cells(results: ExperimentResults, rng: np.random.Generator) -> list[CellVerdict]:
     """Verdicts on every figure that the paper has for an experiment.
 
-    A figure is set beside every form of its method that the records have: as published, stopped early, and
-    with lambda 1. Differences and improvements are to the kernel ridge of the same partitions, with lambda 1
-    to that with lambda 1. A figure that EKL and ptrEKL have in common is judged by the one of them that
-    cross-validation picks; each of the two stands beside it, without a verdict.
+    A figure is set beside every form of its method that the records have: as published, stopped
+    early, and with lambda 1. Differences and improvements are to the kernel ridge of the same
+    partitions, with lambda 1 to that with lambda 1. A figure that EKL and ptrEKL have in common is
+    judged by the one of them that cross-validation picks; each of the two stands beside it, without
+    a verdict.
     """
     cells = CELLS.get(results.name, [])
     found = [one for cell in cells for one in _judge_cell(cell, cells, results, rng)]
     return [
-        one if _is_meant(one) else one._replace(verdict=one.verdict._replace(word=BESIDE)) for one in found
+        one if _is_meant(one) else one._replace(verdict=one.verdict._replace(word=BESIDE))
+        for one in found
     ]
 
 
@@ -315,7 +325,9 @@ def _judge_cell(
 ) -> Iterator[CellVerdict]:
     unit = 10.0**-cell.digits
     full = cell.keys | ({"rank": "100%"} if "rank" in cell.keys else {})
-    reference = next(other.nmse for other in cells if other.method == REFERENCE and other.keys == full)
+    reference = next(
+        other.nmse for other in cells if other.method == REFERENCE and other.keys == full
+    )
     for method in (name + variant for name in cell.ours for variant in VARIANTS):
         errors = values_by_split(results, method, cell.keys)
         if not errors:
@@ -326,7 +338,9 @@ def _judge_cell(
             method,
             cell.nmse,
             cell.deviation,
-            judge(_array(errors), cell.nmse, cell.partitions, rng, deviation=cell.deviation, unit=unit),
+            judge(
+                _array(errors), cell.nmse, cell.partitions, rng, deviation=cell.deviation, unit=unit
+            ),
         )
         if not method.startswith(REFERENCE):
             base = REFERENCE + (", lambda 1" if method.endswith(", lambda 1") else "")
@@ -445,14 +459,19 @@ class Finding:
 def judge_claim(claim: Claim, results: ExperimentResults | None) -> Finding | None:
     """Whether a claim holds in a run, by the 95% interval of the mean difference; None without records.
 
-    A claim of a sign holds where the interval has that sign and fails where it has the other. That methods
-    are as good holds where the interval lies within the tolerance, and fails where it lies outside.
+    A claim of a sign holds where the interval has that sign and fails where it has the other. That
+    methods are as good holds where the interval lies within the tolerance, and fails where it lies
+    outside.
     """
     if results is None:
         return None
     effects = {method: claim.values(results, method) for method in claim.methods}
     found = {method: Effect.of(values) for method, values in effects.items() if len(values)}
-    return Finding(found, {name: _word(claim, effect) for name, effect in found.items()}) if found else None
+    return (
+        Finding(found, {name: _word(claim, effect) for name, effect in found.items()})
+        if found
+        else None
+    )
 
 
 def _word(claim: Claim, effect: Effect) -> str:

@@ -51,12 +51,13 @@ def compare_methods(
     methods : sequence of str
         Keys of `METHODS`.
     train_sizes : sequence of int, default=(20, 40)
-        Numbers of training rows; the others are tested on. With groups, those of whole groups that fit.
+        Numbers of training rows; the others are tested on. With groups, those of whole groups that
+        fit.
     repeats : int, default=10
         Partitions for each.
     features : {"linear", "rbf", "fourier"} or transformer, default="linear"
-        What kernels are linear in, fitted on the training rows: the inputs; all of a Gaussian kernel of
-        median width; random ones of the same.
+        What kernels are linear in, fitted on the training rows: the inputs; all of a Gaussian
+        kernel of median width; random ones of the same.
     protocol : {"fair", "paper"}, default="fair"
     seed : int, default=0
     n_jobs : int or None, default=None
@@ -66,18 +67,18 @@ def compare_methods(
     groups : array-like of shape (n_rows,), optional
         Rows of a group are all training rows, or all test rows, and in one fold.
     times : array-like of shape (n_rows,), optional
-        Test rows come after the training rows, and folds after what they are predicted from. The rows after
-        the first training rows are cut into as many stretches as there are repeats; each one is tested on
-        with the training rows just before it.
+        Test rows come after the training rows, and folds after what they are predicted from. The
+        rows after the first training rows are cut into as many stretches as there are repeats; each
+        one is tested on with the training rows just before it.
     name, title : str
         Of the results.
 
     Returns
     -------
     ExperimentResults
-        Records with the keys method, n, split, nmse, ni (normalised improvement over kernel ridge, None when
-        it is not among the methods), fit_seconds (selection included) and predict_seconds,
-        of processor time.
+        Records with the keys method, n, split, nmse, ni (normalised improvement over kernel ridge,
+        None when it is not among the methods), fit_seconds (selection included) and
+        predict_seconds, of processor time.
 
     Examples
     --------
@@ -99,7 +100,9 @@ def compare_methods(
     if repeats < 1:
         raise ValueError(f"repeats must be at least 1, got {repeats!r}")
     scheme = row_scheme(len(inputs), groups, times)
-    cases = table_cases(inputs, targets, train_sizes, repeats, plan, setup, features=features, scheme=scheme)
+    cases = table_cases(
+        inputs, targets, train_sizes, repeats, plan, setup, features=features, scheme=scheme
+    )
     records = run_cases(cases, setup)
     meta = setup.meta(
         repeats=repeats,
@@ -205,7 +208,9 @@ def varied_figures(
     drawn = {}
     for x, title in titles.items():
         own = replace(results, records=[r for r in results.records if r["task"] == f"over {x}"])
-        drawn[f"{results.name}-{x}"] = display.from_results(own, x=x, title=title, **options).figure_
+        drawn[f"{results.name}-{x}"] = display.from_results(
+            own, x=x, title=title, **options
+        ).figure_
     return drawn
 
 

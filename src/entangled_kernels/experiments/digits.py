@@ -50,7 +50,11 @@ def run(setup: Setup) -> ExperimentResults:
                 if split == 0 and rank == RANK:
                     arrays = _arrays(model, rows)
                     report = model.kernel_.entanglement()
-                    meta = {"entangled": report.entangled, "ppt": report.ppt, "verdict": report.verdict}
+                    meta = {
+                        "entangled": report.entangled,
+                        "ppt": report.ppt,
+                        "verdict": report.verdict,
+                    }
             plain = EntangledKernelRidge(shrinkage=1.0, fit_intercept=setup.protocol == "fair")
             prediction = plain.fit(rows["X"], rows["Y"]).predict(rows["X_test"])
         records += _answers("KRR", prediction, rows, split)
@@ -78,7 +82,9 @@ def _rows(seed: int) -> dict[str, Any]:
     return rows | {name: rows[name][order] for name in ("X", "Y", "labels")}
 
 
-def _answers(method: str, prediction: Array, rows: dict[str, Any], split: int, **more: Any) -> list[Record]:
+def _answers(
+    method: str, prediction: Array, rows: dict[str, Any], split: int, **more: Any
+) -> list[Record]:
     """Shares of right answers: which digit, and for every task plain and with both sides weighing alike."""
     common = {"method": method, "n": len(rows["Y"]), "split": split, **more}
     right = float(np.mean(prediction.argmax(axis=1) == rows["labels_test"]))

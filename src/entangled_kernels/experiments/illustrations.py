@@ -39,7 +39,8 @@ __all__ = [
     "witnesses",
 ]
 
-# Centre, width and height of every class, in the unit of the figure, and where its name and witness stand.
+# Centre, width and height of every class, in the unit of the figure, and where its name and witness
+# stand.
 REGIONS = {
     "partial trace": ((5.0, 3.0), 9.8, 5.8, (5.0, 5.45), GREY),
     "entangled": ((6.6, 3.2), 5.2, 3.6, (7.9, 4.15), VERMILION),
@@ -87,7 +88,9 @@ def draw_class_blocks(gram: Array, labels: ArrayLike, n_outputs: int, n_samples:
     of = np.asarray(labels)
     classes = list(dict.fromkeys(of.tolist()))
     places = [np.flatnonzero(of == name)[:n_samples] for name in classes]
-    rows = [(own[:, None] * n_outputs + np.arange(n_outputs)).ravel() for own in places]  # (samples * p,)
+    rows = [
+        (own[:, None] * n_outputs + np.arange(n_outputs)).ravel() for own in places
+    ]  # (samples * p,)
     shown = np.concatenate(rows)
     limit = float(np.abs(gram[np.ix_(shown, shown)]).max()) or 1.0
     count, axes = len(classes), []
@@ -169,8 +172,8 @@ def _indefinite(Phi: Array, Psi: Array) -> Array:
 def witnesses() -> dict[str, Witness]:
     """One kernel for each class, with two outputs on two features.
 
-    At the two unit vectors a linear kernel's block Gram matrix is its D, of which in 2 x 2 dimensions the
-    partial transpose decides.
+    At the two unit vectors a linear kernel's block Gram matrix is its D, of which in 2 x 2
+    dimensions the partial transpose decides.
     """
     unit = np.eye(2)
     T = np.array([[1.0, 0.6], [0.6, 1.0]])
@@ -180,7 +183,9 @@ def witnesses() -> dict[str, Witness]:
     entangler = np.eye(4) + 0.5 * np.eye(4)[[0, 2, 1, 3]]
     return {
         "separable": Witness(first, "operator-Schmidt rank one", unit),
-        "sum of separable": Witness(first + second, "Schmidt rank above one, partial transpose psd", unit),
+        "sum of separable": Witness(
+            first + second, "Schmidt rank above one, partial transpose psd", unit
+        ),
         "transformable": Witness(
             TransformableKernel("linear", [lambda X: X, lambda X: X**2]),
             "entries k(S_l x, S_m z), partial transpose not psd",
@@ -202,7 +207,12 @@ def examine(witness: Witness) -> Record:
     found: Record = {"lowest eigenvalue": lowest, "psd": lowest > -1e-10}
     if not found["psd"]:
         verdict = "Indefinite: a kernel of a Krein space, of which entanglement is not asked."
-        return found | {"schmidt_rank": None, "transpose": None, "entangled": None, "verdict": verdict}
+        return found | {
+            "schmidt_rank": None,
+            "transpose": None,
+            "entangled": None,
+            "verdict": verdict,
+        }
     report = entanglement_report(gram, (len(witness.X), N_OUTPUTS))
     return found | {
         "schmidt_rank": report.schmidt_rank,
@@ -218,7 +228,9 @@ def run(setup: Setup) -> ExperimentResults:
     X = np.sort(rng.standard_normal((N_SAMPLES, 1)), axis=0)
     T = np.array([[1.0, 0.7, -0.3], [0.7, 1.0, 0.1], [-0.3, 0.1, 0.6]])
     separable = SeparableKernel("rbf", T, gamma=0.5)
-    transformable = TransformableKernel("rbf", [lambda X: X, lambda X: X + 0.8, lambda X: -X], gamma=0.5)
+    transformable = TransformableKernel(
+        "rbf", [lambda X: X, lambda X: X + 0.8, lambda X: -X], gamma=0.5
+    )
     plain = SeparableKernel("rbf", np.eye(1), gamma=0.5)
     arrays: dict[str, Array] = {
         "scalar": plain(X).to_dense(),
@@ -240,7 +252,13 @@ def tables(results: ExperimentResults) -> list[PageTable]:
     """What was computed of every witness."""
     names = ["lowest eigenvalue", "schmidt_rank", "transpose", "verdict"]
     rows = [[record["method"], *(record[name] for name in names)] for record in results.records]
-    columns = ["class", "lowest eigenvalue", "Schmidt rank", "lowest of the partial transpose", "verdict"]
+    columns = [
+        "class",
+        "lowest eigenvalue",
+        "Schmidt rank",
+        "lowest of the partial transpose",
+        "verdict",
+    ]
     return [PageTable(columns, rows, "One kernel in each class, and what the library's tests find")]
 
 

@@ -162,16 +162,21 @@ def fit_published(
 
     Notes
     -----
-    Kernels are used as the ascent leaves them, of unit-norm Q, so that tr D = 1, and partial traces are not
-    divided by p: a lambda is far stronger for them than for the plain kernel, whose D is the identity.
+    Kernels are used as the ascent leaves them, of unit-norm Q, so that tr D = 1, and partial traces
+    are not divided by p: a lambda is far stronger for them than for the plain kernel, whose D is
+    the identity.
     """
     variance = np.var(Y, axis=0)
-    weights = np.where(variance > 0.0, 1.0, 0.0) / np.where(variance > 0.0, variance, 1.0) / Y.shape[1]
+    weights = (
+        np.where(variance > 0.0, 1.0, 0.0) / np.where(variance > 0.0, variance, 1.0) / Y.shape[1]
+    )
     errors: dict[str, dict[Candidate, Array]] = {prediction: {} for prediction in predictions}
     targets = JudgedTargets.of(Y, weights, compress=False)
     for split in folds:
         features = Phi[split[0]], Phi[split[1]]
-        fold = fold_of_rows(targets, None, split, features, centred=False, iterative=True, ridge_only=False)
+        fold = fold_of_rows(
+            targets, None, split, features, centred=False, iterative=True, ridge_only=False
+        )
         for mix in ascent.mixes:
             for candidate, kernel in ascent.kernels(fold.problem, mix, seed).items():
                 for prediction, own in errors.items():
@@ -180,7 +185,10 @@ def fit_published(
     rows = compress_rows(Phi, Y, centred=False)
     moments = Moments.from_arrays(rows.Phi, rows.Y)
     problem = reduce_moments(moments, centred=False, rows=rows).restored(rows, moments)
-    best = {prediction: min(own, key=lambda one: float(own[one].min())) for prediction, own in errors.items()}
+    best = {
+        prediction: min(own, key=lambda one: float(own[one].min()))
+        for prediction, own in errors.items()
+    }
     kernels: dict[Candidate, LearnedKernel] = {}
     for mix in {candidate.mix for candidate in best.values()}:
         kernels |= ascent.kernels(problem, mix, seed)
@@ -222,12 +230,13 @@ METHODS = COMMON_METHODS | {
 }
 # Kernel ridge, which improvements are measured against: the first one that was fitted.
 REFERENCES = ("KRR", "kernel-ridge")
-# These take missing targets. Where targets are missing, others are fitted to every target by itself.
+# These take missing targets. Where targets are missing, others are fitted to every target by
+# itself.
 TAKE_MISSING = ("entangled", "gaussian-process", "kernel-ridge", "KRR", "EKL", "ptrEKL", "OKL")
 RIDGE_ALPHAS = np.logspace(-3, 5, 33)
-# With the paper's protocol EKL and ptrEKL are the published algorithm to the letter, and these its safe form:
-# they start at the plain kernel, select where to stop, and keep a share of it, without which a first step
-# that suits the folds may be far too long for all rows.
+# With the paper's protocol EKL and ptrEKL are the published algorithm to the letter, and these its
+# safe form: they start at the plain kernel, select where to stop, and keep a share of it, without
+# which a first step that suits the folds may be far too long for all rows.
 EARLY = {
     "EKL, early": "EKL from the plain kernel, stopped early, a share of the plain kernel kept",
     "ptrEKL, early": "ptrEKL from the plain kernel, stopped early, a share of the plain kernel kept",
@@ -240,18 +249,23 @@ PICKED = {
     SHARED: "EKL or ptrEKL, whichever has the lower cross-validated error on the training rows",
     f"{SHARED}, early": "the same of their forms that are stopped early",
 }
-# Where the path from the plain kernel ends, and what is mixed into it: further on, or without, it overfits.
+# Where the path from the plain kernel ends, and what is mixed into it: further on, or without, it
+# overfits.
 EARLY_STEPS, SHRINKAGES = 20, (0.25, 0.75)
 FIXED_LAMBDA = 1.0
 PAPER_METHODS = ("KRR", "OKL", "EKL", "ptrEKL")
-# Kernels that are tried, from plain kernel ridge to learned ones alone. With a bound on the rank a candidate
-# has hundreds of Kraus operators, so there are fewer candidates.
+# Kernels that are tried, from plain kernel ridge to learned ones alone. With a bound on the rank a
+# candidate has hundreds of Kraus operators, so there are fewer candidates.
 GRID: dict[str, Any] = {
     "alignment_mix": (0.0, 0.5, 1.0),
     "shrinkage": (0.0, 0.25, 0.5, 0.75, 1.0),
     "target_alpha": (0.01, 0.1, 1.0, 10.0),
 }
-FEW: dict[str, Any] = {"alignment_mix": (0.5,), "shrinkage": (0.0, 0.5, 1.0), "target_alpha": (0.1, 1.0)}
+FEW: dict[str, Any] = {
+    "alignment_mix": (0.5,),
+    "shrinkage": (0.0, 0.5, 1.0),
+    "target_alpha": (0.1, 1.0),
+}
 PREDICTIONS = {"EKL": "entangled", "ptrEKL": "partial_trace"}
 
 
@@ -269,7 +283,8 @@ class Plan:
     ascent : Ascent
         Of the paper's protocol.
     early, fixed : bool
-        Whether the variants of `EARLY` and of `FIXED` come with their methods; with the paper's protocol.
+        Whether the variants of `EARLY` and of `FIXED` come with their methods; with the paper's
+        protocol.
     picked : bool
         Whether the one of EKL and ptrEKL that cross-validation picks stands beside them.
     """
@@ -287,9 +302,13 @@ class Plan:
         own = {name: METHODS[name] for name in self.methods}
         if self.protocol == "paper":
             variants = (EARLY if self.early else {}) | (FIXED if self.fixed else {})
-            own |= {label: text for label, text in variants.items() if label.partition(",")[0] in own}
+            own |= {
+                label: text for label, text in variants.items() if label.partition(",")[0] in own
+            }
         if self.picked:
-            own |= {label: text for label, text in PICKED.items() if label.replace(SHARED, "EKL") in own}
+            own |= {
+                label: text for label, text in PICKED.items() if label.replace(SHARED, "EKL") in own
+            }
         return own
 
 
@@ -329,7 +348,9 @@ def _fit_each(
     plan: Plan, X: Array, Phi: Array, Y: Array, folds: Sequence[Split], seed: int
 ) -> Iterator[Fitted]:
     for method in plan.labels():
-        if method in PICKED or (plan.protocol == "paper" and method.partition(",")[0] in PREDICTIONS):
+        if method in PICKED or (
+            plan.protocol == "paper" and method.partition(",")[0] in PREDICTIONS
+        ):
             continue
         inputs = method in COMMON_METHODS
         start = process_time()
@@ -341,7 +362,9 @@ def _fit_each(
         yield from _fit_published(plan, Phi, Y, folds, seed)
 
 
-def _fit_published(plan: Plan, Phi: Array, Y: Array, folds: Sequence[Split], seed: int) -> Iterator[Fitted]:
+def _fit_published(
+    plan: Plan, Phi: Array, Y: Array, folds: Sequence[Split], seed: int
+) -> Iterator[Fitted]:
     """EKL and ptrEKL share their ascents, and the time these take."""
     names = {PREDICTIONS[name]: name for name in plan.methods if name in PREDICTIONS}
     if not names:
@@ -399,7 +422,9 @@ def _common_learner(method: str, X: Array, folds: Sequence[Split], seed: int) ->
     if method == "PLS":
         most = max(1, min(X.shape[1], 15, *(len(train) - 1 for train, _ in folds)))
         grid = {"n_components": list(range(1, most + 1))}
-        return GridSearchCV(PLSRegression(scale=False), grid, cv=folds, scoring="neg_mean_squared_error")
+        return GridSearchCV(
+            PLSRegression(scale=False), grid, cv=folds, scoring="neg_mean_squared_error"
+        )
     if method == "gaussian-process":
         kernel = ConstantKernel() * RBF(float(np.sqrt(X.shape[1]))) + WhiteKernel(0.1)
         return _TargetByTarget(GaussianProcessRegressor(kernel, normalize_y=True))

@@ -67,18 +67,19 @@ def compare_partly_measured(
     Returns
     -------
     ExperimentResults
-        Records with the keys method, known (number of measured targets), split, nmse (of the targets that are
-        not measured, mean over the sets of measured ones), fits and fit_seconds (of processor time). Those
-        of `OURS` also have coverage and joint_coverage (shares of test cells inside their intervals, and of
-        test rows inside joint ones), width (of intervals, in deviations of the target), and left and
-        left_suggested: the error of all targets, zero for measured ones, for these sets and for the targets
-        that `suggest_measurements` names. Arrays ``information``, of the models, and ``removed``, what came
-        of it on test rows, both (p, p) means over partitions.
+        Records with the keys method, known (number of measured targets), split, nmse (of the
+        targets that are not measured, mean over the sets of measured ones), fits and fit_seconds
+        (of processor time). Those of `OURS` also have coverage and joint_coverage (shares of test
+        cells inside their intervals, and of test rows inside joint ones), width (of intervals, in
+        deviations of the target), and left and left_suggested: the error of all targets, zero for
+        measured ones, for these sets and for the targets that `suggest_measurements` names. Arrays
+        ``information``, of the models, and ``removed``, what came of it on test rows, both (p, p)
+        means over partitions.
 
     Notes
     -----
-    Sets of k targets are runs of k in a random circle of all targets, so that every target is measured
-    in k sets of p, and errors with different k are of the same targets.
+    Sets of k targets are runs of k in a random circle of all targets, so that every target is
+    measured in k sets of p, and errors with different k are of the same targets.
 
     Examples
     --------
@@ -93,19 +94,29 @@ def compare_partly_measured(
     if not 0 < most < p:
         raise ValueError(f"most must be from 1 to {p - 1}, one less than the targets, got {most!r}")
     if not 5 <= n_train <= len(X) - 2:
-        raise ValueError(f"n_train must be from 5 to {len(X) - 2}, two less than the rows, got {n_train!r}")
+        raise ValueError(
+            f"n_train must be from 5 to {len(X) - 2}, two less than the rows, got {n_train!r}"
+        )
     setup = Setup(seed=seed, n_jobs=n_jobs, progress=progress)
     inputs, targets = X.to_numpy(dtype=np.float64), Y.to_numpy(dtype=np.float64)
     own = list(partitions(len(X), n_train, repeats, seed))
     found = run_parallel(partial(_measure, inputs, targets, most, coverage), own, setup, name)
-    records = sorted((record for one in found for record in one.records), key=lambda record: record["known"])
-    shape = {"rows": len(X), "inputs": list(map(str, X.columns)), "targets": list(map(str, Y.columns))}
+    records = sorted(
+        (record for one in found for record in one.records), key=lambda record: record["known"]
+    )
+    shape = {
+        "rows": len(X),
+        "inputs": list(map(str, X.columns)),
+        "targets": list(map(str, Y.columns)),
+    }
     own_meta = {"train_rows": n_train, "repeats": repeats, "coverage": coverage, "methods": METHODS}
     arrays = {
         "information": np.mean([one.information for one in found], axis=0),
         "removed": np.mean([one.removed for one in found], axis=0),
     }
-    return ExperimentResults(name, title, records, meta=setup.meta(**own_meta, **shape), arrays=arrays)
+    return ExperimentResults(
+        name, title, records, meta=setup.meta(**own_meta, **shape), arrays=arrays
+    )
 
 
 def measured_sets(p: int, k: int, rng: np.random.Generator) -> list[Index]:
@@ -135,7 +146,10 @@ class _Found(NamedTuple):
 def _measure(X: Array, Y: Array, most: int, coverage: float, partition: Partition) -> _Found:
     """All methods and sets on one partition, columns in units of their deviations in the training rows."""
     train, test = partition.train, partition.test
-    X, Y = ((own - own[train].mean(axis=0)) / np.maximum(own[train].std(axis=0), 1e-300) for own in (X, Y))
+    X, Y = (
+        (own - own[train].mean(axis=0)) / np.maximum(own[train].std(axis=0), 1e-300)
+        for own in (X, Y)
+    )
     rows = Rows(X[train], Y[train], X[test], Y[test])
     rng = np.random.default_rng(partition.seed)
     sets = {known: measured_sets(Y.shape[1], known, rng) for known in range(most + 1)}
@@ -149,7 +163,11 @@ def _measure(X: Array, Y: Array, most: int, coverage: float, partition: Partitio
         for method in METHODS:
             if method != OURS:
                 records += [
-                    {"method": method, "known": known, **_measure_other(method, rows, own, partition.seed)}
+                    {
+                        "method": method,
+                        "known": known,
+                        **_measure_other(method, rows, own, partition.seed),
+                    }
                     for known, own in sets.items()
                 ]
     records = [{"split": partition.number, **record} for record in records]
@@ -179,7 +197,13 @@ def _measure_ours(
             if known == 1:
                 removed[places[0]] = 1.0 - error / alone
         suggested = _errors(Y, model.predict(X, given=_only(Y, order[:known])))
-        record = {"method": OURS, "known": known, "nmse": np.mean(errors), "fits": 0, "fit_seconds": 0.0}
+        record = {
+            "method": OURS,
+            "known": known,
+            "nmse": np.mean(errors),
+            "fits": 0,
+            "fit_seconds": 0.0,
+        }
         record |= {"coverage": np.mean(inside), "joint_coverage": np.mean(inside_jointly)}
         record |= {"width": np.mean(widths), "left": np.mean(errors) * (p - known) / p}
         records.append(record | {"left_suggested": suggested.mean()})
@@ -191,7 +215,10 @@ def _measure_other(method: str, rows: Rows, sets: list[Index], seed: int) -> Rec
     errors, start = [], process_time()
     for places in sets:
         others = np.setdiff1d(np.arange(rows.Y.shape[1]), places)
-        X, X_test = np.hstack([rows.X, rows.Y[:, places]]), np.hstack([rows.X_test, rows.Y_test[:, places]])
+        X, X_test = (
+            np.hstack([rows.X, rows.Y[:, places]]),
+            np.hstack([rows.X_test, rows.Y_test[:, places]]),
+        )
         folds = folds_of(len(X), seed)
         model = tuned_learner(method, X, rows.Y, folds, seed).fit(X, rows.Y[:, others])
         prediction = np.asarray(model.predict(X_test)).reshape(len(X_test), -1)

@@ -91,7 +91,9 @@ class Setup:
 
     def __post_init__(self) -> None:
         if self.protocol not in PROTOCOLS:
-            raise ValueError(f"protocol must be {' or '.join(map(repr, PROTOCOLS))}, got {self.protocol!r}")
+            raise ValueError(
+                f"protocol must be {' or '.join(map(repr, PROTOCOLS))}, got {self.protocol!r}"
+            )
 
     def tell(self, done: int, total: int, what: str) -> None:
         """Tell of progress, where somebody listens."""
@@ -244,16 +246,18 @@ def folds_of(n: int, seed: int) -> list[Split]:
 def fit_features(features: Any, X: Array, X_test: Array, seed: int) -> tuple[Array, Array]:
     """Features of training and test rows, fitted on the former.
 
-    ``"linear"`` are the inputs themselves, ``"rbf"`` those of a Gaussian kernel as wide as the median
-    distance between rows (all rows as landmarks, up to 300), ``"fourier"`` 300 random features
-    of the same kernel; anything else is a transformer.
+    ``"linear"`` are the inputs themselves, ``"rbf"`` those of a Gaussian kernel as wide as the
+    median distance between rows (all rows as landmarks, up to 300), ``"fourier"`` 300 random
+    features of the same kernel; anything else is a transformer.
     """
     if isinstance(features, str) and features == "linear":
         return X, X_test
     if isinstance(features, str):
         gamma = median_distance(X) ** -2
         maps = {
-            "rbf": Nystroem(gamma=gamma, n_components=min(len(X), MAX_COMPONENTS), random_state=seed),
+            "rbf": Nystroem(
+                gamma=gamma, n_components=min(len(X), MAX_COMPONENTS), random_state=seed
+            ),
             "fourier": RBFSampler(gamma=gamma, n_components=MAX_COMPONENTS, random_state=seed),
         }
         if features not in maps:
@@ -287,7 +291,8 @@ def run_parallel(
 
 def _measure(case: Case) -> list[Record]:
     """Fit all methods to a partition and measure them, in processor time."""
-    # One thread, so that sums are in one order wherever the case runs; ends of grids are no news here.
+    # One thread, so that sums are in one order wherever the case runs; ends of grids are no news
+    # here.
     with threadpool_limits(limits=1, user_api="blas"), warnings.catch_warnings():
         warnings.simplefilter("ignore", category=UserWarning)
         rows = _standardised(case.rows) if case.plan.protocol == "fair" else case.rows
@@ -296,7 +301,9 @@ def _measure(case: Case) -> list[Record]:
         records = []
         for fitted in fit_methods(case.plan, rows.X, Phi, rows.Y, folds, case.seed):
             start = process_time()
-            prediction = np.asarray(fitted.predict(rows.X_test if fitted.takes_inputs else Phi_test))
+            prediction = np.asarray(
+                fitted.predict(rows.X_test if fitted.takes_inputs else Phi_test)
+            )
             seconds = process_time() - start
             error = nmse(rows.Y_test, prediction.reshape(rows.Y_test.shape))
             records.append(
@@ -357,7 +364,9 @@ class RowScheme(NamedTuple):
         else:
             yield from self._in_time(self.values, n, n_splits, seed)
 
-    def _of_groups(self, values: NDArray[Any], n: int, n_splits: int, seed: int) -> Iterator[Partition]:
+    def _of_groups(
+        self, values: NDArray[Any], n: int, n_splits: int, seed: int
+    ) -> Iterator[Partition]:
         """Groups in random order, of which each one is taken that still fits."""
         _, member, sizes = np.unique(values, return_inverse=True, return_counts=True)
         # Each group is a row here; the order is all that is needed.
@@ -374,7 +383,9 @@ class RowScheme(NamedTuple):
             known = taken[member.reshape(-1)]
             yield own._replace(train=np.flatnonzero(known), test=np.flatnonzero(~known))
 
-    def _in_time(self, values: NDArray[Any], n: int, n_splits: int, seed: int) -> Iterator[Partition]:
+    def _in_time(
+        self, values: NDArray[Any], n: int, n_splits: int, seed: int
+    ) -> Iterator[Partition]:
         """Stretches of rows in the order of time, each after its training rows."""
         order = np.argsort(values, kind="stable")
         size = (len(order) - n) // n_splits
@@ -414,5 +425,7 @@ def row_scheme(n_rows: int, groups: Any = None, times: Any = None) -> RowScheme:
         return RowScheme()
     values = np.asarray(times)
     if values.shape != (n_rows,) or not np.isfinite(values.astype(np.float64)).all():
-        raise ValueError(f"times must hold one number for each of {n_rows} rows, got shape {values.shape}")
+        raise ValueError(
+            f"times must hold one number for each of {n_rows} rows, got shape {values.shape}"
+        )
     return RowScheme("time", values)

@@ -77,7 +77,9 @@ def random_kernels(n: int, p: int, rng: np.random.Generator) -> dict[str, Callab
 
     def partial_trace(share: float) -> Operators:
         Phi, Psi = features(max(1, round(share * n)))
-        return LowRankKroneckerOperator(Phi, Phi, np.eye(p)), LowRankKroneckerOperator(Psi, Phi, np.eye(p))
+        return LowRankKroneckerOperator(Phi, Phi, np.eye(p)), LowRankKroneckerOperator(
+            Psi, Phi, np.eye(p)
+        )
 
     makers: dict[str, Callable[[], Operators]] = {
         "unstructured": unstructured,
@@ -148,9 +150,15 @@ def figures(results: ExperimentResults) -> Figures:
 
     drawn: Figures = {}
     for metric, verb in {"fit_seconds": "train", "predict_seconds": "predict"}.items():
-        titles = {"n": f"Time to {verb} over rows, p = {P}", "p": f"Time to {verb} over outputs, n = {N}"}
+        titles = {
+            "n": f"Time to {verb} over rows, p = {P}",
+            "p": f"Time to {verb} over outputs, n = {N}",
+        }
         own = varied_figures(RunningTimeDisplay, results, titles, metric=metric)
-        drawn |= {f"{results.name}-{verb}-{name.rpartition('-')[2]}": figure for name, figure in own.items()}
+        drawn |= {
+            f"{results.name}-{verb}-{name.rpartition('-')[2]}": figure
+            for name, figure in own.items()
+        }
     return drawn
 
 
@@ -169,7 +177,9 @@ def tables(results: ExperimentResults) -> list[PageTable]:
     for method in dict.fromkeys(record["method"] for record in results.records):
         train, predict = COMPLEXITY[method.rstrip("0123456789%").strip()]
         fitted = [
-            power(method, x, metric) for metric in ("fit_seconds", "predict_seconds") for x in ("n", "p")
+            power(method, x, metric)
+            for metric in ("fit_seconds", "predict_seconds")
+            for x in ("n", "p")
         ]
         rows.append([method, train, *fitted[:2], predict, *fitted[2:]])
     columns = ["kernel", "train (paper)", "power of n", "power of p", "predict (paper)"]

@@ -9,7 +9,13 @@ from typing import Any
 
 import numpy as np
 
-from ..datasets import fetch_canadian_weather, fetch_concrete_slump, fetch_sarcos, fetch_uwave, make_bilinear
+from ..datasets import (
+    fetch_canadian_weather,
+    fetch_concrete_slump,
+    fetch_sarcos,
+    fetch_uwave,
+    make_bilinear,
+)
 from ..io import ExperimentResults, Record
 from .agreement import CELLS, SHARED, as_records
 from .compare import class_figures, error_figures, table_cases, time_figures, varied_figures
@@ -35,7 +41,8 @@ class RealTable:
     n_steps, quick_steps : int
         Of the published ascent.
     tasks : dict
-        Arguments of ``fetch`` by the name of the part of the data that records have; none for a single part.
+        Arguments of ``fetch`` by the name of the part of the data that records have; none for a
+        single part.
     ranks : dict
         For ranks below the full one: share and training sizes by the name that records have.
     early, fixed : bool
@@ -93,8 +100,8 @@ TABLES = {
         n_splits={"fair": 50, "paper": 100, "quick": 3},
         figures=time_figures,
     ),
-    # One step: more leave the paper's figures behind (`benchmarks/variants.py`), and one at full rank takes
-    # most of a second with 40 rows, with six ascents to a partition.
+    # One step: more leave the paper's figures behind (`benchmarks/variants.py`), and one at full
+    # rank takes most of a second with 40 rows, with six ascents to a partition.
     "uwave": RealTable(
         title="uWave: acceleration along one axis from another, class by class",
         about=(
@@ -157,7 +164,11 @@ def simulated_settings() -> list[Record]:
     """What is varied, and n, p and rank."""
     plain = {"task": "", "n": N, "p": P, "rank": "100%"}
     varied = {"p": OVER_P, "n": OVER_N, "rank": RANKS}
-    return [plain | {"task": f"over {name}", name: value} for name, own in varied.items() for value in own]
+    return [
+        plain | {"task": f"over {name}", name: value}
+        for name, own in varied.items()
+        for value in own
+    ]
 
 
 def run_simulated(setup: Setup) -> ExperimentResults:

@@ -34,10 +34,12 @@ __all__ = [
 NOISE_BOUNDS = (1e-6, 1e2)
 # Bounds of the width, as factors of the median distance.
 WIDTHS = (0.05, 50.0)
-# Groups of targets that are known on the same rows; with more groups, those with the most values count.
+# Groups of targets that are known on the same rows; with more groups, those with the most values
+# count.
 MOST_GROUPS = 16
 
-# Parameters before those of single columns: logs of three weights, of the noise and of the common width.
+# Parameters before those of single columns: logs of three weights, of the noise and of the common
+# width.
 COMMON = 5
 # Tables with more columns than this get one width for all columns.
 MOST_WIDTHS = 200
@@ -47,8 +49,9 @@ SPREADS = (0.3, 1.0)
 MAX_ITER, WARM_ITER, TOL = 60, 5, 1e-4
 # A larger spread is taken only if it raises the evidence by at least this much.
 LEAST_RISE = 1e-3
-# Prior standard deviations of the logs of the three weights, the noise and the common width. They are wide,
-# and decide only where the rows cannot tell a small weight from none, or one width from another.
+# Prior standard deviations of the logs of the three weights, the noise and the common width. They
+# are wide, and decide only where the rows cannot tell a small weight from none, or one width from
+# another.
 _PRIOR_SPREAD = np.array([2.5, 2.5, 2.5, 6.0, 1.0])
 # Bounds of the three weights.
 _WEIGHTS = ((1e-5, 1e3), (1e-6, 1e2), (1e-8, 1e2))
@@ -104,13 +107,13 @@ class TargetGroups:
 
     Notes
     -----
-    The targets of a group enter through S = Y Y^T / p alone, so the time of a likelihood does not depend on
-    their number. With A = K + noise diag(1/w), rows of total weight W, up to a constant
+    The targets of a group enter through S = Y Y^T / p alone, so the time of a likelihood does not
+    depend on their number. With A = K + noise diag(1/w), rows of total weight W, up to a constant
 
         -2 L = log|A| + tr(A^-1 S) + (W - n) log noise,   dA -> tr(M dA),   M = A^-1 - A^-1 S A^-1
 
-    Groups are averaged, each with its share of the targets. Complete targets are one group. Time n^3 for
-    every group.
+    Groups are averaged, each with its share of the targets. Complete targets are one group. Time
+    n^3 for every group.
     """
 
     def __init__(self, Y: Array, weight: Array) -> None:
@@ -122,7 +125,9 @@ class TargetGroups:
             patterns, number = unique_columns(known)
         counts = np.bincount(number)
         values = patterns.sum(axis=0) * counts
-        used = [group for group in np.argsort(-values, kind="stable")[:MOST_GROUPS] if values[group]]
+        used = [
+            group for group in np.argsort(-values, kind="stable")[:MOST_GROUPS] if values[group]
+        ]
         self.groups = []
         for group in used:
             rows, members = np.flatnonzero(patterns[:, group]), Y[:, number == group]
@@ -164,7 +169,13 @@ class Evidence:
 
 
 def tune_kernel(
-    kernel: Any, X: Array, Y: Array, weight: Array | None = None, *, noise: float = 0.1, max_iter: int = 100
+    kernel: Any,
+    X: Array,
+    Y: Array,
+    weight: Array | None = None,
+    *,
+    noise: float = 0.1,
+    max_iter: int = 100,
 ) -> Evidence:
     """Maximise the mean over targets of the log marginal likelihood of y ~ N(0, k + noise).
 
@@ -200,7 +211,8 @@ def tune_kernel(
     options = {"maxiter": max_iter, "ftol": 1e-10}
     with one_thread(len(X) <= SMALL_MATRIX):
         result = minimize(loss, start, jac=True, method="L-BFGS-B", bounds=bounds, options=options)
-    # Rounded to fewer digits than the rows can tell, so that rounding errors do not change the optimum.
+    # Rounded to fewer digits than the rows can tell, so that rounding errors do not change the
+    # optimum.
     theta = np.clip(np.round(result.x, 3), *bounds.T)
     log_likelihood = -loss(theta)[0] - 0.5 * groups.n_known * float(np.log(2.0 * np.pi))
     return Evidence(kernel.clone_with_theta(theta[:-1]), float(np.exp(theta[-1])), log_likelihood)
@@ -235,8 +247,8 @@ class WidthSearch:
     Attributes
     ----------
     theta : ndarray of shape (5 + d,)
-        Logarithms of the three weights, of the noise and of the common width, and for every column the log
-        of its width over the common one.
+        Logarithms of the three weights, of the noise and of the common width, and for every column
+        the log of its width over the common one.
     spread : float
         Prior standard deviation of the log widths about the common one; 0 for one width.
     log_likelihood : float
@@ -251,15 +263,16 @@ class WidthSearch:
 class PenalisedEvidence:
     """Log marginal likelihood of c1 k(D) + c2 l + c3 b + noise, with penalties on its parameters.
 
-    Columns are divided by their widths relative to the common one, exp(u_j). Then l is the inner product of
-    two rows, D their squared distance over the square of the common width, and k the shape. The third kernel
-    b is k l, whose slopes vary from place to place, or with ``squares`` l^2, products of two columns.
+    Columns are divided by their widths relative to the common one, exp(u_j). Then l is the inner
+    product of two rows, D their squared distance over the square of the common width, and k the
+    shape. The third kernel b is k l, whose slopes vary from place to place, or with ``squares``
+    l^2, products of two columns.
 
     Parameters
     ----------
     X : ndarray of shape (n, d)
-        With more than 200 columns there is one width, and X is replaced by at most n columns with the same
-        distances and inner products.
+        With more than 200 columns there is one width, and X is replaced by at most n columns with
+        the same distances and inner products.
     Y : ndarray of shape (n, p)
         Targets about their means; NaN where one is missing.
     weight : ndarray of shape (n,), optional
@@ -271,20 +284,20 @@ class PenalisedEvidence:
 
     Notes
     -----
-    With M of `TargetGroups`, let N and P be M times the slopes of A in -D and in l, entry by entry, and s the
-    columns divided by exp(u). Then tr(M dA) is 2 sum_il N_il D_il along the log of the common width w, and
-    along u_j, since dD = -2 (s_ij - s_lj)^2 / w^2 and dl = -2 s_ij s_lj,
+    With M of `TargetGroups`, let N and P be M times the slopes of A in -D and in l, entry by entry,
+    and s the columns divided by exp(u). Then tr(M dA) is 2 sum_il N_il D_il along the log of the
+    common width w, and along u_j, since dD = -2 (s_ij - s_lj)^2 / w^2 and dl = -2 s_ij s_lj,
 
         4 (N 1)^T s_j^2 / w^2 - s_j^T (4 N / w^2 + 2 P) s_j
 
     so that all columns take one product.
 
-    ``prior`` has the logarithms of the weights, the noise and the common width at which the weak penalties
-    are centred.
+    ``prior`` has the logarithms of the weights, the noise and the common width at which the weak
+    penalties are centred.
 
-    Correlated targets carry less information than independent ones. ``n_effective`` is the participation
-    ratio (tr S)^2 / ||S||_F^2, one where all targets are equal and p where they are uncorrelated; it
-    multiplies L beside the penalty.
+    Correlated targets carry less information than independent ones. ``n_effective`` is the
+    participation ratio (tr S)^2 / ||S||_F^2, one where all targets are equal and p where they are
+    uncorrelated; it multiplies L beside the penalty.
 
     Cost of a value and all its slopes: n^3 + n^2 (d + min(n, p)).
     """
@@ -357,7 +370,9 @@ class PenalisedEvidence:
     def result(self, theta: Array, spread: float) -> WidthSearch:
         """The result of a search that ended at theta."""
         L = self.likelihood(theta)[0]
-        return WidthSearch(theta, spread, L - 0.5 * self.groups.n_known * float(np.log(2.0 * np.pi)))
+        return WidthSearch(
+            theta, spread, L - 0.5 * self.groups.n_known * float(np.log(2.0 * np.pi))
+        )
 
     def common_loss(self, theta: Array) -> tuple[float, Array]:
         """The same with one width, theta (5,)."""
@@ -367,8 +382,8 @@ class PenalisedEvidence:
     def log_evidence(self, theta: Array, spread: float) -> float:
         """Laplace's approximation of the evidence of a spread, at its optimum.
 
-        The log widths of columns are integrated over, with the curvature from finite differences of slopes
-        along every column. A curvature below half of the prior's is replaced by that.
+        The log widths of columns are integrated over, with the curvature from finite differences of
+        slopes along every column. A curvature below half of the prior's is replaced by that.
 
         Cost: d times that of a value.
         """
@@ -386,8 +401,8 @@ class PenalisedEvidence:
     def best_optimum(self, start: Array | None, spread: float, tol: float = TOL) -> Array:
         """The optimum from a start; without one, the better optimum of two levels of noise at the start.
 
-        If targets are nearly exact there are two optima, one with noise and one without, and which of them a
-        single search ends in depends on rounding.
+        If targets are nearly exact there are two optima, one with noise and one without, and which
+        of them a single search ends in depends on rounding.
         """
         if start is not None:
             return self.optimum(start, spread, tol, WARM_ITER)
@@ -397,7 +412,9 @@ class PenalisedEvidence:
         optima = [self.optimum(theta, spread, tol) for theta in (noisy, quiet)]
         return min(optima, key=lambda theta: self.loss(theta, spread or 1.0)[0])
 
-    def optimum(self, start: Array, spread: float, tol: float = TOL, max_iter: int = MAX_ITER) -> Array:
+    def optimum(
+        self, start: Array, spread: float, tol: float = TOL, max_iter: int = MAX_ITER
+    ) -> Array:
         """Theta (5 + d,) of least loss; with a spread of zero there is one width."""
         widths = (WIDTHS[0] * self.typical, WIDTHS[1] * self.typical)
         limits = np.log([*_WEIGHTS, NOISE_BOUNDS, widths])
@@ -413,7 +430,8 @@ class PenalisedEvidence:
             options={"maxiter": max_iter, "ftol": 0.0, "gtol": tol},
         )
         theta = np.zeros(len(start))
-        # Rounded to fewer digits than the rows can tell, so that rounding errors do not change the optimum.
+        # Rounded to fewer digits than the rows can tell, so that rounding errors do not change the
+        # optimum.
         theta[:free] = np.round(result.x, 2)
         return np.asarray(np.clip(theta, *bounds.T))
 
@@ -432,15 +450,16 @@ def tune_widths(
     start : ndarray of shape (5 + d,), optional
         As ``WidthSearch.theta``. If None, the search starts twice, with much and with little noise.
     spread : float, optional
-        0 is one width for all columns. If None, the search starts there and goes on to larger spreads, each
-        from the optimum of the last, until the evidence falls.
+        0 is one width for all columns. If None, the search starts there and goes on to larger
+        spreads, each from the optimum of the last, until the evidence falls.
 
     Notes
     -----
-    The penalty is sum_j u_j^2 / (2 spread^2) for the log width u_j of column j over the common one. As the
-    spread goes to zero its evidence goes to that of one width. The weights, the noise and the common width
-    have weak penalties too, so that the first kernel does not vanish where rows cannot tell a small weight
-    from none, and there is one optimum where rows are so far apart that every width is too small.
+    The penalty is sum_j u_j^2 / (2 spread^2) for the log width u_j of column j over the common one.
+    As the spread goes to zero its evidence goes to that of one width. The weights, the noise and
+    the common width have weak penalties too, so that the first kernel does not vanish where rows
+    cannot tell a small weight from none, and there is one optimum where rows are so far apart that
+    every width is too small.
     """
     with one_thread(len(evidence.X) <= SMALL_MATRIX):
         if spread is not None or evidence.one_width:

@@ -24,8 +24,9 @@ __all__ = ["ForestFeatures"]
 
 # With more targets than this, trees are grown for this many principal axes of the targets.
 AXES = 16
-# Targets are rounded to this fraction of their standard deviation. Then sums of them are exact, and a choice
-# between two equally good splits does not depend on the order of the rows, or on weights and repeated rows.
+# Targets are rounded to this fraction of their standard deviation. Then sums of them are exact, and
+# a choice between two equally good splits does not depend on the order of the rows, or on weights
+# and repeated rows.
 PARTS = 2.0**20
 # With more columns than this, every split compares this many columns, drawn at random.
 MOST_COLUMNS = 300
@@ -38,9 +39,9 @@ _LEEWAY = 1.0 - 1e-9
 class ForestFeatures(TransformerMixin, DocLinkMixin, BaseEstimator):
     """Features of the kernel of extremely randomised trees, grown for all targets together.
 
-    The kernel of two rows is the share of trees in which they fall into one leaf. Kernel ridge on it is the
-    forest itself in the limit of a small ridge where every leaf holds one training row, and a smoothed forest
-    otherwise.
+    The kernel of two rows is the share of trees in which they fall into one leaf. Kernel ridge on
+    it is the forest itself in the limit of a small ridge where every leaf holds one training row,
+    and a smoothed forest otherwise.
 
     Parameters
     ----------
@@ -49,8 +50,8 @@ class ForestFeatures(TransformerMixin, DocLinkMixin, BaseEstimator):
     min_samples_leaf : int, default=1
         Least total weight of the training rows in a leaf; without weights their number.
     n_components : int, default=300
-        Rows that the features are built on. With as many as there are training rows that differ in some
-        leaf, the features are exact.
+        Rows that the features are built on. With as many as there are training rows that differ in
+        some leaf, the features are exact.
     max_rows : int, default=1000
         Rows, drawn at random, that the trees are grown on.
     random_state : int, RandomState or None, default=None
@@ -66,25 +67,27 @@ class ForestFeatures(TransformerMixin, DocLinkMixin, BaseEstimator):
 
     Notes
     -----
-    With F the indicators of the leaves, (n, leaves), the kernel is K = F F^T / T of T trees. Features are
-    k(x, R) k(R, R)^-1/2 of training rows R: exact on the training rows, and so for ridge, if R are all of
-    them. With more than ``n_components`` rows, R are drawn at random, and the predictions of the forest for
-    its targets, which are linear in F too, are added to k(x, R). So ridge on the features can give the
-    forest itself, whatever the number of rows.
+    With F the indicators of the leaves, (n, leaves), the kernel is K = F F^T / T of T trees.
+    Features are k(x, R) k(R, R)^-1/2 of training rows R: exact on the training rows, and so for
+    ridge, if R are all of them. With more than ``n_components`` rows, R are drawn at random, and
+    the predictions of the forest for its targets, which are linear in F too, are added to k(x, R).
+    So ridge on the features can give the forest itself, whatever the number of rows.
 
-    *Where ridge is the forest.* Let every leaf hold one training row, as with ``min_samples_leaf=1``,
-    distinct rows and targets. Then K = I on the training rows, and ridge with an intercept gives
+    *Where ridge is the forest.* Let every leaf hold one training row, as with
+    ``min_samples_leaf=1``, distinct rows and targets. Then K = I on the training rows, and ridge
+    with an intercept gives
 
         f(x) = mean y + sum_i k(x, x_i) (y_i - mean y) / (1 + alpha)
 
-    Since sum_i k(x, x_i) = 1, that is (forest(x) + alpha mean y) / (1 + alpha). With larger leaves the
-    forest divides by the size of each leaf and ridge solves a system with K; they are not the same then.
+    Since sum_i k(x, x_i) = 1, that is (forest(x) + alpha mean y) / (1 + alpha). With larger leaves
+    the forest divides by the size of each leaf and ridge solves a system with K; they are not the
+    same then.
 
-    With more than 16 targets, trees are grown for the 16 leading principal axes. The gain of a split is a sum
-    of squares over targets, which no rotation changes, so only the axes of least variance are left out. With
-    more than 300 columns every split compares 300 of them, drawn at random.
-    A missing target (NaN) is left out of the mean and variance of its target, and then replaced by that
-    mean, so that it favours no split. Rows without any target are left out.
+    With more than 16 targets, trees are grown for the 16 leading principal axes. The gain of a
+    split is a sum of squares over targets, which no rotation changes, so only the axes of least
+    variance are left out. With more than 300 columns every split compares 300 of them, drawn at
+    random. A missing target (NaN) is left out of the mean and variance of its target, and then
+    replaced by that mean, so that it favours no split. Rows without any target are left out.
 
     Cost: trees times n log n times d to fit; to transform, rows times trees times depth.
 
@@ -143,7 +146,9 @@ class ForestFeatures(TransformerMixin, DocLinkMixin, BaseEstimator):
         Z, weight = self._standardised(X[rows]), None if weight is None else weight[rows]
         targets = np.round(_leading_axes(known, weight) * PARTS) / PARTS
         total = float(len(Z) if weight is None else weight.sum())
-        least = min(0.5, _LEEWAY * self.min_samples_leaf / total) if self.min_samples_leaf > 1 else 0.0
+        least = (
+            min(0.5, _LEEWAY * self.min_samples_leaf / total) if self.min_samples_leaf > 1 else 0.0
+        )
         grown = _grow(Z, targets, weight, int(self.n_estimators), least, rng)
         self.trees_ = Trees.from_estimators(grown)
         # Distinct rows in sorted order, so that repeated rows change nothing.
@@ -171,7 +176,9 @@ class ForestFeatures(TransformerMixin, DocLinkMixin, BaseEstimator):
     def _products(self, leaves: NDArray[np.int32]) -> Array:
         """Inner products of rows with the components: rows, and the predictions of the forest if used."""
         K = shared_leaves(leaves, self.components_, self.trees_.n_nodes)
-        return K if not self._forecasts.size else np.hstack([K, leaf_means(leaves, self._forecasts)])
+        return (
+            K if not self._forecasts.size else np.hstack([K, leaf_means(leaves, self._forecasts)])
+        )
 
     def _gram(self) -> Array:
         """Inner products of the components with each other."""
@@ -195,8 +202,9 @@ def _grow(
 ) -> list[Any]:
     """The trees of scikit-learn's ExtraTreesRegressor, with the same seeds.
 
-    Rows and settings are checked before. Checking them once more for every tree, as a forest does, takes as
-    long as growing a tree of thirty rows. So does making a generator for each: one is seeded again instead.
+    Rows and settings are checked before. Checking them once more for every tree, as a forest does,
+    takes as long as growing a tree of thirty rows. So does making a generator for each: one is
+    seeded again instead.
     """
     cells, largest = np.ascontiguousarray(Z, dtype=np.float32), np.iinfo(np.int32).max
     own, targets = np.random.RandomState(0), np.ascontiguousarray(targets)
@@ -206,7 +214,9 @@ def _grow(
     with config_context(skip_parameter_validation=True, assume_finite=True):
         for _ in range(n):
             own.seed(rng.randint(largest))
-            trees.append(ExtraTreeRegressor(**settings).fit(cells, targets, weight, check_input=False))
+            trees.append(
+                ExtraTreeRegressor(**settings).fit(cells, targets, weight, check_input=False)
+            )
     return trees
 
 

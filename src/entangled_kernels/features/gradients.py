@@ -86,9 +86,9 @@ def pull_back(feature_map: Any, X: Any, weights: Array) -> Array:
 
     Notes
     -----
-    With J(x) (m, d) the slopes of the features, the gradients are weights @ J(x). A step of a pipeline turns
-    weights on what comes out of it into weights on what goes in, the last step first (the chain rule), so J
-    is never built: maps of kernels take n q R d for R rows that carry them.
+    With J(x) (m, d) the slopes of the features, the gradients are weights @ J(x). A step of a
+    pipeline turns weights on what comes out of it into weights on what goes in, the last step first
+    (the chain rule), so J is never built: maps of kernels take n q R d for R rows that carry them.
 
     Examples
     --------
@@ -110,7 +110,9 @@ def pull_back(feature_map: Any, X: Any, weights: Array) -> Array:
     for kind, pull in PULLS.items():
         if isinstance(feature_map, kind):
             return _by_row(pull(feature_map, rows, weights), len(rows))
-    raise TypeError(f"feature_map must have slopes in closed form, got {type(feature_map).__name__}")
+    raise TypeError(
+        f"feature_map must have slopes in closed form, got {type(feature_map).__name__}"
+    )
 
 
 def _pull_pipeline(feature_map: Pipeline, X: Any, weights: Array) -> Array:
@@ -155,7 +157,9 @@ def _places(columns: Any, names: list[Any]) -> Any:
     if isinstance(columns, slice):
         return columns
     listed = list(columns)
-    return [names.index(name) for name in listed] if listed and isinstance(listed[0], str) else listed
+    return (
+        [names.index(name) for name in listed] if listed and isinstance(listed[0], str) else listed
+    )
 
 
 def _pull_kernel(feature_map: Any, X: Array, weights: Array) -> Array:
@@ -190,7 +194,9 @@ def _pull_fourier(feature_map: RBFSampler, X: Array, weights: Array) -> Array:
 def _pull_operator_fourier(feature_map: OperatorFourierFeatures, X: Array, weights: Array) -> Array:
     W = feature_map.frequencies_.T  # (d, m)
     angles, m = X @ W, W.shape[1]
-    slopes = np.hstack([-np.sin(angles), np.cos(angles)]) / np.sqrt(feature_map.n_frequencies)  # (n, 2 m)
+    slopes = np.hstack([-np.sin(angles), np.cos(angles)]) / np.sqrt(
+        feature_map.n_frequencies
+    )  # (n, 2 m)
     turned = weights * slopes[:, None, :]
     return np.asarray((turned[..., :m] + turned[..., m:]) @ W.T)
 
@@ -204,7 +210,9 @@ def _pull_scaler(feature_map: Any, X: Array, weights: Array) -> Array:
 
 
 def _pull_components(feature_map: Any, X: Array, weights: Array) -> Array:
-    unit = np.sqrt(feature_map.explained_variance_) if getattr(feature_map, "whiten", False) else 1.0
+    unit = (
+        np.sqrt(feature_map.explained_variance_) if getattr(feature_map, "whiten", False) else 1.0
+    )
     return np.asarray((weights / unit) @ feature_map.components_)
 
 
@@ -244,7 +252,9 @@ def _is_identity(feature_map: Any) -> bool:
 
 
 def _is_number(values: Any) -> NDArray[np.bool_]:
-    return np.array([isinstance(value, float | np.floating) and np.isfinite(value) for value in values])
+    return np.array(
+        [isinstance(value, float | np.floating) and np.isfinite(value) for value in values]
+    )
 
 
 def _by_row(weights: Array, n: int) -> Array:
@@ -286,13 +296,16 @@ def kernel_slopes(kernel: Any, Z: Array, R: Array) -> tuple[Array, list[Slope]]:
 
     Notes
     -----
-    With D the distance in units of the length scales l: the Gaussian exp(-D^2/2) has the slope k (r - z)/l^2,
-    Matern kernels of smoothness 3/2 and 5/2 have 3 e (r - z)/l^2 with e = exp(-sqrt(3) D), and
-    5/3 (1 + sqrt(5) D) e (r - z)/l^2 with e = exp(-sqrt(5) D); the rational quadratic (1 + s)^-a, s = D^2/2a,
-    has (1 + s)^(-a - 1) (r - z)/l^2. That of the inner product is r. Sums and products follow their rules.
+    With D the distance in units of the length scales l: the Gaussian exp(-D^2/2) has the slope k (r
+    - z)/l^2, Matern kernels of smoothness 3/2 and 5/2 have 3 e (r - z)/l^2 with e = exp(-sqrt(3)
+    D), and 5/3 (1 + sqrt(5) D) e (r - z)/l^2 with e = exp(-sqrt(5) D); the rational quadratic (1 +
+    s)^-a, s = D^2/2a, has (1 + s)^(-a - 1) (r - z)/l^2. That of the inner product is r. Sums and
+    products follow their rules.
     """
     if isinstance(kernel, Sum | Product):
-        (K1, slopes1), (K2, slopes2) = (kernel_slopes(part, Z, R) for part in (kernel.k1, kernel.k2))
+        (K1, slopes1), (K2, slopes2) = (
+            kernel_slopes(part, Z, R) for part in (kernel.k1, kernel.k2)
+        )
         if isinstance(kernel, Sum):
             return K1 + K2, slopes1 + slopes2
         return K1 * K2, _times(slopes1, K2) + _times(slopes2, K1)

@@ -16,8 +16,22 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from ..doc_links import DocLinkMixin
 from ..linalg import Array, rank_tolerance
 from ..parameters import check_choice, check_flag, check_integer, check_positive
-from .evidence import COMMON, SHAPES, WIDTHS, PenalisedEvidence, median_distance, tune_kernel, tune_widths
-from .training_rows import distinct_rows, mean_and_scale, some_rows, standardised_targets, training_rows
+from .evidence import (
+    COMMON,
+    SHAPES,
+    WIDTHS,
+    PenalisedEvidence,
+    median_distance,
+    tune_kernel,
+    tune_widths,
+)
+from .training_rows import (
+    distinct_rows,
+    mean_and_scale,
+    some_rows,
+    standardised_targets,
+    training_rows,
+)
 
 __all__ = [
     "POWERS",
@@ -30,8 +44,8 @@ __all__ = [
 
 # Smoothness of Matern kernels, by the name of the shape.
 SMOOTHNESS = {"matern": 2.5, "exponential": 0.5}
-# Powers that are tried: 1 leaves a column as it is, 0 is a logarithm above the mean, 2 one below it. Far from
-# the mean no power grows faster than a square.
+# Powers that are tried: 1 leaves a column as it is, 0 is a logarithm above the mean, 2 one below
+# it. Far from the mean no power grows faster than a square.
 POWERS = np.linspace(0.0, 2.0, 17)
 # The powers are chosen on at most this many rows, drawn at random.
 _MOST_ROWS = 1000
@@ -75,7 +89,11 @@ class KernelFeatures(TransformerMixin, DocLinkMixin, BaseEstimator):
         self.lower_, self.upper_ = low - beyond, high + beyond
         if self.warp:
             powers = ColumnPowers.of(X, weight, rng)
-            self.column_mean_, self.column_scale_, self.powers_ = powers.mean, powers.scale, powers.power
+            self.column_mean_, self.column_scale_, self.powers_ = (
+                powers.mean,
+                powers.scale,
+                powers.power,
+            )
         return self._columns(X)
 
     def _columns(self, X: Array) -> Array:
@@ -97,8 +115,9 @@ class KernelFeatures(TransformerMixin, DocLinkMixin, BaseEstimator):
 class EvidenceFeatures(KernelFeatures):
     """Nystroem features of a Gaussian-process kernel whose hyper-parameters are chosen by evidence.
 
-    Columns are standardised. The default kernel is a Gaussian one plus a linear one; their weights, the width
-    and the noise maximise the marginal likelihood of the targets, with all outputs sharing them.
+    Columns are standardised. The default kernel is a Gaussian one plus a linear one; their weights,
+    the width and the noise maximise the marginal likelihood of the targets, with all outputs
+    sharing them.
 
     Parameters
     ----------
@@ -110,21 +129,23 @@ class EvidenceFeatures(KernelFeatures):
     n_components : int, default=300
         Rows that the features are built on. With as many as there are training rows they are exact.
     max_rows : int, default=300
-        Rows, drawn at random, for the marginal likelihood; the time grows with the cube of their number.
+        Rows, drawn at random, for the marginal likelihood; the time grows with the cube of their
+        number.
     warp : bool, default=False
-        Make every column symmetric first, by a power of Yeo and Johnson's family, so that a few large values
-        of a skewed column do not set its scale.
+        Make every column symmetric first, by a power of Yeo and Johnson's family, so that a few
+        large values of a skewed column do not set its scale.
     reach : float or None, default=None
-        Inputs are clipped at this many ranges of a column beyond the training rows, so that a column which
-        hardly varied among these cannot dominate predictions. A trend is not followed beyond it. None sets
-        no limit.
+        Inputs are clipped at this many ranges of a column beyond the training rows, so that a
+        column which hardly varied among these cannot dominate predictions. A trend is not followed
+        beyond it. None sets no limit.
     random_state : int, RandomState or None, default=None
 
     Attributes
     ----------
     kernel_ : scikit-learn kernel
     noise_ : float
-        Variance of the noise, in units of the variance of a target: the ridge penalty that goes with it.
+        Variance of the noise, in units of the variance of a target: the ridge penalty that goes
+        with it.
     log_marginal_likelihood_ : float
         Per output, of standardised targets.
     components_ : ndarray of shape (number of components, d)
@@ -211,29 +232,30 @@ class EvidenceFeatures(KernelFeatures):
 class ColumnWidthFeatures(KernelFeatures):
     """Nystroem features of a kernel with a separate width for every column, chosen by evidence.
 
-    Columns are standardised and divided by their widths. The kernel has three parts: a Gaussian or Matern
-    one, a linear one, and their product, which lets slopes vary from place to place. Their weights, the noise
-    and the widths maximise the marginal likelihood of all targets together, with a penalty on the log widths
-    about a common one; the evidence also decides the strength of this penalty. So irrelevant columns get a
-    large width if the rows show that they are irrelevant, and otherwise one width is left. The weights, the
-    noise and the common width have weak penalties.
+    Columns are standardised and divided by their widths. The kernel has three parts: a Gaussian or
+    Matern one, a linear one, and their product, which lets slopes vary from place to place. Their
+    weights, the noise and the widths maximise the marginal likelihood of all targets together, with
+    a penalty on the log widths about a common one; the evidence also decides the strength of this
+    penalty. So irrelevant columns get a large width if the rows show that they are irrelevant, and
+    otherwise one width is left. The weights, the noise and the common width have weak penalties.
 
     Tables with more than 200 columns get one width for all columns.
 
     Parameters
     ----------
     shape : {"matern", "gaussian", "exponential"}, default="matern"
-        Matern of smoothness 5/2, Gaussian, or exp(-distance), the Matern kernel of smoothness 1/2, for what
-        bends sharply.
+        Matern of smoothness 5/2, Gaussian, or exp(-distance), the Matern kernel of smoothness 1/2,
+        for what bends sharply.
     spread : float or None, default=None
-        Prior standard deviation of a log width about the common one; 0 is one width for all columns. None
-        compares 0, 0.3 and 1 by evidence.
+        Prior standard deviation of a log width about the common one; 0 is one width for all
+        columns. None compares 0, 0.3 and 1 by evidence.
     start : ndarray of shape (5 + d,) or None, default=None
         Where the search starts, as ``theta_`` of fitted features.
     n_components : int, default=300
         Rows that the features are built on. With as many as there are training rows they are exact.
     max_rows : int, default=150
-        Rows, drawn at random, for the marginal likelihood; the time grows with the cube of their number.
+        Rows, drawn at random, for the marginal likelihood; the time grows with the cube of their
+        number.
     warp : bool, default=False
         Make every column symmetric first, as in `EvidenceFeatures`.
     reach : float or None, default=None
@@ -247,7 +269,8 @@ class ColumnWidthFeatures(KernelFeatures):
     ----------
     kernel_ : scikit-learn kernel
     noise_ : float
-        Variance of the noise, in units of the variance of a target: the ridge penalty that goes with it.
+        Variance of the noise, in units of the variance of a target: the ridge penalty that goes
+        with it.
     widths_ : ndarray of shape (d,)
         In standard deviations of the columns, symmetric where ``warp`` says so.
     column_mean_, column_scale_, powers_ : ndarray of shape (d,)
@@ -256,8 +279,8 @@ class ColumnWidthFeatures(KernelFeatures):
         Limits of the columns, infinite without a ``reach``.
     spread_ : float
     theta_ : ndarray of shape (5 + d,)
-        Logarithms of the weights of the three parts, of the noise and of the common width, and for every
-        column the log of its width over the common one.
+        Logarithms of the weights of the three parts, of the noise and of the common width, and for
+        every column the log of its width over the common one.
     log_marginal_likelihood_ : float
         Per output, of standardised targets.
     components_ : ndarray of shape (number of components, d)
@@ -268,10 +291,11 @@ class ColumnWidthFeatures(KernelFeatures):
 
     Notes
     -----
-    `entangled_kernels.features.evidence` has the evidence, its slopes and the choice of the penalty. A
-    target that is NaN is missing: every target counts over the rows where it is known.
+    `entangled_kernels.features.evidence` has the evidence, its slopes and the choice of the
+    penalty. A target that is NaN is missing: every target counts over the rows where it is known.
 
-    Cost of a step of the search: n^3 + n^2 d for n rows of the likelihood; d of them for each spread.
+    Cost of a step of the search: n^3 + n^2 d for n rows of the likelihood; d of them for each
+    spread.
 
     Examples
     --------
@@ -394,8 +418,9 @@ def inverse_root(K: Array) -> Array:
 class ColumnPowers:
     """A power for every standardised column.
 
-    With u = (x - mean) / scale a column becomes ((1 + u)^power - 1) / power above the mean, and below it the
-    same of -u with 2 - power, mirrored; a logarithm where the power is zero. The slope at the mean is one.
+    With u = (x - mean) / scale a column becomes ((1 + u)^power - 1) / power above the mean, and
+    below it the same of -u with 2 - power, mirrored; a logarithm where the power is zero. The slope
+    at the mean is one.
 
     Attributes
     ----------

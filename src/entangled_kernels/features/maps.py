@@ -37,8 +37,8 @@ __all__ = [
 REACH = 1.0
 # With more targets than this, a process for each takes longer than all other maps together.
 MOST_PROCESSES = 8
-# With more inputs than this there is one width for all columns, and neither powers of columns nor a process
-# for every target pay: the rows tell too little of single columns.
+# With more inputs than this there is one width for all columns, and neither powers of columns nor a
+# process for every target pay: the rows tell too little of single columns.
 MOST_INPUTS = 200
 # Names of scikit-learn's kernels that are psd whatever their parameters.
 PSD_KERNELS = ("rbf", "laplacian", "linear", "cosine")
@@ -57,15 +57,16 @@ class FeatureMapTraits:
     takes_missing_inputs : bool
         Inputs may be NaN.
     cross_fitted : bool
-        Features of the training rows come from ``fit_transform``, which has for every row what the map would
-        give if it had not seen the row; those of new rows come from ``transform``.
+        Features of the training rows come from ``fit_transform``, which has for every row what the
+        map would give if it had not seen the row; those of new rows come from ``transform``.
     interpolates : bool
         Ridge on the features works with any small alpha.
     exact_rows : int
-        With at most this many rows, the kernel between any rows is the same whichever rows the map was
-        fitted on. Then held-out rows need no map of their own.
+        With at most this many rows, the kernel between any rows is the same whichever rows the map
+        was fitted on. Then held-out rows need no map of their own.
     noise : float or None
-        Variance of the noise, in units of the variance of a target, that a fitted map has estimated.
+        Variance of the noise, in units of the variance of a target, that a fitted map has
+        estimated.
     max_targets : int or None
         In a search among several maps, more targets than this, or a single one, leave the map out.
     max_inputs : int or None
@@ -98,8 +99,8 @@ class FeatureMapTraits:
     def of(cls, feature_map: Any) -> Self:
         """Traits of a transformer, of None (the columns themselves), or of transformers put together.
 
-        The first step of a pipeline reads the inputs, and the last step decides everything else; all parts
-        of a union, or of a column transformer, have to accept what it is given.
+        The first step of a pipeline reads the inputs, and the last step decides everything else;
+        all parts of a union, or of a column transformer, have to accept what it is given.
         """
         if isinstance(feature_map, Pipeline):
             steps = [cls.of(step) for _, step in feature_map.steps]
@@ -155,9 +156,10 @@ class FeatureMapTraits:
 def default_feature_maps(random_state: Any = None, *, streamed: bool = False) -> list[Any]:
     """The maps that ``feature_map="auto"`` tries.
 
-    Maps of streams have no ``reach``, since later rows count too. They have no Gaussian widths either, since
-    small alphas lose digits with kernels that decay so fast. `TargetProcessFeatures` are left out of
-    streams, since the features of the rows that it was fitted on need all these rows at once.
+    Maps of streams have no ``reach``, since later rows count too. They have no Gaussian widths
+    either, since small alphas lose digits with kernels that decay so fast. `TargetProcessFeatures`
+    are left out of streams, since the features of the rows that it was fitted on need all these
+    rows at once.
     """
     reach = None if streamed else REACH
     limits = {"reach": reach, "random_state": random_state}
@@ -169,7 +171,10 @@ def default_feature_maps(random_state: Any = None, *, streamed: bool = False) ->
     ]
     if streamed:
         return maps
-    return [*maps, TargetProcessFeatures(max_targets=MOST_PROCESSES, max_inputs=MOST_INPUTS, **limits)]
+    return [
+        *maps,
+        TargetProcessFeatures(max_targets=MOST_PROCESSES, max_inputs=MOST_INPUTS, **limits),
+    ]
 
 
 def fit_feature_map(
@@ -177,14 +182,17 @@ def fit_feature_map(
 ) -> Any:
     """A clone of the map, fitted with the targets and, if it takes them, the weights; None stays None.
 
-    Targets may be missing (NaN), and there may be a weight for every target of every row. A map that does
-    not take missing targets gets the mean of a target instead, and the largest weight of every row.
+    Targets may be missing (NaN), and there may be a weight for every target of every row. A map
+    that does not take missing targets gets the mean of a target instead, and the largest weight of
+    every row.
     """
     if feature_map is None:
         return None
     fitted = clone(feature_map)
     with naming_columns(X):
-        return fitted.fit(X, _targets_for(fitted, targets, sample_weight), **_weights(fitted, sample_weight))
+        return fitted.fit(
+            X, _targets_for(fitted, targets, sample_weight), **_weights(fitted, sample_weight)
+        )
 
 
 def fit_and_map(
@@ -192,7 +200,8 @@ def fit_and_map(
 ) -> tuple[Any, Any]:
     """A fitted clone of the map, and the features of the rows that it was fitted on.
 
-    The features are those of `map_features`, or of ``fit_transform`` if the map is ``cross_fitted``.
+    The features are those of `map_features`, or of ``fit_transform`` if the map is
+    ``cross_fitted``.
     """
     if not FeatureMapTraits.of(feature_map).cross_fitted:
         fitted = fit_feature_map(feature_map, X, targets, sample_weight)
@@ -200,7 +209,9 @@ def fit_and_map(
     fitted = clone(feature_map)
     with naming_columns(X):
         Y = _targets_for(fitted, targets, sample_weight)
-        return fitted, _as_features(fitted.fit_transform(X, Y, **_weights(fitted, sample_weight)), checks)
+        return fitted, _as_features(
+            fitted.fit_transform(X, Y, **_weights(fitted, sample_weight)), checks
+        )
 
 
 def map_features(feature_map: Any, X: Any, **checks: Any) -> Any:

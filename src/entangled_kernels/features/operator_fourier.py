@@ -26,9 +26,9 @@ class OperatorFourierFeatures(TransformerMixin, DocLinkMixin, BaseEstimator):
     Parameters
     ----------
     kernel : {"decomposable", "curl_free", "divergence_free", "transformable"}, default="decomposable"
-        ``"decomposable"`` is exp(-gamma |x - z|^2) T; ``"curl_free"`` and ``"divergence_free"`` are those
-        of `entangled_kernels.kernels`, with as many outputs as columns; ``"transformable"`` is exp(-gamma
-        |S_l x - S_m z|^2) in row l and column m.
+        ``"decomposable"`` is exp(-gamma |x - z|^2) T; ``"curl_free"`` and ``"divergence_free"`` are
+        those of `entangled_kernels.kernels`, with as many outputs as columns; ``"transformable"``
+        is exp(-gamma |S_l x - S_m z|^2) in row l and column m.
     gamma : float or None, default=None
         Of the Gaussian; None is one over the number of columns that it works on.
     n_frequencies : int, default=100
@@ -36,7 +36,8 @@ class OperatorFourierFeatures(TransformerMixin, DocLinkMixin, BaseEstimator):
     output_kernel : array-like of shape (p, p) or None, default=None
         Psd T of ``"decomposable"``; None is the identity over the targets that `fit` sees.
     maps : list of p arrays of shape (d', d) or None, default=None
-        Matrices S_l of ``"transformable"``; None is the rows of the identity, one coordinate to an output.
+        Matrices S_l of ``"transformable"``; None is the rows of the identity, one coordinate to an
+        output.
     random_state : int, RandomState or None, default=None
 
     Attributes
@@ -52,21 +53,23 @@ class OperatorFourierFeatures(TransformerMixin, DocLinkMixin, BaseEstimator):
 
     Notes
     -----
-    For a kernel that is the mean of cos(<w, x - z>) B(w) B(w)^T over Gaussian w of variance 2 gamma,
-    draws of w give features cos(<w, x>) and sin(<w, x>), times B(w): a root of T (decomposable), w
-    (curl-free), |w| times an orthonormal basis of the complement of w (divergence-free). Of a
-    transformable kernel the features are those of S_l x, one set of weights serving all outputs.
+    For a kernel that is the mean of cos(<w, x - z>) B(w) B(w)^T over Gaussian w of variance 2
+    gamma, draws of w give features cos(<w, x>) and sin(<w, x>), times B(w): a root of T
+    (decomposable), w (curl-free), |w| times an orthonormal basis of the complement of w
+    (divergence-free). Of a transformable kernel the features are those of S_l x, one set of weights
+    serving all outputs.
 
-    So a model is f(x) = phi(x) W with W = blocks w: linear in scalar features (n, m), which `transform`
-    gives, and its ridge regression needs their moments alone; see `solve`. Time n m d to transform.
+    So a model is f(x) = phi(x) W with W = blocks w: linear in scalar features (n, m), which
+    `transform` gives, and its ridge regression needs their moments alone; see `solve`. Time n m d
+    to transform.
 
     References
     ----------
-    R. Brault, M. Heinonen and F. d'Alche-Buc, "Random Fourier features for operator-valued kernels", ACML
-    2016.
+    R. Brault, M. Heinonen and F. d'Alche-Buc, "Random Fourier features for operator-valued
+    kernels", ACML 2016.
 
-    H. Q. Minh, "Operator-valued Bochner theorem, Fourier feature maps for operator-valued kernels, and
-    vector-valued learning", 2016.
+    H. Q. Minh, "Operator-valued Bochner theorem, Fourier feature maps for operator-valued kernels,
+    and vector-valued learning", 2016.
 
     Examples
     --------
@@ -144,7 +147,9 @@ class OperatorFourierFeatures(TransformerMixin, DocLinkMixin, BaseEstimator):
         scalar = self.transform(X)
         p, r = self.blocks_.shape[1:]
         shared = np.zeros((len(scalar), int(self.groups_.max()) + 1, p, r))
-        np.add.at(shared.swapaxes(0, 1), self.groups_, np.einsum("nm,mpr->mnpr", scalar, self.blocks_))
+        np.add.at(
+            shared.swapaxes(0, 1), self.groups_, np.einsum("nm,mpr->mnpr", scalar, self.blocks_)
+        )
         return shared.transpose(0, 2, 1, 3).reshape(len(scalar), p, -1)  # (n, p, groups * r)
 
     def solve(self, C: Array, B: Array, alpha: float) -> Array:
@@ -165,9 +170,9 @@ class OperatorFourierFeatures(TransformerMixin, DocLinkMixin, BaseEstimator):
 
         Notes
         -----
-        With w the weights and (g, i) the i-th of group g, the normal equations have the matrix sum over a
-        in g and b in h of C_ab (B_a^T B_b)_ij. Time (groups r)^3 / 3; where all blocks are the same, m^3
-        + p^3.
+        With w the weights and (g, i) the i-th of group g, the normal equations have the matrix sum
+        over a in g and b in h of C_ab (B_a^T B_b)_ij. Time (groups r)^3 / 3; where all blocks are
+        the same, m^3 + p^3.
         """
         check_is_fitted(self)
         blocks = self.blocks_
@@ -216,7 +221,9 @@ class OperatorFourierFeatures(TransformerMixin, DocLinkMixin, BaseEstimator):
         maps = [np.atleast_2d(np.asarray(S, dtype=np.float64)) for S in maps]
         if not maps or any(S.shape != maps[0].shape or S.shape[1] != d for S in maps):
             shapes = [S.shape for S in maps]
-            raise ValueError(f"maps must be matrices of one shape, with {d} columns as X has, got {shapes}")
+            raise ValueError(
+                f"maps must be matrices of one shape, with {d} columns as X has, got {shapes}"
+            )
         p, f = len(maps), int(self.n_frequencies)
         self._set(rng, len(maps[0]), p)
         # A frequency of S_l x is S_l^T w for x.

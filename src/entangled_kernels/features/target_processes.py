@@ -20,7 +20,8 @@ from .training_rows import mean_and_scale, target_mean_and_scale, training_rows,
 
 __all__ = ["TargetProcessFeatures"]
 
-# The largest slope that ends a search: there are many searches, and predictions hardly change any more.
+# The largest slope that ends a search: there are many searches, and predictions hardly change any
+# more.
 _TOL = 0.1
 # Standard deviations of standardised targets that are rounding.
 _ROUNDING = 1e-9
@@ -30,30 +31,33 @@ _ROWS_AT_ONCE = 2000
 class TargetProcessFeatures(TransformerMixin, DocLinkMixin, BaseEstimator):
     """Predictions of a Gaussian process for every target, as features.
 
-    Targets may depend on different columns, and then no widths suit all of them. Here every target has a
-    process with its own widths, weights and noise, by penalised evidence as in `ColumnWidthFeatures`: an
-    exponential kernel, a linear one and its square, on standardised columns divided by their widths.
+    Targets may depend on different columns, and then no widths suit all of them. Here every target
+    has a process with its own widths, weights and noise, by penalised evidence as in
+    `ColumnWidthFeatures`: an exponential kernel, a linear one and its square, on standardised
+    columns divided by their widths.
 
-    Features of new rows are the predictions of the processes. `fit_transform` gives the training rows
-    their leave-one-out predictions, turned so that least squares on them predicts new rows as the processes
-    do. Residuals of the training rows then show the errors of new rows.
+    Features of new rows are the predictions of the processes. `fit_transform` gives the training
+    rows their leave-one-out predictions, turned so that least squares on them predicts new rows as
+    the processes do. Residuals of the training rows then show the errors of new rows.
 
     Parameters
     ----------
     spread : float, default=0.6
-        Prior standard deviation of a log width about the common one; 0 is one width for all columns.
+        Prior standard deviation of a log width about the common one; 0 is one width for all
+        columns.
     start : ndarray of shape (p, 5 + d) or None, default=None
         Where the searches start, as ``theta_`` of fitted features.
     n_components : int, default=300
         Rows, drawn at random, that a process is conditioned on.
     max_rows : int, default=150
-        Rows, drawn at random, for the marginal likelihoods; the time grows with the cube of their number.
+        Rows, drawn at random, for the marginal likelihoods; the time grows with the cube of their
+        number.
     reach : float or None, default=None
         Inputs are clipped at this many ranges of a column beyond the training rows, as in
         `EvidenceFeatures`. The squares of inputs are clipped at the range itself.
     max_targets : int or None, default=None
-        A search among several maps leaves this one out if there are more targets than this, or only one,
-        for which `ColumnWidthFeatures` does the same. None always tries it.
+        A search among several maps leaves this one out if there are more targets than this, or only
+        one, for which `ColumnWidthFeatures` does the same. None always tries it.
     max_inputs : int or None, default=None
         A search among several maps leaves this one out where there are more inputs.
     random_state : int, RandomState or None, default=None
@@ -79,20 +83,21 @@ class TargetProcessFeatures(TransformerMixin, DocLinkMixin, BaseEstimator):
 
     Notes
     -----
-    All targets together have a kernel with those of the processes on its diagonal. It is not a scalar kernel
-    times a matrix, unless all processes are alike.
+    All targets together have a kernel with those of the processes on its diagonal. It is not a
+    scalar kernel times a matrix, unless all processes are alike.
 
-    With A the kernel matrix of a process with the noise on its diagonal, the leave-one-out prediction of
-    row i is y_i - (A^-1 y)_i / (A^-1)_ii. A missing target, and a row beyond ``n_components``, is predicted
-    as a new row. The parameters of the processes are tuned on all rows, so the leave-one-out errors are
-    somewhat too small.
+    With A the kernel matrix of a process with the noise on its diagonal, the leave-one-out
+    prediction of row i is y_i - (A^-1 y)_i / (A^-1)_ii. A missing target, and a row beyond
+    ``n_components``, is predicted as a new row. The parameters of the processes are tuned on all
+    rows, so the leave-one-out errors are somewhat too small.
 
-    Least squares of p targets on p such predictions has p^2 coefficients, too many for few rows. So targets
-    are regressed on the leave-one-out predictions here, and the fitted values are the features of training
-    rows: least squares on these has the identity for its coefficients, and the same residuals.
+    Least squares of p targets on p such predictions has p^2 coefficients, too many for few rows. So
+    targets are regressed on the leave-one-out predictions here, and the fitted values are the
+    features of training rows: least squares on these has the identity for its coefficients, and the
+    same residuals.
 
-    Rows in batches (`EntangledKernelRidge.partial_fit`) get the features of new rows, which for the batch
-    that the map was fitted on are too good; give it a map that was fitted on other rows.
+    Rows in batches (`EntangledKernelRidge.partial_fit`) get the features of new rows, which for the
+    batch that the map was fitted on are too good; give it a map that was fitted on other rows.
 
     Cost of a step of a search: n^3 + n^2 d for each target.
 
@@ -179,7 +184,9 @@ class TargetProcessFeatures(TransformerMixin, DocLinkMixin, BaseEstimator):
         self.components_ = Z[components]
         self.dual_coef_ = np.zeros((len(components), T.shape[1]))
         with one_thread(len(Z) <= SMALL_MATRIX):
-            self.theta_ = self._tune(Z, T, w, tuned, median_distance(Z[order[: int(self.max_rows)]]))
+            self.theta_ = self._tune(
+                Z, T, w, tuned, median_distance(Z[order[: int(self.max_rows)]])
+            )
             for target, rows in enumerate(kept):
                 if len(rows):
                     A = self._noisy(self.theta_[target], Z[rows], w[rows])
@@ -191,16 +198,23 @@ class TargetProcessFeatures(TransformerMixin, DocLinkMixin, BaseEstimator):
 
     def _tune(self, Z: Array, T: Array, weight: Array, rows: list[Index], typical: float) -> Array:
         """Parameters (p, 5 + d) of the processes, by the likelihoods of some rows for each target."""
-        start, tuned = self._start(T.shape[1], Z.shape[1]), np.empty((T.shape[1], COMMON + Z.shape[1]))
+        start, tuned = (
+            self._start(T.shape[1], Z.shape[1]),
+            np.empty((T.shape[1], COMMON + Z.shape[1])),
+        )
         for target, some in enumerate(rows):
             y = T[some, target][:, None]
-            evidence = PenalisedEvidence(Z[some], y, weight[some], typical, "exponential", squares=True)
+            evidence = PenalisedEvidence(
+                Z[some], y, weight[some], typical, "exponential", squares=True
+            )
             theta = None if start is None else start[target]
             # A standardised constant target is zero up to rounding: there is nothing to search for.
             if np.abs(y).max(initial=0.0) > _ROUNDING:
                 tuned[target] = evidence.best_optimum(theta, float(self.spread), _TOL)
             else:
-                tuned[target] = np.append(evidence.prior, np.zeros(Z.shape[1])) if theta is None else theta
+                tuned[target] = (
+                    np.append(evidence.prior, np.zeros(Z.shape[1])) if theta is None else theta
+                )
         return tuned
 
     def transform(self, X: Any) -> Array:
@@ -251,8 +265,8 @@ class TargetProcessFeatures(TransformerMixin, DocLinkMixin, BaseEstimator):
     def kernels(self, target: int) -> tuple[Array, tuple[Any, Any]]:
         """Widths of columns about one, (d,), and two kernels of standardised columns divided by them.
 
-        The process of the target has the sum of both; the second, squares of inner products, sees columns
-        within the range of the training rows.
+        The process of the target has the sum of both; the second, squares of inner products, sees
+        columns within the range of the training rows.
         """
         return _kernels(self.theta_[target])
 
@@ -299,19 +313,23 @@ def _kernels(theta: Array) -> tuple[Array, tuple[Any, Any]]:
 def _towards_targets(Phi: Array, left_out: Array, T: Array, weight: Array) -> Array:
     """Predictions (n, p), turned so that least squares of the targets on ``left_out`` is the identity.
 
-    Every target is regressed on the leave-one-out predictions of all targets, with a penalty on what differs
-    from the identity that counts as much as one row.
+    Every target is regressed on the leave-one-out predictions of all targets, with a penalty on
+    what differs from the identity that counts as much as one row.
     """
     mean, turned = np.average(left_out, axis=0, weights=weight), Phi.copy()
     for target, y in enumerate(T.T):
         known = ~np.isnan(y)
         if known.any():
             root = np.sqrt(weight[known])[:, None]
-            F = root * (left_out[known] - np.average(left_out[known], axis=0, weights=weight[known]))
+            F = root * (
+                left_out[known] - np.average(left_out[known], axis=0, weights=weight[known])
+            )
             errors = y[known] - left_out[known, target]
             squares = F.T @ F
             # Beside rows of very large weight one row would be rounding.
             penalty = max(1.0, rank_tolerance(len(squares)) * float(np.trace(squares)))
             penalised = squares + penalty * np.eye(len(squares))
-            turned[:, target] += (Phi - mean) @ np.linalg.solve(penalised, F.T @ (root[:, 0] * errors))
+            turned[:, target] += (Phi - mean) @ np.linalg.solve(
+                penalised, F.T @ (root[:, 0] * errors)
+            )
     return turned

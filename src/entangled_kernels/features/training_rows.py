@@ -27,7 +27,9 @@ __all__ = [
 WIDE = 200
 
 
-def training_rows(feature_map: Any, X: Any, y: Any, sample_weight: Any) -> tuple[Array, Array, Array | None]:
+def training_rows(
+    feature_map: Any, X: Any, y: Any, sample_weight: Any
+) -> tuple[Array, Array, Array | None]:
     """Rows (n, d), targets (n, p) and weights, of rows with a positive weight and a target.
 
     The columns and their names become those of the feature map.
@@ -40,7 +42,9 @@ def training_rows(feature_map: Any, X: Any, y: Any, sample_weight: Any) -> tuple
     Y, weight = y.reshape(len(y), -1), check_weights(sample_weight, len(y))  # (n, p)
     kept = used_rows(Y, weight)
     if not kept.any():
-        raise ValueError("y must have a target that is known in some row of positive sample_weight, got none")
+        raise ValueError(
+            "y must have a target that is known in some row of positive sample_weight, got none"
+        )
     return X[kept], Y[kept], None if weight is None else weight[kept]
 
 

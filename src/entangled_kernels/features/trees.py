@@ -16,7 +16,8 @@ __all__ = ["Trees", "leaf_means", "shared_leaves"]
 
 Leaves = NDArray[np.int32]
 
-# Rows walked at a time, and rows times trees: small enough to stay in the cache, large enough for few calls.
+# Rows walked at a time, and rows times trees: small enough to stay in the cache, large enough for
+# few calls.
 ROWS, WALKERS = 4096, 2**16
 # Walkers that have arrived are dropped, every few steps, once they are this share of all.
 STEPS, ARRIVED = 3, 0.25
@@ -26,8 +27,8 @@ STEPS, ARRIVED = 3, 0.25
 class Trees:
     """Decision trees whose nodes are numbered through, tree after tree.
 
-    A row at a node goes to the first child where its feature is at most the threshold, else to the second.
-    A leaf is its own child on both sides.
+    A row at a node goes to the first child where its feature is at most the threshold, else to the
+    second. A leaf is its own child on both sides.
 
     Attributes
     ----------
@@ -41,8 +42,9 @@ class Trees:
 
     Notes
     -----
-    Every child comes after its parent in the same tree and has no other parent. So each path ends in a leaf
-    whatever the numbers are, and arrays from a file that break the rule are refused when it is read.
+    Every child comes after its parent in the same tree and has no other parent. So each path ends
+    in a leaf whatever the numbers are, and arrays from a file that break the rule are refused when
+    it is read.
     """
 
     feature: NDArray[np.int32]
@@ -77,7 +79,9 @@ class Trees:
         own = np.arange(len(left))[:, None]
         children = np.where(leaf[:, None], own, np.column_stack([left, right]) + first[:, None])
         return cls(
-            feature=np.where(leaf, 0, np.concatenate([tree.feature for tree in grown])).astype(np.int32),
+            feature=np.where(leaf, 0, np.concatenate([tree.feature for tree in grown])).astype(
+                np.int32
+            ),
             threshold=np.where(leaf, np.inf, rounded).astype(np.float32),
             children=children.astype(np.int32),
             roots=roots.astype(np.int32),
@@ -95,12 +99,18 @@ class Trees:
         Cost: rows times trees times the mean depth, in a few array operations a level.
         """
         if X.ndim != 2 or X.shape[1] != self.n_features:
-            raise ValueError(f"X must have {self.n_features} columns as the trees do, got shape {X.shape}")
+            raise ValueError(
+                f"X must have {self.n_features} columns as the trees do, got shape {X.shape}"
+            )
         with np.errstate(over="ignore"):
             cells = np.ascontiguousarray(X, dtype=np.float32)
         reached = np.empty((len(X), len(self.roots)), dtype=np.int32)
-        # Node i is 2 i here, and 2 i + 1 its second child's place: one number finds whatever a step needs.
-        feature, threshold = np.repeat(self.feature.astype(np.intp), 2), np.repeat(self.threshold, 2)
+        # Node i is 2 i here, and 2 i + 1 its second child's place: one number finds whatever a step
+        # needs.
+        feature, threshold = (
+            np.repeat(self.feature.astype(np.intp), 2),
+            np.repeat(self.threshold, 2),
+        )
         children = 2 * self.children.astype(np.intp).reshape(-1)  # (nodes * 2,)
         roots = 2 * self.roots.astype(np.intp)
         for start in range(0, len(X), ROWS):
@@ -113,12 +123,20 @@ class Trees:
 
 
 def _walk(
-    X: NDArray[np.float32], roots: Index, feature: Index, threshold: NDArray[np.float32], children: Index
+    X: NDArray[np.float32],
+    roots: Index,
+    feature: Index,
+    threshold: NDArray[np.float32],
+    children: Index,
 ) -> Leaves:
     """Leaves of rows in some trees, (trees, n): all walkers take a step at once."""
     n, d = X.shape
     cells, end = X.reshape(-1), np.empty(len(roots) * n, dtype=np.int32)  # (n * d,)
-    node, first, walker = np.repeat(roots, n), np.tile(np.arange(n) * d, len(roots)), np.arange(len(end))
+    node, first, walker = (
+        np.repeat(roots, n),
+        np.tile(np.arange(n) * d, len(roots)),
+        np.arange(len(end)),
+    )
     while len(node):
         for _ in range(STEPS):
             before = node
@@ -143,9 +161,12 @@ def shared_leaves(first: Leaves, second: Leaves, n_nodes: int) -> Array:
     _check_leaves(second, n_nodes)
     (n, trees), m = first.shape, len(second)
     if np.bincount(second.reshape(-1)).max() > 1:  # (m * trees,)
-        meetings = (_leaf_indicators(first, n_nodes) @ _leaf_indicators(second, n_nodes).T).toarray()
+        meetings = (
+            _leaf_indicators(first, n_nodes) @ _leaf_indicators(second, n_nodes).T
+        ).toarray()
         return np.asarray(meetings / trees)
-    # No leaf holds two rows of the second: the one that it holds, or m for none, is all there is to count.
+    # No leaf holds two rows of the second: the one that it holds, or m for none, is all there is to
+    # count.
     column = np.full(n_nodes, m)
     column[second] = np.arange(m)[:, None]
     cells = column.take(first)
@@ -162,7 +183,11 @@ def leaf_means(leaves: Leaves, values: Array) -> Array:
 
 def _leaf_indicators(leaves: Leaves, n_nodes: int) -> csr_array:
     n, trees = leaves.shape
-    parts = np.ones(leaves.size), leaves.reshape(-1), np.arange(n + 1, dtype=np.int32) * trees  # (n * trees,)
+    parts = (
+        np.ones(leaves.size),
+        leaves.reshape(-1),
+        np.arange(n + 1, dtype=np.int32) * trees,
+    )  # (n * trees,)
     return csr_array(parts, shape=(n, n_nodes))
 
 
@@ -174,7 +199,11 @@ def _check_leaves(leaves: Leaves, n_nodes: int) -> None:
 
 def _check_arrays(trees: Trees) -> None:
     """Raise unless every array has its type and shape."""
-    n = len(trees.feature) if isinstance(trees.feature, np.ndarray) and trees.feature.ndim == 1 else 0
+    n = (
+        len(trees.feature)
+        if isinstance(trees.feature, np.ndarray) and trees.feature.ndim == 1
+        else 0
+    )
     count = len(trees.roots) if isinstance(trees.roots, np.ndarray) and trees.roots.ndim == 1 else 0
     wanted = {
         "feature": (np.int32, (n,)),
@@ -184,8 +213,17 @@ def _check_arrays(trees: Trees) -> None:
     }
     for name, (kind, shape) in wanted.items():
         array = getattr(trees, name)
-        if not isinstance(array, np.ndarray) or array.dtype != kind or array.shape != shape or not array.size:
-            found = f"{array.dtype} {array.shape}" if isinstance(array, np.ndarray) else type(array).__name__
+        if (
+            not isinstance(array, np.ndarray)
+            or array.dtype != kind
+            or array.shape != shape
+            or not array.size
+        ):
+            found = (
+                f"{array.dtype} {array.shape}"
+                if isinstance(array, np.ndarray)
+                else type(array).__name__
+            )
             raise ValueError(
                 f"{name} of the trees must be a {np.dtype(kind)} array of shape {shape} that is not empty, "
                 f"got {found}"

@@ -4,7 +4,14 @@ from importlib import import_module as _import_module
 from typing import TYPE_CHECKING, Any
 
 from ..files import TextFormat, atomic_write
-from .models import ModelFileError, SavedModel, load_model, open_model, save_model, software_versions
+from .models import (
+    ModelFileError,
+    SavedModel,
+    load_model,
+    open_model,
+    save_model,
+    software_versions,
+)
 from .results import ExperimentResults, Record
 from .tables import (
     Hints,

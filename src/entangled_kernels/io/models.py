@@ -1,9 +1,9 @@
 """Fitted models as files that run no code when they are loaded.
 
 A model file is a sealed file (`entangled_kernels.files`) whose payload is a `skops
-<https://skops.readthedocs.io>`_ archive, arrays and JSON. Its header holds the class, versions of the
-software that wrote it, and whatever the writer wants to remember. Objects are made of classes from a short
-list of modules only.
+<https://skops.readthedocs.io>`_ archive, arrays and JSON. Its header holds the class, versions of
+the software that wrote it, and whatever the writer wants to remember. Objects are made of classes
+from a short list of modules only.
 """
 
 from __future__ import annotations
@@ -24,14 +24,22 @@ import numpy as np
 
 from ..files import check_expansion, read_sealed, write_sealed
 
-__all__ = ["ModelFileError", "SavedModel", "load_model", "open_model", "save_model", "software_versions"]
+__all__ = [
+    "ModelFileError",
+    "SavedModel",
+    "load_model",
+    "open_model",
+    "save_model",
+    "software_versions",
+]
 
 FORMAT = 2
 # The list of arrays in an archive, and the fitted numbers of a model that must be finite.
 ARRAYS, FITTED = "arrays.json", ("coef_", "intercept_", "dual_coef_")
 # Where the estimators that can be saved are.
 ESTIMATORS = "entangled_kernels.estimators"
-# Modules whose classes a model may hold; skops knows the estimators of scikit-learn and their parts.
+# Modules whose classes a model may hold; skops knows the estimators of scikit-learn and their
+# parts.
 KNOWN = (
     ESTIMATORS,
     "entangled_kernels.features",
@@ -95,8 +103,9 @@ def save_model(
     info : dict, optional
         Anything that JSON can hold, to be found again in `SavedModel.info`.
     trusted : sequence of str, optional
-        Full names of further classes that the feature map uses, such as ``"mypackage.MyTransformer"``. Those
-        of scikit-learn and of this package are known. `load_model` needs the same list.
+        Full names of further classes that the feature map uses, such as
+        ``"mypackage.MyTransformer"``. Those of scikit-learn and of this package are known.
+        `load_model` needs the same list.
 
     Examples
     --------
@@ -124,7 +133,9 @@ def save_model(
     if hasattr(model, "solve"):
         model.solve()
     if wrong := _not_finite(model):
-        raise ValueError(f"model has NaN or infinity in {wrong}, so it cannot predict; fit it again")
+        raise ValueError(
+            f"model has NaN or infinity in {wrong}, so it cannot predict; fit it again"
+        )
     header = {
         "format": FORMAT,
         "class": type(model).__name__,
@@ -148,7 +159,8 @@ def load_model(path: str | os.PathLike[str], *, trusted: Sequence[str] = ()) -> 
     Raises
     ------
     ModelFileError
-        When the file is damaged, of another kind, of a newer format, or holds types that are not trusted.
+        When the file is damaged, of another kind, of a newer format, or holds types that are not
+        trusted.
     OSError
         When there is no such file, or it cannot be read.
     """
@@ -220,8 +232,8 @@ def _arrays(archive: zipfile.ZipFile) -> dict[str, list[Any]]:
 def _check_arrays(payload: bytes) -> bool:
     """Raise unless the arrays of an archive are those that were listed when it was written.
 
-    An array that was edited in a file which was sealed again is noticed here, before an object is made of it.
-    False where there is no list.
+    An array that was edited in a file which was sealed again is noticed here, before an object is
+    made of it. False where there is no list.
     """
     with zipfile.ZipFile(io.BytesIO(payload)) as archive:
         if ARRAYS not in archive.namelist():
@@ -236,7 +248,9 @@ def _check_arrays(payload: bytes) -> bool:
                 f"{tuple(listed[name][1])}"
             )
         if odd != listed[name][2]:
-            raise EditedError(f"array {name} has {odd} values of NaN or infinity, and had {listed[name][2]}")
+            raise EditedError(
+                f"array {name} has {odd} values of NaN or infinity, and had {listed[name][2]}"
+            )
     return True
 
 
@@ -288,7 +302,9 @@ def _unpack(path: Any, software: dict[str, str], payload: bytes, trusted: Sequen
             f"{path} holds types that are not trusted, so nothing was loaded: {', '.join(unknown)}"
         )
     if not _is_model(model):
-        raise ModelFileError(f"{path} holds a {type(model).__name__}, not a model of entangled-kernels")
+        raise ModelFileError(
+            f"{path} holds a {type(model).__name__}, not a model of entangled-kernels"
+        )
     return model
 
 

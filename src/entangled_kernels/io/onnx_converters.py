@@ -1,13 +1,14 @@
 """Converters for skl2onnx: maps and models of this package, and steps of scikit-learn in double precision.
 
-skl2onnx writes most steps of scikit-learn by itself. Here are converters for what it does not know (the maps
-and models of this package, `Nystroem`, `RBFSampler`, `MissingIndicator`, `KernelRidge`, `DummyRegressor`) and
-for steps of which its own converter has no double precision, loses values that are missing, or takes a text
-that was never seen for a known one. All of them compute with doubles: coefficients of kernel ridge are large
-where the ridge is small, and kernel values of float32 would lose their digits.
+skl2onnx writes most steps of scikit-learn by itself. Here are converters for what it does not know
+(the maps and models of this package, `Nystroem`, `RBFSampler`, `MissingIndicator`, `KernelRidge`,
+`DummyRegressor`) and for steps of which its own converter has no double precision, loses values
+that are missing, or takes a text that was never seen for a known one. All of them compute with
+doubles: coefficients of kernel ridge are large where the ridge is small, and kernel values of
+float32 would lose their digits.
 
-A converter is a function ``write(nodes, step, *tensors)`` that adds nodes and returns the name of the tensor
-that the step gives; `Nodes` keeps names and constants apart.
+A converter is a function ``write(nodes, step, *tensors)`` that adds nodes and returns the name of
+the tensor that the step gives; `Nodes` keeps names and constants apart.
 """
 
 from __future__ import annotations
@@ -107,7 +108,9 @@ class Nodes:
 
     def product(self, tensor: str, right: Array, offset: ArrayLike | None = None) -> str:
         """The tensor times a constant matrix, plus a constant row."""
-        return self("Gemm", tensor, right, *([] if offset is None else [np.asarray(offset, dtype=float)]))
+        return self(
+            "Gemm", tensor, right, *([] if offset is None else [np.asarray(offset, dtype=float)])
+        )
 
     def features(self, feature_map: Any, x: str = "") -> str:
         """Features of a map inside a model, which skl2onnx has written before; without a map x itself."""
@@ -154,11 +157,14 @@ def gram(nodes: Nodes, kernel: Any, x: str, Z: Any, params: Mapping[str, Any] | 
     Z = np.asarray(Z.toarray() if issparse(Z) else Z, dtype=np.float64)
     if isinstance(kernel, str) and kernel in NAMES:
         given = {name: value for name, value in (params or {}).items() if value is not None}
-        return NAMES[kernel](nodes, x, Z, {"gamma": 1.0 / Z.shape[1], "degree": 3, "coef0": 1} | given)
+        return NAMES[kernel](
+            nodes, x, Z, {"gamma": 1.0 / Z.shape[1], "degree": 3, "coef0": 1} | given
+        )
     kind = type(kernel)
     if kind in (gp.Sum, gp.Product):
         return nodes(
-            "Add" if kind is gp.Sum else "Mul", *(gram(nodes, k, x, Z) for k in (kernel.k1, kernel.k2))
+            "Add" if kind is gp.Sum else "Mul",
+            *(gram(nodes, k, x, Z) for k in (kernel.k1, kernel.k2)),
         )
     if kind is gp.Exponentiation:
         return nodes("Pow", gram(nodes, kernel.kernel, x, Z), float(kernel.exponent))
@@ -189,8 +195,8 @@ def gram(nodes: Nodes, kernel: Any, x: str, Z: Any, params: Mapping[str, Any] | 
 def half_squares(nodes: Nodes, x: str, Z: Array, widths: Any) -> str:
     """Minus half the squared distances of rows from constant rows, in units of the widths of columns, (n, m).
 
-    Rows are centred first, which leaves distances as they are and keeps the digits of columns that are far
-    from zero.
+    Rows are centred first, which leaves distances as they are and keeps the digits of columns that
+    are far from zero.
     """
     centre = Z.mean(axis=0)
     x = nodes("Div", nodes("Sub", x, centre), np.asarray(widths, dtype=float))
@@ -217,7 +223,9 @@ def _matern(nodes: Nodes, kernel: Any, x: str, Z: Array) -> str:
 
 
 def _scaled_dot(nodes: Nodes, x: str, Z: Array, settings: Mapping[str, Any]) -> str:
-    return nodes.product(x, Z.T * float(settings["gamma"]), np.full(len(Z), float(settings["coef0"])))
+    return nodes.product(
+        x, Z.T * float(settings["gamma"]), np.full(len(Z), float(settings["coef0"]))
+    )
 
 
 def _cosines(nodes: Nodes, x: str, Z: Array, settings: Mapping[str, Any]) -> str:
@@ -238,7 +246,9 @@ NAMES: dict[str, Callable[[Nodes, str, Array, Mapping[str, Any]], str]] = {
     "rbf": lambda nodes, x, Z, own: nodes(
         "Exp", half_squares(nodes, x, Z, 1.0 / np.sqrt(2.0 * float(own["gamma"])))
     ),
-    "poly": lambda nodes, x, Z, own: nodes("Pow", _scaled_dot(nodes, x, Z, own), float(own["degree"])),
+    "poly": lambda nodes, x, Z, own: nodes(
+        "Pow", _scaled_dot(nodes, x, Z, own), float(own["degree"])
+    ),
     "polynomial": lambda nodes, x, Z, own: NAMES["poly"](nodes, x, Z, own),
     "sigmoid": lambda nodes, x, Z, own: nodes("Tanh", _scaled_dot(nodes, x, Z, own)),
     "cosine": _cosines,
@@ -270,8 +280,12 @@ def _cos(nodes: Nodes, x: str) -> str:
 def _kernel_features(nodes: Nodes, step: Any, x: str) -> str:
     x = _within(nodes, x, step.lower_, step.upper_)
     if step.warp:
-        x = _yeo_johnson(nodes, standardised(nodes, x, step.column_mean_, step.column_scale_), step.powers_)
-    values = gram(nodes, step.kernel_, standardised(nodes, x, step.mean_, step.scale_), step.components_)
+        x = _yeo_johnson(
+            nodes, standardised(nodes, x, step.column_mean_, step.column_scale_), step.powers_
+        )
+    values = gram(
+        nodes, step.kernel_, standardised(nodes, x, step.mean_, step.scale_), step.components_
+    )
     return nodes.product(values, step._whitener)
 
 
@@ -320,15 +334,21 @@ def forest_parts(step: Any) -> Forest:
     tree = np.repeat(np.arange(len(trees.roots)), np.diff(np.append(trees.roots, n)))
     forecasts = step._forecasts if step._forecasts.size else np.empty((n, 0))
     return Forest(
-        trees.feature, trees.threshold, tree, trees.children, step.components_, forecasts, step._whitener
+        trees.feature,
+        trees.threshold,
+        tree,
+        trees.children,
+        step.components_,
+        forecasts,
+        step._whitener,
     )
 
 
 def _forest_features(nodes: Nodes, step: Any, x: str) -> str:
     """Trees add float32 numbers only, so they add whole ones, of which every sum is exact.
 
-    Of a row in the leaf they add one. A forecast is cut in two parts, so many whole units and the rest, which
-    is so small that its rounding does not matter.
+    Of a row in the leaf they add one. A forecast is cut in two parts, so many whole units and the
+    rest, which is so small that its rounding does not matter.
     """
     forest = forest_parts(step)
     m, n_trees = forest.leaves.shape
@@ -376,7 +396,9 @@ def _tree_sums(
         nodes_treeids=forest.tree.tolist(),
         nodes_nodeids=own.tolist(),
         nodes_featureids=forest.feature.tolist(),
-        nodes_values_as_tensor=from_array(np.where(leaf, 0.0, forest.threshold).astype(np.float64), "values"),
+        nodes_values_as_tensor=from_array(
+            np.where(leaf, 0.0, forest.threshold).astype(np.float64), "values"
+        ),
         nodes_modes=np.where(leaf, "LEAF", "BRANCH_LEQ").tolist(),
         nodes_truenodeids=children[:, 0].tolist(),
         nodes_falsenodeids=children[:, 1].tolist(),
@@ -396,7 +418,9 @@ def _operator_fourier_features(nodes: Nodes, step: Any, x: str) -> str:
 
 def _nystroem(nodes: Nodes, step: Any, x: str) -> str:
     params = {name: getattr(step, name) for name in ("gamma", "degree", "coef0")}
-    return nodes.product(gram(nodes, step.kernel, x, step.components_, params), step.normalization_.T)
+    return nodes.product(
+        gram(nodes, step.kernel, x, step.components_, params), step.normalization_.T
+    )
 
 
 def _rbf_sampler(nodes: Nodes, step: Any, x: str) -> str:
@@ -410,7 +434,9 @@ def _rbf_sampler(nodes: Nodes, step: Any, x: str) -> str:
 def _power_transformer(nodes: Nodes, step: Any, x: str) -> str:
     apply = _box_cox if step.method == "box-cox" else _yeo_johnson
     x = apply(nodes, x, np.asarray(step.lambdas_, dtype=float))
-    return standardised(nodes, x, step._scaler.mean_, step._scaler.scale_) if step.standardize else x
+    return (
+        standardised(nodes, x, step._scaler.mean_, step._scaler.scale_) if step.standardize else x
+    )
 
 
 def _yeo_johnson(nodes: Nodes, x: str, powers: Array) -> str:
@@ -435,7 +461,9 @@ def _function_transformer(nodes: Nodes, step: Any, x: str) -> str:
     if step.func is None:
         return x
     if step.kw_args or step.func not in FUNCTIONS:
-        name = getattr(step.func, "__name__", repr(step.func)) + (" with kw_args" if step.kw_args else "")
+        name = getattr(step.func, "__name__", repr(step.func)) + (
+            " with kw_args" if step.kw_args else ""
+        )
         known = ", ".join(sorted(own.__name__ for own in FUNCTIONS))
         raise ExportError(f"there is no graph for func={name}; use one of numpy's {known}")
     function = FUNCTIONS[step.func]
@@ -448,11 +476,14 @@ def _arcsinh(nodes: Nodes, x: str) -> str:
     return nodes("Mul", nodes("Sign", x), nodes("Log", nodes("Add", nodes("Abs", x), root)))
 
 
-# Functions of numpy that a FunctionTransformer may have: the name of an operation, or what writes several.
+# Functions of numpy that a FunctionTransformer may have: the name of an operation, or what writes
+# several.
 FUNCTIONS: dict[Any, Any] = {
     np.abs: "Abs",
     np.arcsinh: _arcsinh,
-    np.cbrt: lambda nodes, x: nodes("Mul", nodes("Sign", x), nodes("Pow", nodes("Abs", x), 1.0 / 3.0)),
+    np.cbrt: lambda nodes, x: nodes(
+        "Mul", nodes("Sign", x), nodes("Pow", nodes("Abs", x), 1.0 / 3.0)
+    ),
     np.cos: _cos,
     np.exp: "Exp",
     np.expm1: lambda nodes, x: nodes("Sub", nodes("Exp", x), 1.0),
@@ -503,9 +534,13 @@ def _simple_imputer(nodes: Nodes, step: Any, *tensors: str) -> str:
     texts = [isinstance(value, str) for value in step.statistics_]
     if any(texts):
         if not all(texts):
-            raise ExportError("it fills texts and numbers at once; give each kind an imputer for itself")
+            raise ExportError(
+                "it fills texts and numbers at once; give each kind an imputer for itself"
+            )
         if step.indicator_ is not None:
-            raise ExportError("there is no graph for add_indicator with text; use add_indicator=False")
+            raise ExportError(
+                "there is no graph for add_indicator with text; use add_indicator=False"
+            )
         columns = [
             nodes("Where", _empty_texts(nodes, own), np.array([[text]], dtype=object), own)
             for own, text in zip(_apart(nodes, tensors, len(texts)), step.statistics_, strict=True)
@@ -513,7 +548,11 @@ def _simple_imputer(nodes: Nodes, step: Any, *tensors: str) -> str:
         return nodes("Concat", *columns, axis=1) if len(columns) > 1 else columns[0]
     (x,) = tensors
     missing, statistics = _missing(nodes, step, x), np.asarray(step.statistics_, dtype=np.float64)
-    kept = np.arange(len(statistics)) if step.keep_empty_features else np.flatnonzero(~np.isnan(statistics))
+    kept = (
+        np.arange(len(statistics))
+        if step.keep_empty_features
+        else np.flatnonzero(~np.isnan(statistics))
+    )
     filled = nodes("Where", missing, np.nan_to_num(statistics)[None], x)
     filled = nodes("Gather", filled, kept, axis=1)
     if step.indicator_ is None:
@@ -585,7 +624,9 @@ def _hits(nodes: Nodes, step: Any, tensors: Sequence[str]) -> list[str]:
             numbers = {"values_int64s": list(range(len(known))), "default_int64": -1}
             code = nodes("LabelEncoder", column, keys_strings=known, **numbers)
             equal = nodes("Equal", code, np.arange(len(known)))
-        elif all(isinstance(value, int | float | np.number) and value == value for value in categories):
+        elif all(
+            isinstance(value, int | float | np.number) and value == value for value in categories
+        ):
             # In float32, in which 0.1 of the table and 0.1 of the model are the same.
             single = nodes("Cast", column, to=TensorProto.FLOAT)
             equal = nodes("Equal", single, categories.astype(np.float32))
@@ -666,7 +707,11 @@ def inner_maps(model: Any) -> list[InnerMap]:
     if isinstance(model, MultipleKernelRidge | MultiViewKernelRidge):
         return [InnerMap(p.name, p.kernel, p.columns) for p in kernel_parts(model) if p.is_map]
     if isinstance(model, OperatorValuedKernelRidge):
-        return [InnerMap("feature_map", own, None) for own in _kernel_maps(model.kernel_) if own is not None]
+        return [
+            InnerMap("feature_map", own, None)
+            for own in _kernel_maps(model.kernel_)
+            if own is not None
+        ]
     return []
 
 
@@ -680,7 +725,9 @@ def _kernel_maps(kernel: Any) -> list[Any]:
 
 def _linear(nodes: Nodes, x: str, coef: Any, intercept: Any) -> str:
     W = np.atleast_2d(np.asarray(coef, dtype=np.float64)).T
-    return nodes.product(x, W, np.broadcast_to(np.asarray(intercept, dtype=float).reshape(-1), W.shape[1]))
+    return nodes.product(
+        x, W, np.broadcast_to(np.asarray(intercept, dtype=float).reshape(-1), W.shape[1])
+    )
 
 
 def _entangled(nodes: Nodes, model: Any, x: str = "") -> str:
@@ -691,7 +738,9 @@ def _entangled(nodes: Nodes, model: Any, x: str = "") -> str:
     kinds = getattr(parts.target_transform, "kinds", None)
     if kinds is None:
         kind = type(parts.target_transform.transformer).__name__
-        raise ExportError(f"its targets are transformed by {kind}; 'log', 'log1p' and None can be exported")
+        raise ExportError(
+            f"its targets are transformed by {kind}; 'log', 'log1p' and None can be exported"
+        )
     powers = nodes("Exp", values)
     for kind, undone in (("log", powers), ("log1p", nodes("Max", nodes("Sub", powers, 1.0), 0.0))):
         chosen = np.array([[float(own == kind) for own in kinds]])
@@ -707,7 +756,9 @@ def _operator_fourier(nodes: Nodes, model: Any) -> str:
 def _output_kernel(nodes: Nodes, model: Any, x: str) -> str:
     params = {"gamma": model.gamma, **(model.kernel_params or {})}
     coef = model.dual_coef_.reshape(len(model.dual_coef_), -1) @ model.output_kernel_  # (n, p)
-    return _linear(nodes, gram(nodes, model.kernel, x, model.X_fit_, params), coef.T, model.intercept_)
+    return _linear(
+        nodes, gram(nodes, model.kernel, x, model.X_fit_, params), coef.T, model.intercept_
+    )
 
 
 def _kernel_sum(nodes: Nodes, model: Any, x: str) -> str:
@@ -716,7 +767,9 @@ def _kernel_sum(nodes: Nodes, model: Any, x: str) -> str:
     for part in kernel_parts(model):
         own = nodes("Gather", x, part.columns, axis=1)
         if part.is_map or part.kernel == "linear":
-            values = nodes.product(nodes.features(part.kernel if part.is_map else None, own), part.coef)
+            values = nodes.product(
+                nodes.features(part.kernel if part.is_map else None, own), part.coef
+            )
         else:
             Z = model.X_fit_[:, part.columns]
             Z = Z[~np.isnan(Z).all(axis=1)] if views else Z

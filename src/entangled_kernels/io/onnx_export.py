@@ -24,7 +24,14 @@ from ..linalg import Array
 from ..parameters import check_choice
 from .models import software_versions
 
-__all__ = ["ExportError", "ExportedModel", "compare_onnx", "export_onnx", "register_converters", "run_onnx"]
+__all__ = [
+    "ExportError",
+    "ExportedModel",
+    "compare_onnx",
+    "export_onnx",
+    "register_converters",
+    "run_onnx",
+]
 
 OUTPUT = "prediction"
 # Predictions whose deviation is a smaller share of their size are all the same but for rounding.
@@ -58,14 +65,16 @@ class ExportedModel(NamedTuple):
     sample: dict[str, Any]
 
 
-def export_onnx(model: Any, path: str | os.PathLike[str], *, dtype: str = "float32") -> ExportedModel:
+def export_onnx(
+    model: Any, path: str | os.PathLike[str], *, dtype: str = "float32"
+) -> ExportedModel:
     """Write the predictions of a fitted model as an ONNX file.
 
     Parameters
     ----------
     model : estimator
-        A fitted regressor of this package, a fitted regressor of scikit-learn, or a pipeline that ends in
-        one. docs/export.md lists the steps that it may have.
+        A fitted regressor of this package, a fitted regressor of scikit-learn, or a pipeline that
+        ends in one. docs/export.md lists the steps that it may have.
     path : path
         Replaced only once the new file is complete and on the disk.
     dtype : {"float32", "float64"}, default="float32"
@@ -83,13 +92,13 @@ def export_onnx(model: Any, path: str | os.PathLike[str], *, dtype: str = "float
 
     Notes
     -----
-    A table of numbers is one input ``X``, (rows, columns). Where the model encodes text, or drops columns,
-    every column that it uses is an input for itself, (rows, 1), with the name of the column. The output is
-    always (rows, targets).
+    A table of numbers is one input ``X``, (rows, columns). Where the model encodes text, or drops
+    columns, every column that it uses is an input for itself, (rows, 1), with the name of the
+    column. The output is always (rows, targets).
 
-    What `predict` refuses, such as NaN or a text that the encoder does not take, comes out as NaN. The file
-    holds the names of the columns and targets and the version of this package; the same model gives the same
-    bytes.
+    What `predict` refuses, such as NaN or a text that the encoder does not take, comes out as NaN.
+    The file holds the names of the columns and targets and the version of this package; the same
+    model gives the same bytes.
 
     Examples
     --------
@@ -107,7 +116,9 @@ def export_onnx(model: Any, path: str | os.PathLike[str], *, dtype: str = "float
     """
     check_choice("dtype", dtype, ("float32", "float64"))
     if not hasattr(model, "predict"):
-        raise ExportError(f"model must be a fitted regressor with predict, got {type(model).__name__}")
+        raise ExportError(
+            f"model must be a fitted regressor with predict, got {type(model).__name__}"
+        )
     check_is_fitted(model)
     writer = _writer()
     table = Table.read_by(model)
@@ -116,7 +127,9 @@ def export_onnx(model: Any, path: str | os.PathLike[str], *, dtype: str = "float
     places = sorted(table.used) if table.apart else None
     proto = writer.convert_model(model, inputs, places, output, dtype)
     names, n_targets = getattr(model, "target_names_", None), _n_targets(model, proto)
-    targets = [f"output{i}" for i in range(n_targets)] if names is None else [str(name) for name in names]
+    targets = (
+        [f"output{i}" for i in range(n_targets)] if names is None else [str(name) for name in names]
+    )
     _describe(proto, type(model).__name__, table.columns(), targets)
     with atomic_write(path, "wb") as file:
         file.write(proto.SerializeToString(deterministic=True))
@@ -126,8 +139,8 @@ def export_onnx(model: Any, path: str | os.PathLike[str], *, dtype: str = "float
 def register_converters() -> None:
     """Tell skl2onnx of the maps and models of this package, for pipelines that are converted with it.
 
-    `export_onnx` needs no such call. Steps that skl2onnx knows keep its converters; only those that it lacks
-    are added, such as `Nystroem`.
+    `export_onnx` needs no such call. Steps that skl2onnx knows keep its converters; only those that
+    it lacks are added, such as `Nystroem`.
     """
     _writer().register_converters()
 
@@ -198,7 +211,9 @@ class Table:
     def read_by(cls, model: Any) -> Table:
         """The table that a model takes."""
         given, d = getattr(model, "feature_names_in_", None), int(model.n_features_in_)
-        names = [f"x{place}" for place in range(d)] if given is None else [str(name) for name in given]
+        names = (
+            [f"x{place}" for place in range(d)] if given is None else [str(name) for name in given]
+        )
         table = cls(names, np.zeros(d), np.ones(d))
         if table._read(model, np.arange(d)):
             table.used.update(range(d))
@@ -240,7 +255,9 @@ class Table:
             return all(self._read(part, columns) for _, part in step.steps)
         if isinstance(step, FeatureUnion | ColumnTransformer):
             union = isinstance(step, FeatureUnion)
-            for name, part in step.transformer_list if union else [own[:2] for own in step.transformers_]:
+            for name, part in (
+                step.transformer_list if union else [own[:2] for own in step.transformers_]
+            ):
                 own = columns if union else columns[step._transformer_to_input_indices[name]]
                 if not (isinstance(part, str) and part == "drop") and self._read(part, own):
                     self.used.update(own.tolist())
@@ -302,20 +319,24 @@ def compare_onnx(model: Any, path: str | os.PathLike[str], X: Any) -> float:
     path : path
         File that `export_onnx` wrote of it.
     X : array-like or data frame of shape (n, d), or mapping from names of inputs to arrays
-        Rows to compare on. Both get the numbers as the file takes them, rounded to float32 where it does.
+        Rows to compare on. Both get the numbers as the file takes them, rounded to float32 where it
+        does.
 
     Notes
     -----
-    The deviation is that of the predictions over the rows; where these are all the same, the difference is
-    relative to their size.
+    The deviation is that of the predictions over the rows; where these are all the same, the
+    difference is relative to their size.
     """
     session = _session(path)
     feed = dict(X) if isinstance(X, Mapping) else _feed(session, X)
     found = np.asarray(session.run(None, feed)[0], dtype=np.float64)
     with warnings.catch_warnings():
-        # The rows of a sample may lie outside of the training range; only the difference matters here.
+        # The rows of a sample may lie outside of the training range; only the difference matters
+        # here.
         warnings.simplefilter("ignore", NoveltyWarning)
-        wanted = np.asarray(model.predict(_rows(model, feed, X)), dtype=np.float64).reshape(found.shape)
+        wanted = np.asarray(model.predict(_rows(model, feed, X)), dtype=np.float64).reshape(
+            found.shape
+        )
     deviation, size = wanted.std(axis=0), np.abs(wanted).max(axis=0)
     unit = np.where(deviation > SAME * size, deviation, np.where(size > 0.0, size, 1.0))
     return float(np.max(np.abs(found - wanted) / unit))
@@ -344,14 +365,16 @@ def _feed(session: Any, X: Any) -> dict[str, Any]:
 def _rows(model: Any, feed: Mapping[str, Any], table: Any = None) -> Any:
     """The inputs of a session as the table that the model takes, numbers as doubles.
 
-    Text is that of the data frame ``table`` where it is one: an empty text of a session may be a missing
-    value or an empty text.
+    Text is that of the data frame ``table`` where it is one: an empty text of a session may be a
+    missing value or an empty text.
     """
     given = getattr(model, "feature_names_in_", None)
     if list(feed) == ["X"] and feed["X"].dtype != object:
         X = feed["X"].astype(np.float64)
     else:
-        names = [f"x{place}" for place in range(model.n_features_in_)] if given is None else list(given)
+        names = (
+            [f"x{place}" for place in range(model.n_features_in_)] if given is None else list(given)
+        )
         X = np.full((len(next(iter(feed.values()))), len(names)), np.nan, dtype=object)
         for name, values in feed.items():
             own = values if values.dtype == object else values.astype(np.float64)

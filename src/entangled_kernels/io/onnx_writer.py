@@ -79,7 +79,9 @@ def convert_model(
     try:
         with writer.naming(model):
             # skl2onnx takes names of letters and digits only.
-            kinds = [(f"input{i}", TYPES[kind]([None, width])) for i, kind in enumerate(inputs.values())]
+            kinds = [
+                (f"input{i}", TYPES[kind]([None, width])) for i, kind in enumerate(inputs.values())
+            ]
             proto = skl2onnx.convert_sklearn(
                 model,
                 name=type(model).__name__,
@@ -137,7 +139,9 @@ def _merge_products(graph: Any) -> None:
 
 def _rename(graph: Any, names: dict[str, str]) -> None:
     """Give inputs and outputs their names, and another name to what had one of these."""
-    inside = {own.name for own in graph.initializer} | {name for node in graph.node for name in node.output}
+    inside = {own.name for own in graph.initializer} | {
+        name for node in graph.node for name in node.output
+    }
     for name in sorted(inside - set(names)):
         new = name
         while new in names.values():
@@ -175,10 +179,14 @@ class Writer:
         self._names: dict[int, str] = {}
         _register()
 
-    def model(self, scope: Any, model: Any, inputs: list[Any], custom_parsers: Any = None) -> list[Any]:
+    def model(
+        self, scope: Any, model: Any, inputs: list[Any], custom_parsers: Any = None
+    ) -> list[Any]:
         """Variables of the predictions; numbers are doubles from the first step on."""
         inputs = [
-            own if isinstance(own.type, StringTensorType) else _declare(scope, "SklearnCast", None, [own])
+            own
+            if isinstance(own.type, StringTensorType)
+            else _declare(scope, "SklearnCast", None, [own])
             for own in inputs
         ]
         if self._places is not None:
@@ -203,7 +211,10 @@ class Writer:
             if kind in (FeatureUnion, ColumnTransformer):
                 weights = step.transformer_weights or {}
                 parts = [
-                    (_join(scope, self.step(scope, part, chosen, own)), float(weights.get(own, 1.0)))
+                    (
+                        _join(scope, self.step(scope, part, chosen, own)),
+                        float(weights.get(own, 1.0)),
+                    )
                     for own, part, chosen in _parts(scope, step, inputs)
                 ]
                 return [_join(scope, [made for made, _ in parts], [weight for _, weight in parts])]
@@ -225,7 +236,11 @@ class Writer:
         takes_rows = not maps or maps[0].name not in ("feature_map_", "features_")
         taken = [_join(scope, inputs)] if takes_rows else []
         for own in maps:
-            rows = inputs if own.columns is None else [_columns(scope, _join(scope, inputs), own.columns)]
+            rows = (
+                inputs
+                if own.columns is None
+                else [_columns(scope, _join(scope, inputs), own.columns)]
+            )
             taken.append(_join(scope, self.step(scope, own.map, rows, own.name)))
         return _declare(scope, PREFIX + type(model).__name__, model, taken)
 
@@ -258,7 +273,9 @@ class Writer:
         except ExportError as error:
             if "cannot be exported" in str(error):
                 raise
-            raise ExportError(f"{' > '.join(self._path)} cannot be exported to ONNX: {error}") from None
+            raise ExportError(
+                f"{' > '.join(self._path)} cannot be exported to ONNX: {error}"
+            ) from None
         finally:
             self._path.pop()
 
@@ -270,7 +287,9 @@ class Writer:
         except Exception as error:
             if isinstance(error, ExportError) and "cannot be exported" in str(error):
                 raise
-            operators = [frame.f_locals.get("operator") for frame, _ in walk_tb(error.__traceback__)]
+            operators = [
+                frame.f_locals.get("operator") for frame, _ in walk_tb(error.__traceback__)
+            ]
             steps = [id(getattr(own, "raw_operator", None)) for own in operators]
             named = [self._names[step] for step in steps if step in self._names]
             where = named[-1] if named else type(model).__name__
@@ -293,17 +312,27 @@ def _parts(scope: Any, step: Any, inputs: list[Any]) -> Iterator[tuple[str, Any,
         places = step._transformer_to_input_indices[name]
         if (isinstance(part, str) and part == "drop") or not len(places):
             continue
-        chosen = [inputs[i] for i in places] if len(inputs) > 1 else [_columns(scope, inputs[0], places)]
+        chosen = (
+            [inputs[i] for i in places] if len(inputs) > 1 else [_columns(scope, inputs[0], places)]
+        )
         yield name, part, chosen
 
 
 def _declare(
-    scope: Any, alias: str, step: Any, inputs: list[Any], *, text: bool = False, type: Any = DoubleTensorType
+    scope: Any,
+    alias: str,
+    step: Any,
+    inputs: list[Any],
+    *,
+    text: bool = False,
+    type: Any = DoubleTensorType,
 ) -> Any:
     """The variable that an operator of skl2onnx gives."""
     operator = scope.declare_local_operator(alias, step)
     operator.inputs = list(inputs)
-    made = scope.declare_local_variable("variable", (StringTensorType if text else type)([None, None]))
+    made = scope.declare_local_variable(
+        "variable", (StringTensorType if text else type)([None, None])
+    )
     operator.outputs.append(made)
     return made
 
@@ -312,7 +341,9 @@ def _columns(scope: Any, variable: Any, places: ArrayLike) -> Any:
     """Some columns of a variable."""
     operator = scope.declare_local_operator(PREFIX + "Columns")
     operator.inputs, operator.places = [variable], np.asarray(places, dtype=np.int64)
-    made = scope.declare_local_variable("columns", type(variable.type)([None, len(operator.places)]))
+    made = scope.declare_local_variable(
+        "columns", type(variable.type)([None, len(operator.places)])
+    )
     operator.outputs.append(made)
     return made
 
@@ -336,14 +367,18 @@ def _require_numbers(variables: list[Any]) -> None:
 
 
 def _write_columns(scope: Any, operator: Any, container: Any) -> None:
-    chosen = Nodes(scope, container)("Gather", operator.inputs[0].full_name, operator.places, axis=1)
+    chosen = Nodes(scope, container)(
+        "Gather", operator.inputs[0].full_name, operator.places, axis=1
+    )
     container.add_node("Identity", chosen, operator.outputs[0].full_name)
 
 
 def _write_join(scope: Any, operator: Any, container: Any) -> None:
     nodes, parts = Nodes(scope, container), [own.full_name for own in operator.inputs]
     weights = operator.weights or [1.0] * len(parts)
-    parts = [part if w == 1.0 else nodes("Mul", part, w) for part, w in zip(parts, weights, strict=True)]
+    parts = [
+        part if w == 1.0 else nodes("Mul", part, w) for part, w in zip(parts, weights, strict=True)
+    ]
     container.add_node("Concat", parts, operator.outputs[0].full_name, axis=1)
 
 

@@ -32,8 +32,9 @@ class ExperimentResults:
         Of the experiment; files are called after it.
     title : str
     records : list of dict
-        One entry per setting, method and split: ``method``, ``split``, the setting (``n``, ``p``, ``rank``,
-        ``task``), the metrics (``nmse``, ``ni``) and ``fit_seconds``; plain strings and numbers only.
+        One entry per setting, method and split: ``method``, ``split``, the setting (``n``, ``p``,
+        ``rank``, ``task``), the metrics (``nmse``, ``ni``) and ``fit_seconds``; plain strings and
+        numbers only.
     paper : list of dict
         The published figures for the same settings, in the same keys without ``split``.
     meta : dict
@@ -98,13 +99,18 @@ class ExperimentResults:
     def summary(self, metric: str = "nmse", by: Sequence[str] = ("n", "method")) -> list[Record]:
         """Mean, standard deviation, count and the paper's figure (None without one) for each combination.
 
-        Records without the metric are left out; combinations come in the order of their first record.
+        Records without the metric are left out; combinations come in the order of their first
+        record.
         """
         values: dict[tuple[Any, ...], list[float]] = {}
         for record in self.records:
             if record.get(metric) is not None:
-                values.setdefault(tuple(record.get(key) for key in by), []).append(float(record[metric]))
-        published = {tuple(record.get(key) for key in by): record.get(metric) for record in self.paper}
+                values.setdefault(tuple(record.get(key) for key in by), []).append(
+                    float(record[metric])
+                )
+        published = {
+            tuple(record.get(key) for key in by): record.get(metric) for record in self.paper
+        }
         return [
             dict(zip(by, key, strict=True))
             | {

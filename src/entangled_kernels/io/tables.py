@@ -93,9 +93,12 @@ def quoted(names: Sequence[str], conjunction: str = "and", *, most: int = 5) -> 
     return shown[0] if len(shown) == 1 else f"{', '.join(shown[:-1])} {conjunction} {shown[-1]}"
 
 
-# A file of text up to this size is one block, so that the type of a column is found from all its cells.
+# A file of text up to this size is one block, so that the type of a column is found from all its
+# cells.
 LARGEST_BLOCK = 2**31 - 2
-NAME_IT = "; name its encoding (--encoding), such as cp1252 or latin-1, or save it again as CSV in UTF-8"
+NAME_IT = (
+    "; name its encoding (--encoding), such as cp1252 or latin-1, or save it again as CSV in UTF-8"
+)
 # How pyarrow complains of a row; it counts the header.
 WRONG_LENGTH = re.compile(r"Row #(\d+): Expected (\d+) columns, got (\d+)")
 SPREADSHEETS = (".xlsx", ".xls", ".ods")
@@ -107,10 +110,10 @@ def read_table(path: str | os.PathLike[str], text_format: TextFormat | None = No
     Parameters
     ----------
     path : path
-        The end of its name tells the kind: ``.csv`` (also with semicolons or tabs), ``.tsv``, ``.parquet``,
-        ``.arrow``, ``.feather``, ``.npz``; text may be compressed (``.csv.gz``). In an NPZ file every array
-        of one dimension is a column, and one of two dimensions is the columns ``NAME_0``, ``NAME_1`` and so
-        on.
+        The end of its name tells the kind: ``.csv`` (also with semicolons or tabs), ``.tsv``,
+        ``.parquet``, ``.arrow``, ``.feather``, ``.npz``; text may be compressed (``.csv.gz``). In
+        an NPZ file every array of one dimension is a column, and one of two dimensions is the
+        columns ``NAME_0``, ``NAME_1`` and so on.
     text_format : TextFormat, optional
         How CSV and TSV files are written, where they do not show it themselves.
 
@@ -142,7 +145,9 @@ def read_table(path: str | os.PathLike[str], text_format: TextFormat | None = No
     kind = table_kind(path)
     if Path(path).stat().st_size == 0:
         raise TableError(path, "the file is empty")
-    table = _read_text(path, text_format or TextFormat()) if kind in TEXT_KINDS else READERS[kind](path)
+    table = (
+        _read_text(path, text_format or TextFormat()) if kind in TEXT_KINDS else READERS[kind](path)
+    )
     if not table.column_names:
         raise TableError(path, "the table has no columns")
     if table.num_rows == 0:
@@ -150,7 +155,9 @@ def read_table(path: str | os.PathLike[str], text_format: TextFormat | None = No
     names = table.column_names
     if len(set(names)) < len(names):
         # A data frame can be made only of columns whose names differ.
-        table = table.replace_schema_metadata(None).rename_columns([str(i) for i in range(len(names))])
+        table = table.replace_schema_metadata(None).rename_columns(
+            [str(i) for i in range(len(names))]
+        )
         return table.to_pandas(date_as_object=False).set_axis(names, axis=1)
     return table.to_pandas(date_as_object=False).reset_index(drop=True)
 
@@ -167,7 +174,9 @@ def table_kind(path: str | os.PathLike[str]) -> str:
     if kind is None:
         suffix = Path(path).suffix
         hint = "; use CSV in the place of a sheet" if suffix.lower() in SPREADSHEETS else ""
-        raise TableError(path, f"the name must end in one of {', '.join(KINDS)}, got '{suffix}'{hint}")
+        raise TableError(
+            path, f"the name must end in one of {', '.join(KINDS)}, got '{suffix}'{hint}"
+        )
     return kind
 
 
@@ -189,7 +198,9 @@ def _read_text(path: Any, text_format: TextFormat) -> Any:
                 name,
                 text_format,
                 # A byte of another encoding takes up to three in UTF-8.
-                block_size=min((1 if encoding == "UTF-8" else 3) * content.size() + 1, LARGEST_BLOCK),
+                block_size=min(
+                    (1 if encoding == "UTF-8" else 3) * content.size() + 1, LARGEST_BLOCK
+                ),
             ),
         )
         names = [name.strip() for name in table.column_names]
@@ -197,7 +208,9 @@ def _read_text(path: Any, text_format: TextFormat) -> Any:
         raise TableError(path, f"the file is not text in {encoding}{NAME_IT}") from error
     except pa.ArrowInvalid as error:
         if "Empty CSV file" in str(error):
-            raise TableError(path, "the file holds no line that could be a header with rows below") from error
+            raise TableError(
+                path, "the file holds no line that could be a header with rows below"
+            ) from error
         if found := WRONG_LENGTH.search(str(error)):
             row, expected, got = map(int, found.groups())
             problem = f"{counted(got, 'cell')} where the header has {expected}"
@@ -207,7 +220,10 @@ def _read_text(path: Any, text_format: TextFormat) -> Any:
         if pa.types.is_binary(column.type):
             raise TableError(path, f"text that is not in {encoding}{NAME_IT}", column=column.name)
     # Commas at the ends of lines make columns of neither a name nor a cell.
-    empty = [not name and 0 < table.num_rows == table.column(i).null_count for i, name in enumerate(names)]
+    empty = [
+        not name and 0 < table.num_rows == table.column(i).null_count
+        for i, name in enumerate(names)
+    ]
     return table.rename_columns(names).select([i for i in range(len(names)) if not empty[i]])
 
 
@@ -261,14 +277,17 @@ def _read_npz(path: Any) -> Any:
         elif array.ndim == 2:
             columns |= {f"{name}_{i}": array[:, i] for i in range(array.shape[1])}
         else:
-            raise TableError(path, f"arrays must have one or two dimensions, '{name}' has {array.ndim}")
+            raise TableError(
+                path, f"arrays must have one or two dimensions, '{name}' has {array.ndim}"
+            )
     lengths = {name: len(column) for name, column in columns.items()}
     if len(set(lengths.values())) > 1:
         (first, n), (other, t) = next(
             (a, b) for a in lengths.items() for b in lengths.items() if a[1] != b[1]
         )
         raise TableError(
-            path, f"arrays must have as many rows as each other, '{first}' has {n} and '{other}' {t}"
+            path,
+            f"arrays must have as many rows as each other, '{first}' has {n} and '{other}' {t}",
         )
     return pa.table({name: pa.array(_plain(column)) for name, column in columns.items()})
 
@@ -295,13 +314,16 @@ READERS = {
 FORMULA_SIGNS = ("=", "+", "-", "@", "\t", "\r")
 
 
-def write_table(frame: Any, path: str | os.PathLike[str], text_format: TextFormat | None = None) -> None:
+def write_table(
+    frame: Any, path: str | os.PathLike[str], text_format: TextFormat | None = None
+) -> None:
     """Write a pandas data frame, without its index, in the kind that the end of the name tells.
 
     CSV has commas and decimal points unless ``text_format`` says otherwise; it is always UTF-8.
 
-    Numbers keep every digit. In CSV and TSV files, names and text that a spreadsheet would take for a formula
-    get a single quote in front. What stood at ``path`` is replaced only once the new file is complete.
+    Numbers keep every digit. In CSV and TSV files, names and text that a spreadsheet would take for
+    a formula get a single quote in front. What stood at ``path`` is replaced only once the new file
+    is complete.
 
     Examples
     --------
@@ -332,11 +354,15 @@ def append_table(
     need_arrow()
     kind = table_kind(path)
     if kind == "npz":
-        raise TableError(path, "an NPZ file cannot be written piece by piece; name a .parquet or .csv file")
+        raise TableError(
+            path, "an NPZ file cannot be written piece by piece; name a .parquet or .csv file"
+        )
     if kind in TEXT_KINDS:
         with atomic_write(path, "wb") as file, _packed(path, file) as content:
             wanted = text_format or TextFormat()
-            yield text_appender(content, replace(wanted, delimiter="\t") if kind == "tsv" else wanted)
+            yield text_appender(
+                content, replace(wanted, delimiter="\t") if kind == "tsv" else wanted
+            )
     else:
         with atomic_write(path, "wb") as file, ExitStack() as stack:
             yield _append_arrow(file, kind, stack)
@@ -400,7 +426,10 @@ def _append_arrow(file: Any, kind: str, stack: ExitStack) -> Callable[[Any], Non
         table = pa.Table.from_pandas(frame, schema=opened.get("schema"), preserve_index=False)
         if not opened:
             make = parquet.ParquetWriter if kind == "parquet" else pa.ipc.new_file
-            opened["schema"], opened["writer"] = table.schema, stack.enter_context(make(file, table.schema))
+            opened["schema"], opened["writer"] = (
+                table.schema,
+                stack.enter_context(make(file, table.schema)),
+            )
         opened["writer"].write_table(table)
 
     return append
@@ -446,7 +475,10 @@ def require_columns(frame: Any, names: Sequence[str], path: Any) -> None:
     if not missing:
         return
     near = {name: get_close_matches(name, have, n=2, cutoff=0.6) for name in missing[:5]}
-    hints = [f"'{name}'" + (f" (is it {quoted(near[name], 'or')}?)" if near[name] else "") for name in near]
+    hints = [
+        f"'{name}'" + (f" (is it {quoted(near[name], 'or')}?)" if near[name] else "")
+        for name in near
+    ]
     more = f" and {len(missing) - 5} more" if len(missing) > 5 else ""
     there = "there is no column" if len(missing) == 1 else "there are no columns"
     problem = f"{there} {', '.join(hints)}{more}"
@@ -518,7 +550,9 @@ def require_text(
     for name in names:
         missing = np.flatnonzero(frame[name].isna().to_numpy())
         if missing.size and not blanks:
-            raise TableError(path, EMPTY + hints.empty, row=rows_before + int(missing[0]) + 1, column=name)
+            raise TableError(
+                path, EMPTY + hints.empty, row=rows_before + int(missing[0]) + 1, column=name
+            )
     texts = frame[list(names)]
     return texts.astype(str).where(texts.notna(), "") if blanks else texts.astype(str)
 
@@ -588,7 +622,9 @@ def _raise_first_bad_cell(
     else:
         problem = f"{value:g} is too large; change the unit or mend the cell"
     if len(bad) > 1:
-        problem += f" (one of {len(bad)} such cells, in {counted(len(set(bad[:, 0].tolist())), 'row')})"
+        problem += (
+            f" (one of {len(bad)} such cells, in {counted(len(set(bad[:, 0].tolist())), 'row')})"
+        )
     raise TableError(path, problem, row=rows_before + row + 1, column=names[column])
 
 

@@ -24,7 +24,8 @@ from .unstructured import PartialTraceKernel
 
 __all__ = ["HadamardKernel", "SumKernel"]
 
-# A product of sums holds one n x t matrix per pair of terms; beyond this many it is better computed by rows.
+# A product of sums holds one n x t matrix per pair of terms; beyond this many it is better computed
+# by rows.
 MOST_PRODUCT_TERMS = 9
 
 
@@ -34,7 +35,9 @@ def _common_outputs(kernels: Sequence[OperatorValuedKernel]) -> int:
             raise TypeError(f"kernels must hold operator-valued kernels, got {kernel!r}")
     outputs = [kernel.n_outputs for kernel in kernels]
     if len(set(outputs)) != 1:
-        raise ValueError(f"kernels must have the same number of outputs to be combined, got {outputs}.")
+        raise ValueError(
+            f"kernels must have the same number of outputs to be combined, got {outputs}."
+        )
     return outputs[0]
 
 
@@ -63,13 +66,21 @@ class SumKernel(OperatorValuedKernel):
         if not isinstance(kernels, list | tuple) or not kernels:
             raise ValueError(f"kernels must be a list of at least one kernel, got {kernels!r}")
         self.n_outputs = _common_outputs(kernels)
-        weights = [1.0] * len(kernels) if weights is None else frozen_array(weights, "weights", 1).tolist()
+        weights = (
+            [1.0] * len(kernels)
+            if weights is None
+            else frozen_array(weights, "weights", 1).tolist()
+        )
         if len(weights) != len(kernels):
-            raise ValueError(f"weights has {len(weights)} entries for {len(kernels)} kernels; give one each.")
+            raise ValueError(
+                f"weights has {len(weights)} entries for {len(kernels)} kernels; give one each."
+            )
         terms: list[tuple[float, OperatorValuedKernel]] = []
         for weight, kernel in zip(weights, kernels, strict=True):
             if isinstance(kernel, SumKernel):
-                terms += [(weight * w, k) for w, k in zip(kernel.weights, kernel.kernels, strict=True)]
+                terms += [
+                    (weight * w, k) for w, k in zip(kernel.weights, kernel.kernels, strict=True)
+                ]
             else:
                 terms.append((weight, kernel))
         self.kernels: tuple[OperatorValuedKernel, ...] = tuple(kernel for _, kernel in terms)
@@ -77,7 +88,8 @@ class SumKernel(OperatorValuedKernel):
 
     def __repr__(self) -> str:
         parts = [
-            repr(k) if w == 1.0 else f"{w:g} * {k!r}" for w, k in zip(self.weights, self.kernels, strict=True)
+            repr(k) if w == 1.0 else f"{w:g} * {k!r}"
+            for w, k in zip(self.weights, self.kernels, strict=True)
         ]
         return " + ".join(parts)
 
@@ -95,7 +107,9 @@ class SumKernel(OperatorValuedKernel):
         if len(kroneckers) == len(operators):
             Ks = np.stack([operator.gram for operator in kroneckers])
             pairs = zip(self.weights, kroneckers, strict=True)
-            return SumOfKroneckersOperator(Ks, np.stack([w * operator.output for w, operator in pairs]))
+            return SumOfKroneckersOperator(
+                Ks, np.stack([w * operator.output for w, operator in pairs])
+            )
         return SumOperator(operators, self.weights)
 
     def diag(self, X: ArrayLike) -> Array:
@@ -106,14 +120,19 @@ class SumKernel(OperatorValuedKernel):
     def to_partial_trace(self) -> PartialTraceKernel:
         """Partial-trace form of a sum of separable kernels: sums of separable kernels lie inside that class.
 
-        The operator is P(x, z) = sum_l weights[l] kron(T_l, k_l(x, z) e_l e_l^T), with one feature per term.
+        The operator is P(x, z) = sum_l weights[l] kron(T_l, k_l(x, z) e_l e_l^T), with one feature
+        per term.
         """
         separable = [kernel for kernel in self.kernels if isinstance(kernel, SeparableKernel)]
         if len(separable) != len(self.kernels):
-            raise TypeError("to_partial_trace needs separable terms only; other terms have their own form.")
+            raise TypeError(
+                "to_partial_trace needs separable terms only; other terms have their own form."
+            )
         Ts = np.stack([w * kernel.T for w, kernel in zip(self.weights, separable, strict=True)])
         return PartialTraceKernel(
-            _SeparableTermsAsPartialTrace(separable, Ts), self.n_outputs, guaranteed_psd=self.guaranteed_psd
+            _SeparableTermsAsPartialTrace(separable, Ts),
+            self.n_outputs,
+            guaranteed_psd=self.guaranteed_psd,
         )
 
 
@@ -155,7 +174,9 @@ def _kronecker_terms(operator: BlockOperator) -> tuple[Array, Array] | None:
     return None
 
 
-def _products_of_terms(first: BlockOperator, second: BlockOperator) -> SumOfKroneckersOperator | None:
+def _products_of_terms(
+    first: BlockOperator, second: BlockOperator
+) -> SumOfKroneckersOperator | None:
     """Blockwise product of two sums of Kronecker products, which is the sum over pairs of their terms."""
     a, b = _kronecker_terms(first), _kronecker_terms(second)
     if a is None or b is None or len(a[0]) * len(b[0]) > MOST_PRODUCT_TERMS:

@@ -36,7 +36,9 @@ def frozen_array(value: ArrayLike, name: str, ndim: int) -> Array:
     except (TypeError, ValueError):
         raise ValueError(f"{name} must be an array of numbers, got {value!r:.80}") from None
     if is_complex:
-        raise ValueError(f"{name} must be real: kernels are real-valued (linalg takes complex matrices).")
+        raise ValueError(
+            f"{name} must be real: kernels are real-valued (linalg takes complex matrices)."
+        )
     if array.ndim != ndim:
         raise ValueError(f"{name} must have {ndim} dimensions, got shape {array.shape}.")
     if not np.isfinite(array).all():
@@ -48,12 +50,12 @@ def frozen_array(value: ArrayLike, name: str, ndim: int) -> Array:
 class OperatorValuedKernel(ABC):
     """A kernel K(x, z) with values in the p x p matrices.
 
-    Kernels are immutable and hold no training data. ``kernel(X, Z)`` gives the block Gram matrix as a lazy
-    operator of shape (n*p, t*p), row index ``sample * p + output``. Kernels add (``+``), multiply blockwise
-    (``*``) and scale (``2.0 * kernel``).
+    Kernels are immutable and hold no training data. ``kernel(X, Z)`` gives the block Gram matrix as
+    a lazy operator of shape (n*p, t*p), row index ``sample * p + output``. Kernels add (``+``),
+    multiply blockwise (``*``) and scale (``2.0 * kernel``).
 
-    A new kernel sets `n_outputs` and writes `__call__`; the rest follows, and may be written again where
-    structure makes it cheaper.
+    A new kernel sets `n_outputs` and writes `__call__`; the rest follows, and may be written again
+    where structure makes it cheaper.
 
     Attributes
     ----------
@@ -83,9 +85,9 @@ class OperatorValuedKernel(ABC):
     def is_psd(self, X: ArrayLike, tol: float = 1e-9) -> bool:
         """Whether the Gram matrix on X has no eigenvalue below ``-tol`` times its largest absolute one.
 
-        Computed from the numbers, O((n p)^3) unless the kernel has structure, and so a statement about X:
-        one sample with a negative eigenvalue proves the kernel indefinite (a kernel of a Krein space),
-        while no finite sample proves it psd.
+        Computed from the numbers, O((n p)^3) unless the kernel has structure, and so a statement
+        about X: one sample with a negative eigenvalue proves the kernel indefinite (a kernel of a
+        Krein space), while no finite sample proves it psd.
         """
         G = self(X).to_dense()
         eigenvalues = np.linalg.eigvalsh((G + G.T) / 2)

@@ -1,8 +1,8 @@
 """How entangled is a kernel? Answers computed on its Choi matrix D, never on a Gram matrix.
 
-The block Gram matrix is G = kron(Phi, I_p) D kron(Phi, I_p)^T, and transposing its output blocks transposes
-those of D. D decides for every sample, at the cost of its size m*p: if the partial transpose
-of D is psd then so is that of every G, and where Phi has rank m the two verdicts agree.
+The block Gram matrix is G = kron(Phi, I_p) D kron(Phi, I_p)^T, and transposing its output blocks
+transposes those of D. D decides for every sample, at the cost of its size m*p: if the partial
+transpose of D is psd then so is that of every G, and where Phi has rank m the two verdicts agree.
 """
 
 from __future__ import annotations
@@ -52,8 +52,9 @@ class EntanglementReport:
 
     Notes
     -----
-    *Entangled* means: D is no sum of kron(B_l, C_l) with psd factors. The theorems speak of complex factors;
-    for a real D that has a decomposition into real ones, the partial transpose leaves D itself unchanged.
+    *Entangled* means: D is no sum of kron(B_l, C_l) with psd factors. The theorems speak of complex
+    factors; for a real D that has a decomposition into real ones, the partial transpose leaves D
+    itself unchanged.
     """
 
     dims: tuple[int, int]
@@ -97,7 +98,10 @@ class EntanglementReport:
                 f"{self.realignment:.4g} above 1 proves entanglement."
             )
         if m * p <= 6:
-            return False, f"Not entangled: PPT holds, which proves separability in dimensions {m} x {p}."
+            return (
+                False,
+                f"Not entangled: PPT holds, which proves separability in dimensions {m} x {p}.",
+            )
         return None, (
             f"Undecided: PPT holds, which beyond 2 x 2 and 2 x 3 (here {m} x {p}) proves neither "
             "entanglement nor its absence."
@@ -128,7 +132,9 @@ def _check_psd(state: Array, precision: float) -> None:
         ) from None
 
 
-def entanglement_report(D: Array, dims: tuple[int, int], tol: float = TOLERANCE) -> EntanglementReport:
+def entanglement_report(
+    D: Array, dims: tuple[int, int], tol: float = TOLERANCE
+) -> EntanglementReport:
     """Report on a psd matrix D (m*p, m*p), row index ``feature * p + output``; dims = (m, p).
 
     Examples
@@ -139,18 +145,24 @@ def entanglement_report(D: Array, dims: tuple[int, int], tol: float = TOLERANCE)
     >>> report.entangled
     True
     >>> print(report.verdict)
-    Entangled: PPT fails (eigenvalue -0.5 of the partial transpose), which proves that the kernel is no sum
-    of separable kernels.
+    Entangled: PPT fails (eigenvalue -0.5 of the partial transpose), which proves that the kernel is
+    no sum of separable kernels.
     """
     D = np.asarray(D)
     if D.ndim != 2 or D.shape[0] != D.shape[1] or D.dtype.kind not in "biufc":
-        raise ValueError(f"D must be a square matrix of numbers, got shape {D.shape} and dtype {D.dtype}")
+        raise ValueError(
+            f"D must be a square matrix of numbers, got shape {D.shape} and dtype {D.dtype}"
+        )
     if np.shape(dims) != (2,):
-        raise ValueError(f"dims must be the two numbers (m, p) of features and outputs, got {dims!r}")
+        raise ValueError(
+            f"dims must be the two numbers (m, p) of features and outputs, got {dims!r}"
+        )
     trace = float(np.trace(D).real)
     if not trace > 0:
         raise ValueError(f"D must have a positive trace to be a kernel, got {trace:.3g}.")
-    precision = float(np.finfo(np.asarray(D).dtype).eps) if np.asarray(D).dtype.kind in "fc" else 0.0
+    precision = (
+        float(np.finfo(np.asarray(D).dtype).eps) if np.asarray(D).dtype.kind in "fc" else 0.0
+    )
     state = np.asarray(D, dtype=np.result_type(D, np.float64)) / trace
     _check_psd(state, precision)
     eigenvalues = partial_transpose_eigenvalues(state, dims)

@@ -84,7 +84,9 @@ class ShiftedSystem:
         # The transpose of a symmetric C-ordered array is the same matrix in LAPACK's order.
         c, self._d, self._e, self._tau, info = lapack.dsytrd(self.A.T, lower=1, lwork=64 * n)
         if info != 0:
-            raise LinAlgError(f"The tridiagonal reduction failed (LAPACK info {info}); is A finite?")
+            raise LinAlgError(
+                f"The tridiagonal reduction failed (LAPACK info {info}); is A finite?"
+            )
         self._reflectors = np.asfortranarray(c[1:, :-1])
 
     def solve(self, shifts: Array, R: Array) -> Array:
@@ -117,7 +119,9 @@ class ShiftedSystem:
     def _rotate(self, R: Array, trans: str) -> Array:
         out = np.array(R, dtype=np.float64, order="F")
         lwork = 64 * max(1, out.shape[1])
-        out[1:], _, info = lapack.dormqr("L", trans, self._reflectors, self._tau, out[1:], lwork=lwork)
+        out[1:], _, info = lapack.dormqr(
+            "L", trans, self._reflectors, self._tau, out[1:], lwork=lwork
+        )
         if info != 0:
             raise LinAlgError(f"Applying the reflectors failed (LAPACK info {info}).")
         return out
@@ -191,7 +195,9 @@ class KroneckerFactor:
         out = rotated / alpha  # the solution where the eigenvalue of T is zero
         if nonzero.any():
             part = (rotated[:, nonzero] / t[nonzero, None]).reshape(n, -1)
-            out[:, nonzero] = self.system.solve(np.repeat(alpha / t[nonzero], c), part).reshape(n, -1, c)
+            out[:, nonzero] = self.system.solve(np.repeat(alpha / t[nonzero], c), part).reshape(
+                n, -1, c
+            )
         return self.basis.leave(out)
 
     def inverse_diagonal_blocks(self, alpha: float) -> Array:
@@ -259,14 +265,20 @@ class LowRankKroneckerFactor:
         self.F = operator.Phi @ E  # (n, m)
 
     def _weights(self, alpha: float) -> Array:
-        return np.asarray(self.basis.t / (np.multiply.outer(self.s, self.basis.t) + alpha))  # (m, p)
+        return np.asarray(
+            self.basis.t / (np.multiply.outer(self.s, self.basis.t) + alpha)
+        )  # (m, p)
 
     def solve(self, R: Array, alpha: float) -> Array:
         """Solve for right-hand sides R of shape (n, p, c)."""
         n, p, c = R.shape
         rotated = self.basis.enter(R)
-        H = (self.F.T @ rotated.reshape(n, p * c)).reshape(-1, p, c) * self._weights(alpha)[:, :, None]
-        return self.basis.leave((rotated - (self.F @ H.reshape(-1, p * c)).reshape(n, p, c)) / alpha)
+        H = (self.F.T @ rotated.reshape(n, p * c)).reshape(-1, p, c) * self._weights(alpha)[
+            :, :, None
+        ]
+        return self.basis.leave(
+            (rotated - (self.F @ H.reshape(-1, p * c)).reshape(n, p, c)) / alpha
+        )
 
     def inverse_diagonal_blocks(self, alpha: float) -> Array:
         """Diagonal p x p blocks of the inverse, shape (n, p, p)."""

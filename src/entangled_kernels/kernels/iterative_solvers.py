@@ -38,7 +38,9 @@ def nearest_kronecker_of_sum(operator: SumOfKroneckersOperator) -> KroneckerOper
     factors are needed. The alternating updates are a power method. The weights of psd factors stay
     nonnegative.
     """
-    inner_K, inner_T = (np.tensordot(A, A, ([1, 2], [1, 2])) for A in (operator.Ks, operator.Ts))  # (L, L)
+    inner_K, inner_T = (
+        np.tensordot(A, A, ([1, 2], [1, 2])) for A in (operator.Ks, operator.Ts)
+    )  # (L, L)
     a = b = np.ones(len(inner_K))
     for _ in range(50):
         a = inner_K @ b / (b @ inner_K @ b)
@@ -136,7 +138,11 @@ class ConjugateGradientFactor:
             return self._preconditioner.solve(V.reshape(R.shape), alpha).reshape(V.shape)
 
         X, self.n_iter = solve_columns(
-            apply, precondition, B, lambda residual: _norms(residual) > self.tol * size, self.max_iter
+            apply,
+            precondition,
+            B,
+            lambda residual: _norms(residual) > self.tol * size,
+            self.max_iter,
         )
         self.residual = float((_norms(B - apply(X)) / size).max(initial=0.0))
         return X.reshape(R.shape)
@@ -182,7 +188,10 @@ def solve_columns(
         residual -= step * AP
         Z = precondition(residual)
         rho, previous = _dots(residual, Z), rho
-        P = Z + np.where(previous > 0, rho / np.where(previous > 0, previous, 1.0), 0.0)[:, None] * P
+        P = (
+            Z
+            + np.where(previous > 0, rho / np.where(previous > 0, previous, 1.0), 0.0)[:, None] * P
+        )
         n_iter += 1
         active = unfinished(residual) & usable
     return X, n_iter
@@ -198,7 +207,9 @@ def _norms(A: Array) -> Array:
     return np.sqrt(_dots(A, A))
 
 
-def _inverse_blocks(solve: Callable[[Array, float], Array], shape: tuple[int, ...], alpha: float) -> Array:
+def _inverse_blocks(
+    solve: Callable[[Array, float], Array], shape: tuple[int, ...], alpha: float
+) -> Array:
     """Diagonal p x p blocks of an inverse, shape (n, p, p); `shape` is (n, p)."""
     n, p = shape
     out = np.empty((n, p, p))

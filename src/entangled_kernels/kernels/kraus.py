@@ -54,8 +54,9 @@ class KrausKernel(OperatorValuedKernel):
 
     Notes
     -----
-    The kernel is fixed by the psd matrix D = kron(A, I_p) + sum_i vec(M_i) vec(M_i)^T (`choi`). Questions
-    about entanglement are answered on D, in O((m p)^3) time and O((m p)^2) memory, whatever the sample.
+    The kernel is fixed by the psd matrix D = kron(A, I_p) + sum_i vec(M_i) vec(M_i)^T (`choi`).
+    Questions about entanglement are answered on D, in O((m p)^3) time and O((m p)^2) memory,
+    whatever the sample.
 
     Examples
     --------
@@ -70,7 +71,9 @@ class KrausKernel(OperatorValuedKernel):
 
     guaranteed_psd = True
 
-    def __init__(self, kraus: ArrayLike, feature_map: Any = None, metric: ArrayLike | None = None) -> None:
+    def __init__(
+        self, kraus: ArrayLike, feature_map: Any = None, metric: ArrayLike | None = None
+    ) -> None:
         self.kraus = frozen_array(kraus, "kraus", 3)
         _, self.n_outputs, self.n_features = self.kraus.shape
         self.feature_map = feature_map
@@ -85,7 +88,9 @@ class KrausKernel(OperatorValuedKernel):
             )
         lowest = float(np.linalg.eigvalsh(self.metric)[0])
         if lowest < -1e-8 * np.abs(self.metric).max():
-            raise ValueError(f"metric must be positive semidefinite, but has eigenvalue {lowest:.3g}.")
+            raise ValueError(
+                f"metric must be positive semidefinite, but has eigenvalue {lowest:.3g}."
+            )
 
     def __repr__(self) -> str:
         r, p, m = self.kraus.shape
@@ -125,8 +130,8 @@ class KrausKernel(OperatorValuedKernel):
     def _support(self) -> tuple[Array, tuple[int, int]]:
         """D on the span of the operators' rows, and its dimensions (m', p).
 
-        A few operators see at most r*p of the m features. In an orthonormal basis of their span D has the
-        same trace, Schmidt values and nonzero eigenvalues of the partial transpose.
+        A few operators see at most r*p of the m features. In an orthonormal basis of their span D
+        has the same trace, Schmidt values and nonzero eigenvalues of the partial transpose.
         """
         r, p, m = self.kraus.shape
         if self.metric is not None or r * p >= m:
@@ -139,7 +144,9 @@ class KrausKernel(OperatorValuedKernel):
         D, dims = self._support
         trace = float(np.trace(D))
         if not trace > 0.0:
-            raise ValueError("the kernel is zero, so there is nothing to say about its entanglement")
+            raise ValueError(
+                "the kernel is zero, so there is nothing to say about its entanglement"
+            )
         return D / trace, dims
 
     def is_ppt(self, tol: float = 1e-10) -> bool:
@@ -156,7 +163,8 @@ class KrausKernel(OperatorValuedKernel):
     def partial_transpose_eigenvalues(self) -> Array:
         """Eigenvalues of the partial transpose of D / trace(D), in increasing order.
 
-        With few Kraus operators and no metric, zeros for features that they do not see are left out.
+        With few Kraus operators and no metric, zeros for features that they do not see are left
+        out.
         """
         return np.asarray(partial_transpose_eigenvalues(*self._state()))
 
@@ -227,8 +235,8 @@ class EntangledKernel(KrausKernel):
 
     Notes
     -----
-    Psd for every U and psd T. By the Choi-Kraus theorem it is a kernel in Kraus form; its operators are
-    compressed to the rank of D where that has fewer.
+    Psd for every U and psd T. By the Choi-Kraus theorem it is a kernel in Kraus form; its operators
+    are compressed to the rank of D where that has fewer.
 
     Examples
     --------

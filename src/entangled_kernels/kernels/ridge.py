@@ -5,9 +5,10 @@ S = diag(sqrt(w)), the dual coefficients are c = S z for
 
     (S G S + alpha I) z = S y.
 
-A missing target has a row of zeros in S G S, so that z and c are zero there. S = M R splits into one
-factor per row, R, and a mask M that is about one, or zero. Scaling rows keeps the structure of G, so
-that every solver serves R G R. Only the mask needs solvers of its own; complete data has no mask.
+A missing target has a row of zeros in S G S, so that z and c are zero there. S = M R splits into
+one factor per row, R, and a mask M that is about one, or zero. Scaling rows keeps the structure of
+G, so that every solver serves R G R. Only the mask needs solvers of its own; complete data has no
+mask.
 """
 
 from __future__ import annotations
@@ -54,8 +55,9 @@ __all__ = [
     "select_solver",
 ]
 
-# Up to this size of the block Gram matrix (72 MB) a Cholesky factorisation is faster than iterating.
-# If each product computes all kernel values again, it is faster up to a larger size (512 MB).
+# Up to this size of the block Gram matrix (72 MB) a Cholesky factorisation is faster than
+# iterating. If each product computes all kernel values again, it is faster up to a larger size (512
+# MB).
 DENSE_SIZE = 3000
 UNSTRUCTURED_DENSE_SIZE = 8000
 _UNSTRUCTURED = (FunctionOperator, HadamardOperator)
@@ -234,9 +236,12 @@ def _choose(operator: BlockOperator, mask: Array | None) -> SolverChoice:
     if mask is not None:
         reason = "Targets are missing, or weights differ within rows. "
     if size <= limit:
-        return SolverChoice("dense", f"{reason}The Gram matrix has size {size}, at most {limit}: form it.")
+        return SolverChoice(
+            "dense", f"{reason}The Gram matrix has size {size}, at most {limit}: form it."
+        )
     return SolverChoice(
-        "cg", f"{reason}The Gram matrix has size {size}, above {limit}: iterate by products with it."
+        "cg",
+        f"{reason}The Gram matrix has size {size}, above {limit}: iterate by products with it.",
     )
 
 
@@ -343,8 +348,8 @@ def factorize(
     -----
     Weights of rows keep the structure of G, and every solver serves. With missing targets, or with
     weights that differ within rows, "low_rank" and "low_rank_separable" solve in as many dimensions
-    as G has rank, "dense" with the targets that are not missing, and "kronecker" becomes "cg", which
-    iterates in the eigenbasis of complete data.
+    as G has rank, "dense" with the targets that are not missing, and "kronecker" becomes "cg",
+    which iterates in the eigenbasis of complete data.
 
     Examples
     --------
@@ -416,9 +421,9 @@ class BlockRidge:
 
         b = (O^T H O)^-1 O^T H S y,    c = S H (S y - O b),
 
-    so that the coefficients of each output sum to zero: O^T S^-1 c = 0. In the Gaussian-process view
-    the noise variance is alpha / w and the prior on b is flat. The posterior variance at a point with
-    covariances k, where E selects its output, is
+    so that the coefficients of each output sum to zero: O^T S^-1 c = 0. In the Gaussian-process
+    view the noise variance is alpha / w and the prior on b is flat. The posterior variance at a
+    point with covariances k, where E selects its output, is
 
         K(x, x) - k^T S H S k + (E - O^T H S k)^T (O^T H O)^-1 (E - O^T H S k).
 
@@ -455,7 +460,9 @@ class BlockRidge:
         self.shape = (operator.n_rows, operator.n_outputs)
         self.fit_intercept = fit_intercept
         W = _check_weights(weights, self.shape)
-        self.factor, self.solver = factorize(operator, W, solver, krein=krein, tol=tol, max_iter=max_iter)
+        self.factor, self.solver = factorize(
+            operator, W, solver, krein=krein, tol=tol, max_iter=max_iter
+        )
         self.scale: Array | None = None  # diagonal of S, (n, p)
         if W is not None:
             self.scale = np.broadcast_to(np.sqrt(W).reshape(len(W), -1), self.shape)
@@ -582,9 +589,9 @@ def _explained_errors() -> Iterator[None]:
 def lowest_eigenvalue(operator: BlockOperator) -> tuple[float, float]:
     """Lowest eigenvalue of a symmetric block operator, and its largest absolute eigenvalue.
 
-    Without structure and beyond `DENSE_SIZE`, both are Ritz values of `LANCZOS_STEPS` Lanczos steps.
-    A negative Ritz value proves that the operator is indefinite. A slightly negative eigenvalue may
-    be missed.
+    Without structure and beyond `DENSE_SIZE`, both are Ritz values of `LANCZOS_STEPS` Lanczos
+    steps. A negative Ritz value proves that the operator is indefinite. A slightly negative
+    eigenvalue may be missed.
 
     Examples
     --------

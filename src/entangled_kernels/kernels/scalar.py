@@ -1,7 +1,8 @@
 """Scalar kernels: whatever scikit-learn accepts, evaluated on matrices.
 
-There are three kinds: a name or a function of two rows (`sklearn.metrics.pairwise.pairwise_kernels`),
-a `sklearn.gaussian_process.kernels.Kernel`, and a `MatrixKernel`, which is called once with two matrices.
+There are three kinds: a name or a function of two rows
+(`sklearn.metrics.pairwise.pairwise_kernels`), a `sklearn.gaussian_process.kernels.Kernel`, and a
+`MatrixKernel`, which is called once with two matrices.
 """
 
 from __future__ import annotations
@@ -28,8 +29,8 @@ __all__ = [
     "scalar_gram",
 ]
 
-# scikit-learn's names whose Gram matrix is psd on every sample ("sigmoid" and "additive_chi2" are not;
-# "poly" depends on its parameters and is decided in `is_guaranteed_psd`).
+# scikit-learn's names whose Gram matrix is psd on every sample ("sigmoid" and "additive_chi2" are
+# not; "poly" depends on its parameters and is decided in `is_guaranteed_psd`).
 PSD_NAMES = frozenset({"linear", "rbf", "laplacian", "chi2", "cosine"})
 DIAGONAL_CHUNK = 256
 
@@ -112,7 +113,8 @@ class FeatureKernel(MatrixKernel):
         return Phi @ Psi.T
 
 
-# str | MatrixKernel | GaussianProcessKernel | Callable[..., float]; scikit-learn has no types to name.
+# str | MatrixKernel | GaussianProcessKernel | Callable[..., float]; scikit-learn has no types to
+# name.
 ScalarKernel = Any
 
 
@@ -136,9 +138,13 @@ def check_scalar_kernel(kernel: Any, params: dict[str, Any]) -> None:
                 "sklearn.gaussian_process.kernels, a MatrixKernel, or a function of two rows."
             )
     elif not isinstance(kernel, MatrixKernel) and not callable(kernel):
-        raise TypeError(f"kernel must be a name, a kernel object or a function of two rows, got {kernel!r}.")
+        raise TypeError(
+            f"kernel must be a name, a kernel object or a function of two rows, got {kernel!r}."
+        )
     elif params and isinstance(kernel, MatrixKernel | GaussianProcessKernel):
-        raise TypeError(f"{type(kernel).__name__} takes its own parameters; got also {sorted(params)}.")
+        raise TypeError(
+            f"{type(kernel).__name__} takes its own parameters; got also {sorted(params)}."
+        )
     for name in {"gamma", "coef0", "degree"} & set(params):
         if not (params[name] is None or isinstance(params[name], Real)):
             raise TypeError(f"{name} must be a number, got {params[name]!r}")
@@ -156,7 +162,11 @@ def is_guaranteed_psd(kernel: ScalarKernel, params: dict[str, Any]) -> bool:
     if isinstance(kernel, GaussianProcessKernel):
         return True
     if kernel in ("poly", "polynomial"):
-        degree, coef0, gamma = float(params.get("degree", 3)), params.get("coef0", 1), params.get("gamma")
+        degree, coef0, gamma = (
+            float(params.get("degree", 3)),
+            params.get("coef0", 1),
+            params.get("gamma"),
+        )
         return degree.is_integer() and degree >= 0 and coef0 >= 0 and (gamma is None or gamma >= 0)
     gamma = params.get("gamma")
     return isinstance(kernel, str) and kernel in PSD_NAMES and (gamma is None or gamma >= 0)
@@ -167,8 +177,9 @@ def scalar_gram(kernel: ScalarKernel, X: Array, Z: Array | None, params: dict[st
     if isinstance(kernel, MatrixKernel):
         return np.asarray(kernel.gram(X, X if Z is None else Z), dtype=np.float64)
     if isinstance(kernel, GaussianProcessKernel):
-        # Distinct samples of a white-noise kernel are independent even at equal inputs, so the one-argument
-        # call, which adds the noise to the diagonal, is kept for the Gram matrix of one sample.
+        # Distinct samples of a white-noise kernel are independent even at equal inputs, so the
+        # one-argument call, which adds the noise to the diagonal, is kept for the Gram matrix of
+        # one sample.
         return np.asarray(kernel(X) if Z is None else kernel(X, Z), dtype=np.float64)
     return np.asarray(pairwise_kernels(X, Z, metric=kernel, **params), dtype=np.float64)
 
@@ -182,4 +193,6 @@ def scalar_diagonal(kernel: ScalarKernel, X: Array, params: dict[str, Any]) -> A
     if kernel == "linear":
         return np.asarray(np.einsum("ij,ij->i", X, X))
     chunks = (X[start : start + DIAGONAL_CHUNK] for start in range(0, len(X), DIAGONAL_CHUNK))
-    return np.concatenate([np.diagonal(scalar_gram(kernel, chunk, None, params)) for chunk in chunks])
+    return np.concatenate(
+        [np.diagonal(scalar_gram(kernel, chunk, None, params)) for chunk in chunks]
+    )

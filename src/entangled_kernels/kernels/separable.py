@@ -36,8 +36,9 @@ class SeparableKernel(OperatorValuedKernel):
     Parameters
     ----------
     kernel : str, kernel object or callable
-        Scalar kernel k: a name or a function of two rows as in `sklearn.metrics.pairwise.pairwise_kernels`,
-        a kernel of `sklearn.gaussian_process.kernels`, or a `MatrixKernel`.
+        Scalar kernel k: a name or a function of two rows as in
+        `sklearn.metrics.pairwise.pairwise_kernels`, a kernel of `sklearn.gaussian_process.kernels`,
+        or a `MatrixKernel`.
     T : array of shape (p, p)
         Symmetric. The kernel is psd when k and T are.
     **params
@@ -59,7 +60,9 @@ class SeparableKernel(OperatorValuedKernel):
         check_scalar_kernel(kernel, params)
         self.T = frozen_array(T, "T", 2)
         if self.T.shape[0] != self.T.shape[1] or not np.allclose(self.T, self.T.T):
-            raise ValueError(f"T must be square and symmetric, got shape {self.T.shape}; pass (T + T.T) / 2.")
+            raise ValueError(
+                f"T must be square and symmetric, got shape {self.T.shape}; pass (T + T.T) / 2."
+            )
         self.n_outputs = len(self.T)
         self.kernel, self.params = kernel, dict(params)
 
@@ -91,7 +94,9 @@ class SeparableKernel(OperatorValuedKernel):
     def is_psd(self, X: ArrayLike, tol: float = 1e-9) -> bool:
         """Whether the Gram matrix on X is psd, from the n x n and p x p factors: O(n^3 + p^3)."""
         K = scalar_gram(self.kernel, as_points(X), None, self.params)
-        products = np.multiply.outer(np.linalg.eigvalsh(K)[[0, -1]], np.linalg.eigvalsh(self.T)[[0, -1]])
+        products = np.multiply.outer(
+            np.linalg.eigvalsh(K)[[0, -1]], np.linalg.eigvalsh(self.T)[[0, -1]]
+        )
         return bool(products.min() >= -tol * np.abs(products).max())
 
     def to_kraus(self, feature_map: Any = None, n_features: int | None = None) -> KrausKernel:
@@ -101,9 +106,11 @@ class SeparableKernel(OperatorValuedKernel):
         ----------
         feature_map : fitted transformer, optional
             Features whose inner product is k. May be left out for the linear kernel and for a
-            `FeatureKernel` without metric. The result equals this kernel as far as the features reproduce k.
+            `FeatureKernel` without metric. The result equals this kernel as far as the features
+            reproduce k.
         n_features : int, optional
-            Number m of features, for the linear kernel or a transformer without `get_feature_names_out`.
+            Number m of features, for the linear kernel or a transformer without
+            `get_feature_names_out`.
         """
         from .kraus import KrausKernel
 

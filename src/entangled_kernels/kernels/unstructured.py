@@ -31,14 +31,15 @@ CHUNK_NUMBERS = 2**22
 class PartialTraceKernel(OperatorValuedKernel):
     """K(x, z) = tr_K(P(phi(x), phi(z))), the trace of each m x m block of an operator on Y kron K.
 
-    The class holds separable kernels and their sums, transformable and entangled kernels. Such a kernel
-    need not be psd: `is_psd` checks a sample; an indefinite one is a kernel of a Krein space.
+    The class holds separable kernels and their sums, transformable and entangled kernels. Such a
+    kernel need not be psd: `is_psd` checks a sample; an indefinite one is a kernel of a Krein
+    space.
 
     Parameters
     ----------
     operator : callable
-        ``operator(Phi, Psi)`` with features (n, m') and (t, m') gives P for all pairs, an array of shape
-        (n, t, p*m, p*m) with row index ``output * m + k``; m may differ from m'.
+        ``operator(Phi, Psi)`` with features (n, m') and (t, m') gives P for all pairs, an array of
+        shape (n, t, p*m, p*m) with row index ``output * m + k``; m may differ from m'.
     n_outputs : int
         Number p of outputs.
     feature_map : fitted transformer, optional
@@ -48,7 +49,8 @@ class PartialTraceKernel(OperatorValuedKernel):
 
     Notes
     -----
-    The operators are formed for some rows at a time: time O(n t p^2 m) after the call of `operator`.
+    The operators are formed for some rows at a time: time O(n t p^2 m) after the call of
+    `operator`.
 
     Examples
     --------
@@ -98,11 +100,18 @@ class PartialTraceKernel(OperatorValuedKernel):
         size = self._operator_size(Phi, Psi)
         step = max(1, CHUNK_NUMBERS // (len(Psi) * size**2))
         chunks = (Phi[rows] for rows in gen_batches(len(Phi), step))
-        return np.concatenate([partial_trace(self.operator(chunk, Psi), (p, size // p)) for chunk in chunks])
+        return np.concatenate(
+            [partial_trace(self.operator(chunk, Psi), (p, size // p)) for chunk in chunks]
+        )
 
     def _operator_size(self, Phi: Array, Psi: Array) -> int:
         shape = np.shape(self.operator(Phi[:1], Psi[:1]))
-        if len(shape) != 4 or shape[:2] != (1, 1) or shape[2] != shape[3] or shape[2] % self.n_outputs:
+        if (
+            len(shape) != 4
+            or shape[:2] != (1, 1)
+            or shape[2] != shape[3]
+            or shape[2] % self.n_outputs
+        ):
             raise ValueError(
                 f"operator(Phi, Psi) gave shape {shape} for one pair of points, but must give "
                 f"(1, 1, p*m, p*m) with p = n_outputs = {self.n_outputs}."
@@ -131,7 +140,8 @@ class TransformableKernel(OperatorValuedKernel):
     kernel : str, kernel object or callable
         Scalar kernel k on the transformed points, as for `SeparableKernel`.
     maps : sequence of p callables or matrices
-        S_l: a function from points (n, d) to points (n, d'), or a matrix (d', d) applied to each point.
+        S_l: a function from points (n, d) to points (n, d'), or a matrix (d', d) applied to each
+        point.
     **params
         Parameters of a named or function kernel.
 
@@ -153,9 +163,13 @@ class TransformableKernel(OperatorValuedKernel):
     def __init__(self, kernel: ScalarKernel, maps: Sequence[Map], **params: Any) -> None:
         check_scalar_kernel(kernel, params)
         if not isinstance(maps, list | tuple | np.ndarray) or len(maps) == 0:
-            raise ValueError(f"maps must be a list with one transformation per output, got {maps!r}")
+            raise ValueError(
+                f"maps must be a list with one transformation per output, got {maps!r}"
+            )
         self.kernel, self.params = kernel, dict(params)
-        self.maps = tuple(S if callable(S) else frozen_array(np.atleast_2d(S), "maps", 2) for S in maps)
+        self.maps = tuple(
+            S if callable(S) else frozen_array(np.atleast_2d(S), "maps", 2) for S in maps
+        )
         self.n_outputs = len(self.maps)
 
     def __repr__(self) -> str:
@@ -319,7 +333,9 @@ class DivergenceFreeKernel(_GaussianFieldKernel):
     def __init__(self, n_outputs: int, gamma: float = 1.0) -> None:
         super().__init__(n_outputs, gamma)
         if self.n_outputs < 2:
-            raise ValueError("n_outputs must be at least 2: on a line only constants have no divergence.")
+            raise ValueError(
+                "n_outputs must be at least 2: on a line only constants have no divergence."
+            )
 
     def _matrices(self, outer: Array, square: Array) -> Array:
         p = self.n_outputs

@@ -1,8 +1,8 @@
 """Learning an entangled kernel and a ridge solution from moments of the rows.
 
-Moments -> `Problem` -> solvers (the alignment and its maximum) -> `LearnedKernel` -> ridge -> posterior;
-`fit_problem` is the whole way from a problem to a `Fit`. Missing targets are a matter of `Moments`, which
-keep one group of targets for each set of rows, and of the problem made of them.
+Moments -> `Problem` -> solvers (the alignment and its maximum) -> `LearnedKernel` -> ridge ->
+posterior; `fit_problem` is the whole way from a problem to a `Fit`. Missing targets are a matter of
+`Moments`, which keep one group of targets for each set of rows, and of the problem made of them.
 """
 
 from .fit import Fit, FitSettings, LinearModel, fit_problem

@@ -64,7 +64,9 @@ class Line:
 
     def inner_at(self, t: float, scale: float) -> Pair:
         """Inner products that `Alignment.evaluate` can start from at scale * (Q + t * direction)."""
-        traced, full = (scale**2 * (start + t * first + t**2 * last) for start, first, last in self.inner)
+        traced, full = (
+            scale**2 * (start + t * first + t**2 * last) for start, first, last in self.inner
+        )
         return traced, full
 
 
@@ -78,10 +80,11 @@ class Alignment:
         a1 = tr(S B B^T) / ( sqrt(tr(C S C S)) * ||V||_F )
         a2 = (q^T D q) / ( sqrt(tr(E D E D)) * ||y||^2 )
 
-    are the centred alignments of the partial trace of the Gram matrix with Y Y^T and of the whole Gram
-    matrix with y y^T. When rows are centred per column, E = C kron I_p, q = vec(B) and ||y||^2 = tr V.
-    When they are taken as they are, the paper centres the whole Gram matrix with one mean over all its n p
-    rows. With c the grand mean of the targets, W the total weight and g = sqrt(W) * mean(phi),
+    are the centred alignments of the partial trace of the Gram matrix with Y Y^T and of the whole
+    Gram matrix with y y^T. When rows are centred per column, E = C kron I_p, q = vec(B) and ||y||^2
+    = tr V. When they are taken as they are, the paper centres the whole Gram matrix with one mean
+    over all its n p rows. With c the grand mean of the targets, W the total weight and g = sqrt(W)
+    * mean(phi),
 
         q = vec(Phi^T (Y - c)),   E = C kron I_p + g g^T kron J,   J = I_p - 1 1^T / p
 
@@ -106,12 +109,13 @@ class Alignment:
 
     Notes
     -----
-    Both terms have the same form, ``||b^T X||^2 / ||X^T E X||_F``, in two unfoldings X of Q, and each
-    gradient is ``2 (b b^T X - (gain / squared norm) E X X^T E X) / norm``. Along a line Q + t * direction
-    gain and squared norm are polynomials of degree two and four in t, so after `line` every trial step
-    of a line search is free.
+    Both terms have the same form, ``||b^T X||^2 / ||X^T E X||_F``, in two unfoldings X of Q, and
+    each gradient is ``2 (b b^T X - (gain / squared norm) E X X^T E X) / norm``. Along a line Q + t
+    * direction gain and squared norm are polynomials of degree two and four in t, so after `line`
+    every trial step of a line search is free.
 
-    Time m k r (m + r) and less when k r < m; no n, and nothing of size (m k)^2 unless r is that large.
+    Time m k r (m + r) and less when k r < m; no n, and nothing of size (m k)^2 unless r is that
+    large.
     """
 
     mix: float
@@ -170,8 +174,9 @@ class Alignment:
     def transformed(self, features: Array, outputs: Array, *, whitened: bool) -> Alignment:
         """The same objective for Q given in other coordinates, Q = (features kron outputs) Q'.
 
-        ``features`` is any matrix (m, m'), ``outputs`` (k, k') has orthonormal columns; ``whitened`` says
-        that features^T C features is the identity, which then costs nothing to apply.
+        ``features`` is any matrix (m, m'), ``outputs`` (k, k') has orthonormal columns;
+        ``whitened`` says that features^T C features is the identity, which then costs nothing to
+        apply.
         """
         C = None if whitened else features.T @ (features if self.C is None else self.C @ features)
         B = features.T @ self.B @ outputs
@@ -229,7 +234,9 @@ class Alignment:
             values[term] = gain * scale
             gradient += shares[term] * own.reshape(Q.shape)
         value = float(shares[0] * values[0] + shares[1] * values[1])
-        return Evaluation(value, values, gradient, (inners[0], inners[1]), (projections[0], projections[1]))
+        return Evaluation(
+            value, values, gradient, (inners[0], inners[1]), (projections[0], projections[1])
+        )
 
     def line(self, Q: Array, direction: Array, at: Evaluation) -> Line:
         """The objective along Q + t * direction, where it has been evaluated at Q."""

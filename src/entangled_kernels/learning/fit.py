@@ -67,7 +67,11 @@ class FitSettings:
 
     def used_kernel(self, problem: Problem, kernel: LearnedKernel) -> LearnedKernel:
         """The kernel to predict with, the learned one or its partial trace."""
-        return kernel.partial_trace(problem.n_outputs) if self.prediction == "partial_trace" else kernel
+        return (
+            kernel.partial_trace(problem.n_outputs)
+            if self.prediction == "partial_trace"
+            else kernel
+        )
 
     def solver_options(self, problem: Problem, callback: Any = None) -> SolverOptions:
         """The part that solvers read."""
@@ -189,8 +193,8 @@ def fit_problem(
     Parameters
     ----------
     problem : Problem
-        Where targets are missing, the kernel is learned from targets that were filled in, and the ridge
-        problem is that of the targets that are present.
+        Where targets are missing, the kernel is learned from targets that were filled in, and the
+        ridge problem is that of the targets that are present.
     settings : FitSettings
         Their ``alignment_mix`` counts, whatever that of the problem is.
     callback : callable, optional
@@ -198,9 +202,9 @@ def fit_problem(
 
     Notes
     -----
-    With dual coefficients c the squared norm of the function is c^T G c. In reduced coordinates, where the
-    coefficients theta solve the ridge problem, alpha c = y - Phi theta, so the squared norm is
-    theta^T (B - C theta) / alpha.
+    With dual coefficients c the squared norm of the function is c^T G c. In reduced coordinates,
+    where the coefficients theta solve the ridge problem, alpha c = y - Phi theta, so the squared
+    norm is theta^T (B - C theta) / alpha.
     """
     mix, alpha = settings.alignment_mix, settings.alpha
     if problem.whitened.mix != mix:
@@ -218,7 +222,11 @@ def fit_problem(
         intercept = problem.mean_y - coef @ problem.mean_phi
     else:
         reduced, norms = MissingTargetsRidge(problem, used).solve(alpha)
-        coef, square, intercept = reduced.T @ problem.features.T, np.sum(norms), np.zeros(len(norms))
+        coef, square, intercept = (
+            reduced.T @ problem.features.T,
+            np.sum(norms),
+            np.zeros(len(norms)),
+        )
         for columns, own in problem.missing.groups if problem.centred else []:
             intercept[columns] = own.mean_y - own.mean_phi @ reduced[:, columns]
     return Fit(

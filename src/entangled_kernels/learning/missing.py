@@ -23,20 +23,21 @@ MANY_ROWS = 500
 def complete_moments(moments: Moments, *, centred: bool) -> Moments:
     """Moments of the rows with every missing target replaced by a ridge prediction.
 
-    The ridge model of a target is fitted to the rows that have the target. Complete moments are returned as
-    they are.
+    The ridge model of a target is fitted to the rows that have the target. Complete moments are
+    returned as they are.
 
     Notes
     -----
-    With c(x) = W^T phi(x) + b the ridge fit of a target to its rows, targets of weight w in rows of weight
-    v count as y~ = c + (w / v) (y - c) with weight v: the value of c where the target is missing, y itself in
-    full rows. With C the second moments of all rows, and C_o, B_o those of the rows that have the target,
+    With c(x) = W^T phi(x) + b the ridge fit of a target to its rows, targets of weight w in rows of
+    weight v count as y~ = c + (w / v) (y - c) with weight v: the value of c where the target is
+    missing, y itself in full rows. With C the second moments of all rows, and C_o, B_o those of the
+    rows that have the target,
 
         B~_o = B_o + (C - C_o) W_o
 
-    and the scatter of the targets follows likewise, except for products of residuals of targets that are
-    present in different rows, which moments do not contain; they are taken as zero. Only the norm of that
-    scatter matters, as the unit of the alignment.
+    and the scatter of the targets follows likewise, except for products of residuals of targets
+    that are present in different rows, which moments do not contain; they are taken as zero. Only
+    the norm of that scatter matters, as the unit of the alignment.
     """
     if moments.complete:
         return moments
@@ -95,11 +96,11 @@ def fill_rows(
 
     Notes
     -----
-    One step of the EM algorithm for the model y = c(x) + e, e normal with a covariance that targets share:
-    each c is a ridge fit to the rows that have the target, with the penalty of the least leave-one-out
-    error; leave-one-out residuals give the covariance; a missing target is filled in with its expectation
-    given the other targets of its row. A target whose weight w is below the largest one v of its row counts
-    as c + (w / v) (y - c), which gives w (y - c) the same pull.
+    One step of the EM algorithm for the model y = c(x) + e, e normal with a covariance that targets
+    share: each c is a ridge fit to the rows that have the target, with the penalty of the least
+    leave-one-out error; leave-one-out residuals give the covariance; a missing target is filled in
+    with its expectation given the other targets of its row. A target whose weight w is below the
+    largest one v of its row counts as c + (w / v) (y - c), which gives w (y - c) the same pull.
 
     Time n m min(n, m) for each group of targets that are present in the same rows.
     """
@@ -125,7 +126,9 @@ def fill_rows(
     return np.where(present, pulled, values + unit * expected), shrinkage
 
 
-def _fit_group(Phi: Array, Y: Array, rows: Index, weight: Array, centred: bool) -> tuple[Array, Array]:
+def _fit_group(
+    Phi: Array, Y: Array, rows: Index, weight: Array, centred: bool
+) -> tuple[Array, Array]:
     """Values at all rows (n, targets) of the ridge fit to some rows, and leave-one-out residuals of these."""
     if len(rows) == 0:
         return np.zeros((len(Phi), Y.shape[1])), np.zeros((0, Y.shape[1]))

@@ -21,7 +21,8 @@ __all__ = [
     "sample_size",
 ]
 
-# Rows are shifted in a buffer of this many numbers: small enough for the cache, long enough for BLAS-3.
+# Rows are shifted in a buffer of this many numbers: small enough for the cache, long enough for
+# BLAS-3.
 _BUFFER_NUMBERS = 2**20
 # With fewer rows in a product, reading and writing the sums would take longer than multiplying.
 _SHORTEST_BUFFER = 512
@@ -47,43 +48,44 @@ class SecondMoments(NamedTuple):
 class Moments:
     """Weighted count, mean and centred co-moments of features and targets together.
 
-    With z = (phi, y) the joint row of length m + p, w its weight and W = sum of w, complete moments hold
-    ``mean`` = sum w z / W and ``scatter`` = sum w (z - mean)(z - mean)^T. Two moments add, so rows may
-    arrive in any number of parts and in any order.
+    With z = (phi, y) the joint row of length m + p, w its weight and W = sum of w, complete moments
+    hold ``mean`` = sum w z / W and ``scatter`` = sum w (z - mean)(z - mean)^T. Two moments add, so
+    rows may arrive in any number of parts and in any order.
 
-    Where targets are missing, or weights differ between the targets of a row, the second moments of the
-    features differ between targets. Targets with the same weights form a group, and each group has moments
-    of its own rows. Complete targets are one group.
+    Where targets are missing, or weights differ between the targets of a row, the second moments of
+    the features differ between targets. Targets with the same weights form a group, and each group
+    has moments of its own rows. Complete targets are one group.
 
     Attributes
     ----------
     n_samples : int
         Number of rows seen, whatever their weights; with missing targets, rows that have a target.
     weight : float
-        Sum of the row weights; equals ``n_samples`` when no weights were given. With weights per target,
-        the weight of a row is the largest weight of its targets.
+        Sum of the row weights; equals ``n_samples`` when no weights were given. With weights per
+        target, the weight of a row is the largest weight of its targets.
     n_features : int
         m, the number of leading entries of the joint row that are features.
     mean : ndarray of shape (m + p,), or (m,) with missing targets
     scatter : ndarray of shape (m + p, m + p), or (m, m) with missing targets
     target_groups : tuple of (ndarray of int, Moments)
-        With missing targets: columns of the targets of each group, increasing, and the moments of their
-        rows. Empty for complete targets.
+        With missing targets: columns of the targets of each group, increasing, and the moments of
+        their rows. Empty for complete targets.
 
     Notes
     -----
-    A weight counts as that many copies of its row. Parts are merged with the pairwise update of centred
-    co-moments (Chan, Golub and LeVeque 1983)::
+    A weight counts as that many copies of its row. Parts are merged with the pairwise update of
+    centred co-moments (Chan, Golub and LeVeque 1983)::
 
         delta   = mean_2 - mean_1
         mean    = mean_1 + delta W_2 / W
         scatter = scatter_1 + scatter_2 + delta delta^T W_1 W_2 / W
 
-    which, unlike raw sums, loses nothing when the mean is far larger than the spread. Within one call the
-    rows are taken relative to the mean of the first block of rows, for the same reason.
+    which, unlike raw sums, loses nothing when the mean is far larger than the spread. Within one
+    call the rows are taken relative to the mean of the first block of rows, for the same reason.
 
-    Time n (m + p)^2 in one symmetric product per block of rows, memory (m + p)^2 and one block; with missing
-    targets the same for each group. float32 rows are widened block by block, so all sums are in float64.
+    Time n (m + p)^2 in one symmetric product per block of rows, memory (m + p)^2 and one block;
+    with missing targets the same for each group. float32 rows are widened block by block, so all
+    sums are in float64.
 
     Examples
     --------
@@ -132,8 +134,8 @@ class Moments:
         Y : array of shape (n, p)
             NaN is a missing target.
         sample_weight : array of shape (n,) or (n, p), optional
-            Non-negative weights of rows, or of each target of each row. A row with weight zero changes
-            nothing but ``n_samples``; a target with weight zero is missing.
+            Non-negative weights of rows, or of each target of each row. A row with weight zero
+            changes nothing but ``n_samples``; a target with weight zero is missing.
         """
         Phi, Y, weight = _check_rows(Phi, Y, sample_weight)
         if (weight is not None and weight.ndim == 2) or np.isnan(Y).any():
@@ -141,10 +143,14 @@ class Moments:
         (n, m), width = Phi.shape, Phi.shape[1] + Y.shape[1]
         root_weight = None if weight is None else np.sqrt(weight)
         height = max(_SHORTEST_BUFFER, _BUFFER_NUMBERS // (width + 1))
-        # A column of ones gathers the sums in the same product; only the upper triangle is computed.
+        # A column of ones gathers the sums in the same product; only the upper triangle is
+        # computed.
         buffer = np.ones((min(height, n), width + 1))
         sums = np.zeros((width + 1, width + 1), order="F")
-        shift_phi, shift_y = _typical_row(Phi, root_weight, height), _typical_row(Y, root_weight, height)
+        shift_phi, shift_y = (
+            _typical_row(Phi, root_weight, height),
+            _typical_row(Y, root_weight, height),
+        )
         for start in range(0, n, height):
             stop = min(start + height, n)
             block = buffer[: stop - start]
@@ -156,7 +162,8 @@ class Moments:
             sums = dsyrk(1.0, block.T, beta=1.0, c=sums, overwrite_c=1)
         total = float(sums[-1, -1])
         offset = sums[:-1, -1] / total if total > 0.0 else np.zeros(width)
-        # In place, because for many columns a further matrix of this size would be the largest thing here.
+        # In place, because for many columns a further matrix of this size would be the largest
+        # thing here.
         sums = dsyr(-total, np.append(offset, 1.0), a=sums, overwrite_a=1)
         for start in range(0, width + 1, _TILE):
             stop = start + _TILE
@@ -188,8 +195,8 @@ class Moments:
         rows : Moments
             Moments of the features alone (no targets) over all rows that have a target.
         groups : list of (ndarray of int, Moments)
-            Columns of the targets of each group, and moments of their rows. The moments of a single group
-            are complete.
+            Columns of the targets of each group, and moments of their rows. The moments of a single
+            group are complete.
         """
         if len(groups) == 1:
             return groups[0][1]
@@ -234,7 +241,9 @@ class Moments:
         True
         """
         groups = tuple((columns, own.scaled(factor)) for columns, own in self.target_groups)
-        return replace(self, weight=factor * self.weight, scatter=factor * self.scatter, target_groups=groups)
+        return replace(
+            self, weight=factor * self.weight, scatter=factor * self.scatter, target_groups=groups
+        )
 
     def rotated(self, basis: Array, offset: Array | float = 0.0) -> Moments:
         """Moments of the features basis^T phi + offset, for a basis (m, m')."""
@@ -278,7 +287,9 @@ class Moments:
                 columns = np.intersect1d(mine, theirs)
                 if len(columns):
                     own = left.some_targets(np.searchsorted(mine, columns))
-                    groups.append((columns, own + right.some_targets(np.searchsorted(theirs, columns))))
+                    groups.append(
+                        (columns, own + right.some_targets(np.searchsorted(theirs, columns)))
+                    )
         _check_size(len(groups), self.n_features)
         return Moments.from_groups(self.rows + other.rows, groups)
 
@@ -398,7 +409,9 @@ def _check_rows(
     Phi, Y = np.asarray(Phi), np.asarray(Y)
     for name, array in (("Phi", Phi), ("Y", Y)):
         if array.ndim != 2:
-            raise ValueError(f"{name} must be two-dimensional, one row per sample, got shape {array.shape}")
+            raise ValueError(
+                f"{name} must be two-dimensional, one row per sample, got shape {array.shape}"
+            )
     n = len(Phi)
     if n != len(Y):
         raise ValueError(f"Phi and Y must have one row per sample each, got {n} and {len(Y)} rows")
@@ -442,8 +455,8 @@ def least_keys(key: NDArray[np.uint64], weight: Array | None, size: int) -> Inde
 class RowSample:
     """The rows of a table that have the least keys; residuals are computed from them in bounded memory.
 
-    Keys are hashes of the rows, so which rows are kept depends neither on their order nor on how they were
-    split into parts: samples of parts merge to the sample of the whole.
+    Keys are hashes of the rows, so which rows are kept depends neither on their order nor on how
+    they were split into parts: samples of parts merge to the sample of the whole.
 
     Attributes
     ----------
@@ -512,7 +525,11 @@ class RowSample:
         """
         kept = self.row_weight >= FORGOTTEN * self.row_weight.max(initial=0.0)
         return RowSample(
-            self.Phi[kept], self.Y[kept], factor * self.weight[kept], self.part[kept], self.key[kept]
+            self.Phi[kept],
+            self.Y[kept],
+            factor * self.weight[kept],
+            self.part[kept],
+            self.key[kept],
         )
 
     def merge(self, other: RowSample) -> RowSample:

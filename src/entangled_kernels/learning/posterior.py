@@ -18,13 +18,20 @@ from .ridge import KernelRidgeFactor, MissingTargetsRidge, lower_factor
 if TYPE_CHECKING:
     from .fit import Fit
 
-__all__ = ["FunctionPosterior", "Posterior", "fit_missing_posterior", "fit_unit_posterior", "leave_one_out"]
+__all__ = [
+    "FunctionPosterior",
+    "Posterior",
+    "fit_missing_posterior",
+    "fit_unit_posterior",
+    "leave_one_out",
+]
 
 # A result per row is larger than the row, so rows are handled in chunks of this many numbers.
 _CHUNK_NUMBERS = 2**22
 # The part of a row outside the reduced features counts when it is more than rounding.
 _ROUNDING = 1e-13
-# A row that alone determines its prediction has leverage one; its leave-one-out residual is unknown.
+# A row that alone determines its prediction has leverage one; its leave-one-out residual is
+# unknown.
 _LARGEST_LEVERAGE = 1.0 - 1e-9
 
 
@@ -62,7 +69,8 @@ class FunctionPosterior:
         For its bases and its mean.
     alpha : float
     identity : float
-        Prior variance of the directions that the reduction dropped, which no training row determines.
+        Prior variance of the directions that the reduction dropped, which no training row
+        determines.
     groups : list of GroupVariance
     Q : ndarray of shape (m', k, r), or (m', p, r) with missing targets
         N_i = Q[:, :, i]^T in reduced coordinates.
@@ -83,7 +91,8 @@ class FunctionPosterior:
     def relative_variance(self, Phi: Array) -> Array:
         """Variance of a new observation in units of the noise, mean over outputs, (n,) for features (n, m).
 
-        It depends on no residual, so it says where a model knows less, not how large its errors are.
+        It depends on no residual, so it says where a model knows less, not how large its errors
+        are.
         """
         relative = np.empty(len(Phi))
         for rows, shared, spread in self.chunks(Phi, reduced=True):
@@ -104,8 +113,13 @@ class FunctionPosterior:
             inner = rows @ problem.features  # (t, m')
             outside = np.zeros(len(rows))
             if self.identity > 0.0 and len(problem.scale) < problem.n_features:
-                whole, inside = np.einsum("tf,tf->t", rows, rows), np.einsum("tf,tf->t", inner, inner)
-                outside = self.identity * np.where(whole - inside > _ROUNDING * whole, whole - inside, 0.0)
+                whole, inside = (
+                    np.einsum("tf,tf->t", rows, rows),
+                    np.einsum("tf,tf->t", inner, inner),
+                )
+                outside = self.identity * np.where(
+                    whole - inside > _ROUNDING * whole, whole - inside, 0.0
+                )
             missing = problem.missing is not None
             shared = np.empty((len(rows), p if missing else 1))
             spread = np.empty((len(rows), self.Q.shape[1], r))
@@ -154,10 +168,12 @@ class Posterior:
 
         Notes
         -----
-        alpha * prior_scale^2 = sum e^2 / (n - df), where df is the trace of the target's block of the hat
-        matrix, plus one with an intercept.
+        alpha * prior_scale^2 = sum e^2 / (n - df), where df is the trace of the target's block of
+        the hat matrix, plus one with an intercept.
         """
-        free = np.maximum(n_samples - unit.degrees_of_freedom, np.sqrt(np.finfo(float).eps) * n_samples)
+        free = np.maximum(
+            n_samples - unit.degrees_of_freedom, np.sqrt(np.finfo(float).eps) * n_samples
+        )
         unit_noise = squares / free
         return cls(
             unit=unit,
@@ -171,7 +187,9 @@ class Posterior:
         variance = np.empty((len(Phi), len(self.prior_scale)))
         for rows, shared, spread in self.unit.chunks(Phi):
             variance[rows] = shared + np.einsum("npr,npr->np", spread, spread)
-        return np.asarray(variance * self.prior_scale**2 + self.noise_variance + self.intercept_variance)
+        return np.asarray(
+            variance * self.prior_scale**2 + self.noise_variance + self.intercept_variance
+        )
 
     def covariance(self, Phi: Array) -> Array:
         """Covariance of a new observation of all outputs, (n, p, p) for features (n, m)."""
@@ -189,12 +207,13 @@ def fit_unit_posterior(factor: KernelRidgeFactor, alpha: float) -> FunctionPoste
 
     Notes
     -----
-    Coefficients with prior covariance D = (identity * I + L L^T) kron I + Q Q^T are a plain part, plus L
-    times standard normal variables for every output, plus Q z with z standard normal. With noise of variance
-    alpha and h = alpha / (identity * scale + alpha), the plain part has posterior covariance identity * h.
-    The variables of L have precision I + Lw^T (identity * scale + alpha)^-1 Lw, and a change of theirs moves
-    the coefficients by h L; z has the precision P of `KernelRidgeFactor.inner`, and moves them by h Q less
-    what the variables of L make up for. The variances are sums of squares, so they cannot cancel.
+    Coefficients with prior covariance D = (identity * I + L L^T) kron I + Q Q^T are a plain part,
+    plus L times standard normal variables for every output, plus Q z with z standard normal. With
+    noise of variance alpha and h = alpha / (identity * scale + alpha), the plain part has posterior
+    covariance identity * h. The variables of L have precision I + Lw^T (identity * scale +
+    alpha)^-1 Lw, and a change of theirs moves the coefficients by h L; z has the precision P of
+    `KernelRidgeFactor.inner`, and moves them by h Q less what the variables of L make up for. The
+    variances are sums of squares, so they cannot cancel.
 
     Time m' (l^2 + k l r + k r^2) + l^3 + r^3.
     """
@@ -208,14 +227,17 @@ def fit_unit_posterior(factor: KernelRidgeFactor, alpha: float) -> FunctionPoste
         Lw = factor.root[:, None] * kernel.L
         lower = lower_factor(Lw.T @ (Lw / total[:, None]) + np.eye(L.shape[1]))
         L = solve_triangular(lower, L.T, lower=True).T
-        made_up = cho_solve((lower, True), Lw.T @ ((factor.root / total)[:, None] * moved))  # (l, k * r)
+        made_up = cho_solve(
+            (lower, True), Lw.T @ ((factor.root / total)[:, None] * moved)
+        )  # (l, k * r)
         moved = moved - kernel.L @ made_up
     tall = (h[:, None] * moved).reshape(m * k, r)
     if r > 0:
         P = factor.inner(np.array([alpha]))[0][0]
         tall = solve_triangular(lower_factor(P), tall.T, lower=True).T
     plain, Q = kernel.identity * h, tall.reshape(m, k, r)
-    # Sums over the training rows of the variance that outputs share, and of each output's remaining part.
+    # Sums over the training rows of the variance that outputs share, and of each output's remaining
+    # part.
     shared = float(problem.scale @ plain) + float(np.einsum("f,fl,fl->", problem.scale, L, L))
     energy = np.einsum("f,fkr,flr->kl", problem.scale, Q, Q, optimize=True)
     own = np.einsum("ok,kl,ol->o", problem.outputs, energy, problem.outputs, optimize=True)
@@ -240,7 +262,9 @@ def fit_missing_posterior(ridge: MissingTargetsRidge, alpha: float) -> FunctionP
         E = solve_triangular(lower, tall.T, lower=True).T.reshape(E.shape)
     centre, m = problem.mean_phi @ problem.features, len(problem.scale)
     groups, freedom = list[GroupVariance](), np.full(len(E), float(problem.centred))
-    for (columns, second), factor, (_, own) in zip(ridge.groups, factors, missing.groups, strict=True):
+    for (columns, second), factor, (_, own) in zip(
+        ridge.groups, factors, missing.groups, strict=True
+    ):
         axes = ridge.root  # axes axes^T = A (C A + alpha I)^-1
         if axes.shape[1] > 0:
             root = np.eye(m) if ridge.inverse is not None else ridge.root.T
@@ -265,10 +289,11 @@ def leave_one_out(fit: Fit, sample: RowSample) -> Residuals:
 
     Notes
     -----
-    For a row whose targets have weights w, with C the posterior covariance (p, p) of the function at the row
-    for noise of variance alpha and W the total weight of each target, the row's block of the hat matrix is
-    H = (C / alpha + diag(1 / W)) diag(w), and the residual without the row is (I - H)^-1 times the residual
-    with it. Rows and columns of H that belong to missing targets are left out.
+    For a row whose targets have weights w, with C the posterior covariance (p, p) of the function
+    at the row for noise of variance alpha and W the total weight of each target, the row's block of
+    the hat matrix is H = (C / alpha + diag(1 / W)) diag(w), and the residual without the row is (I
+    - H)^-1 times the residual with it. Rows and columns of H that belong to missing targets are
+    left out.
 
     The kernel, and the feature map, have seen the row, so the residuals are somewhat too small;
     `EntangledKernelRidgeCV` learns both again in every fold.
@@ -280,7 +305,9 @@ def leave_one_out(fit: Fit, sample: RowSample) -> Residuals:
     left = np.full_like(errors, np.nan)
     for rows, shared, spread in unit.chunks(sample.Phi):
         weight, present = sample.weight[rows], np.isfinite(errors[rows])
-        own = np.maximum(1.0 - weight * (shared / unit.alpha + unit.mean_share), 1.0 - _LARGEST_LEVERAGE)
+        own = np.maximum(
+            1.0 - weight * (shared / unit.alpha + unit.mean_share), 1.0 - _LARGEST_LEVERAGE
+        )
         scaled = np.where(present, errors[rows], 0.0) / own
         if spread.shape[2] > 0:
             # I - H = diag(own) - spread S^T with S (t, p, r), zero for missing targets.
@@ -289,7 +316,8 @@ def leave_one_out(fit: Fit, sample: RowSample) -> Residuals:
             along = np.linalg.solve(np.eye(S.shape[1]) - S @ over, S @ scaled[:, :, None])
             scaled = scaled + (over @ along)[:, :, 0]
         left[rows] = np.where(present, scaled, np.nan)
-    # Leverage and variance are means over targets, so the weight of a row is that of its present targets.
+    # Leverage and variance are means over targets, so the weight of a row is that of its present
+    # targets.
     weight = sample.weight.sum(axis=1) / np.count_nonzero(sample.weight, axis=1)
     leverage = np.minimum((relative - 1.0) * weight, _LARGEST_LEVERAGE)
     # The relative variance as it is without the row.

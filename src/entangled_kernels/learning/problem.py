@@ -44,10 +44,11 @@ _SHORT = 1e-3
 _BLOCK_NUMBERS = 2**24
 # Share of the largest squared singular value that is far above the rounding of squares.
 _CLEARLY_POSITIVE = 1e-8
-# Second moments replace rows of at least this size, where the reciprocal of their condition, and so the share
-# of the shortest axis in the squared length of the longest, is above the second number.
+# Second moments replace rows of at least this size, where the reciprocal of their condition, and so
+# the share of the shortest axis in the squared length of the longest, is above the second number.
 _WORTH_SQUARING, _SHORTEST_SQUARE = 64, 1e-5
-# Targets whose units differ by more than this factor get a basis that keeps the digits of the small ones.
+# Targets whose units differ by more than this factor get a basis that keeps the digits of the small
+# ones.
 _GRADED_UNITS = 1e6
 
 
@@ -62,8 +63,8 @@ class Problem:
     n_features, n_outputs : int
         m and p of the original rows.
     features : ndarray of shape (m, m')
-        Orthonormal basis of the range of the features' second moments, in the coordinates of the moments;
-        after `restored`, in those of the original rows.
+        Orthonormal basis of the range of the features' second moments, in the coordinates of the
+        moments; after `restored`, in those of the original rows.
     outputs : ndarray of shape (p, k)
         Orthonormal basis of the outputs that the features say anything about, likewise.
     scale : ndarray of shape (m',)
@@ -71,7 +72,8 @@ class Problem:
     targets : ndarray of shape (m', k)
         Second moments of features with targets.
     whitened : Alignment
-        The objective as a function of sqrt(scale) * Q, where the features' second moments are the identity.
+        The objective as a function of sqrt(scale) * Q, where the features' second moments are the
+        identity.
     mean_phi, mean_y : ndarray of shape (m,) and (p,)
         Means of the columns about which everything is taken; zero without an intercept.
     n_samples, weight : int and float
@@ -79,10 +81,10 @@ class Problem:
     target_scatter : ndarray of shape (p,)
         Second moment of each target.
     missing : Moments or None
-        Where targets are missing: moments of the rows that have each target, of the features in reduced
-        coordinates. Everything else is then about rows whose missing targets were filled in
-        (`complete_moments`); the kernel is learned from those, and the ridge problem is that of the targets
-        that are present.
+        Where targets are missing: moments of the rows that have each target, of the features in
+        reduced coordinates. Everything else is then about rows whose missing targets were filled in
+        (`complete_moments`); the kernel is learned from those, and the ridge problem is that of the
+        targets that are present.
     """
 
     centred: bool
@@ -131,7 +133,8 @@ class Problem:
     def resolve_rank(self, rank: int | float | None) -> int | None:
         """Number of Kraus operators asked for by a count or by a fraction of the full rank; None stays None.
 
-        A count above the full rank asks for operators that the data cannot use, so it means the full rank.
+        A count above the full rank asks for operators that the data cannot use, so it means the
+        full rank.
         """
         if rank is None:
             return None
@@ -142,7 +145,9 @@ class Problem:
     def alignment_terms(self, kernel: LearnedKernel) -> tuple[float, float]:
         """Partial-trace and full alignment of a kernel in reduced coordinates."""
         root = np.sqrt(self.scale)
-        return self.whitened.terms(root[:, None, None] * kernel.Q, root[:, None] * kernel.metric() * root)
+        return self.whitened.terms(
+            root[:, None, None] * kernel.Q, root[:, None] * kernel.metric() * root
+        )
 
     def finished(self, kernel: LearnedKernel, shrinkage: float) -> LearnedKernel:
         """A learned kernel shrunk towards the plain one, and scaled to the trace of its Gram matrix."""
@@ -164,7 +169,9 @@ class Problem:
     def expand_kraus(self, Q: Array) -> Array:
         """Kraus operators (r, p, m) of the original features and outputs."""
         m, k, r = Q.shape
-        kraus = self.outputs @ stacked_to_kraus(Q.reshape(m * k, r), k) @ self.features.T  # (r, p, m)
+        kraus = (
+            self.outputs @ stacked_to_kraus(Q.reshape(m * k, r), k) @ self.features.T
+        )  # (r, p, m)
         return np.ascontiguousarray(kraus)
 
     def expand_metric(self, kernel: LearnedKernel) -> Array | None:
@@ -185,7 +192,8 @@ def reduce_moments(
     Parameters
     ----------
     moments : Moments
-        Missing targets are filled in by `complete_moments`; the problem holds the moments of those present.
+        Missing targets are filled in by `complete_moments`; the problem holds the moments of those
+        present.
     centred : bool
         Whether the model has an intercept: then everything is about the mean of each column.
     mix : float, default=0.5
@@ -195,10 +203,10 @@ def reduce_moments(
 
     Notes
     -----
-    With C = F diag(scale) F^T the second moments of the features and B those with the targets, the optimum
-    of the alignment and every ridge solution lie in range(C) kron rowspace(B). Without an intercept the
-    output space also takes in the mean of the targets and the vector of ones, which the paper's centring
-    brings in; kernels are then sought on that space.
+    With C = F diag(scale) F^T the second moments of the features and B those with the targets, the
+    optimum of the alignment and every ridge solution lie in range(C) kron rowspace(B). Without an
+    intercept the output space also takes in the mean of the targets and the vector of ones, which
+    the paper's centring brings in; kernels are then sought on that space.
 
     Time m^3 + m^2 p, once.
     """
@@ -232,7 +240,9 @@ def reduce_moments(
     outputs = np.eye(moments.n_outputs) if basis is None else basis
 
     norms = None if rows is None else rows.norms
-    objective = Alignment.from_moments(moments, mix, centred=centred, ones=ones, n_outputs=p, norms=norms)
+    objective = Alignment.from_moments(
+        moments, mix, centred=centred, ones=ones, n_outputs=p, norms=norms
+    )
     whitener = features / np.sqrt(scale)
     return Problem(
         centred=centred,
@@ -270,8 +280,8 @@ def reduce_rows(
     -------
     problem : Problem
     moments : Moments or None
-        Moments of the features and targets as they are, to which more rows can be added; None where there
-        are more columns than rows, whose moments would be larger than the rows.
+        Moments of the features and targets as they are, to which more rows can be added; None where
+        there are more columns than rows, whose moments would be larger than the rows.
     """
     wide = Phi.shape[1] > len(Y)
     if (weight is not None and weight.ndim == 2) or np.isnan(Y).any():
@@ -306,7 +316,8 @@ def reduce_centred_rows(
 ) -> Problem | None:
     """What `reduce_moments` gives for a model with an intercept, from one decomposition of the rows.
 
-    None for large tables, and for columns of very different lengths, whose short ones only moments keep.
+    None for large tables, and for columns of very different lengths, whose short ones only moments
+    keep.
 
     Parameters
     ----------
@@ -314,16 +325,17 @@ def reduce_centred_rows(
     Y : ndarray of shape (n, p)
     weight : ndarray of shape (n,) or None
     for_ascent : bool, default=True
-        Without it the alignment has another unit, and outputs are in any basis of what features can reach:
-        neither matters to a kernel in closed form.
+        Without it the alignment has another unit, and outputs are in any basis of what features can
+        reach: neither matters to a kernel in closed form.
     every_output : bool, default=False
-        Keep the outputs as they are, unless far fewer would do: less work where no kernel is learned.
+        Keep the outputs as they are, unless far fewer would do: less work where no kernel is
+        learned.
 
     Notes
     -----
-    The singular value decomposition of the centred rows, times the roots of their weights, has the axes and
-    the roots of ``scale``, without second moments, in which short axes are blurred. Where no axis is short,
-    second moments of the fewer of rows and columns do, in half the time.
+    The singular value decomposition of the centred rows, times the roots of their weights, has the
+    axes and the roots of ``scale``, without second moments, in which short axes are blurred. Where
+    no axis is short, second moments of the fewer of rows and columns do, in half the time.
 
     Time n m min(n, m) + n m' p.
     """
@@ -422,16 +434,18 @@ def _centre(rows: Array, weight: Array, total: float) -> tuple[Array, Array]:
     return mean + left, centred - left
 
 
-def _row_space(rows: Array, unit: Array, *, compressed: bool = False, principal: bool = True) -> Array | None:
+def _row_space(
+    rows: Array, unit: Array, *, compressed: bool = False, principal: bool = True
+) -> Array | None:
     """Orthonormal basis (p, k) of the row space, by default the principal axes; None if it is everything.
 
-    Rank is decided with every output in its ``unit`` and every row at unit length, so that none is lost
-    for being small. Any basis would do, but solvers may start from its axes, and the ``principal`` ones do
-    not depend on the coordinates that rows were ``compressed`` to.
+    Rank is decided with every output in its ``unit`` and every row at unit length, so that none is
+    lost for being small. Any basis would do, but solvers may start from its axes, and the
+    ``principal`` ones do not depend on the coordinates that rows were ``compressed`` to.
 
-    Where units are very different, the basis is a QR factor of the rows from the largest unit to the smallest
-    with column pivoting: that is accurate to rounding of each target's unit, while principal axes are
-    accurate to rounding of the largest.
+    Where units are very different, the basis is a QR factor of the rows from the largest unit to
+    the smallest with column pivoting: that is accurate to rounding of each target's unit, while
+    principal axes are accurate to rounding of the largest.
     """
     p = rows.shape[1]
     scaled = rows / unit
@@ -462,10 +476,10 @@ def _row_space(rows: Array, unit: Array, *, compressed: bool = False, principal:
 class CompressedRows:
     """Rows in orthonormal bases of few columns; a basis of None changes nothing.
 
-    The original features are ``first_phi + Phi @ features.T`` and the targets ``first_y + Y @ outputs.T``,
-    except where ``outputs`` is the basis of an `OutputSubspace`: it holds only a projection of the targets.
-    Then ``norms``, the norm and the trace of the targets' scatter V, and ``target_scatter``, the diagonal
-    of V, say what the projection has lost.
+    The original features are ``first_phi + Phi @ features.T`` and the targets ``first_y + Y @
+    outputs.T``, except where ``outputs`` is the basis of an `OutputSubspace`: it holds only a
+    projection of the targets. Then ``norms``, the norm and the trace of the targets' scatter V, and
+    ``target_scatter``, the diagonal of V, say what the projection has lost.
     """
 
     Phi: Array
@@ -478,7 +492,9 @@ class CompressedRows:
     target_scatter: Array | None = None
 
 
-def compress_for_fit(Phi: Array, Y: Array, weight: Array | None, *, centred: bool) -> CompressedRows:
+def compress_for_fit(
+    Phi: Array, Y: Array, weight: Array | None, *, centred: bool
+) -> CompressedRows:
     """Rows in as few columns as one fit on all of them needs, with all that the fit asks for."""
     everything = np.arange(len(Y))
     if not centred or not subspace_is_small(Phi.shape[1], Y.shape[1], [everything], len(Y)):
@@ -495,9 +511,9 @@ def compress_for_fit(Phi: Array, Y: Array, weight: Array | None, *, centred: boo
 def compress_rows(Phi: Array, Y: Array, *, centred: bool) -> CompressedRows:
     """Rotate wide tables so that neither has more columns than are needed to hold its n rows exactly.
 
-    Where the mean does not matter, rows are taken relative to the first one, which makes constant columns
-    exactly zero. Where it does, the basis of the outputs also spans the vector of ones, which the paper's
-    centring of the whole Gram matrix singles out.
+    Where the mean does not matter, rows are taken relative to the first one, which makes constant
+    columns exactly zero. Where it does, the basis of the outputs also spans the vector of ones,
+    which the paper's centring of the whole Gram matrix singles out.
 
     Time n^2 (m + p), memory n (m + p); nothing of size m^2 or p^2 is formed when m, p > n.
     """
@@ -511,20 +527,25 @@ def compress_rows(Phi: Array, Y: Array, *, centred: bool) -> CompressedRows:
     if Y.shape[1] > n + 1:
         if centred:
             first_y = np.asarray(Y[0], dtype=np.float64)
-        spanning = np.vstack([Y - first_y, np.zeros_like(first_y) if centred else np.ones_like(first_y)])
+        spanning = np.vstack(
+            [Y - first_y, np.zeros_like(first_y) if centred else np.ones_like(first_y)]
+        )
         outputs, triangle = qr(spanning.T, mode="economic")
         Y = triangle.T[:n]
     return CompressedRows(Phi, Y, features, outputs, first_phi, first_y)
 
 
-def rotate_to_axes(rows: CompressedRows, weight: Array | None = None, *, centred: bool) -> CompressedRows:
+def rotate_to_axes(
+    rows: CompressedRows, weight: Array | None = None, *, centred: bool
+) -> CompressedRows:
     """Rotate features to their principal axes, where these are of very different lengths.
 
-    Second moments are exact to rounding of the product of two columns' lengths. In most coordinates that is
-    rounding of the longest axis, squared, which blurs all axes more than seven digits shorter; kernels with
-    a fast decay have many, and a small alpha sees them. Along the axes each one keeps its own rounding.
-    Axes too short to be told from zero in the rows themselves are left out. Original columns that differ
-    that much already are left as they are, and so are large tables. Rows of zero weight do not count.
+    Second moments are exact to rounding of the product of two columns' lengths. In most coordinates
+    that is rounding of the longest axis, squared, which blurs all axes more than seven digits
+    shorter; kernels with a fast decay have many, and a small alpha sees them. Along the axes each
+    one keeps its own rounding. Axes too short to be told from zero in the rows themselves are left
+    out. Original columns that differ that much already are left as they are, and so are large
+    tables. Rows of zero weight do not count.
 
     Time n m^2.
     """
@@ -578,19 +599,21 @@ class OutputSubspace:
     Attributes
     ----------
     rows : CompressedRows
-        Moments of a part, or of a union of parts, have from these rows the right means, C and B. The targets'
-        own scatter V is too small by what lies outside of the subspace; `squares` and `norms` have that.
+        Moments of a part, or of a union of parts, have from these rows the right means, C and B.
+        The targets' own scatter V is too small by what lies outside of the subspace; `squares` and
+        `norms` have that.
 
     Notes
     -----
-    With w the weights of a part and P an orthonormal basis (n_part, m + 1) of the columns of w [1, Phi], the
-    mean of its targets and every row of its B are combinations of the rows of P^T Y. An orthonormal basis
-    R (p, q) of all those rows, q = (m + 1) times the number of parts, then holds all that a ridge solution
-    can use. With an intercept nothing else of V is needed than its diagonal, and its norm for the alignment,
-    which is that of the Gram matrix (n, n) of the targets.
+    With w the weights of a part and P an orthonormal basis (n_part, m + 1) of the columns of w [1,
+    Phi], the mean of its targets and every row of its B are combinations of the rows of P^T Y. An
+    orthonormal basis R (p, q) of all those rows, q = (m + 1) times the number of parts, then holds
+    all that a ridge solution can use. With an intercept nothing else of V is needed than its
+    diagonal, and its norm for the alignment, which is that of the Gram matrix (n, n) of the
+    targets.
 
-    Time n p q + p q^2, and n^2 p for the norm; memory q p beside the targets. Compressing all rows takes
-    time n^2 p several times over, and n p memory.
+    Time n p q + p q^2, and n^2 p for the norm; memory q p beside the targets. Compressing all rows
+    takes time n^2 p several times over, and n p memory.
     """
 
     def __init__(self, Phi: Array, Y: Array, weight: Array | None, parts: Sequence[Index]) -> None:

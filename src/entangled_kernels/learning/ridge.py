@@ -28,8 +28,8 @@ class LearnedKernel:
     Attributes
     ----------
     identity : float
-        Coefficient of the plain kernel phi(x)^T phi(z) I_p. It acts on all features, also on those that
-        the reduction drops, and on all outputs.
+        Coefficient of the plain kernel phi(x)^T phi(z) I_p. It acts on all features, also on those
+        that the reduction drops, and on all outputs.
     L : ndarray of shape (m, l)
         Factor of the learned metric; adds phi(x)^T L L^T phi(z) I_p.
     Q : ndarray of shape (m, k, r)
@@ -59,7 +59,8 @@ class LearnedKernel:
     def canonical(self, targets: Array) -> LearnedKernel:
         """The same kernel with orthogonal operators, strongest first, signs by covariance with the targets.
 
-        D = Q Q^T does not change when Q is multiplied by an orthogonal matrix; this picks one Q for each D.
+        D = Q Q^T does not change when Q is multiplied by an orthogonal matrix; this picks one Q for
+        each D.
         """
         m, k, r = self.Q.shape
         Q = self.Q.reshape(m * k, r)
@@ -85,7 +86,8 @@ class LearnedKernel:
         if r == 0:
             return self
         L = np.hstack([self.L, self.Q.reshape(m, -1) / np.sqrt(n_outputs)])  # (m, l + k * r)
-        # A factor of L L^T with no more columns than its rank, from the smaller of two Gram matrices.
+        # A factor of L L^T with no more columns than its rank, from the smaller of two Gram
+        # matrices.
         wide = L.shape[1] > m
         values, vectors = eigh(L @ L.T if wide else L.T @ L)
         keep = values > rank_tolerance(len(values)) * values[-1]
@@ -96,9 +98,9 @@ class LearnedKernel:
 class Spectral(NamedTuple):
     """Coefficients of many alphas that differ in two gains for each axis of the features.
 
-    Those of alpha a are ``back @ (gains[a][:, None] * targets + operator_gains[a][:, None] * operator)``. A
-    vector ``back`` is the diagonal of a matrix, and without an operator there are no gains of it. Forms of
-    several kernels may be stacked along first axes.
+    Those of alpha a are ``back @ (gains[a][:, None] * targets + operator_gains[a][:, None] *
+    operator)``. A vector ``back`` is the diagonal of a matrix, and without an operator there are no
+    gains of it. Forms of several kernels may be stacked along first axes.
     """
 
     back: Array
@@ -125,8 +127,9 @@ def lower_factor(matrix: Array) -> Array:
 class KernelRidgeFactor:
     """One factorisation of a ridge problem, serving every alpha.
 
-    Finds the coefficients Theta = D (M D + alpha I)^-1 vec(B) of the linear model f(x) = Theta^T phi(x),
-    where M = diag(scale) kron I and D = (identity * I + L L^T) kron I + Q Q^T is the kernel.
+    Finds the coefficients Theta = D (M D + alpha I)^-1 vec(B) of the linear model f(x) = Theta^T
+    phi(x), where M = diag(scale) kron I and D = (identity * I + L L^T) kron I + Q Q^T is the
+    kernel.
 
     Parameters
     ----------
@@ -135,21 +138,22 @@ class KernelRidgeFactor:
 
     Notes
     -----
-    In whitened coordinates, Dw = M^1/2 D M^1/2 and b = M^-1/2 vec(B), the dual coefficients are
-    (Dw + alpha I)^-1 b and Theta = D M^1/2 dual. Here Dw is a diagonal, plus (Lw Lw^T) kron I, plus X X^T
-    with X = Qw; with Delta the inverse of the shifted diagonal, each low-rank part is one step of
+    In whitened coordinates, Dw = M^1/2 D M^1/2 and b = M^-1/2 vec(B), the dual coefficients are (Dw
+    + alpha I)^-1 b and Theta = D M^1/2 dual. Here Dw is a diagonal, plus (Lw Lw^T) kron I, plus X
+    X^T with X = Qw; with Delta the inverse of the shifted diagonal, each low-rank part is one step
+    of
 
         (Delta^-1 + Z Z^T)^-1 = Delta - Delta Z (I + Z^T Delta Z)^-1 Z^T Delta
 
     and the inner products Lw^T dual and X^T dual, which are all that Theta needs of dual beside the
     diagonal, come out of it without cancellation. An alpha costs m' l^2 + m' k r^2 and less.
 
-    When L has more than half as many columns as rows, the eigenvectors U of the metric, in the whitened
-    coordinates, make it part of the diagonal instead; so they do without an identity part, where the steps
-    for L and for Q, which may span the same space, would cancel for small alpha. Then Theta is
-    M^-1/2 U (levels * dual), plus Q's part, since the dual coefficients alone are large where levels are
-    small. When Q has that many columns, the eigenvectors of all of Dw are used, which by then has no more
-    entries than Q; one eigendecomposition then serves all alphas.
+    When L has more than half as many columns as rows, the eigenvectors U of the metric, in the
+    whitened coordinates, make it part of the diagonal instead; so they do without an identity part,
+    where the steps for L and for Q, which may span the same space, would cancel for small alpha.
+    Then Theta is M^-1/2 U (levels * dual), plus Q's part, since the dual coefficients alone are
+    large where levels are small. When Q has that many columns, the eigenvectors of all of Dw are
+    used, which by then has no more entries than Q; one eigendecomposition then serves all alphas.
     """
 
     def __init__(self, problem: Problem, kernel: LearnedKernel) -> None:
@@ -175,7 +179,8 @@ class KernelRidgeFactor:
             X, b = np.tensordot(self.U.T, X, axes=1), self.U.T @ b
         self.X, self.b = X, b  # (m', k, r) and (m', k)
         outside = self.X[self.levels == 0.0]
-        # Where Q lies in the span of L, what is left outside is rounding, which a small alpha would blow up.
+        # Where Q lies in the span of L, what is left outside is rounding, which a small alpha would
+        # blow up.
         if self.U is not None and np.linalg.norm(outside) <= _ROUNDING * np.linalg.norm(self.X):
             self.X[self.levels == 0.0] = 0.0
         self._eigen: tuple[Array, Array] | None = None
@@ -197,7 +202,9 @@ class KernelRidgeFactor:
         b, shape = self.b.reshape(-1), (len(alphas), m, k)
         if self._eigen is not None:
             values, vectors = self._eigen
-            dual = ((b @ vectors) / (np.maximum(values, 0.0) + alphas[:, None]) @ vectors.T).reshape(shape)
+            dual = (
+                (b @ vectors) / (np.maximum(values, 0.0) + alphas[:, None]) @ vectors.T
+            ).reshape(shape)
             along_L, along_Q = self.Lw.T @ dual, dual.reshape(len(alphas), m * k) @ X_tall
         elif r == 0:
             along_Q = np.zeros((len(alphas), 0))
@@ -225,13 +232,18 @@ class KernelRidgeFactor:
         P, solved = self.inner(alphas)
         along = (self.b.reshape(-1) @ solved) / P[:, :, 0]  # (a, 1)
         return Spectral(
-            back, gains, along * alphas[:, None] / (self.levels + alphas[:, None]), self.b, self.X[..., 0]
+            back,
+            gains,
+            along * alphas[:, None] / (self.levels + alphas[:, None]),
+            self.b,
+            self.X[..., 0],
         )
 
     def solve_metric(self, alphas: Array, rhs: Array) -> tuple[Array, Array]:
         """(Aw + alpha I)^-1 rhs and Lw^T times that, for each alpha; Aw is the metric's part of Dw.
 
-        ``rhs`` is (m', columns) or (a, m', columns), the results are (a, m', columns) and (a, l, columns).
+        ``rhs`` is (m', columns) or (a, m', columns), the results are (a, m', columns) and (a, l,
+        columns).
         """
         delta = 1.0 / (self.levels + alphas[:, None])[:, :, None]  # (a, m', 1)
         scaled = delta * rhs
@@ -245,7 +257,9 @@ class KernelRidgeFactor:
     def inner(self, alphas: Array) -> tuple[Array, Array]:
         """P = I + X^T (Aw + alpha I)^-1 X, (a, r, r), and (Aw + alpha I)^-1 X, (a, m' * k, r)."""
         m, k, r = self.X.shape
-        solved = self.solve_metric(alphas, self.X.reshape(m, k * r))[0].reshape(len(alphas), m * k, r)
+        solved = self.solve_metric(alphas, self.X.reshape(m, k * r))[0].reshape(
+            len(alphas), m * k, r
+        )
         return self.X.reshape(m * k, r).T @ solved + np.eye(r), solved
 
 
@@ -266,15 +280,15 @@ class MissingTargetsRidge:
 
     Notes
     -----
-    The coefficients of target o are A_h u_o + Q_o z, with A = A_h A_h^T, u_o and z standard normal in the
-    Gaussian-process view. With C_o, B_o the moments of the target's rows about their means and
-    X_o = A (C_o A + alpha I)^-1,
+    The coefficients of target o are A_h u_o + Q_o z, with A = A_h A_h^T, u_o and z standard normal
+    in the Gaussian-process view. With C_o, B_o the moments of the target's rows about their means
+    and X_o = A (C_o A + alpha I)^-1,
 
         P = I + sum_o Q_o^T C_o E_o / alpha,   E_o = Q_o - X_o C_o Q_o
         z = P^-1 sum_o E_o^T B_o / alpha,      coef_o = X_o B_o + E_o z
 
-    so one Cholesky factor of A_h^T C_o A_h + alpha I for every group of targets, and one system of the number
-    r of operators. Time m'^3 for every group, m' p r (m' + r) + r^3.
+    so one Cholesky factor of A_h^T C_o A_h + alpha I for every group of targets, and one system of
+    the number r of operators. Time m'^3 for every group, m' p r (m' + r) + r^3.
     """
 
     def __init__(self, problem: Problem, kernel: LearnedKernel) -> None:
@@ -286,7 +300,8 @@ class MissingTargetsRidge:
             (columns, own.centred() if problem.centred else own.uncentred())
             for columns, own in problem.missing.groups
         ]
-        # A_h with A_h A_h^T = A, of no more columns than the rank of A, and the inverse of A if it has one.
+        # A_h with A_h A_h^T = A, of no more columns than the rank of A, and the inverse of A if it
+        # has one.
         metric = kernel.metric()
         self.root, self.inverse = metric[:, :0], None
         if metric.any():

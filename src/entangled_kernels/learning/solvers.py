@@ -1,7 +1,8 @@
 """Solvers that learn a kernel: a closed form, steepest ascent and L-BFGS, behind one registry.
 
-Every solver is a function ``solve(problem, options) -> SolverResult`` that knows nothing of estimators. To
-add one, write such a function and name it in `SOLVERS`: the tests run over the registry.
+Every solver is a function ``solve(problem, options) -> SolverResult`` that knows nothing of
+estimators. To add one, write such a function and name it in `SOLVERS`: the tests run over the
+registry.
 """
 
 from __future__ import annotations
@@ -34,7 +35,8 @@ __all__ = [
     "starting_point",
 ]
 
-# With fewer multiplications per step than this, waking a second BLAS thread costs more than it saves.
+# With fewer multiplications per step than this, waking a second BLAS thread costs more than it
+# saves.
 _SMALL_STEP = 2e7
 # A step of the ascent must bring this share of the increase that the gradient promises.
 SUFFICIENT_INCREASE = 1e-4
@@ -61,16 +63,18 @@ class SolverOptions:
     rank : int or None
         Largest number of Kraus operators; None for as many as the solver has use for.
     target_alpha : float
-        Ridge of the least-squares fit behind the closed form, in units of the mean eigenvalue tr(C) / m.
+        Ridge of the least-squares fit behind the closed form, in units of the mean eigenvalue tr(C)
+        / m.
     shrinkage : float
-        Share of the plain kernel that will be mixed in afterwards. The closed form gives the optimum itself
-        when neither this nor ``target_alpha`` regularises.
+        Share of the plain kernel that will be mixed in afterwards. The closed form gives the
+        optimum itself when neither this nor ``target_alpha`` regularises.
     init : {"identity", "random"} or ndarray of shape (m', k, r)
         Start of an iterative solver.
     max_iter : int
         Number of steps asked for.
     tol : float
-        An iterative solver has converged when the gradient on the unit sphere is no longer than this.
+        An iterative solver has converged when the gradient on the unit sphere is no longer than
+        this.
     rng : numpy.random.Generator
         For ``init="random"``.
     callback : callable, optional
@@ -101,8 +105,8 @@ class SolverResult:
         Whether the tolerance was met; always true of a closed form.
     reason : str
         Why the solver stopped: ``"closed form"``, ``"tolerance"``, ``"max_iter"``, ``"callback"``,
-        ``"nothing to learn"`` from features that tell nothing of the targets, or ``"stalled"`` when no step
-        raises the alignment although the gradient is not small.
+        ``"nothing to learn"`` from features that tell nothing of the targets, or ``"stalled"`` when
+        no step raises the alignment although the gradient is not small.
     n_iter, n_evaluations : int
     history : ndarray
         Alignment at the start and after every step.
@@ -142,17 +146,19 @@ def solve_closed_form(problem: Problem, options: SolverOptions) -> SolverResult:
 
     Notes
     -----
-    With an intercept both alignment terms peak together, at the kernel f(x) f(z)^T of the least-squares fit
-    f. With the ridge fit W = (C + target_alpha tr(C)/m I)^-1 B in its place, and the two optima mixed as
-    the objective mixes its terms,
+    With an intercept both alignment terms peak together, at the kernel f(x) f(z)^T of the
+    least-squares fit f. With the ridge fit W = (C + target_alpha tr(C)/m I)^-1 B in its place, and
+    the two optima mixed as the objective mixes its terms,
 
         D = (1 - mix) W W^T kron I_p / (p ||W||^2) + mix vec(W^T) vec(W^T)^T / ||W||^2
 
-    With neither ``target_alpha`` nor ``shrinkage`` nothing is regularised, and D is the maximiser of the
-    alignment itself: vec(W^T) vec(W^T)^T / ||W||^2, for every mix but 0, where the metric alone maximises.
+    With neither ``target_alpha`` nor ``shrinkage`` nothing is regularised, and D is the maximiser
+    of the alignment itself: vec(W^T) vec(W^T)^T / ||W||^2, for every mix but 0, where the metric
+    alone maximises.
 
-    A ``rank`` asks for the best approximation of D by that many Kraus operators, within the outputs that
-    the features reach; without it the first part stays a metric and the second is one operator.
+    A ``rank`` asks for the best approximation of D by that many Kraus operators, within the outputs
+    that the features reach; without it the first part stays a metric and the second is one
+    operator.
 
     Time m' k, or m' k (m' + k) + r m' k with a rank.
     """
@@ -167,7 +173,9 @@ def solve_closed_form(problem: Problem, options: SolverOptions) -> SolverResult:
         L = L if share < 1.0 else L[:, :0]
         kernel = LearnedKernel(0.0, L, Q if share > 0.0 else Q[:, :, :0])
     else:
-        kernel = LearnedKernel.from_operators(_leading_operators(W, share, problem.n_outputs, options.rank))
+        kernel = LearnedKernel.from_operators(
+            _leading_operators(W, share, problem.n_outputs, options.rank)
+        )
     terms = problem.alignment_terms(kernel)
     value = (1.0 - mix) * terms[0] + mix * terms[1]
     return SolverResult(kernel, value, True, "closed form", 1, 1, np.array([value]))
@@ -176,9 +184,10 @@ def solve_closed_form(problem: Problem, options: SolverOptions) -> SolverResult:
 def _leading_operators(W: Array, mix: float, n_outputs: int, rank: int) -> Array:
     """Scaled leading eigenvectors of D as Q (m', k, r), of unit norm.
 
-    With W = sum_j s_j u_j v_j^T of unit norm, D maps u_j kron v_l to a multiple of itself for j != l, and
-    the span of the u_j kron v_j to itself. So its eigenvectors are those of one small matrix,
-    (1 - mix) / p diag(s^2) + mix s s^T, and the pairs j != l with eigenvalue (1 - mix) / p s_j^2.
+    With W = sum_j s_j u_j v_j^T of unit norm, D maps u_j kron v_l to a multiple of itself for j !=
+    l, and the span of the u_j kron v_j to itself. So its eigenvectors are those of one small
+    matrix, (1 - mix) / p diag(s^2) + mix s s^T, and the pairs j != l with eigenvalue (1 - mix) / p
+    s_j^2.
     """
     U, s, Vt = svd(W, full_matrices=False)
     U, s, Vt = U[:, s > 0], s[s > 0], Vt[s > 0]
@@ -205,13 +214,14 @@ def solve_ascent(problem: Problem, options: SolverOptions) -> SolverResult:
 
     Notes
     -----
-    The alignment does not change when Q is scaled, so its gradient at Q is tangent to the sphere, and a step
-    followed by division by the norm is a retraction. The first trial step has unit length, later ones twice
-    the last that was taken; a step is halved until it brings `SUFFICIENT_INCREASE` of what the gradient
-    promises. The value never falls, so the last point is the best.
+    The alignment does not change when Q is scaled, so its gradient at Q is tangent to the sphere,
+    and a step followed by division by the norm is a retraction. The first trial step has unit
+    length, later ones twice the last that was taken; a step is halved until it brings
+    `SUFFICIENT_INCREASE` of what the gradient promises. The value never falls, so the last point is
+    the best.
 
-    Reduced coordinates are a rotation of the original ones, so the path is the same as there. The objective
-    is evaluated at sqrt(scale) * Q, where the features' form is the identity.
+    Reduced coordinates are a rotation of the original ones, so the path is the same as there. The
+    objective is evaluated at sqrt(scale) * Q, where the features' form is the identity.
 
     Time per step m' k r (m' + r), however many trial steps it takes.
     """
@@ -221,8 +231,8 @@ def solve_ascent(problem: Problem, options: SolverOptions) -> SolverResult:
 def ascend(problem: Problem, options: SolverOptions, find_step: FindStep) -> SolverResult:
     """Steepest ascent on the sphere, its steps found by a rule.
 
-    ``find_step(line, history, gradient, last)`` gets the objective along the gradient, its values so far, the
-    gradient, and the last step, and gives the next step; zero ends the ascent.
+    ``find_step(line, history, gradient, last)`` gets the objective along the gradient, its values
+    so far, the gradient, and the last step, and gives the next step; zero ends the ascent.
     """
     Q = starting_point(problem, options)
     root = np.sqrt(problem.scale)[:, None, None]
@@ -273,9 +283,9 @@ def solve_lbfgs(problem: Problem, options: SolverOptions) -> SolverResult:
 
     Notes
     -----
-    The unknown is X = sqrt(scale) * Q, in which the feature form is the identity: the conditioning of the
-    features, which slows `solve_ascent`, does not enter. Nothing holds the norm of X, which does not change
-    the objective; the gradient is measured as it would be at unit norm.
+    The unknown is X = sqrt(scale) * Q, in which the feature form is the identity: the conditioning
+    of the features, which slows `solve_ascent`, does not enter. Nothing holds the norm of X, which
+    does not change the objective; the gradient is measured as it would be at unit norm.
 
     Time per evaluation m' k r (m' + r).
     """
@@ -318,7 +328,12 @@ def solve_lbfgs(problem: Problem, options: SolverOptions) -> SolverResult:
             method="L-BFGS-B",
             callback=after_step,
             # SciPy's tests look at single entries and single steps; `after_step` decides instead.
-            options={"maxiter": options.max_iter, "maxfun": 100 * options.max_iter, "ftol": 0.0, "gtol": 0.0},
+            options={
+                "maxiter": options.max_iter,
+                "maxfun": 100 * options.max_iter,
+                "ftol": 0.0,
+                "gtol": 0.0,
+            },
         )
         reason = reason or ("max_iter" if outcome.nit >= options.max_iter else "stalled")
     return SolverResult(
@@ -337,12 +352,12 @@ def starting_point(problem: Problem, options: SolverOptions) -> Array:
 
     Notes
     -----
-    The plain kernel is the identity in as many operators as there may be. With m' * k operators each holds
-    one (feature, output) pair, and D is the identity. With fewer, each holds a piece of a diagonal of the
-    (feature, output) table, so that it pairs no feature and no output twice: then no operator starts in a
-    subspace that the gradient of the partial-trace term cannot leave, and once every pair is taken the
-    partial trace of D is the identity. Diagonals begin at the strongest features and outputs, and entries
-    take the signs of the targets.
+    The plain kernel is the identity in as many operators as there may be. With m' * k operators
+    each holds one (feature, output) pair, and D is the identity. With fewer, each holds a piece of
+    a diagonal of the (feature, output) table, so that it pairs no feature and no output twice: then
+    no operator starts in a subspace that the gradient of the partial-trace term cannot leave, and
+    once every pair is taken the partial trace of D is the identity. Diagonals begin at the
+    strongest features and outputs, and entries take the signs of the targets.
     """
     targets = problem.targets
     m, k = targets.shape
@@ -358,7 +373,8 @@ def starting_point(problem: Problem, options: SolverOptions) -> Array:
     diagonal, place = np.divmod(np.arange(min(m * k, rank * min(m, k))), min(m, k))
     feature = features[(place + diagonal * (m >= k)) % m]
     output = outputs[(place + diagonal * (m < k)) % k]
-    # Consecutive pairs belong to one operator; the first operators hold one pair more than the last.
+    # Consecutive pairs belong to one operator; the first operators hold one pair more than the
+    # last.
     sizes = [len(pairs) for pairs in np.array_split(place, rank)]
     Q = np.zeros((m, k, rank))
     signs = np.where(targets[feature, output] < 0, -1.0, 1.0)

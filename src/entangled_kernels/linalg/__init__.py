@@ -10,7 +10,13 @@ from .entanglement import (
     partial_transpose_eigenvalues,
     realignment,
 )
-from .kraus import choi_from_kraus, kraus_from_choi, kraus_from_entangler, psd_factor, separable_kraus
+from .kraus import (
+    choi_from_kraus,
+    kraus_from_choi,
+    kraus_from_entangler,
+    psd_factor,
+    separable_kraus,
+)
 from .layout import AnyArray, Array, Index, kraus_to_stacked, stacked_to_kraus, unique_columns
 from .operators import BlockOperator, DenseOperator, FunctionOperator, HadamardOperator, SumOperator
 from .partial import block_trace, partial_trace, partial_transpose

@@ -1,7 +1,8 @@
 """Is a psd matrix on a product of two spaces entangled? Necessary and sufficient tests, where there are any.
 
-A psd matrix is *separable* when it is a sum of kron(B_l, C_l) with psd factors (complex factors allowed),
-and *entangled* otherwise. Deciding this is NP-hard in general; the tests here are one-sided:
+A psd matrix is *separable* when it is a sum of kron(B_l, C_l) with psd factors (complex factors
+allowed), and *entangled* otherwise. Deciding this is NP-hard in general; the tests here are
+one-sided:
 
 - a partial transpose with a negative eigenvalue proves entanglement (PPT fails);
 - a realignment value above the trace proves entanglement (CCNR fails);
@@ -100,8 +101,8 @@ def is_ppt(A: ArrayLike, dims: tuple[int, int], tol: float = 1e-10) -> bool | ND
 def negativity(A: ArrayLike, dims: tuple[int, int]) -> Any:
     """Sum of the absolute negative eigenvalues of the partial transpose.
 
-    For a state (trace one) it is 0 where PPT holds and 1/2 for two maximally entangled qubits. It scales
-    with A: divide A by its trace to compare matrices.
+    For a state (trace one) it is 0 where PPT holds and 1/2 for two maximally entangled qubits. It
+    scales with A: divide A by its trace to compare matrices.
 
     Examples
     --------
@@ -123,8 +124,8 @@ def _rearranged(A: ArrayLike, dims: tuple[int, int]) -> AnyArray:
 def realignment(A: ArrayLike, dims: tuple[int, int]) -> Any:
     """Sum of the operator-Schmidt values: the computable cross norm (CCNR) value.
 
-    Above the trace of A (above 1 for a state) it proves entanglement, also for some matrices on which the
-    partial transpose is silent. It scales with A.
+    Above the trace of A (above 1 for a state) it proves entanglement, also for some matrices on
+    which the partial transpose is silent. It scales with A.
 
     Examples
     --------
@@ -153,8 +154,8 @@ def operator_schmidt(A: ArrayLike, dims: tuple[int, int]) -> OperatorSchmidt:
 
     Notes
     -----
-    The values are the singular values of A rearranged to shape (d0^2, d1^2), because that rearrangement
-    maps kron(B, C) to vec(B) vec(C)^T. Time O(d0^2 d1^2 min(d0, d1)^2).
+    The values are the singular values of A rearranged to shape (d0^2, d1^2), because that
+    rearrangement maps kron(B, C) to vec(B) vec(C)^T. Time O(d0^2 d1^2 min(d0, d1)^2).
 
     Examples
     --------
@@ -190,10 +191,10 @@ def nearest_kronecker(A: ArrayLike, dims: tuple[int, int]) -> tuple[AnyArray, An
 
     Notes
     -----
-    kron(B, C) is the leading operator-Schmidt term. When the leading value is repeated, the SVD may return
-    any combination of the tied factors, psd or not. The power method started at the partial trace of A
-    stays in the psd cone, and its limit is the projection of that start on the tied factors, which is
-    what is computed here.
+    kron(B, C) is the leading operator-Schmidt term. When the leading value is repeated, the SVD may
+    return any combination of the tied factors, psd or not. The power method started at the partial
+    trace of A stays in the psd cone, and its limit is the projection of that start on the tied
+    factors, which is what is computed here.
 
     Examples
     --------

@@ -1,8 +1,9 @@
 """Kraus operators and their Choi matrices, both ways.
 
-An operator-valued kernel K(x, z) = sum_i M_i phi(x) phi(z)^H M_i^H is held by its Kraus operators, an array
-of shape (r, p, m), or by the psd matrix D = sum_i vec(M_i) vec(M_i)^H of shape (m*p, m*p) with row index
-``feature * p + output``. The dimensions to give to the entanglement tools are ``(m, p)``.
+An operator-valued kernel K(x, z) = sum_i M_i phi(x) phi(z)^H M_i^H is held by its Kraus operators,
+an array of shape (r, p, m), or by the psd matrix D = sum_i vec(M_i) vec(M_i)^H of shape (m*p, m*p)
+with row index ``feature * p + output``. The dimensions to give to the entanglement tools are ``(m,
+p)``.
 """
 
 from __future__ import annotations
@@ -12,7 +13,13 @@ from numpy.typing import ArrayLike
 
 from .layout import AnyArray, kraus_to_stacked, stacked_to_kraus
 
-__all__ = ["choi_from_kraus", "kraus_from_choi", "kraus_from_entangler", "psd_factor", "separable_kraus"]
+__all__ = [
+    "choi_from_kraus",
+    "kraus_from_choi",
+    "kraus_from_entangler",
+    "psd_factor",
+    "separable_kraus",
+]
 
 
 def psd_factor(T: ArrayLike, name: str = "T", tol: float = 1e-12) -> AnyArray:
@@ -33,12 +40,16 @@ def psd_factor(T: ArrayLike, name: str = "T", tol: float = 1e-12) -> AnyArray:
 
 def _scaled_eigenvectors(A: AnyArray, name: str, tol: float) -> tuple[AnyArray, AnyArray]:
     """V (..., p, p) with A = V V^H for Hermitian psd A, by increasing eigenvalue, and which are not zero."""
-    if not np.allclose(A, A.conj().swapaxes(-1, -2), rtol=0.0, atol=1e-8 * np.abs(A).max(initial=0.0)):
+    if not np.allclose(
+        A, A.conj().swapaxes(-1, -2), rtol=0.0, atol=1e-8 * np.abs(A).max(initial=0.0)
+    ):
         raise ValueError(
             f"{name} must be symmetric (Hermitian when complex); pass ({name} + {name}.conj().T) / 2."
         )
     eigenvalues, vectors = np.linalg.eigh(A)
-    scale = np.maximum(np.abs(eigenvalues).max(axis=-1, keepdims=True, initial=0.0), np.finfo(float).tiny)
+    scale = np.maximum(
+        np.abs(eigenvalues).max(axis=-1, keepdims=True, initial=0.0), np.finfo(float).tiny
+    )
     if np.any(eigenvalues < -1e-8 * scale):
         raise ValueError(
             f"{name} must be positive semidefinite, but has eigenvalue {eigenvalues.min():.3g}; "
@@ -72,7 +83,9 @@ def choi_from_kraus(kraus: ArrayLike) -> AnyArray:
     """
     array = np.asarray(kraus)
     if array.ndim < 3:
-        raise ValueError(f"kraus must have shape (..., r, p, m), got {array.shape}; add a leading axis.")
+        raise ValueError(
+            f"kraus must have shape (..., r, p, m), got {array.shape}; add a leading axis."
+        )
     Q = kraus_to_stacked(array)
     return np.asarray(Q @ Q.conj().swapaxes(-1, -2))
 
@@ -133,8 +146,9 @@ def kraus_from_entangler(U: ArrayLike, T: ArrayLike, n_features: int) -> AnyArra
 
     Notes
     -----
-    With T = sum_t v_t v_t^H, U kron(T, phi phi^H) U^H is the sum over t of w w^H, w = U (v_t kron I_m) phi.
-    Tracing out the features sums over their index k, so M_{t,k} = (I_p kron e_k)^T U (v_t kron I_m).
+    With T = sum_t v_t v_t^H, U kron(T, phi phi^H) U^H is the sum over t of w w^H, w = U (v_t kron
+    I_m) phi. Tracing out the features sums over their index k, so M_{t,k} = (I_p kron e_k)^T U (v_t
+    kron I_m).
 
     Examples
     --------
@@ -149,7 +163,9 @@ def kraus_from_entangler(U: ArrayLike, T: ArrayLike, n_features: int) -> AnyArra
         raise ValueError(
             f"U has shape {U_array.shape}, but T of shape {(p, p)} and n_features={m} need {(p * m, p * m)}."
         )
-    kraus = np.einsum("okqa,qt->tkoa", U_array.reshape(p, m, p, m), V, optimize=True)  # (rank, m, p, m)
+    kraus = np.einsum(
+        "okqa,qt->tkoa", U_array.reshape(p, m, p, m), V, optimize=True
+    )  # (rank, m, p, m)
     return np.reshape(kraus, (-1, p, m))
 
 

@@ -1,12 +1,12 @@
 """The index convention: which index runs fastest.
 
-Every vector over (feature, output) pairs has row index ``feature * p + output``, and every vector over
-(sample, output) pairs has row index ``sample * p + output``. In NumPy's row-major order both are plain
-reshapes: an array of shape (m, p) or (n, p) flattens into such a vector with ``reshape(-1)``, and a
-block operator that acts on features alone is ``kron(A, eye(p))``.
+Every vector over (feature, output) pairs has row index ``feature * p + output``, and every vector
+over (sample, output) pairs has row index ``sample * p + output``. In NumPy's row-major order both
+are plain reshapes: an array of shape (m, p) or (n, p) flattens into such a vector with
+``reshape(-1)``, and a block operator that acts on features alone is ``kron(A, eye(p))``.
 
-Also the types of the arrays that obey it: `Array` of real numbers, `AnyArray` of real or complex ones, and
-`Index` of positions in them.
+Also the types of the arrays that obey it: `Array` of real numbers, `AnyArray` of real or complex
+ones, and `Index` of positions in them.
 """
 
 from __future__ import annotations
@@ -34,7 +34,9 @@ def kraus_to_stacked(kraus: Array) -> Array:
     array([0., 3., 1., 4., 2., 5.])
     """
     *lead, r, p, m = kraus.shape
-    return np.moveaxis(kraus, -3, -1).swapaxes(-3, -2).reshape(*lead, m * p, r)  # from (..., m, p, r)
+    return (
+        np.moveaxis(kraus, -3, -1).swapaxes(-3, -2).reshape(*lead, m * p, r)
+    )  # from (..., m, p, r)
 
 
 def stacked_to_kraus(Q: Array, n_outputs: int) -> Array:
@@ -57,7 +59,8 @@ def unique_columns(A: AnyArray) -> tuple[AnyArray, Index]:
     n, p = A.shape
     if n == 0 or p == 0:
         return A[:, :1], np.zeros(p, dtype=np.intp)
-    # Columns are compared as they lie in memory, far faster than number by number; minus zero becomes zero.
+    # Columns are compared as they lie in memory, far faster than number by number; minus zero
+    # becomes zero.
     columns = np.ascontiguousarray(A.T if A.dtype.kind == "b" else A.T + 0)
     view = columns.view(f"V{n * columns.itemsize}")
     _, first, place = np.unique(view, return_index=True, return_inverse=True)

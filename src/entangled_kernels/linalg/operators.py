@@ -1,8 +1,8 @@
 """Lazy block Gram matrices: SciPy linear operators that keep the structure of an operator-valued kernel.
 
-A block operator stands for the matrix of shape (n*p, t*p) whose p x p block (i, j) is K(x_i, z_j); its row
-index is ``sample * p + output``. A subclass writes its products, its adjoint and `block_rows`, the blocks of
-some rows; dense matrices, blocks and diagonals follow from these.
+A block operator stands for the matrix of shape (n*p, t*p) whose p x p block (i, j) is K(x_i, z_j);
+its row index is ``sample * p + output``. A subclass writes its products, its adjoint and
+`block_rows`, the blocks of some rows; dense matrices, blocks and diagonals follow from these.
 """
 
 from __future__ import annotations
@@ -62,7 +62,9 @@ class BlockOperator(LinearOperator):
     def diagonal_blocks(self) -> AnyArray:
         """Blocks (i, i), shape (min(n, t), p, p)."""
         chunks = self._chunks(min(self.n_rows, self.n_columns))
-        return np.concatenate([np.einsum("iiop->iop", self.block_rows(rows)[:, rows]) for rows in chunks])
+        return np.concatenate(
+            [np.einsum("iiop->iop", self.block_rows(rows)[:, rows]) for rows in chunks]
+        )
 
     def _chunks(self, n_rows: int) -> Iterator[slice]:
         step = max(1, CHUNK_NUMBERS // max(1, self.n_columns * self.n_outputs**2))
@@ -158,7 +160,9 @@ class FunctionOperator(BlockOperator):
     def diagonal_blocks(self) -> AnyArray:
         """Blocks (i, i), shape (min(n, t), p, p), from square pieces along the diagonal."""
         n = min(self.n_rows, self.n_columns)
-        pieces = [slice(start, min(start + DIAGONAL_CHUNK, n)) for start in range(0, n, DIAGONAL_CHUNK)]
+        pieces = [
+            slice(start, min(start + DIAGONAL_CHUNK, n)) for start in range(0, n, DIAGONAL_CHUNK)
+        ]
         squares = (self._between(self._rows[piece], self._columns[piece]) for piece in pieces)
         return np.concatenate([np.einsum("iiop->iop", square) for square in squares])
 

@@ -1,8 +1,8 @@
 """Partial traces and partial transposes of matrices on a product of two spaces.
 
 A matrix on the product of a space of dimension ``d0`` with one of dimension ``d1`` has row index
-``i0 * d1 + i1``, the order of ``numpy.kron``. Every function takes real or complex matrices and stacks of
-them in the leading axes.
+``i0 * d1 + i1``, the order of ``numpy.kron``. Every function takes real or complex matrices and
+stacks of them in the leading axes.
 """
 
 from __future__ import annotations
@@ -43,8 +43,8 @@ def _check_system(name: str, value: int) -> None:
 def partial_trace(A: ArrayLike, dims: tuple[int, int], keep: int = 0) -> AnyArray:
     """Trace out one of two spaces.
 
-    ``keep=0`` replaces every d1 x d1 block of A by its trace and ``keep=1`` sums the diagonal blocks, so
-    that the partial trace of kron(B, C) is ``trace(C) * B`` or ``trace(B) * C``.
+    ``keep=0`` replaces every d1 x d1 block of A by its trace and ``keep=1`` sums the diagonal
+    blocks, so that the partial trace of kron(B, C) is ``trace(C) * B`` or ``trace(B) * C``.
 
     Parameters
     ----------

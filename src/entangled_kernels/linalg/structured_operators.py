@@ -1,6 +1,7 @@
 """Block operators with structure: Kronecker products, sums of them, and low rank.
 
-Nothing here stores more than its factors; `to_dense` and `blocks` are the only ways to form n*t*p^2 numbers.
+Nothing here stores more than its factors; `to_dense` and `blocks` are the only ways to form n*t*p^2
+numbers.
 """
 
 from __future__ import annotations
@@ -57,7 +58,8 @@ class KroneckerOperator(BlockOperator):
 
     Notes
     -----
-    A product with c columns costs O(n t p c + n p^2 c), and nothing larger than its factors is stored.
+    A product with c columns costs O(n t p c + n p^2 c), and nothing larger than its factors is
+    stored.
 
     Examples
     --------
@@ -165,7 +167,9 @@ class SumOfKroneckersOperator(BlockOperator):
     def _matmat(self, V: AnyArray) -> AnyArray:
         p, c = self.n_outputs, V.shape[1]
         KV = (self.Ks @ V.reshape(self.n_columns, p * c)).reshape(len(self.Ks), self.n_rows, p, c)
-        return np.reshape(np.einsum("lop,lnpc->noc", self.Ts, KV, optimize=True), (self.n_rows * p, c))
+        return np.reshape(
+            np.einsum("lop,lnpc->noc", self.Ts, KV, optimize=True), (self.n_rows * p, c)
+        )
 
     def _adjoint(self) -> SumOfKroneckersOperator:
         return SumOfKroneckersOperator(self.Ks.conj().swapaxes(1, 2), self.Ts.conj().swapaxes(1, 2))
@@ -199,7 +203,12 @@ class LowRankOperator(BlockOperator):
     """
 
     def __init__(
-        self, Phi: AnyArray, Psi: AnyArray, Q: AnyArray, n_outputs: int, metric: AnyArray | None = None
+        self,
+        Phi: AnyArray,
+        Psi: AnyArray,
+        Q: AnyArray,
+        n_outputs: int,
+        metric: AnyArray | None = None,
     ) -> None:
         super().__init__(len(Phi), len(Psi), n_outputs, np.result_type(Phi, Psi, Q))
         self.Phi, self.Psi, self.Q, self.metric = Phi, Psi, Q, metric

@@ -55,14 +55,15 @@ class Explanation:
         Measured targets come after the inputs of the model, with "(measured)" behind their names.
     targets : list of str
     effect : ndarray of shape (inputs, targets)
-        Mean change of the prediction, in units of the target, as the input grows by its standard deviation;
-        NaN for an input that is no number, and for a target that is measured in all rows.
+        Mean change of the prediction, in units of the target, as the input grows by its standard
+        deviation; NaN for an input that is no number, and for a target that is measured in all
+        rows.
     size : ndarray of shape (inputs, targets)
-        Root mean square of that change over the rows: an input that raises some rows and lowers others has a
-        size, though its effect may be zero. It is never less than the absolute effect.
+        Root mean square of that change over the rows: an input that raises some rows and lowers
+        others has a size, though its effect may be zero. It is never less than the absolute effect.
     noise : ndarray of shape (inputs, targets)
-        The size that the input would have, but for one time in twenty, if targets were nothing but the errors
-        of held-out rows; NaN where nothing is known of these.
+        The size that the input would have, but for one time in twenty, if targets were nothing but
+        the errors of held-out rows; NaN where nothing is known of these.
     importance_noise : ndarray of shape (inputs,)
         The `importance` that it would have then.
     target_deviation : ndarray of shape (targets,)
@@ -116,7 +117,9 @@ class Explanation:
             {
                 "input": np.repeat([self.inputs[place] for place in order], p),
                 "target": self.targets * len(order),
-                **{name: getattr(self, name)[order].ravel() for name in ("effect", "size", "noise")},
+                **{
+                    name: getattr(self, name)[order].ravel() for name in ("effect", "size", "noise")
+                },
             }
         )
 
@@ -154,9 +157,10 @@ def explain_model(
 
     Notes
     -----
-    An effect is the mean over rows of the gradient of a prediction by an input, times the standard deviation
-    of that input over the rows; its size is the root mean square of the same. Noise is the size that effects
-    have in models, with the same features and settings, of targets that are nothing but held-out errors.
+    An effect is the mean over rows of the gradient of a prediction by an input, times the standard
+    deviation of that input over the rows; its size is the root mean square of the same. Noise is
+    the size that effects have in models, with the same features and settings, of targets that are
+    nothing but held-out errors.
     """
     X = X if hasattr(X, "shape") else np.asarray(X)
     n, p = _num_samples(X), model.n_targets
@@ -166,7 +170,9 @@ def explain_model(
     model.learned_mean(model.features(X))
     calibration = model.calibration if model.has_errors else None
     if given is not None and calibration is None:
-        raise ValueError("given needs errors of held-out rows, and none were kept; fit the model again")
+        raise ValueError(
+            "given needs errors of held-out rows, and none were kept; fit the model again"
+        )
     by_gradient = has_gradient(model.feature_map) if method == "auto" else method == "gradient"
     if method == "gradient" and not has_gradient(model.feature_map):
         raise ValueError("method='gradient' needs a feature map with gradients; use 'permutation'")
@@ -185,10 +191,13 @@ def explain_model(
         return permutation_effects(features, X, coefs, mixtures, unit, repeats, rng)
 
     mixtures = _find_mixtures(calibration, given, (n, p))
-    effect, size = (found[0] for found in effects(model.feature_map, model.linear.coef[None]))  # (d, p)
+    effect, size = (
+        found[0] for found in effects(model.feature_map, model.linear.coef[None])
+    )  # (d, p)
     deviation = np.sqrt(np.maximum(model.target_variance, 0.0))
     noise, importance_noise = np.full(size.shape, np.nan), np.full(len(unit), np.nan)
-    # Features of cross-fitted maps are predictions, in which the noise of the targets does not show.
+    # Features of cross-fitted maps are predictions, in which the noise of the targets does not
+    # show.
     hidden = not model.parts and FeatureMapTraits.of(model.feature_map).cross_fitted
     if calibration is not None and not hidden:
         rng = np.random.default_rng(0)
@@ -197,13 +206,17 @@ def explain_model(
             coefs = noise_of_average(model.parts, X, model.fit, calibration, n_draws, rng)
             draws = effects(model.feature_map, coefs)[1]  # (draws, d, p)
         else:
-            draws = effects(model.fit_map, noise_coefficients(model.fit, calibration, n_draws, rng))[1]
+            draws = effects(
+                model.fit_map, noise_coefficients(model.fit, calibration, n_draws, rng)
+            )[1]
         noise, importance_noise = _noise_level(draws), _noise_level(_overall(draws, deviation))
     columns = [f"x{column}" for column in range(len(unit))] if inputs is None else list(inputs)
     if given is not None and calibration is not None:
         measured, *more = measured_effects(calibration, given, mixtures)
         columns += [f"{targets[target]} (measured)" for target in measured]
-        effect, size, noise = (np.vstack(pair) for pair in zip((effect, size, noise), more, strict=True))
+        effect, size, noise = (
+            np.vstack(pair) for pair in zip((effect, size, noise), more, strict=True)
+        )
         importance_noise = np.append(importance_noise, _overall(more[2], deviation))
     return Explanation(
         inputs=columns,
@@ -246,9 +259,10 @@ def gradient_effects(
 
     Notes
     -----
-    With g the gradient of a prediction by an input, effects are unit times the mean of g over the rows, sizes
-    unit times its root mean square. A target counts over the rows where it is not measured. Where features
-    are linear in the inputs, effects are exact, and sizes their absolute values.
+    With g the gradient of a prediction by an input, effects are unit times the mean of g over the
+    rows, sizes unit times its root mean square. A target counts over the rows where it is not
+    measured. Where features are linear in the inputs, effects are exact, and sizes their absolute
+    values.
 
     Time that of `pull_back` for c p functions, and n c p^2 d with measured targets.
     """
@@ -291,9 +305,10 @@ def permutation_effects(
 
     Notes
     -----
-    A permutation moves x to x' in one column, and predictions by D. The effect is unit times the slope of D
-    over x - x' through zero, sum D (x - x') / sum (x - x')^2; the size is sqrt(sum D^2 / 2n). For a linear
-    function both are those of its gradient, since (x - x')^2 is on average twice the variance of x.
+    A permutation moves x to x' in one column, and predictions by D. The effect is unit times the
+    slope of D over x - x' through zero, sum D (x - x') / sum (x - x')^2; the size is sqrt(sum D^2 /
+    2n). For a linear function both are those of its gradient, since (x - x')^2 is on average twice
+    the variance of x.
 
     Time d n_repeats (n m c p), and as many feature maps of all rows.
     """
@@ -363,8 +378,8 @@ class Mixture(NamedTuple):
     """Rows of one pattern of measured targets, (t,), and how their predictions follow.
 
     With f the predictions without measurements and y the measured targets, those with them are
-    follow @ f + weights @ y: ``follow`` (p, p) has zeros in the rows of measured targets, ``weights`` (p, p)
-    in these and in the columns of targets that are not measured.
+    follow @ f + weights @ y: ``follow`` (p, p) has zeros in the rows of measured targets,
+    ``weights`` (p, p) in these and in the columns of targets that are not measured.
     """
 
     rows: Index
@@ -388,10 +403,10 @@ def _find_mixtures(
 
     Notes
     -----
-    With D the deviations and R the correlation of errors, the targets U that are not measured follow the
-    measured ones O by T = D_U R_UO R_OO^-1 D_O^-1: f_U + T (y_O - f_O). Where deviations depend on the input
-    they do so by one factor for all targets, which cancels. A relation that depends on the input is held at
-    its mean, the correlation.
+    With D the deviations and R the correlation of errors, the targets U that are not measured
+    follow the measured ones O by T = D_U R_UO R_OO^-1 D_O^-1: f_U + T (y_O - f_O). Where deviations
+    depend on the input they do so by one factor for all targets, which cancels. A relation that
+    depends on the input is held at its mean, the correlation.
 
     Time q^3 + q^2 p for a pattern of q measured targets.
     """
@@ -419,9 +434,9 @@ def measured_effects(
 ) -> tuple[Index, Array, Array, Array]:
     """Places of the targets that are measured somewhere, (q,), and their effect, size and noise, (q, p).
 
-    Rows where a target is measured and the other is not count; NaN where there is none. The noise is that of
-    errors which are not related: their correlation over N rows is below 2/sqrt(N) but for one time in twenty,
-    less what it is shrunk by.
+    Rows where a target is measured and the other is not count; NaN where there is none. The noise
+    is that of errors which are not related: their correlation over N rows is below 2/sqrt(N) but
+    for one time in twenty, less what it is shrunk by.
     """
     known = np.isfinite(measured)
     places = np.flatnonzero(known.any(axis=0))
@@ -442,7 +457,9 @@ def measured_effects(
     return places, unit * sums / counts, unit * np.sqrt(squares / counts), unit * chance * ratio
 
 
-def noise_coefficients(fit: Fit, calibration: Calibration, n_draws: int, rng: np.random.Generator) -> Array:
+def noise_coefficients(
+    fit: Fit, calibration: Calibration, n_draws: int, rng: np.random.Generator
+) -> Array:
     """Coefficients (n_draws, p, m) of models fitted to draws of the errors alone.
 
     Parameters
@@ -456,10 +473,11 @@ def noise_coefficients(fit: Fit, calibration: Calibration, n_draws: int, rng: np
 
     Notes
     -----
-    With E (n, p) errors of covariance S, independent of the inputs, the moments sum_i phi_i e_i^T have in the
-    coordinates of the problem, where those of the features are diag(scale), the covariance diag(scale) kron
-    S. So the moments are drawn, without any rows, and the model is fitted to them. The errors of a target of
-    which a share is missing are larger by the root of one over the share that was measured.
+    With E (n, p) errors of covariance S, independent of the inputs, the moments sum_i phi_i e_i^T
+    have in the coordinates of the problem, where those of the features are diag(scale), the
+    covariance diag(scale) kron S. So the moments are drawn, without any rows, and the model is
+    fitted to them. The errors of a target of which a share is missing are larger by the root of one
+    over the share that was measured.
 
     Time n_draws times that of `fit_problem`.
     """
@@ -491,22 +509,24 @@ def noise_of_average(
     X : table
         Rows on which the models of noise are fitted, in place of the training rows.
     fit : Fit
-        The best candidate, which knows the number of training rows, and how many targets were missing.
+        The best candidate, which knows the number of training rows, and how many targets were
+        missing.
     calibration : Calibration
     n_draws : int
     rng : numpy.random.Generator
 
     Notes
     -----
-    All parts are fitted to the same errors E (n, p), so that their sum varies as the average does. With a
-    training weight of W, a row counts W / n times, and errors are smaller by sqrt(n / W): so the moments have
-    the covariance that those of the training rows would have.
+    All parts are fitted to the same errors E (n, p), so that their sum varies as the average does.
+    With a training weight of W, a row counts W / n times, and errors are smaller by sqrt(n / W): so
+    the moments have the covariance that those of the training rows would have.
 
     Time for every part that of `reduce_rows`, and n_draws times n m p and that of `fit_problem`.
     """
     weight, p = fit.problem.weight, fit.problem.n_outputs
     features = [
-        np.asarray(X if part.feature_map is None else map_features(part.feature_map, X)) for part in parts
+        np.asarray(X if part.feature_map is None else map_features(part.feature_map, X))
+        for part in parts
     ]
     n = len(features[0])
     draws = [_draw_errors(n, fit, calibration, rng) * np.sqrt(n / weight) for _ in range(n_draws)]

@@ -35,7 +35,8 @@ __all__ = ["FIRST_BLOCK", "FittedModel", "Prediction", "block_height"]
 FIRST_BLOCK = 4096
 # Bytes that a feature takes while rows are mapped: one float64, and one more while it is computed.
 _BYTES_PER_FEATURE = 16
-# A row whose model variance is this many times the largest of held-out training rows has novelty one.
+# A row whose model variance is this many times the largest of held-out training rows has novelty
+# one.
 _VARIANCE_BEYOND = 4.0
 
 
@@ -57,9 +58,9 @@ class Prediction(NamedTuple):
 class FittedModel:
     """A fitted entangled model, single or averaged: it predicts, and knows how far it errs.
 
-    An average of linear models over several feature maps is a linear model of the union of these, so one
-    form serves all. Rows are tables whose columns have been checked; where ``feature_map`` is None they are
-    arrays of numbers.
+    An average of linear models over several feature maps is a linear model of the union of these,
+    so one form serves all. Rows are tables whose columns have been checked; where ``feature_map``
+    is None they are arrays of numbers.
 
     Attributes
     ----------
@@ -68,8 +69,8 @@ class FittedModel:
     linear : LinearModel
         From features to targets on the learned scale.
     fit : Fit
-        The learned kernel, its ridge problem and its posterior: of the model itself, or of the best candidate
-        of an average.
+        The learned kernel, its ridge problem and its posterior: of the model itself, or of the best
+        candidate of an average.
     fit_map : transformer or None
         The feature map of ``fit``.
     scale : LogScale, TransformerScale or None
@@ -77,10 +78,11 @@ class FittedModel:
     inputs : InputRange or None
         Range of the training inputs.
     sample : RowSample or None
-        Training rows from which leave-one-out residuals are computed, where there are no held-out ones.
+        Training rows from which leave-one-out residuals are computed, where there are no held-out
+        ones.
     residuals : Residuals or None
-        Held-out residuals on the learned scale. Without them deviations are those of the posterior, and
-        intervals rest on leave-one-out residuals.
+        Held-out residuals on the learned scale. Without them deviations are those of the posterior,
+        and intervals rest on leave-one-out residuals.
     measured : ndarray or None
         Targets, on the learned scale, of the rows that the held-out residuals are of.
     parts : tuple of NoisePart
@@ -162,9 +164,13 @@ class FittedModel:
         learned = self._learned_given(given)
         lower, upper = np.empty(given.shape), np.empty(given.shape)
         for rows, block in self._blocks(X):
-            found = self.calibration.condition(self.learned_mean(self.features(block)), learned[rows])
+            found = self.calibration.condition(
+                self.learned_mean(self.features(block)), learned[rows]
+            )
             known = np.isfinite(given[rows])
-            width = self.calibration.half_widths(coverage, known, np.sqrt(found.variance), joint=joint)
+            width = self.calibration.half_widths(
+                coverage, known, np.sqrt(found.variance), joint=joint
+            )
             lower[rows], upper[rows] = found.mean - width, found.mean + width
         if self.scale is not None:
             # The inverse of a scale may fall.
@@ -175,7 +181,8 @@ class FittedModel:
     def suggest_measurements(self, known: NDArray[np.bool_], cost: Array) -> tuple[Any, Array]:
         """Numbers of the targets to measure next, (n, p), -1 once all are known, and what each removes.
 
-        ``known`` (n, p) says which targets are measured already, ``cost`` (p,) what a measurement costs.
+        ``known`` (n, p) says which targets are measured already, ``cost`` (p,) what a measurement
+        costs.
         """
         order = np.full(known.shape, -1, dtype=np.intp)
         reduction = np.full(known.shape, np.nan)
@@ -211,8 +218,8 @@ class FittedModel:
     def novelty(self, X: Any) -> Array:
         """How far rows are from what training supports, (n,); above one is far.
 
-        The larger of two numbers: the root of the model's variance in units of four times the largest of
-        held-out training rows, and `InputRange.distance` of the inputs.
+        The larger of two numbers: the root of the model's variance in units of four times the
+        largest of held-out training rows, and `InputRange.distance` of the inputs.
         """
         largest = 0.0
         if self.has_errors:
@@ -228,11 +235,18 @@ class FittedModel:
                 excess = self.fit.posterior.unit.relative_variance(Phi) - 1.0
                 distance = np.sqrt(np.maximum(excess, 0.0) / (_VARIANCE_BEYOND * largest))
             # A feature that is not finite is as far out as can be.
-            novelty[rows] = np.maximum(novelty[rows], np.where(np.isfinite(distance), distance, np.inf))
+            novelty[rows] = np.maximum(
+                novelty[rows], np.where(np.isfinite(distance), distance, np.inf)
+            )
         return novelty
 
     def explain(
-        self, X: Any, given: Array | None, method: str, inputs: Sequence[str] | None, targets: Sequence[str]
+        self,
+        X: Any,
+        given: Array | None,
+        method: str,
+        inputs: Sequence[str] | None,
+        targets: Sequence[str],
     ) -> Explanation:
         """Which inputs matter for which targets (`entangled_kernels.model.explanation.explain_model`)."""
         return explain_model(self, X, given, method, inputs, targets)
@@ -248,11 +262,16 @@ class FittedModel:
             mean, spread = self.learned_mean(Phi), None
             if given is None and self.residuals is None and (std or covariance):
                 posterior = self.fit.posterior
-                spread = posterior.covariance(Phi) if covariance else np.sqrt(posterior.variance(Phi))
+                spread = (
+                    posterior.covariance(Phi) if covariance else np.sqrt(posterior.variance(Phi))
+                )
             elif given is not None or std or covariance:
                 known = np.full(mean.shape, np.nan) if learned is None else learned[rows]
                 found = self.calibration.condition(mean, known, with_covariance=covariance)
-                mean, spread = found.mean, found.covariance if covariance else np.sqrt(found.variance)
+                mean, spread = (
+                    found.mean,
+                    found.covariance if covariance else np.sqrt(found.variance),
+                )
             means.append(mean)
             spreads.append(spread)
         if len(means) == 1:
@@ -319,7 +338,9 @@ class FittedModel:
             )
             if not fits:
                 raise ValueError(f"{name} must have shape {expected}, got {values.shape}")
-            if not np.isfinite(values).all() and (name not in may_be_missing or np.isinf(values).any()):
+            if not np.isfinite(values).all() and (
+                name not in may_be_missing or np.isinf(values).any()
+            ):
                 raise ValueError(f"{name} must hold finite numbers")
         if self.inputs is not None:
             InputRange.unpacked(self.inputs.packed())

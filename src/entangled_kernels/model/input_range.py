@@ -15,13 +15,16 @@ __all__ = ["BatchDistance", "InputRange", "as_numbers", "merge_ranges"]
 
 # So many of the training rows, each judged without itself, may lie beyond the edge.
 SHARE_BEYOND = 0.01
-# The edge in units of a column's range from its middle: never less, and never more however its tails are.
+# The edge in units of a column's range from its middle: never less, and never more however its
+# tails are.
 EDGES = (1.0, 4.0)
-# A batch, and a training table, with fewer rows than this cannot show that the batch as a whole is unusual.
+# A batch, and a training table, with fewer rows than this cannot show that the batch as a whole is
+# unusual.
 _FEWEST_IN_BATCH, _FEWEST_IN_TRAINING = 10, 20
 # Of more rows than about this, some are enough to show that a batch is unusual.
 _MOST_IN_BATCH = 10_000
-# Numbers that fit into the memory next to a processor, where two passes over them cost as much as one.
+# Numbers that fit into the memory next to a processor, where two passes over them cost as much as
+# one.
 _BLOCK = 2**15
 
 
@@ -37,8 +40,8 @@ class BatchDistance(NamedTuple):
 class InputRange:
     """The two least and the two largest values of every column of numbers.
 
-    Those of parts of a table merge to those of the table. With the second ones a training row can be judged
-    as if it had not been there.
+    Those of parts of a table merge to those of the table. With the second ones a training row can
+    be judged as if it had not been there.
 
     Attributes
     ----------
@@ -70,7 +73,9 @@ class InputRange:
         if issparse(X):
             columns_first = X.tocsc()
             ends = [columns_first.min(axis=0), columns_first.max(axis=0)]
-            low, high = (np.repeat(end.toarray().reshape(1, -1), 2, axis=0) for end in ends)  # (2, d)
+            low, high = (
+                np.repeat(end.toarray().reshape(1, -1), 2, axis=0) for end in ends
+            )  # (2, d)
             n_rows = X.shape[0]
         else:
             values = as_numbers(X)
@@ -91,10 +96,11 @@ class InputRange:
 
         Notes
         -----
-        For every column the distance from the middle of its range, in units of the range, is at most 1/2 for
-        a training row. The edge is at 1, half a range further, or where one in a hundred training rows would
-        lie if it had not been there, as in columns with heavy tails, but at 4 at most. The largest of a row's
-        columns counts. A constant column has its value, or 1, for a range. Blanks are not out.
+        For every column the distance from the middle of its range, in units of the range, is at
+        most 1/2 for a training row. The edge is at 1, half a range further, or where one in a
+        hundred training rows would lie if it had not been there, as in columns with heavy tails,
+        but at 4 at most. The largest of a row's columns counts. A constant column has its value, or
+        1, for a range. Blanks are not out.
         """
         if len(self.columns) == 0:
             return np.zeros(len(as_numbers(X)))
@@ -110,9 +116,10 @@ class InputRange:
         Notes
         -----
         A new row from where the training rows came from lies outside of the range of a column with
-        probability 2 / (n + 1) at most. A batch is unusual where at least one row in ten has an input
-        outside, and the mean number of such inputs in a row is four times what is expected, by more than
-        four standard errors. Of more than 10,000 rows, as many are drawn evenly for that.
+        probability 2 / (n + 1) at most. A batch is unusual where at least one row in ten has an
+        input outside, and the mean number of such inputs in a row is four times what is expected,
+        by more than four standard errors. Of more than 10,000 rows, as many are drawn evenly for
+        that.
 
         A batch within the ranges costs one pass over its rows. Missing values are not out.
         """
@@ -137,7 +144,9 @@ class InputRange:
 
     def packed(self) -> Array:
         """All of it as one table of numbers, (6, q), which `unpacked` takes."""
-        return np.vstack([self.columns, self.low, self.high, np.full(len(self.columns), self.n_rows)])
+        return np.vstack(
+            [self.columns, self.low, self.high, np.full(len(self.columns), self.n_rows)]
+        )
 
     @classmethod
     def unpacked(cls, table: Array) -> InputRange:
@@ -146,7 +155,9 @@ class InputRange:
             raise ValueError(f"a range of inputs must be packed in 6 rows, got shape {table.shape}")
         columns, low, high = table[0].astype(np.intp), table[1:3], table[3:5]
         if (columns != table[0]).any() or (np.diff(columns) <= 0).any() or (low[0] > high[0]).any():
-            raise ValueError("columns of a range of inputs must be in order, and low values below high ones")
+            raise ValueError(
+                "columns of a range of inputs must be in order, and low values below high ones"
+            )
         return cls(columns, low, high, int(table[5, 0]) if len(columns) else 0)
 
     @cached_property
@@ -185,7 +196,11 @@ def _ends(values: Array) -> tuple[Array, Array]:
     n, d = values.shape
     side = max(1, min(n, 256 // d)) if values.flags.c_contiguous else 1
     whole = n - n % side
-    wide, low, high = values[:whole].reshape(whole // side, side * d), [values[whole:]], [values[whole:]]
+    wide, low, high = (
+        values[:whole].reshape(whole // side, side * d),
+        [values[whole:]],
+        [values[whole:]],
+    )
     for start in range(0, len(wide), height := max(1, _BLOCK // (side * d))):
         block = wide[start : start + height]
         low.append(np.fmin.reduce(block, axis=0).reshape(side, d))

@@ -1,7 +1,7 @@
 """The scale on which targets are learned: logarithms, or a transformer of each target by itself.
 
-Models are linear, and their errors normal, on that scale; this module takes predictions, deviations and
-covariances back to the units of the targets.
+Models are linear, and their errors normal, on that scale; this module takes predictions, deviations
+and covariances back to the units of the targets.
 """
 
 from __future__ import annotations
@@ -35,7 +35,8 @@ _NEED = (
 _PROBED_ROWS = 16
 # Nodes of Gauss-Hermite quadrature, which is exact for polynomials of degree 39.
 _N_NODES = 20
-# The end of an inverse is looked for up to this many ranges of the target from its mean, by bisection.
+# The end of an inverse is looked for up to this many ranges of the target from its mean, by
+# bisection.
 _FAR, _HALVINGS = 1e3, 60
 
 
@@ -57,7 +58,8 @@ class LogScale:
     def transform(self, Y: Array, name: str = "y", rows: Index | None = None) -> Array:
         """Targets (n, p) on the learned scale, NaN where missing.
 
-        Errors name the table and the row; ``rows`` are the row numbers where Y is a part of a table.
+        Errors name the table and the row; ``rows`` are the row numbers where Y is a part of a
+        table.
         """
         Z = np.array(Y, dtype=np.float64)
         for kind, log in (("log", np.log), ("log1p", np.log1p)):
@@ -65,7 +67,9 @@ class LogScale:
             wrong = np.argwhere((Z[:, columns] <= 0.0) if kind == "log" else (Z[:, columns] < 0.0))
             if len(wrong):
                 row, column = int(wrong[0, 0]), int(columns[wrong[0, 1]])
-                self._refuse(kind, name, Z[row, column], row if rows is None else int(rows[row]), column)
+                self._refuse(
+                    kind, name, Z[row, column], row if rows is None else int(rows[row]), column
+                )
             Z[:, columns] = log(Z[:, columns])
         return Z
 
@@ -76,7 +80,9 @@ class LogScale:
             for column, kind in enumerate(self.kinds):
                 if kind:
                     values = Y[:, column]
-                    Y[:, column] = np.exp(values) if kind == "log" else np.maximum(np.expm1(values), 0.0)
+                    Y[:, column] = (
+                        np.exp(values) if kind == "log" else np.maximum(np.expm1(values), 0.0)
+                    )
         return Y
 
     def moments(self, mean: Array, std: Array) -> tuple[Array, Array]:
@@ -94,8 +100,8 @@ class LogScale:
     def covariance(self, mean: Array, covariance: Array) -> Array:
         """Covariance (n, p, p) of targets whose covariance on the learned scale is given.
 
-        With S that covariance and E the means of exp(z), E_a E_b (exp(S_ab) - 1) for two logarithms and
-        E_a S_ab for one.
+        With S that covariance and E the means of exp(z), E_a E_b (exp(S_ab) - 1) for two logarithms
+        and E_a S_ab for one.
         """
         logged = np.array([kind != "" for kind in self.kinds])
         variance = np.diagonal(covariance, axis1=1, axis2=2)
@@ -150,9 +156,10 @@ class TransformerScale:
 
         Notes
         -----
-        With a_j the coefficients of the inverse at mean + std x in normalised Hermite polynomials of x, and
-        R the correlations on the learned scale, Mehler's formula gives sum_j a_aj a_bj R_ab^j over
-        j = 1, 2, ... The coefficients come from the quadrature of `moments`, so the diagonal is its variance.
+        With a_j the coefficients of the inverse at mean + std x in normalised Hermite polynomials
+        of x, and R the correlations on the learned scale, Mehler's formula gives sum_j a_aj a_bj
+        R_ab^j over j = 1, 2, ... The coefficients come from the quadrature of `moments`, so the
+        diagonal is its variance.
         """
         std = np.sqrt(np.diagonal(covariance, axis1=1, axis2=2))  # (n, p)
         values, weight, nodes = self._at_nodes(mean, std)
@@ -163,7 +170,10 @@ class TransformerScale:
         before, polynomial = np.zeros_like(nodes), np.ones_like(nodes)
         for j in range(1, _N_NODES):
             # Normalised polynomials: sqrt(j) h_j = x h_{j-1} - sqrt(j - 1) h_{j-2}.
-            before, polynomial = polynomial, (nodes * polynomial - np.sqrt(j - 1) * before) / np.sqrt(j)
+            before, polynomial = (
+                polynomial,
+                (nodes * polynomial - np.sqrt(j - 1) * before) / np.sqrt(j),
+            )
             a = np.einsum("k,kno->no", weight * polynomial, values)  # (n, p)
             power = power * R
             total += a[:, :, None] * a[:, None, :] * power
@@ -230,7 +240,9 @@ def fit_target_scale(
     if isinstance(given, Mapping):
         unknown = [key for key in given if str(key) not in names and key not in range(len(names))]
         if unknown:
-            raise ValueError(f"target_transform must name targets, {list(names)[:12]}, got {unknown[0]!r}")
+            raise ValueError(
+                f"target_transform must name targets, {list(names)[:12]}, got {unknown[0]!r}"
+            )
         by_name = {str(key): kind for key, kind in given.items()}
         kinds = tuple(by_name.get(name, by_name.get(str(i))) or "" for i, name in enumerate(names))
         return LogScale(kinds, tuple(names))
@@ -294,8 +306,8 @@ def _invert(transformer: Any, Z: Array) -> Array:
 def _mixes(transformer: Any, Z: Array) -> bool:
     """Whether the inverse of some target depends on the columns of others.
 
-    Any two columns differ in a binary digit of their numbers. For every digit the columns that have it are
-    moved, and then those that have not; the others must not change.
+    Any two columns differ in a binary digit of their numbers. For every digit the columns that have
+    it are moved, and then those that have not; the others must not change.
     """
     number, before = np.arange(Z.shape[1]), _invert(transformer, Z)
     if before.shape != Z.shape:
@@ -303,7 +315,9 @@ def _mixes(transformer: Any, Z: Array) -> bool:
     for digit in range(int(Z.shape[1] - 1).bit_length()):
         for moved in ((number >> digit) % 2 == 1, (number >> digit) % 2 == 0):
             after = _invert(transformer, np.where(moved, 0.9 * Z + 0.05, Z))
-            if not np.allclose(after[:, ~moved], before[:, ~moved], rtol=1e-9, atol=0.0, equal_nan=True):
+            if not np.allclose(
+                after[:, ~moved], before[:, ~moved], rtol=1e-9, atol=0.0, equal_nan=True
+            ):
                 return True
     return False
 
@@ -314,7 +328,8 @@ def _inverse_ends(transformer: Any, Z: Array, Y: Array | None) -> tuple[Array, A
     Parameters
     ----------
     transformer : transformer
-        Its inverse is NaN where it is not defined, such as that of a power transform beyond its end.
+        Its inverse is NaN where it is not defined, such as that of a power transform beyond its
+        end.
     Z : ndarray of shape (n, p)
         Transformed targets, NaN where missing.
     Y : ndarray of shape (n, p) or None
@@ -322,9 +337,9 @@ def _inverse_ends(transformer: Any, Z: Array, Y: Array | None) -> tuple[Array, A
 
     Notes
     -----
-    An inverse may have a pole at its end, such as that of a power transform of a skewed target. So an inverse
-    that ends is followed beyond the range of the target, if that is known, by no more than that range.
-    Found by bisection.
+    An inverse may have a pole at its end, such as that of a power transform of a skewed target. So
+    an inverse that ends is followed beyond the range of the target, if that is known, by no more
+    than that range. Found by bisection.
     """
     highest = np.full(Z.shape[1], np.finfo(np.float64).max)
     lowest = -highest

@@ -1,7 +1,7 @@
 """Pictures of kernels, of how they were learned and of results, and the HTML page that holds them.
 
-Displays need the extra ``plot`` (matplotlib), pages the extra ``cli`` (Jinja2). Both are imported when
-something is drawn or written.
+Displays need the extra ``plot`` (matplotlib), pages the extra ``cli`` (Jinja2). Both are imported
+when something is drawn or written.
 """
 
 from importlib import import_module as _import_module

@@ -18,8 +18,9 @@ MINUS, NOTHING = "\N{MINUS SIGN}", "\N{EN DASH}"
 class PageTable(NamedTuple):
     """Columns and rows of a table with its caption and note; rows begin with what they are about.
 
-    It stands beside the tables of an experiment's records, or in the place of those of the metrics that it
-    ``replaces``. Digits are of all columns, or by column; so many first columns are ``row_headers``.
+    It stands beside the tables of an experiment's records, or in the place of those of the metrics
+    that it ``replaces``. Digits are of all columns, or by column; so many first columns are
+    ``row_headers``.
     """
 
     columns: Sequence[str]
@@ -50,10 +51,16 @@ class Table:
         width = len(self.columns)
         for place, row in enumerate(self.rows):
             if len(row) != width:
-                raise ValueError(f"row {place} must have {width} cells as there are columns, got {len(row)}")
+                raise ValueError(
+                    f"row {place} must have {width} cells as there are columns, got {len(row)}"
+                )
         if best not in (None, "min", "max"):
             raise ValueError(f"best must be 'min', 'max' or None, got {best!r}")
-        unknown = [name for name in best_among or () if name not in self.columns and name not in range(width)]
+        unknown = [
+            name
+            for name in best_among or ()
+            if name not in self.columns and name not in range(width)
+        ]
         if unknown:
             raise ValueError(f"best_among must hold names or places of columns, got {unknown[0]!r}")
         if not 0 <= row_headers <= width:
@@ -62,13 +69,16 @@ class Table:
         self.digits = [by_name.get(column, 3) for column in self.columns]
         self.best, self.row_headers = best, row_headers
         among = range(row_headers, width) if best_among is None else best_among
-        self.competing = [place for place, name in enumerate(self.columns) if name in among or place in among]
+        self.competing = [
+            place for place, name in enumerate(self.columns) if name in among or place in among
+        ]
         self.numeric = [self._is_numeric(place) for place in range(width)]
 
     def heads(self) -> list[dict[str, Any]]:
         """Text and classes of the column headers."""
         return [
-            {"text": column, "classes": self._classes(place)} for place, column in enumerate(self.columns)
+            {"text": column, "classes": self._classes(place)}
+            for place, column in enumerate(self.columns)
         ]
 
     def cells(self) -> list[list[dict[str, Any]]]:
@@ -101,7 +111,9 @@ class Table:
             return set()
         values = {place: _number(row[place]) for place in self.competing}
         rounded = {
-            place: round(value, self.digits[place]) for place, value in values.items() if value is not None
+            place: round(value, self.digits[place])
+            for place, value in values.items()
+            if value is not None
         }
         if len(rounded) < 2:
             return set()
@@ -116,7 +128,9 @@ class Table:
 
     def _is_numeric(self, place: int) -> bool:
         cells = [row[place] for row in self.rows if row[place] is not None]
-        return bool(cells) and all(isinstance(cell, Real | tuple) and not _is_bool(cell) for cell in cells)
+        return bool(cells) and all(
+            isinstance(cell, Real | tuple) and not _is_bool(cell) for cell in cells
+        )
 
 
 def format_cell(value: Any, digits: int) -> str:

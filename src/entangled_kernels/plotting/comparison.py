@@ -96,8 +96,8 @@ def series_of(
 ) -> dict[Any, list[Series]]:
     """Curves of results: for each value of ``facet`` (None without one), one for each value of ``hue``.
 
-    Records without the metric or the setting are left out. Panels and curves come in the order of their
-    first record.
+    Records without the metric or the setting are left out. Panels and curves come in the order of
+    their first record.
     """
     shown = _with_both(results.records, x, metric)
     if not shown:
@@ -109,7 +109,9 @@ def series_of(
     published = _curves(_with_both(results.paper, x, metric), x, metric, hue, facet)
     panels: dict[Any, list[Series]] = {}
     for (panel, name), curve in _curves(shown, x, metric, hue, facet).items():
-        paper = {setting: values[-1] for setting, values in published.get((panel, name), {}).items()}
+        paper = {
+            setting: values[-1] for setting, values in published.get((panel, name), {}).items()
+        }
         settings = in_order(curve)
         centre, low, high = np.array([spread(np.asarray(curve[setting])) for setting in settings]).T
         panels.setdefault(panel, []).append(Series(name, settings, centre, low, high, paper))
@@ -119,7 +121,11 @@ def series_of(
 def in_order(settings: Iterable[Any]) -> list[Any]:
     """Distinct settings, numbers in increasing order."""
     distinct = list(dict.fromkeys(settings))
-    return sorted(distinct) if all(isinstance(setting, int | float) for setting in distinct) else distinct
+    return (
+        sorted(distinct)
+        if all(isinstance(setting, int | float) for setting in distinct)
+        else distinct
+    )
 
 
 def mean_interval(values: Array, level: float = 0.95) -> Spread:
@@ -133,7 +139,9 @@ def mean_interval(values: Array, level: float = 0.95) -> Spread:
     mean = float(values.mean())
     if len(values) < 2:
         return mean, mean, mean
-    half = float(t.ppf((1.0 + level) / 2.0, len(values) - 1) * values.std(ddof=1) / np.sqrt(len(values)))
+    half = float(
+        t.ppf((1.0 + level) / 2.0, len(values) - 1) * values.std(ddof=1) / np.sqrt(len(values))
+    )
     return mean, mean - half, mean + half
 
 
@@ -155,7 +163,9 @@ def _curves(
 
 
 def _with_both(records: list[Record], x: str, metric: str) -> list[Record]:
-    return [record for record in records if record.get(metric) is not None and record.get(x) is not None]
+    return [
+        record for record in records if record.get(metric) is not None and record.get(x) is not None
+    ]
 
 
 # Panels in a row.
@@ -202,10 +212,14 @@ class PanelsDisplay(Display):
             handles.append(legend_entry(interval, GREY, "|"))
         return handles
 
-    def _draw_panel(self, ax: Axes, value: Any, curves: list[Series], chosen: dict[str, Look]) -> None:
+    def _draw_panel(
+        self, ax: Axes, value: Any, curves: list[Series], chosen: dict[str, Look]
+    ) -> None:
         raise NotImplementedError
 
-    def _finish(self, axes: NDArray[np.object_], chosen: dict[str, Look], *, own: bool) -> list[Any]:
+    def _finish(
+        self, axes: NDArray[np.object_], chosen: dict[str, Look], *, own: bool
+    ) -> list[Any]:
         """Do what concerns all panels, and give the entries of the legend; ``own``: in a figure made here."""
         raise NotImplementedError
 
@@ -374,11 +388,15 @@ class ComparisonDisplay(PanelsDisplay):
         title = results.title if title is None else title
         return cls(panels, x=x, metric=metric, facet=facet, title=title, level=level).plot(ax)
 
-    def _draw_panel(self, ax: Axes, value: Any, curves: list[Series], chosen: dict[str, Look]) -> None:
+    def _draw_panel(
+        self, ax: Axes, value: Any, curves: list[Series], chosen: dict[str, Look]
+    ) -> None:
         settings = in_order(place for series in curves for place in (*series.x, *series.paper))
         numeric = all(isinstance(setting, int | float) for setting in settings)
         in_a_row = len(settings) <= SIDE_BY_SIDE or not numeric
-        place = {setting: float(row if in_a_row else setting) for row, setting in enumerate(settings)}
+        place = {
+            setting: float(row if in_a_row else setting) for row, setting in enumerate(settings)
+        }
         step = DODGE * (1.0 if in_a_row else float(np.diff(settings).min())) / max(4, len(curves))
         for rank, series in enumerate(curves):
             shift = step * (rank - (len(curves) - 1) / 2)
@@ -387,24 +405,39 @@ class ComparisonDisplay(PanelsDisplay):
             draw_series(ax, series, look, places.__getitem__, line="none")
             if numeric:
                 x = [places[setting] for setting in series.x]
-                ax.plot(x, series.centre, color=look.color, linestyle=look.line, linewidth=1.0, alpha=0.7)
+                ax.plot(
+                    x,
+                    series.centre,
+                    color=look.color,
+                    linestyle=look.line,
+                    linewidth=1.0,
+                    alpha=0.7,
+                )
         if in_a_row:
-            ax.set_xticks(range(len(settings)), [shortened(str(setting), 14) for setting in settings])
+            ax.set_xticks(
+                range(len(settings)), [shortened(str(setting), 14) for setting in settings]
+            )
             ax.set_xlim(-0.5, len(settings) - 0.5)
 
-    def _finish(self, axes: NDArray[np.object_], chosen: dict[str, Look], *, own: bool) -> list[Any]:
+    def _finish(
+        self, axes: NDArray[np.object_], chosen: dict[str, Look], *, own: bool
+    ) -> list[Any]:
         self._set_scale(axes)
         return self._legend(chosen) + self._draw_reference(axes)
 
     def _set_scale(self, axes: NDArray[np.object_]) -> None:
         """One scale for all panels, logarithmic where the means need it, made for the means.
 
-        Intervals from two or three splits may be many times as long as the means differ, and run out of it.
+        Intervals from two or three splits may be many times as long as the means differ, and run
+        out of it.
         """
         curves = self.curves
         means = np.concatenate([[*series.centre, *series.paper.values()] for series in curves])
         logarithmic = means.min() > 0 and means.max() > WIDE * means.min()
-        low, high = min(series.low.min() for series in curves), max(series.high.max() for series in curves)
+        low, high = (
+            min(series.low.min() for series in curves),
+            max(series.high.max() for series in curves),
+        )
         if logarithmic:
             limits = max(low, means.min() / 3) / 1.2, min(high, 3 * means.max()) * 1.2
         else:
@@ -434,7 +467,8 @@ class ComparisonDisplay(PanelsDisplay):
     def _legend(self, chosen: dict[str, Look]) -> list[Any]:
         named = {} if list(chosen) == [self.metric] else chosen
         handles = [
-            legend_entry(name, look.color, look.marker, line=look.line) for name, look in named.items()
+            legend_entry(name, look.color, look.marker, line=look.line)
+            for name, look in named.items()
         ]
         return handles + self._legend_of_marks(f"{self.level:.0%} interval of the mean")
 
@@ -446,7 +480,8 @@ NARROW = 100.0
 class RunningTimeDisplay(PanelsDisplay):
     """Median running time of every method on logarithmic axes, its range over repeats, and its growth.
 
-    The power in the legend is the slope of a straight line through the logarithms of all medians of a method.
+    The power in the legend is the slope of a straight line through the logarithms of all medians of
+    a method.
 
     Parameters
     ----------
@@ -525,14 +560,22 @@ class RunningTimeDisplay(PanelsDisplay):
         title = results.title if title is None else title
         return cls(panels, x=x, metric=metric, facet=facet, title=title).plot(ax)
 
-    def _draw_panel(self, ax: Axes, value: Any, curves: list[Series], chosen: dict[str, Look]) -> None:
+    def _draw_panel(
+        self, ax: Axes, value: Any, curves: list[Series], chosen: dict[str, Look]
+    ) -> None:
         for series in curves:
-            look, label = chosen[series.name], _label(series.name, self.slopes_[value][series.name], self.x)
+            look, label = (
+                chosen[series.name],
+                _label(series.name, self.slopes_[value][series.name], self.x),
+            )
             draw_series(ax, series, look, float, line=look.line, label=label)
         _logarithmic(ax, curves)
 
-    def _finish(self, axes: NDArray[np.object_], chosen: dict[str, Look], *, own: bool) -> list[Any]:
-        # Legends stand beside a single panel of our own, else within the panels and above their curves.
+    def _finish(
+        self, axes: NDArray[np.object_], chosen: dict[str, Look], *, own: bool
+    ) -> list[Any]:
+        # Legends stand beside a single panel of our own, else within the panels and above their
+        # curves.
         if own and len(axes) == 1:
             axes[0].legend(loc="upper left", bbox_to_anchor=(1.01, 1.0))
         else:

@@ -17,8 +17,8 @@ if TYPE_CHECKING:
 
 __all__ = ["class_labels", "kernel_names", "one_per_class", "output_names", "shortened"]
 
-# Okabe and Ito's palette, which remains distinct under all common kinds of colour blindness; brown, and grey
-# below, are for pictures of many curves.
+# Okabe and Ito's palette, which remains distinct under all common kinds of colour blindness; brown,
+# and grey below, are for pictures of many curves.
 BLUE, ORANGE, GREEN, VERMILION = "#0072B2", "#E69F00", "#009E73", "#D55E00"
 SKY, PURPLE, BLACK, BROWN = "#56B4E9", "#CC79A7", "#000000", "#7A4A1E"
 INK, GREY, PALE = "#222222", "#767676", "#C4C4C4"
@@ -97,9 +97,10 @@ def looks(names: list[str]) -> dict[str, Look]:
 class Display:
     """Base of the displays.
 
-    A figure made here does not belong to pyplot, so nothing stays open behind it. It is `figure_`: save it
-    with ``display.figure_.savefig(...)``, or leave the display as the last line of a notebook cell. To draw
-    in a figure of pyplot, pass its axes (or, where there are several panels, the figure).
+    A figure made here does not belong to pyplot, so nothing stays open behind it. It is `figure_`:
+    save it with ``display.figure_.savefig(...)``, or leave the display as the last line of a
+    notebook cell. To draw in a figure of pyplot, pass its axes (or, where there are several panels,
+    the figure).
 
     Attributes
     ----------
@@ -201,7 +202,11 @@ def fitted_estimator(model: Any) -> Any:
         raise ValueError("model is a search without a fitted model to draw; fit it with refit=True")
     estimator = getattr(model, "best_estimator_", model)
     if not hasattr(estimator, "kernel_"):
-        last = "; give its last step, model[-1], and transformed rows" if hasattr(model, "steps") else ""
+        last = (
+            "; give its last step, model[-1], and transformed rows"
+            if hasattr(model, "steps")
+            else ""
+        )
         raise TypeError(
             f"model must be an EntangledKernelRidge, or a search over its settings, got "
             f"{type(estimator).__name__}{last}"

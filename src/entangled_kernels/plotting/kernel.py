@@ -37,11 +37,17 @@ if TYPE_CHECKING:
 
 __all__ = ["EntanglementSpectrumDisplay", "GramDisplay"]
 
-# Up to so many samples have lines between them, blocks up to so many outputs have numbers in their cells
-# and names, of so many letters, at their sides.
+# Up to so many samples have lines between them, blocks up to so many outputs have numbers in their
+# cells and names, of so many letters, at their sides.
 SEPARATED, NUMBERED, NAMED, LETTERS = 20, 6, 12, 12
 
-COLORBAR: dict[str, Any] = {"location": "bottom", "shrink": 0.6, "aspect": 40, "pad": 0.01, "extend": "both"}
+COLORBAR: dict[str, Any] = {
+    "location": "bottom",
+    "shrink": 0.6,
+    "aspect": 40,
+    "pad": 0.01,
+    "extend": "both",
+}
 
 
 class GramDisplay(Display):
@@ -55,12 +61,13 @@ class GramDisplay(Display):
     n_outputs : int, optional
         Number p of outputs; needed for a matrix.
     labels : array of shape (n,), optional
-        Class of each sample. Samples of a class must stand together for its lines to mean something.
+        Class of each sample. Samples of a class must stand together for its lines to mean
+        something.
     names : sequence of str, optional
         Names of the outputs.
     zoom : "auto", None or sequence of (i, j)
-        Pairs of samples whose blocks are enlarged. ``"auto"`` takes one within the first class, one between
-        it and the last, and one within the last; none where there is a single output.
+        Pairs of samples whose blocks are enlarged. ``"auto"`` takes one within the first class, one
+        between it and the last, and one within the last; none where there is a single output.
     title : str, default="Block Gram matrix of the learned kernel"
 
     Attributes
@@ -92,7 +99,9 @@ class GramDisplay(Display):
         n = len(self.gram) // self.n_outputs
         self.labels = None if labels is None else np.asarray(labels)
         if self.labels is not None and self.labels.shape != (n,):
-            raise ValueError(f"labels must have shape ({n},), one per sample, got {self.labels.shape}")
+            raise ValueError(
+                f"labels must have shape ({n},), one per sample, got {self.labels.shape}"
+            )
         self.names = output_names(names, self.n_outputs)
         self.zoom = _pairs(zoom, n, self.n_outputs, self.labels)
         self.title = title
@@ -121,8 +130,8 @@ class GramDisplay(Display):
         y : array-like of shape (n,) or (n, p), optional
             Labels, or one target per class.
         order : {"class", "given"} or array of int
-            Samples of a class together, as they are, or in an order of your own. Pairs in ``zoom`` are
-            places in this order.
+            Samples of a class together, as they are, or in an order of your own. Pairs in ``zoom``
+            are places in this order.
         names, zoom, title : as in the class
             Names default to those of the targets that the model was fitted with.
         figure : Figure or SubFigure, optional
@@ -167,14 +176,20 @@ class GramDisplay(Display):
             shape = (7.2, 5.6) if self.zoom else (5.2, 5.8)
             figure = new_figure(*shape) if figure is None else figure
             grid = figure.add_gridspec(
-                max(1, len(self.zoom)), 2 if self.zoom else 1, width_ratios=[3.1, 1] if self.zoom else [1]
+                max(1, len(self.zoom)),
+                2 if self.zoom else 1,
+                width_ratios=[3.1, 1] if self.zoom else [1],
             )
             ax = figure.add_subplot(grid[:, 0])
             limit = _limit(self.gram)
-            image = ax.imshow(self.gram, cmap="RdBu_r", vmin=-limit, vmax=limit, interpolation="nearest")
+            image = ax.imshow(
+                self.gram, cmap="RdBu_r", vmin=-limit, vmax=limit, interpolation="nearest"
+            )
             self._draw_lines(ax)
             ax.set_title(self.title)
-            figure.colorbar(image, ax=ax, label="kernel value", **COLORBAR).outline.set_visible(False)
+            figure.colorbar(image, ax=ax, label="kernel value", **COLORBAR).outline.set_visible(
+                False
+            )
             axes = [ax]
             for row, pair in enumerate(self.zoom):
                 axes.append(figure.add_subplot(grid[row, 1]))
@@ -195,7 +210,9 @@ class GramDisplay(Display):
             ticks = [str(sample) for sample in range(n)]
             ax.set_xlabel(f"sample{each}")
         else:
-            starts = np.concatenate([[0], np.flatnonzero(self.labels[1:] != self.labels[:-1]) + 1, [n]])
+            starts = np.concatenate(
+                [[0], np.flatnonzero(self.labels[1:] != self.labels[:-1]) + 1, [n]]
+            )
             ticks = [shortened(str(self.labels[start]), LETTERS) for start in starts[:-1]]
             ax.set_xlabel(f"class of the sample{each}")
         for edge in starts[1:-1] * p - 0.5:
@@ -230,7 +247,13 @@ class GramDisplay(Display):
                 dark = abs(value) > 0.6 * limit
                 text = _short(value, limit)
                 ax.text(
-                    column, row, text, ha="center", va="center", fontsize=6.5, color="white" if dark else INK
+                    column,
+                    row,
+                    text,
+                    ha="center",
+                    va="center",
+                    fontsize=6.5,
+                    color="white" if dark else INK,
                 )
 
     def _pair_name(self, pair: tuple[int, int]) -> str:
@@ -246,7 +269,9 @@ class GramDisplay(Display):
 def _blocks(kernel: Any, X: Any) -> Array:
     """Values K(x_i, x_j) of a kernel; its feature map sees data frames as they are, names and all."""
     if isinstance(kernel, KrausKernel):
-        return KrausKernel(kernel.kraus, metric=kernel.metric).blocks(feature_rows(kernel.feature_map, X))
+        return KrausKernel(kernel.kraus, metric=kernel.metric).blocks(
+            feature_rows(kernel.feature_map, X)
+        )
     return np.asarray(kernel.blocks(X))
 
 
@@ -261,7 +286,9 @@ def _as_matrix(gram: ArrayLike, n_outputs: int | None) -> tuple[Array, int]:
     if G.ndim != 2 or G.shape[0] != G.shape[1] or not G.size:
         raise ValueError(f"gram must have shape (n*p, n*p) or (n, n, p, p), got {G.shape}")
     if n_outputs is None:
-        raise ValueError("n_outputs is needed to find the blocks of a matrix; or pass blocks (n, n, p, p)")
+        raise ValueError(
+            "n_outputs is needed to find the blocks of a matrix; or pass blocks (n, n, p, p)"
+        )
     if n_outputs < 1 or len(G) % n_outputs:
         raise ValueError(f"n_outputs must divide the size of gram, {len(G)}, got {n_outputs}")
     return G, int(n_outputs)
@@ -339,7 +366,8 @@ def _connect(ax: Axes, panel: Axes, pair: tuple[int, int], p: int) -> None:
         ax.figure.add_artist(line)
 
 
-# An eigenvalue counts as negative, and a value as different from zero, beyond this share of the largest.
+# An eigenvalue counts as negative, and a value as different from zero, beyond this share of the
+# largest.
 TOLERANCE = 1e-10
 # So many Schmidt values are drawn at most.
 SHOWN = 24
@@ -348,8 +376,8 @@ SHOWN = 24
 class EntanglementSpectrumDisplay(Display):
     """Eigenvalues of the partial transpose of D / tr(D), and shares of the operator-Schmidt values of D.
 
-    A negative eigenvalue proves that the kernel is entangled; they are marked. A single Schmidt value means
-    that the kernel is separable, one scalar kernel times one output matrix.
+    A negative eigenvalue proves that the kernel is entangled; they are marked. A single Schmidt
+    value means that the kernel is separable, one scalar kernel times one output matrix.
 
     Parameters
     ----------
@@ -375,10 +403,18 @@ class EntanglementSpectrumDisplay(Display):
     array([-0.5, 0.5, 0.5, 0.5])
     """
 
-    def __init__(self, eigenvalues: ArrayLike, schmidt_values: ArrayLike, *, verdict: str = "") -> None:
+    def __init__(
+        self, eigenvalues: ArrayLike, schmidt_values: ArrayLike, *, verdict: str = ""
+    ) -> None:
         self.eigenvalues: Array = np.sort(np.asarray(eigenvalues, dtype=np.float64), axis=None)
-        self.schmidt_values: Array = np.sort(np.asarray(schmidt_values, dtype=np.float64), axis=None)[::-1]
-        if not self.eigenvalues.size or not self.schmidt_values.size or not self.schmidt_values[0] > 0:
+        self.schmidt_values: Array = np.sort(
+            np.asarray(schmidt_values, dtype=np.float64), axis=None
+        )[::-1]
+        if (
+            not self.eigenvalues.size
+            or not self.schmidt_values.size
+            or not self.schmidt_values[0] > 0
+        ):
             raise ValueError("eigenvalues and schmidt_values must not be empty or zero")
         self.verdict = verdict
 
@@ -391,9 +427,9 @@ class EntanglementSpectrumDisplay(Display):
     def from_kernel(cls, kernel: KrausKernel, *, figure: Figure | SubFigure | None = None) -> Self:
         """Draw for a kernel in Kraus form."""
         verdict = kernel.entanglement().verdict.split(":")[0]
-        return cls(kernel.partial_transpose_eigenvalues(), kernel.schmidt_values(), verdict=verdict).plot(
-            figure
-        )
+        return cls(
+            kernel.partial_transpose_eigenvalues(), kernel.schmidt_values(), verdict=verdict
+        ).plot(figure)
 
     def plot(self, figure: Figure | SubFigure | None = None) -> Self:
         """Draw in a figure, a new one by default."""
@@ -414,7 +450,12 @@ class EntanglementSpectrumDisplay(Display):
         ax.axhline(0, color=GREY, linewidth=0.8)
         for own, color, marker, label in (
             (~negative, BLUE, "o", f"positive: {(~negative).sum()}"),
-            (negative, VERMILION, "v", f"negative: {negative.sum()}, their sum {values[negative].sum():.3g}"),
+            (
+                negative,
+                VERMILION,
+                "v",
+                f"negative: {negative.sum()}, their sum {values[negative].sum():.3g}",
+            ),
         ):
             if own.any():
                 ax.vlines(places[own], 0, values[own], color=color, linewidth=1.2)
@@ -434,7 +475,9 @@ class EntanglementSpectrumDisplay(Display):
         shown = kept[:SHOWN]
         ax.bar(np.arange(1, len(shown) + 1), shown, color=BLUE, width=0.7)
         ax.axhline(0, color=GREY, linewidth=0.8)
-        rest = f", the first {SHOWN} of {len(kept)}" if len(kept) > SHOWN else f" ({len(kept)} in all)"
+        rest = (
+            f", the first {SHOWN} of {len(kept)}" if len(kept) > SHOWN else f" ({len(kept)} in all)"
+        )
         note = f"first: nearest separable kernel, {shares[0]:.0%}"
         ax.text(0.98, 0.97, note, transform=ax.transAxes, ha="right", va="top", fontsize=8.5)
         ax.set(

@@ -27,8 +27,8 @@ Block = dict[str, Any]
 class Report:
     """A self-contained HTML page, without script and without network.
 
-    What is added appears in the order of the calls. The page is written by the Jinja2 templates beside this
-    module, which escape all text, and the same calls give the same page, byte for byte.
+    What is added appears in the order of the calls. The page is written by the Jinja2 templates
+    beside this module, which escape all text, and the same calls give the same page, byte for byte.
 
     Parameters
     ----------
@@ -83,7 +83,9 @@ class Report:
 
     def facts(self, facts: Mapping[str, Any]) -> None:
         """Add names with values, such as the settings of a run."""
-        self._add("facts", facts={str(name).replace("_", " "): _plain(facts[name]) for name in facts})
+        self._add(
+            "facts", facts={str(name).replace("_", " "): _plain(facts[name]) for name in facts}
+        )
 
     def code(self, code: str) -> None:
         """Add commands or code to copy."""
@@ -102,7 +104,12 @@ class Report:
             raise ValueError(f"kind must be one of {list(SIGNS)}, got {kind!r}")
         opening, colon, rest = text.partition(":")
         short = bool(colon) and len(opening) <= 30
-        self._add("verdict", sign=kind, opening=f"{opening}:" if short else "", words=rest if short else text)
+        self._add(
+            "verdict",
+            sign=kind,
+            opening=f"{opening}:" if short else "",
+            words=rest if short else text,
+        )
 
     def table(
         self,
@@ -139,8 +146,8 @@ class Report:
         note : str, optional
             A line under the table.
         sure : collection of (row, column), optional
-            Numbers and names of rows and columns that may be marked: those whose lead is no accident. All by
-            default.
+            Numbers and names of rows and columns that may be marked: those whose lead is no
+            accident. All by default.
         marked : collection of (row, column), optional
             Cells that are marked in any case; the note says what for.
         """
@@ -181,7 +188,9 @@ class Report:
         images = []
         for figure, alt in figures:
             if not alt.strip():
-                raise ValueError("alt must say what the figure shows, for readers who cannot see it")
+                raise ValueError(
+                    "alt must say what the figure shows, for readers who cannot see it"
+                )
             source, width, height = embedded(figure)
             images.append({"source": source, "alt": alt, "width": width, "height": height})
         self._add("figure", name=self._next("Figure"), caption=caption, images=images)
@@ -209,9 +218,13 @@ class Report:
 
     def html(self) -> str:
         """The whole page as text."""
-        sections = [section for section in self._sections if section["heading"] or section["blocks"]]
+        sections = [
+            section for section in self._sections if section["heading"] or section["blocks"]
+        ]
         page = _templates().get_template("page.html")
-        return str(page.render(title=self.title, lead=self.lead, footer=self.footer, sections=sections))
+        return str(
+            page.render(title=self.title, lead=self.lead, footer=self.footer, sections=sections)
+        )
 
     def write(self, path: str | os.PathLike[str]) -> Path:
         """Write the page to a file, whole or not at all; its path."""
@@ -228,7 +241,9 @@ class Report:
 
     def _terms(self, blocks: Iterable[Block]) -> list[str]:
         """Terms of the glossary in the title, the lead and some blocks of the page."""
-        return used_terms(" ".join([self.title, self.lead, *(" ".join(_words(one)) for one in blocks)]))
+        return used_terms(
+            " ".join([self.title, self.lead, *(" ".join(_words(one)) for one in blocks)])
+        )
 
     def _next(self, kind: str) -> str:
         self._numbers[kind] += 1
@@ -357,4 +372,6 @@ def _pattern(term: str) -> re.Pattern[str]:
     """Capitals count in names such as nI; other words may begin a sentence, and may have a plural."""
     words = re.escape(term).replace(r"\ ", r"\s+")
     named = any(letter.isupper() for letter in term)
-    return re.compile(rf"(?<![\w-]){words}{'' if named else 's?'}(?![\w-])", 0 if named else re.IGNORECASE)
+    return re.compile(
+        rf"(?<![\w-]){words}{'' if named else 's?'}(?![\w-])", 0 if named else re.IGNORECASE
+    )

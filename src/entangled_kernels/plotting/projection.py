@@ -43,8 +43,8 @@ TEST: dict[str, Any] = {"marker": "^", "s": 26, "edgecolors": "white", "linewidt
 class ProjectionDisplay(Display):
     """Two coordinates of every sample for each task: training samples as circles, others as triangles.
 
-    Where the targets are one per class, samples of the task's own class are coloured and the others grey.
-    Otherwise colour tells the value of the task's target.
+    Where the targets are one per class, samples of the task's own class are coloured and the others
+    grey. Otherwise colour tells the value of the task's target.
 
     Parameters
     ----------
@@ -92,14 +92,18 @@ class ProjectionDisplay(Display):
         self.Z_test = self.Z_train[:0] if Z_test is None else _projections("Z_test", Z_test)
         n, p, r = self.Z_train.shape
         if self.Z_test.shape[1:] != (p, r):
-            raise ValueError(f"Z_test must have shape (t, {p}, {r}) as Z_train has, got {self.Z_test.shape}")
+            raise ValueError(
+                f"Z_test must have shape (t, {p}, {r}) as Z_train has, got {self.Z_test.shape}"
+            )
         if not all(0 <= place < r for place in coordinates):
             raise ValueError(f"coordinates must be two of 0 to {r - 1}, got {coordinates}")
         self.coordinates, self.title = coordinates, title
         stacked = [] if y_test is None else [np.asarray(y_test)]
         values, self.by_class = _task_values(np.concatenate([np.asarray(y_train), *stacked]), p)
         if len(values) != n + len(self.Z_test):
-            raise ValueError(f"targets must be of {n} and {len(self.Z_test)} samples, as the projections are")
+            raise ValueError(
+                f"targets must be of {n} and {len(self.Z_test)} samples, as the projections are"
+            )
         self.values_train, self.values_test = values[:n], values[n:]
         self.names = output_names(names, p)
 
@@ -133,9 +137,9 @@ class ProjectionDisplay(Display):
         if names is None:
             names = kernel_names(estimator, Z_train.shape[1])
         Z_test = None if X_test is None else estimator.project(X_test)
-        return cls(Z_train, y_train, Z_test, y_test, names=names, coordinates=coordinates, title=title).plot(
-            figure
-        )
+        return cls(
+            Z_train, y_train, Z_test, y_test, names=names, coordinates=coordinates, title=title
+        ).plot(figure)
 
     @classmethod
     def from_results(
@@ -180,7 +184,9 @@ class ProjectionDisplay(Display):
         if self.by_class:
             for own in (False, True):
                 for (Z, values), look in ((test, TEST), (train, TRAIN)):
-                    ax.scatter(*Z[values == own].T, facecolors=OWN if own else PALE, zorder=2 + own, **look)
+                    ax.scatter(
+                        *Z[values == own].T, facecolors=OWN if own else PALE, zorder=2 + own, **look
+                    )
         else:
             both = np.concatenate([train[1], test[1]])
             for (Z, values), look in ((test, TEST), (train, TRAIN)):
@@ -233,10 +239,14 @@ def _task_values(y: NDArray[Any], p: int) -> tuple[NDArray[Any], bool]:
     if y.ndim == 1:
         classes = np.unique(y)
         if len(classes) != p:
-            raise ValueError(f"y has {len(classes)} classes but there are {p} tasks; pass the targets (n, p)")
+            raise ValueError(
+                f"y has {len(classes)} classes but there are {p} tasks; pass the targets (n, p)"
+            )
         return y[:, None] == classes, True
     if y.ndim != 2 or y.shape[1] != p:
-        raise ValueError(f"y must have shape (n,) or (n, {p}) to match the projections, got {y.shape}")
+        raise ValueError(
+            f"y must have shape (n,) or (n, {p}) to match the projections, got {y.shape}"
+        )
     if one_per_class(y):
         return y == y.max(), True
     return y, False

@@ -31,7 +31,8 @@ if TYPE_CHECKING:
 
 __all__ = ["ExplanationDisplay", "InformationDisplay", "shortened"]
 
-# Of more inputs and targets the first ones are drawn; numbers stand in the cells of so many targets.
+# Of more inputs and targets the first ones are drawn; numbers stand in the cells of so many
+# targets.
 MOST_INPUTS, MOST_EFFECTS, NUMBERED_EFFECTS = 12, 24, 8
 
 
@@ -81,7 +82,11 @@ class ExplanationDisplay(Display):
             A figure, or subfigure, to draw in.
         """
         if not hasattr(model, "explain"):
-            last = "; give its last step, model[-1], and transformed rows" if hasattr(model, "steps") else ""
+            last = (
+                "; give its last step, model[-1], and transformed rows"
+                if hasattr(model, "steps")
+                else ""
+            )
             raise TypeError(
                 f"model must have explain, as EntangledKernelRidge has, got {type(model).__name__}{last}"
             )
@@ -125,10 +130,13 @@ class ExplanationDisplay(Display):
         ax.set_ylim(len(order) - 0.5, -0.5)
         ax.tick_params(axis="y", length=0)
         ax.set_xlim(left=0.0)
-        ax.set_xlabel("change of the predictions, in deviations\nof the targets, for one of the input")
+        ax.set_xlabel(
+            "change of the predictions, in deviations\nof the targets, for one of the input"
+        )
         more = len(found.inputs) - len(order)
         ax.set_title(
-            "Importance" + (f" (the first {len(order)} of {len(found.inputs)} inputs)" if more > 0 else "")
+            "Importance"
+            + (f" (the first {len(order)} of {len(found.inputs)} inputs)" if more > 0 else "")
         )
         if np.isfinite(noise).any():
             ax.legend(loc="lower right")
@@ -145,13 +153,28 @@ class ExplanationDisplay(Display):
         if len(targets) <= NUMBERED_EFFECTS:
             for row, column in zip(*np.nonzero(np.isfinite(relative)), strict=True):
                 value = relative[row, column]
-                shade = "white" if abs(value) > 0.6 * limit else INK if abs(value) > 0.1 * limit else GREY
-                ax.text(column, row, f"{value:+.2f}", ha="center", va="center", color=shade, fontsize=7.5)
+                shade = (
+                    "white"
+                    if abs(value) > 0.6 * limit
+                    else INK
+                    if abs(value) > 0.1 * limit
+                    else GREY
+                )
+                ax.text(
+                    column,
+                    row,
+                    f"{value:+.2f}",
+                    ha="center",
+                    va="center",
+                    color=shade,
+                    fontsize=7.5,
+                )
         else:
             whole_figure(ax).colorbar(image, ax=ax, shrink=0.8).outline.set_visible(False)
 
 
-# Of more targets those that tell or are told most are drawn; numbers stand in the cells of up to so many.
+# Of more targets those that tell or are told most are drawn; numbers stand in the cells of up to so
+# many.
 MOST_TARGETS, MOST_NUMBERED = 40, 15
 # Characters of a name.
 LONGEST = 26
@@ -165,8 +188,8 @@ class InformationDisplay(AxesDisplay):
     Parameters
     ----------
     information : array of shape (p, p)
-        Share of the variance of the target of a column that measuring the target of a row removes, between 0
-        and 1. The diagonal is not drawn.
+        Share of the variance of the target of a column that measuring the target of a row removes,
+        between 0 and 1. The diagonal is not drawn.
     names : sequence of str, optional
         Of the targets.
 
@@ -180,8 +203,8 @@ class InformationDisplay(AxesDisplay):
     Notes
     -----
     The order is that of the leaves of a hierarchical clustering (average linkage) with the distance
-    1 - information, its branches turned so that neighbours are near (scipy's ``optimal_ordering``). Time
-    p^2 for up to 40 targets, and p^2 to find the 40 of more.
+    1 - information, its branches turned so that neighbours are near (scipy's ``optimal_ordering``).
+    Time p^2 for up to 40 targets, and p^2 to find the 40 of more.
 
     Examples
     --------
@@ -196,10 +219,16 @@ class InformationDisplay(AxesDisplay):
         self.information: Array = np.asarray(information, dtype=np.float64)
         p = len(self.information)
         if p == 0 or self.information.shape != (p, p):
-            raise ValueError(f"information must be a square matrix, got shape {self.information.shape}")
-        self.names = [f"output{place}" for place in range(p)] if names is None else list(map(str, names))
+            raise ValueError(
+                f"information must be a square matrix, got shape {self.information.shape}"
+            )
+        self.names = (
+            [f"output{place}" for place in range(p)] if names is None else list(map(str, names))
+        )
         if len(self.names) != p:
-            raise ValueError(f"names must hold {p} names, one for each target, got {len(self.names)}")
+            raise ValueError(
+                f"names must hold {p} names, one for each target, got {len(self.names)}"
+            )
         self.order_ = arranged(self.information)
         side = float(np.clip(0.42 * len(self.order_), 2.4, 8.0))
         self._size = (side + 2.9, side + 1.6)
@@ -276,4 +305,12 @@ def _write_numbers(ax: Axes, shown: Array) -> None:
         if row != column:
             value = shown[row, column]
             color = "white" if value > 0.55 else INK
-            ax.text(column, row, f"{100 * value:.0f}", ha="center", va="center", color=color, fontsize=7.5)
+            ax.text(
+                column,
+                row,
+                f"{100 * value:.0f}",
+                ha="center",
+                va="center",
+                color=color,
+                fontsize=7.5,
+            )

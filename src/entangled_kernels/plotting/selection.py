@@ -85,7 +85,9 @@ class SelectionDisplay(AxesDisplay):
         self.errors: Array = np.asarray(errors, dtype=np.float64)
         shape = (self.shrinkages.size, self.alphas.size)
         if self.errors.shape != shape:
-            raise ValueError(f"errors must have shape {shape}, shrinkages by alphas, got {self.errors.shape}")
+            raise ValueError(
+                f"errors must have shape {shape}, shrinkages by alphas, got {self.errors.shape}"
+            )
         if not np.isfinite(self.errors).any():
             raise ValueError("errors must hold at least one finite number")
         self.chosen = [(float(alpha), float(shrinkage)) for alpha, shrinkage in chosen]
@@ -98,21 +100,28 @@ class SelectionDisplay(AxesDisplay):
         if hasattr(model, "solve"):
             model.solve()
         if "param_shrinkage" not in getattr(model, "cv_results_", {}):
-            raise TypeError(f"model must be a fitted EntangledKernelRidgeCV, got {type(model).__name__}")
+            raise TypeError(
+                f"model must be a fitted EntangledKernelRidgeCV, got {type(model).__name__}"
+            )
         results, best = model.cv_results_, model.best_params_
         errors = np.asarray(results["mean_test_score"], dtype=np.float64)
         keep = np.ones(len(errors), dtype=bool)
         if "feature_map" in best and "param_feature_map" in results:
-            keep = np.array([place == best["feature_map"] for place in results["param_feature_map"]])
+            keep = np.array(
+                [place == best["feature_map"] for place in results["param_feature_map"]]
+            )
         alphas, shrinkages = (
-            np.asarray(results[name], dtype=np.float64)[keep] for name in ("param_alpha", "param_shrinkage")
+            np.asarray(results[name], dtype=np.float64)[keep]
+            for name in ("param_alpha", "param_shrinkage")
         )
         columns, column = np.unique(alphas, return_inverse=True)
         rows, row = np.unique(shrinkages, return_inverse=True)
         surface = np.full((len(rows), len(columns)), np.nan)
         np.fmin.at(surface, (row, column), errors[keep])
         chosen = [(alpha, best["shrinkage"]) for alpha in np.unique(best["alpha"])]
-        return cls(columns, rows, surface, chosen, scoring=getattr(model, "scoring", "nmse")).plot(ax)
+        return cls(columns, rows, surface, chosen, scoring=getattr(model, "scoring", "nmse")).plot(
+            ax
+        )
 
     def _draw(self, ax: Axes) -> None:
         # The colours tell small differences apart near the least error.
@@ -135,7 +144,9 @@ class SelectionDisplay(AxesDisplay):
             extend="max" if cut < largest else "neither",
             label=SCORINGS.get(self.scoring, self.scoring),
         ).outline.set_visible(False)
-        names = [f"{value:g}" + ("\nkernel ridge" if value == 1.0 else "") for value in self.shrinkages]
+        names = [
+            f"{value:g}" + ("\nkernel ridge" if value == 1.0 else "") for value in self.shrinkages
+        ]
         ax.set_yticks(range(len(names)), names)
         title = "Least error over alpha and shrinkage" + (" (☆ chosen)" if self.chosen else "")
         ax.set(title=title, xlabel="alpha (ridge penalty)", ylabel="shrinkage")
@@ -285,7 +296,9 @@ class HeldOutDisplay(AxesDisplay):
             known = known[np.linspace(0, len(known) - 1, MOST_ROWS).astype(int)]
         self.rows_ = known
         self.measured, self.predicted = measured[self.rows_], predicted[self.rows_]
-        self.lower, self.upper = (end[self.rows_, target] for end in (held_out.lower, held_out.upper))
+        self.lower, self.upper = (
+            end[self.rows_, target] for end in (held_out.lower, held_out.upper)
+        )
         self.name = name
 
     def _draw(self, ax: Axes) -> None:

@@ -1,7 +1,8 @@
 """Choosing feature maps, kernels and alphas by cross-validation.
 
-Candidates -> a fold for every split, and held-out errors of all candidates on it -> weights of the candidates
-of every feature map -> shares of the maps, by held-out predictions -> what is kept, fitted on all rows.
+Candidates -> a fold for every split, and held-out errors of all candidates on it -> weights of the
+candidates of every feature map -> shares of the maps, by held-out predictions -> what is kept,
+fitted on all rows.
 """
 
 from .candidates import GRID, PATH_STEPS, Grid, Member, grid_members

@@ -151,7 +151,14 @@ def grid_members(grid: Mapping[str, Iterable[Any]], *, max_iter: int) -> list[Me
                 target_alpha = 0.0
             elif rank is None and (prediction == "partial_trace" or mix == 0.0):
                 mix, prediction = 0.0, "partial_trace"
-            settings = (float(mix), float(shrinkage), float(target_alpha), rank, prediction, n_steps)
+            settings = (
+                float(mix),
+                float(shrinkage),
+                float(target_alpha),
+                rank,
+                prediction,
+                n_steps,
+            )
             members[Member(solver, *settings)] = None
     return list(members)
 
@@ -167,11 +174,13 @@ def default_alphas(scale: float, noise: float | None) -> Array:
     return alphas if noise is None else np.sort(np.append(alphas, noise))
 
 
-def weighted_coefficients(problem: Problem, grid: Grid, weights: Array, start: FitSettings) -> Array:
+def weighted_coefficients(
+    problem: Problem, grid: Grid, weights: Array, start: FitSettings
+) -> Array:
     """Weighted sum of the coefficients of all candidates, (m', q) of the outputs of the problem.
 
-    ``weights`` is (members, alphas, 1), or (members, alphas, q) where targets have weights of their own.
-    Members without any weight cost nothing.
+    ``weights`` is (members, alphas, 1), or (members, alphas, q) where targets have weights of their
+    own. Members without any weight cost nothing.
     """
     basis = problem.outputs
     used = np.flatnonzero(weights.any(axis=(1, 2)))

@@ -37,7 +37,8 @@ class JudgedTargets:
     Attributes
     ----------
     Y : ndarray of shape (n, q)
-        NaN where missing. Of more targets than rows, which lie in a space of n dimensions, their coordinates.
+        NaN where missing. Of more targets than rows, which lie in a space of n dimensions, their
+        coordinates.
     unit : ndarray of shape (q,) or (q, q)
         An error e (q,) has the score |e unit|^2; a vector is a diagonal matrix.
     n_outputs : int
@@ -56,8 +57,8 @@ class JudgedTargets:
     def of(cls, Y: Array, score_weights: Array, *, compress: bool) -> JudgedTargets:
         """Targets (n, p) whose squared errors have weights (p,) in the score.
 
-        With ``compress``, targets that are far more than rows are turned into as many coordinates as rows.
-        Time n^2 p, once for all feature maps and splits.
+        With ``compress``, targets that are far more than rows are turned into as many coordinates
+        as rows. Time n^2 p, once for all feature maps and splits.
         """
         (n, p), root = Y.shape, np.sqrt(score_weights)
         if not compress or p <= n + 1:
@@ -84,7 +85,8 @@ class JudgedTargets:
 class Fold:
     """A problem of training rows, and held-out rows to judge candidates on.
 
-    Moments are judged by as many made-up rows as they have columns, which have the same second moments.
+    Moments are judged by as many made-up rows as they have columns, which have the same second
+    moments.
 
     Attributes
     ----------
@@ -105,7 +107,8 @@ class Fold:
     predicted : ndarray of shape (s, m)
         Their features.
     mean_y : ndarray of shape (q,)
-        Means of the targets of the training rows; zero without an intercept. NaN for a target that has none.
+        Means of the targets of the training rows; zero without an intercept. NaN for a target that
+        has none.
     """
 
     problem: Problem
@@ -193,11 +196,15 @@ def fold_of_rows(
         raise ValueError("every fold needs rows of positive sample_weight in both of its parts")
     problem = None
     if centred:
-        problem = reduce_centred_rows(Phi, Y, row_weight, for_ascent=iterative, every_output=ridge_only)
+        problem = reduce_centred_rows(
+            Phi, Y, row_weight, for_ascent=iterative, every_output=ridge_only
+        )
     if problem is None:
         problem = reduce_rows(Phi, Y, row_weight, centred=centred)[0]
     # Kernels are scaled, and shrunk, by the numbers of features and outputs before compression.
-    problem = replace(problem, n_outputs=targets.n_outputs, n_features=n_features or problem.n_features)
+    problem = replace(
+        problem, n_outputs=targets.n_outputs, n_features=n_features or problem.n_features
+    )
     Z = (Phi_test - problem.mean_phi) @ problem.features
     T = Y_test - problem.mean_y
     fold = _judge(problem, targets, Z, np.where(judged > 0.0, T, 0.0), judged)
@@ -205,7 +212,10 @@ def fold_of_rows(
     if most is not None and len(test) > most:
         chosen = np.linspace(0, len(test) - 1, most).astype(np.intp)
     return replace(
-        fold, index=test[chosen], predicted=Phi_test[chosen], mean_y=np.where(learned, problem.mean_y, np.nan)
+        fold,
+        index=test[chosen],
+        predicted=Phi_test[chosen],
+        mean_y=np.where(learned, problem.mean_y, np.nan),
     )
 
 
@@ -265,7 +275,9 @@ def _judge(problem: Problem, targets: JudgedTargets, Z: Array, T: Array, weight:
             Z_root, T_root = triangle[:, : Z.shape[1]], triangle[:, Z.shape[1] :]
         Z, T, weight = Z_root, T_root, np.ones((len(Z_root), 1))
     none = np.zeros((0, len(problem.features)))
-    return Fold(problem, Z, T, weight, total, outputs, np.zeros(0, dtype=np.intp), none, problem.mean_y)
+    return Fold(
+        problem, Z, T, weight, total, outputs, np.zeros(0, dtype=np.intp), none, problem.mean_y
+    )
 
 
 def _rows_with_moments(moments: Moments, mean_phi: Array, mean_y: Array) -> tuple[Array, Array]:

@@ -47,7 +47,8 @@ def split_rows(
     y : ndarray of shape (n,) or (n, p)
     groups : ndarray of shape (n,) or None
     index : ndarray of shape (n,) or None
-        Numbers of the rows in the table that splits were given for, where some of its rows are left out.
+        Numbers of the rows in the table that splits were given for, where some of its rows are left
+        out.
     n_table : int, optional
         Number of rows of that table.
     random_state : int, RandomState or None
@@ -59,7 +60,9 @@ def split_rows(
         splits = list(check_cv(cv).split(X, y, groups))
         if index is not None and (not hasattr(cv, "split") or isinstance(cv, PredefinedSplit)):
             # Splits that were given as row numbers are of the whole table.
-            kept = [tuple(np.flatnonzero(np.isin(index, part)) for part in split) for split in splits]
+            kept = [
+                tuple(np.flatnonzero(np.isin(index, part)) for part in split) for split in splits
+            ]
             splits = [(train, test) for train, test in kept if len(test) > 0]
         fewest = min((len(train) for train, _ in splits), default=0)
         if fewest < 2 <= n:
@@ -81,7 +84,9 @@ def split_rows(
 
 def check_splits(cv: Any, n: int) -> list[tuple[Index, Index]]:
     """Listed splits of n rows as pairs of indices, or an error that names cv."""
-    need = "cv must be a number of folds, a splitter, or a list of splits (train, test) of row numbers"
+    need = (
+        "cv must be a number of folds, a splitter, or a list of splits (train, test) of row numbers"
+    )
     try:
         splits = [(np.asarray(train), np.asarray(test)) for train, test in cv]
     except (TypeError, ValueError):
@@ -93,7 +98,9 @@ def check_splits(cv: Any, n: int) -> list[tuple[Index, Index]]:
             if not (mask or (whole and (not part.size or -n <= part.min() <= part.max() < n))):
                 raise ValueError(f"{need} from 0 to {n - 1}, got {part!r:.80} among them")
     return [
-        tuple(np.flatnonzero(part) if part.dtype == bool else part.astype(np.intp) for part in split)  # type: ignore[misc]
+        tuple(
+            np.flatnonzero(part) if part.dtype == bool else part.astype(np.intp) for part in split
+        )  # type: ignore[misc]
         for split in splits
     ]
 
@@ -112,8 +119,8 @@ def group_splits(
 
     Notes
     -----
-    Each round is a `GroupKFold` with ``shuffle=True``: folds have as many groups as each other, give or take
-    one, whatever the sizes of the groups.
+    Each round is a `GroupKFold` with ``shuffle=True``: folds have as many groups as each other,
+    give or take one, whatever the sizes of the groups.
 
     Examples
     --------
@@ -143,8 +150,8 @@ def time_splits(n_rows: int, n_folds: int, times: NDArray[Any] | None = None) ->
     n_folds : int
         Blocks that are held out; the rows before the first of them are never.
     times : ndarray of shape (n_rows,), optional
-        In increasing order. Rows of the time at which a block begins do not predict it, since what happens to
-        all rows of that time would be known from them.
+        In increasing order. Rows of the time at which a block begins do not predict it, since what
+        happens to all rows of that time would be known from them.
 
     Notes
     -----

@@ -139,7 +139,8 @@ class HeldOutPredictions:
     values : ndarray of shape (N, p)
         NaN for a target that has no training row in the split.
     relative_variance : ndarray of shape (N,)
-        Of a new observation in units of the noise, in the Gaussian-process view of the best candidate.
+        Of a new observation in units of the noise, in the Gaussian-process view of the best
+        candidate.
     """
 
     index: NDArray[np.intp]
@@ -152,7 +153,10 @@ class HeldOutPredictions:
         errors = without_rounding(Y - self.values, Y)
         counted = (row_weight > 0.0) & ~np.isnan(errors).all(axis=1)
         return Residuals(
-            errors[counted], row_weight[counted], self.index[counted], self.relative_variance[counted]
+            errors[counted],
+            row_weight[counted],
+            self.index[counted],
+            self.relative_variance[counted],
         )
 
 
@@ -238,7 +242,9 @@ class Selected:
 
     def __getstate__(self) -> dict[str, Any]:
         # A column of words is kept as the words that differ, and their numbers.
-        words = {name: column for name, column in self.cv_results.items() if column.dtype.kind == "U"}
+        words = {
+            name: column for name, column in self.cv_results.items() if column.dtype.kind == "U"
+        }
         coded = {}
         for name, column in words.items():
             distinct, code = np.unique(column, return_inverse=True)
@@ -248,7 +254,8 @@ class Selected:
     def __setstate__(self, state: dict[str, Any]) -> None:
         columns = state["cv_results"].items()
         plain = {
-            name: column[0][column[1]] if isinstance(column, tuple) else column for name, column in columns
+            name: column[0][column[1]] if isinstance(column, tuple) else column
+            for name, column in columns
         }
         vars(self).update(state | {"cv_results": plain})
 
@@ -333,7 +340,10 @@ class Trial:
 
         Of equals it is the one with the largest shrinkage, then the largest alpha.
         """
-        errors, order = self.errors.sum(axis=-1).reshape(len(self.errors), -1), self.grid.preference()
+        errors, order = (
+            self.errors.sum(axis=-1).reshape(len(self.errors), -1),
+            self.grid.preference(),
+        )
         place = int(order[choose(errors[:, order], one_se=rule == "one_se")])
         return place, float(errors[:, place].mean())
 
@@ -344,7 +354,9 @@ class Trial:
 
     def process(self) -> Array | None:
         """All weight on kernel ridge with the noise for its alpha, the process that the map was tuned as."""
-        members = [place for place, member in enumerate(self.grid.members) if member.shrinkage == 1.0]
+        members = [
+            place for place, member in enumerate(self.grid.members) if member.shrinkage == 1.0
+        ]
         alphas = np.flatnonzero(self.grid.alphas == self.noise)
         if len(members) == 0 or len(alphas) == 0:
             return None
@@ -381,15 +393,17 @@ def search_rows(
     units : TargetUnits, optional
         Where the targets are transformed ones.
     most_numbers : float, optional
-        Features of more numbers than this are made block by block, where the held-out rows of the splits are
-        all rows once.
+        Features of more numbers than this are made block by block, where the held-out rows of the
+        splits are all rows once.
     """
     weight = None if weight is None else scale_weights(weight)
     n, p = Y.shape
     mean, variance = _mean_and_variance(Y, weight)
     score_weights = settings.score_weights(mean, variance)
     # Starts of iterative solvers, and models without an intercept, depend on the coordinates.
-    compress = settings.fit_intercept and not settings.iterative and (weight is None or weight.ndim == 1)
+    compress = (
+        settings.fit_intercept and not settings.iterative and (weight is None or weight.ndim == 1)
+    )
     targets = JudgedTargets.of(Y, score_weights, compress=compress)
     n_repeats = max(1.0, sum(len(test) for _, test in splits) / n)
     by_target = settings.by_target(n, p)
@@ -403,7 +417,9 @@ def search_rows(
                 if report is not None:
                     report(number * len(splits) + done, len(maps) * len(splits))
 
-            trials.append(_try_map(X, table, place, feature_map, splits, settings, tell, most_numbers))
+            trials.append(
+                _try_map(X, table, place, feature_map, splits, settings, tell, most_numbers)
+            )
         return _conclude(trials, table, settings, units)
 
 
@@ -421,7 +437,8 @@ def search_moments(
     Parameters
     ----------
     parts : list of Moments
-        Each is held out from the others, or, where they are ``ordered`` in time, from those before it.
+        Each is held out from the others, or, where they are ``ordered`` in time, from those before
+        it.
     sample : RowSample or None
         Rows to predict, each of a part.
     feature_map : transformer or None
@@ -445,7 +462,9 @@ def search_moments(
     table = Table(Y, weight, targets, score_weights, settings.by_target(rows.n_samples, p), 1.0)
     trains = list(accumulate(parts[:-1])) if ordered else leave_one_out_sums(parts)
     folds = list(zip(trains, parts[int(ordered) :], strict=True))
-    trial = _try_moments(folds, whole, sample, None, feature_map, table, settings, first=int(ordered))
+    trial = _try_moments(
+        folds, whole, sample, None, feature_map, table, settings, first=int(ordered)
+    )
     return _conclude([trial], table, settings, units)
 
 
@@ -473,7 +492,9 @@ def _try_map(
         m = map_features(fitted, _safe_indexing(X, slice(0, 1))).shape[1]
         rounds = _rounds(splits, n)
         if n * m > most_numbers and m + p <= n and rounds is not None:
-            return _try_blocks(X, table, place, fitted, rounds, settings, tell, int(most_numbers / m))
+            return _try_blocks(
+                X, table, place, fitted, rounds, settings, tell, int(most_numbers / m)
+            )
     if Phi is None:
         Phi = map_features(fitted, X, ensure_min_samples=2)
     check_range("X" if feature_map is None else "the output of feature_map", Phi)
@@ -503,11 +524,18 @@ def _try_map(
             counted = weight if weight.ndim == 1 else weight.max(axis=1)
             train, test = train[counted[train] > 0.0], test[counted[test] > 0.0]
             if len(train) == 0 or len(test) == 0:
-                raise ValueError("every fold needs rows of positive sample_weight in both of its parts")
+                raise ValueError(
+                    "every fold needs rows of positive sample_weight in both of its parts"
+                )
         if not in_folds:
             both, wide = (compact[train], compact[test]), compact is not Phi
             return fold_of_rows(
-                table.targets, weight, (train, test), both, n_features=m if wide else None, **options
+                table.targets,
+                weight,
+                (train, test),
+                both,
+                n_features=m if wide else None,
+                **options,
             )
         own = None if weight is None else weight[train]
         X_train, X_test = (_safe_indexing(X, index) for index in (train, test))
@@ -540,7 +568,9 @@ def _rounds(splits: Sequence[Split], n: int) -> list[list[Index]] | None:
         stop = start + int(np.searchsorted(sizes, n)) + 1
         own = splits[start:stop]
         tests = [test for _, test in own]
-        whole = len(own) > 1 and int(sum(map(len, tests))) == n == len(np.unique(np.concatenate(tests)))
+        whole = len(own) > 1 and int(sum(map(len, tests))) == n == len(
+            np.unique(np.concatenate(tests))
+        )
         if not whole or any(len(train) + len(test) != n for train, test in own):
             return None
         rounds.append(tests)
@@ -561,7 +591,11 @@ def _try_blocks(
     """Errors of all candidates with features that are made block by block, and not kept."""
     p, height = table.Y.shape[1], max(1, height)
     most = max(1, int(sample_size(p) / len(rounds[0])))
-    weight = np.ones((len(table.Y), 1)) if table.weight is None else table.weight.reshape(len(table.Y), -1)
+    weight = (
+        np.ones((len(table.Y), 1))
+        if table.weight is None
+        else table.weight.reshape(len(table.Y), -1)
+    )
     weight = np.broadcast_to(weight, table.Y.shape)
     folds, predicted = list[tuple[Moments, Moments]](), list[Index]()
     for tests in rounds:
@@ -574,12 +608,16 @@ def _try_blocks(
                 check_range("the output of feature_map", Phi)
                 total = total + Moments.from_arrays(Phi, table.Y[index], weight[index])
             parts.append(total)
-            predicted.append(test[np.linspace(0, len(test) - 1, min(most, len(test))).astype(np.intp)])
+            predicted.append(
+                test[np.linspace(0, len(test) - 1, min(most, len(test))).astype(np.intp)]
+            )
         folds += zip(leave_one_out_sums(parts), parts, strict=True)
     index, whole = np.concatenate(predicted), folds[0][0] + folds[0][1]
     Phi = map_features(fitted, _safe_indexing(X, index))
     part = np.repeat(np.arange(len(predicted)), [len(own) for own in predicted])
-    sample = RowSample(Phi, table.Y[index], weight[index], part, np.zeros(len(index), dtype=np.uint64))
+    sample = RowSample(
+        Phi, table.Y[index], weight[index], part, np.zeros(len(index), dtype=np.uint64)
+    )
     trial = _try_moments(folds, whole, sample, index, fitted, table, settings, tell)
     return replace(trial, place=place)
 
@@ -597,8 +635,8 @@ def _try_moments(
 ) -> Trial:
     """Errors of all candidates on moments of the training and the held-out rows of every split.
 
-    ``places`` are those of the sample in the table, None where it is the table; ``first`` is the part of the
-    sample that the first split holds out.
+    ``places`` are those of the sample in the table, None where it is the table; ``first`` is the
+    part of the sample that the first split holds out.
     """
     centred = settings.fit_intercept
     m, p = whole.n_features, whole.n_outputs
@@ -648,7 +686,9 @@ def _judge_folds(
     tell(1)
     # Workers that start for less than a moment of work would take longer than they save.
     short = (time.perf_counter() - start) * (len(jobs) - 1) < _MOMENT
-    parallel = Parallel(n_jobs=1 if short else settings.n_jobs, prefer="threads", return_as="generator")
+    parallel = Parallel(
+        n_jobs=1 if short else settings.n_jobs, prefer="threads", return_as="generator"
+    )
     for found in parallel(delayed(judge)(job) for job in jobs[1:]):
         judged.append(found)
         tell(len(judged))
@@ -677,7 +717,9 @@ def _conclude(
 ) -> Selected:
     """Decide what is kept, fit it on all rows, and say how well it predicts held-out rows."""
     best = _fit_best(trials, settings)
-    _warn_of_ends(best, next(trial.grid.alphas for trial in trials if trial.place == best.place), settings)
+    _warn_of_ends(
+        best, next(trial.grid.alphas for trial in trials if trial.place == best.place), settings
+    )
     models = _models(trials, table, settings)
     found = _predict_held_out(trials, table, settings, best)
     shares, held_out = np.ones((1, 1)), None
@@ -692,7 +734,9 @@ def _conclude(
     if settings.selection == "average":
         best_number = [trial.place for trial in trials].index(best.place)
         used = sorted({*used, best_number})
-        linear = _average([trials[number] for number in used], [weights[number] for number in used], settings)
+        linear = _average(
+            [trials[number] for number in used], [weights[number] for number in used], settings
+        )
     else:
         linear = best.fit.linear
     ridge = _predict_ridge(trials, table, settings, best, held_out)
@@ -728,11 +772,13 @@ def _conclude(
     )
 
 
-def _models(trials: Sequence[Trial], table: Table, settings: SearchSettings) -> list[tuple[int, Array]]:
+def _models(
+    trials: Sequence[Trial], table: Table, settings: SearchSettings
+) -> list[tuple[int, Array]]:
     """Models to be stacked: number of the trial, and weights of its candidates, (members, alphas, 1 or q).
 
-    They are the average of the candidates of every feature map, and the process of every map that was tuned
-    as one; or the one candidate that is kept.
+    They are the average of the candidates of every feature map, and the process of every map that
+    was tuned as one; or the one candidate that is kept.
     """
     if settings.selection != "average":
         chosen = [trial.best(settings.selection) for trial in trials]
@@ -748,9 +794,9 @@ def _predict_held_out(
 ) -> tuple[Array, HeldOutPredictions] | None:
     """Shares of the models, (K, 1 or q), and what they predict for held-out rows; None without such rows.
 
-    A split's rows are predicted with weights of candidates that rest on the other splits, and with shares
-    that rest on other rows. With repeated folds other splits have held out the same rows, so a little of what
-    they say remains.
+    A split's rows are predicted with weights of candidates that rest on the other splits, and with
+    shares that rest on other rows. With repeated folds other splits have held out the same rows, so
+    a little of what they say remains.
     """
     start, indices, numbers, values, spreads = settings.start, [], [], [], []
     for split, fold in enumerate(trials[0].folds):
@@ -777,13 +823,17 @@ def _predict_held_out(
     if len(together) == 1:
         shares, total = np.ones((1, 1)), together[0]
     else:
-        errors = HeldOutErrors(table.targets.in_units(Y - together), row_weight, index, table.by_target)
+        errors = HeldOutErrors(
+            table.targets.in_units(Y - together), row_weight, index, table.by_target
+        )
         shares, total = errors.shares(), np.empty(together.shape[1:])
         for split in np.unique(split_of):
             rows = split_of == split
             apart = errors.shares(without=index[rows])
             total[rows] = np.einsum(
-                "kno,ko->no", together[:, rows], np.broadcast_to(apart, (len(apart), total.shape[1]))
+                "kno,ko->no",
+                together[:, rows],
+                np.broadcast_to(apart, (len(apart), total.shape[1])),
             )
     return shares, HeldOutPredictions(index, table.targets.expanded(total), np.concatenate(spreads))
 
@@ -815,7 +865,9 @@ def _relative_variance(
 
 
 def _fit_best(
-    trials: Sequence[Trial], settings: SearchSettings, wanted: Callable[[Member], bool] | None = None
+    trials: Sequence[Trial],
+    settings: SearchSettings,
+    wanted: Callable[[Member], bool] | None = None,
 ) -> Any:
     """The best candidate, or the best that is wanted, fitted on all rows; None where there is none."""
     tried = list(trials) if wanted is None else [trial.only(wanted) for trial in trials]
@@ -829,10 +881,14 @@ def _fit_best(
     earlier = sum(int(np.prod(other.grid.shape)) for other in trials[:number])
     index = earlier + trials[number].grid.members.index(own) * len(trial.grid.alphas) + int(alpha)
     fit = fit_problem(trial.problem(), own.settings(settings.start, penalty))
-    return Candidate(trial.place, trial.feature_map, own, penalty, error, index, fit, trial.features)
+    return Candidate(
+        trial.place, trial.feature_map, own, penalty, error, index, fit, trial.features
+    )
 
 
-def _average(trials: Sequence[Trial], weights: Sequence[Array], settings: SearchSettings) -> LinearModel:
+def _average(
+    trials: Sequence[Trial], weights: Sequence[Array], settings: SearchSettings
+) -> LinearModel:
     """The weighted mean of all candidates, with the features of the maps side by side."""
     coefs, intercept = [], np.zeros(1)
     for trial, own in zip(trials, weights, strict=True):
@@ -893,8 +949,8 @@ def _grid(settings: SearchSettings, spread: float, noise: float | None) -> Grid:
 def scale_weights(weight: Array) -> Array:
     """Weights (n,) or (n, p) divided by their `weight_unit`.
 
-    They are rounded, to forty of fifty-three bits, so that those of other scales are the same to the last
-    bit: trees that split between equals would see the rounding.
+    They are rounded, to forty of fifty-three bits, so that those of other scales are the same to
+    the last bit: trees that split between equals would see the rounding.
     """
     mantissa, exponent = np.frexp(weight / weight_unit(weight))
     return np.asarray(np.ldexp(np.round(mantissa * 2.0**40) / 2.0**40, exponent))
@@ -906,7 +962,9 @@ def _mean_and_variance(Y: Array, weight: Array | None) -> tuple[Array, Array]:
         mean = Y.mean(axis=0)
         # Without a second table of that size.
         blocks = np.array_split(Y, max(1, len(Y) // 256))
-        return mean, np.sum([np.sum((block - mean) ** 2, axis=0) for block in blocks], axis=0) / len(Y)
+        return mean, np.sum(
+            [np.sum((block - mean) ** 2, axis=0) for block in blocks], axis=0
+        ) / len(Y)
     weight = np.broadcast_to(weight.reshape(len(Y), -1), Y.shape)
     known, total = np.where(weight > 0.0, Y, 0.0), weight.sum(axis=0)
     mean = np.sum(weight * known, axis=0) / total
@@ -932,7 +990,8 @@ def fitted_in_folds(feature_map: Any, n_rows: int) -> bool:
 def _warn_of_ends(best: Candidate, alphas: Array, settings: SearchSettings) -> None:
     """Warn where the best alpha is at an end of the grid."""
     for end, name in ((alphas.min(), "smallest"), (alphas.max(), "largest")):
-        # Of a forest the smallest ridge is the forest itself; that of the default grid is hardly any.
+        # Of a forest the smallest ridge is the forest itself; that of the default grid is hardly
+        # any.
         if name == "smallest" and (
             settings.alphas is None or FeatureMapTraits.of(best.feature_map).interpolates
         ):

@@ -22,11 +22,13 @@ NEGLIGIBLE = 1e-3
 ROUNDING = 1e-13
 # How strongly shares are drawn towards equal ones: this over the total weight of the rows.
 PULL = 9.0
-# How much the error of all targets counts beside a target's own, in weights of candidates and in shares.
+# How much the error of all targets counts beside a target's own, in weights of candidates and in
+# shares.
 SHARED_BY_CANDIDATES, SHARED = 2.0, 1.0
 # Errors beyond so many deviations of the typical ones count as if they were at that distance.
 FAR = 5.0
-# Of the least error of the models, added to the form so that models that are alike do not make it singular.
+# Of the least error of the models, added to the form so that models that are alike do not make it
+# singular.
 _JITTER = 1e-10
 
 
@@ -61,9 +63,9 @@ def candidate_weights(errors: Array, n_rows: float, *, by_target: bool) -> Array
 
     Notes
     -----
-    A candidate with mean squared error E has the weight E^(-n / 2), which is its likelihood where errors are
-    normal with a variance that fits them best. Where errors hardly differ many candidates share the weight;
-    where one is clearly the best it has all.
+    A candidate with mean squared error E has the weight E^(-n / 2), which is its likelihood where
+    errors are normal with a variance that fits them best. Where errors hardly differ many
+    candidates share the weight; where one is clearly the best it has all.
     """
     mean = errors.mean(axis=0)
     score = mean.sum(axis=-1, keepdims=True)
@@ -108,7 +110,9 @@ class HeldOutErrors:
         without : ndarray of int, optional
             Rows that are to have no say.
         """
-        used = np.ones(len(self.row), dtype=bool) if without is None else ~np.isin(self.row, without)
+        used = (
+            np.ones(len(self.row), dtype=bool) if without is None else ~np.isin(self.row, without)
+        )
         weight = self.weight[used]
         pull = PULL / max(1.0, float(weight.sum()))
         values = self.values[:, used].transpose(2, 0, 1)  # (q, K, N)
@@ -118,7 +122,9 @@ class HeldOutErrors:
             factor = draw_in(np.median(np.abs(values), axis=1), np.where(known, weight, 0.0))
         else:
             sizes = np.sqrt((values**2).sum(axis=0) / np.maximum(known.sum(axis=0), 1))  # (K, N)
-            factor = draw_in(np.median(sizes, axis=0)[None], np.where(known.any(axis=0), weight, 0.0)[None])
+            factor = draw_in(
+                np.median(sizes, axis=0)[None], np.where(known.any(axis=0), weight, 0.0)[None]
+            )
         values = values * factor[:, None]
         mass = np.where(known, weight, 0.0)
         total = np.maximum(mass.sum(axis=1), np.finfo(float).tiny)
@@ -127,7 +133,9 @@ class HeldOutErrors:
         if not self.by_target:
             return simplex_shares(together, pull)[:, None]
         counted = max(1, int(np.count_nonzero(G.any(axis=(1, 2)))))
-        return np.stack([simplex_shares(counted * form + SHARED * together, pull) for form in G], axis=1)
+        return np.stack(
+            [simplex_shares(counted * form + SHARED * together, pull) for form in G], axis=1
+        )
 
 
 def draw_in(typical: Array, weight: Array) -> Array:
@@ -141,9 +149,9 @@ def draw_in(typical: Array, weight: Array) -> Array:
 
     Notes
     -----
-    A row that all models miss by far has most of the squared error, and says little of which of them is the
-    best for others. Its errors are scaled, those of all models alike, so that their size is no more than
-    `FAR` deviations, estimated by the median size over rows (Huber, 1964).
+    A row that all models miss by far has most of the squared error, and says little of which of
+    them is the best for others. Its errors are scaled, those of all models alike, so that their
+    size is no more than `FAR` deviations, estimated by the median size over rows (Huber, 1964).
     """
     order = np.argsort(typical, axis=1, kind="stable")
     mass = np.cumsum(np.take_along_axis(weight, order, axis=1), axis=1)
@@ -159,8 +167,8 @@ def draw_in(typical: Array, weight: Array) -> Array:
 def simplex_shares(form: Array, pull: float) -> Array:
     """Shares w >= 0 that add up to one with the least w^T G w + pull * g |w - 1 / K|^2.
 
-    G has the mean products of the errors of every two models, and g, the least of its diagonal, is the error
-    of the best model: beside models that are far worse it is left alone.
+    G has the mean products of the errors of every two models, and g, the least of its diagonal, is
+    the error of the best model: beside models that are far worse it is left alone.
 
     Parameters
     ----------
@@ -170,10 +178,11 @@ def simplex_shares(form: Array, pull: float) -> Array:
 
     Notes
     -----
-    On the simplex w - 1 / K = (I - 1 1^T / K) w, so the pull is a quadratic form too, and what is minimised
-    is homogeneous. The direction of the least w^T H w + s (1^T w - 1)^2 over w >= 0 then is that of the least
-    w^T H w on the simplex for every s > 0: along a direction u that adds up to one the least value is
-    s u^T H u / (u^T H u + s), which grows with u^T H u. That is a problem of non-negative least squares.
+    On the simplex w - 1 / K = (I - 1 1^T / K) w, so the pull is a quadratic form too, and what is
+    minimised is homogeneous. The direction of the least w^T H w + s (1^T w - 1)^2 over w >= 0 then
+    is that of the least w^T H w on the simplex for every s > 0: along a direction u that adds up to
+    one the least value is s u^T H u / (u^T H u + s), which grows with u^T H u. That is a problem of
+    non-negative least squares.
     """
     K = len(form)
     least = float(np.diag(form).min())

@@ -66,7 +66,9 @@ class _ParquetFile:
             else:
                 groups.append(group)
         if groups:
-            yield from _skip(self.file.iter_batches(batch_rows, row_groups=groups, columns=columns), row)
+            yield from _skip(
+                self.file.iter_batches(batch_rows, row_groups=groups, columns=columns), row
+            )
 
 
 class _ArrowFile:
@@ -77,10 +79,14 @@ class _ArrowFile:
 
         self.file = pa.ipc.open_file(pa.memory_map(path))
         self.schema = self.file.schema
-        self.n_rows = sum(self.file.get_batch(i).num_rows for i in range(self.file.num_record_batches))
+        self.n_rows = sum(
+            self.file.get_batch(i).num_rows for i in range(self.file.num_record_batches)
+        )
 
     def tables(self, columns: list[str], row: int, batch_rows: int) -> Iterator[Any]:
-        batches = (self.file.get_batch(i).select(columns) for i in range(self.file.num_record_batches))
+        batches = (
+            self.file.get_batch(i).select(columns) for i in range(self.file.num_record_batches)
+        )
         yield from _skip(batches, row)
 
 
@@ -93,7 +99,9 @@ class _TextFile:
         self.path, self.text, self.text_format = path, text, text_format
         with self._reader() as reader:
             self.in_file = reader.schema
-        self.schema = need_arrow().schema([field.with_name(field.name.strip()) for field in self.in_file])
+        self.schema = need_arrow().schema(
+            [field.with_name(field.name.strip()) for field in self.in_file]
+        )
 
     def tables(self, columns: list[str], row: int, batch_rows: int) -> Iterator[Any]:
         """Tables of some rows each, from the given row on; those before it are read and left."""
@@ -101,7 +109,8 @@ class _TextFile:
         types = {}
         for name in columns:
             field = self.in_file.field(self.schema.get_field_index(name))
-            # Columns of numbers are floats from the start, since whole numbers may be followed by others.
+            # Columns of numbers are floats from the start, since whole numbers may be followed by
+            # others.
             number = pa.bool_() if pa.types.is_boolean(field.type) else pa.float64()
             types[field.name] = pa.string() if name in self.text else number
         with self._reader(column_types=types, include_columns=list(types)) as reader:
@@ -154,12 +163,20 @@ def column_kinds(schema: Any) -> dict[str, str]:
     """What each column holds, number or text or the name of another type, or that several have its name."""
     types = need_arrow().types
     # A CSV column without any value has no type yet; it is read as numbers, all missing.
-    numbers = (types.is_integer, types.is_floating, types.is_boolean, types.is_decimal, types.is_null)
+    numbers = (
+        types.is_integer,
+        types.is_floating,
+        types.is_boolean,
+        types.is_decimal,
+        types.is_null,
+    )
     kinds = {}
     for field in schema:
         t = field.type.value_type if types.is_dictionary(field.type) else field.type
         text = types.is_string(t) or types.is_large_string(t)
-        kinds[field.name] = "number" if any(holds(t) for holds in numbers) else "text" if text else str(t)
+        kinds[field.name] = (
+            "number" if any(holds(t) for holds in numbers) else "text" if text else str(t)
+        )
         if schema.names.count(field.name) > 1:
             kinds[field.name] = SEVERAL
     return kinds

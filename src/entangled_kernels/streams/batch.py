@@ -58,20 +58,28 @@ def as_batch(item: Any, targets: Sequence[str] | None = None, groups: str | None
         return item
     if hasattr(item, "columns"):
         if targets is None:
-            raise TypeError("targets must name the columns to predict, where batches are data frames")
+            raise TypeError(
+                "targets must name the columns to predict, where batches are data frames"
+            )
         if groups is not None and groups not in item.columns:
             raise ValueError(f"groups must name a column of every batch, got {groups!r}")
         inputs = [name for name in item.columns if name not in targets and name != groups]
-        return Batch(item[inputs], item[list(targets)], groups=None if groups is None else item[groups])
+        return Batch(
+            item[inputs], item[list(targets)], groups=None if groups is None else item[groups]
+        )
     if hasattr(item, "data") and hasattr(item, "target"):
         return Batch(
-            item.data, item.target, getattr(item, "sample_weight", None), groups=getattr(item, "groups", None)
+            item.data,
+            item.target,
+            getattr(item, "sample_weight", None),
+            groups=getattr(item, "groups", None),
         )
     if isinstance(item, tuple | list) and len(item) in (2, 3, 4):
         return Batch(*item) if len(item) < 4 else Batch(item[0], item[1], item[2], groups=item[3])
     raise TypeError(
         f"a batch must be a pair (X, y), a triple (X, y, sample_weight) or these with groups, got "
-        f"{type(item).__name__}" + (f" of {len(item)} items" if isinstance(item, tuple | list) else "")
+        f"{type(item).__name__}"
+        + (f" of {len(item)} items" if isinstance(item, tuple | list) else "")
     )
 
 
@@ -89,10 +97,14 @@ def _columns(table: Any) -> Iterator[bytes | memoryview]:
         return
     if issparse(table):
         rows = csr_array(table)
-        yield from (np.ascontiguousarray(part).data for part in (rows.data, rows.indices, rows.indptr))
+        yield from (
+            np.ascontiguousarray(part).data for part in (rows.data, rows.indices, rows.indptr)
+        )
         return
     named = hasattr(table, "columns")
-    for values in [np.asarray(table[name]) for name in table.columns] if named else [np.asarray(table)]:
+    for values in (
+        [np.asarray(table[name]) for name in table.columns] if named else [np.asarray(table)]
+    ):
         if values.dtype.kind in "biufc":
             yield np.ascontiguousarray(values).reshape(-1).view(np.uint8).data
         else:

@@ -55,7 +55,11 @@ def write_checkpoint(path: str | os.PathLike[str], checkpoint: Checkpoint) -> No
         for piece in pieces:
             arrays |= {f"mean_{len(counts)}": piece.mean, f"scatter_{len(counts)}": piece.scatter}
             counts.append(
-                {"n_samples": piece.n_samples, "weight": piece.weight, "n_features": piece.n_features}
+                {
+                    "n_samples": piece.n_samples,
+                    "weight": piece.weight,
+                    "n_features": piece.n_features,
+                }
             )
     if checkpoint.sample is not None:
         arrays |= _pack_sample(checkpoint.sample)
@@ -113,15 +117,22 @@ def _read_arrays(payload: bytes) -> dict[str, Array]:
     return arrays
 
 
-def _read_moments(mean: Array, scatter: Array, n_samples: Any, weight: Any, n_features: Any) -> Moments:
+def _read_moments(
+    mean: Array, scatter: Array, n_samples: Any, weight: Any, n_features: Any
+) -> Moments:
     """Moments whose numbers fit each other."""
     whole = all(
-        isinstance(number, int) and not isinstance(number, bool) for number in (n_samples, n_features)
+        isinstance(number, int) and not isinstance(number, bool)
+        for number in (n_samples, n_features)
     )
     if not (whole and isinstance(weight, int | float) and np.isfinite(weight) and weight >= 0.0):
         raise ValueError("counts of rows and features must be whole numbers, and weights finite")
     width = mean.shape[0] if mean.ndim == 1 else -1
-    if scatter.shape != (width, width) or not 0 <= n_features <= width or not 0 <= n_samples < 2**63:
+    if (
+        scatter.shape != (width, width)
+        or not 0 <= n_features <= width
+        or not 0 <= n_samples < 2**63
+    ):
         raise ValueError(f"means of shape {mean.shape} do not fit moments of shape {scatter.shape}")
     return Moments(n_samples, float(weight), n_features, mean, scatter)
 
@@ -138,7 +149,8 @@ def _read_part(groups: Any, pieces: list[Moments]) -> Moments:
     order = np.sort(np.concatenate(places))
     whole = rows.n_outputs == 0 and np.array_equal(order, np.arange(len(order)))
     fitting = all(
-        len(own) == moments.n_outputs and moments.n_features == rows.n_features for own, moments in found
+        len(own) == moments.n_outputs and moments.n_features == rows.n_features
+        for own, moments in found
     )
     if not (whole and fitting and all((np.diff(own) > 0).all() for own in places)):
         raise ValueError("groups of targets do not fit their moments")
@@ -157,8 +169,15 @@ def _read_sample(arrays: dict[str, Array]) -> RowSample | None:
     if "sample_rest" not in arrays:
         return None
     Phi, Y, rest = (arrays.pop(f"sample_{name}") for name in ("Phi", "Y", "rest"))
-    if Phi.ndim != 2 or Y.ndim != 2 or rest.shape != (len(Phi), Y.shape[1] + 3) or len(Y) != len(Phi):
-        raise ValueError(f"a sample of shapes {Phi.shape}, {Y.shape} and {rest.shape} does not fit together")
+    if (
+        Phi.ndim != 2
+        or Y.ndim != 2
+        or rest.shape != (len(Phi), Y.shape[1] + 3)
+        or len(Y) != len(Phi)
+    ):
+        raise ValueError(
+            f"a sample of shapes {Phi.shape}, {Y.shape} and {rest.shape} does not fit together"
+        )
     weight, whole = rest[:, :-3], rest[:, -3:]
     part, high, low = whole.T
     if (rest < 0.0).any() or (whole != np.floor(whole)).any() or (whole >= 2.0**32).any():

@@ -25,27 +25,37 @@ _SPLIT_EVERY = 8
 
 
 def sum_partitions(
-    take: Callable[..., Any], add: Callable[[list[Any]], Any], shared: Any, partitions: list[list[Any]]
+    take: Callable[..., Any],
+    add: Callable[[list[Any]], Any],
+    shared: Any,
+    partitions: list[list[Any]],
 ) -> Any:
     """What is kept of the rows of all partitions: ``take(shared, *tables)`` of each, added.
 
     Notes
     -----
-    Every partition gives its moments, (m + p)^2 numbers each, which are added in a tree of groups of eight.
-    The active scheduler is used: the threads of this process, or a distributed client. No client is made
-    here. An error names the partition.
+    Every partition gives its moments, (m + p)^2 numbers each, which are added in a tree of groups
+    of eight. The active scheduler is used: the threads of this process, or a distributed client. No
+    client is made here. An error names the partition.
     """
     from dask.delayed import delayed
 
     shared, named, join = delayed(shared), delayed(_take_named), delayed(add)
     layer = [named(take, shared, number, *tables) for number, tables in enumerate(partitions)]
     while len(layer) > 1:
-        layer = [join(layer[start : start + _SPLIT_EVERY]) for start in range(0, len(layer), _SPLIT_EVERY)]
+        layer = [
+            join(layer[start : start + _SPLIT_EVERY])
+            for start in range(0, len(layer), _SPLIT_EVERY)
+        ]
     return _compute(layer[0], parallel=len(partitions) > 1)
 
 
 def map_partitions(
-    predict: Callable[[Any, Any], Any], shared: Any, X: Any, shape: tuple[int, ...], meta: Any = None
+    predict: Callable[[Any, Any], Any],
+    shared: Any,
+    X: Any,
+    shape: tuple[int, ...],
+    meta: Any = None,
 ) -> Any:
     """Lazy results of ``predict(shared, rows)`` in the partitions of X, of this shape for every row.
 
@@ -67,11 +77,15 @@ def map_partitions(
             meta=np.empty((0, *shape)),
         )
     if len(shape) == 2:
-        raise TypeError("return_cov needs X as a Dask array, got a Dask data frame: use X.to_dask_array()")
+        raise TypeError(
+            "return_cov needs X as a Dask array, got a Dask data frame: use X.to_dask_array()"
+        )
     return X.map_partitions(_predict_frame, predict, delayed(shared), shape, meta, meta=meta)
 
 
-def _predict_array(X: Any, predict: Callable[[Any, Any], Any], shared: Any, shape: tuple[int, ...]) -> Any:
+def _predict_array(
+    X: Any, predict: Callable[[Any, Any], Any], shared: Any, shape: tuple[int, ...]
+) -> Any:
     return predict(shared, X) if _num_samples(X) else np.empty((0, *shape))
 
 
@@ -137,7 +151,10 @@ def first_rows(partitions: list[list[Any]], n_rows: int) -> Iterator[tuple[str, 
 
 
 def _head(n_rows: int, *tables: Any) -> list[Any]:
-    return [table if np.ndim(table) == 0 else _safe_indexing(table, slice(0, n_rows)) for table in tables]
+    return [
+        table if np.ndim(table) == 0 else _safe_indexing(table, slice(0, n_rows))
+        for table in tables
+    ]
 
 
 def _take_named(take: Callable[..., Any], estimator: Any, number: int, *tables: Any) -> Any:

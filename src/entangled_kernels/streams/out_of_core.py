@@ -51,7 +51,9 @@ class Position:
 
     def after(self, batch: Batch, *, with_checksum: bool) -> Position:
         """The position after one more batch; the checksum takes time, and only checkpoints need it."""
-        before, now = (None if source is None else source.file for source in (self.source, batch.source))
+        before, now = (
+            None if source is None else source.file for source in (self.source, batch.source)
+        )
         start = self.checksum if before == now else 0
         return replace(
             self,
@@ -74,7 +76,9 @@ class Position:
         """A position from a checkpoint, whose every part is checked."""
         try:
             source = None if stored["source"] is None else Source(**stored["source"])
-            position = cls(stored["done"], stored["n_rows"], source, stored["checksum"], stored["digests"])
+            position = cls(
+                stored["done"], stored["n_rows"], source, stored["checksum"], stored["digests"]
+            )
             numbers = [position.done, position.n_rows, position.checksum]
             texts = [*position.digests, *position.digests.values()]
             if source is not None:
@@ -99,8 +103,8 @@ class BatchRun:
     ----------
     stream : RowStream
     take : callable
-        Checks a batch and takes it into the stream, given the batch, its name for errors and the number of
-        rows before it.
+        Checks a batch and takes it into the stream, given the batch, its name for errors and the
+        number of rows before it.
     fit_map : callable
         Fits feature map and target scale on the first rows, for the stream.
     signature : dict
@@ -171,14 +175,18 @@ class BatchRun:
         arrays = {} if stream.probe is None else {"probe": stream.probe}
         if stream.inputs is not None:
             arrays["inputs"] = stream.inputs.packed()
-        write_checkpoint(self.checkpoint, Checkpoint(stream.moments(), facts, arrays, stream.sample))
+        write_checkpoint(
+            self.checkpoint, Checkpoint(stream.moments(), facts, arrays, stream.sample)
+        )
         return True
 
-    def _resume(self, batches: Iterable[Any], items: Iterator[Batch]) -> tuple[Position, Iterator[Batch]]:
+    def _resume(
+        self, batches: Iterable[Any], items: Iterator[Batch]
+    ) -> tuple[Position, Iterator[Batch]]:
         """Restore the stream from the checkpoint; where the pass stands, and the batches still to come.
 
-        The first rows are taken in once more: they give the names of columns, the feature map is fitted on
-        them, and their features show whether all is as it was.
+        The first rows are taken in once more: they give the names of columns, the feature map is
+        fitted on them, and their features show whether all is as it was.
         """
         path, stream = self.checkpoint, self.stream
         saved = read_checkpoint(path)  # type: ignore[arg-type]
@@ -195,7 +203,12 @@ class BatchRun:
             seen = seen.after(batch, with_checksum=True)
         stream.finish_waiting(self.fit_map)
         now, before = stream.probe, saved.arrays.get("probe")
-        if now is None or before is None or now.shape != before.shape or not np.allclose(now, before, 1e-9):
+        if (
+            now is None
+            or before is None
+            or now.shape != before.shape
+            or not np.allclose(now, before, 1e-9)
+        ):
             raise CheckpointError(
                 f"the first rows, or the feature map fitted on them, are not those of {path}; read the same "
                 f"rows, and give the map a fixed random_state or give it fitted"
@@ -212,7 +225,9 @@ class BatchRun:
         )
         if not isinstance(n_rows, int) or not isinstance(numbers, list):
             raise wrong
-        distinct = {number for number in numbers if type(number) is int and 0 <= number < stream.n_parts}
+        distinct = {
+            number for number in numbers if type(number) is int and 0 <= number < stream.n_parts
+        }
         shapes = {(part.n_features, part.n_outputs) for part in (*stream.moments(), *saved.parts)}
         sample = saved.sample
         if sample is not None:
@@ -248,7 +263,8 @@ def _remaining(
     Parameters
     ----------
     batches : iterable, or reader of files
-        A reader starts where it is needed; of an iterable the batches that are done are passed over.
+        A reader starts where it is needed; of an iterable the batches that are done are passed
+        over.
     items : iterator
         Over the batches, of which those up to ``seen`` have been taken.
     seen, position : Position

@@ -12,7 +12,15 @@ from typing import Any
 import numpy as np
 
 from ..files import KINDS, TextFormat, file_kind
-from .arrow import SEVERAL, bytes_per_row, column_kinds, cut_tables, need_arrow, open_table, unreadable
+from .arrow import (
+    SEVERAL,
+    bytes_per_row,
+    column_kinds,
+    cut_tables,
+    need_arrow,
+    open_table,
+    unreadable,
+)
 from .batch import Batch, BatchError, Source
 
 __all__ = ["BatchReader", "find_files", "read_batches", "table_columns"]
@@ -20,7 +28,8 @@ __all__ = ["BatchReader", "find_files", "read_batches", "table_columns"]
 # Kinds that can be read in pieces.
 _BATCHED = set(KINDS.values()) - {"npz"}
 _ENDINGS = ", ".join(ending for ending, kind in KINDS.items() if kind in _BATCHED)
-# A number takes 8 bytes in the file's columns, 8 in the table made of them, and as many while it is made.
+# A number takes 8 bytes in the file's columns, 8 in the table made of them, and as many while it is
+# made.
 _BYTES_PER_NUMBER = 32
 _FEWEST_ROWS, _MOST_ROWS = 256, 65_536
 
@@ -52,7 +61,8 @@ def read_batches(
     batch_rows : int, optional
         Rows in a batch. A batch never spans two files, so the last one of a file may be shorter.
     max_memory : float, default=2**28
-        Bytes that one batch may take while it is made; ``batch_rows`` follows from it when it is not given.
+        Bytes that one batch may take while it is made; ``batch_rows`` follows from it when it is
+        not given.
     text_format : TextFormat, optional
         How CSV and TSV files are written, where they do not show it themselves.
     drop_blank_inputs : bool, default=False
@@ -63,17 +73,17 @@ def read_batches(
     Returns
     -------
     BatchReader
-        An iterable of `Batch`, which may be iterated again. X and y are pandas data frames, so that names of
-        columns are known and checked.
+        An iterable of `Batch`, which may be iterated again. X and y are pandas data frames, so that
+        names of columns are known and checked.
 
     Notes
     -----
     Only the named columns are read. Memory is one batch, and what the format needs: for Parquet the
-    compressed pages of a row group are read in small pieces. CSV columns are numbers where the first rows
-    of the first file are.
+    compressed pages of a row group are read in small pieces. CSV columns are numbers where the
+    first rows of the first file are.
 
-    Every file is held to the columns and kinds of the first: an error names the file and its rows. Batches
-    before it have been given out by then.
+    Every file is held to the columns and kinds of the first: an error names the file and its rows.
+    Batches before it have been given out by then.
 
     Examples
     --------
@@ -100,7 +110,9 @@ def read_batches(
     _check_columns(wanted, kinds, files[0])
     for name in [*targets, *([] if weight is None else [weight])]:
         if kinds[name] != "number":
-            raise BatchError(f"{files[0]}: column {name!r} must hold numbers, it holds {kinds[name]}")
+            raise BatchError(
+                f"{files[0]}: column {name!r} must hold numbers, it holds {kinds[name]}"
+            )
     if batch_rows is None:
         rows = int(max_memory / (_BYTES_PER_NUMBER * max(1, len(wanted))))
         batch_rows = min(max(rows, _FEWEST_ROWS), _MOST_ROWS)
@@ -120,7 +132,8 @@ def read_batches(
 
 
 def table_columns(
-    path: str | os.PathLike[str] | Sequence[str | os.PathLike[str]], text_format: TextFormat | None = None
+    path: str | os.PathLike[str] | Sequence[str | os.PathLike[str]],
+    text_format: TextFormat | None = None,
 ) -> dict[str, str]:
     """Columns of the first file by name, and what they hold: ``"number"``, ``"text"`` or another type.
 
@@ -165,7 +178,9 @@ class BatchReader:
         files = self.files
         if source is not None:
             if source.file not in files:
-                raise BatchError(f"{source.file}, where reading was interrupted, is not among the files")
+                raise BatchError(
+                    f"{source.file}, where reading was interrupted, is not among the files"
+                )
             files = files[files.index(source.file) :]
         for file in files:
             yield from self._batches_of(
@@ -218,8 +233,12 @@ class BatchReader:
             _check_columns(list(self.kinds), kinds, where)
             for name, kind in self.kinds.items():
                 if kinds[name] != kind:
-                    raise BatchError(f"{where}: column {name!r} holds {kinds[name]}, before it held {kind}")
-            for table in cut_tables(opened.tables(list(self.kinds), row, self.batch_rows), self.batch_rows):
+                    raise BatchError(
+                        f"{where}: column {name!r} holds {kinds[name]}, before it held {kind}"
+                    )
+            for table in cut_tables(
+                opened.tables(list(self.kinds), row, self.batch_rows), self.batch_rows
+            ):
                 yield self._batch(table, Source(file, row, row + table.num_rows))
                 row += table.num_rows
         except (need_arrow().ArrowException, OSError) as error:
@@ -232,7 +251,9 @@ class BatchReader:
         groups = None if self.groups is None else table.column(self.groups).to_pandas().to_numpy()
         if self.drop_blank_inputs:
             whole = X.notna().all(axis=1).to_numpy()
-            X, y, weight, groups = (None if own is None else own[whole] for own in (X, y, weight, groups))
+            X, y, weight, groups = (
+                None if own is None else own[whole] for own in (X, y, weight, groups)
+            )
         return Batch(X, y, weight, source, groups)
 
     def _frame(self, table: Any, names: Sequence[str]) -> Any:
@@ -249,10 +270,14 @@ class BatchReader:
         pa = need_arrow()
         columns = [table.column(name) for name in names]
         single = all(column.type in (pa.float32(), pa.float16()) for column in columns)
-        numbers = np.empty((table.num_rows, len(columns)), dtype=np.float32 if single else float, order="F")
+        numbers = np.empty(
+            (table.num_rows, len(columns)), dtype=np.float32 if single else float, order="F"
+        )
         for place, column in enumerate(columns):
             if pa.types.is_decimal(column.type) or pa.types.is_boolean(column.type):
-                column = column.cast(pa.float64() if pa.types.is_decimal(column.type) else pa.int8())
+                column = column.cast(
+                    pa.float64() if pa.types.is_decimal(column.type) else pa.int8()
+                )
             numbers[:, place] = column.to_numpy()
         return numbers
 
@@ -260,13 +285,19 @@ class BatchReader:
 def _check_columns(wanted: Sequence[str], kinds: dict[str, str], file: str) -> None:
     if len(set(wanted)) < len(wanted):
         twice = sorted({name for name in wanted if wanted.count(name) > 1})
-        raise ValueError(f"inputs, targets, weight and groups must differ, got {twice} more than once")
+        raise ValueError(
+            f"inputs, targets, weight and groups must differ, got {twice} more than once"
+        )
     missing = [name for name in wanted if name not in kinds]
     if missing:
-        raise BatchError(f"{file}: has no column {', '.join(map(repr, missing))}; it has {list(kinds)}")
+        raise BatchError(
+            f"{file}: has no column {', '.join(map(repr, missing))}; it has {list(kinds)}"
+        )
     twice = [name for name in wanted if kinds[name] == SEVERAL]
     if twice:
-        raise BatchError(f"{file}: several columns have the name {twice[0]!r}; rename or exclude them")
+        raise BatchError(
+            f"{file}: several columns have the name {twice[0]!r}; rename or exclude them"
+        )
     other = [name for name in wanted if kinds[name] not in ("number", "text")]
     if other:
         raise BatchError(

@@ -44,9 +44,9 @@ Hashes = NDArray[np.uint64]
 class Rows(NamedTuple):
     """Rows of a batch, checked.
 
-    Inputs; targets (n, p), NaN where missing; weights of rows (n,) or of single targets (n, p); the part of
-    each row, such as its fold; a name of the batch for errors; and a key of each row, a hash by which it is
-    drawn into a sample.
+    Inputs; targets (n, p), NaN where missing; weights of rows (n,) or of single targets (n, p); the
+    part of each row, such as its fold; a name of the batch for errors; and a key of each row, a
+    hash by which it is drawn into a sample.
     """
 
     X: Any
@@ -61,7 +61,8 @@ class Rows(NamedTuple):
         if isinstance(index, slice) and index.indices(len(self.Y)) == (0, len(self.Y), 1):
             return self
         weight, part, key = (
-            None if values is None else values[index] for values in (self.weight, self.part, self.key)
+            None if values is None else values[index]
+            for values in (self.weight, self.part, self.key)
         )
         return Rows(_safe_indexing(self.X, index), self.Y[index], weight, part, self.where, key)
 
@@ -83,7 +84,9 @@ class RowMap:
     def blocks(self, rows: Rows) -> Iterator[tuple[Any, Rows]]:
         """Features and rows with learned targets, in blocks that fit scikit-learn's ``working_memory``."""
         start, n = 0, len(rows.Y)
-        plain = self.feature_map is None and isinstance(rows.X, np.ndarray) and rows.X.dtype.kind == "f"
+        plain = (
+            self.feature_map is None and isinstance(rows.X, np.ndarray) and rows.X.dtype.kind == "f"
+        )
         height = n if plain else min(n, FIRST_BLOCK)
         while start < n:
             block = rows.some(slice(start, min(start + height, n)))
@@ -167,7 +170,9 @@ class RowStream:
 
     def blank(self) -> RowStream:
         """A stream of the same parts, feature map and targets, without any rows."""
-        return RowStream(self.n_parts, self.row_map, self.scale, self.n_outputs, grouped=self.grouped)
+        return RowStream(
+            self.n_parts, self.row_map, self.scale, self.n_outputs, grouped=self.grouped
+        )
 
     @staticmethod
     def merged(streams: list[RowStream]) -> RowStream:
@@ -215,7 +220,9 @@ class RowStream:
             return
         self.parts = [None if part is None else part.scaled(factor) for part in self.parts]
         self.waiting = [
-            rows._replace(weight=factor * (np.ones(len(rows.Y)) if rows.weight is None else rows.weight))
+            rows._replace(
+                weight=factor * (np.ones(len(rows.Y)) if rows.weight is None else rows.weight)
+            )
             for rows in self.waiting
         ]
         self.sample = None if self.sample is None else self.sample.scaled(factor)
@@ -239,9 +246,9 @@ class RowStream:
 
         Notes
         -----
-        Either all is done, or the stream stays as it was but for one batch: one without which the map can be
-        fitted is left out, and named in the error. Where there is no such batch, the newest one is left out
-        if it is just being taken in (``newest_on_trial``).
+        Either all is done, or the stream stays as it was but for one batch: one without which the
+        map can be fitted is left out, and named in the error. Where there is no such batch, the
+        newest one is left out if it is just being taken in (``newest_on_trial``).
         """
         with self.lock:
             if not self.waiting:
@@ -255,7 +262,9 @@ class RowStream:
                 refused: int | None = None
                 # An interrupt, or too little memory, is no fault of a batch.
                 if isinstance(error, ValueError | TypeError):
-                    refused = number if row_map is not None else _spoiling_batch(self.waiting, fit_map)
+                    refused = (
+                        number if row_map is not None else _spoiling_batch(self.waiting, fit_map)
+                    )
                 self._refuse(refused, error, newest_on_trial=newest_on_trial)
                 raise
             self.row_map, self.parts, self.waiting = row_map, taken.parts, []
@@ -304,7 +313,9 @@ class RowStream:
             for part in np.unique(block.part):
                 index = np.flatnonzero(block.part == part)
                 weight = None if block.weight is None else block.weight[index]
-                self._add_moments(int(part), Moments.from_arrays(Phi[index], block.Y[index], weight))
+                self._add_moments(
+                    int(part), Moments.from_arrays(Phi[index], block.Y[index], weight)
+                )
 
     def _add_moments(self, part: int, moments: Moments) -> None:
         before = self.parts[part]
@@ -321,7 +332,11 @@ class RowStream:
         self.n_rows -= len(refused.Y)
         if (newest_on_trial and number == len(self.waiting)) or not isinstance(error, ValueError):
             return
-        where = f"rows {first + 1} to {first + len(refused.Y)}" if refused.where is None else refused.where
+        where = (
+            f"rows {first + 1} to {first + len(refused.Y)}"
+            if refused.where is None
+            else refused.where
+        )
         raise ValueError(
             f"{where}: these rows, which waited for the feature map to be fitted, are refused, and left "
             f"out: {error}{missing_value(refused.X)}"
@@ -335,9 +350,7 @@ def missing_value(*tables: Any) -> str:
             missing = np.argwhere(table.isna().to_numpy())
             if len(missing):
                 row, column = missing[0]
-                return (
-                    f"; the first missing value is in row {row + 1} of them, column {table.columns[column]!r}"
-                )
+                return f"; the first missing value is in row {row + 1} of them, column {table.columns[column]!r}"
     return ""
 
 
@@ -355,7 +368,9 @@ def _fit_on(waiting: list[Rows], fit_map: FitRowMap) -> RowMap:
             ]
         weight = np.concatenate(weights)
     parts = [rows.part for rows in waiting if rows.part is not None]
-    rows = Rows(_stack([rows.X for rows in waiting]), Y, weight, np.concatenate(parts) if parts else None)
+    rows = Rows(
+        _stack([rows.X for rows in waiting]), Y, weight, np.concatenate(parts) if parts else None
+    )
     if weight is not None:
         # Rows of weight zero, and rows without any target, have no part in the map.
         counted = weight > 0.0 if weight.ndim == 1 else weight.any(axis=1)
@@ -406,8 +421,9 @@ def _stack(tables: list[Any]) -> Any:
 def row_folds(X: Any, Y: NDArray[Any], n_folds: int) -> NDArray[np.intp]:
     """Fold of every row, 0 to n_folds - 1, by a hash of its values.
 
-    Depends on nothing but the row: not on its neighbours, its place, the machine, or whether it is stored as
-    float32 or float64. Rows that are equal share a fold, so none is held out from its own copy.
+    Depends on nothing but the row: not on its neighbours, its place, the machine, or whether it is
+    stored as float32 or float64. Rows that are equal share a fold, so none is held out from its own
+    copy.
 
     Parameters
     ----------
@@ -418,8 +434,9 @@ def row_folds(X: Any, Y: NDArray[Any], n_folds: int) -> NDArray[np.intp]:
 
     Notes
     -----
-    The values' bits are mixed with the number of their column (the finaliser of splitmix64) and added,
-    wrapping around; zeros count as nothing, so that sparse rows have the folds of dense ones.
+    The values' bits are mixed with the number of their column (the finaliser of splitmix64) and
+    added, wrapping around; zeros count as nothing, so that sparse rows have the folds of dense
+    ones.
 
     Time n (d + p).
 
@@ -441,8 +458,8 @@ def group_folds(groups: NDArray[Any], n_folds: int) -> NDArray[np.intp]:
 
     Notes
     -----
-    Groups fall into folds as if by throws of a die: of few groups some folds get none, and the others are
-    uneven.
+    Groups fall into folds as if by throws of a die: of few groups some folds get none, and the
+    others are uneven.
 
     Time n.
 
@@ -466,15 +483,17 @@ def block_ends(n_rows: int, n_blocks: int) -> NDArray[np.intp]:
     [5, 8, 11]
     """
     if n_rows < 2 * n_blocks:
-        raise ValueError(f"{n_blocks} blocks of rows need at least {2 * n_blocks} rows, got {n_rows}")
+        raise ValueError(
+            f"{n_blocks} blocks of rows need at least {2 * n_blocks} rows, got {n_rows}"
+        )
     return np.asarray(n_rows - (n_rows // n_blocks) * np.arange(n_blocks - 1, -1, -1))
 
 
 def sampling_keys(X: Any, Y: NDArray[Any]) -> Hashes:
     """Keys of rows, by which they are drawn into a sample, independent of their folds.
 
-    Arrays of numbers take one product of their bits with odd numbers for each row, mixed once, which is a
-    tenth of the time of `row_folds`; other tables take the hashes that it rests on.
+    Arrays of numbers take one product of their bits with odd numbers for each row, mixed once,
+    which is a tenth of the time of `row_folds`; other tables take the hashes that it rests on.
     """
     plain = isinstance(X, np.ndarray) and X.ndim == 2 and X.dtype.kind in "biuf"
     inputs = _multiplied(X, Y.shape[1]) if plain else _hash_table(X, Y.shape[1])
@@ -509,7 +528,9 @@ def _hash_table(table: Any, first: int) -> Hashes:
 
 
 def _hash_column(column: NDArray[Any], place: int) -> Hashes:
-    return _hash_numbers(column, place) if column.dtype.kind in "biuf" else _hash_text(column, place)
+    return (
+        _hash_numbers(column, place) if column.dtype.kind in "biuf" else _hash_text(column, place)
+    )
 
 
 def _hash_numbers(values: Any, place: Any) -> Hashes:
@@ -524,7 +545,9 @@ def _hash_numbers(values: Any, place: Any) -> Hashes:
 def _hash_text(values: Any, place: int) -> Hashes:
     distinct, where = np.unique([str(value) for value in values], return_inverse=True)
     hashes = [
-        int.from_bytes(hashlib.blake2b(f"{place} {text}".encode(), digest_size=8).digest(), "little")
+        int.from_bytes(
+            hashlib.blake2b(f"{place} {text}".encode(), digest_size=8).digest(), "little"
+        )
         for text in distinct
     ]
     return np.array(hashes, dtype=np.uint64)[where.reshape(-1)]

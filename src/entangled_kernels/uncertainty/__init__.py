@@ -1,8 +1,8 @@
 """From held-out residuals to predictive distributions.
 
-`Residuals` of rows that had no part in a model give a `Calibration`: standard deviations, correlations
-between the errors of targets, intervals, and predictions given targets that are measured already. Nothing
-here knows models.
+`Residuals` of rows that had no part in a model give a `Calibration`: standard deviations,
+correlations between the errors of targets, intervals, and predictions given targets that are
+measured already. Nothing here knows models.
 """
 
 from .calibration import Calibration, HeldOut, calibrate

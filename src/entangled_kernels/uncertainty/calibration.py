@@ -47,7 +47,8 @@ class HeldOut(NamedTuple):
 class Calibration:
     """How far new observations lie from predictions, and what the errors of some targets say of others.
 
-    The covariance of the errors of a new observation is deviation * R * deviation, R a correlation matrix.
+    The covariance of the errors of a new observation is deviation * R * deviation, R a correlation
+    matrix.
 
     Attributes
     ----------
@@ -77,7 +78,9 @@ class Calibration:
             return np.asarray(F.T @ (F @ vector) + unshared[:, None] * vector)
 
         shape = (len(unit), len(unit))
-        return LinearOperator(shape, matvec=multiply, rmatvec=multiply, matmat=multiply, dtype=np.float64)
+        return LinearOperator(
+            shape, matvec=multiply, rmatvec=multiply, matmat=multiply, dtype=np.float64
+        )
 
     def condition(self, mean: Array, given: Array, *, with_covariance: bool = False) -> Conditional:
         """Predictions (n, p) conditioned on ``given`` targets (n, p), NaN where one is to be predicted."""
@@ -95,10 +98,10 @@ class Calibration:
 
         Notes
         -----
-        For every pattern of known targets, residuals are conditioned as new rows are, with a correlation
-        estimated without the rows themselves; the conditional residuals over their deviations are the scores.
-        A quantile of the scores times the deviation is half the width. Joint intervals use the largest score
-        of every row.
+        For every pattern of known targets, residuals are conditioned as new rows are, with a
+        correlation estimated without the rows themselves; the conditional residuals over their
+        deviations are the scores. A quantile of the scores times the deviation is half the width.
+        Joint intervals use the largest score of every row.
         """
         widths = np.zeros(std.shape)
         for rows, pattern in group_patterns(known):
@@ -138,7 +141,9 @@ class Calibration:
         total, sums = np.zeros(measured.shape), np.zeros(measured.shape)
         np.add.at(total, row, weight)
         np.add.at(sums, row, weight * np.where(known, residuals.values, 0.0))
-        predicted = measured - np.divide(sums, total, out=np.full(total.shape, np.nan), where=total > 0.0)
+        predicted = measured - np.divide(
+            sums, total, out=np.full(total.shape, np.nan), where=total > 0.0
+        )
         std = np.broadcast_to(self.deviation, measured.shape)
         width = self.half_widths(coverage, np.zeros(measured.shape, dtype=bool), std, joint=False)
         return HeldOut(measured, predicted, predicted - width, predicted + width)
@@ -158,7 +163,9 @@ class Calibration:
         """For every part of the rows the correlation estimated from the other parts."""
         Z, weight = self._standardised, self.residuals.weight
         return [
-            estimate_correlation(Z[self._parts != part], weight[self._parts != part], self.shrinkage)
+            estimate_correlation(
+                Z[self._parts != part], weight[self._parts != part], self.shrinkage
+            )
             for part in range(self._parts.max() + 1)
         ]
 
@@ -199,8 +206,8 @@ def calibrate(residuals: Residuals, rng: np.random.Generator) -> Calibration:
 def joint_quantile(scores: Array, weight: Array, n_rows: int, coverage: float) -> float:
     """The largest score of a row that a new row exceeds with probability 1 - coverage.
 
-    The new row is one more beside the n, and may be the worst: the scores carry n / (n + 1) of the mass, and
-    the rest lies above them.
+    The new row is one more beside the n, and may be the worst: the scores carry n / (n + 1) of the
+    mass, and the rest lies above them.
     """
     largest = np.nanmax(scores, axis=1)
     order = np.argsort(largest, kind="stable")
@@ -212,8 +219,8 @@ def joint_quantile(scores: Array, weight: Array, n_rows: int, coverage: float) -
 def target_quantiles(scores: Array, weight: Array, n_rows: int, coverage: float) -> Array:
     """A quantile for every target, (p,), of its scores and, where rows are few, of all targets' scores.
 
-    ``scores`` is (N, p), NaN where a target is missing. With n rows the scores of the target itself have
-    n / (n + 100) of the mass.
+    ``scores`` is (N, p), NaN where a target is missing. With n rows the scores of the target itself
+    have n / (n + 100) of the mass.
 
     Time N p log(N p).
     """
@@ -222,7 +229,8 @@ def target_quantiles(scores: Array, weight: Array, n_rows: int, coverage: float)
     order = flat[np.argsort(scores.reshape(-1)[flat])]
     pooled, mass = scores.reshape(-1)[order], weight[order // scores.shape[1]]
     pooled_mass = np.cumsum(mass) / mass.sum()
-    # Places (p, N) of the scores of every target among all of them, in order; missing ones come last.
+    # Places (p, N) of the scores of every target among all of them, in order; missing ones come
+    # last.
     places = np.full(scores.shape, len(order))
     places.reshape(-1)[order] = np.arange(len(order))
     places = np.ascontiguousarray(places.T)
@@ -236,7 +244,9 @@ def target_quantiles(scores: Array, weight: Array, n_rows: int, coverage: float)
     reached = part[:, None] * own_mass / total
     with_pooled = reached + (1.0 - part[:, None]) * np.append(pooled_mass, 1.0)[places]
     enough = np.minimum(np.sum(with_pooled < needed, axis=1), counts)
-    before = np.where(enough > 0, np.take_along_axis(reached, enough[:, None] - 1, axis=1)[:, 0], 0.0)
+    before = np.where(
+        enough > 0, np.take_along_axis(reached, enough[:, None] - 1, axis=1)[:, 0], 0.0
+    )
     place = np.searchsorted(pooled_mass, (needed - before) / (1.0 - part))
     last = np.take_along_axis(places, np.minimum(enough, len(scores) - 1)[:, None], axis=1)[:, 0]
     place = np.where(enough == counts, place, np.minimum(place, last))

@@ -59,7 +59,8 @@ class Correlation:
     Attributes
     ----------
     factor : ndarray of shape (r, p)
-        No more rows than targets or residuals, so that nothing p x p is needed where targets are many.
+        No more rows than targets or residuals, so that nothing p x p is needed where targets are
+        many.
     own : ndarray of shape (p,)
         What each target shares with no other, positive.
     """
@@ -97,9 +98,9 @@ class Correlation:
         Notes
         -----
         With O the known and U the other targets, the mean is R_UO R_OO^-1 z_O and the covariance
-        R_UU - R_UO R_OO^-1 R_OU. Rows with the same known targets share one factorisation. Where more
-        targets are known than twice the rows of the factor, systems of its size are solved instead
-        (Woodbury).
+        R_UU - R_UO R_OO^-1 R_OU. Rows with the same known targets share one factorisation. Where
+        more targets are known than twice the rows of the factor, systems of its size are solved
+        instead (Woodbury).
 
         Time q^3 + q^2 p for every pattern of q known targets, and q p for every row.
         """
@@ -125,7 +126,9 @@ class Correlation:
         mean = np.array(Z)
         for rows, known in patterns:
             own = rows[:, None]
-            mean[own, np.flatnonzero(~known)] = Z[own, np.flatnonzero(known)] @ self._weights(known)[1]
+            mean[own, np.flatnonzero(~known)] = (
+                Z[own, np.flatnonzero(known)] @ self._weights(known)[1]
+            )
         return mean
 
     def _weights(self, known: Mask) -> tuple[Array, Array]:
@@ -188,9 +191,9 @@ def estimate_correlation(Z: Array, weight: Array, shrinkage: float) -> Correlati
 
     Notes
     -----
-    With blanks each pair of targets counts the rows that have both, less where these are few, and the
-    matrix is made psd by leaving out negative eigenvalues. Complete residuals of many targets stay what
-    they are, a factor with as many rows as there are residuals. Time N p min(N, p).
+    With blanks each pair of targets counts the rows that have both, less where these are few, and
+    the matrix is made psd by leaving out negative eigenvalues. Complete residuals of many targets
+    stay what they are, a factor with as many rows as there are residuals. Time N p min(N, p).
     """
     N, p = Z.shape
     if shrinkage >= 1.0 or N == 0:
@@ -219,8 +222,9 @@ def choose_shrinkage(Z: Array, weight: Array, row: Index, rng: np.random.Generat
 
     Notes
     -----
-    Of several shares that do as well, to half a standard error of the difference over rows, the largest is
-    taken: a relation must show before it is used. Time 5 x 16 x 10 systems of half the targets.
+    Of several shares that do as well, to half a standard error of the difference over rows, the
+    largest is taken: a relation must show before it is used. Time 5 x 16 x 10 systems of half the
+    targets.
     """
     n_rows = len(np.unique(row))
     if Z.shape[1] <= 1 or n_rows < 4:
@@ -333,7 +337,9 @@ class Plan(NamedTuple):
     reduction: Array
 
 
-def plan_measurements(correlation: Correlation, known: Mask, importance: Array, cost: Array) -> Plan:
+def plan_measurements(
+    correlation: Correlation, known: Mask, importance: Array, cost: Array
+) -> Plan:
     """Order in which to measure the targets that are not known yet.
 
     Parameters
@@ -348,13 +354,14 @@ def plan_measurements(correlation: Correlation, known: Mask, importance: Array, 
     Returns
     -------
     plan : Plan
-        Next comes the target whose measurement is expected to remove most of the sum of all variances for
-        its cost, given those before it. Reductions are shares of that sum as it is before any of them.
+        Next comes the target whose measurement is expected to remove most of the sum of all
+        variances for its cost, given those before it. Reductions are shares of that sum as it is
+        before any of them.
 
     Notes
     -----
-    With S the covariance given what is known, measuring a takes S_ab^2 / S_aa off the variance of b; then S
-    is updated. Time p^2 for every measurement.
+    With S the covariance given what is known, measuring a takes S_ab^2 / S_aa off the variance of
+    b; then S is updated. Time p^2 for every measurement.
     """
     R, other = correlation.dense(), np.flatnonzero(~known)
     S = R[np.ix_(other, other)]

@@ -13,8 +13,9 @@ __all__ = ["HeldOutScore", "Residuals", "without_rounding"]
 
 # Five deviations, in units of the size that nine in ten normal residuals do not exceed.
 _FARTHEST = 5.0 / 1.645
-# A target that varies by no more than this share of its size is constant, and one that is constant has no
-# errors but those beyond the other share: rows may be a sample, in which a target that varies is constant.
+# A target that varies by no more than this share of its size is constant, and one that is constant
+# has no errors but those beyond the other share: rows may be a sample, in which a target that
+# varies is constant.
 _CONSTANT, _NO_ERROR = 10.0 * np.finfo(float).eps, 1e-9
 
 
@@ -47,8 +48,8 @@ class Residuals:
     def deviation(self) -> Array:
         """Root mean square of the residuals of every target, (p,).
 
-        A residual counts for at most five deviations, judged by the residual that nine in ten do not exceed:
-        a single row far out must not widen the intervals of all others.
+        A residual counts for at most five deviations, judged by the residual that nine in ten do
+        not exceed: a single row far out must not widen the intervals of all others.
         """
         known = np.isfinite(self.values)
         mass = known * self.weight[:, None]
@@ -57,7 +58,9 @@ class Residuals:
         # By target, whose sizes then lie side by side.
         across, mass_across = np.ascontiguousarray(sizes.T), np.ascontiguousarray(mass.T)
         order = np.argsort(across, axis=1)
-        below = np.cumsum(np.take_along_axis(mass_across, order, axis=1), axis=1) < 0.9 * total[:, None]
+        below = (
+            np.cumsum(np.take_along_axis(mass_across, order, axis=1), axis=1) < 0.9 * total[:, None]
+        )
         ninth = np.minimum(np.count_nonzero(below, axis=1), len(sizes) - 1)
         at = np.take_along_axis(order, ninth[:, None], axis=1)
         typical = np.take_along_axis(across, at, axis=1)[:, 0]
@@ -96,7 +99,9 @@ def without_rounding(errors: Array, targets: Array) -> Array:
     """
     low, high = np.fmin.reduce(targets, axis=0), np.fmax.reduce(targets, axis=0)
     size = np.fmax(np.abs(low), np.abs(high))
-    return np.where((high - low <= _CONSTANT * size) & (np.abs(errors) <= _NO_ERROR * size), 0.0, errors)
+    return np.where(
+        (high - low <= _CONSTANT * size) & (np.abs(errors) <= _NO_ERROR * size), 0.0, errors
+    )
 
 
 @dataclass(frozen=True, eq=False)
@@ -123,7 +128,9 @@ class HeldOutScore:
         known = ~np.isnan(residuals.values)
         weight = np.where(known, residuals.weight[:, None], 0.0)
         squares = np.where(known, residuals.values, 0.0) ** 2
-        mean = np.sum(weight * squares, axis=0) / np.maximum(weight.sum(axis=0), np.finfo(float).tiny)
+        mean = np.sum(weight * squares, axis=0) / np.maximum(
+            weight.sum(axis=0), np.finfo(float).tiny
+        )
         relative = mean * output_weights * np.count_nonzero(output_weights)
         targets = np.where(output_weights > 0.0, relative, np.nan)
         return cls(float(mean @ output_weights), targets, np.sqrt(mean))

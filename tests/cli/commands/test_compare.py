@@ -52,12 +52,18 @@ def test_results_may_be_kept(plant, run):
 @pytest.mark.parametrize(
     ("options", "sentence"),
     [
-        (("--methods", "KRR,SVM"), "must be one of mean, ridge, kernel-ridge, pls, gaussian-process"),
+        (
+            ("--methods", "KRR,SVM"),
+            "must be one of mean, ridge, kernel-ridge, pls, gaussian-process",
+        ),
         (("--train-sizes", "ten"), "must be whole numbers separated by commas, got 'ten'"),
         (("--features", "cubic"), "must be one of linear, rbf, fourier, got 'cubic'"),
         (("--repeats", "0"), "--repeats"),
         (("--groups", "town"), "there is no column 'town'"),
-        (("--groups", "id", "--time-ordered"), "--groups and --time-ordered hold out different rows"),
+        (
+            ("--groups", "id", "--time-ordered"),
+            "--groups and --time-ordered hold out different rows",
+        ),
     ],
 )
 def test_wrong_options(plant, run, options, sentence):
@@ -66,7 +72,10 @@ def test_wrong_options(plant, run, options, sentence):
 
 def test_more_training_rows_than_there_are(plant, run):
     result = run(*COMPARE, "-m", "KRR", "-n", 400, code=3)
-    assert "plant.csv: --train-sizes must be from 3 to 38, two less than the rows, got 400" in result.stderr
+    assert (
+        "plant.csv: --train-sizes must be from 3 to 38, two less than the rows, got 400"
+        in result.stderr
+    )
 
 
 def test_every_method_that_can_be_named_exists():

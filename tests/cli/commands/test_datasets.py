@@ -8,7 +8,13 @@ def test_tables_that_are_not_there(run, folder):
     assert "comes with scikit-learn" in result.stdout
     assert "ENTANGLED_KERNELS_DATA" in result.stdout
     values = json.loads(run("datasets", "--data-home", folder, "--json").stdout)["datasets"]
-    assert [entry["name"] for entry in values] == ["digits", "concrete", "sarcos", "weather", "uwave"]
+    assert [entry["name"] for entry in values] == [
+        "digits",
+        "concrete",
+        "sarcos",
+        "weather",
+        "uwave",
+    ]
     assert [entry["state"] for entry in values] == ["yes", "no", "no", "no", "no"]
     assert values[0]["rows"] > 700
     assert str(folder) in values[1]["problem"]
@@ -28,7 +34,9 @@ def test_a_sample_table(run, folder):
     rows, new = read_table("wine.csv.gz"), read_table("wine-new.csv.gz")
     assert (rows.shape, new.shape) == ((138, 13), (40, 13))
     blank = ["nonflavanoid_phenols", "proanthocyanins", "proline"]
-    assert [name for name in new if new[name].isna().any()] == [name for name in new if name in blank]
+    assert [name for name in new if new[name].isna().any()] == [
+        name for name in new if name in blank
+    ]
     assert rows.notna().all(axis=None)
     assert "exists already" in run("datasets", "--export", "wine.csv.gz", code=2).stderr
     values = json.loads(run("datasets", "--export", "wine.parquet", "--json").stdout)

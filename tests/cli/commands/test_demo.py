@@ -17,7 +17,9 @@ def _brief(monkeypatch, small):
     some = {name: (title, X[:90], Y.iloc[:90, :4]) for name, (title, X, Y) in tables.items()}
     monkeypatch.setattr(module, "tables", lambda: some)
     monkeypatch.setattr(module, "REPEATS", 2)
-    monkeypatch.setattr(methods, "ExtraTreesRegressor", lambda _, **more: ExtraTreesRegressor(5, **more))
+    monkeypatch.setattr(
+        methods, "ExtraTreesRegressor", lambda _, **more: ExtraTreesRegressor(5, **more)
+    )
     estimator, maps = partly_measured.EntangledKernelRidgeCV, [StandardScaler(), EvidenceFeatures()]
     monkeypatch.setattr(
         partly_measured, "EntangledKernelRidgeCV", lambda **more: estimator(maps, **small, **more)
@@ -36,7 +38,10 @@ def test_demo(run, folder, monkeypatch):
         assert words in page
     assert "demo-report is not empty" in run("demo", code=2).stderr
     # The same again for machines, without the work.
-    done = {name: ExperimentResults.load(f"demo-report/{name}.json") for name in ("breast-cancer", "wine")}
+    done = {
+        name: ExperimentResults.load(f"demo-report/{name}.json")
+        for name in ("breast-cancer", "wine")
+    }
     monkeypatch.setattr(module, "run_demo", lambda screen, name, *_: done[name])
     values = json.loads(run("demo", "--force", "--json").stdout)
     assert list(values["summary"]) == ["breast-cancer", "wine"]

@@ -28,7 +28,9 @@ def test_people_are_told_what_goes_in_and_comes_out(model, run, plant):
     ):
         assert words in shown
     wanted = load_model("plant.model").predict(plant[NAMES])
-    np.testing.assert_allclose(run_onnx("plant.onnx", plant[NAMES]), wanted, atol=1e-5 * wanted.std())
+    np.testing.assert_allclose(
+        run_onnx("plant.onnx", plant[NAMES]), wanted, atol=1e-5 * wanted.std()
+    )
 
 
 def test_machines_are_told_the_same(model, run, plant):
@@ -108,13 +110,19 @@ def test_a_step_that_cannot_be_exported_is_named(plant, run, folder):
     step = KBinsDiscretizer(3, encode="ordinal", strategy="uniform")
     save_model(EntangledKernelRidge(step).fit(plant[NAMES], plant[TARGETS]), "q.model")
     words = run("export", "q.model", "--onnx", "q.onnx", code=4).stderr
-    assert "q.model: EntangledKernelRidge > feature_map_ (KBinsDiscretizer) cannot be exported" in words
+    assert (
+        "q.model: EntangledKernelRidge > feature_map_ (KBinsDiscretizer) cannot be exported"
+        in words
+    )
     assert not (folder / "q.onnx").exists()
 
 
 def test_series_are_refused(rng, run):
     save_model(OperatorKernelVAR().fit(rng.normal(size=(30, 2))), "series.model")
-    assert "predicts steps, not rows" in run("export", "series.model", "--onnx", "s.onnx", code=4).stderr
+    assert (
+        "predicts steps, not rows"
+        in run("export", "series.model", "--onnx", "s.onnx", code=4).stderr
+    )
 
 
 def test_wrong_options(model, run):
@@ -122,7 +130,10 @@ def test_wrong_options(model, run):
         "--dtype must be one of"
         in run("export", "plant.model", "--onnx", "p.onnx", "--dtype", "half", code=2).stderr
     )
-    assert "no file" in run("export", "plant.model", "--onnx", "p.onnx", "--check", "none.csv", code=2).stderr
+    assert (
+        "no file"
+        in run("export", "plant.model", "--onnx", "p.onnx", "--check", "none.csv", code=2).stderr
+    )
 
 
 def test_lost_digits_are_noted(plant, run):

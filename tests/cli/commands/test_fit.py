@@ -44,7 +44,11 @@ def test_a_csv_becomes_a_model(run):
 @pytest.mark.parametrize("features", ["linear", "rbf", "fourier"])
 def test_features_by_name(plant, run, features):
     result = json.loads(run(*FIT, "--features", features, "--json").stdout)
-    names = {"linear": "StandardScaler", "rbf": "EvidenceFeatures", "fourier": "StandardScaler + RBFSampler"}
+    names = {
+        "linear": "StandardScaler",
+        "rbf": "EvidenceFeatures",
+        "fourier": "StandardScaler + RBFSampler",
+    }
     assert result["chosen"]["features"] == names[features]
     assert 0 < result["nmse"] < 0.6
     assert [row["target"] for row in result["target_scores"]] == TARGETS.split(",")
@@ -72,7 +76,8 @@ def test_a_fit_in_batches_is_repeated_in_batches(run):
     np.testing.assert_array_equal(load_model("first.model").coef_, saved.model.coef_)
     run(*again[:-2], "--force")
     assert not np.array_equal(
-        load_model("first.model").cv_results_["mean_test_score"], saved.model.cv_results_["mean_test_score"]
+        load_model("first.model").cv_results_["mean_test_score"],
+        saved.model.cv_results_["mean_test_score"],
     )
 
 
@@ -147,7 +152,9 @@ def test_blank_target_cells_are_counted_and_told(plant, run):
 def test_a_target_that_was_never_measured_is_named(plant, run):
     plant.assign(**{"net load": np.nan}).to_csv("plant.csv", index=False)
     shown = run(*FIT, *LINEAR, code=3).stderr
-    assert "plant.csv: target 'net load' has no value in any row; leave it out of --targets" in shown
+    assert (
+        "plant.csv: target 'net load' has no value in any row; leave it out of --targets" in shown
+    )
     assert "column 'net load'" in run(*FIT, *LINEAR, "--checkpoint", "state", code=3).stderr
 
 
@@ -198,7 +205,11 @@ def test_constant_columns_are_told(plant, run):
 
 @pytest.mark.parametrize(
     ("content", "sentence"),
-    [("", "the file is empty"), ("a,b\n", "a header but no rows"), ("a,b\n1,2\n", "at least 3 rows, got 1")],
+    [
+        ("", "the file is empty"),
+        ("a,b\n", "a header but no rows"),
+        ("a,b\n1,2\n", "at least 3 rows, got 1"),
+    ],
 )
 def test_tables_without_enough_rows(run, content, sentence):
     with open("small.csv", "w") as file:
@@ -216,9 +227,15 @@ def test_few_rows_will_do(plant, run, rows, features):
 
 
 def test_files_that_are_not_there(plant, run):
-    assert "there is no file nothing.csv" in run("fit", "nothing.csv", "-t", "a", "-o", "m", code=2).stderr
+    assert (
+        "there is no file nothing.csv"
+        in run("fit", "nothing.csv", "-t", "a", "-o", "m", code=2).stderr
+    )
     os.mkdir("place.csv")
-    assert "the folder holds no .csv, .tsv" in run("fit", "place.csv", "-t", "a", "-o", "m", code=3).stderr
+    assert (
+        "the folder holds no .csv, .tsv"
+        in run("fit", "place.csv", "-t", "a", "-o", "m", code=3).stderr
+    )
     os.rename("plant.csv", "plant.dat")
     assert "must end in one of .csv" in run("fit", "plant.dat", "-t", "a", "-o", "m", code=3).stderr
 
@@ -233,7 +250,10 @@ def test_a_model_is_replaced_only_when_told(plant, run):
     with open("plant.model", "rb") as file:
         before = file.read()
     result = run(*FIT, code=2)
-    assert "plant.model exists already; choose another name, or replace it with --force" in result.stderr
+    assert (
+        "plant.model exists already; choose another name, or replace it with --force"
+        in result.stderr
+    )
     assert result.stdout == ""
     with open("plant.model", "rb") as file:
         assert file.read() == before

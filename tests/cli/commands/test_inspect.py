@@ -37,10 +37,14 @@ def test_an_entangled_model_is_called_so(plant, run):
     values = json.loads(run("inspect", "e.model", "--json").stdout)
     assert values["entangled"] is True
     assert values["verdict"].startswith("Entangled: PPT fails")
-    assert values["entanglement"]["negativity"] == pytest.approx(model.kernel_.entanglement().negativity)
+    assert values["entanglement"]["negativity"] == pytest.approx(
+        model.kernel_.entanglement().negativity
+    )
     assert "fails" in run("inspect", "e.model", "--theory").stdout
     plain = (
-        run("inspect", "e.model").stdout.replace("EntangledKernelRidge", "").replace("entangled-kernels", "")
+        run("inspect", "e.model")
+        .stdout.replace("EntangledKernelRidge", "")
+        .replace("entangled-kernels", "")
     )
     for word in ("entangle", "separable", "ppt", "negativity", "schmidt", "kraus", "partial trace"):
         assert word not in plain.lower()

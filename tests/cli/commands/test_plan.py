@@ -25,7 +25,10 @@ def test_the_plan_is_the_models(plant, model, run):
     assert list(planned.columns) == ["id", "measure_1", "reduction_1", "measure_2", "reduction_2"]
     np.testing.assert_array_equal(planned[["measure_1", "measure_2"]], order)
     np.testing.assert_allclose(planned[["reduction_1", "reduction_2"]], reduction)
-    assert f"All 40 rows: measure '{order[0, 0]}' first, which removes {reduction[0, 0]:.0%} of" in shown
+    assert (
+        f"All 40 rows: measure '{order[0, 0]}' first, which removes {reduction[0, 0]:.0%} of"
+        in shown
+    )
     assert "Wrote 40 rows to plan.csv." in shown
     assert reduction.sum(axis=1) == pytest.approx(1.0)
 
@@ -35,7 +38,9 @@ def test_measured_targets_need_not_be_measured_again(plant, model, run):
     plant.loc[5:6, "peak load (kW)"] = np.nan
     plant.loc[20, "peak load (kW)"] = np.nan
     plant.to_csv("plant.csv", index=False)
-    values = json.loads(run("plan", "plant.model", "plant.csv", "--out", "plan.parquet", "--json").stdout)
+    values = json.loads(
+        run("plan", "plant.model", "plant.csv", "--out", "plan.parquet", "--json").stdout
+    )
     planned = read_table("plan.parquet")
     assert (planned["measure_1"][10:] != "").sum() == 1
     assert planned["measure_1"][20] == "peak load (kW)"
@@ -55,7 +60,9 @@ def test_costs_change_the_order(plant, model, run):
     plant[NAMES].to_csv("new.csv", index=False)
     for dear, cheap in (TARGETS, TARGETS[::-1]):
         values = json.loads(
-            run("plan", "plant.model", "new.csv", "--cost", f"{dear}=1000", "--json", "--most", 1).stdout
+            run(
+                "plan", "plant.model", "new.csv", "--cost", f"{dear}=1000", "--json", "--most", 1
+            ).stdout
         )
         assert values["first"] == [
             {"measure": cheap, "rows": 40, "removes": pytest.approx(values["first"][0]["removes"])}
@@ -80,8 +87,14 @@ def test_batches_are_planned_alike(plant, model, run, folder, kind):
     ("cost", "sentence"),
     [
         ("net lod=3", "--cost: 'net lod' is no target of the model; is it 'net load'?"),
-        ("x=3", "--cost: 'x' is no target of the model; the model has 'net load' and 'peak load (kW)'"),
-        ("net load", "--cost must be NAME=NUMBER with a positive number, such as zinc=5, got 'net load'"),
+        (
+            "x=3",
+            "--cost: 'x' is no target of the model; the model has 'net load' and 'peak load (kW)'",
+        ),
+        (
+            "net load",
+            "--cost must be NAME=NUMBER with a positive number, such as zinc=5, got 'net load'",
+        ),
         ("net load=cheap", "got 'net load=cheap'"),
         ("net load=0", "got 'net load=0'"),
         ("net load=inf", "got 'net load=inf'"),

@@ -16,7 +16,9 @@ TARGETS = ["net load", "peak load (kW)"]
 
 def ends(predicted):
     """Lower and upper ends of the intervals."""
-    return [predicted[[f"{name}_{end}" for name in TARGETS]].to_numpy() for end in ("lower", "upper")]
+    return [
+        predicted[[f"{name}_{end}" for name in TARGETS]].to_numpy() for end in ("lower", "upper")
+    ]
 
 
 @pytest.fixture
@@ -94,8 +96,12 @@ def test_measured_targets_in_batches(plant, model, run, folder, kind):
         write_table(plant[20 * number : 20 * number + 20], f"parts/{number}.{kind}")
     write_table(plant, "all.parquet")
     options = ("--measured", "--intervals", 0.8, "--joint", "--keep", "id", "--json")
-    once = json.loads(run("predict", "plant.model", "all.parquet", *options, "--out", "p.parquet").stdout)
-    parts = json.loads(run("predict", "plant.model", "parts", *options, "--out", "q.parquet").stdout)
+    once = json.loads(
+        run("predict", "plant.model", "all.parquet", *options, "--out", "p.parquet").stdout
+    )
+    parts = json.loads(
+        run("predict", "plant.model", "parts", *options, "--out", "q.parquet").stdout
+    )
     assert once | {"out": None} == parts | {"out": None}
     pd.testing.assert_frame_equal(read_table("p.parquet"), read_table("q.parquet"))
     for number in range(2):
@@ -106,7 +112,9 @@ def test_measured_targets_in_batches(plant, model, run, folder, kind):
 
 @pytest.mark.parametrize("level", [0, 1, 90])
 def test_intervals_must_be_a_share(plant, model, run, level):
-    result = run("predict", "plant.model", "plant.csv", "--out", "p.csv", "--intervals", level, code=2)
+    result = run(
+        "predict", "plant.model", "plant.csv", "--out", "p.csv", "--intervals", level, code=2
+    )
     assert f"must be between 0 and 1, got {level}" in result.stderr
 
 
@@ -117,7 +125,9 @@ def test_columns_may_be_kept(plant, model, run):
     assert list(predicted["id"]) == list(plant["id"])
     assert (
         "no column 'idd'"
-        in run("predict", "plant.model", "plant.csv", "--out", "q.csv", "--keep", "idd", code=3).stderr
+        in run(
+            "predict", "plant.model", "plant.csv", "--out", "q.csv", "--keep", "idd", code=3
+        ).stderr
     )
 
 
@@ -162,9 +172,13 @@ def test_text_is_encoded_as_it_was(plant, run):
     plant.assign(town="Ems").to_csv("new.csv", index=False)
     result = run("predict", "town.model", "new.csv", "--out", "q.csv")
     assert "note: column 'town' holds 'Ems', unknown to the model" in result.stderr
-    plant.assign(town=np.where(plant.index == 3, None, plant["town"])).to_csv("new.csv", index=False)
+    plant.assign(town=np.where(plant.index == 3, None, plant["town"])).to_csv(
+        "new.csv", index=False
+    )
     assert "row 1, column 'town': the cell is empty" in _without_towns(plant, run)
-    plant.assign(town=np.where(plant.index == 3, None, plant["town"])).to_csv("new.csv", index=False)
+    plant.assign(town=np.where(plant.index == 3, None, plant["town"])).to_csv(
+        "new.csv", index=False
+    )
     result = run("predict", "town.model", "new.csv", "--out", "r.csv", code=3)
     assert "row 4, column 'town': the cell is empty" in result.stderr
 
@@ -177,14 +191,20 @@ def _without_towns(plant, run):
 def test_targets_that_are_not_known_everywhere_are_no_error(plant, model, run):
     plant.loc[3, "net load"] = np.nan
     plant.assign(**{"peak load (kW)": "unknown"}).to_csv("plant.csv", index=False)
-    values = json.loads(run("predict", "plant.model", "plant.csv", "--out", "p.csv", "--json").stdout)
+    values = json.loads(
+        run("predict", "plant.model", "plant.csv", "--out", "p.csv", "--json").stdout
+    )
     assert list(values["nmse"]) == ["net load"]
     true, found = plant["net load"].drop(index=3), read_table("p.csv")["net load"].drop(index=3)
-    assert values["nmse"]["net load"] == pytest.approx(np.mean((true - found) ** 2) / true.var(ddof=0))
+    assert values["nmse"]["net load"] == pytest.approx(
+        np.mean((true - found) ** 2) / true.var(ddof=0)
+    )
     plant.loc[:, "net load"] = np.nan
     plant.assign(**{"peak load (kW)": "unknown"}).to_csv("plant.csv", index=False)
     assert (
-        json.loads(run("predict", "plant.model", "plant.csv", "--out", "q.csv", "--json").stdout)["nmse"]
+        json.loads(run("predict", "plant.model", "plant.csv", "--out", "q.csv", "--json").stdout)[
+            "nmse"
+        ]
         is None
     )
 
@@ -197,11 +217,15 @@ def test_models_saved_from_python(plant, run):
     save_model(OutputKernelRidge().fit(frame, plant[TARGETS].to_numpy()), "output.model")
     run("predict", "output.model", "plant.csv", "--out", "q.csv")
     assert list(read_table("q.csv").columns) == ["output0", "output1"]
-    result = run("predict", "output.model", "plant.csv", "--out", "r.csv", "--intervals", 0.9, code=2)
+    result = run(
+        "predict", "output.model", "plant.csv", "--out", "r.csv", "--intervals", 0.9, code=2
+    )
     assert "--intervals needs an entangled kernel model, got OutputKernelRidge" in result.stderr
     result = run("predict", "output.model", "plant.csv", "--out", "r.csv", "--measured", code=2)
     assert "--measured needs an entangled kernel model, got OutputKernelRidge" in result.stderr
-    save_model(EntangledKernelRidge().fit(frame.to_numpy(), plant["net load"].to_numpy()), "nameless.model")
+    save_model(
+        EntangledKernelRidge().fit(frame.to_numpy(), plant["net load"].to_numpy()), "nameless.model"
+    )
     result = run("predict", "nameless.model", "plant.csv", "--out", "r.csv", code=4)
     assert "does not know the names of its inputs" in result.stderr
 
@@ -211,11 +235,15 @@ def test_rows_far_out_are_counted_and_told(plant, model, run):
     far.loc[:2, NAMES] *= 1e12
     far.to_csv("far.csv", index=False)
     result = run("predict", "plant.model", "far.csv", "--out", "p.csv", "--novelty")
-    assert "3 of 40 rows are far from what the model was fitted on (novelty above 1)" in result.stderr
+    assert (
+        "3 of 40 rows are far from what the model was fitted on (novelty above 1)" in result.stderr
+    )
     novelty = read_table("p.csv")["novelty"]
     np.testing.assert_allclose(novelty, model.novelty(far[NAMES]))
     assert (novelty > 1.0).tolist() == [True] * 3 + [False] * 37
-    values = json.loads(run("predict", "plant.model", "plant.csv", "--out", "q.csv", "--json").stdout)
+    values = json.loads(
+        run("predict", "plant.model", "plant.csv", "--out", "q.csv", "--json").stdout
+    )
     assert values["far_rows"] == 0
     assert list(read_table("q.csv").columns) == TARGETS
 

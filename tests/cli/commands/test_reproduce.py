@@ -67,7 +67,13 @@ def test_results_figures_and_page(small, run, folder):
     assert "0.0411" in shown
     assert sorted(os.listdir("out")) == ["index.html", "small-nmse.svg", "small.csv", "small.json"]
     page = (folder / "out" / "index.html").read_text()
-    for words in ("A small experiment", "About it.", "EKL (paper)", "0.0411", "Against kernel ridge"):
+    for words in (
+        "A small experiment",
+        "About it.",
+        "EKL (paper)",
+        "0.0411",
+        "Against kernel ridge",
+    ):
         assert words in page
     assert "entangled-kernels reproduce small --out out" in page
 

@@ -8,7 +8,13 @@ from entangled_kernels.experiments.partly_measured import METHODS, OURS
 from entangled_kernels.io import ExperimentResults
 
 ERRORS = {OURS: (0.4, 0.3), "ridge": (0.5, 0.2), "PLS": (0.6, 0.5), "extra-trees": (0.45, 0.4)}
-OWN = {"coverage": 0.91, "joint_coverage": 0.88, "width": 1.25, "left": 0.35, "left_suggested": 0.21}
+OWN = {
+    "coverage": 0.91,
+    "joint_coverage": 0.88,
+    "width": 1.25,
+    "left": 0.35,
+    "left_suggested": 0.21,
+}
 
 
 @pytest.fixture

@@ -75,7 +75,9 @@ QUANTUM = ("PPT", "negativity", "Schmidt", "realignment")
 def whole_page(plant, folder, fitted):
     saved = open_model(fitted)
     found = find_out(saved, fitted)
-    entangled = EntangledKernelRidge(shrinkage=0.1, alignment_mix=1.0).fit(plant[NAMES], plant[TARGETS])
+    entangled = EntangledKernelRidge(shrinkage=0.1, alignment_mix=1.0).fit(
+        plant[NAMES], plant[TARGETS]
+    )
     write_model_page(saved, found | entanglement_of(entangled), "command", folder / "page.html")
     return (folder / "page.html").read_text()
 
@@ -94,7 +96,9 @@ def test_words_of_quantum_theory_are_folded_away(whole_page):
 
 
 def test_the_verdict_comes_first_and_every_target_has_a_picture(whole_page):
-    assert re.search(r"<h2[^>]*>How well it predicts</h2>\s*<div class=\"verdict plain\">", whole_page)
+    assert re.search(
+        r"<h2[^>]*>How well it predicts</h2>\s*<div class=\"verdict plain\">", whole_page
+    )
     assert whole_page.index("How well it predicts</h2>") < whole_page.index("What it is</h2>")
     for target in TARGETS:
         assert f'alt="Predictions of {target} over measurements"' in whole_page

@@ -50,7 +50,9 @@ def test_what_the_page_of_a_comparison_says(plant, folder):
     )
     meta = {"methods": {"KRR": "kernel ridge"}, "versions": {"numpy": "2"}, "seed": 7, "inputs": 1}
     found = ExperimentResults("comparison", "Methods on plant.csv", RECORDS, meta=meta)
-    write_comparison_page(found, Path("plant.csv"), data, "entangled-kernels compare", folder / "p.html")
+    write_comparison_page(
+        found, Path("plant.csv"), data, "entangled-kernels compare", folder / "p.html"
+    )
     page = (folder / "p.html").read_text()
     for words in (
         "1 target from 1 input, 40 rows.",
@@ -87,7 +89,9 @@ def _fakes(monkeypatch):
 
 
 def made(name, **meta):
-    records = [{"method": method, "n": 10, "nmse": nmse} for method, nmse in (("KRR", 0.5), ("EKL", 0.4))]
+    records = [
+        {"method": method, "n": 10, "nmse": nmse} for method, nmse in (("KRR", 0.5), ("EKL", 0.4))
+    ]
     return ExperimentResults(name, f"Title of {name}", records, meta=meta)
 
 
@@ -95,7 +99,12 @@ def test_one_experiment(folder):
     runs = {"fair": {"one": made("one", seed=3)}}
     write_experiment_page(runs, {}, "entangled-kernels reproduce", folder)
     page = (folder / "index.html").read_text()
-    for words in ("<title>An experiment</title>", ">Results</h2>", "About it.", "EKL has 20.0% less error"):
+    for words in (
+        "<title>An experiment</title>",
+        ">Results</h2>",
+        "About it.",
+        "EKL has 20.0% less error",
+    ):
         assert words in page
     assert "Powers of growth" in page
     assert "Left out" not in page

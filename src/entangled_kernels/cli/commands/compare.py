@@ -56,15 +56,21 @@ class CompareOptions(TrainingOptions):
     features: Annotated[
         str,
         typer.Option(
-            "--features", "-f", metavar="|".join(FEATURES), help="Features for the methods of the paper."
+            "--features",
+            "-f",
+            metavar="|".join(FEATURES),
+            help="Features for the methods of the paper.",
         ),
     ] = "linear"
     report: Annotated[
         Path | None,
-        typer.Option("--report", metavar="PAGE.html", help="Page to write, with tables and figures."),
+        typer.Option(
+            "--report", metavar="PAGE.html", help="Page to write, with tables and figures."
+        ),
     ] = None
     results: Annotated[
-        Path | None, typer.Option("--results", metavar="DIR", help="Folder for the results as JSON and CSV.")
+        Path | None,
+        typer.Option("--results", metavar="DIR", help="Folder for the results as JSON and CSV."),
     ] = None
     force: Force = False
     json: Json = False
@@ -73,8 +79,9 @@ class CompareOptions(TrainingOptions):
 def compare(options: CompareOptions) -> None:
     """Compare methods on a table.
 
-    For every size the rows are split at random, again and again, into training and test rows; with --groups
-    into whole groups, with --time-ordered into earlier and later rows. Targets may be missing in some rows.
+    For every size the rows are split at random, again and again, into training and test rows; with
+    --groups into whole groups, with --time-ordered into earlier and later rows. Targets may be
+    missing in some rows.
     """
     screen, table = Screen(as_json=options.json), options.table
     check_choice("--features", options.features, FEATURES)
@@ -114,7 +121,12 @@ def compare(options: CompareOptions) -> None:
         write_comparison_page(found, table, data, options.command(), options.report)
         screen.say(f"Wrote {options.report}.")
     screen.result(
-        {"summary": summaries(found), "records": found.records, "meta": found.meta, "report": options.report}
+        {
+            "summary": summaries(found),
+            "records": found.records,
+            "meta": found.meta,
+            "report": options.report,
+        }
     )
 
 
@@ -163,7 +175,8 @@ def chosen_sizes(train_sizes: str | None) -> list[int]:
         return [int(size) for size in split_names([train_sizes] if train_sizes else [])]
     except ValueError:
         raise typer.BadParameter(
-            f"must be whole numbers separated by commas, got {train_sizes!r}", param_hint="--train-sizes"
+            f"must be whole numbers separated by commas, got {train_sizes!r}",
+            param_hint="--train-sizes",
         ) from None
 
 

@@ -32,10 +32,13 @@ class ExportOptions(ReadingOptions):
     model: Model
     out: Annotated[
         Path,
-        typer.Option("--out", "-o", "--onnx", metavar="FILE", help="ONNX file to write.", show_default=False),
+        typer.Option(
+            "--out", "-o", "--onnx", metavar="FILE", help="ONNX file to write.", show_default=False
+        ),
     ]
     dtype: Annotated[
-        str, typer.Option("--dtype", metavar="float32|float64", help="Numbers that go in and come out.")
+        str,
+        typer.Option("--dtype", metavar="float32|float64", help="Numbers that go in and come out."),
     ] = "float32"
     check: Annotated[
         Path | None,
@@ -54,7 +57,12 @@ def export(options: ExportOptions) -> None:
 
     Where onnxruntime is installed its predictions are compared with those of the model.
     """
-    screen, model, out, check = Screen(as_json=options.json), options.model, options.out, options.check
+    screen, model, out, check = (
+        Screen(as_json=options.json),
+        options.model,
+        options.out,
+        options.check,
+    )
     check_choice("--dtype", options.dtype, ("float32", "float64"))
     options.text_format()
     check_input(model)
@@ -123,13 +131,23 @@ def show(
         screen.say(f"Input: X, {kind} {shape}: {columns}")
     else:
         screen.table(["input", "kind"], names, title="Inputs, each (rows, 1)")
-    screen.say(f"Output: {made.output}, (rows, {len(made.targets)}): {', '.join(made.targets[:SHOWN])}")
+    screen.say(
+        f"Output: {made.output}, (rows, {len(made.targets)}): {', '.join(made.targets[:SHOWN])}"
+    )
     if difference is None:
         say_note(
             "the file was not compared with the model: that needs onnxruntime, of entangled-kernels[onnx]"
         )
         return
-    where = f"on the rows of {check}" if check is not None else "on 100 rows drawn like those of training"
-    screen.say(f"Largest difference from the model {where}: {difference:.2g} of a target's deviation.")
+    where = (
+        f"on the rows of {check}"
+        if check is not None
+        else "on 100 rows drawn like those of training"
+    )
+    screen.say(
+        f"Largest difference from the model {where}: {difference:.2g} of a target's deviation."
+    )
     if difference > LARGEST and "float64" not in made.inputs.values():
-        say_note("float32 loses digits of numbers that differ little from each other; use --dtype float64")
+        say_note(
+            "float32 loses digits of numbers that differ little from each other; use --dtype float64"
+        )

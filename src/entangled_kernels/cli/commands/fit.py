@@ -34,7 +34,10 @@ class FitOptions(TrainingOptions):
     """Options of ``fit``."""
 
     out: Annotated[
-        Path, typer.Option("--out", "-o", metavar="MODEL", help="Model file to write.", show_default=False)
+        Path,
+        typer.Option(
+            "--out", "-o", metavar="MODEL", help="Model file to write.", show_default=False
+        ),
     ]
     features: Annotated[
         str,
@@ -71,9 +74,9 @@ class FitOptions(TrainingOptions):
 def fit(options: FitOptions) -> None:
     """Fit a model to a table and save it.
 
-    Features, kernel and ridge penalty are chosen by cross-validation, and shown beside kernel ridge. Targets
-    may be missing in some rows. TABLE may also be a folder or a pattern such as 'rows/*.parquet', of any
-    size.
+    Features, kernel and ridge penalty are chosen by cross-validation, and shown beside kernel
+    ridge. Targets may be missing in some rows. TABLE may also be a folder or a pattern such as
+    'rows/*.parquet', of any size.
     """
     screen, table, out, checkpoint = (
         Screen(as_json=options.json),
@@ -89,11 +92,17 @@ def fit(options: FitOptions) -> None:
         check_link(checkpoint)
         check_apart(checkpoint, [out, *files_of(table)])
     if table == STREAM and (checkpoint is not None or options.dask is not None):
-        raise CommandError("--checkpoint and --dask need a table that can be read again; name a file")
+        raise CommandError(
+            "--checkpoint and --dask need a table that can be read again; name a file"
+        )
     from ..tables import check_scales, open_batches, read_rows, read_scales
 
     with local_table(table) as source, data_errors(source):
-        if in_batches(source, options.max_memory) or checkpoint is not None or options.dask is not None:
+        if (
+            in_batches(source, options.max_memory)
+            or checkpoint is not None
+            or options.dask is not None
+        ):
             rows = open_batches(source, options, max_memory=options.max_memory)
         else:
             rows = read_rows(source, options, fewest=FEWEST, work="fitting")
@@ -128,7 +137,9 @@ def fit(options: FitOptions) -> None:
     save_model(model, out, info=info)
     show(screen, info, Path(source.name) if table == STREAM else table, out, rows.missing)
     matrices = ("relations", "target_correlations", "explanation")
-    screen.result({"model": str(out), **{name: info[name] for name in info if name not in matrices}})
+    screen.result(
+        {"model": str(out), **{name: info[name] for name in info if name not in matrices}}
+    )
 
 
 def show(screen: Screen, info: dict[str, Any], table: Path, out: Path, missing: Any) -> None:
@@ -148,7 +159,9 @@ def show(screen: Screen, info: dict[str, Any], table: Path, out: Path, missing: 
         screen.say(sentence)
     if info["target_transform"]:
         scales = scales_in_words(info["target_transform"], info["targets"])
-        screen.say(f"Learned as logarithms: {scales}; predictions are medians, errors in units of the table.")
+        screen.say(
+            f"Learned as logarithms: {scales}; predictions are medians, errors in units of the table."
+        )
     screen.say(f"Chosen: {settings_in_words(info['chosen'])}.")
     error, plain = info["nmse"], info["kernel_ridge_nmse"]
     beside = f"; kernel ridge {plain:.4g} ({change_in_words(error, plain)})"
@@ -160,7 +173,9 @@ def show(screen: Screen, info: dict[str, Any], table: Path, out: Path, missing: 
             f"errors; the settings shown are those of the best, the errors those of the average."
         )
     if info["nmse"] >= 1.0:
-        screen.say("That is no better than predicting the mean: the inputs tell little about the targets.")
+        screen.say(
+            "That is no better than predicting the mean: the inputs tell little about the targets."
+        )
     show_target_errors(screen, info["target_scores"])
     following = command_line("predict", out, "TABLE", options=[("--out", "PREDICTIONS.csv")])
     screen.say(f"Saved to {out}. To predict: {following}")

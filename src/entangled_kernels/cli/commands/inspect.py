@@ -28,11 +28,14 @@ class InspectOptions(Options):
 
     model: Model
     report: Annotated[
-        Path | None, typer.Option("--report", metavar="PAGE.html", help="Also write a page with figures.")
+        Path | None,
+        typer.Option("--report", metavar="PAGE.html", help="Also write a page with figures."),
     ] = None
     theory: Annotated[
         bool,
-        typer.Option("--theory", help="Also tell whether the kernel is proven entangled, and by how much."),
+        typer.Option(
+            "--theory", help="Also tell whether the kernel is proven entangled, and by how much."
+        ),
     ] = False
     force: Force = False
     json: Json = False
@@ -41,8 +44,8 @@ class InspectOptions(Options):
 def inspect(options: InspectOptions) -> None:
     """Tell what a model is and what it found.
 
-    Its settings, its held-out errors, which inputs matter, which targets share what, and which tell what
-    about each other once they are measured.
+    Its settings, its held-out errors, which inputs matter, which targets share what, and which tell
+    what about each other once they are measured.
     """
     screen, model, report = Screen(as_json=options.json), options.model, options.report
     check_input(model)
@@ -135,12 +138,16 @@ def show(screen: Screen, findings: dict[str, Any], *, theory: bool) -> None:
             if plain is None
             else f", kernel ridge {plain:.4g} ({change_in_words(findings['nmse'], plain)})"
         )
-        screen.say(f"{error_in_words(findings.get('held_out'))}: nMSE {findings['nmse']:.4g}{beside}.")
+        screen.say(
+            f"{error_in_words(findings.get('held_out'))}: nMSE {findings['nmse']:.4g}{beside}."
+        )
         show_target_errors(screen, findings["target_scores"])
     screen.points("Who shares what:", findings["sharing"])
     if findings["relations"]:
         pairs = strongest_pairs(np.array(findings["relations"]), findings["targets"])
-        title = "Correlation of targets in the kernel" + (", strongest pairs" if len(pairs) > SHOWN else "")
+        title = "Correlation of targets in the kernel" + (
+            ", strongest pairs" if len(pairs) > SHOWN else ""
+        )
         screen.table(["target", "target", "correlation"], pairs[:SHOWN], title=title)
     explanation = explanation_of(findings["explanation"])
     if explanation is not None:

@@ -38,7 +38,8 @@ class DemoOptions(Options):
     """Options of ``demo``."""
 
     out: Annotated[
-        Path, typer.Option("--out", "-o", metavar="DIR", help="Folder for the page and the results.")
+        Path,
+        typer.Option("--out", "-o", metavar="DIR", help="Folder for the page and the results."),
     ] = Path("demo-report")
     seed: Seed = 0
     jobs: Jobs = None
@@ -49,8 +50,9 @@ class DemoOptions(Options):
 def demo(options: DemoOptions) -> None:
     """Measure some targets and predict the others, with a page.
 
-    Two tables that come with scikit-learn, 40 training rows each: predictions with intervals, then with one,
-    two and three of the targets measured, beside ridge, PLS and extra trees; and which target tells what.
+    Two tables that come with scikit-learn, 40 training rows each: predictions with intervals, then
+    with one, two and three of the targets measured, beside ridge, PLS and extra trees; and which
+    target tells what.
     """
     screen, out = Screen(as_json=options.json), options.out
     check_folder(out, force=options.force)
@@ -59,7 +61,8 @@ def demo(options: DemoOptions) -> None:
     from ..results import show_results
 
     found = {
-        name: run_demo(screen, name, *table, options.seed, options.jobs) for name, table in tables().items()
+        name: run_demo(screen, name, *table, options.seed, options.jobs)
+        for name, table in tables().items()
     }
     for results in found.values():
         results.save(out)
@@ -84,7 +87,11 @@ def tables() -> dict[str, tuple[str, Any, Any]]:
     cells, wine = (load(as_frame=True).data for load in (load_breast_cancer, load_wine))
     worst = [name for name in cells if name.startswith("worst")]
     return {
-        "breast-cancer": ("Breast cancer: ten worst values", cells.drop(columns=worst), cells[worst]),
+        "breast-cancer": (
+            "Breast cancer: ten worst values",
+            cells.drop(columns=worst),
+            cells[worst],
+        ),
         "wine": ("Wine: six constituents", wine.drop(columns=WINE), wine[WINE]),
     }
 
@@ -129,7 +136,9 @@ class ReproduceOptions(Options):
 
     name: Annotated[
         str,
-        typer.Argument(metavar="NAME|all", help=f"{', '.join(NAMES[:-1])}, or all.", show_default=False),
+        typer.Argument(
+            metavar="NAME|all", help=f"{', '.join(NAMES[:-1])}, or all.", show_default=False
+        ),
     ]
     out: Annotated[
         Path,
@@ -150,14 +159,19 @@ class ReproduceOptions(Options):
         ),
     ] = "fair"
     quick: Annotated[
-        bool, typer.Option("--quick", help="Fewer partitions and steps: to see that it works, not to quote.")
+        bool,
+        typer.Option(
+            "--quick", help="Fewer partitions and steps: to see that it works, not to quote."
+        ),
     ] = False
     data_home: DataHome = None
     seed: Seed = 0
     jobs: Jobs = None
     resume: Annotated[
         bool,
-        typer.Option("--resume", help="Keep results of the same settings that are in the folder already."),
+        typer.Option(
+            "--resume", help="Keep results of the same settings that are in the folder already."
+        ),
     ] = False
     force: Force = False
     json: Json = False
@@ -166,10 +180,15 @@ class ReproduceOptions(Options):
 def reproduce(options: ReproduceOptions) -> None:
     """Run an experiment of the paper again.
 
-    Writes the results as JSON and CSV, the figures, and a page with the paper's figures beside ours: claims
-    first, then every cell with a verdict.
+    Writes the results as JSON and CSV, the figures, and a page with the paper's figures beside
+    ours: claims first, then every cell with a verdict.
     """
-    screen, name, out, protocol = Screen(as_json=options.json), options.name, options.out, options.protocol
+    screen, name, out, protocol = (
+        Screen(as_json=options.json),
+        options.name,
+        options.out,
+        options.protocol,
+    )
     check_choice("NAME", name, NAMES)
     check_choice("--protocol", protocol, PROTOCOLS)
     check_folder(out, force=options.force or options.resume)
@@ -194,7 +213,9 @@ def reproduce(options: ReproduceOptions) -> None:
                 )
             except FileNotFoundError as error:
                 if name != "all":
-                    raise CommandError(f"the data of {each} are missing: {error}", "missing") from error
+                    raise CommandError(
+                        f"the data of {each} are missing: {error}", "missing"
+                    ) from error
                 if each not in missing:
                     say_note(f"{each} is left out, its data are missing: {error}")
                 missing[each] = str(error)
@@ -241,7 +262,9 @@ def _parts(name: str, protocol: str) -> list[tuple[str, str]]:
     wanted = ["paper", "fair"] if protocol == "both" else [protocol]
     names = list(EXPERIMENTS) if name == "all" else [name]
     return [
-        (each, own) for each in names for own in (wanted[:1] if EXPERIMENTS[each].one_protocol else wanted)
+        (each, own)
+        for each in names
+        for own in (wanted[:1] if EXPERIMENTS[each].one_protocol else wanted)
     ]
 
 
@@ -252,7 +275,8 @@ FETCHERS = {
     "uwave": "fetch_uwave",
 }
 
-# Of the sample: constituents of wine that take a laboratory, those of them that new rows have, and new rows.
+# Of the sample: constituents of wine that take a laboratory, those of them that new rows have, and
+# new rows.
 TARGETS = ["total_phenols", "flavanoids", "nonflavanoid_phenols", "proanthocyanins", "proline"]
 MEASURED = ["total_phenols", "flavanoids"]
 NEW_ROWS = 40
@@ -263,7 +287,9 @@ class DatasetsOptions(Options):
     """Options of ``datasets``."""
 
     data_home: DataHome = None
-    download: Annotated[bool, typer.Option("--download", help="Download those that are not there.")] = False
+    download: Annotated[
+        bool, typer.Option("--download", help="Download those that are not there.")
+    ] = False
     export: Annotated[
         Path | None,
         typer.Option(
@@ -316,10 +342,14 @@ def export_sample(screen: Screen, path: Path, *, force: bool) -> None:
     write_table(known, path)
     write_table(new, beside)
     screen.say(f"Wrote {counted(len(known), 'wine')} to {path}.")
-    screen.say(f"Wrote {counted(len(new), 'wine')} to {beside}, with only {quoted(MEASURED)} of the targets.")
+    screen.say(
+        f"Wrote {counted(len(new), 'wine')} to {beside}, with only {quoted(MEASURED)} of the targets."
+    )
     screen.say(
         "To fit: "
-        + command_line("fit", path, options=[("--targets", ",".join(TARGETS)), ("--out", "wine.model")])
+        + command_line(
+            "fit", path, options=[("--targets", ",".join(TARGETS)), ("--out", "wine.model")]
+        )
     )
     screen.result({"tables": [str(path), str(beside)], "targets": TARGETS, "measured": MEASURED})
 

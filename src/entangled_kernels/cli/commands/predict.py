@@ -69,11 +69,13 @@ class NewRowsOptions(ReadingOptions):
     force: Force = False
     json: Json = False
 
-    def open(self, out: Path | None, *, measured: bool, needs: Iterable[str]) -> tuple[SavedModel, NewRows]:
+    def open(
+        self, out: Path | None, *, measured: bool, needs: Iterable[str]
+    ) -> tuple[SavedModel, NewRows]:
         """The model and a reader of its new rows.
 
-        Files and options are checked before scikit-learn is imported. ``needs`` are options that need a
-        model that knows how its errors are spread.
+        Files and options are checked before scikit-learn is imported. ``needs`` are options that
+        need a model that knows how its errors are spread.
         """
         check_streams(out, json=self.json)
         check_output_format(self.output_format)
@@ -133,7 +135,9 @@ class PredictOptions(NewRowsOptions):
     ] = None
     joint: Annotated[
         bool,
-        typer.Option("--joint", help="Make the intervals wide enough to hold all targets of a row at once."),
+        typer.Option(
+            "--joint", help="Make the intervals wide enough to hold all targets of a row at once."
+        ),
     ] = False
     novelty: Annotated[
         bool,
@@ -147,13 +151,15 @@ class PredictOptions(NewRowsOptions):
 def predict(options: PredictOptions) -> None:
     """Predict the targets for every row of a table.
 
-    Columns are found by name, whatever their order; columns that the model does not know are ignored. TABLE
-    may also be a folder or a pattern such as 'rows/*.parquet', of any size.
+    Columns are found by name, whatever their order; columns that the model does not know are
+    ignored. TABLE may also be a folder or a pattern such as 'rows/*.parquet', of any size.
     """
     out, intervals = options.out, options.intervals
     screen = Screen(as_json=options.json, aside=out == STREAM)
     if intervals is not None and not 0.0 < intervals < 1.0:
-        raise typer.BadParameter(f"must be between 0 and 1, got {intervals:g}", param_hint="--intervals")
+        raise typer.BadParameter(
+            f"must be between 0 and 1, got {intervals:g}", param_hint="--intervals"
+        )
     if options.joint and intervals is None:
         raise CommandError("--joint needs --intervals, such as --intervals 0.9")
     needs = ["--measured"] * options.measured + ["--intervals"] * (intervals is not None)
@@ -164,18 +170,28 @@ def predict(options: PredictOptions) -> None:
     with local_table(options.table) as source, data_errors(source):
         parts = new.parts(screen, source, options.max_memory)
         known_too = not in_batches(source, options.max_memory)
-        rows, columns = options.write(predictor.predictions(parts, source, known_too=known_too), out, source)
+        rows, columns = options.write(
+            predictor.predictions(parts, source, known_too=known_too), out, source
+        )
     new.tell_left_out()
     if predictor.n_far:
         say_note(far_in_words(predictor.n_far, rows))
-    below = [name for name in saved.info.get("positive_targets", []) if name in predictor.below_zero]
+    below = [
+        name for name in saved.info.get("positive_targets", []) if name in predictor.below_zero
+    ]
     if below:
         say_note(below_zero_in_words(below, new.targets))
-    screen.say(f"Wrote {counted(rows, 'row')} of {counted(len(new.targets), 'target')} to {place_of(out)}.")
+    screen.say(
+        f"Wrote {counted(rows, 'row')} of {counted(len(new.targets), 'target')} to {place_of(out)}."
+    )
     if options.measured:
-        screen.say(f"Given in the table, and written as they are: {counted(predictor.n_given, 'value')}.")
+        screen.say(
+            f"Given in the table, and written as they are: {counted(predictor.n_given, 'value')}."
+        )
     if predictor.errors:
-        title = "The table holds the targets too; error on its rows (too good if they were fitted to)"
+        title = (
+            "The table holds the targets too; error on its rows (too good if they were fitted to)"
+        )
         screen.table(["target", "nMSE"], list(predictor.errors.items()), title=title)
     screen.result(
         {
@@ -195,8 +211,8 @@ def below_zero_in_words(below: list[str], targets: list[str]) -> str:
     Examples
     --------
     >>> print(below_zero_in_words(["Zn [mg]"], ["Zn [mg]", "pH"]))
-    lower limits of 'Zn [mg]' are below zero, though all training rows are above; fit with --target-transform
-    'Zn [mg]=log' to avoid it
+    lower limits of 'Zn [mg]' are below zero, though all training rows are above; fit with
+    --target-transform 'Zn [mg]=log' to avoid it
     """
     values = ["log"] if below == targets else [f"{name}=log" for name in below]
     options = " ".join(f"--target-transform {shlex.quote(value)}" for value in values)
@@ -233,7 +249,9 @@ class Predictor:
         self.below_zero = set[str]()
         self.judges = hasattr(saved.model, "novelty")
         if options.novelty and not self.judges:
-            raise CommandError(f"--novelty needs an entangled kernel model, got {type(saved.model).__name__}")
+            raise CommandError(
+                f"--novelty needs an entangled kernel model, got {type(saved.model).__name__}"
+            )
         ends = ("",) if options.intervals is None else ("", "_lower", "_upper")
         self.columns = [f"{name}{end}" for name in new.targets for end in ends]
         new.names_beside_kept(self.columns + [NOVELTY] * options.novelty, SUFFIX)
@@ -295,7 +313,9 @@ def known_errors(frame: Any, predictions: Any, targets: list[str], table: Path) 
         known = np.isfinite(true)
         variance = true[known].var() if known.any() else 0.0
         if variance > 0.0:
-            errors[name] = float(np.mean((true - predictions[name].to_numpy())[known] ** 2) / variance)
+            errors[name] = float(
+                np.mean((true - predictions[name].to_numpy())[known] ** 2) / variance
+            )
     return errors
 
 
@@ -305,11 +325,15 @@ class PlanOptions(NewRowsOptions):
 
     cost: Annotated[
         list[str] | None,
-        typer.Option("--cost", metavar="A=5,B=1", help="What measuring a target costs; 1 by default."),
+        typer.Option(
+            "--cost", metavar="A=5,B=1", help="What measuring a target costs; 1 by default."
+        ),
     ] = None
     out: Annotated[
         Path | None,
-        typer.Option("--out", "-o", metavar="FILE", help="Table with a plan for every row; - for stdout."),
+        typer.Option(
+            "--out", "-o", metavar="FILE", help="Table with a plan for every row; - for stdout."
+        ),
     ] = None
     most: Annotated[
         int | None,
@@ -322,8 +346,8 @@ class PlanOptions(NewRowsOptions):
 def plan(options: PlanOptions) -> None:
     """Tell what to measure next for every row of a table.
 
-    Targets that the table has count as measured where they are not missing. The others come in the order of
-    how much of the uncertainty of all targets each removes for its cost.
+    Targets that the table has count as measured where they are not missing. The others come in the
+    order of how much of the uncertainty of all targets each removes for its cost.
     """
     out = options.out
     screen = Screen(as_json=options.json, aside=out == STREAM)
@@ -373,9 +397,13 @@ class Planner:
             columns: dict[str, Any] = {}
             for step in range(self.most):
                 # Text in every cell, so that all parts of a file have columns of one kind.
-                columns[f"measure_{step + 1}"] = ["" if name is None else name for name in order[:, step]]
+                columns[f"measure_{step + 1}"] = [
+                    "" if name is None else name for name in order[:, step]
+                ]
                 columns[f"reduction_{step + 1}"] = reduction[:, step]
-            frame = self.new.beside_kept(part.frame, pd.DataFrame(columns, index=part.X.index), " planned")
+            frame = self.new.beside_kept(
+                part.frame, pd.DataFrame(columns, index=part.X.index), " planned"
+            )
             self.columns = list(frame.columns)
             yield frame
 
@@ -390,9 +418,15 @@ class Planner:
         """What to measure first in most rows."""
         first, rows = self.first_steps(), self.n_rows
         if not first:
-            return f"All targets are measured in all {counted(rows, 'row')}; there is nothing to plan."
+            return (
+                f"All targets are measured in all {counted(rows, 'row')}; there is nothing to plan."
+            )
         best = first[0]
-        who = f"All {rows:,} rows" if best["rows"] == rows else f"{best['rows']:,} of {counted(rows, 'row')}"
+        who = (
+            f"All {rows:,} rows"
+            if best["rows"] == rows
+            else f"{best['rows']:,} of {counted(rows, 'row')}"
+        )
         who = "The row" if rows == 1 else who
         sentence = (
             f"{who}: measure '{best['measure']}' first, which removes {best['removes']:.0%} of the "
