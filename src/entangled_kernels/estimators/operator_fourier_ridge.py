@@ -259,7 +259,7 @@ class OperatorFourierRidge(MultiTargetRegressor):
     def _solve(self) -> Self:
         """Coefficients and intercept from moments of all rows."""
         stream = self._stream
-        if stream is None or stream.row_map is None or stream.parts[0] is None:
+        if stream is None or stream.row_map is None or not stream.parts:
             raise ValueError(
                 "sample_weight must be positive for at least one row, got zero weights only"
             )
