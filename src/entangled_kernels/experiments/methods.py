@@ -98,7 +98,9 @@ class Ascent:
         last = solve(problem.with_mix(mix), settings, keep).kernel
         m, p = problem.n_features, problem.n_outputs
         return {
-            Candidate(mix, step, shrinkage): kernels.get(step, last).shrunk(shrinkage, m, p)
+            Candidate(mix, step, shrinkage): kernels.get(step, last).mixed(
+                shrinkage / (m * p), 1.0 - shrinkage
+            )
             for step in self.steps()
             for shrinkage in self.shrinkages
         }
@@ -203,7 +205,7 @@ def fit_published(
 
 def _factor(problem: Problem, kernel: LearnedKernel, prediction: str) -> KernelRidgeFactor:
     if prediction == "partial_trace":
-        kernel = kernel.partial_trace(problem.n_outputs).scaled(problem.n_outputs)
+        kernel = kernel.partial_trace(problem.n_outputs).mixed(0.0, problem.n_outputs)
     return KernelRidgeFactor(problem, kernel)
 
 

@@ -136,9 +136,7 @@ class Fit:
         return np.asarray(self.problem.outputs @ np.tensordot(reduced, self.kernel.Q, axes=1))
 
 
-def fit_problem(
-    problem: Problem, settings: FitSettings, callback: Callback = None
-) -> Fit:
+def fit_problem(problem: Problem, settings: FitSettings, callback: Callback = None) -> Fit:
     """Learn the kernel, shrink and scale it, and solve the ridge problem with it.
 
     Parameters

@@ -185,9 +185,7 @@ def solve_closed_form(
         L = L if share < 1.0 else L[:, :0]
         kernel = LearnedKernel(0.0, L, Q if share > 0.0 else Q[:, :, :0])
     else:
-        kernel = LearnedKernel.from_operators(
-            _leading_operators(W, share, problem.n_outputs, rank)
-        )
+        kernel = LearnedKernel.from_operators(_leading_operators(W, share, problem.n_outputs, rank))
     terms = problem.alignment_terms(kernel)
     value = (1.0 - mix) * terms[0] + mix * terms[1]
     return SolverResult(kernel, value, True, "closed form", 1, 1, np.array([value]))
@@ -294,9 +292,7 @@ def _double_and_halve(line: Line, history: list[float], gradient: Array, last: f
     return 0.0
 
 
-def solve_lbfgs(
-    problem: Problem, settings: FitSettings, callback: Callback = None
-) -> SolverResult:
+def solve_lbfgs(problem: Problem, settings: FitSettings, callback: Callback = None) -> SolverResult:
     """Maximise the scale-invariant alignment with L-BFGS in whitened coordinates.
 
     Notes

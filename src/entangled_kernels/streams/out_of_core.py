@@ -228,7 +228,9 @@ class BatchRun:
         distinct = {
             number for number in numbers if type(number) is int and 0 <= number < stream.n_parts
         }
-        shapes = {(part.n_features, part.n_outputs) for part in (*stream.parts.values(), *saved.parts)}
+        shapes = {
+            (part.n_features, part.n_outputs) for part in (*stream.parts.values(), *saved.parts)
+        }
         sample = saved.sample
         if sample is not None:
             shapes.add((sample.Phi.shape[1], sample.Y.shape[1]))

@@ -336,7 +336,8 @@ def missing_value(*tables: Any) -> str:
             missing = np.argwhere(table.isna().to_numpy())
             if len(missing):
                 row, column = missing[0]
-                return f"; the first missing value is in row {row + 1} of them, column {table.columns[column]!r}"
+                name = table.columns[column]
+                return f"; the first missing value is in row {row + 1} of them, column {name!r}"
     return ""
 
 
