@@ -19,15 +19,18 @@ from ..datasets import (
 from ..io import ExperimentResults, Record
 from .agreement import CELLS, SHARED, as_records
 from .compare import class_figures, error_figures, table_cases, time_figures, varied_figures
-from .methods import Ascent, Plan
+from .methods import Plan
 from .protocol import Case, Experiment, Figures, Rows, Setup, run_cases
 
 __all__ = ["REAL_TABLES", "SIMULATED", "TABLES", "RealTable", "run_table"]
 
 
+QUICK_STEPS = 20
+
+
 @dataclass(frozen=True)
 class RealTable:
-    """A table, how it is split, and what is run on it; `CELLS` has what the paper found.
+    """A table, how it is split, and what is run on it; `CELLS` has the paper's results.
 
     Attributes
     ----------
@@ -37,14 +40,13 @@ class RealTable:
         One of `entangled_kernels.datasets`.
     train_sizes : tuple of int
     n_splits : dict of int
-        Partitions for each protocol, and of a quick run.
-    n_steps, quick_steps : int
-        Of the published ascent.
+        Number of partitions for each protocol and for "quick".
+    n_steps : int
+        Of the published ascent; a quick run takes at most `QUICK_STEPS`.
     tasks : dict
-        Arguments of ``fetch`` by the name of the part of the data that records have; none for a
-        single part.
+        Arguments of ``fetch`` for each part of the data, by the name of the part in records.
     ranks : dict
-        For ranks below the full one: share and training sizes by the name that records have.
+        For ranks below the full one: share and training sizes, by the name in records.
     early, fixed : bool
         As in `Plan`.
     figures : callable
@@ -57,7 +59,6 @@ class RealTable:
     train_sizes: tuple[int, ...]
     n_splits: dict[str, int]
     n_steps: int = 200
-    quick_steps: int = 20
     tasks: dict[str, dict[str, Any]] = field(default_factory=lambda: {"": {}})
     ranks: dict[str, tuple[float, tuple[int, ...]]] = field(default_factory=dict)
     early: bool = True
@@ -100,7 +101,7 @@ TABLES = {
         n_splits={"fair": 50, "paper": 100, "quick": 3},
         figures=time_figures,
     ),
-    # One step: more leave the paper's figures behind (`benchmarks/variants.py`), and one at full
+    # One step: with more, errors are below the paper's (`benchmarks/variants.py`), and a step at full
     # rank takes most of a second with 40 rows, with six ascents to a partition.
     "uwave": RealTable(
         title="uWave: acceleration along one axis from another, class by class",
@@ -114,7 +115,6 @@ TABLES = {
         train_sizes=(20, 30, 40),
         n_splits={"fair": 20, "paper": 50, "quick": 1},
         n_steps=1,
-        quick_steps=1,
         tasks={f"class {number}": {"classes": (number,)} for number in (1, 2, 3)},
         ranks={"60%": (0.6, (30,)), "20%": (0.2, (30,))},
         early=False,
@@ -128,9 +128,9 @@ def run_table(name: str, setup: Setup) -> ExperimentResults:
     """All methods of the protocol on random partitions of the rows, with the linear kernel."""
     table = TABLES[name]
     n_splits = table.n_splits["quick" if setup.quick else setup.protocol]
-    ascent = Ascent(n_steps=table.quick_steps if setup.quick else table.n_steps)
+    steps = min(table.n_steps, QUICK_STEPS) if setup.quick else table.n_steps
     picked = any(cell.method == SHARED for cell in CELLS[name])
-    plan = Plan(setup.protocol, ascent=ascent, early=table.early, fixed=table.fixed, picked=picked)
+    plan = Plan(setup.protocol, n_steps=steps, early=table.early, fixed=table.fixed, picked=picked)
     # Kernel ridge and output kernel learning have no rank.
     learned = replace(plan, methods=("EKL", "ptrEKL"))
     cases = []
@@ -143,7 +143,7 @@ def run_table(name: str, setup: Setup) -> ExperimentResults:
             own = replace(learned, rank=share)
             cases += table_cases(X, Y, sizes, n_splits, own, setup, **keys, rank=label)
     records = run_cases(cases, setup)
-    meta = setup.meta(methods=plan.labels(), partitions=n_splits, steps=ascent.n_steps)
+    meta = setup.meta(methods=plan.labels(), partitions=n_splits, steps=plan.n_steps)
     return ExperimentResults(name, table.title, records, as_records(name), meta)
 
 
@@ -173,8 +173,7 @@ def simulated_settings() -> list[Record]:
 
 def run_simulated(setup: Setup) -> ExperimentResults:
     """Fresh draws of the simulation for every setting; linear kernel."""
-    ascent = Ascent(n_steps=10 if setup.quick else 200)
-    plan = Plan(setup.protocol, ascent=ascent)
+    plan = Plan(setup.protocol, n_steps=10 if setup.quick else 200)
     n_splits = 2 if setup.quick else 20
     cases = [
         _simulated_case(setup, replace(plan, rank=RANKS[keys["rank"]]), keys, split)
@@ -182,7 +181,7 @@ def run_simulated(setup: Setup) -> ExperimentResults:
         for split in range(n_splits)
     ]
     records = run_cases(cases, setup)
-    meta = setup.meta(methods=plan.labels(), draws=n_splits, steps=ascent.n_steps, noise=NOISE)
+    meta = setup.meta(methods=plan.labels(), draws=n_splits, steps=plan.n_steps, noise=NOISE)
     # The paper shows these results as curves, without figures to quote.
     return ExperimentResults(SIMULATED.name, SIMULATED.title, records, meta=meta)
 
