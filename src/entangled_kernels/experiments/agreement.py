@@ -217,8 +217,8 @@ def means_of_as_many(
 
     Notes
     -----
-    Draws of a Polya urn (the Bayesian bootstrap): each further value is one of the N values or, with
-    the same probability, one of those already drawn. The variance of a mean is
+    Draws of a Polya urn (the Bayesian bootstrap): each further value is one of the N values or,
+    with the same probability, one of those already drawn. The variance of a mean is
     s^2 (1 / count + (1 - 1 / count) / (N + 1)). Since s comes from N values, distances from the
     centre are multiplied by sqrt(N / (N - 1)) and by the ratio of Student's quantile to the normal
     one, 3.6% for N = 50.

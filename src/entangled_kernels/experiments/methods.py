@@ -194,7 +194,7 @@ COMMON_METHODS = {
     "ridge": "linear ridge regression, an alpha for every output",
     "kernel-ridge": "kernel ridge regression, features and alpha selected as in entangled",
     "PLS": "partial least squares, number of components selected",
-    "gaussian-process": "a Gaussian process for every output, Gaussian kernel and noise by likelihood",
+    "gaussian-process": "a Gaussian process for each output, kernel and noise by likelihood",
     "extra-trees": "100 extremely randomised trees",
     "entangled": "EntangledKernelRidgeCV with its defaults: features, kernel and alpha selected",
 }
@@ -214,8 +214,8 @@ RIDGE_ALPHAS = np.logspace(-3, 5, 33)
 # its safe form: without a share of the plain kernel, a first step that suits the folds may be far
 # too long for all rows.
 EARLY = {
-    "EKL, early": "EKL from the plain kernel, stopped early, a share of the plain kernel kept",
-    "ptrEKL, early": "ptrEKL from the plain kernel, stopped early, a share of the plain kernel kept",
+    "EKL, early": "EKL from the plain kernel, stopped early, a share of it kept",
+    "ptrEKL, early": "ptrEKL from the plain kernel, stopped early, a share of it kept",
 }
 FIXED = {
     f"{method}, lambda 1": f"{method} of the paper's protocol with lambda 1, nothing selected"
@@ -307,7 +307,7 @@ class Fitted(NamedTuple):
 def fit_methods(
     plan: Plan, X: Array, Phi: Array, Y: Array, folds: Sequence[Split], seed: int
 ) -> Iterator[Fitted]:
-    """Fit all methods of a plan; kernels are linear in the features Phi (n, m) of inputs X (n, d)."""
+    """Fit all methods of a plan; kernels are linear in features Phi (n, m) of inputs X (n, d)."""
     labels, pairs = plan.labels(), dict[str, Fitted]()
     published = [name for name in plan.methods if plan.protocol == "paper" and name in PREDICTIONS]
     for method in labels:
@@ -330,8 +330,8 @@ def fit_methods(
             both = [pairs[name] for name in names if name in pairs]
             best = min(both, key=lambda one: float(one.cv_error or 0.0))
             # The published ascent is one for both.
-            seconds = [one.fit_seconds for one in both]
-            total = max(seconds) if plan.protocol == "paper" else sum(seconds)
+            times = [one.fit_seconds for one in both]
+            total = max(times) if plan.protocol == "paper" else sum(times)
             yield best._replace(label=label, fit_seconds=total)
 
 

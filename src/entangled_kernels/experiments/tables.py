@@ -70,9 +70,9 @@ TABLES = {
     "sarcos": RealTable(
         title="SARCOS: seven torques of a robot arm",
         about=(
-            "Torques at seven joints from their positions, velocities and accelerations, with the linear "
-            "kernel. Training rows are drawn at random from the file of 4449 rows, and all others are tested "
-            "on."
+            "Torques at seven joints from their positions, velocities and accelerations, with the "
+            "linear kernel. Training rows are drawn at random from the file of 4449 rows, and all "
+            "others are tested on."
         ),
         fetch=fetch_sarcos,
         train_sizes=(50, 100, 200, 1000),
@@ -81,9 +81,10 @@ TABLES = {
     "weather": RealTable(
         title="Canadian weather: precipitation on 365 days",
         about=(
-            "The logarithm of precipitation on every day of the year from the temperatures of the year, with "
-            "the linear kernel. The paper does not say which of the two series is the input. 35 stations are "
-            "split at random; the outputs are far more than the training rows."
+            "The logarithm of precipitation on every day of the year from the temperatures of the "
+            "year, with the linear kernel. The paper does not say which of the two series is the "
+            "input. 35 stations are split at random; the outputs are far more than the training "
+            "rows."
         ),
         fetch=fetch_canadian_weather,
         train_sizes=(5, 10, 15),
@@ -92,24 +93,25 @@ TABLES = {
     "concrete": RealTable(
         title="Concrete: three properties of 103 mixtures",
         about=(
-            "Slump, flow and strength of concrete from seven ingredients, with the linear kernel. Mixtures "
-            "are split at random. Times are those of choosing all settings by cross-validation and fitting "
-            "with them."
+            "Slump, flow and strength of concrete from seven ingredients, with the linear kernel. "
+            "Mixtures are split at random. Times are those of choosing all settings by "
+            "cross-validation and fitting with them."
         ),
         fetch=fetch_concrete_slump,
         train_sizes=(12, 20, 40),
         n_splits={"fair": 50, "paper": 100, "quick": 3},
         figures=time_figures,
     ),
-    # One step: with more, errors are below the paper's (`benchmarks/variants.py`), and a step at full
-    # rank takes most of a second with 40 rows, with six ascents to a partition.
+    # One step: with more, results no longer resemble the paper's (`benchmarks/variants.py`), and a
+    # step at full rank takes most of a second with 40 rows, with six ascents for each partition.
     "uwave": RealTable(
         title="uWave: acceleration along one axis from another, class by class",
         about=(
-            "315 accelerations along axis Y from those along axis X, for the gestures of one class at a "
-            "time, with the linear kernel. EKL and ptrEKL may use all of the Kraus operators that the rows "
-            "can support, or with 30 rows 60% or 20% of them. With the paper's protocol every method is "
-            "shown with lambda chosen by cross-validation and with lambda 1, and the ascent takes one step."
+            "315 accelerations along axis Y from those along axis X, for the gestures of one class "
+            "at a time, with the linear kernel. EKL and ptrEKL may use all of the Kraus operators "
+            "that the rows can support, or with 30 rows 60% or 20% of them. With the paper's "
+            "protocol every method is shown with lambda chosen by cross-validation and with lambda "
+            "1, and the ascent takes one step."
         ),
         fetch=fetch_uwave,
         train_sizes=(20, 30, 40),
@@ -161,7 +163,7 @@ NOISE = 0.5
 
 
 def simulated_settings() -> list[Record]:
-    """What is varied, and n, p and rank."""
+    """The settings: which of n, p and rank is varied, and their values."""
     plain = {"task": "", "n": N, "p": P, "rank": "100%"}
     varied = {"p": OVER_P, "n": OVER_N, "rank": RANKS}
     return [
@@ -172,7 +174,7 @@ def simulated_settings() -> list[Record]:
 
 
 def run_simulated(setup: Setup) -> ExperimentResults:
-    """Fresh draws of the simulation for every setting; linear kernel."""
+    """Draw the simulation anew for each setting and split, with the linear kernel."""
     plan = Plan(setup.protocol, n_steps=10 if setup.quick else 200)
     n_splits = 2 if setup.quick else 20
     cases = [
@@ -182,7 +184,7 @@ def run_simulated(setup: Setup) -> ExperimentResults:
     ]
     records = run_cases(cases, setup)
     meta = setup.meta(methods=plan.labels(), draws=n_splits, steps=plan.n_steps, noise=NOISE)
-    # The paper shows these results as curves, without figures to quote.
+    # The paper shows these results as curves, without numbers.
     return ExperimentResults(SIMULATED.name, SIMULATED.title, records, meta=meta)
 
 
@@ -211,10 +213,10 @@ SIMULATED = Experiment(
     title="Simulated: a bilinear model",
     about=(
         "Targets that solve T C A + C K = Y (make_bilinear, ten inputs, noise of half the signal's "
-        "deviation), so that the true kernel is a sum of two separable ones. Fresh draws over the number of "
-        "outputs at n = 20, over training rows at p = 100, and over Kraus rank at n = 20, p = 100; 200 test "
-        "rows each. Targets have unit variance before the noise, so the mean squared error is the nMSE times "
-        "1.25, the variance of the noisy targets."
+        "deviation), so that the true kernel is a sum of two separable ones. Fresh draws over the "
+        "number of outputs at n = 20, over training rows at p = 100, and over Kraus rank at "
+        "n = 20, p = 100; 200 test rows each. Targets have unit variance before the noise, so the "
+        "mean squared error is the nMSE times 1.25, the variance of the noisy targets."
     ),
     run=run_simulated,
     figures=simulated_figures,

@@ -61,7 +61,7 @@ PACKAGES = ("entangled-kernels", "numpy", "scipy", "scikit-learn")
 
 
 class ModelFileError(ValueError):
-    """A model file that is damaged, of another kind, too new, or holds types that are not trusted."""
+    """A model file that is damaged, of another kind, too new, or holds untrusted types."""
 
 
 class EditedError(ValueError):
@@ -279,7 +279,7 @@ def _unpack(path: Any, software: dict[str, str], payload: bytes, trusted: Sequen
             check_is_fitted(model)
             if wrong := _not_finite(model):
                 raise EditedError(f"{wrong} has NaN or infinity")
-            if hasattr(model, "model_"):
+            if model is not None and hasattr(model, "model_"):
                 try:
                     model.model_.check_arrays()
                 except ValueError as error:
@@ -310,7 +310,7 @@ def _unpack(path: Any, software: dict[str, str], payload: bytes, trusted: Sequen
 
 
 def _types(skops: Any, payload: bytes, trusted: Sequence[str]) -> tuple[list[str], list[str]]:
-    """Types in an archive that skops does not trust: those known or trusted here, and the others."""
+    """Types that skops does not trust: those known or trusted here, and the others."""
     asked = skops.get_untrusted_types(data=payload)
     known = [name for name in asked if name in trusted or _is_known(name)]
     return known, [name for name in asked if name not in known]

@@ -543,7 +543,7 @@ def _select(x: Tensor, step: Any) -> Tensor:
 
 
 def _simple_imputer(x: Rows, step: Any) -> Rows:
-    """Missing values filled; an empty text is a missing one, since tensors of text have no other."""
+    """Missing values filled; in tensors of text the empty text is the missing value."""
     texts = [isinstance(value, str) for value in step.statistics_]
     if any(texts):
         if not all(texts):

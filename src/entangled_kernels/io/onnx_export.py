@@ -26,8 +26,7 @@ __all__ = [
     "run_onnx",
 ]
 
-OUTPUT = "prediction"
-# Predictions whose deviation is a smaller share of their size are all the same but for rounding.
+# Predictions whose deviation is a smaller share of their size are constant but for rounding.
 SAME = 1e-12
 
 
@@ -44,7 +43,7 @@ class ExportError(ValueError):
 
 
 class ExportedModel(NamedTuple):
-    """What an ONNX file takes and gives.
+    """Inputs and outputs of an ONNX file.
 
     Attributes
     ----------
@@ -56,7 +55,7 @@ class ExportedModel(NamedTuple):
         Name of the output, (rows, targets).
     targets : list of str
     sample : dict of ndarray
-        Rows like those of training, as far as the model tells: inputs to try the file with.
+        Inputs for a trial, simulated like the training rows as far as the model knows these.
     """
 
     inputs: dict[str, str]
@@ -79,7 +78,7 @@ def export_onnx(
     path : path
         Replaced only once the new file is complete and on the disk.
     dtype : {"float32", "float64"}, default="float32"
-        Numbers that go in and come out. In between the graph computes with doubles.
+        Of inputs and outputs. In between the graph computes with doubles.
 
     Returns
     -------
@@ -89,15 +88,15 @@ def export_onnx(
     Raises
     ------
     ExportError
-        Where a step cannot be written; the sentence names it.
+        If a step cannot be written; the message names the step.
 
     Notes
     -----
-    A table of numbers is one input ``X``, (rows, columns). Where the model encodes text, or drops
-    columns, every column that it uses is an input for itself, (rows, 1), with the name of the
-    column. The output is always (rows, targets).
+    A table of numbers is one input ``X``, (rows, columns). If the model encodes text, or drops
+    columns, each column that it uses is one input, (rows, 1), with the name of the column. The
+    output is always (rows, targets).
 
-    What `predict` refuses, such as NaN or a text that the encoder does not take, comes out as NaN.
+    For rows that `predict` refuses, with NaN or a text unknown to the encoder, the output is NaN.
     The file holds the names of the columns and targets and the version of this package; the same
     model gives the same bytes.
 
@@ -220,7 +219,7 @@ def run_onnx(path: str | os.PathLike[str], X: Any) -> Array:
 
 
 def compare_onnx(model: Any, path: str | os.PathLike[str], X: Any) -> float:
-    """Largest difference between an ONNX file and `predict`, in units of the deviation of each target.
+    """Largest difference between an ONNX file and `predict`, in deviations of each target.
 
     Parameters
     ----------
@@ -228,20 +227,19 @@ def compare_onnx(model: Any, path: str | os.PathLike[str], X: Any) -> float:
     path : path
         File that `export_onnx` wrote of it.
     X : array-like or data frame of shape (n, d), or mapping from names of inputs to arrays
-        Rows to compare on. Both get the numbers as the file takes them, rounded to float32 where it
-        does.
+        Rows to compare on. The model gets the numbers of the file, rounded to float32 if it takes
+        float32.
 
     Notes
     -----
-    The deviation is that of the predictions over the rows; where these are all the same, the
-    difference is relative to their size.
+    The deviation is that of the predictions over the rows; for constant predictions the difference
+    is relative to their size.
     """
     session = _session(path)
     feed = dict(X) if isinstance(X, Mapping) else _feed(session, X)
     found = np.asarray(session.run(None, feed)[0], dtype=np.float64)
     with warnings.catch_warnings():
-        # The rows of a sample may lie outside of the training range; only the difference matters
-        # here.
+        # Rows of a sample may be outside of the training range.
         warnings.simplefilter("ignore", NoveltyWarning)
         wanted = np.asarray(model.predict(_rows(model, feed, X)), dtype=np.float64).reshape(
             found.shape
@@ -259,22 +257,22 @@ def _feed(session: Any, X: Any) -> dict[str, Any]:
         return {"X": np.asarray(X, dtype=types[inputs[0].type])}
     feed = {}
     for own in inputs:
-        # Columns without names are x0, x1, ...
+        # Columns without names are called x0, x1 and so on.
         named = hasattr(X, "columns") and own.name in X.columns
         place = 0 if own.name == "X" else int(own.name[1:]) if not named else None
         column = X[own.name] if named else np.asarray(X, dtype=object)[:, place]
         values = np.array(column, dtype=object).reshape(-1, 1)  # (n, 1)
         if own.type == "tensor(string)":
-            # Tensors of text have no missing values but the empty text.
+            # In tensors of text the empty text is the missing value.
             values[[value is None or value != value for value in values[:, 0]]] = ""
         feed[own.name] = values.astype(types[own.type])
     return feed
 
 
 def _rows(model: Any, feed: Mapping[str, Any], table: Any = None) -> Any:
-    """The inputs of a session as the table that the model takes, numbers as doubles.
+    """The inputs of a session as a table for the model, with numbers as doubles.
 
-    Text is that of the data frame ``table`` where it is one: an empty text of a session may be a
+    Text is from ``table`` if that is a data frame, since an empty text of the session may be a
     missing value or an empty text.
     """
     given = getattr(model, "feature_names_in_", None)

@@ -367,7 +367,7 @@ def append_table(
 
 @contextmanager
 def _packed(path: Any, file: Any) -> Iterator[IO[str]]:
-    """A text stream into a binary file, compressed if the name ends in .gz, without a time stamp."""
+    """Text to write into a binary file, compressed without a time stamp if its name has .gz."""
     with ExitStack() as stack:
         if os.fspath(path).lower().endswith(".gz"):
             file = stack.enter_context(gzip.GzipFile("", "wb", fileobj=file, mtime=0))
@@ -565,7 +565,8 @@ def first_texts(frame: Any, names: Sequence[str]) -> dict[str, tuple[int, str]]:
         if kind in ("text", "time"):
             wrong = column.notna().to_numpy()
             if kind == "text":
-                wrong &= pd.to_numeric(column.astype(object), errors="coerce").isna().to_numpy()
+                numbers = pd.to_numeric(column.astype(object), errors="coerce")
+                wrong = wrong & numbers.isna().to_numpy()
             if wrong.any():
                 row = int(wrong.argmax())
                 texts[name] = row + 1, str(column.iloc[row])
