@@ -18,8 +18,6 @@ import numpy as np
 import pandas as pd
 import pytest
 import skops.io
-from hypothesis import given
-from hypothesis import strategies as st
 from sklearn.compose import make_column_transformer
 from sklearn.exceptions import NotFittedError
 from sklearn.gaussian_process import kernels
@@ -183,36 +181,14 @@ def saved_bytes():
             return file.read()
 
 
-@given(st.data())
-def test_a_flipped_bit_is_refused(tmp_path_factory, data):
-    content = bytearray(saved_bytes())
-    place = data.draw(st.integers(0, len(content) - 1))
-    content[place] ^= 1 << data.draw(st.integers(0, 7))
-    with pytest.raises(ModelFileError, match=r"is damaged|is not a model file"):
-        load_bytes(tmp_path_factory, content)
-
-
-@given(st.data())
-def test_a_file_cut_short_is_refused(tmp_path_factory, data):
-    content = saved_bytes()
-    length = data.draw(st.one_of(st.integers(0, 80), st.integers(0, len(content) - 1)))
-    with pytest.raises(ModelFileError, match=r"is damaged|is empty"):
-        load_bytes(tmp_path_factory, content[:length])
-
-
-@given(st.binary(max_size=200), st.booleans())
-def test_bytes_put_in_are_refused(tmp_path_factory, extra, at_end):
-    content = saved_bytes()
-    changed = content + extra if at_end else content[:300] + extra + content[300:]
-    if extra:
-        with pytest.raises(ModelFileError, match="is damaged"):
-            load_bytes(tmp_path_factory, changed)
-
-
-def load_bytes(tmp_path_factory, content):
-    path = tmp_path_factory.getbasetemp() / "damaged"
-    path.write_bytes(bytes(content))
-    return load_model(path)
+@pytest.mark.parametrize(
+    "damage", [slice(0, -1), slice(1, None), slice(0, 30), slice(0, 0)], ids=str
+)
+def test_a_damaged_file_is_refused(damage, tmp_path):
+    """`test_sealed.py` has all kinds of damage."""
+    (tmp_path / "model").write_bytes(saved_bytes()[damage])
+    with pytest.raises(ModelFileError, match=r"is damaged|is empty|is not a model file"):
+        load_model(tmp_path / "model")
 
 
 def other_zip():
@@ -257,28 +233,6 @@ def header(**changes):
 
 def payload():
     return saved_bytes()[len(MAGIC) : -DIGEST].partition(b"\n")[2]
-
-
-def test_the_pieces_make_the_file_again():
-    assert sealed(header(), payload()) == saved_bytes()
-
-
-@pytest.mark.parametrize("line", [b"", b"[1]", b"{}", b'"text"', b"\xff", b"null"])
-def test_headers_of_another_kind_are_refused(line, tmp_path):
-    path = tmp_path / "file"
-    body = MAGIC + line + b"\n" + payload()
-    path.write_bytes(body + hashlib.sha256(body).digest())
-    with pytest.raises(ModelFileError, match="it has no header"):
-        load_model(path)
-
-
-def test_newer_format_is_refused(tmp_path):
-    path = tmp_path / "file"
-    path.write_bytes(sealed(header(format=9, software={"entangled-kernels": "9.9"}), b"unknown"))
-    with pytest.raises(
-        ModelFileError, match=r"format 9, written by entangled-kernels 9\.9.*upgrade"
-    ):
-        load_model(path)
 
 
 @pytest.mark.parametrize(
@@ -336,14 +290,6 @@ def test_software_of_odd_types_is_only_text(tmp_path):
     path = tmp_path / "file"
     path.write_bytes(sealed(header(software={"numpy": {"a": [1]}}), b"no zip"))
     with pytest.raises(ModelFileError, match="cannot be loaded with the software installed here"):
-        load_model(path)
-
-
-def test_a_header_nested_without_end_is_refused(tmp_path):
-    path = tmp_path / "file"
-    body = MAGIC + b"[" * 200_000 + b"]" * 200_000 + b"\n" + payload()
-    path.write_bytes(body + hashlib.sha256(body).digest())
-    with pytest.raises(ModelFileError, match="it has no header"):
         load_model(path)
 
 
@@ -567,7 +513,7 @@ def test_edited_arrays_whose_list_was_edited_too_never_predict_nan(default_file,
     with zipfile.ZipFile(io.BytesIO(payload)) as archive:
         arrays = {
             name: np.load(io.BytesIO(archive.read(name)))
-            for name in archive.namelist()
+            for name in archive.namelist()[::5]
             if ".npy" in name
         }
     refused = 0
