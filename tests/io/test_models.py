@@ -235,37 +235,43 @@ def payload():
     return saved_bytes()[len(MAGIC) : -DIGEST].partition(b"\n")[2]
 
 
+UNTRUSTED = {
+    "system": make_pipeline(FunctionTransformer(os.system)),
+    "clone": FunctionTransformer(func=kernels.clone),
+    "load_model": FunctionTransformer(func=load_model),
+    "system inside a model": EntangledKernelRidge(FunctionTransformer(os.system)),
+}
+
+
+@pytest.mark.parametrize("name", UNTRUSTED)
+def test_untrusted_functions_are_refused(name, tmp_path):
+    (tmp_path / "file").write_bytes(sealed(header(), skops.io.dumps(UNTRUSTED[name])))
+    words = f"not trusted, so nothing was loaded: .*{name.split()[0]}"
+    with pytest.raises(ModelFileError, match=words):
+        load_model(tmp_path / "file")
+
+
 @pytest.mark.parametrize(
-    "thing",
-    [
-        make_pipeline(FunctionTransformer(os.system)),
-        FunctionTransformer(func=kernels.clone),
-        FunctionTransformer(func=load_model),
-        EntangledKernelRidge(FunctionTransformer(os.system)),
-    ],
-    ids=["system", "function of a known module", "own function", "inside a model"],
+    ("thing", "words"),
+    [(StandardScaler(), "holds a StandardScaler"), (EntangledKernelRidge(), "NotFittedError")],
 )
-def test_untrusted_types_are_refused(thing, tmp_path):
-    path = tmp_path / "file"
-    path.write_bytes(sealed(header(), skops.io.dumps(thing)))
-    with pytest.raises(
-        ModelFileError, match=r"not trusted, so nothing was loaded: .*(system|load_model|clone)"
-    ):
-        load_model(path)
+def test_what_is_no_fitted_model_is_not_loaded(thing, words, tmp_path):
+    (tmp_path / "file").write_bytes(sealed(header(), list_arrays(skops.io.dumps(thing))))
+    with pytest.raises(ModelFileError, match=words):
+        load_model(tmp_path / "file")
 
 
-def test_another_object_than_a_model_is_refused(tmp_path):
-    path = tmp_path / "file"
-    path.write_bytes(sealed(header(), list_arrays(skops.io.dumps(StandardScaler()))))
-    with pytest.raises(ModelFileError, match="holds a StandardScaler"):
-        load_model(path)
-
-
-def test_archive_that_cannot_be_read_names_the_versions(tmp_path):
-    path = tmp_path / "file"
-    path.write_bytes(sealed(header(software={"numpy": "0.1"}), b"no zip"))
-    with pytest.raises(ModelFileError, match=r"numpy 0\.1 \(here "):
-        load_model(path)
+@pytest.mark.parametrize(
+    ("software", "words"),
+    [
+        ({"numpy": "0.1"}, r"numpy 0\.1 \(here "),
+        ({"numpy": {"a": [1]}}, "cannot be loaded with the software installed here"),
+    ],
+)
+def test_archive_that_cannot_be_read_names_the_versions(software, words, tmp_path):
+    (tmp_path / "file").write_bytes(sealed(header(software=software), b"no zip"))
+    with pytest.raises(ModelFileError, match=words):
+        load_model(tmp_path / "file")
 
 
 @pytest.mark.parametrize(
@@ -283,13 +289,6 @@ def test_a_header_of_wrong_types_is_refused(changes, tmp_path):
     path = tmp_path / "file"
     path.write_bytes(sealed(header(**changes), payload()))
     with pytest.raises(ModelFileError, match="is not a model file"):
-        load_model(path)
-
-
-def test_software_of_odd_types_is_only_text(tmp_path):
-    path = tmp_path / "file"
-    path.write_bytes(sealed(header(software={"numpy": {"a": [1]}}), b"no zip"))
-    with pytest.raises(ModelFileError, match="cannot be loaded with the software installed here"):
         load_model(path)
 
 
@@ -313,22 +312,20 @@ def nested(schema):
     return json.dumps(schema).replace(json.dumps(deep), text)
 
 
-@pytest.mark.parametrize(
-    "change",
-    [
-        lambda schema: json.dumps([schema]),
-        lambda schema: json.dumps(schema | {"__class__": 3}),
-        lambda schema: json.dumps({name: schema[name] for name in schema if name != "content"}),
-        lambda schema: json.dumps(schema | {"content": 7}),
-        nested,
-    ],
-    ids=["a list", "class a number", "no content", "content a number", "nested without end"],
-)
-def test_a_crafted_archive_is_refused(change, tmp_path):
-    path = tmp_path / "file"
-    path.write_bytes(sealed(header(), rebuilt(change)))
+CRAFTED = {
+    "a list": lambda schema: json.dumps([schema]),
+    "class a number": lambda schema: json.dumps(schema | {"__class__": 3}),
+    "no content": lambda schema: json.dumps({k: schema[k] for k in schema if k != "content"}),
+    "content a number": lambda schema: json.dumps(schema | {"content": 7}),
+    "nested without end": nested,
+}
+
+
+@pytest.mark.parametrize("name", CRAFTED)
+def test_a_crafted_archive_is_refused(name, tmp_path):
+    (tmp_path / "file").write_bytes(sealed(header(), rebuilt(CRAFTED[name])))
     with pytest.raises(ModelFileError):
-        load_model(path)
+        load_model(tmp_path / "file")
 
 
 def test_an_archive_that_would_expand_without_limit_is_refused(tmp_path):
@@ -350,13 +347,6 @@ def test_a_model_that_compresses_too_well_is_stored_as_it_is(tmp_path, monkeypat
     model = EntangledKernelRidge().fit(X, Y)
     save_model(model, tmp_path / "model")
     assert np.array_equal(load_model(tmp_path / "model").predict(new), model.predict(new))
-
-
-def test_a_model_without_its_fit_is_refused(tmp_path):
-    path = tmp_path / "file"
-    path.write_bytes(sealed(header(), list_arrays(skops.io.dumps(EntangledKernelRidge()))))
-    with pytest.raises(ModelFileError, match="NotFittedError"):
-        load_model(path)
 
 
 def test_a_stream_is_solved_when_it_is_saved(tmp_path):
@@ -421,15 +411,6 @@ def test_without_skops_the_extra_is_named(tmp_path, monkeypatch):
     monkeypatch.setitem(sys.modules, "skops.io", None)
     with pytest.raises(ImportError, match=r"entangled-kernels\[persist\]"):
         save_model(EntangledKernelRidge().fit(X, Y), tmp_path / "model")
-
-
-def test_alignment_survives_a_pickle():
-    X, Y, _ = rows()
-    model = EntangledKernelRidge().fit(X, Y)
-    again = pickle.loads(pickle.dumps(model))
-    assert (
-        again.model_.fit.problem.alignment_terms(again.model_.fit.kernel) == model.alignment_terms_
-    )
 
 
 def test_versions_of_what_is_installed():
@@ -513,7 +494,7 @@ def test_edited_arrays_whose_list_was_edited_too_never_predict_nan(default_file,
     with zipfile.ZipFile(io.BytesIO(payload)) as archive:
         arrays = {
             name: np.load(io.BytesIO(archive.read(name)))
-            for name in archive.namelist()[::5]
+            for name in archive.namelist()[::9]
             if ".npy" in name
         }
     refused = 0
