@@ -354,16 +354,16 @@ def text_options(path: str, text_format: TextFormat, **more: Any) -> dict[str, A
     """
     from pyarrow import csv
 
-    found = text_format.of(path)
+    resolved = text_format.of(path)
     # For "utf8" pyarrow needs no codec, and skips the mark at the beginning.
-    utf8 = codecs.lookup(str(found.encoding)).name in ("utf-8", "utf-8-sig", "ascii")
+    utf8 = codecs.lookup(str(resolved.encoding)).name in ("utf-8", "utf-8-sig", "ascii")
     block_size = more.pop("block_size", None)
     return {
         "read_options": csv.ReadOptions(
-            use_threads=False, block_size=block_size, encoding="utf8" if utf8 else found.encoding
+            use_threads=False, block_size=block_size, encoding="utf8" if utf8 else resolved.encoding
         ),
-        "parse_options": csv.ParseOptions(delimiter=found.delimiter, newlines_in_values=True),
+        "parse_options": csv.ParseOptions(delimiter=resolved.delimiter, newlines_in_values=True),
         "convert_options": csv.ConvertOptions(
-            strings_can_be_null=True, decimal_point=found.decimal, **more
+            strings_can_be_null=True, decimal_point=resolved.decimal, **more
         ),
     }

@@ -57,25 +57,25 @@ def read_file(
         If its checksum differs.
     """
     path = data_folder(data_home) / file.folder / file.name
-    found = path if path.is_file() else Path(f"{path}.gz")
-    if not found.is_file():
+    existing = path if path.is_file() else Path(f"{path}.gz")
+    if not existing.is_file():
         if not download_if_missing:
             raise FileNotFoundError(_advice(file, path, "download_if_missing=False"))
         _download(file, path)
-        found = path
-    content = found.read_bytes()
-    if found.suffix == ".gz":
+        existing = path
+    content = existing.read_bytes()
+    if existing.suffix == ".gz":
         try:
             content = gzip.decompress(content)
         except (OSError, EOFError) as error:
-            raise ValueError(f"{found} is damaged: {error}; {_replacement(file)}") from error
+            raise ValueError(f"{existing} is damaged: {error}; {_replacement(file)}") from error
     digest = hashlib.sha256(content).hexdigest()
     if digest != file.sha256:
         raise ValueError(
-            f"{found} has SHA256 {digest}, expected {file.sha256}: it is damaged or another file; "
-            f"{_replacement(file)}"
+            f"{existing} has SHA256 {digest}, expected {file.sha256}: it is damaged or another "
+            f"file; {_replacement(file)}"
         )
-    return content, found
+    return content, existing
 
 
 def _download(file: DataFile, path: Path) -> None:

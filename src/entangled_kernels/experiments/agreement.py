@@ -190,13 +190,13 @@ def judge(
     ('agrees', 'higher than ours')
     """
     values = np.asarray(ours, dtype=np.float64)
-    mean, own = float(values.mean()), float(values.std(ddof=1)) if len(values) > 1 else 0.0
+    mean, std = float(values.mean()), float(values.std(ddof=1)) if len(values) > 1 else 0.0
     difference = paper - mean
-    spread = own if deviation is None else deviation
-    error = float(np.sqrt(own**2 / len(values) + spread**2 / count))
+    spread = std if deviation is None else deviation
+    error = float(np.sqrt(std**2 / len(values) + spread**2 / count))
     in_errors = difference / error if error > 0.0 else float("nan")
     if len(values) < ENOUGH:
-        return Verdict(TOO_FEW, float("nan"), mean, own, difference, in_errors)
+        return Verdict(TOO_FEW, float("nan"), mean, std, difference, in_errors)
     means = means_of_as_many(values, count, rng)
     middle = float(np.median(means))
     shift = np.clip(middle - paper, -unit / 2.0, unit / 2.0)
@@ -207,7 +207,7 @@ def judge(
     percentile = 100.0 * (below + (1.0 - below - above) / 2.0)
     tail = 50.0 * (1.0 - LEVEL)
     word = LOWER if percentile < tail else HIGHER if percentile > 100.0 - tail else AGREES
-    return Verdict(word, percentile, mean, own, difference, in_errors)
+    return Verdict(word, percentile, mean, std, difference, in_errors)
 
 
 def means_of_as_many(
@@ -414,20 +414,20 @@ class Claim:
             for name in cell.ours
         }
         method = self.methods[0].partition(",")[0]
-        own = means.get((method, *sorted(self.keys.items())))
+        ours = means.get((method, *sorted(self.keys.items())))
         other = str(self.other).partition(",")[0]
         base = means.get((other, *sorted((self.keys | self.other_keys).items())))
-        return None if own is None or base is None else 100.0 * (own - base) / base
+        return None if ours is None or base is None else 100.0 * (ours - base) / base
 
     def values(self, results: ExperimentResults, method: str) -> Array:
         """Our difference in percent on each partition; without ``other`` the values themselves."""
-        own = values_by_split(results, method, self.keys, self.metric)
+        ours = values_by_split(results, method, self.keys, self.metric)
         if self.other is None:
-            return np.fromiter(own.values(), dtype=np.float64)
+            return np.fromiter(ours.values(), dtype=np.float64)
         other = values_by_split(results, self.other, self.keys | self.other_keys, self.metric)
-        both = [split for split in own if split in other]
+        both = [split for split in ours if split in other]
         scale = np.mean([other[split] for split in both]) if both else 1.0
-        return np.array([100.0 * (own[split] - other[split]) / scale for split in both])
+        return np.array([100.0 * (ours[split] - other[split]) / scale for split in both])
 
 
 @dataclass(frozen=True)
@@ -454,7 +454,7 @@ def judge_claim(claim: Claim, results: ExperimentResults | None) -> Finding | No
     values = (
         {} if results is None else {name: claim.values(results, name) for name in claim.methods}
     )
-    effects = {name: Effect.of(own) for name, own in values.items() if len(own)}
+    effects = {name: Effect.of(sample) for name, sample in values.items() if len(sample)}
     words = {name: _word(claim, effect) for name, effect in effects.items()}
     return Finding(effects, words) if effects else None
 

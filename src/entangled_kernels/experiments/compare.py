@@ -137,10 +137,11 @@ def table_cases(
                 f"train_sizes must be from 3 to {len(X) - 2}, two less than the rows there are, "
                 f"got {n}"
             )
-        for own in scheme.partitions(len(X), n, n_splits, setup.seed):
-            rows = Rows(X[own.train], Y[own.train], X[own.test], Y[own.test])
-            folds, key = scheme.folds(own.train, own.seed), {"n": n, **keys, "split": own.number}
-            cases.append(Case(key, rows, plan, own.seed, features, folds))
+        for partition in scheme.partitions(len(X), n, n_splits, setup.seed):
+            split, train, test, seed = partition
+            rows = Rows(X[train], Y[train], X[test], Y[test])
+            key = {"n": n, **keys, "split": split}
+            cases.append(Case(key, rows, plan, seed, features, scheme.folds(train, seed)))
     return cases
 
 
@@ -175,9 +176,9 @@ def class_figures(results: ExperimentResults) -> Figures:
             # Without the paper's numbers for other sizes and ranks.
             same = ("n", size) if x == "rank" else ("rank", "100%")
             paper = [record for record in results.paper if record[same[0]] == same[1]]
-            own = replace(results, records=records, paper=paper)
+            shown = replace(results, records=records, paper=paper)
             drawn[f"{results.name}-{kind}"] = ComparisonDisplay.from_results(
-                own, x=x, facet="task", title=f"{results.title}{words}"
+                shown, x=x, facet="task", title=f"{results.title}{words}"
             ).figure_
     return drawn
 
@@ -207,9 +208,9 @@ def varied_figures(
     """A figure for each setting that was varied, with its title."""
     drawn = {}
     for x, title in titles.items():
-        own = replace(results, records=[r for r in results.records if r["task"] == f"over {x}"])
+        shown = replace(results, records=[r for r in results.records if r["task"] == f"over {x}"])
         drawn[f"{results.name}-{x}"] = display.from_results(
-            own, x=x, title=title, **options
+            shown, x=x, title=title, **options
         ).figure_
     return drawn
 

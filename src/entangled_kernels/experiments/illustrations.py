@@ -90,7 +90,7 @@ def draw_class_blocks(gram: Array, labels: ArrayLike, n_outputs: int, n_samples:
     classes = list(dict.fromkeys(of.tolist()))
     places = [np.flatnonzero(of == name)[:n_samples] for name in classes]
     rows = [
-        (own[:, None] * n_outputs + np.arange(n_outputs)).ravel() for own in places
+        (samples[:, None] * n_outputs + np.arange(n_outputs)).ravel() for samples in places
     ]  # (samples * p,)
     shown = np.concatenate(rows)
     limit = float(np.abs(gram[np.ix_(shown, shown)]).max()) or 1.0
@@ -124,16 +124,16 @@ def draw_kernel_classes(witnesses: Mapping[str, str]) -> Figure:
     with house_style():
         figure = new_figure(7.6, 4.8)
         ax = figure.add_subplot()
-        for name, (centre, width, height, place, color) in REGIONS.items():
+        for name, (centre, width, height, position, color) in REGIONS.items():
             face = Ellipse(centre, width, height, facecolor=color, alpha=0.08, edgecolor="none")
             edge = Ellipse(centre, width, height, fill=False, edgecolor=color, linewidth=1.4)
             face.set_gid(name)
             edge.set_clip_on(False)
             ax.add_artist(face)
             ax.add_patch(edge)
-            ax.text(*place, name, ha="center", va="bottom", fontweight="bold", color=INK)
+            ax.text(*position, name, ha="center", va="bottom", fontweight="bold", color=INK)
             if witnesses.get(name):
-                ax.text(*place, witnesses[name], ha="center", va="top", fontsize=7.5, color=INK)
+                ax.text(*position, witnesses[name], ha="center", va="top", fontsize=7.5, color=INK)
         ax.set(xlim=(0, 10), ylim=(0, 6))
         ax.set_axis_off()
     return figure
@@ -205,17 +205,17 @@ def examine(witness: Witness) -> Record:
     """Results of the library's tests for a witness: psd, Schmidt rank, partial transpose."""
     gram = witness.kernel(witness.X).to_dense()
     lowest = float(np.linalg.eigvalsh(gram)[0])
-    found: Record = {"lowest eigenvalue": lowest, "psd": lowest > -1e-10}
-    if not found["psd"]:
+    record: Record = {"lowest eigenvalue": lowest, "psd": lowest > -1e-10}
+    if not record["psd"]:
         verdict = "Indefinite: a kernel of a Krein space, of which entanglement is not asked."
-        return found | {
+        return record | {
             "schmidt_rank": None,
             "transpose": None,
             "entangled": None,
             "verdict": verdict,
         }
     report = entanglement_report(gram, (len(witness.X), N_OUTPUTS))
-    return found | {
+    return record | {
         "schmidt_rank": report.schmidt_rank,
         "transpose": report.lowest_eigenvalue,
         "entangled": report.entangled,

@@ -135,20 +135,20 @@ def fit_published(
             targets, None, split, features, centred=False, iterative=True, ridge_only=False
         )
         for candidate, kernel in ascend(fold.problem).items():
-            for prediction, own in errors.items():
+            for prediction, scores in errors.items():
                 path = _factor(fold.problem, kernel, prediction).coefficients(LAMBDAS)
-                own[candidate] = own.get(candidate, 0.0) + fold.errors(path).sum(axis=1)
+                scores[candidate] = scores.get(candidate, 0.0) + fold.errors(path).sum(axis=1)
     rows = compress_rows(Phi, Y, centred=False)
     moments = Moments.from_arrays(rows.Phi, rows.Y)
     problem = reduce_moments(moments, centred=False, rows=rows).restored(rows, moments)
     kernels, models = ascend(problem), {}
-    for prediction, own in errors.items():
-        candidate = min(own, key=lambda one: float(own[one].min()))
-        alphas = {"chosen": float(LAMBDAS[own[candidate].argmin()])}
+    for prediction, scores in errors.items():
+        candidate = min(scores, key=lambda candidate: float(scores[candidate].min()))
+        alphas = {"chosen": float(LAMBDAS[scores[candidate].argmin()])}
         alphas |= {} if fixed is None else {"fixed": fixed}
         path = _factor(problem, kernels[candidate], prediction).coefficients(list(alphas.values()))
         for (kind, alpha), coef in zip(alphas.items(), path, strict=True):
-            error = float(own[candidate].min()) if kind == "chosen" else None
+            error = float(scores[candidate].min()) if kind == "chosen" else None
             coef = problem.outputs @ coef.T @ problem.features.T
             models[prediction, kind] = PublishedModel(coef, candidate, alpha, error)
     return models
@@ -271,16 +271,18 @@ class Plan:
 
     def labels(self) -> dict[str, str]:
         """Names of the methods in the records, with a description of each."""
-        own = {name: METHODS[name] for name in self.methods}
+        labels = {name: METHODS[name] for name in self.methods}
         if self.protocol == "paper":
             variants = (EARLY if self.early else {}) | (FIXED if self.fixed else {})
-            own |= {name: text for name, text in variants.items() if name.partition(",")[0] in own}
+            labels |= {
+                name: text for name, text in variants.items() if name.partition(",")[0] in labels
+            }
         if self.picked:
             picked = {
-                name: text for name, text in PICKED.items() if name.replace(SHARED, "EKL") in own
+                name: text for name, text in PICKED.items() if name.replace(SHARED, "EKL") in labels
             }
-            own |= picked
-        return own
+            labels |= picked
+        return labels
 
 
 class Fitted(NamedTuple):
@@ -328,9 +330,9 @@ def fit_methods(
         if label in labels:
             names = [label.replace(SHARED, name) for name in PREDICTIONS]
             both = [pairs[name] for name in names if name in pairs]
-            best = min(both, key=lambda one: float(one.cv_error or 0.0))
-            # The published ascent is one for both.
-            times = [one.fit_seconds for one in both]
+            best = min(both, key=lambda fitted: float(fitted.cv_error or 0.0))
+            # The published EKL and ptrEKL share their ascents.
+            times = [fitted.fit_seconds for fitted in both]
             total = max(times) if plan.protocol == "paper" else sum(times)
             yield best._replace(label=label, fit_seconds=total)
 
@@ -441,7 +443,7 @@ class _TargetByTarget(RegressorMixin, BaseEstimator):
 
     def predict(self, X: Array) -> Array:
         """Predictions (n, p)."""
-        return np.column_stack([np.ravel(one.predict(X)) for one in self.learners_])
+        return np.column_stack([np.ravel(learner.predict(X)) for learner in self.learners_])
 
 
 def _folds_within(folds: Any, rows: Array) -> Any:

@@ -6,6 +6,7 @@ import os
 import warnings
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from itertools import chain
 from time import process_time
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias, TypeVar
 
@@ -268,21 +269,21 @@ def fit_features(features: Any, X: Array, X_test: Array, seed: int) -> tuple[Arr
 
 def run_cases(cases: Sequence[Case], setup: Setup) -> list[Record]:
     """Records of all cases in order; except for times they do not depend on the number of jobs."""
-    return [record for own in run_parallel(_measure, cases, setup) for record in own]
+    return list(chain.from_iterable(run_parallel(_measure, cases, setup)))
 
 
 def run_parallel(
     measure: Callable[[Part], Found], parts: Sequence[Part], setup: Setup, what: str | None = None
 ) -> list[Found]:
     """Results of all parts in order; progress reports the part, or ``what``."""
-    found: list[Found] = []
+    results: list[Found] = []
     words = [*(str(part) if what is None else what for part in parts), "done"]
     setup.tell(0, len(parts), words[0])
     with Parallel(n_jobs=effective_n_jobs(setup.n_jobs), return_as="generator") as parallel:
         for result in parallel(delayed(measure)(part) for part in parts):
-            found.append(result)
-            setup.tell(len(found), len(parts), words[len(found)])
-    return found
+            results.append(result)
+            setup.tell(len(results), len(parts), words[len(results)])
+    return results
 
 
 def _measure(case: Case) -> list[Record]:
@@ -364,9 +365,9 @@ class RowScheme(NamedTuple):
         """Training rows are groups in random order, without those that no longer fit."""
         _, member, sizes = np.unique(values, return_inverse=True, return_counts=True)
         # With groups in place of rows, `train` is a random order of all groups.
-        for own in partitions(len(sizes), len(sizes), n_splits, seed):
+        for partition in partitions(len(sizes), len(sizes), n_splits, seed):
             taken, left = np.zeros(len(sizes), dtype=bool), n
-            for group in own.train:
+            for group in partition.train:
                 taken[group] = sizes[group] <= left
                 left -= int(sizes[group]) if taken[group] else 0
             if taken.sum() < 2:
@@ -375,7 +376,7 @@ class RowScheme(NamedTuple):
                     f"of {sizes.min()} to {sizes.max()} rows"
                 )
             known = taken[member.reshape(-1)]
-            yield own._replace(train=np.flatnonzero(known), test=np.flatnonzero(~known))
+            yield partition._replace(train=np.flatnonzero(known), test=np.flatnonzero(~known))
 
     def _in_time(
         self, values: NDArray[Any], n: int, n_splits: int, seed: int
@@ -388,8 +389,8 @@ class RowScheme(NamedTuple):
                 f"repeats must leave at least 2 test rows for each of {n_splits} stretches of the "
                 f"{len(order) - n} rows after the first {n}; use fewer repeats or training rows"
             )
-        for own in partitions(len(order), n, n_splits, seed):
-            start = len(order) - (n_splits - own.number) * size
+        for partition in partitions(len(order), n, n_splits, seed):
+            start = len(order) - (n_splits - partition.number) * size
             train, test = order[start - n : start], order[start : start + size]
             before = train[values[train] < values[test[0]]]
             if len(before) < FEWEST:
@@ -397,16 +398,16 @@ class RowScheme(NamedTuple):
                     f"train_sizes must leave at least {FEWEST} rows of times before the test rows, "
                     f"got {len(before)} of {n}; use larger ones"
                 )
-            yield own._replace(train=before, test=test)
+            yield partition._replace(train=before, test=test)
 
     def folds(self, train: Index, seed: int) -> list[Split] | None:
         """Folds of training rows, as indices into them; None for shuffled folds."""
         if self.values is None:
             return None
-        own = self.values[train]
+        values = self.values[train]
         if self.by == "groups":
-            return group_splits(own, min(N_FOLDS, len(np.unique(own))), random_state=seed)
-        return time_splits(len(own), min(N_FOLDS, len(own) // 2 - 1), own)
+            return group_splits(values, min(N_FOLDS, len(np.unique(values))), random_state=seed)
+        return time_splits(len(values), min(N_FOLDS, len(values) // 2 - 1), values)
 
 
 def row_scheme(n_rows: int, groups: Any = None, times: Any = None) -> RowScheme:

@@ -154,10 +154,10 @@ def figures(results: ExperimentResults) -> Figures:
             "n": f"Time to {verb} over rows, p = {P}",
             "p": f"Time to {verb} over outputs, n = {N}",
         }
-        own = varied_figures(RunningTimeDisplay, results, titles, metric=metric)
+        drawn_over = varied_figures(RunningTimeDisplay, results, titles, metric=metric)
         drawn |= {
             f"{results.name}-{verb}-{name.rpartition('-')[2]}": figure
-            for name, figure in own.items()
+            for name, figure in drawn_over.items()
         }
     return drawn
 

@@ -142,8 +142,8 @@ def run_table(name: str, setup: Setup) -> ExperimentResults:
         full: dict[str, Any] = {"rank": "100%"} if table.ranks else {}
         cases += table_cases(X, Y, table.train_sizes, n_splits, plan, setup, **keys, **full)
         for label, (share, sizes) in table.ranks.items():
-            own = replace(learned, rank=share)
-            cases += table_cases(X, Y, sizes, n_splits, own, setup, **keys, rank=label)
+            bounded = replace(learned, rank=share)
+            cases += table_cases(X, Y, sizes, n_splits, bounded, setup, **keys, rank=label)
     records = run_cases(cases, setup)
     meta = setup.meta(methods=plan.labels(), partitions=n_splits, steps=plan.n_steps)
     return ExperimentResults(name, table.title, records, as_records(name), meta)
@@ -168,8 +168,8 @@ def simulated_settings() -> list[Record]:
     varied = {"p": OVER_P, "n": OVER_N, "rank": RANKS}
     return [
         plain | {"task": f"over {name}", name: value}
-        for name, own in varied.items()
-        for value in own
+        for name, values in varied.items()
+        for value in values
     ]
 
 

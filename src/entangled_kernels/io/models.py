@@ -321,7 +321,7 @@ def _is_known(name: str) -> bool:
     module, _, attribute = name.rpartition(".")
     if name in KNOWN_TYPES:
         return True
-    if not any(module == own or module.startswith(f"{own}.") for own in KNOWN):
+    if not any(module == known or module.startswith(f"{known}.") for known in KNOWN):
         return False
     try:
         return isinstance(getattr(importlib.import_module(module), attribute, None), type)

@@ -125,8 +125,8 @@ def write_step(x: Rows, step: Any, name: str | None = None, *, predicts: bool = 
     kind = type(step)
     with x.graph.inside(kind.__name__ if name is None else f"{name} ({kind.__name__})"):
         if kind is Pipeline:
-            for number, (own, part) in enumerate(step.steps, start=1):
-                x = write_step(x, part, own, predicts=predicts and number == len(step.steps))
+            for number, (part_name, part) in enumerate(step.steps, start=1):
+                x = write_step(x, part, part_name, predicts=predicts and number == len(step.steps))
             return x
         if kind in (FeatureUnion, ColumnTransformer):
             return _write_union(x, step)
@@ -134,8 +134,8 @@ def write_step(x: Rows, step: Any, name: str | None = None, *, predicts: bool = 
             return write_step(x, step.best_estimator_, "best_estimator_", predicts=predicts)
         if kind is MultiOutputRegressor:
             parts = [
-                write_step(x, part, f"estimators_[{place}]", predicts=predicts).numbers()
-                for place, part in enumerate(step.estimators_)
+                write_step(x, part, f"estimators_[{index}]", predicts=predicts).numbers()
+                for index, part in enumerate(step.estimators_)
             ]
             return concatenate(x.graph, parts)
         if kind in ENTANGLED and predicts:
@@ -158,19 +158,19 @@ def _write_union(x: Rows, step: Any) -> Rows:
     if isinstance(step, FeatureUnion):
         parts = [(name, part, x) for name, part in step.transformer_list]
     else:
-        places = step._transformer_to_input_indices
+        indices = step._transformer_to_input_indices
         parts = [
-            (name, part, x.take(places[name]))
+            (name, part, x.take(indices[name]))
             for name, part, _ in step.transformers_
-            if len(places[name])
+            if len(indices[name])
         ]
     weights, made = step.transformer_weights or {}, []
-    for name, part, own in parts:
+    for name, part, rows in parts:
         if not (isinstance(part, str) and part == "drop"):
-            values = write_step(own, part, name)
+            values = write_step(rows, part, name)
             weight = weights.get(name, 1.0)
             made.append(values if weight == 1.0 else values.numbers() * float(weight))
-    return made[0] if len(made) == 1 else concatenate(x.graph, [own.numbers() for own in made])
+    return made[0] if len(made) == 1 else concatenate(x.graph, [part.numbers() for part in made])
 
 
 def _write_by_skl2onnx(x: Tensor, step: Any) -> Tensor:
@@ -190,9 +190,9 @@ def _note_spread(x: Tensor, step: Any) -> None:
     """Keep the centre and scale of columns that a step has from training."""
     for names in SPREADS:
         values: list[Any] = [getattr(step, name, None) for name in names]
-        if x.places and all(np.shape(own) == (len(x.places),) for own in values):
-            places = list(x.places)
-            x.graph.centre[places], x.graph.scale[places] = values
+        if x.indices and all(np.shape(value) == (len(x.indices),) for value in values):
+            indices = list(x.indices)
+            x.graph.centre[indices], x.graph.scale[indices] = values
             return
 
 
@@ -211,17 +211,19 @@ def _set_shape(operator: Any) -> None:
 def _convert(scope: Any, operator: Any, container: Any) -> None:
     """What skl2onnx calls for a step: its graph, copied into the container of skl2onnx."""
     graph = Graph(new_name=scope.get_unique_variable_name)
-    parts = [Tensor(graph, own.full_name).double() for own in operator.inputs]
+    parts = [Tensor(graph, variable.full_name).double() for variable in operator.inputs]
     rows = concatenate(graph, parts)
     made = write_step(rows, operator.raw_operator, predicts=True).numbers()
     output = operator.outputs[0]
     kind = output.type.to_onnx_type().tensor_type.elem_type
     graph.remove_unused([made.name])
-    for name, own in graph.constants.items():
-        array = to_array(own)
-        container.add_initializer(name, own.data_type, list(own.dims), array.reshape(-1).tolist())
+    for name, tensor in graph.constants.items():
+        array = to_array(tensor)
+        container.add_initializer(
+            name, tensor.data_type, list(tensor.dims), array.reshape(-1).tolist()
+        )
     for node in graph.nodes:
-        attributes = {own.name: get_attribute_value(own) for own in node.attribute}
+        attributes = {item.name: get_attribute_value(item) for item in node.attribute}
         container.add_node(
             node.op_type, [*node.input], [*node.output], op_domain=node.domain, **attributes
         )
@@ -367,8 +369,8 @@ def _target_processes(x: Tensor, step: Any) -> Tensor:
         relative, kernels = step.kernels(target)
         scale, R = step.scale_ * relative, step.components_ / relative
         first, second = (
-            gram((own - step.mean_) / scale, kernel, R)
-            for kernel, own in zip(kernels, parts, strict=True)
+            gram((rows - step.mean_) / scale, kernel, R)
+            for kernel, rows in zip(kernels, parts, strict=True)
         )
         predictions.append((first + second).linear(dual[:, None]))
     return concatenate(x.graph, predictions)
@@ -483,7 +485,7 @@ def _function_transformer(x: Tensor, step: Any) -> Tensor:
     if step.kw_args or step.func not in FUNCTIONS:
         name = getattr(step.func, "__name__", repr(step.func))
         name += " with kw_args" if step.kw_args else ""
-        known = ", ".join(sorted(own.__name__ for own in FUNCTIONS))
+        known = ", ".join(sorted(function.__name__ for function in FUNCTIONS))
         raise ExportError(f"there is no graph for func={name}; use one of numpy's {known}")
     function = FUNCTIONS[step.func]
     return x.apply(function) if isinstance(function, str) else function(x)
@@ -520,8 +522,8 @@ def _polynomials(x: Tensor, step: Any) -> Tensor:
     ones = x.linear(np.zeros((d, 1)), np.ones(1))
     extended = concatenate(x.graph, [x, ones])
     factors = np.full((degree, len(powers)), d)
-    for term, own in enumerate(powers):
-        used = np.repeat(np.arange(d), own)
+    for term, exponents in enumerate(powers):
+        used = np.repeat(np.arange(d), exponents)
         factors[: len(used), term] = used
     product = ones
     for number, columns in enumerate(factors):
@@ -560,15 +562,15 @@ def _simple_imputer(x: Rows, step: Any) -> Rows:
             text = columns.text(index, [value])
             known = {"keys_strings": [""], "values_int64s": [1], "default_int64": 0}
             empty = text.apply("LabelEncoder", **known).apply("Equal", [1])
-            filled[int(columns.places[index])] = empty.apply(
+            filled[int(columns.indices[index])] = empty.apply(
                 "Where", np.array([[value]], dtype=object), text
             )
-        return Columns(x.graph, columns.places, filled)
+        return Columns(x.graph, columns.indices, filled)
     rows = x.numbers()
     missing, statistics = _missing(rows, step), np.asarray(step.statistics_, dtype=np.float64)
     made = missing.apply("Where", np.nan_to_num(statistics)[None], rows)
     if step.keep_empty_features or np.isfinite(statistics).all():
-        made.places = rows.places
+        made.indices = rows.indices
     else:
         made = made.take(np.flatnonzero(~np.isnan(statistics)))
     if step.indicator_ is None:
@@ -682,7 +684,7 @@ def _entangled(x: Rows, model: Any) -> Tensor:
         )
     powers = values.apply("Exp")
     for kind, undone in (("log", powers), ("log1p", (powers - 1.0).apply("Max", 0.0))):
-        chosen = np.array([[own == kind for own in kinds]], dtype=float)
+        chosen = np.array([[target_kind == kind for target_kind in kinds]], dtype=float)
         if chosen.any():
             values = x.graph("Greater", chosen, 0.5).apply("Where", undone, values)
     return values
@@ -707,16 +709,16 @@ def _kernel_sum(x: Tensor, model: Any) -> Tensor:
     for name, kernel, columns, coef, offset in zip(
         names, model._fitted, model._columns, model._coefs, offsets, strict=True
     ):
-        own = x.take(columns)
+        part = x.take(columns)
         if hasattr(kernel, "transform"):
-            values = _features(own, kernel, name).linear(coef)
+            values = _features(part, kernel, name).linear(coef)
         elif kernel == "linear":
-            values = own.linear(coef)
+            values = part.linear(coef)
         else:
             Z = model.X_fit_[:, columns]
-            values = gram(own, kernel, Z[~np.isnan(Z).all(axis=1)] if views else Z).linear(coef)
+            values = gram(part, kernel, Z[~np.isnan(Z).all(axis=1)] if views else Z).linear(coef)
         if views:
-            known = (1.0 - own.apply("IsNaN").double()).row_sums().apply("Greater", 0.5)
+            known = (1.0 - part.apply("IsNaN").double()).row_sums().apply("Greater", 0.5)
             values = known.apply(
                 "Where", values + np.broadcast_to(offset, (1, p)), np.zeros((1, 1))
             )
@@ -744,7 +746,7 @@ def _operator_kernel(x: Tensor, kernel: Any, Z: Array, C: Array) -> Tensor:
         return gram(x, kernel.kernel, Z, kernel.params).linear(C @ kernel.T)
     if type(kernel) is SumKernel:
         parts = zip(kernel.kernels, kernel.weights, strict=True)
-        return _sum([_operator_kernel(x, own, Z, weight * C) for own, weight in parts])
+        return _sum([_operator_kernel(x, inner, Z, weight * C) for inner, weight in parts])
     if type(kernel) is KrausKernel:
         # sum_i M_i phi(x) s_i, s_i = sum_j <M_i phi(z_j), c_j>, is linear in phi(x).
         Psi = Z if kernel.feature_map is None else np.asarray(kernel.feature_map.transform(Z))

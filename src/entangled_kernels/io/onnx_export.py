@@ -125,7 +125,7 @@ def export_onnx(
     targets = getattr(model, "target_names_", None)
     if targets is None:
         targets = [f"output{i}" for i in range(_n_targets(proto))]
-    columns = [graph.columns[place] for place in graph.used] if graph.is_split else graph.columns
+    columns = [graph.columns[index] for index in graph.used] if graph.is_split else graph.columns
     made = ExportedModel(
         graph.inputs(dtype), columns, output, [str(name) for name in targets], _sample(graph, dtype)
     )
@@ -192,12 +192,12 @@ def _sample(graph: Any, dtype: str, n: int = 100) -> dict[str, Any]:
     if not graph.is_split:
         return {"X": numbers.astype(dtype)}
     sample: dict[str, Any] = {}
-    for place in graph.used:
-        if place in graph.texts:
-            known = np.array(sorted(set(graph.texts[place])), dtype=object)
-            sample[graph.columns[place]] = known[rng.integers(len(known), size=(n, 1))]
+    for index in graph.used:
+        if index in graph.texts:
+            known = np.array(sorted(set(graph.texts[index])), dtype=object)
+            sample[graph.columns[index]] = known[rng.integers(len(known), size=(n, 1))]
         else:
-            sample[graph.columns[place]] = numbers[:, [place]].astype(dtype)
+            sample[graph.columns[index]] = numbers[:, [index]].astype(dtype)
     return sample
 
 
@@ -237,35 +237,35 @@ def compare_onnx(model: Any, path: str | os.PathLike[str], X: Any) -> float:
     """
     session = _session(path)
     feed = dict(X) if isinstance(X, Mapping) else _feed(session, X)
-    found = np.asarray(session.run(None, feed)[0], dtype=np.float64)
+    computed = np.asarray(session.run(None, feed)[0], dtype=np.float64)
     with warnings.catch_warnings():
         # Rows of a sample may be outside of the training range.
         warnings.simplefilter("ignore", NoveltyWarning)
-        wanted = np.asarray(model.predict(_rows(model, feed, X)), dtype=np.float64).reshape(
-            found.shape
+        expected = np.asarray(model.predict(_rows(model, feed, X)), dtype=np.float64).reshape(
+            computed.shape
         )
-    deviation, size = wanted.std(axis=0), np.abs(wanted).max(axis=0)
+    deviation, size = expected.std(axis=0), np.abs(expected).max(axis=0)
     unit = np.where(deviation > SAME * size, deviation, np.where(size > 0.0, size, 1.0))
-    return float(np.max(np.abs(found - wanted) / unit))
+    return float(np.max(np.abs(computed - expected) / unit))
 
 
 def _feed(session: Any, X: Any) -> dict[str, Any]:
     """The columns of a table as inputs of a session."""
     types = {"tensor(float)": np.float32, "tensor(double)": np.float64, "tensor(string)": object}
     inputs = session.get_inputs()
-    if [own.name for own in inputs] == ["X"] and inputs[0].shape[1] != 1:
+    if [entry.name for entry in inputs] == ["X"] and inputs[0].shape[1] != 1:
         return {"X": np.asarray(X, dtype=types[inputs[0].type])}
     feed = {}
-    for own in inputs:
+    for entry in inputs:
         # Columns without names are called x0, x1 and so on.
-        named = hasattr(X, "columns") and own.name in X.columns
-        place = 0 if own.name == "X" else int(own.name[1:]) if not named else None
-        column = X[own.name] if named else np.asarray(X, dtype=object)[:, place]
+        named = hasattr(X, "columns") and entry.name in X.columns
+        index = 0 if entry.name == "X" else int(entry.name[1:]) if not named else None
+        column = X[entry.name] if named else np.asarray(X, dtype=object)[:, index]
         values = np.array(column, dtype=object).reshape(-1, 1)  # (n, 1)
-        if own.type == "tensor(string)":
+        if entry.type == "tensor(string)":
             # In tensors of text the empty text is the missing value.
             values[[value is None or value != value for value in values[:, 0]]] = ""
-        feed[own.name] = values.astype(types[own.type])
+        feed[entry.name] = values.astype(types[entry.type])
     return feed
 
 
@@ -279,16 +279,14 @@ def _rows(model: Any, feed: Mapping[str, Any], table: Any = None) -> Any:
     if list(feed) == ["X"] and feed["X"].dtype != object:
         X = feed["X"].astype(np.float64)
     else:
-        names = (
-            [f"x{place}" for place in range(model.n_features_in_)] if given is None else list(given)
-        )
+        names = column_names(model)
         X = np.full((len(next(iter(feed.values()))), len(names)), np.nan, dtype=object)
         for name, values in feed.items():
-            own = values if values.dtype == object else values.astype(np.float64)
-            if own.dtype == object and hasattr(table, "columns") and name in table.columns:
+            column = values if values.dtype == object else values.astype(np.float64)
+            if column.dtype == object and hasattr(table, "columns") and name in table.columns:
                 X[:, names.index(name)] = np.asarray(table[name], dtype=object)
             else:
-                X[:, names.index(name)] = np.where(own == "", np.nan, own)[:, 0]
+                X[:, names.index(name)] = np.where(column == "", np.nan, column)[:, 0]
     if given is None:
         return X
     import pandas as pd

@@ -72,7 +72,9 @@ class Graph:
 
     def __call__(self, operation: str, *inputs: Tensor | ArrayLike, **attributes: Any) -> Tensor:
         """Add a node and return its output; inputs that are not tensors become constants."""
-        names = [own.name if isinstance(own, Tensor) else self.constant(own) for own in inputs]
+        names = [
+            value.name if isinstance(value, Tensor) else self.constant(value) for value in inputs
+        ]
         output = self._new_name(operation.lower())
         domain = ML if operation in ("LabelEncoder", "TreeEnsembleRegressor") else ""
         self.nodes.append(
@@ -116,10 +118,10 @@ class Graph:
     def insert(self, model: Any, x: Tensor) -> Tensor:
         """Add the nodes of a model with one input and one output, and return its output."""
         names = {"": "", model.graph.input[0].name: x.name}
-        for own in model.graph.initializer:
-            names[own.name] = self._new_name("constant")
-            self.constants[names[own.name]] = own
-            own.name = names[own.name]
+        for constant in model.graph.initializer:
+            names[constant.name] = self._new_name("constant")
+            self.constants[names[constant.name]] = constant
+            constant.name = names[constant.name]
         for node in model.graph.node:
             node.input[:] = [names[name] for name in node.input]
             matrix = self.constants.get(node.input[-1]) if node.op_type == "MatMul" else None
@@ -153,32 +155,32 @@ class Graph:
 
     # The columns of the table.
 
-    def read_numbers(self, places: Iterable[int]) -> Tensor:
-        """Columns of the table as doubles, (n, number of places)."""
-        key = tuple(map(int, places))
-        texts = [self.columns[place] for place in key if place in self.texts]
+    def read_numbers(self, indices: Iterable[int]) -> Tensor:
+        """Columns of the table as doubles, (n, number of columns)."""
+        key = tuple(map(int, indices))
+        texts = [self.columns[index] for index in key if index in self.texts]
         if texts:
             raise ExportError(f"it needs numbers, and gets the text of column '{texts[0]}'")
         name = self._reads.setdefault(key, "") or self._new_name("columns")
         self._reads[key] = name
         return Tensor(self, name, key)
 
-    def read_text(self, place: int) -> Tensor:
+    def read_text(self, index: int) -> Tensor:
         """One column of the table as text, (n, 1)."""
-        if any(place in key for key in self._reads):
+        if any(index in key for key in self._reads):
             raise ExportError(
-                f"it needs the text of column '{self.columns[place]}', which another step takes "
+                f"it needs the text of column '{self.columns[index]}', which another step takes "
                 f"for numbers"
             )
-        self.texts.setdefault(place, [])
-        name = self._text_reads.setdefault(place, "") or self._new_name("text")
-        self._text_reads[place] = name
+        self.texts.setdefault(index, [])
+        name = self._text_reads.setdefault(index, "") or self._new_name("text")
+        self._text_reads[index] = name
         return Tensor(self, name)
 
     @property
     def used(self) -> list[int]:
         """The columns that are read."""
-        return sorted({*self._text_reads, *(place for key in self._reads for place in key)})
+        return sorted({*self._text_reads, *(index for key in self._reads for index in key)})
 
     @property
     def is_split(self) -> bool:
@@ -196,18 +198,18 @@ class Graph:
         computed, self.nodes = self.nodes, []
         inputs, cast = self.inputs(dtype), {"to": TensorProto.DOUBLE}
         width = 1 if self.is_split else len(self.columns)
-        for place, tensor in self._text_reads.items():
-            self._add("Identity", [self.columns[place]], tensor)
-        for places, tensor in self._reads.items():
+        for index, tensor in self._text_reads.items():
+            self._add("Identity", [self.columns[index]], tensor)
+        for indices, tensor in self._reads.items():
             if self.is_split:
-                parts = [self.columns[place] for place in places]
+                parts = [self.columns[index] for index in indices]
                 joined = self._new_name("joined")
                 self._add("Concat", parts, joined, axis=1)
                 self._add("Cast", [joined], tensor, **cast)
-            elif places == tuple(range(width)):
+            elif indices == tuple(range(width)):
                 self._add("Cast", ["X"], tensor, **cast)
             else:
-                chosen = self("Gather", Tensor(self, "X"), np.array(places), axis=1)
+                chosen = self("Gather", Tensor(self, "X"), np.array(indices), axis=1)
                 self._add("Cast", [chosen.name], tensor, **cast)
         self.nodes += computed
         self._add("Cast", [prediction.name], output, to=TYPES[dtype])
@@ -216,14 +218,14 @@ class Graph:
             self.nodes,
             name,
             [
-                helper.make_tensor_value_info(own, TYPES[kind], ["rows", width])
-                for own, kind in inputs.items()
+                helper.make_tensor_value_info(key, TYPES[kind], ["rows", width])
+                for key, kind in inputs.items()
             ],
             [helper.make_tensor_value_info(output, TYPES[dtype], ["rows", None])],
             list(self.constants.values()),
         )
         domains = {"", *(node.domain for node in self.nodes)}
-        opsets = [helper.make_opsetid(own, OPSETS[own]) for own in sorted(domains)]
+        opsets = [helper.make_opsetid(key, OPSETS[key]) for key in sorted(domains)]
         return helper.make_model(graph, opset_imports=opsets, ir_version=8)
 
     def _add(self, operation: str, inputs: list[str], output: str, **attributes: Any) -> None:
@@ -237,12 +239,12 @@ class Graph:
                 kept.append(node)
                 needed |= _names_read(node)
         self.nodes = kept[::-1]
-        self.constants = {name: own for name, own in self.constants.items() if name in needed}
+        self.constants = {name: value for name, value in self.constants.items() if name in needed}
 
 
 def _names_read(node: NodeProto) -> set[str]:
     """Tensors that a node reads, the graphs in its attributes included."""
-    bodies = [own.g for own in node.attribute if own.type == AttributeProto.GRAPH]
+    bodies = [item.g for item in node.attribute if item.type == AttributeProto.GRAPH]
     return set(node.input).union(*(_names_read(part) for body in bodies for part in body.node))
 
 
@@ -253,14 +255,14 @@ class Tensor:
     ----------
     graph : Graph
     name : str
-    places : tuple of int, optional
+    indices : tuple of int, optional
         The columns of the table whose values these are.
     """
 
     __array_ufunc__ = None
 
-    def __init__(self, graph: Graph, name: str, places: tuple[int, ...] | None = None) -> None:
-        self.graph, self.name, self.places = graph, name, places
+    def __init__(self, graph: Graph, name: str, indices: tuple[int, ...] | None = None) -> None:
+        self.graph, self.name, self.indices = graph, name, indices
 
     def apply(self, operation: str, *others: Tensor | ArrayLike, **attributes: Any) -> Tensor:
         """The result of an operation on this tensor and others."""
@@ -315,30 +317,30 @@ class Columns:
     Parameters
     ----------
     graph : Graph
-    places : array-like of int
+    indices : array-like of int
     filled : dict of int to Tensor, optional
         Columns of text, (n, 1), whose missing values are filled.
     """
 
     def __init__(
-        self, graph: Graph, places: ArrayLike, filled: dict[int, Tensor] | None = None
+        self, graph: Graph, indices: ArrayLike, filled: dict[int, Tensor] | None = None
     ) -> None:
-        self.graph, self.places, self.filled = graph, np.asarray(places, dtype=int), filled or {}
+        self.graph, self.indices, self.filled = graph, np.asarray(indices, dtype=int), filled or {}
 
     def take(self, columns: ArrayLike) -> Columns:
         """Some of the columns."""
         chosen: NDArray[Any] = np.asarray(columns, dtype=int)
-        return Columns(self.graph, self.places[chosen], self.filled)
+        return Columns(self.graph, self.indices[chosen], self.filled)
 
     def numbers(self) -> Tensor:
         """The columns as doubles, (n, number of columns)."""
-        return self.graph.read_numbers(self.places)
+        return self.graph.read_numbers(self.indices)
 
     def text(self, index: int, known: Iterable[str]) -> Tensor:
         """One column as text, (n, 1), which in training held the known texts."""
-        place = int(self.places[index])
-        tensor = self.filled.get(place) or self.graph.read_text(place)
-        self.graph.texts[place] += known
+        column = int(self.indices[index])
+        tensor = self.filled.get(column) or self.graph.read_text(column)
+        self.graph.texts[column] += known
         return tensor
 
 

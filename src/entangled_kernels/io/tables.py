@@ -63,9 +63,9 @@ class TableError(ValueError):
         column: str | None = None,
     ) -> None:
         self.path, self.row, self.column = os.fspath(path), row, column
-        place = [] if row is None else [f"row {row}"]
-        place += [] if column is None else [f"column '{column}'"]
-        super().__init__(": ".join([self.path, *([", ".join(place)] if place else []), problem]))
+        where = [] if row is None else [f"row {row}"]
+        where += [] if column is None else [f"column '{column}'"]
+        super().__init__(": ".join([self.path, *([", ".join(where)] if where else []), problem]))
 
 
 def counted(number: int, thing: str) -> str:
@@ -210,8 +210,8 @@ def _read_text(path: Any, text_format: TextFormat) -> Any:
             raise TableError(
                 path, "the file holds no line that could be a header with rows below"
             ) from error
-        if found := WRONG_LENGTH.search(str(error)):
-            row, expected, got = map(int, found.groups())
+        if match := WRONG_LENGTH.search(str(error)):
+            row, expected, got = map(int, match.groups())
             problem = f"{counted(got, 'cell')} where the header has {expected}"
             raise TableError(path, problem, row=row - 1) from error
         raise TableError(path, _one_line(error)) from error
@@ -462,11 +462,11 @@ def require_columns(frame: Any, names: Sequence[str], path: Any) -> None:
     have = [str(name) for name in frame.columns]
     twice = [name for name in names if have.count(name) > 1]
     if twice:
-        places = [str(place + 1) for place, name in enumerate(have) if name == twice[0]]
+        positions = [str(index + 1) for index, name in enumerate(have) if name == twice[0]]
         raise TableError(
             path,
-            f"{len(places)} columns have the name '{twice[0]}' (columns {' and '.join(places)}); "
-            f"rename or exclude them",
+            f"{len(positions)} columns have the name '{twice[0]}' (columns "
+            f"{' and '.join(positions)}); rename or exclude them",
         )
     missing = [name for name in names if name not in have]
     if not missing:
@@ -594,13 +594,13 @@ def _require_number_types(
         if kind == "time":
             wrong[name] = None, "dates and times are no numbers", hints.date
         elif name in texts:
-            place, cell = texts[name]
+            number, cell = texts[name]
             hint = hints.text
             if looks_like_a_decimal_comma(cell):
                 hint = hints.comma
             elif looks_like_a_date(cell):
                 hint = f", it looks like a date or a time{hints.date}"
-            wrong[name] = rows_before + place, f"'{cell}' is no number", hint
+            wrong[name] = rows_before + number, f"'{cell}' is no number", hint
         elif kind != "number":
             problem = f"the column holds no plain numbers ({frame[name].dtype})"
             wrong[name] = None, problem, hints.text
@@ -608,7 +608,7 @@ def _require_number_types(
         return
     (name, (row, problem, hint)), *others = wrong.items()
     if others:
-        shown = [f"'{own}'" + (f" (row {at})" if at else "") for own, (at, *_) in others]
+        shown = [f"'{other}'" + (f" (row {at})" if at else "") for other, (at, *_) in others]
         problem += f", and neither are cells of {', '.join(shown)}"
     raise TableError(path, problem + hint, row=row, column=name)
 
@@ -617,7 +617,7 @@ def _raise_first_bad_cell(
     values: Any, wrong: Any, names: list[str], path: Any, hints: Hints, rows_before: int
 ) -> None:
     bad = np.argwhere(wrong)
-    row, column = (int(place) for place in bad[0])
+    row, column = (int(index) for index in bad[0])
     value = values[row, column]
     if np.isnan(value):
         problem = EMPTY + hints.empty
