@@ -90,7 +90,7 @@ def test_lambda_one_is_ridge_of_one(make_rows):
 
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 def test_missing_targets_are_left_out_of_every_method(make_rows):
-    """A method is fitted to the rows that have a target; what stands for missing values is no matter."""
+    """A method is fitted to the rows that have a target."""
     X, Y = make_rows(24, 3, 2)
     Y[:4, 0] = np.nan
     Y[10, 1] = np.nan

@@ -1,4 +1,4 @@
-"""Saved models: the same to the last bit, no code run, and nothing but a whole model file accepted."""
+"""Saved models are the same to the last bit, run no code, and only whole files are accepted."""
 
 import contextlib
 import functools
