@@ -170,7 +170,7 @@ def make_entangled(
 
         f(x) = sum_i w_i M_i phi(x),   cov(f(x), f(z)) = sum_i M_i phi(x) phi(z)^T M_i^T = K(x, z)
 
-    so f is an exact draw, at the cost n m p r, whatever the number of rows.
+    so f is an exact draw, at the cost n m p r.
 
     Examples
     --------

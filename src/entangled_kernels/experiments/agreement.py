@@ -1,4 +1,4 @@
-"""The paper's tables and claims beside ours, each with a verdict."""
+"""Verdicts on the paper's tables and claims, by comparison with our results."""
 
 from __future__ import annotations
 

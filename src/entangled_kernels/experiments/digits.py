@@ -41,7 +41,7 @@ def run(setup: Setup) -> ExperimentResults:
     arrays: dict[str, NDArray[Any]] = {}
     meta: dict[str, Any] = {}
     for split in range(total):
-        setup.tell(split, total, f"split={split}")
+        setup.report(split, total, f"split={split}")
         rows = _rows(setup.seed + split)
         with threadpool_limits(limits=1, user_api="blas"):
             for label, rank in RANKS.items():
@@ -59,7 +59,7 @@ def run(setup: Setup) -> ExperimentResults:
             prediction = plain.fit(rows["X"], rows["Y"]).predict(rows["X_test"])
         records += _answers("KRR", prediction, rows, split)
         records += _answers("always no", -np.ones_like(rows["Y_test"]), rows, split)
-    setup.tell(total, total, "done")
+    setup.report(total, total, "done")
     meta |= {"methods": {"EKL": METHODS["EKL"], **OTHERS}, "test rows": N_DIGITS * N_EACH}
     return ExperimentResults(DIGITS.name, DIGITS.title, records, PAPER, setup.meta(**meta), arrays)
 

@@ -242,9 +242,9 @@ def run(setup: Setup) -> ExperimentResults:
     cases = witnesses()
     records = []
     for done, (name, witness) in enumerate(cases.items()):
-        setup.tell(done, len(cases), name)
+        setup.report(done, len(cases), name)
         records.append({"method": name, "n": len(witness.X), "split": 0, **examine(witness)})
-    setup.tell(len(cases), len(cases), "done")
+    setup.report(len(cases), len(cases), "done")
     meta = setup.meta(methods={name: witness.proof for name, witness in cases.items()})
     return ExperimentResults(KERNELS.name, KERNELS.title, records, meta=meta, arrays=arrays)
 

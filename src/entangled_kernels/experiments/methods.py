@@ -425,7 +425,7 @@ def _paper_learner(method: str, folds: Sequence[Split], seed: int, plan: Plan) -
 
 
 class _TargetByTarget(RegressorMixin, BaseEstimator):
-    """A learner fitted to every target by itself, from the rows that have it."""
+    """Clones of a learner, one for each target, fitted to the rows that have the target."""
 
     def __init__(self, learner: Any) -> None:
         self.learner = learner

@@ -95,7 +95,7 @@ class Setup:
                 f"protocol must be {' or '.join(map(repr, PROTOCOLS))}, got {self.protocol!r}"
             )
 
-    def tell(self, done: int, total: int, what: str) -> None:
+    def report(self, done: int, total: int, what: str) -> None:
         """Report progress."""
         if self.progress is not None:
             self.progress(done, total, what)
@@ -278,11 +278,11 @@ def run_parallel(
     """Results of all parts in order; progress reports the part, or ``what``."""
     results: list[Found] = []
     words = [*(str(part) if what is None else what for part in parts), "done"]
-    setup.tell(0, len(parts), words[0])
+    setup.report(0, len(parts), words[0])
     with Parallel(n_jobs=effective_n_jobs(setup.n_jobs), return_as="generator") as parallel:
         for result in parallel(delayed(measure)(part) for part in parts):
             results.append(result)
-            setup.tell(len(results), len(parts), words[len(results)])
+            setup.report(len(results), len(parts), words[len(results)])
     return results
 
 

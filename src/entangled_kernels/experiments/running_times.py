@@ -101,13 +101,13 @@ def run(setup: Setup) -> ExperimentResults:
     settings += [("over p", N, p) for p in (OVER_P[:3] if setup.quick else OVER_P)]
     records: list[Record] = []
     for done, (task, n, p) in enumerate(settings):
-        setup.tell(done, len(settings), f"{task}, n={n}, p={p}")
+        setup.report(done, len(settings), f"{task}, n={n}, p={p}")
         for split in range(n_draws):
             rng = np.random.default_rng([setup.seed, n, p, split])
             for method, make in random_kernels(n, p, rng).items():
                 keys = {"method": method, "task": task, "n": n, "p": p, "split": split}
                 records.append(keys | _measure(*make(), rng))
-    setup.tell(len(settings), len(settings), "done")
+    setup.report(len(settings), len(settings), "done")
     methods = {name: f"{name} kernel" for name in ("unstructured", "scalar", "separable")}
     methods |= {
         f"{name} {label}": f"{name} kernel, m = {share:g} n"

@@ -66,7 +66,7 @@ from .onnx_graph import OPSETS, WAY_OUT, Columns, Graph, Tensor, concatenate
 __all__ = ["FUNCTIONS", "NAMES", "register_converters", "write_model"]
 
 TINY = float(np.finfo(np.float64).tiny)
-# Steps that skl2onnx writes by itself in double precision, and that tests hold to 1e-5.
+# Steps that skl2onnx writes in double precision; tests check them.
 # fmt: off
 BY_SKL2ONNX = {
     "StandardScaler", "MinMaxScaler", "MaxAbsScaler", "RobustScaler", "Binarizer", "Normalizer",
@@ -655,7 +655,7 @@ def _hits(x: Rows, step: Any) -> list[Tensor]:
 def _nan_without_hit(hits: Tensor) -> Tensor:
     """NaN in rows without any hit: what `transform` refuses must not become a number."""
     count = hits.row_sums()
-    # 0 / 0 where there is none, else 1.
+    # 0 / 0 without a hit, else 1.
     return hits * (count / count)
 
 
@@ -669,7 +669,7 @@ def _linear(x: Tensor, coef: Any, intercept: Any) -> Tensor:
 
 
 def _entangled(x: Rows, model: Any) -> Tensor:
-    """Entangled models, in features of which they are linear; fitted first from rows taken in."""
+    """Entangled models are linear in their features; after partial_fit they are solved first."""
     if hasattr(model, "solve"):
         model.solve()
     features = _features(x, model.feature_map_, "feature_map_")

@@ -101,7 +101,7 @@ class Graph:
     def linear(self, x: Tensor, W: ArrayLike, offset: ArrayLike | None = None) -> Tensor:
         """``x @ W + offset`` with constants; two products in a row become one.
 
-        The operation is Gemm, since onnxruntime merges a number beside MatMul into it as float32.
+        The operation is Gemm, since onnxruntime merges MatMul and a scalar factor in float32.
         """
         matrix: Array = np.asarray(W, dtype=np.float64)
         row: Array = (
