@@ -12,7 +12,7 @@ A converter is a function ``write(x, step)`` that returns the tensor which the s
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 import skl2onnx
@@ -23,6 +23,7 @@ from skl2onnx._supported_operators import sklearn_operator_name_map
 from skl2onnx.common.data_types import DoubleTensorType, FloatTensorType
 from sklearn import feature_selection
 from sklearn.compose import ColumnTransformer
+from sklearn.cross_decomposition import PLSRegression
 from sklearn.dummy import DummyRegressor
 from sklearn.gaussian_process import GaussianProcessRegressor
 from sklearn.gaussian_process import kernels as gp
@@ -82,12 +83,12 @@ TREES = {
     "DecisionTreeRegressor", "ExtraTreeRegressor", "ExtraTreesRegressor", "RandomForestRegressor",
     "GradientBoostingRegressor",
 }
-SELECTORS = (
-    "GenericUnivariateSelect", "RFE", "RFECV", "SelectFdr", "SelectFpr", "SelectFromModel",
-    "SelectFwe", "SelectKBest", "SelectPercentile", "SequentialFeatureSelector",
-    "VarianceThreshold",
-)
 # fmt: on
+SELECTORS = [
+    kind
+    for kind in vars(feature_selection).values()
+    if isinstance(kind, type) and hasattr(kind, "get_support")
+]
 # Fitted attributes that hold the centre and the scale of columns.
 SPREADS = (
     ("column_mean_", "column_scale_"),
@@ -97,6 +98,23 @@ SPREADS = (
 )
 # What a step takes and gives: a tensor of numbers, or columns of the table that are not changed.
 Rows = Tensor | Columns
+# Converters by exact type, since a subclass may compute something else, and the types whose
+# converters take columns, which may be text.
+CONVERTERS: dict[type, Callable[[Any, Any], Rows]] = {}
+TAKE_COLUMNS: set[type] = set()
+
+Converter = TypeVar("Converter", bound=Callable[..., Any])
+
+
+def converts(*kinds: type, columns: bool = False) -> Callable[[Converter], Converter]:
+    """Register a converter for some types."""
+
+    def register(write: Converter) -> Converter:
+        CONVERTERS.update(dict.fromkeys(kinds, write))
+        TAKE_COLUMNS.update(kinds if columns else ())
+        return write
+
+    return register
 
 
 def write_model(model: Any, columns: Sequence[str], dtype: str) -> tuple[Graph, str, Any]:
@@ -138,19 +156,14 @@ def write_step(x: Rows, step: Any, name: str | None = None, *, predicts: bool = 
                 for index, part in enumerate(step.estimators_)
             ]
             return concatenate(x.graph, parts)
-        if kind in ENTANGLED and predicts:
-            return ENTANGLED[kind](x, step)
-        if kind in ENCODERS:
-            return ENCODERS[kind](x, step)
+        if kind in TAKE_COLUMNS:
+            return CONVERTERS[kind](x, step)
         rows = x.numbers()
         _note_spread(rows, step)
-        if kind in MODELS and predicts:
-            return MODELS[kind](rows, step)
-        if kind in STEPS:
-            return STEPS[kind](rows, step)
-        if kind.__name__ == "PLSRegression" and not predicts:
+        if kind is PLSRegression and not predicts:
             return _pls_features(rows, step)
-        return _write_by_skl2onnx(rows, step)
+        write: Callable[[Any, Any], Rows] = CONVERTERS.get(kind) or _write_by_skl2onnx
+        return write(rows, step)
 
 
 def _write_union(x: Rows, step: Any) -> Rows:
@@ -198,7 +211,7 @@ def _note_spread(x: Tensor, step: Any) -> None:
 
 def register_converters() -> None:
     """Add to skl2onnx the steps and models that it lacks."""
-    for kind in [*ENTANGLED, *MODELS, *STEPS, *ENCODERS]:
+    for kind in CONVERTERS:
         if kind not in sklearn_operator_name_map:
             name = f"EntangledKernels{kind.__name__}"
             skl2onnx.update_registered_converter(kind, name, _set_shape, _convert)
@@ -354,6 +367,7 @@ def _cos(x: Tensor) -> Tensor:
     return (x + 0.5 * np.pi).apply("Sin")
 
 
+@converts(ColumnWidthFeatures, EvidenceFeatures)
 def _kernel_features(x: Tensor, step: Any) -> Tensor:
     x = _within(x, step.lower_, step.upper_)
     if step.warp:
@@ -362,6 +376,7 @@ def _kernel_features(x: Tensor, step: Any) -> Tensor:
     return gram(Z, step.kernel_, step.components_).linear(step._whitener)
 
 
+@converts(TargetProcessFeatures)
 def _target_processes(x: Tensor, step: Any) -> Tensor:
     parts = _within(x, step.lower_, step.upper_), _within(x, *step.range_)
     predictions = []
@@ -376,6 +391,7 @@ def _target_processes(x: Tensor, step: Any) -> Tensor:
     return concatenate(x.graph, predictions)
 
 
+@converts(ForestFeatures)
 def _forest_features(x: Tensor, step: Any) -> Tensor:
     """Shares of trees in which a row has the leaf of a component, and means of targets in leaves.
 
@@ -438,17 +454,20 @@ def _tree_sums(
     return sums.double()
 
 
+@converts(OperatorFourierFeatures)
 def _operator_fourier_features(x: Tensor, step: Any) -> Tensor:
     angles = x.linear(step.frequencies_.T)
     waves = concatenate(x.graph, [_cos(angles), angles.apply("Sin")])
     return waves / float(np.sqrt(step.n_frequencies))
 
 
+@converts(Nystroem)
 def _nystroem(x: Tensor, step: Any) -> Tensor:
     params = {name: getattr(step, name) for name in SETTINGS}
     return gram(x, step.kernel, step.components_, params).linear(step.normalization_.T)
 
 
+@converts(RBFSampler)
 def _rbf_sampler(x: Tensor, step: Any) -> Tensor:
     angles = x.linear(step.random_weights_, step.random_offset_)
     return _cos(angles) * float(np.sqrt(2.0 / len(step.random_offset_)))
@@ -457,6 +476,7 @@ def _rbf_sampler(x: Tensor, step: Any) -> Tensor:
 # Transformers of columns.
 
 
+@converts(PowerTransformer)
 def _power_transformer(x: Tensor, step: Any) -> Tensor:
     apply = _box_cox if step.method == "box-cox" else _yeo_johnson
     x = apply(x, np.asarray(step.lambdas_, dtype=float))
@@ -479,6 +499,7 @@ def _box_cox(x: Tensor, powers: Array) -> Tensor:
     return power * (1.0 - none) + x.apply("Log") * none.astype(float)
 
 
+@converts(FunctionTransformer)
 def _function_transformer(x: Tensor, step: Any) -> Tensor:
     if step.func is None:
         return x
@@ -515,6 +536,7 @@ FUNCTIONS: dict[Any, Any] = {
 }
 
 
+@converts(PolynomialFeatures)
 def _polynomials(x: Tensor, step: Any) -> Tensor:
     """Products of columns, a column of ones among them."""
     powers = step.powers_  # (m, d)
@@ -537,6 +559,7 @@ def _pls_features(x: Tensor, step: Any) -> Tensor:
     return standardised.linear(step.x_rotations_)
 
 
+@converts(*SELECTORS)
 def _select(x: Tensor, step: Any) -> Tensor:
     return x.take(step.get_support(indices=True))
 
@@ -544,6 +567,7 @@ def _select(x: Tensor, step: Any) -> Tensor:
 # Missing values and categories, where columns may be text.
 
 
+@converts(SimpleImputer, columns=True)
 def _simple_imputer(x: Rows, step: Any) -> Rows:
     """Missing values filled; in tensors of text the empty text is the missing value."""
     texts = [isinstance(value, str) for value in step.statistics_]
@@ -579,6 +603,7 @@ def _simple_imputer(x: Rows, step: Any) -> Rows:
     return concatenate(x.graph, [made, marks])
 
 
+@converts(MissingIndicator)
 def _missing_indicator(x: Tensor, step: Any) -> Tensor:
     return _missing(x, step).double().take(step.features_)
 
@@ -599,6 +624,7 @@ def _need_columns(x: Rows) -> Columns:
     return x
 
 
+@converts(OneHotEncoder, columns=True)
 def _one_hot(x: Rows, step: Any) -> Tensor:
     dropped = [None] * len(step.categories_) if step.drop_idx_ is None else step.drop_idx_
     parts = []
@@ -609,6 +635,7 @@ def _one_hot(x: Rows, step: Any) -> Tensor:
     return concatenate(x.graph, parts)
 
 
+@converts(OrdinalEncoder, columns=True)
 def _ordinal(x: Rows, step: Any) -> Tensor:
     parts = []
     for hits, categories in zip(_hits(x, step), step.categories_, strict=True):
@@ -668,6 +695,7 @@ def _linear(x: Tensor, coef: Any, intercept: Any) -> Tensor:
     return x.linear(W, np.broadcast_to(offset, W.shape[1]))
 
 
+@converts(EntangledKernelRidge, EntangledKernelRidgeCV, columns=True)
 def _entangled(x: Rows, model: Any) -> Tensor:
     """Entangled models are linear in their features; after partial_fit they are solved first."""
     if hasattr(model, "solve"):
@@ -690,16 +718,19 @@ def _entangled(x: Rows, model: Any) -> Tensor:
     return values
 
 
+@converts(OperatorFourierRidge, columns=True)
 def _operator_fourier(x: Rows, model: Any) -> Tensor:
     return _linear(_features(x, model.features_, "features_"), model.coef_, model.intercept_)
 
 
+@converts(OutputKernelRidge, OutputKernelRidgeCV)
 def _output_kernel(x: Tensor, model: Any) -> Tensor:
     params = {"gamma": model.gamma, **(model.kernel_params or {})}
     coef = model.dual_coef_.reshape(len(model.dual_coef_), -1) @ model.output_kernel_  # (n, p)
     return _linear(gram(x, model.kernel, model.X_fit_, params), coef.T, model.intercept_)
 
 
+@converts(MultipleKernelRidge, MultiViewKernelRidge)
 def _kernel_sum(x: Tensor, model: Any) -> Tensor:
     """Sums of kernels; a view whose columns are all NaN in a row adds nothing to that row."""
     views = isinstance(model, MultiViewKernelRidge)
@@ -733,6 +764,7 @@ def _sum(parts: Sequence[Tensor]) -> Tensor:
     return total
 
 
+@converts(OperatorValuedKernelRidge)
 def _operator_valued(x: Tensor, model: Any) -> Tensor:
     C = model.dual_coef_.reshape(len(model.X_fit_), model.kernel_.n_outputs)  # (n, p)
     values = _operator_kernel(x, model.kernel_, model.X_fit_, C)
@@ -757,58 +789,20 @@ def _operator_kernel(x: Tensor, kernel: Any, Z: Array, C: Array) -> Tensor:
     raise ExportError(f"there is no graph for the kernel {type(kernel).__name__}")
 
 
+@converts(KernelRidge)
 def _kernel_ridge(x: Tensor, model: Any) -> Tensor:
     params = {name: getattr(model, name) for name in SETTINGS} | (model.kernel_params or {})
     dual = model.dual_coef_.reshape(len(model.dual_coef_), -1)  # (n, p)
     return gram(x, model.kernel, model.X_fit_, params).linear(dual)
 
 
+@converts(GaussianProcessRegressor)
 def _gaussian_process(x: Tensor, model: Any) -> Tensor:
     right = model.alpha_.reshape(len(model.alpha_), -1) * model._y_train_std  # (n, p)
     return _linear(gram(x, model.kernel_, model.X_train_), right.T, model._y_train_mean)
 
 
+@converts(DummyRegressor)
 def _dummy(x: Tensor, model: Any) -> Tensor:
     constant = np.asarray(model.constant_, dtype=float).reshape(-1)
     return x.linear(np.zeros((model.n_features_in_, len(constant))), constant)
-
-
-# Converters by exact type, since a subclass may compute something else.
-#: Models whose feature map gets the columns of the table.
-ENTANGLED: dict[type, Callable[[Rows, Any], Tensor]] = {
-    EntangledKernelRidge: _entangled,
-    EntangledKernelRidgeCV: _entangled,
-    OperatorFourierRidge: _operator_fourier,
-}
-#: Models that get numbers.
-MODELS: dict[type, Callable[[Tensor, Any], Tensor]] = {
-    OutputKernelRidge: _output_kernel,
-    OutputKernelRidgeCV: _output_kernel,
-    MultipleKernelRidge: _kernel_sum,
-    MultiViewKernelRidge: _kernel_sum,
-    OperatorValuedKernelRidge: _operator_valued,
-}
-#: Steps that get columns of the table, which may be text.
-ENCODERS: dict[type, Callable[[Rows, Any], Rows]] = {
-    OneHotEncoder: _one_hot,
-    OrdinalEncoder: _ordinal,
-    SimpleImputer: _simple_imputer,
-}
-#: Steps that get numbers.
-STEPS: dict[type, Callable[[Tensor, Any], Tensor]] = {
-    ColumnWidthFeatures: _kernel_features,
-    EvidenceFeatures: _kernel_features,
-    ForestFeatures: _forest_features,
-    OperatorFourierFeatures: _operator_fourier_features,
-    TargetProcessFeatures: _target_processes,
-    Nystroem: _nystroem,
-    RBFSampler: _rbf_sampler,
-    FunctionTransformer: _function_transformer,
-    MissingIndicator: _missing_indicator,
-    PolynomialFeatures: _polynomials,
-    PowerTransformer: _power_transformer,
-    **dict.fromkeys((getattr(feature_selection, name) for name in SELECTORS), _select),
-    DummyRegressor: _dummy,
-    GaussianProcessRegressor: _gaussian_process,
-    KernelRidge: _kernel_ridge,
-}
