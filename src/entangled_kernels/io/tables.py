@@ -190,18 +190,11 @@ def _read_text(path: Any, text_format: TextFormat) -> Any:
     content = pa.input_stream(name, compression="detect")
     if name.lower().endswith(".gz"):
         content = pa.BufferReader(content.read())
+    # A byte of another encoding takes up to three in UTF-8.
+    size = (1 if encoding == "UTF-8" else 3) * content.size() + 1
     try:
-        table = csv.read_csv(
-            content,
-            **text_options(
-                name,
-                text_format,
-                # A byte of another encoding takes up to three in UTF-8.
-                block_size=min(
-                    (1 if encoding == "UTF-8" else 3) * content.size() + 1, LARGEST_BLOCK
-                ),
-            ),
-        )
+        options = text_options(name, text_format, block_size=min(size, LARGEST_BLOCK))
+        table = csv.read_csv(content, **options)
         names = [name.strip() for name in table.column_names]
     except UnicodeDecodeError as error:
         raise TableError(path, f"the file is not text in {encoding}{NAME_IT}") from error
@@ -219,29 +212,21 @@ def _read_text(path: Any, text_format: TextFormat) -> Any:
         if pa.types.is_binary(column.type):
             raise TableError(path, f"text that is not in {encoding}{NAME_IT}", column=column.name)
     # Commas at the ends of lines make a column without name and values.
-    empty = [
-        not name and 0 < table.num_rows == table.column(i).null_count
+    kept = [
+        i
         for i, name in enumerate(names)
+        if name or not 0 < table.num_rows == table.column(i).null_count
     ]
-    return table.rename_columns(names).select([i for i in range(len(names)) if not empty[i]])
+    return table.rename_columns(names).select(kept)
 
 
 @contextmanager
 def _whole_file(path: Any, kind: str) -> Iterator[None]:
     """Errors in this context become a `TableError`: the file is not of this kind, or damaged."""
-    import pyarrow as pa
-
     try:
         yield
-    except (
-        pa.ArrowInvalid,
-        OSError,
-        ValueError,
-        EOFError,
-        zipfile.BadZipFile,
-        AttributeError,
-        KeyError,
-    ) as error:
+    # Errors of pyarrow are of these types too.
+    except (OSError, ValueError, EOFError, KeyError, AttributeError, zipfile.BadZipFile) as error:
         raise TableError(path, f"the file is not a whole {kind} ({_one_line(error)})") from error
 
 
