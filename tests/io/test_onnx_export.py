@@ -345,14 +345,6 @@ def test_the_sample_is_like_the_rows_of_training(rows, tmp_path):
         np.testing.assert_allclose(made.sample["X"].std(axis=0), X.std(axis=0), rtol=0.3)
 
 
-def test_a_file_stays_when_writing_fails(rows, tmp_path):
-    path = tmp_path / "model.onnx"
-    path.write_text("mine")
-    with pytest.raises(ExportError, match="there is no graph"):
-        export_onnx(MultiViewKernelClassifier().fit(rows[0], rows[1][:, 0] > 0.0), path)
-    assert path.read_text() == "mine"
-
-
 def test_what_is_no_fitted_regressor_is_refused(rows, tmp_path):
     path = tmp_path / "model.onnx"
     with pytest.raises(NotFittedError):
