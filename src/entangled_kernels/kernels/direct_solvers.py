@@ -279,7 +279,7 @@ class LowRankKroneckerFactor:
 
 
 class LowRankFactor:
-    """Solves with Z Z^T + alpha I, Z = M kron(Phi, I_p) Q of shape (n*p, r), by Woodbury's identity.
+    """Solves with Z Z^T + alpha I, Z = M kron(Phi, I_p) Q (n*p, r), by Woodbury's identity.
 
     For a separable kernel, kron(Phi Phi^T, T), Q = kron(I, T^1/2).
 

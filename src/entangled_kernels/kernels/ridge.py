@@ -209,14 +209,14 @@ def _choose(operator: BlockOperator, mask: Array | None) -> SolverChoice:
         if m < n and (mask is None or (rank < size and rank <= limit)):
             return SolverChoice(
                 "low_rank_separable",
-                f"The kernel is separable with {m} features for {n} rows: factorise a {rank} x {rank} "
-                "matrix.",
+                f"The kernel is separable with {m} features for {n} rows: "
+                f"factorise a {rank} x {rank} matrix.",
             )
     if isinstance(operator, KroneckerOperator) and mask is None:
         return SolverChoice(
             "kronecker",
-            f"The kernel is separable: factorise its {n} x {n} Gram matrix and its {p} x {p} output "
-            "matrix.",
+            f"The kernel is separable: factorise its {n} x {n} Gram matrix "
+            f"and its {p} x {p} output matrix.",
         )
     if isinstance(operator, LowRankOperator):
         rank = operator.Q.shape[0 if operator.metric is not None else 1]
@@ -408,7 +408,8 @@ class BlockRidge:
     >>> import numpy as np
     >>> from entangled_kernels.linalg import KroneckerOperator
     >>> x = np.array([-1.0, 0.0, 1.0])
-    >>> ridge = BlockRidge(KroneckerOperator(np.multiply.outer(x, x), np.eye(1)), fit_intercept=True)
+    >>> operator = KroneckerOperator(np.multiply.outer(x, x), np.eye(1))
+    >>> ridge = BlockRidge(operator, fit_intercept=True)
     >>> c, b = ridge.coefficients(3.0 + x[:, None], alpha=2.0)
     >>> b
     array([3.])
@@ -468,7 +469,7 @@ class BlockRidge:
         return np.asarray((A if self.scale is None else self.scale[:, :, None] * A).sum(axis=0))
 
     def _intercept_factor(self, alpha: float) -> Array:
-        """U (p, p), upper triangular, with O^T H O = U^T U; stored for every alpha: it costs p solves."""
+        """U (p, p), upper triangular, with O^T H O = U^T U; stored for each alpha."""
         if alpha not in self._intercept_factors:
             parts = self._output_columns(np.eye(self.shape[1]))
             N = np.concatenate([self._totals(self._solve(part, alpha)) for part in parts], axis=1)
@@ -546,7 +547,7 @@ class BlockRidge:
 
 @contextmanager
 def _explained_errors() -> Iterator[None]:
-    """Name the arguments to blame when a small system of the outputs is singular."""
+    """Raise an error that names the arguments if a small system of the outputs is singular."""
     try:
         yield
     except np.linalg.LinAlgError as error:
