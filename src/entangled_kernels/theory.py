@@ -47,10 +47,10 @@ class GeneralizationBound(NamedTuple):
 
 
 def rkhs_norm(estimator: Any) -> float:
-    """Norm sqrt(c^T G c) of a fitted model in the space of its kernel.
+    """Norm sqrt(c^T G c) of a fitted model in the space of its kernel, without the intercept.
 
-    For `OperatorValuedKernelRidge`, from its dual coefficients c; for `EntangledKernelRidge` its
-    own ``rkhs_norm_``, which leaves the intercept out.
+    It is computed from the dual coefficients c of `OperatorValuedKernelRidge`, or read from
+    ``rkhs_norm_`` of `EntangledKernelRidge`.
 
     Examples
     --------
@@ -66,7 +66,7 @@ def rkhs_norm(estimator: Any) -> float:
         return float(estimator.rkhs_norm_)
     if not hasattr(estimator, "dual_coef_"):
         raise ValueError(
-            f"{type(estimator).__name__} keeps no dual coefficients to take the norm from; pass beta."
+            f"{type(estimator).__name__} has no dual_coef_ to compute the norm from; pass beta."
         )
     c = estimator.dual_coef_.reshape(-1)
     square = float(c @ (estimator.kernel_(estimator.X_fit_) @ c))
@@ -78,7 +78,7 @@ def rkhs_norm(estimator: Any) -> float:
 
 
 def _output_traces(source: Any, n_outputs: int | None, X: ArrayLike | None) -> Array:
-    """Values trace K(x_i, x_i), shape (n,): p k(x_i, x_i) of a scalar kernel, measured of an estimator."""
+    """Values trace K(x_i, x_i), shape (n,); of a scalar kernel p k(x_i, x_i)."""
     if hasattr(source, "solve"):
         source.solve()
     if hasattr(source, "kernel_"):
@@ -95,8 +95,8 @@ def _output_traces(source: Any, n_outputs: int | None, X: ArrayLike | None) -> A
         values = np.diagonal(values)
     if values.ndim != 1 or len(values) == 0 or (values < 0).any():
         raise ValueError(
-            "source must be a fitted estimator, a square scalar Gram matrix (n, n) or its nonnegative "
-            f"diagonal (n,), got shape {np.shape(source)}."
+            "source must be a fitted estimator, a square scalar Gram matrix (n, n) or its "
+            f"nonnegative diagonal (n,), got shape {np.shape(source)}."
         )
     return n_outputs * values
 
@@ -165,7 +165,9 @@ def generalization_bound(
     kappa: float | None = None,
     X: ArrayLike | None = None,
 ) -> GeneralizationBound:
-    """Bound the risk: empirical risk + 4 sqrt(2) M sqrt(beta^2 kappa p / n) + 3 M sqrt(log(2/delta) / (2n)).
+    """Bound the risk of every f in a ball with probability 1 - delta.
+
+    empirical_risk + 4 sqrt(2) M sqrt(beta^2 kappa p / n) + 3 M sqrt(log(2/delta) / (2n))
 
     Parameters
     ----------

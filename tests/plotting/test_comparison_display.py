@@ -28,7 +28,7 @@ def test_median_and_range():
 
 
 def test_curves_by_panel_and_method(results):
-    panels = series_of(results, "n", "nmse", "method", "task", mean_interval)
+    panels = series_of(results, "n", "nmse", "task", mean_interval)
     assert list(panels) == [1, 2]
     assert [series.name for series in panels[1]] == ["KRR", "EKL", "mine"]
     series = panels[1][1]
@@ -49,9 +49,7 @@ def test_records_without_metric_or_setting_are_left_out():
         {"method": "b", "n": 1},
         {"method": "c", "n": None, "nmse": 0.5},
     ]
-    panels = series_of(
-        ExperimentResults("x", "X", records), "n", "nmse", "method", None, mean_interval
-    )
+    panels = series_of(ExperimentResults("x", "X", records), "n", "nmse", None, mean_interval)
     assert [series.name for series in panels[None]] == ["a"]
     assert panels[None][0].x == [1]
 
@@ -60,9 +58,9 @@ def test_errors_name_the_key(results):
     with pytest.raises(
         ValueError, match="no record has both the metric 'other' and the setting 'n'"
     ):
-        series_of(results, "n", "other", "method", None, mean_interval)
+        series_of(results, "n", "other", None, mean_interval)
     with pytest.raises(ValueError, match="records have no 'colour'"):
-        series_of(results, "n", "nmse", "colour", None, mean_interval)
+        series_of(results, "n", "nmse", "colour", mean_interval)
 
 
 def legend(display):
@@ -86,16 +84,6 @@ def test_means_are_drawn_for_every_method_and_setting(results):
             [means[n, method, task] for n in (50, 200, 1000)] for method in ("KRR", "EKL", "mine")
         ]
         np.testing.assert_allclose(drawn, expected)
-
-
-def test_intervals_grow_with_their_level(results):
-    def lengths(level):
-        ax = ComparisonDisplay.from_results(results, level=level).ax_
-        return np.array(
-            [np.ptp(s[:, 1]) for c in ax.containers for s in c.lines[2][0].get_segments()]
-        )
-
-    assert (lengths(0.99) > lengths(0.5)).all()
 
 
 def test_figures_of_the_paper_are_open_markers(results):
@@ -125,8 +113,6 @@ def test_legend_names_what_is_there_and_nothing_else(results):
 
 
 def test_errors_name_the_argument(results):
-    with pytest.raises(ValueError, match="level must lie between 0 and 1, got 95"):
-        ComparisonDisplay.from_results(results, level=95)
     with pytest.raises(ValueError, match="ax must hold 2 axes, one for each panel, got 1"):
         ComparisonDisplay.from_results(results, facet="task", ax=Figure().add_subplot())
 

@@ -1,4 +1,4 @@
-"""Values as text: cells of tables, and characters that cannot be seen made visible."""
+"""Values as text: cells of tables, and visible escapes of control characters."""
 
 from __future__ import annotations
 
@@ -16,11 +16,10 @@ MINUS, NOTHING = "\N{MINUS SIGN}", "\N{EN DASH}"
 
 
 class PageTable(NamedTuple):
-    """Columns and rows of a table with its caption and note; rows begin with what they are about.
+    """A table of an experiment that is not made from its records.
 
-    It stands beside the tables of an experiment's records, or in the place of those of the metrics
-    that it ``replaces``. Digits are of all columns, or by column; so many first columns are
-    ``row_headers``.
+    The parameters are those of `Report.table`. The tables of the metrics in ``replaces`` are left
+    out.
     """
 
     columns: Sequence[str]
@@ -82,11 +81,11 @@ class Table:
         ]
 
     def cells(self) -> list[list[dict[str, Any]]]:
-        """Rows of cells: text, classes, whether it is a header, whether it is marked as the best."""
+        """Text and classes of all cells, and whether a cell is a header or the best of its row."""
         return [self._row(number, row) for number, row in enumerate(self.rows)]
 
     def best_in_words(self) -> str:
-        """What the star stands for; empty without any."""
+        """Meaning of the star; empty if there is none."""
         if not any(self._best_places(row, number) for number, row in enumerate(self.rows)):
             return ""
         word = "least" if self.best == "min" else "largest"
@@ -106,16 +105,13 @@ class Table:
         return cells
 
     def _best_places(self, row: list[Any], number: int = 0) -> set[int]:
-        """Places of the least or largest number as printed; none where fewer than two compete, or unsure."""
-        if self.best is None:
-            return set()
-        values = {place: _number(row[place]) for place in self.competing}
+        """Columns of the smallest or largest number as printed; none if fewer than two compete."""
         rounded = {
             place: round(value, self.digits[place])
-            for place, value in values.items()
-            if value is not None
+            for place in self.competing
+            if (value := _number(row[place])) is not None
         }
-        if len(rounded) < 2:
+        if self.best is None or len(rounded) < 2:
             return set()
         target = min(rounded.values()) if self.best == "min" else max(rounded.values())
         places = {place for place, value in rounded.items() if value == target}
@@ -134,14 +130,14 @@ class Table:
 
 
 def format_cell(value: Any, digits: int) -> str:
-    """A cell as text: numbers with so many digits, pairs as mean and spread, a dash for nothing.
+    """A cell as text: numbers with so many digits, pairs as mean and spread, a dash for None.
 
     Examples
     --------
-    >>> format_cell(0.12345, 3), format_cell((0.5, 0.01), 2), format_cell(12, 3), format_cell(None, 3)
-    ('0.123', '0.50 ± 0.01', '12', '–')
+    >>> format_cell(0.12345, 3), format_cell((0.5, 0.01), 2), format_cell(None, 3)
+    ('0.123', '0.50 ± 0.01', '–')
     """
-    if value is None or (isinstance(value, float) and math.isnan(value)):
+    if value is None:
         return NOTHING
     if _is_bool(value):
         return "yes" if value else "no"
@@ -156,7 +152,7 @@ def format_cell(value: Any, digits: int) -> str:
 
 
 def _number(value: Any) -> float | None:
-    """What a cell competes with: its number, or the mean of a pair."""
+    """The number of a cell, or the mean of a pair; None for other cells."""
     value = value[0] if isinstance(value, tuple) and value else value
     if not isinstance(value, Real) or _is_bool(value) or math.isnan(value):
         return None

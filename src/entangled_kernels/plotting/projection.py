@@ -1,4 +1,4 @@
-"""Samples projected by the learned kernel, one panel for each task."""
+"""Display of samples projected by the learned kernel, one panel for each task."""
 
 from __future__ import annotations
 
@@ -29,8 +29,6 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure, SubFigure
 
-    from ..io import ExperimentResults
-
 __all__ = ["ProjectionDisplay"]
 
 TITLE = "Samples projected by the learned kernel, one panel for each task"
@@ -41,17 +39,19 @@ TEST: dict[str, Any] = {"marker": "^", "s": 26, "edgecolors": "white", "linewidt
 
 
 class ProjectionDisplay(Display):
-    """Two coordinates of every sample for each task: training samples as circles, others as triangles.
+    """Two coordinates of every sample for each task, circles for training samples.
 
-    Where the targets are one per class, samples of the task's own class are coloured and the others
-    grey. Otherwise colour tells the value of the task's target.
+    Other samples are triangles.
+
+    With one target per class, samples of the class of the task are blue and the others grey.
+    Otherwise the colour shows the target of the task.
 
     Parameters
     ----------
     Z_train : array of shape (n, p, r)
         Projections of training samples, `EntangledKernelRidge.project`; r is at least two.
     y_train : array of shape (n,) or (n, p)
-        Labels, of which the o-th in sorted order is the class of task o, or targets.
+        Targets, or labels: the o-th label in sorted order is the class of task o.
     Z_test, y_test : the same of other samples, optional
     names : sequence of str, optional
         Names of the tasks.
@@ -126,7 +126,7 @@ class ProjectionDisplay(Display):
         Parameters
         ----------
         model : fitted `EntangledKernelRidge`
-            With ``rank=2`` or more. A search is asked for its best estimator.
+            With ``rank=2`` or more. Of a search the best estimator is drawn.
         X_train, y_train, X_test, y_test : array-like or data frames
             y as in the class; test samples may be left out.
         names, coordinates, title : as in the class
@@ -140,19 +140,6 @@ class ProjectionDisplay(Display):
         return cls(
             Z_train, y_train, Z_test, y_test, names=names, coordinates=coordinates, title=title
         ).plot(figure)
-
-    @classmethod
-    def from_results(
-        cls,
-        results: ExperimentResults,
-        *,
-        names: Sequence[Any] | None = None,
-        title: str = TITLE,
-        figure: Figure | SubFigure | None = None,
-    ) -> Self:
-        """Draw the arrays ``Z_train``, ``y_train``, ``Z_test`` and ``y_test`` of an experiment's results."""
-        arrays = [results.array(name) for name in ("Z_train", "y_train", "Z_test", "y_test")]
-        return cls(*arrays, names=names, title=title).plot(figure)
 
     def plot(self, figure: Figure | SubFigure | None = None) -> Self:
         """Draw in a figure, a new one by default."""
@@ -213,13 +200,13 @@ class ProjectionDisplay(Display):
 
 
 def _project(model: Any, estimator: Any, X: Any, needed: int) -> Array:
-    """Projections (n, p, r) of some rows; where a search chose too few coordinates, say what it chose."""
+    """Projections (n, p, r) of some rows; the error of a search names its best candidate."""
     there = estimator.model_.fit.n_operators
     if estimator is not model and there < needed:
         chosen = ", ".join(f"{name}={value!r}" for name, value in model.best_params_.items())
         raise ValueError(
-            f"the candidate that the search chose ({chosen}) has {there} coordinates to project on, "
-            f"{needed} are drawn; draw an EntangledKernelRidge with rank={needed} and shrinkage below 1"
+            f"the candidate that the search chose ({chosen}) has {there} coordinates, "
+            f"{needed} are drawn; draw an EntangledKernelRidge with rank={needed} and shrinkage < 1"
         )
     return np.asarray(estimator.project(X))
 
@@ -228,14 +215,14 @@ def _projections(name: str, Z: ArrayLike) -> Array:
     array = np.asarray(Z, dtype=np.float64)
     if array.ndim != 3 or array.shape[2] < 2:
         raise ValueError(
-            f"{name} must have shape (n, p, r) with at least r = 2 coordinates, got {array.shape}; fit with "
-            f"rank=2 or more"
+            f"{name} must have shape (n, p, r) with at least r = 2 coordinates, got {array.shape}; "
+            "fit with rank=2 or more"
         )
     return array
 
 
 def _task_values(y: NDArray[Any], p: int) -> tuple[NDArray[Any], bool]:
-    """What colour tells about each sample and task, (n, p), and whether that is membership of a class."""
+    """Values that colours show, (n, p), and whether they are memberships of classes."""
     if y.ndim == 1:
         classes = np.unique(y)
         if len(classes) != p:

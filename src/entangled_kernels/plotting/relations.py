@@ -1,4 +1,4 @@
-"""Which inputs matter, and which targets tell about each other."""
+"""Displays of the importance of inputs, and of the information between targets."""
 
 from __future__ import annotations
 
@@ -14,30 +14,31 @@ from ..linalg import Array, Index
 from ..model import Explanation
 from .display import (
     BLUE,
-    GREY,
     INK,
     PALE,
     AxesDisplay,
     Display,
     fitted_estimator,
     house_style,
+    last_step_advice,
     new_figure,
+    shortened,
     whole_figure,
+    write_numbers,
 )
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-__all__ = ["ExplanationDisplay", "InformationDisplay", "shortened"]
+__all__ = ["ExplanationDisplay", "InformationDisplay"]
 
-# Of more inputs and targets the first ones are drawn; numbers stand in the cells of so many
-# targets.
+# Only the first inputs and targets are drawn; with few targets the cells have numbers.
 MOST_INPUTS, MOST_EFFECTS, NUMBERED_EFFECTS = 12, 24, 8
 
 
 class ExplanationDisplay(Display):
-    """Importance of inputs as bars, with that of noise marked, and effects on targets as a matrix.
+    """Importance of inputs as bars, with the importance of noise, and effects on targets.
 
     Parameters
     ----------
@@ -82,13 +83,9 @@ class ExplanationDisplay(Display):
             A figure, or subfigure, to draw in.
         """
         if not hasattr(model, "explain"):
-            last = (
-                "; give its last step, model[-1], and transformed rows"
-                if hasattr(model, "steps")
-                else ""
-            )
             raise TypeError(
-                f"model must have explain, as EntangledKernelRidge has, got {type(model).__name__}{last}"
+                "model must have a method explain, as EntangledKernelRidge has, got "
+                f"{type(model).__name__}{last_step_advice(model)}"
             )
         return cls(model.explain(X, given, **options)).plot(figure)
 
@@ -96,14 +93,12 @@ class ExplanationDisplay(Display):
         """Draw in a figure, a new one by default."""
         found, order = self.explanation, self.order_
         targets = found.targets[:MOST_EFFECTS]
-        relative = (
-            found.effect[order][:, : len(targets)]
-            / np.where(found.target_deviation > 0.0, found.target_deviation, np.nan)[: len(targets)]
-        )
+        deviation = np.where(found.target_deviation > 0.0, found.target_deviation, np.nan)
+        relative = (found.effect[order] / deviation)[:, : len(targets)]
         with house_style():
-            width = 4.6 + float(np.clip(0.45 * len(targets), 1.0, 5.0))
-            figure = new_figure(width, 1.5 + 0.32 * len(order)) if figure is None else figure
-            ratio = [2.4, float(np.clip(0.45 * len(targets), 1.0, 5.0))]
+            width = float(np.clip(0.45 * len(targets), 1.0, 5.0))
+            figure = new_figure(4.6 + width, 1.5 + 0.32 * len(order)) if figure is None else figure
+            ratio = [2.4, width]
             self.bar_ax_, self.matrix_ax_ = figure.subplots(1, 2, sharey=True, width_ratios=ratio)
             self._draw_bars(self.bar_ax_)
             self._draw_matrix(self.matrix_ax_, relative, targets)
@@ -116,16 +111,8 @@ class ExplanationDisplay(Display):
         colors = np.where(found.important[order], BLUE, PALE)
         ax.barh(rows, found.importance[order], color=colors.tolist(), height=0.62)
         noise = found.importance_noise[order]
-        ax.plot(
-            noise,
-            rows,
-            linestyle="none",
-            marker="|",
-            markersize=13,
-            markeredgewidth=2,
-            color=INK,
-            label="noise",
-        )
+        mark: dict[str, Any] = {"marker": "|", "markersize": 13, "markeredgewidth": 2, "color": INK}
+        ax.plot(noise, rows, linestyle="none", label="noise", **mark)
         ax.set_yticks(rows, [shortened(found.inputs[place]) for place in order])
         ax.set_ylim(len(order) - 0.5, -0.5)
         ax.tick_params(axis="y", length=0)
@@ -133,11 +120,8 @@ class ExplanationDisplay(Display):
         ax.set_xlabel(
             "change of the predictions, in deviations\nof the targets, for one of the input"
         )
-        more = len(found.inputs) - len(order)
-        ax.set_title(
-            "Importance"
-            + (f" (the first {len(order)} of {len(found.inputs)} inputs)" if more > 0 else "")
-        )
+        more = f" (the first {len(order)} of {len(found.inputs)} inputs)"
+        ax.set_title("Importance" + (more if len(order) < len(found.inputs) else ""))
         if np.isfinite(noise).any():
             ax.legend(loc="lower right")
 
@@ -151,39 +135,19 @@ class ExplanationDisplay(Display):
         ax.spines[:].set_visible(False)
         ax.set_title("Effect")
         if len(targets) <= NUMBERED_EFFECTS:
-            for row, column in zip(*np.nonzero(np.isfinite(relative)), strict=True):
-                value = relative[row, column]
-                shade = (
-                    "white"
-                    if abs(value) > 0.6 * limit
-                    else INK
-                    if abs(value) > 0.1 * limit
-                    else GREY
-                )
-                ax.text(
-                    column,
-                    row,
-                    f"{value:+.2f}",
-                    ha="center",
-                    va="center",
-                    color=shade,
-                    fontsize=7.5,
-                )
+            write_numbers(ax, relative, "{:+.2f}".format, limit)
         else:
             whole_figure(ax).colorbar(image, ax=ax, shrink=0.8).outline.set_visible(False)
 
 
-# Of more targets those that tell or are told most are drawn; numbers stand in the cells of up to so
-# many.
+# Of more targets those with the largest values are drawn; with few targets the cells have numbers.
 MOST_TARGETS, MOST_NUMBERED = 40, 15
-# Characters of a name.
-LONGEST = 26
 
 
 class InformationDisplay(AxesDisplay):
     """Share of the uncertainty of each target that measuring another removes, as a matrix.
 
-    Targets that tell much about each other stand side by side.
+    Targets with much information about each other are neighbours.
 
     Parameters
     ----------
@@ -191,7 +155,7 @@ class InformationDisplay(AxesDisplay):
         Share of the variance of the target of a column that measuring the target of a row removes,
         between 0 and 1. The diagonal is not drawn.
     names : sequence of str, optional
-        Of the targets.
+        Names of the targets.
 
     Attributes
     ----------
@@ -247,7 +211,7 @@ class InformationDisplay(AxesDisplay):
         ax : Axes, optional
         """
         best = fitted_estimator(model)
-        # The errors of a search with averages are those of the search, not of its best candidate.
+        # A search that averages candidates has its own errors.
         source = model if hasattr(model, "information_") else best
         names = getattr(source, "target_names_", None) if names is None else names
         return cls(source.information_, names).plot(ax)
@@ -255,11 +219,12 @@ class InformationDisplay(AxesDisplay):
     def _draw(self, ax: Axes) -> None:
         shown = self.information[np.ix_(self.order_, self.order_)]
         labels = [shortened(self.names[place]) for place in self.order_]
-        cells = np.ma.masked_array(shown, mask=np.eye(len(shown), dtype=bool))
+        shown[np.eye(len(shown), dtype=bool)] = np.nan
+        cells = np.ma.masked_invalid(shown)
         image = ax.imshow(cells, cmap="Blues", vmin=0.0, vmax=1.0, interpolation="nearest")
         ax.set_facecolor(PALE)
         if len(labels) <= MOST_NUMBERED:
-            _write_numbers(ax, shown)
+            write_numbers(ax, shown, lambda value: f"{100 * value:.0f}", 1.0)
         ax.set_xticks(range(len(labels)), labels, rotation=90)
         ax.set_yticks(range(len(labels)), labels)
         ax.tick_params(length=0, labelsize=8.5 if len(labels) <= 25 else 6.5)
@@ -274,7 +239,7 @@ class InformationDisplay(AxesDisplay):
 
 
 def arranged(information: Array, most: int = MOST_TARGETS) -> Index:
-    """Places of the targets, neighbours near each other; of many those with the largest values.
+    """Order of the targets by hierarchical clustering; of many only those with the largest values.
 
     Examples
     --------
@@ -291,26 +256,3 @@ def arranged(information: Array, most: int = MOST_TARGETS) -> Index:
     np.fill_diagonal(distance, 0.0)
     tree = linkage(squareform(distance, checks=False), "average", optimal_ordering=True)
     return np.asarray(chosen[leaves_list(tree)])
-
-
-def shortened(name: str) -> str:
-    """A name without its middle where it is long: names of targets often differ at their ends."""
-    half = LONGEST // 2
-    return name if len(name) <= LONGEST else f"{name[:half].rstrip()}…{name[-half + 1 :].lstrip()}"
-
-
-def _write_numbers(ax: Axes, shown: Array) -> None:
-    """Percent in the cells, light on dark."""
-    for row, column in np.ndindex(shown.shape):
-        if row != column:
-            value = shown[row, column]
-            color = "white" if value > 0.55 else INK
-            ax.text(
-                column,
-                row,
-                f"{100 * value:.0f}",
-                ha="center",
-                va="center",
-                color=color,
-                fontsize=7.5,
-            )
