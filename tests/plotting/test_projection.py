@@ -72,7 +72,7 @@ def test_a_search_says_which_candidate_it_chose(make_rows):
     settings = {"cv": 2, "alphas": [1.0], "random_state": 0}
     plain = EntangledKernelRidgeCV(None, **settings, param_grid={"shrinkage": (1.0,)}).fit(X, Y)
     message = (
-        r"the candidate that the search chose \(.*shrinkage=1.0.*\) has 0 coordinates .* rank=2"
+        r"the candidate that the search chose \(.*shrinkage=1.0.*\) has 0 coordinates.* rank=2"
     )
     with pytest.raises(ValueError, match=message):
         ProjectionDisplay.from_estimator(plain, X, Y)
