@@ -57,7 +57,7 @@ class ShiftedSystem:
 
     Notes
     -----
-    Each shift costs a Cholesky factorisation, n^3 / 3 flops. After `cholesky_limit` of them A is
+    Each shift costs a Cholesky factorisation, n^3 / 3 flops. After `cholesky_limit` shifts A is
     reduced once to A = Q H Q^T with tridiagonal H, 4/3 n^3 flops. A shift then costs O(n^2) per
     right-hand side, because A + shift I = Q (H + shift I) Q^T. A full eigendecomposition would cost
     about three times more.
@@ -65,14 +65,14 @@ class ShiftedSystem:
 
     def __init__(self, A: Array) -> None:
         self.A = A
-        self.n_factorized = 0
+        self.seen: set[float] = set()
         self._reflectors: Array | None = None
 
     def solve(self, shifts: Array, R: Array) -> Array:
         """Solve for R (n, c), column j with shifts[j]; equal shifts share a factorisation."""
         distinct = np.unique(shifts)
-        self.n_factorized += len(distinct)
-        if self.n_factorized > cholesky_limit(len(self.A)):
+        self.seen.update(distinct.tolist())
+        if len(self.seen) > cholesky_limit(len(self.A)):
             self._reduce()
         reduced = self._reflectors is not None
         # All columns are rotated together: the reflectors are read once instead of once per shift.
