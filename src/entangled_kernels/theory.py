@@ -3,7 +3,7 @@
 Notation: n samples, p outputs, F = {f : ||f|| <= beta} in the space of the kernel. The empirical
 Rademacher complexity is R_n(F) = E sup_{f in F} (1/n) sum_i <sigma_i, f(x_i)>, with independent
 sigma_i in {-1, 1}^p. The bounds hold for a beta that is fixed before the data are seen; with the
-norm of a fitted model they describe the smallest ball that holds it.
+norm of a fitted model they are bounds for the smallest ball that contains the model.
 
 References
 ----------
@@ -122,8 +122,7 @@ def rademacher_bound(
     ----------
     source : array of shape (n, n) or (n,), or fitted estimator
         Scalar Gram matrix K of the features, or its diagonal k(x_i, x_i). Of an estimator, the
-        kernel ``kernel_`` is used, and the trace of its block Gram matrix takes the place of tr(K)
-        p.
+        kernel ``kernel_`` is used, and the trace of its block Gram matrix replaces tr(K) p.
     n_outputs : int, optional
         Number p of outputs; needed with a Gram matrix.
     beta : float, optional
@@ -131,7 +130,7 @@ def rademacher_bound(
         of the kernel scaled to ||Q||_F = 1: multiply beta by ||Q||_F for another scale. Default: 1
         for a Gram matrix, the norm of the fitted function for an estimator.
     X : array of shape (n, d), optional
-        Points, for an estimator that does not keep its own.
+        Points, for an estimator that does not store its training points.
 
     Returns
     -------

@@ -76,7 +76,7 @@ def test_decimals_of_a_column_have_the_same_length():
 )
 def test_best_of_a_row(row, best, places):
     table = Table(["name", "a", "b", "c"], [row], best=best)
-    assert table._best_places(row) == places
+    assert table._best_columns(row) == places
     html = html_of(table)
     # Told by a sign, by a word for screen readers and by weight, not by colour alone.
     assert html.count('<span aria-hidden="true">★</span>') == len(places)
@@ -89,8 +89,8 @@ def test_best_of_a_row(row, best, places):
     [
         ({"rows": [["x"]]}, "row 0 must have 2 cells"),
         ({"best": "least"}, "best must be 'min', 'max' or None"),
-        ({"best_among": ["c"]}, "best_among must hold names or places of columns, got 'c'"),
-        ({"best_among": [2]}, "best_among must hold names or places of columns, got 2"),
+        ({"best_among": ["c"]}, "best_among must hold names or positions of columns, got 'c'"),
+        ({"best_among": [2]}, "best_among must hold names or positions of columns, got 2"),
         ({"row_headers": 3}, "row_headers must lie between 0 and 2"),
     ],
 )

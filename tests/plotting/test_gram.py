@@ -72,7 +72,7 @@ def test_kernels_that_were_not_learned(make_rows):
         ({"gram": np.eye(4), "n_outputs": 2, "names": ["a"]}, "names must hold 2 names"),
         (
             {"gram": np.eye(4), "n_outputs": 2, "zoom": [(0, 2)]},
-            "zoom must hold pairs of samples from 0 to 1",
+            "zoom must be pairs of samples from 0 to 1",
         ),
         ({"gram": np.eye(4), "n_outputs": 2, "zoom": "all"}, "zoom must be 'auto', None or pairs"),
     ],

@@ -67,7 +67,7 @@ def test_errors_name_the_argument(make_rows):
         ValueError, match=r"information must be a square matrix, got shape \(1, 2\)"
     ):
         InformationDisplay([[1.0, 0.5]])
-    with pytest.raises(ValueError, match="names must hold 2 names, one for each target, got 1"):
+    with pytest.raises(ValueError, match="names must be 2 names, one for each target, got 1"):
         InformationDisplay(np.eye(2), ["a"])
     X, Y = make_rows(20, 3, 2)
     with pytest.raises(TypeError, match="model must be an EntangledKernelRidge, or a search"):

@@ -46,7 +46,7 @@ class OperatorValuedKernelRidge(MultiTargetRegressor):
     alpha : float, default=1.0
         Ridge penalty, as in scikit-learn's `KernelRidge`.
     solver : {"auto", "kronecker", "low_rank_separable", "low_rank", "cg", "dense"}, default="auto"
-        "auto" chooses by the structure of the block Gram matrix. `solver_` holds the choice, and
+        "auto" chooses by the structure of the block Gram matrix. `solver_` is the choice, and
         `entangled_kernels.kernels.select_solver` explains it. With missing targets, or weights that
         differ within rows, "kronecker" becomes "cg", which iterates in the eigenbasis of complete
         data.

@@ -32,7 +32,7 @@ MOST_PRODUCT_TERMS = 9
 def _common_outputs(kernels: Sequence[OperatorValuedKernel]) -> int:
     for kernel in kernels:
         if not isinstance(kernel, OperatorValuedKernel):
-            raise TypeError(f"kernels must hold operator-valued kernels, got {kernel!r}")
+            raise TypeError(f"kernels must be operator-valued kernels, got {kernel!r}")
     outputs = [kernel.n_outputs for kernel in kernels]
     if len(set(outputs)) != 1:
         raise ValueError(
@@ -146,7 +146,7 @@ def _separable_terms_operator(
 
 
 def _scaled(operator: BlockOperator, weight: float) -> BlockOperator:
-    """Multiple of an operator that keeps its structure, where it has one."""
+    """Multiple of an operator, with the same structure."""
     if isinstance(operator, LowRankKroneckerOperator):
         return LowRankKroneckerOperator(operator.Phi, operator.Psi, weight * operator.output)
     if isinstance(operator, KroneckerOperator):

@@ -50,9 +50,9 @@ def frozen_array(value: ArrayLike, name: str, ndim: int) -> Array:
 class OperatorValuedKernel(ABC):
     """A kernel K(x, z) with values in the p x p matrices.
 
-    Kernels are immutable and hold no training data. ``kernel(X, Z)`` gives the block Gram matrix as
-    a lazy operator of shape (n*p, t*p), row index ``sample * p + output``. Kernels add (``+``),
-    multiply blockwise (``*``) and scale (``2.0 * kernel``).
+    Kernels are immutable and store no training data. ``kernel(X, Z)`` gives the block Gram matrix
+    as a lazy operator of shape (n*p, t*p), row index ``sample * p + output``. ``+`` adds kernels,
+    ``*`` multiplies them blockwise, and ``2.0 * kernel`` is a multiple.
 
     A new kernel sets `n_outputs` and defines `__call__`. All other methods follow from it; override
     them where the structure allows a cheaper computation.

@@ -70,7 +70,7 @@ class NystroemPreconditioner:
         rank = max(1, min(NYSTROEM_RANK, size // 3))
         Omega, _ = np.linalg.qr(np.random.default_rng(0).normal(size=(size, rank)))
         sketch = operator @ Omega
-        # A tiny multiple of the identity keeps the root of a rank-deficient sketch defined.
+        # A tiny multiple of the identity makes the root of a rank-deficient sketch exist.
         nudge = 1e-12 * np.linalg.norm(sketch)
         sketch = sketch + nudge * Omega
         inner = Omega.T @ sketch
@@ -224,7 +224,7 @@ def _positive_norms(A: Array) -> Array:
 class ScaledOperator(BlockOperator):
     """Behaves as ``numpy.diag(s) @ operator.to_dense() @ numpy.diag(s)`` for a square operator.
 
-    `scale` holds s, shape (n, p).
+    `scale` is s, shape (n, p).
     """
 
     def __init__(self, operator: BlockOperator, scale: Array) -> None:

@@ -6,9 +6,9 @@ S = diag(sqrt(w)), the dual coefficients are c = S z for
     (S G S + alpha I) z = S y.
 
 A missing target has a row of zeros in S G S, so that z and c are zero there. S = M R splits into
-one factor per row, R, and a mask M that is about one, or zero. Scaling rows keeps the structure of
-G, so that every solver serves R G R. Only the mask needs solvers of its own; complete data has no
-mask.
+one factor per row, R, and a mask M with values near one, or zero. Scaling rows does not change the
+structure of G, so that every solver accepts R G R. Only a mask needs other solvers. Complete data
+has no mask.
 """
 
 from __future__ import annotations
@@ -89,7 +89,7 @@ class Solver(NamedTuple):
     """
 
     factor: Callable[..., Factor]
-    structure: type[BlockOperator]
+    structure: type[Any]
     needs: str
 
     def accepts(self, operator: BlockOperator) -> bool:

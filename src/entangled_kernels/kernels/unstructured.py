@@ -25,7 +25,7 @@ from .scalar import (
 
 __all__ = ["CurlFreeKernel", "DivergenceFreeKernel", "PartialTraceKernel", "TransformableKernel"]
 
-# One chunk of operators P(x, z) holds about this many numbers (32 MB in double precision).
+# One chunk of operators P(x, z) has about this many numbers (32 MB in double precision).
 CHUNK_NUMBERS = 2**22
 
 
@@ -117,6 +117,11 @@ class PartialTraceKernel(OperatorValuedKernel):
 Map = Callable[[Array], Array] | ArrayLike
 
 
+def _scaled_copies(weights: Array, X: Array) -> Array:
+    """The map x -> kron(weights, x)."""
+    return np.asarray(np.kron(weights, X), dtype=np.float64)
+
+
 class TransformableKernel(OperatorValuedKernel):
     """K(x, z)[l, m] = k(S_l x, S_m z).
 
@@ -176,7 +181,10 @@ class TransformableKernel(OperatorValuedKernel):
         """
         return cls(
             ExponentialDot(),
-            [partial(np.kron, row) for row in psd_factor(frozen_array(sigma, "sigma", 2), "sigma")],
+            [
+                partial(_scaled_copies, row)
+                for row in psd_factor(frozen_array(sigma, "sigma", 2), "sigma")
+            ],
         )
 
     @classmethod

@@ -1,6 +1,6 @@
 """Lazy block Gram matrices: SciPy linear operators that keep the structure of a kernel.
 
-A block operator stands for the matrix of shape (n*p, t*p) whose p x p block (i, j) is K(x_i, z_j);
+A block operator represents the matrix of shape (n*p, t*p) whose p x p block (i, j) is K(x_i, z_j);
 its row index is ``sample * p + output``. A subclass writes its products, its adjoint and
 `block_rows`, the blocks of some rows; dense matrices, blocks and diagonals follow from these.
 """
@@ -69,7 +69,7 @@ class BlockOperator(LinearOperator):
 
     def _chunks(self, n_rows: int) -> Iterator[slice]:
         step = CHUNK_NUMBERS // max(1, self.n_columns * self.n_outputs**2)
-        return gen_batches(n_rows, max(1, step))
+        yield from gen_batches(n_rows, max(1, step))
 
     def _matmat(self, V: AnyArray) -> AnyArray:
         p, c = self.n_outputs, V.shape[1]

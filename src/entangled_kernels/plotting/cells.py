@@ -48,10 +48,10 @@ class Table:
         self.sure, self.marked = None if sure is None else set(sure), set(marked)
         self.columns, self.rows = [str(column) for column in columns], [list(row) for row in rows]
         width = len(self.columns)
-        for place, row in enumerate(self.rows):
+        for j, row in enumerate(self.rows):
             if len(row) != width:
                 raise ValueError(
-                    f"row {place} must have {width} cells as there are columns, got {len(row)}"
+                    f"row {j} must have {width} cells as there are columns, got {len(row)}"
                 )
         if best not in (None, "min", "max"):
             raise ValueError(f"best must be 'min', 'max' or None, got {best!r}")
@@ -61,23 +61,22 @@ class Table:
             if name not in self.columns and name not in range(width)
         ]
         if unknown:
-            raise ValueError(f"best_among must hold names or places of columns, got {unknown[0]!r}")
+            raise ValueError(
+                f"best_among must hold names or positions of columns, got {unknown[0]!r}"
+            )
         if not 0 <= row_headers <= width:
             raise ValueError(f"row_headers must lie between 0 and {width}, got {row_headers}")
         by_name = digits if isinstance(digits, Mapping) else dict.fromkeys(self.columns, digits)
         self.digits = [by_name.get(column, 3) for column in self.columns]
         self.best, self.row_headers = best, row_headers
         among = range(row_headers, width) if best_among is None else best_among
-        self.competing = [
-            place for place, name in enumerate(self.columns) if name in among or place in among
-        ]
-        self.numeric = [self._is_numeric(place) for place in range(width)]
+        self.competing = [j for j, name in enumerate(self.columns) if name in among or j in among]
+        self.numeric = [self._is_numeric(j) for j in range(width)]
 
     def heads(self) -> list[dict[str, Any]]:
         """Text and classes of the column headers."""
         return [
-            {"text": column, "classes": self._classes(place)}
-            for place, column in enumerate(self.columns)
+            {"text": column, "classes": self._classes(j)} for j, column in enumerate(self.columns)
         ]
 
     def cells(self) -> list[list[dict[str, Any]]]:
@@ -86,44 +85,44 @@ class Table:
 
     def best_in_words(self) -> str:
         """Meaning of the star; empty if there is none."""
-        if not any(self._best_places(row, number) for number, row in enumerate(self.rows)):
+        if not any(self._best_columns(row, number) for number, row in enumerate(self.rows)):
             return ""
         word = "least" if self.best == "min" else "largest"
         sure = "" if self.sure is None else ", by more than chance would give"
         return f"★ {word} of the row{sure}."
 
     def _row(self, number: int, row: list[Any]) -> list[dict[str, Any]]:
-        best = self._best_places(row, number)
-        best |= {place for place, name in enumerate(self.columns) if (number, name) in self.marked}
+        best = self._best_columns(row, number)
+        best |= {j for j, name in enumerate(self.columns) if (number, name) in self.marked}
         cells = []
-        for place, (value, digits) in enumerate(zip(row, self.digits, strict=True)):
-            text, header = format_cell(value, digits), place < self.row_headers
-            is_best = place in best and not header
+        for j, (value, digits) in enumerate(zip(row, self.digits, strict=True)):
+            text, header = format_cell(value, digits), j < self.row_headers
+            is_best = j in best and not header
             more = ["best"] if is_best else ["long"] * (len(text) > LONG)
-            classes = self._classes(place) + more
+            classes = self._classes(j) + more
             cells.append({"text": text, "classes": classes, "header": header, "best": is_best})
         return cells
 
-    def _best_places(self, row: list[Any], number: int = 0) -> set[int]:
+    def _best_columns(self, row: list[Any], number: int = 0) -> set[int]:
         """Columns of the smallest or largest number as printed; none if fewer than two compete."""
         rounded = {
-            place: round(value, self.digits[place])
-            for place in self.competing
-            if (value := _number(row[place])) is not None
+            j: round(value, self.digits[j])
+            for j in self.competing
+            if (value := _number(row[j])) is not None
         }
         if self.best is None or len(rounded) < 2:
             return set()
         target = min(rounded.values()) if self.best == "min" else max(rounded.values())
-        places = {place for place, value in rounded.items() if value == target}
+        best = {j for j, value in rounded.items() if value == target}
         if self.sure is not None:
-            places = {place for place in places if (number, self.columns[place]) in self.sure}
-        return places if len(places) < len(rounded) else set()
+            best = {j for j in best if (number, self.columns[j]) in self.sure}
+        return best if len(best) < len(rounded) else set()
 
-    def _classes(self, place: int) -> list[str]:
-        return ["num"] if self.numeric[place] else []
+    def _classes(self, j: int) -> list[str]:
+        return ["num"] if self.numeric[j] else []
 
-    def _is_numeric(self, place: int) -> bool:
-        cells = [row[place] for row in self.rows if row[place] is not None]
+    def _is_numeric(self, j: int) -> bool:
+        cells = [row[j] for row in self.rows if row[j] is not None]
         return bool(cells) and all(
             isinstance(cell, Real | tuple) and not _is_bool(cell) for cell in cells
         )

@@ -252,11 +252,17 @@ class PanelsDisplay(Display):
 
 
 def _draw_series(
-    ax: Axes, series: Series, look: Look, place: Callable[[Any], float], *, line: Any, **more: Any
+    ax: Axes,
+    series: Series,
+    look: Look,
+    position: Callable[[Any], float],
+    *,
+    line: Any,
+    **more: Any,
 ) -> None:
-    """Centres with intervals, and open marks for the paper; ``place`` maps settings to the axis."""
+    """Centres with intervals, and open marks for the paper; `position` gives x of a setting."""
     ax.errorbar(
-        np.array([place(setting) for setting in series.x]),
+        np.array([position(setting) for setting in series.x]),
         series.centre,
         yerr=np.stack([series.centre - series.low, series.high - series.centre]),
         color=look.color,
@@ -269,7 +275,7 @@ def _draw_series(
     )
     if series.paper:
         ax.plot(
-            [place(setting) for setting in series.paper],
+            [position(setting) for setting in series.paper],
             list(series.paper.values()),
             linestyle="none",
             marker=look.marker,
@@ -353,18 +359,20 @@ class ComparisonDisplay(PanelsDisplay):
         settings = _in_order(setting for series in curves for setting in (*series.x, *series.paper))
         numeric = _are_numbers(settings)
         in_a_row = len(settings) <= SIDE_BY_SIDE or not numeric
-        place = {
+        position = {
             setting: float(row if in_a_row else setting) for row, setting in enumerate(settings)
         }
         step = DODGE * (1.0 if in_a_row else float(np.diff(settings).min())) / max(4, len(curves))
         for rank, series in enumerate(curves):
             shift = step * (rank - (len(curves) - 1) / 2)
-            places = {setting: place[setting] + shift for setting in settings}
+            positions = {setting: position[setting] + shift for setting in settings}
             look = chosen[series.name]
-            _draw_series(ax, series, look, places.__getitem__, line="none")
+            _draw_series(ax, series, look, positions.__getitem__, line="none")
             if numeric:
                 line = {"color": look.color, "linestyle": look.line, "linewidth": 1.0}
-                ax.plot([places[setting] for setting in series.x], series.centre, alpha=0.7, **line)
+                ax.plot(
+                    [positions[setting] for setting in series.x], series.centre, alpha=0.7, **line
+                )
         if in_a_row:
             names = [shortened(str(setting), 14) for setting in settings]
             ax.set_xticks(range(len(settings)), names)

@@ -88,7 +88,7 @@ def looks(names: list[str]) -> dict[str, Look]:
     fixed = {name: look for name, look in zip(_METHODS, _LOOKS, strict=False) if name in names}
     free = [look for look in _LOOKS if look not in fixed.values()] or list(_LOOKS)
     rest = [name for name in names if name not in fixed]
-    chosen = fixed | {name: free[place % len(free)] for place, name in enumerate(rest)}
+    chosen = fixed | {name: free[i % len(free)] for i, name in enumerate(rest)}
     return {name: chosen[name] for name in names}
 
 
@@ -229,8 +229,8 @@ def class_labels(y: Any, names: list[str] | None = None) -> NDArray[Any]:
             "y must hold one label per sample, or one column per class with a single high value in "
             f"each row; got shape {array.shape} of other values. Pass the labels, or y=None."
         )
-    places = array.argmax(axis=1)
-    return np.asarray(places if names is None else np.asarray(names)[places])
+    columns = array.argmax(axis=1)
+    return np.asarray(columns if names is None else np.asarray(names)[columns])
 
 
 def one_per_class(Y: NDArray[Any]) -> bool:

@@ -38,7 +38,7 @@ if TYPE_CHECKING:
 __all__ = ["EntanglementSpectrumDisplay", "GramDisplay"]
 
 # Largest numbers of samples that are separated by lines, of outputs with numbers in the cells of
-# blocks, of outputs with names beside blocks, and of letters of names.
+# blocks, of outputs with names at the sides of blocks, and of letters of names.
 SEPARATED, NUMBERED, NAMED, LETTERS = 20, 6, 12, 12
 
 COLORBAR: dict[str, Any] = {
@@ -276,9 +276,9 @@ def _pairs(zoom: Any, n: int, p: int, labels: NDArray[Any] | None) -> list[tuple
         first, last = _middles(n, labels)
         return list(dict.fromkeys([(first, first), (first, last), (last, last)]))
     pairs = [(int(i), int(j)) for i, j in zoom]
-    outside = [pair for pair in pairs if not all(0 <= place < n for place in pair)]
+    outside = [pair for pair in pairs if not all(0 <= i < n for i in pair)]
     if outside:
-        raise ValueError(f"zoom must hold pairs of samples from 0 to {n - 1}, got {outside[0]}")
+        raise ValueError(f"zoom must be pairs of samples from 0 to {n - 1}, got {outside[0]}")
     return pairs
 
 
@@ -396,7 +396,7 @@ class EntanglementSpectrumDisplay(Display):
     def _draw_eigenvalues(self, ax: Axes) -> None:
         magnitude = np.abs(self.eigenvalues)
         values = self.eigenvalues[magnitude > TOLERANCE * magnitude.max()]
-        places = np.arange(1, len(values) + 1)
+        positions = np.arange(1, len(values) + 1)
         negative = values < 0
         size = 5.0 if len(values) <= 40 else 3.0
         ax.axhline(0, color=GREY, linewidth=0.8)
@@ -406,7 +406,7 @@ class EntanglementSpectrumDisplay(Display):
             (negative, VERMILION, "v", total),
         ):
             if part.any():
-                x, y = places[part], values[part]
+                x, y = positions[part], values[part]
                 ax.vlines(x, 0, y, color=color, linewidth=1.2)
                 ax.plot(x, y, marker, color=color, markersize=size, label=label)
         ax.legend(loc="upper left")

@@ -234,10 +234,10 @@ class Report:
 
     def _all_blocks(self) -> list[Block]:
         """Blocks of all sections, with their headings."""
-        found: list[Block] = []
+        blocks: list[Block] = []
         for section in self._sections:
-            found += [{"kind": "text", "paragraphs": [section["heading"]]}, *section["blocks"]]
-        return found
+            blocks += [{"kind": "text", "paragraphs": [section["heading"]]}, *section["blocks"]]
+        return blocks
 
     def _terms(self, blocks: Iterable[Block]) -> list[str]:
         """Terms of the glossary in the title, the lead and some blocks of the page."""
@@ -310,7 +310,7 @@ PIXELS, DENSITY = 96, 2
 def embedded(figure: Any) -> tuple[str, int, int]:
     """Data URI of a matplotlib figure or a PNG (bytes or file), with width and height in pixels.
 
-    The same figure gives the same URI, because it holds no dates and no random names.
+    The same figure gives the same URI, because it has no dates and no random names.
     """
     if hasattr(figure, "savefig"):
         return _from_matplotlib(figure)

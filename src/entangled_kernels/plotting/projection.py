@@ -33,7 +33,6 @@ __all__ = ["ProjectionDisplay"]
 
 TITLE = "Samples projected by the learned kernel, one panel for each task"
 LETTERS = 22
-OWN = BLUE
 TRAIN: dict[str, Any] = {"marker": "o", "s": 34, "edgecolors": "white", "linewidths": 0.6}
 TEST: dict[str, Any] = {"marker": "^", "s": 26, "edgecolors": "white", "linewidths": 0.5}
 
@@ -95,7 +94,7 @@ class ProjectionDisplay(Display):
             raise ValueError(
                 f"Z_test must have shape (t, {p}, {r}) as Z_train has, got {self.Z_test.shape}"
             )
-        if not all(0 <= place < r for place in coordinates):
+        if not all(0 <= c < r for c in coordinates):
             raise ValueError(f"coordinates must be two of 0 to {r - 1}, got {coordinates}")
         self.coordinates, self.title = coordinates, title
         stacked = [] if y_test is None else [np.asarray(y_test)]
@@ -169,10 +168,13 @@ class ProjectionDisplay(Display):
         train = (self.Z_train[:, task][:, self.coordinates], self.values_train[:, task])
         test = (self.Z_test[:, task][:, self.coordinates], self.values_test[:, task])
         if self.by_class:
-            for own in (False, True):
+            for inside in (False, True):
                 for (Z, values), look in ((test, TEST), (train, TRAIN)):
                     ax.scatter(
-                        *Z[values == own].T, facecolors=OWN if own else PALE, zorder=2 + own, **look
+                        *Z[values == inside].T,
+                        facecolors=BLUE if inside else PALE,
+                        zorder=2 + inside,
+                        **look,
                     )
         else:
             both = np.concatenate([train[1], test[1]])
@@ -190,7 +192,7 @@ class ProjectionDisplay(Display):
         kinds = {"training": TRAIN} | ({"test": TEST} if len(self.Z_test) else {})
         for word, look in kinds.items():
             if self.by_class:
-                entries.append(legend_entry(f"{word}, the task's own class", OWN, look["marker"]))
+                entries.append(legend_entry(f"{word}, the task's own class", BLUE, look["marker"]))
                 entries.append(legend_entry(f"{word}, other classes", PALE, look["marker"]))
             else:
                 entries.append(legend_entry(word, GREY, look["marker"]))

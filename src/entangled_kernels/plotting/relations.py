@@ -58,7 +58,7 @@ class ExplanationDisplay(Display):
     >>> from entangled_kernels.plotting import ExplanationDisplay
     >>> X, Y = load_linnerud(return_X_y=True, as_frame=True)
     >>> display = ExplanationDisplay.from_estimator(EntangledKernelRidge().fit(X, Y), X)
-    >>> [display.explanation.inputs[place] for place in display.order_]
+    >>> [display.explanation.inputs[j] for j in display.order_]
     ['Situps', 'Jumps', 'Chins']
     """
 
@@ -91,10 +91,12 @@ class ExplanationDisplay(Display):
 
     def plot(self, figure: Figure | None = None) -> Self:
         """Draw in a figure, a new one by default."""
-        found, order = self.explanation, self.order_
-        targets = found.targets[:MOST_EFFECTS]
-        deviation = np.where(found.target_deviation > 0.0, found.target_deviation, np.nan)
-        relative = (found.effect[order] / deviation)[:, : len(targets)]
+        explanation, order = self.explanation, self.order_
+        targets = explanation.targets[:MOST_EFFECTS]
+        deviation = np.where(
+            explanation.target_deviation > 0.0, explanation.target_deviation, np.nan
+        )
+        relative = (explanation.effect[order] / deviation)[:, : len(targets)]
         with house_style():
             width = float(np.clip(0.45 * len(targets), 1.0, 5.0))
             figure = new_figure(4.6 + width, 1.5 + 0.32 * len(order)) if figure is None else figure
@@ -106,22 +108,22 @@ class ExplanationDisplay(Display):
         return self
 
     def _draw_bars(self, ax: Axes) -> None:
-        found, order = self.explanation, self.order_
+        explanation, order = self.explanation, self.order_
         rows = np.arange(len(order))
-        colors = np.where(found.important[order], BLUE, PALE)
-        ax.barh(rows, found.importance[order], color=colors.tolist(), height=0.62)
-        noise = found.importance_noise[order]
+        colors = np.where(explanation.important[order], BLUE, PALE)
+        ax.barh(rows, explanation.importance[order], color=colors.tolist(), height=0.62)
+        noise = explanation.importance_noise[order]
         mark: dict[str, Any] = {"marker": "|", "markersize": 13, "markeredgewidth": 2, "color": INK}
         ax.plot(noise, rows, linestyle="none", label="noise", **mark)
-        ax.set_yticks(rows, [shortened(found.inputs[place]) for place in order])
+        ax.set_yticks(rows, [shortened(explanation.inputs[place]) for place in order])
         ax.set_ylim(len(order) - 0.5, -0.5)
         ax.tick_params(axis="y", length=0)
         ax.set_xlim(left=0.0)
         ax.set_xlabel(
             "change of the predictions, in deviations\nof the targets, for one of the input"
         )
-        more = f" (the first {len(order)} of {len(found.inputs)} inputs)"
-        ax.set_title("Importance" + (more if len(order) < len(found.inputs) else ""))
+        more = f" (the first {len(order)} of {len(explanation.inputs)} inputs)"
+        ax.set_title("Importance" + (more if len(order) < len(explanation.inputs) else ""))
         if np.isfinite(noise).any():
             ax.legend(loc="lower right")
 
@@ -175,7 +177,7 @@ class InformationDisplay(AxesDisplay):
     >>> from entangled_kernels.plotting import InformationDisplay
     >>> information = [[1.0, 0.3, 0.6], [0.3, 1.0, 0.1], [0.6, 0.1, 1.0]]
     >>> display = InformationDisplay(information, ["zinc", "tin", "cadmium"]).plot()
-    >>> [display.names[place] for place in display.order_]
+    >>> [display.names[j] for j in display.order_]
     ['tin', 'zinc', 'cadmium']
     """
 
@@ -186,13 +188,9 @@ class InformationDisplay(AxesDisplay):
             raise ValueError(
                 f"information must be a square matrix, got shape {self.information.shape}"
             )
-        self.names = (
-            [f"output{place}" for place in range(p)] if names is None else list(map(str, names))
-        )
+        self.names = [f"output{j}" for j in range(p)] if names is None else list(map(str, names))
         if len(self.names) != p:
-            raise ValueError(
-                f"names must hold {p} names, one for each target, got {len(self.names)}"
-            )
+            raise ValueError(f"names must be {p} names, one for each target, got {len(self.names)}")
         self.order_ = arranged(self.information)
         side = float(np.clip(0.42 * len(self.order_), 2.4, 8.0))
         self._size = (side + 2.9, side + 1.6)

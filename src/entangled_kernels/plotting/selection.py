@@ -289,10 +289,10 @@ class HeldOutDisplay(AxesDisplay):
 
     def __init__(self, held_out: HeldOut, target: int = 0, name: str = "") -> None:
         measured, predicted = held_out.measured[:, target], held_out.predicted[:, target]
-        known = np.flatnonzero(np.isfinite(measured) & np.isfinite(predicted))
-        if len(known) > MOST_ROWS:
-            known = known[np.linspace(0, len(known) - 1, MOST_ROWS).astype(int)]
-        self.rows_ = known
+        rows = np.flatnonzero(np.isfinite(measured) & np.isfinite(predicted))
+        if len(rows) > MOST_ROWS:
+            rows = rows[np.linspace(0, len(rows) - 1, MOST_ROWS).astype(int)]
+        self.rows_ = rows
         self.measured, self.predicted = measured[self.rows_], predicted[self.rows_]
         self.lower, self.upper = (
             end[self.rows_, target] for end in (held_out.lower, held_out.upper)
