@@ -89,10 +89,14 @@ def test_a_promised_kernel_is_psd(name):
         ("polynomial", {"gamma": -0.5}),
         (inverse_distance, {}),
         (MatrixKernel(), {}),
+        ("poly", {"degree": -1}),
+        (DotProduct(2.0) ** 0.5, {}),
+        (RBF() + DotProduct(2.0) ** 0.5, {}),
     ],
 )
 def test_nothing_is_promised_of_other_parameters_and_functions(kernel, params):
     assert not is_guaranteed_psd(kernel, params)
+    assert is_guaranteed_psd(RBF() * DotProduct(2.0) ** 2, {})
 
 
 def test_factors_of_a_feature_kernel_give_its_gram_matrix():
@@ -110,10 +114,3 @@ def test_rows_of_features_are_dense_numbers():
     sparse = FunctionTransformer(csr_array)
     np.testing.assert_array_equal(feature_rows(sparse, X), X)
     assert feature_rows(None, np.ones((2, 2), dtype=int)).dtype == np.float64
-
-
-def test_what_is_promised_to_be_psd():
-    assert not is_guaranteed_psd(DotProduct(2.0) ** 0.5, {})
-    assert not is_guaranteed_psd(RBF() + DotProduct(2.0) ** 0.5, {})
-    assert is_guaranteed_psd(RBF() * DotProduct(2.0) ** 2, {})
-    assert not is_guaranteed_psd("poly", {"degree": -1})
