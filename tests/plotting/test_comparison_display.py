@@ -15,8 +15,8 @@ from entangled_kernels.plotting.comparison import (
 
 def test_interval_is_students(rng):
     values = rng.normal(size=7)
-    mean, low, high = mean_interval(values, level=0.9)
-    expected = t.interval(0.9, 6, loc=values.mean(), scale=values.std(ddof=1) / np.sqrt(7))
+    mean, low, high = mean_interval(values)
+    expected = t.interval(0.95, 6, loc=values.mean(), scale=values.std(ddof=1) / np.sqrt(7))
     assert (low, high) == pytest.approx(expected)
     assert mean == pytest.approx(values.mean())
     assert mean_interval(np.array([2.0])) == (2.0, 2.0, 2.0)

@@ -128,8 +128,8 @@ def _are_numbers(settings: list[Any]) -> bool:
     return all(isinstance(setting, int | float) for setting in settings)
 
 
-def mean_interval(values: Array, level: float = 0.95) -> Spread:
-    """Mean and its Student confidence interval; three times the value if there is only one.
+def mean_interval(values: Array) -> Spread:
+    """Mean and its Student 95% confidence interval; three times the value if there is only one.
 
     Examples
     --------
@@ -139,7 +139,7 @@ def mean_interval(values: Array, level: float = 0.95) -> Spread:
     mean, n = float(values.mean()), len(values)
     if n < 2:
         return mean, mean, mean
-    half = float(t.ppf((1.0 + level) / 2.0, n - 1) * values.std(ddof=1) / np.sqrt(n))
+    half = float(t.ppf(0.975, n - 1) * values.std(ddof=1) / np.sqrt(n))
     return mean, mean - half, mean + half
 
 
