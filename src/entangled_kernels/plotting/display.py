@@ -165,6 +165,11 @@ def whole_figure(part: Any) -> Figure:
     return figure
 
 
+def add_colorbar(ax: Axes, image: Any, **options: Any) -> None:
+    """A colour bar without frame."""
+    ax.figure.colorbar(image, ax=ax, **options).outline.set_visible(False)
+
+
 def integer_ticks(ax: Axes) -> None:
     """Use whole numbers only as ticks of the horizontal axis."""
     from matplotlib.ticker import MaxNLocator

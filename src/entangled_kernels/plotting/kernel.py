@@ -18,6 +18,7 @@ from .display import (
     INK,
     VERMILION,
     Display,
+    add_colorbar,
     class_labels,
     fitted_estimator,
     house_style,
@@ -68,7 +69,6 @@ class GramDisplay(Display):
         Pairs of samples whose blocks are enlarged. "auto" is a block within the first class, a
         block between the first and the last class, and a block within the last class; none for a
         single output.
-    title : str, default="Block Gram matrix of the learned kernel"
 
     Attributes
     ----------
@@ -93,7 +93,6 @@ class GramDisplay(Display):
         labels: ArrayLike | None = None,
         names: Sequence[Any] | None = None,
         zoom: Any = "auto",
-        title: str = "Block Gram matrix of the learned kernel",
     ) -> None:
         self.gram, self.n_outputs = _as_matrix(gram, n_outputs)
         n = len(self.gram) // self.n_outputs
@@ -104,7 +103,6 @@ class GramDisplay(Display):
             )
         self.names = output_names(names, self.n_outputs)
         self.zoom = _pairs(zoom, n, self.n_outputs, self.labels)
-        self.title = title
 
     @classmethod
     def from_estimator(
@@ -115,7 +113,6 @@ class GramDisplay(Display):
         *,
         names: Sequence[Any] | None = None,
         zoom: Any = "auto",
-        title: str = "Block Gram matrix of the learned kernel",
         figure: Figure | SubFigure | None = None,
     ) -> Self:
         """Draw the learned kernel of a fitted model on some samples.
@@ -129,7 +126,7 @@ class GramDisplay(Display):
         y : array-like of shape (n,) or (n, p), optional
             Labels, or one target per class. Samples are sorted by class, and pairs in ``zoom`` are
             positions in this order.
-        names, zoom, title : as in the class
+        names, zoom : as in the class
             Names default to those of the targets that the model was fitted with.
         figure : Figure or SubFigure, optional
         """
@@ -144,7 +141,7 @@ class GramDisplay(Display):
         if labels is not None:
             order = np.argsort(labels, kind="stable")
             blocks, labels = blocks[np.ix_(order, order)], labels[order]
-        return cls(blocks, labels=labels, names=names, zoom=zoom, title=title).plot(figure)
+        return cls(blocks, labels=labels, names=names, zoom=zoom).plot(figure)
 
     def plot(self, figure: Figure | SubFigure | None = None) -> Self:
         """Draw in a figure, a new one by default.
@@ -168,10 +165,8 @@ class GramDisplay(Display):
                 self.gram, cmap="RdBu_r", vmin=-limit, vmax=limit, interpolation="nearest"
             )
             self._draw_lines(ax)
-            ax.set_title(self.title)
-            figure.colorbar(image, ax=ax, label="kernel value", **COLORBAR).outline.set_visible(
-                False
-            )
+            ax.set_title("Block Gram matrix of the learned kernel")
+            add_colorbar(ax, image, label="kernel value", **COLORBAR)
             axes = [ax]
             for row, pair in enumerate(self.zoom):
                 axes.append(figure.add_subplot(grid[row, 1]))

@@ -40,10 +40,8 @@ TEST: dict[str, Any] = {"marker": "^", "s": 26, "edgecolors": "white", "linewidt
 class ProjectionDisplay(Display):
     """Two coordinates of every sample for each task, circles for training samples.
 
-    Other samples are triangles.
-
-    With one target per class, samples of the class of the task are blue and the others grey.
-    Otherwise the colour shows the target of the task.
+    Other samples are triangles. With one target per class, samples of the class of the task are blue
+    and the others grey. Otherwise the colour shows the target of the task.
 
     Parameters
     ----------
@@ -56,7 +54,6 @@ class ProjectionDisplay(Display):
         Names of the tasks.
     coordinates : pair of int, default=(0, 1)
         Which of the r coordinates to draw.
-    title : str
 
     Attributes
     ----------
@@ -83,7 +80,6 @@ class ProjectionDisplay(Display):
         *,
         names: Sequence[Any] | None = None,
         coordinates: tuple[int, int] = (0, 1),
-        title: str = TITLE,
     ) -> None:
         if (Z_test is None) != (y_test is None):
             raise ValueError("Z_test and y_test belong together: give both or neither")
@@ -96,7 +92,7 @@ class ProjectionDisplay(Display):
             )
         if not all(0 <= c < r for c in coordinates):
             raise ValueError(f"coordinates must be two of 0 to {r - 1}, got {coordinates}")
-        self.coordinates, self.title = coordinates, title
+        self.coordinates = coordinates
         stacked = [] if y_test is None else [np.asarray(y_test)]
         values, self.by_class = _task_values(np.concatenate([np.asarray(y_train), *stacked]), p)
         if len(values) != n + len(self.Z_test):
@@ -117,7 +113,6 @@ class ProjectionDisplay(Display):
         *,
         names: Sequence[Any] | None = None,
         coordinates: tuple[int, int] = (0, 1),
-        title: str = TITLE,
         figure: Figure | SubFigure | None = None,
     ) -> Self:
         """Project samples with a fitted model and draw them.
@@ -128,7 +123,7 @@ class ProjectionDisplay(Display):
             With ``rank=2`` or more. Of a search the best estimator is drawn.
         X_train, y_train, X_test, y_test : array-like or data frames
             y as in the class; test samples may be left out.
-        names, coordinates, title : as in the class
+        names, coordinates : as in the class
         figure : Figure or SubFigure, optional
         """
         estimator = fitted_estimator(model)
@@ -136,9 +131,8 @@ class ProjectionDisplay(Display):
         if names is None:
             names = kernel_names(estimator, Z_train.shape[1])
         Z_test = None if X_test is None else estimator.project(X_test)
-        return cls(
-            Z_train, y_train, Z_test, y_test, names=names, coordinates=coordinates, title=title
-        ).plot(figure)
+        display = cls(Z_train, y_train, Z_test, y_test, names=names, coordinates=coordinates)
+        return display.plot(figure)
 
     def plot(self, figure: Figure | SubFigure | None = None) -> Self:
         """Draw in a figure, a new one by default."""
@@ -156,8 +150,7 @@ class ProjectionDisplay(Display):
                     ax.set_xlabel(f"Kraus operator {self.coordinates[0] + 1}")
                 if task % columns == 0:
                     ax.set_ylabel(f"Kraus operator {self.coordinates[1] + 1}")
-            if self.title:
-                figure.suptitle(self.title, fontsize=11, fontweight="bold")
+            figure.suptitle(TITLE, fontsize=11, fontweight="bold")
             self._draw_legend(figure)
         self.axes_, self.figure_ = np.array(axes, dtype=object), whole_figure(figure)
         return self

@@ -18,6 +18,7 @@ from .display import (
     PALE,
     AxesDisplay,
     Display,
+    add_colorbar,
     fitted_estimator,
     house_style,
     last_step_advice,
@@ -139,7 +140,7 @@ class ExplanationDisplay(Display):
         if len(targets) <= NUMBERED_EFFECTS:
             write_numbers(ax, relative, "{:+.2f}".format, limit)
         else:
-            whole_figure(ax).colorbar(image, ax=ax, shrink=0.8).outline.set_visible(False)
+            add_colorbar(ax, image, shrink=0.8)
 
 
 # Of more targets those with the largest values are drawn; with few targets the cells have numbers.
@@ -216,7 +217,7 @@ class InformationDisplay(AxesDisplay):
 
     def _draw(self, ax: Axes) -> None:
         shown = self.information[np.ix_(self.order_, self.order_)]
-        labels = [shortened(self.names[place]) for place in self.order_]
+        labels = [shortened(self.names[j]) for j in self.order_]
         shown[np.eye(len(shown), dtype=bool)] = np.nan
         cells = np.ma.masked_invalid(shown)
         image = ax.imshow(cells, cmap="Blues", vmin=0.0, vmax=1.0, interpolation="nearest")
@@ -229,11 +230,11 @@ class InformationDisplay(AxesDisplay):
         ax.spines[:].set_visible(False)
         ax.set_ylabel("measuring this ...")
         ax.set_xlabel("... removes so much of the uncertainty of this")
-        whole_figure(ax).colorbar(
-            image, ax=ax, format=lambda value, _: f"{value:.0%}", shrink=0.8
-        ).outline.set_visible(False)
+        add_colorbar(ax, image, format=lambda value, _: f"{value:.0%}", shrink=0.8)
         more = f" (the {len(labels)} strongest of {len(self.names)})"
-        ax.set_title("What tells what" + (more if len(labels) < len(self.names) else ""))
+        ax.set_title(
+            "Information between targets" + (more if len(labels) < len(self.names) else "")
+        )
 
 
 def arranged(information: Array, most: int = MOST_TARGETS) -> Index:

@@ -17,9 +17,9 @@ from .display import (
     PALE,
     VERMILION,
     AxesDisplay,
+    add_colorbar,
     fitted_estimator,
     integer_ticks,
-    whole_figure,
 )
 
 if TYPE_CHECKING:
@@ -136,12 +136,11 @@ class SelectionDisplay(AxesDisplay):
         )
         for alpha, shrinkage in self.chosen:
             ax.plot(np.log10(alpha), np.abs(self.shrinkages - shrinkage).argmin(), **STAR)
-        whole_figure(ax).colorbar(
-            image,
-            ax=ax,
-            extend="max" if cut < largest else "neither",
-            label=SCORINGS.get(self.scoring, self.scoring),
-        ).outline.set_visible(False)
+        extend, label = (
+            "max" if cut < largest else "neither",
+            SCORINGS.get(self.scoring, self.scoring),
+        )
+        add_colorbar(ax, image, extend=extend, label=label)
         names = [
             f"{value:g}" + ("\nkernel ridge" if value == 1.0 else "") for value in self.shrinkages
         ]
