@@ -87,10 +87,14 @@ def series_of(
     Records without the metric or the setting are left out. Panels and curves are in the order of
     their first record.
     """
-    curves = _curves(results.records, x, metric, facet)
-    if not curves:
+    shown = _with_both(results.records, x, metric)
+    if not shown:
         raise ValueError(f"no record has both the metric {metric!r} and the setting {x!r}")
-    published = _curves(results.paper, x, metric, facet)
+    for key in ("method", *([] if facet is None else [facet])):
+        if lacking := next((record for record in shown if key not in record), None):
+            raise ValueError(f"records have no {key!r}; they have {sorted(lacking)}")
+    curves = _curves(shown, x, metric, facet)
+    published = _curves(_with_both(results.paper, x, metric), x, metric, facet)
     panels: dict[Any, list[Series]] = {}
     for (panel, name), curve in curves.items():
         paper = {
@@ -108,14 +112,16 @@ def _curves(
     """Values of the metric by setting, for every panel and method."""
     curves: dict[tuple[Any, str], dict[Any, list[float]]] = {}
     for record in records:
-        if record.get(metric) is None or record.get(x) is None:
-            continue
-        for key in ("method", facet):
-            if key is not None and key not in record:
-                raise ValueError(f"records have no {key!r}; they have {sorted(record)}")
-        curve = curves.setdefault((facet and record[facet], str(record["method"])), {})
+        panel = None if facet is None else record.get(facet)
+        curve = curves.setdefault((panel, str(record.get("method"))), {})
         curve.setdefault(record[x], []).append(float(record[metric]))
     return curves
+
+
+def _with_both(records: list[Record], x: str, metric: str) -> list[Record]:
+    return [
+        record for record in records if record.get(metric) is not None and record.get(x) is not None
+    ]
 
 
 def _in_order(settings: Iterable[Any]) -> list[Any]:
