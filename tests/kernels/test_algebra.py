@@ -73,18 +73,3 @@ def test_a_product_of_two_negative_kernels_is_psd_and_not_promised():
     assert not negative.is_psd(X)
     assert (negative * negative).is_psd(X)
     assert not (negative * negative).guaranteed_psd
-
-
-def test_errors_name_the_argument():
-    with pytest.raises(ValueError, match="same number of outputs"):
-        SeparableKernel("rbf", np.eye(2)) + SeparableKernel("rbf", np.eye(3))
-    with pytest.raises(ValueError, match=r"same number of outputs to be combined, got \[2, 3\]"):
-        SeparableKernel("rbf", np.eye(2)) * SeparableKernel("rbf", np.eye(3))
-    with pytest.raises(ValueError, match="kernels must be a list of at least one kernel"):
-        SumKernel([])
-    with pytest.raises(ValueError, match="weights has 2 entries for 1 kernels"):
-        SumKernel([SeparableKernel("rbf", np.eye(2))], [1.0, 2.0])
-    with pytest.raises(ValueError, match="weights must be finite"):
-        SumKernel([SeparableKernel("rbf", np.eye(2))], [np.inf])
-    with pytest.raises(TypeError, match="separable terms only"):
-        (KrausKernel(np.ones((1, 2, 2))) * 1.0).to_partial_trace()

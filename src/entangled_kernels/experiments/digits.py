@@ -163,10 +163,12 @@ def figures(results: ExperimentResults) -> Figures:
         results.array("schmidt_values"),
         verdict=str(results.meta["verdict"]).split(":")[0],
     )
+    gram = GramDisplay(results.array("gram"), N_DIGITS, labels=results.array("labels"), names=names)
+    arrays = [results.array(name) for name in ("Z_train", "y_train", "Z_test", "y_test")]
     return {
-        "digits-kernel": GramDisplay.from_results(results, n_outputs=N_DIGITS, names=names).figure_,
+        "digits-kernel": gram.plot().figure_,
         "digits-zooms": draw_class_blocks(results.array("gram"), results.array("labels"), N_DIGITS),
-        "digits-projections": ProjectionDisplay.from_results(results, names=names).figure_,
+        "digits-projections": ProjectionDisplay(*arrays, names=names).plot().figure_,
         "digits-entanglement": spectrum.plot().figure_,
     }
 
