@@ -112,7 +112,7 @@ def test_a_rank_is_kept_and_its_gap_holds_over_all_ranks(rng, rank):
 def test_a_given_output_kernel(rng):
     K, Y, weights = make_partial(rng, weighted=True)
     L = np.cov(rng.normal(size=(3, 9)))
-    found = fixed_output_kernel(reduce_problem(K, Y, weights, centred=True), 0.2, L, tol=1e-7)
+    found = fixed_output_kernel(reduce_problem(K, Y, weights, centred=True), 0.2, L)
     value, C = dense_value(K, Y, weights, L, 0.2, True)
     np.testing.assert_allclose(found.C, C, atol=1e-6 * np.abs(C).max())
     assert found.value == pytest.approx(value, rel=1e-10)
@@ -299,7 +299,14 @@ def test_the_minimum_with_missing_targets(rng, weighted):
 def test_the_gap_bounds_the_error_of_any_step(rng, steps):
     K, Y, weights = make_partial(rng, weighted=True)
     problem = reduce_problem(K, np.where(weights > 0.0, Y, np.nan), weights)
-    found = fixed_output_kernel(problem, 0.05, np.eye(3), max_iter=steps, tol=1e-9)
+    found = learn_missing(
+        problem,
+        0.05,
+        lambda complete, _: fixed_output_kernel(complete, 0.05, np.eye(3)),
+        lambda S, _: (1.0, 0.5 * np.trace(S[0])),
+        max_iter=steps,
+        tol=1e-9,
+    )
     error = found.value - dense_value(K, Y, weights, np.eye(3), 0.05, False)[0]
     assert 0.0 < error <= found.gap
     assert (found.reason, found.converged) == ("max_iter", False)

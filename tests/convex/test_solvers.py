@@ -38,9 +38,9 @@ def test_the_gap_is_closed_and_the_history_falls(penalty, rng):
         found = solve_convex(gram, penalty, np.eye(4)[None], max_iter=3000)
         assert found.converged
         assert found.reason == "tolerance"
-        assert found.point.gap <= 1e-6 * found.point.value
+        assert found.gap <= 1e-6 * found.value
         assert (np.diff(found.history) <= 0).all()
-        assert found.history[-1] <= found.point.value * (1 + 1e-12)
+        assert found.history[-1] <= found.value * (1 + 1e-12)
 
 
 @given(
@@ -58,11 +58,11 @@ def test_invariants(seed, q, k, log_alpha, log_size, number):
     gram = make_gram(np.random.default_rng(seed), q, k, 10.0**log_alpha)
     gram.targets[:] *= 10.0**log_size
     found = solve_convex(gram, penalty, np.eye(k)[None], max_iter=5000)
-    levels = np.linalg.eigvalsh(found.point.L[0])
+    levels = np.linalg.eigvalsh(found.T[0])
     assert levels[0] >= -1e-12 * levels[-1]
     assert found.history[-1] <= found.history[0]
     assert found.converged
-    assert 0.0 <= found.point.gap <= 1e-6 * found.point.value
+    assert 0.0 <= found.gap <= 1e-6 * found.value
 
 
 @pytest.mark.parametrize(
@@ -74,14 +74,14 @@ def test_solvers_agree(penalty, rng):
     """The dual and the factor meet, where both apply; entrywise k = 1 is Frobenius."""
     gram = make_gram(rng, 10, 4, 0.2)
     dual, factor = (
-        solve_convex(gram, penalty, np.eye(4)[None], solver=solver, tol=1e-10, max_iter=5000).point
+        solve_convex(gram, penalty, np.eye(4)[None], solver=solver, tol=1e-10, max_iter=5000)
         for solver in ("dual", "factor")
     )
     assert dual.value == pytest.approx(factor.value, rel=1e-9)
-    np.testing.assert_allclose(dual.L, factor.L, atol=2e-4 * np.abs(dual.L).max())
+    np.testing.assert_allclose(dual.T, factor.T, atol=2e-4 * np.abs(dual.T).max())
     if penalty == Schatten(2.0):
-        entrywise = solve_convex(gram, Entrywise(1), np.eye(4)[None], tol=1e-10).point
-        np.testing.assert_allclose(entrywise.L, dual.L, atol=1e-4 * np.abs(dual.L).max())
+        entrywise = solve_convex(gram, Entrywise(1), np.eye(4)[None], tol=1e-10)
+        np.testing.assert_allclose(entrywise.T, dual.T, atol=1e-4 * np.abs(dual.T).max())
 
 
 def test_why_it_ends(rng):
@@ -90,7 +90,7 @@ def test_why_it_ends(rng):
     assert (few.reason, few.converged) == ("max_iter", False)
     none = solve_convex(gram, Schatten(2.0), np.eye(5)[None], tol=0.0, max_iter=10_000)
     assert none.reason in ("stalled", "tolerance")
-    assert none.point.gap <= 1e-12 * none.point.value
+    assert none.gap <= 1e-12 * none.value
 
 
 @pytest.mark.parametrize(
@@ -120,10 +120,10 @@ def test_an_unconstrained_entangled_kernel_is_kernel_ridge(penalty, rng):
     gram = EntangledGram(Y, alpha)
     point = solve_convex(
         gram, penalty, 0.3 * np.eye(6)[None], tol=1e-11, max_iter=5000, solver="factor"
-    ).point
-    levels = np.linalg.eigvalsh(point.L[0])
+    )
+    levels = np.linalg.eigvalsh(point.T[0])
     assert levels[-2] <= 1e-4 * levels[-1]
-    fit = gram.apply(point.L, point.C)
+    fit = gram.apply(point.T, point.C)
     K = Phi @ Phi.T
     ridge = K @ np.linalg.solve(K + alpha / levels[-1] * np.eye(9), Y)
     np.testing.assert_allclose(fit, ridge, atol=1e-4 * np.abs(ridge).max())
@@ -136,8 +136,8 @@ def test_every_pair_of_solver_and_penalty_is_solved_or_refused(name, penalty, rn
     gram = make_gram(rng, 8, 3, 0.3)
     settings = {"solver": name, "tol": 1e-7, "max_iter": 5000}
     if SOLVERS[name].needs in penalty.offers:
-        point = solve_convex(gram, penalty, np.eye(3)[None], **settings).point
-        default = solve_convex(gram, penalty, np.eye(3)[None], tol=1e-7, max_iter=5000).point
+        point = solve_convex(gram, penalty, np.eye(3)[None], **settings)
+        default = solve_convex(gram, penalty, np.eye(3)[None], tol=1e-7, max_iter=5000)
         assert point.value == pytest.approx(default.value, rel=1e-5)
     else:
         with pytest.raises(
@@ -160,13 +160,13 @@ def test_a_gram_matrix_that_a_solver_cannot_use(rng):
 @pytest.mark.parametrize("alpha", ALPHAS)
 def test_newton_steps_converge_faster_than_linearly(alpha, rng):
     gram = make_gram(rng, 12, 3, alpha)
-    best = solve_convex(gram, Schatten(2.0), np.eye(3)[None], solver="newton", tol=1e-22).point.L
+    best = solve_convex(gram, Schatten(2.0), np.eye(3)[None], solver="newton", tol=1e-22).T
     gaps = [certify(gram, Schatten(2.0), 1.01 * best).gap]
     for steps in (1, 2):
         found = solve_convex(
             gram, Schatten(2.0), 1.01 * best, solver="newton", max_iter=steps, tol=0.0
         )
-        gaps.append(found.point.gap)
+        gaps.append(found.gap)
     assert gaps[1] < 0.05**2 * gaps[0]
     assert gaps[2] < 1e-6 * gaps[1]
 
@@ -179,7 +179,7 @@ def test_steps_that_stall_or_run_out(solver, rng):
     stalled = solve_convex(gram, penalty, np.eye(4)[None], solver=solver, tol=0.0, max_iter=5000)
     assert (stalled.reason, stalled.converged) == ("stalled", False)
     reached = solve_convex(gram, penalty, np.eye(4)[None], solver=solver, tol=1e-18, max_iter=5000)
-    assert stalled.point.value == pytest.approx(reached.point.value, rel=1e-12)
+    assert stalled.value == pytest.approx(reached.value, rel=1e-12)
     short = solve_convex(gram, penalty, np.eye(4)[None], solver=solver, tol=1e-24, max_iter=1)
     assert (short.reason, short.converged, short.n_iter) == ("max_iter", False, 1)
 
@@ -188,7 +188,7 @@ def test_steps_that_stall_or_run_out(solver, rng):
 def test_the_gap_bounds_the_distance_to_the_minimum(penalty, rng):
     """At points far from the minimum, and zero at it."""
     gram = make_gram(rng, 8, 3, 0.3)
-    best = solve_convex(gram, penalty, np.eye(3)[None], tol=1e-9, max_iter=4000).point
+    best = solve_convex(gram, penalty, np.eye(3)[None], tol=1e-9, max_iter=4000)
     assert best.gap <= 1e-9 * best.value
     for _ in range(10):
         point = certify(gram, penalty, penalty.argmax(random_psd(rng, 3)[None]))
@@ -249,7 +249,7 @@ def test_it_meets_the_factor(alpha, rng):
         for solver in ("factor", "proximal")
     )
     assert proximal.converged
-    assert proximal.point.value == pytest.approx(factor.point.value, rel=2e-9)
+    assert proximal.value == pytest.approx(factor.value, rel=2e-9)
 
 
 @pytest.mark.parametrize("seed", range(12))

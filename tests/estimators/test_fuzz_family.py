@@ -236,6 +236,34 @@ def test_given_penalties_agree_with_kernel_ridge_in_any_unit(table, model, unit)
         assert (np.abs(predicted - reference) < 1e-6 * Y.std(axis=0)).all()
 
 
+@pytest.mark.parametrize(
+    "model",
+    [
+        OperatorValuedKernelRidge(SeparableKernel("rbf", np.eye(4), gamma=1 / 3), alpha=0.1),
+        OperatorValuedKernelRidge(
+            SeparableKernel("rbf", np.eye(4), gamma=1 / 3), alpha=0.1, solver="cg"
+        ),
+        OutputKernelRidge("rbf", alpha=0.1, output_kernel=np.eye(4), fit_intercept=False),
+        MultipleKernelRidge(["rbf"], alpha=0.1, normalize=False, fit_intercept=False),
+        MultipleKernelRidge(
+            ["rbf"], alpha=0.1, normalize=False, fit_intercept=False, output_kernel=[np.eye(4)]
+        ),
+    ],
+    ids=["masked", "cg", "output_kernel", "weights", "listed"],
+)
+@pytest.mark.parametrize("missing", [False, True])
+def test_targets_in_units_of_their_own_are_kernel_ridge_of_each(table, model, missing, rng):
+    """Over 16 decades, complete or on the rows that each target has."""
+    X, Y, _ = table
+    if missing:
+        Y = np.where(rng.random(Y.shape) < 0.3, np.nan, Y)
+    predicted = model.fit(X, UNITS * Y).predict(X) / UNITS
+    for target, values in zip(Y.T, predicted.T, strict=True):
+        rows = np.isfinite(target)
+        reference = KernelRidge(alpha=0.1, kernel="rbf").fit(X[rows], target[rows]).predict(X)
+        np.testing.assert_allclose(values, reference, atol=1e-8)
+
+
 @pytest.mark.parametrize("kind", list(SPACES))
 def test_weights_that_overflow_are_refused_by_name(kind, rng):
     if kind is OperatorKernelVAR:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from scipy.linalg import eigh
@@ -281,12 +281,11 @@ def learn_hadamard(
     mean = targets.mean(axis=0)
     gram = hadamard_gram(windows, targets - mean, alpha, gamma, output_gamma)
     p = len(mean)
-    solution = solve_convex(
+    found = solve_convex(
         gram, penalty.build(p, p), np.eye(p)[None], solver="dual", max_iter=max_iter, tol=tol**2
     )
-    point = solution.point
-    result = Result(point.C, point.L, np.ones(1), mean, witness=point.witness, **solution.outcome)
-    return HadamardModel(windows, point.C, point.L[0], mean, gamma, output_gamma), result
+    found = replace(found, intercept=mean)
+    return HadamardModel(windows, found.C, found.L, mean, gamma, output_gamma), found
 
 
 def pivoted_features(points: Array, gamma: float, error: float = FEATURE_ERROR) -> Array:

@@ -8,10 +8,11 @@ from dataclasses import replace
 import numpy as np
 
 from ..linalg import Array
+from .grams import missing_gram
 from .problem import Problem, Result, retarget
 from .solvers import minimise
 
-__all__ = ["INNER", "learn_missing"]
+__all__ = ["INNER", "learn_missing", "solve_missing"]
 
 # Complete problems are solved to this share of the tolerance, so that their errors do not matter.
 INNER = 0.1
@@ -134,3 +135,34 @@ def learn_missing(
     reason = "max_iter" if len(history) >= max_iter else "stalled"
     reason = "tolerance" if best.converged else reason
     return replace(best, reason=reason, n_iter=len(history), history=np.array(history))
+
+
+def solve_missing(problem: Problem, alpha: float, found: Result, penalty: float = 0.0) -> Result:
+    """Solve the ridge system of a problem with missing targets for the kernels of a result.
+
+    `learn_missing` stops by the objective of all targets together, to which targets in small units
+    add next to nothing: their missing values may be far from converged. Here every group of related
+    targets is solved alone, to a residual relative to its own targets.
+
+    Parameters
+    ----------
+    problem : Problem
+        With ``missing``.
+    alpha : float
+    found : Result
+        With ``T`` and ``weights``.
+    penalty : float, default=0.0
+        Value of the penalty of these kernels.
+
+    Returns
+    -------
+    Result
+        With coefficients and value of the solution, and the gap by the same lower bound.
+    """
+    gram = missing_gram(problem, alpha)
+    T = found.T[: len(gram.summed.kernels)]
+    C, slack = gram.solve(T)
+    inner, fit = float(np.vdot(T, gram.inner_products(C))), float(np.vdot(gram.targets, C))
+    value = penalty + slack + fit - 0.5 * (inner + alpha * float(np.vdot(C, C)))
+    gap = slack if found.reason == "fixed" else max(found.gap + value - found.value, 0.0)
+    return gram.expand(replace(found, C=C, witness=C, value=value, gap=gap), found.T, found.weights)

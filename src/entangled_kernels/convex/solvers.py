@@ -8,7 +8,7 @@ refuses a penalty that does not offer it.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Any, NamedTuple
 
@@ -30,12 +30,11 @@ from .penalties import (
     SpectralPenalty,
     compose,
 )
-from .problem import OVERFLOW
+from .problem import OVERFLOW, Result
 
 __all__ = [
     "SOLVERS",
     "Point",
-    "Solution",
     "Solver",
     "certify",
     "minimise",
@@ -60,8 +59,7 @@ ROUGH, SLACK = 1e-3, 0.1
 HALVINGS, CG_STEPS = 40, 10
 
 
-@dataclass(frozen=True, eq=False)
-class Point:
+class Point(NamedTuple):
     """Parameters L, the coefficients C that go with them, and how far they are from the best.
 
     Attributes
@@ -69,13 +67,13 @@ class Point:
     L : ndarray of shape (m, k, k)
     C : ndarray
     S : ndarray of shape (m, k, k)
-        Squares of C.
+        Inner products of C.
     value : float
         The objective J(L).
     gap : float
         J(L) is at most this much above its minimum.
     witness : ndarray
-        Coefficients whose dual value is J(L) - gap: C itself, unless a solver found better ones.
+        Coefficients whose dual value is J(L) - gap: C itself, unless a solver has better ones.
     """
 
     L: Array
@@ -116,43 +114,10 @@ class Solver(NamedTuple):
         rule of its own.
     """
 
-    run: Callable[[Any, Any, Any, int, float], Step]
+    run: Callable[[Any, Any, Point, int, float], Step]
     needs: str
     gram: type[Gram] = Gram
     steps: int | None = 40
-
-
-@dataclass(frozen=True, eq=False)
-class Solution:
-    """Learned parameters with their certificate.
-
-    Attributes
-    ----------
-    point : Point
-        Parameters, coefficients, objective and duality gap.
-    converged : bool
-    reason : str
-        ``"tolerance"``, ``"max_iter"``, or ``"stalled"`` if rounds gain nothing any more.
-    n_iter : int
-        Evaluations of the objective or of its dual, or updates of L.
-    history : ndarray
-        Objective at the start and after every round; it never rises.
-    """
-
-    point: Point
-    converged: bool
-    reason: str
-    n_iter: int
-    history: Array
-
-    @property
-    def outcome(self) -> dict[str, Any]:
-        """Fields of the solution that a `Result` has too."""
-        names = ("converged", "reason", "n_iter", "history")
-        return {name: getattr(self, name) for name in names} | {
-            "value": self.point.value,
-            "gap": self.point.gap,
-        }
 
 
 def solve_convex(
@@ -163,7 +128,7 @@ def solve_convex(
     solver: str | None = None,
     max_iter: int = 1000,
     tol: float = 1e-6,
-) -> Solution:
+) -> Result:
     """Minimise y^T (G_L + alpha I)^-1 y / 2 + P(L) over stacks L of psd matrices.
 
     Parameters
@@ -184,7 +149,8 @@ def solve_convex(
 
     Returns
     -------
-    Solution
+    Result
+        With the parameters as ``T``.
 
     Raises
     ------
@@ -197,35 +163,33 @@ def solve_convex(
     >>> from entangled_kernels.convex import KroneckerGram, Schatten
     >>> targets = np.array([[3.0, 3.0], [0.0, 0.1]])
     >>> gram = KroneckerGram(targets, 0.5, np.array([2.0, 1.0]))
-    >>> solution = solve_convex(gram, Schatten(1.0, radius=2.0), np.eye(2)[None])
-    >>> solution.point.gap <= 1e-6 * solution.point.value
+    >>> found = solve_convex(gram, Schatten(1.0, radius=2.0), np.eye(2)[None])
+    >>> found.gap <= 1e-6 * found.value
     True
-    >>> solution.point.L[0].round(2)
+    >>> found.T[0].round(2)
     array([[1., 1.],
            [1., 1.]])
     """
     chosen = _choose(gram, penalty, penalty.solver if solver is None else solver)
     best = last = certify(gram, penalty, start)
+    history, used, idle, reason = [best.value], 1, 0, "tolerance"
     if chosen.steps is None:
         step = chosen.run(gram, penalty, best, max_iter, tol)
-        point = certify(gram, penalty, step.L)
-        point = point if step.C is None else replace(point, C=step.C)
-        converged = step.reason == "tolerance"
-        return Solution(point, converged, step.reason, step.evaluations, np.array(step.history))
-    history, used, idle, reason = [best.value], 1, 0, "tolerance"
-    while best.gap > tol * best.value:
+        best = certify(gram, penalty, step.L)
+        best = best if step.C is None else best._replace(C=step.C)
+        reason, used, history = step.reason, step.evaluations, list(step.history)
+    while chosen.steps is not None and best.gap > tol * best.value:
         if used >= max_iter or idle >= IDLE:
             reason = "max_iter" if used >= max_iter else "stalled"
             break
         try:
             step = chosen.run(gram, penalty, last, min(chosen.steps, max_iter - used), tol)
-            point = certify(gram, penalty, step.L)
+            point = last = certify(gram, penalty, step.L)
         except np.linalg.LinAlgError as error:
             raise ValueError(OVERFLOW) from error
-        last = point
         if step.C is not None:
             point = _witnessed(gram, penalty, point, step.C)
-            last = replace(point, C=step.C)
+            last = point._replace(C=step.C)
         used += step.evaluations
         # Changes within the rounding of the objective are no progress.
         rounding = 2.0 * EPS * abs(best.value)
@@ -234,7 +198,9 @@ def solve_convex(
         if point.gap < best.gap:
             best = point
         history.append(min(history[-1], point.value))
-    return Solution(best, reason == "tolerance", reason, used, np.array(history))
+    L, C, _, value, gap, witness = best
+    converged = reason == "tolerance"
+    return Result(L, C, value, gap, witness, converged, reason, used, np.array(history))
 
 
 def _choose(gram: Gram, penalty: Penalty, name: str) -> Solver:
@@ -311,7 +277,7 @@ def _witnessed(gram: Gram, penalty: Penalty, point: Point, C: Array) -> Point:
     fit, size = float(np.vdot(gram.targets, C)), _size(gram, C)
     dual = fit - 0.5 * size - penalty.conjugate(gram.inner_products(C))
     gap = max(point.value - gram.constant - dual, 0.0)
-    return replace(point, gap=gap, witness=C) if gap < point.gap else point
+    return point._replace(gap=gap, witness=C) if gap < point.gap else point
 
 
 def dual_round(gram: Gram, penalty: Penalty, point: Point, steps: int, tol: float = 0.0) -> Step:
@@ -574,7 +540,7 @@ def _to_ball(levels: Array, radius: float) -> Array:
         return np.maximum(levels, 0.0)
     falling = -np.sort(-levels, axis=None)
     excess = (np.cumsum(falling) - radius) / np.arange(1, levels.size + 1)
-    return np.asarray(np.maximum(levels - excess[np.flatnonzero(falling > excess)[-1]], 0.0))
+    return np.asarray(np.maximum(levels - excess[np.flatnonzero(falling >= excess)[-1]], 0.0))
 
 
 @dataclass(frozen=True, eq=False)

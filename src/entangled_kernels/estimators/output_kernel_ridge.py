@@ -315,7 +315,7 @@ class OutputKernelRidge(MultiTargetRegressor):
         if given is None:
             result = learn_output_kernel(problem, alpha, penalty=penalty, **settings)
         else:
-            result = fixed_output_kernel(problem, alpha, given, **settings)
+            result = fixed_output_kernel(problem, alpha, given)
         self._store(rows, used, result)
         self._warn_unless_converged()
         return self
