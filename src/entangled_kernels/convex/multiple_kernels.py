@@ -86,11 +86,11 @@ def learn_weights(
     penalty = Schatten(norm, 1.0 if constraint else None)
     settings: dict[str, Any] = {"max_iter": max_iter, "tol": tol}
     if problem.missing is not None:
-        inner = {"norm": norm, "output_kernel": T, "constraint": constraint, "max_iter": max_iter}
+        inner: dict[str, Any] = {"norm": norm, "output_kernel": T, "constraint": constraint}
         found = learn_missing(
             problem,
             alpha,
-            lambda full, _: learn_weights(full, alpha, tol=INNER * tol, **inner),
+            lambda full, _: learn_weights(full, alpha, **inner, **settings | {"tol": INNER * tol}),
             lambda S, _: penalty.shrunk_conjugate(np.sum(S * T, axis=(1, 2), keepdims=True)),
             **settings,
         )
