@@ -1,4 +1,4 @@
-"""Kernels on columns of a table: by name, as objects, as feature groups, or as transformers."""
+"""What the convex learners share: kernels on columns of a table, and certificates of a search."""
 
 from __future__ import annotations
 
@@ -8,13 +8,15 @@ from typing import Any
 
 import numpy as np
 from sklearn.base import BaseEstimator
+from sklearn.exceptions import ConvergenceWarning
 
-from ..convex import KernelPart
+from ..convex import KernelPart, Result
 from ..features import fit_feature_map, map_features
 from ..kernels.scalar import check_scalar_kernel, scalar_gram
 from ..linalg import Array, Index
+from ..parameters import check_solver_params, warn_user
 
-__all__ = ["ColumnKernel", "resolve_kernels"]
+__all__ = ["ColumnKernel", "resolve_kernels", "store_certificate"]
 
 DEFAULT = ("linear", "rbf")
 
@@ -70,6 +72,30 @@ class ColumnKernel:
     def gram(self, X: Array, Z: Array) -> Array:
         """The kernel between new rows and training rows."""
         return scalar_gram(self.kernel, X[:, self.columns], Z[:, self.columns], {})
+
+
+def store_certificate(estimator: Any, result: Result, solver_params: Any, subject: str) -> None:
+    """Keep how a convex search ended in the attributes of an estimator, or warn that it did not.
+
+    The warning begins with ``subject``, what was searched for.
+    """
+    estimator.objective_, estimator.duality_gap_ = result.value, result.gap
+    estimator.n_iter_, estimator.converged_ = result.n_iter, result.converged
+    estimator.stop_reason_ = result.reason
+    if result.converged:
+        return
+    settings = check_solver_params(solver_params, zero_allowed=True)
+    if result.reason == "max_iter":
+        ending = f"after max_iter={settings['max_iter']} steps; raise max_iter or tol"
+    else:
+        ending = (
+            f"after {result.n_iter} steps, and no step lowers the objective any further; raise "
+            f"max_iter or tol"
+        )
+    warn_user(
+        f"{subject} not converged to tol={settings['tol']:g} {ending} in solver_params, or alpha",
+        ConvergenceWarning,
+    )
 
 
 def resolve_kernels(
