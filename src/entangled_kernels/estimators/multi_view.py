@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Mapping
 from typing import Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator, ClassifierMixin
-from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_array, check_consistent_length
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, column_or_1d
@@ -26,7 +24,7 @@ from ..parameters import (
     validate_rows,
 )
 from .base import MultiTargetRegressor
-from .kernel_parts import ColumnKernel, resolve_kernels
+from .kernel_parts import ColumnKernel, resolve_kernels, store_certificate
 
 __all__ = ["MultiViewKernelClassifier", "MultiViewKernelRidge"]
 
@@ -275,35 +273,20 @@ def _learn_views(model: Any, rows: Array, Y: Array, weight: Array | None) -> Non
     )
     settings = check_solver_params(model.solver_params)
     result = learn_multiview(
-        problem,
-        float(model.alpha),
-        float(model.eta),
-        sparse=model.sparse,
-        **settings,
+        problem, float(model.alpha), float(model.eta), sparse=model.sparse, **settings
     )
-    model.X_fit_ = rows
-    model.view_names_ = [part.name for part, *_ in learned]
-    model._fitted = [part.kernel for part, *_ in learned]
-    model._columns = [part.columns for part, *_ in learned]
+    model.X_fit_, model._parts = rows, [part for part, *_ in learned]
+    model.view_names_ = [part.name for part in model._parts]
     model.view_weights_ = result.weights
     model.output_kernel_ = np.eye(Y.shape[1]) if model.sparse else result.L
     model.dual_coef_, model.intercept_ = result.C, result.intercept
     scaled = result.T / problem.scales[:, None, None]
-    linear = [
+    model._coefs = [
         view_coefficients(kernel, share, result.C[present] @ T)
         for (_, kernel, share, present), T in zip(learned, scaled, strict=True)
     ]
-    model._coefs, model._offsets = (list(part) for part in zip(*linear, strict=True))
-    model.objective_, model.duality_gap_ = result.value, result.gap
-    model.n_iter_, model.converged_ = max(result.n_iter, 1), result.converged
-    model.stop_reason_ = result.reason
-    if not model.converged_:
-        warnings.warn(
-            f"the views have not been learned to tol={settings['tol']:g} after {model.n_iter_} steps "
-            f"({model.stop_reason_}); raise max_iter or tol in solver_params",
-            ConvergenceWarning,
-            stacklevel=3,
-        )
+    store_certificate(model, result, model.solver_params, "the metric between views has")
+    model.n_iter_ = max(model.n_iter_, 1)
 
 
 def _predict_values(model: Any, X: Any) -> Array:
@@ -311,16 +294,15 @@ def _predict_values(model: Any, X: Any) -> Array:
     check_is_fitted(model)
     rows = _check_rows(model, X, reset=False)
     values = np.tile(model.intercept_, (len(rows), 1))
-    for name, kernel, columns, coef, offset in zip(
-        model.view_names_, model._fitted, model._columns, model._coefs, model._offsets, strict=True
-    ):
-        part = ColumnKernel(name, kernel, columns)
+    for part, (coef, offset) in zip(model._parts, model._coefs, strict=True):
         present = _present(part, rows)
-        if present.any() and part.is_features:
-            values[present] += part.features(rows[present]) @ coef + offset
-        elif present.any():
-            training = model.X_fit_[_present(part, model.X_fit_)]
-            values[present] += part.gram(rows[present], training) @ coef + offset
+        if present.any():
+            known = rows[present]
+            if part.is_features:
+                images = part.features(known)
+            else:
+                images = part.gram(known, model.X_fit_[_present(part, model.X_fit_)])
+            values[present] += images @ coef + offset
     return values
 
 

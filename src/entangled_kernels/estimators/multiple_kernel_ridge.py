@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import warnings
+from functools import partial
 from typing import Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
-from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import check_is_fitted
 
 from ..convex import (
@@ -30,12 +29,17 @@ from ..parameters import (
     validate_rows,
 )
 from .base import MultiTargetRegressor, check_targets
-from .kernel_parts import ColumnKernel, resolve_kernels
+from .kernel_parts import ColumnKernel, resolve_kernels, store_certificate
 from .output_kernel_ridge import check_output_kernel
 
 __all__ = ["MultipleKernelRidge"]
 
-OUTPUT_KERNELS = ("identity", "diagonal", "shared", "own")
+LEARNERS = {
+    "identity": learn_weights,
+    "diagonal": learn_diagonal,
+    "shared": learn_shared,
+    "own": learn_own,
+}
 
 
 class MultipleKernelRidge(MultiTargetRegressor):
@@ -183,7 +187,9 @@ class MultipleKernelRidge(MultiTargetRegressor):
         -------
         self
         """
-        self._check_parameters()
+        check_positive("alpha", self.alpha)
+        check_flag("normalize", self.normalize)
+        check_real("norm", self.norm, "a number of at least 1", 1.0)
         targets = self._take_targets(y, missing=True)
         check_numeric_columns(X)
         rows = np.asarray(validate_rows(self, X, dtype=np.float64))
@@ -194,7 +200,7 @@ class MultipleKernelRidge(MultiTargetRegressor):
         given = resolve_kernels(
             self.kernels, rows.shape[1], getattr(self, "feature_names_in_", None)
         )
-        learn = self._method(len(given), Y.shape[1])
+        learn = self._learner(len(given), Y.shape[1])
         parts = [part.fit(rows, Y, weight) for part in given]
         problem = reduce_problem(
             [part.part(rows) for part in parts],
@@ -204,7 +210,6 @@ class MultipleKernelRidge(MultiTargetRegressor):
             normalized=self.normalize,
         )
         self._store(rows, parts, problem, learn(problem))
-        self._warn_unless_converged()
         return self
 
     def predict(self, X: Any) -> Any:
@@ -234,7 +239,7 @@ class MultipleKernelRidge(MultiTargetRegressor):
         return np.stack(
             [
                 (part.features(rows) if part.is_features else part.gram(rows, self.X_fit_)) @ coef
-                for part, coef in zip(self._parts(), self._coefs, strict=True)
+                for part, coef in zip(self._parts, self._coefs, strict=True)
             ]
         )
 
@@ -273,47 +278,31 @@ class MultipleKernelRidge(MultiTargetRegressor):
         off = means.sum(axis=0) + self.intercept_ - mean
         return np.asarray(shares - present.sum(axis=0) * off**2 / (total * len(parts)))
 
-    def _check_parameters(self) -> None:
-        check_positive("alpha", self.alpha)
-        check_flag("normalize", self.normalize)
-        check_real("norm", self.norm, "a number of at least 1", 1.0)
-
-    def _method(self, m: int, p: int) -> Any:
-        """The function from a problem to a result."""
-        settings = {"norm": float(self.norm), **check_solver_params(self.solver_params)}
-        alpha, kind = float(self.alpha), self.output_kernel
-        if isinstance(kind, str):
-            check_choice("output_kernel", kind, OUTPUT_KERNELS)
-            learn = {
-                "identity": learn_weights,
-                "diagonal": learn_diagonal,
-                "shared": learn_shared,
-                "own": learn_own,
-            }[kind]
-            return lambda problem: learn(problem, alpha, **settings)
-        if isinstance(kind, list | tuple) and len(kind) and np.ndim(kind[0]) == 2:
-            if len(kind) != m:
+    def _learner(self, m: int, p: int) -> Any:
+        """The function that learns from a problem with m kernels and p targets, checked."""
+        given = self.output_kernel
+        settings: dict[str, Any] = {}
+        learn: Any = learn_weights
+        if isinstance(given, str):
+            check_choice("output_kernel", given, LEARNERS)
+            learn = LEARNERS[given]
+        elif isinstance(given, list | tuple) and len(given) and np.ndim(given[0]) == 2:
+            if len(given) != m:
                 raise ValueError(
-                    f"output_kernel must have one matrix for each of {m} kernels, got {len(kind)}"
+                    f"output_kernel must have one matrix for each of {m} kernels, got {len(given)}"
                 )
-            stack = np.stack(
-                [check_output_kernel(T, p, f"output_kernel[{j}]") for j, T in enumerate(kind)]
-            )
-            return lambda problem: learn_weights(problem, alpha, output_kernel=stack, **settings)
-        T = check_output_kernel(kind, p)
-        return lambda problem: learn_weights(problem, alpha, output_kernel=T, **settings)
+            listed = [check_output_kernel(T, p, f"output_kernel[{j}]") for j, T in enumerate(given)]
+            settings["output_kernel"] = np.stack(listed)
+        else:
+            settings["output_kernel"] = check_output_kernel(given, p)
+        settings |= {"norm": float(self.norm), **check_solver_params(self.solver_params)}
+        return partial(learn, alpha=float(self.alpha), **settings)
 
     def _store(
-        self,
-        rows: Array,
-        parts: list[ColumnKernel],
-        problem: Problem,
-        result: Result,
+        self, rows: Array, parts: list[ColumnKernel], problem: Problem, result: Result
     ) -> None:
-        self.X_fit_ = rows
+        self.X_fit_, self._parts = rows, parts
         self.kernel_names_ = [part.name for part in parts]
-        self._fitted = [part.kernel for part in parts]
-        self._columns = [part.columns for part in parts]
         self.kernel_weights_, self.output_kernels_ = result.weights, result.T
         self.kernel_scales_ = problem.scales
         self.dual_coef_ = self._targets_like_y(result.C)
@@ -323,26 +312,4 @@ class MultipleKernelRidge(MultiTargetRegressor):
             (part.features(rows).T @ result.C if part.is_features else result.C) @ T
             for part, T in zip(parts, scaled, strict=True)
         ]
-        self.objective_, self.duality_gap_ = result.value, result.gap
-        self.n_iter_, self.converged_, self.stop_reason_ = (
-            result.n_iter,
-            result.converged,
-            result.reason,
-        )
-
-    def _parts(self) -> list[ColumnKernel]:
-        return [
-            ColumnKernel(*entry)
-            for entry in zip(self.kernel_names_, self._fitted, self._columns, strict=True)
-        ]
-
-    def _warn_unless_converged(self) -> None:
-        if not self.converged_:
-            tol = check_solver_params(self.solver_params)["tol"]
-            warnings.warn(
-                f"the weights of the kernels have not converged to tol={tol:g} after {self.n_iter_} "
-                f"evaluations ({self.stop_reason_}): the objective is at most {self.duality_gap_:.2g} above "
-                f"its minimum; raise max_iter or tol in solver_params, or alpha",
-                ConvergenceWarning,
-                stacklevel=3,
-            )
+        store_certificate(self, result, self.solver_params, "the weights of the kernels have")

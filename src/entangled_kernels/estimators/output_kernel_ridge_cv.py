@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
+from dataclasses import replace
 from numbers import Integral
 from typing import Any, Self
 
@@ -330,7 +331,8 @@ stop_reason_
             model = OutputKernelRidge(alpha=alpha, penalty=penalty, **shared)
             model._one_dimensional = self._one_dimensional
             X_train = rows[np.ix_(train, train)] if precomputed else rows[train]
-            model._store(X_train, np.ones(len(train), dtype=bool), result)
+            # Only the fit to all rows warns.
+            model._store(X_train, np.ones(len(train), bool), replace(result, converged=True))
             model.n_features_in_ = X_train.shape[1]
             X_test = rows[np.ix_(test, train)] if precomputed else rows[test]
             return float(scorer(model, X_test, Y[test, 0] if self._one_dimensional else Y[test]))
