@@ -280,8 +280,21 @@ def test_inputs_that_ended_in_other_errors(rng):
         warnings.simplefilter("ignore", ConvergenceWarning)
         model = MultiViewKernelRidge(alpha=1e-300).fit(X, 0 * Y)
     np.testing.assert_array_equal(model.predict(X), 0.0)
-    with pytest.raises(ValueError, match="cv must be"):
-        OutputKernelRidgeCV(cv=np.ones((2, 2))).fit(X, Y)
+    for cv in (np.ones((2, 2)), []):
+        with pytest.raises(ValueError, match="cv must"):
+            OutputKernelRidgeCV(cv=cv).fit(X, Y)
+    huge = {"tol": 1e300}
+    assert np.isfinite(OutputKernelRidge(solver_params=huge).fit(X, Y).predict(X)).all()
+    chi2 = OutputKernelRidge("chi2").fit(np.abs(X), Y)
+    assert np.isfinite(chi2.predict(np.abs(X))).all()
+    for gamma in (np.ones((2, 2)), "x"):
+        with pytest.raises(TypeError, match="gamma must be a number"):
+            OutputKernelRidge("rbf", gamma=gamma).fit(X, Y)
+    for kind in (MultiViewKernelRidge, MultipleKernelRidge, OutputKernelRidge):
+        with pytest.raises(ValueError, match="X must have values"):
+            kind().fit(1e160 * X, Y)
+    with pytest.raises(ValueError, match="the fit overflows"):
+        MultiViewKernelRidge(alpha=1e-300, eta=1e-300).fit(X, Y)
 
 
 def test_a_constant_kernel_adds_nothing(rng):

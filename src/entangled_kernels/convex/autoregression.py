@@ -282,7 +282,7 @@ def learn_hadamard(
     gram = hadamard_gram(windows, targets - mean, alpha, gamma, output_gamma)
     p = len(mean)
     found = solve_convex(
-        gram, penalty.build(p, p), np.eye(p)[None], solver="dual", max_iter=max_iter, tol=tol**2
+        gram, penalty.build(p, p), np.eye(p)[None], solver="dual", max_iter=max_iter, tol=tol * tol
     )
     found = replace(found, intercept=mean)
     return HadamardModel(windows, found.C, found.L, mean, gamma, output_gamma), found

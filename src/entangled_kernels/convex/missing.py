@@ -9,11 +9,12 @@ import numpy as np
 
 from ..linalg import Array
 from .grams import missing_gram
-from .problem import Problem, Result, retarget
+from .problem import Problem, Result, check_finite, retarget
 from .solvers import minimise
 
 __all__ = ["INNER", "learn_missing", "solve_missing"]
 
+TINY = float(np.finfo(np.float64).tiny)
 # Complete problems are solved to this share of the tolerance, so that their errors do not matter.
 INNER = 0.1
 # Steps of L-BFGS in a round, and rounds in a row that may lower nothing.
@@ -94,11 +95,13 @@ def learn_missing(
         if problem.centred:
             residual = residual - np.sum(weights * residual, axis=0) / weights.sum(axis=0)
         C = weights * residual / alpha
-        t, P = conjugate(problem.inner_products(C), result)
+        S = problem.inner_products(C)
+        check_finite(S)
+        t, P = conjugate(S, result)
         fit = float(np.vdot(Y, C))
         size = alpha * float(np.sum(np.where(present, C**2, 0.0) / np.where(present, weights, 1.0)))
         if t < 1.0:
-            t = min(t, fit / size)
+            t = min(t, fit / max(size, TINY))
         return max(value - (t * fit - 0.5 * t**2 * size - P), 0.0)
 
     def value_and_slope(X: Array) -> tuple[float, Array]:
@@ -114,7 +117,7 @@ def learn_missing(
         if best is None or value < best.value:
             gap = dual_gap(value, residual, last)
             size = float(np.vdot(slope, slope))
-            within = gap <= tol**2 * value or (by_slope and size <= tol**2 * value)
+            within = gap <= tol * tol * value or (by_slope and size <= tol * tol * value)
             best = replace(last, value=value, gap=gap, converged=bool(within))
         history.append(best.value)
         return last.value + float(np.sum(u * (Z - Y) ** 2)) / (2 * alpha), slope

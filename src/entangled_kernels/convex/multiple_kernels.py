@@ -100,7 +100,7 @@ def learn_weights(
         constant = problem.rest / (2 * alpha)
         gram = ListedGram(problem.targets, alpha, problem.kernels, T, constant=constant)
         start = np.full((len(T), 1, 1), len(T) ** (-1.0 / norm))
-        found = solve_convex(gram, penalty, start, max_iter=max_iter, tol=tol**2)
+        found = solve_convex(gram, penalty, start, max_iter=max_iter, tol=tol * tol)
         return expand(problem, alpha, found, found.T * T, found.T[:, 0, 0])
     levels, V = eigh_by_groups(T)
     constant = problem.rest / (2 * alpha)
@@ -131,7 +131,7 @@ def _weigh(gram: WeightedGram, penalty: Schatten, *, max_iter: int, tol: float) 
         first = solve_convex(few, penalty, start, max_iter=max_iter, tol=1e-3).T
         start = np.maximum(first, 1e-4 * first.max())
         start *= penalty.level_scale(start[:, :, 0])
-    return solve_convex(gram, penalty, start, max_iter=max_iter, tol=tol**2)
+    return solve_convex(gram, penalty, start, max_iter=max_iter, tol=tol * tol)
 
 
 def learn_diagonal(
@@ -205,7 +205,7 @@ def learn_own(
     penalty = Schatten(norm, p ** (1.0 / norm))
     # Only for r = 1 is the conjugate not smooth.
     settings: dict[str, Any] = {"solver": "proximal" if norm == 1.0 else "dual"}
-    settings |= {"max_iter": max_iter, "tol": tol**2}
+    settings |= {"max_iter": max_iter, "tol": tol * tol}
     if problem.missing is not None:
         missing = missing_gram(problem, alpha)
         start = np.tile(np.eye(p) * m ** (-1.0 / norm), (m, 1, 1))
@@ -304,7 +304,7 @@ def learn_shared(
         return value, np.concatenate([b, B.ravel()])
 
     def within() -> bool:
-        return latest[1] <= tol**2 * latest[0]
+        return latest[1] <= tol * tol * latest[0]
 
     x, used = np.concatenate([np.full(m, m ** (-0.5 / norm)), np.eye(p).ravel()]), 0
     reason, history = "max_iter", [np.inf]
@@ -315,11 +315,11 @@ def learn_shared(
         d, L, _, _ = unpack(x)
         value, gap, C, _, _ = evaluate(d, L)
         history.append(min(value, history[-1]))
-        if gap <= tol**2 * value or value >= history[-2] * (1.0 - 1e-14):
-            reason = "tolerance" if gap <= tol**2 * value else "stalled"
+        if gap <= tol * tol * value or value >= history[-2] * (1.0 - 1e-14):
+            reason = "tolerance" if gap <= tol * tol * value else "stalled"
             break
         # Each block alone closes the rest of its gap.
-        inner = 0.1 * tol**2
+        inner = 0.1 * tol * tol
         K, U = np.linalg.eigh(np.einsum("m,mnl->nl", d[:, 0, 0], kernels, optimize=True))
         fixed = KroneckerGram(U.T @ targets, alpha, np.maximum(K, 0.0), constant=constant)
         L = solve_convex(fixed, trace_ball, L[None], tol=inner).L

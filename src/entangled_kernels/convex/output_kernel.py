@@ -154,7 +154,7 @@ def learn_output_kernel(
     problem = diagonalise(problem)
     if problem.missing is not None:
         # With a rank, tol bounds the gradient norm; otherwise its square bounds the duality gap.
-        inner = INNER * (tol if penalty.rank is None else tol**2)
+        inner = INNER * (tol if penalty.rank is None else tol * tol)
 
         def solve(complete: Problem, last: Result | None) -> Result:
             warm = start if last is None or not last.L.any() else last.L
@@ -189,7 +189,7 @@ def learn_output_kernel(
         _start(problem, gram, penalty, built, given),
         solver=penalty.solver,
         max_iter=max_iter,
-        tol=tol**2,
+        tol=tol * tol,
     )
     L = basis @ found.L @ basis.T + fixed
     L, m = 0.5 * (L + L.T), len(problem.scales)

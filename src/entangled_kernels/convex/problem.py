@@ -35,6 +35,8 @@ EPS = float(np.finfo(np.float64).eps)
 NEGATIVE = 1e-6
 # Rows of a Gram matrix in a block, so that passes over it stay in the cache.
 BLOCK = 64
+# Coefficients of this size and more overflow in predictions.
+LARGEST = 1e150
 OVERFLOW = (
     "the fit overflows: alpha, sample_weight, inputs and targets are of too different sizes; scale "
     "inputs and targets, divide sample_weight by its mean, or use an alpha nearer to 1"
@@ -322,8 +324,8 @@ def check_psd(values: Array, rounding: float = 0.0) -> None:
 
 
 def check_finite(*arrays: Array) -> None:
-    """Raise if the coefficients of a fit have overflowed."""
-    if not all(np.isfinite(A).all() for A in arrays):
+    """Raise if arrays of a fit have overflowed, or would if they were multiplied."""
+    if not all(np.isfinite(A).all() and np.abs(A).max(initial=0.0) < LARGEST for A in arrays):
         raise ValueError(OVERFLOW)
 
 

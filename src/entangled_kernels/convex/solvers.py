@@ -262,7 +262,7 @@ def _duality_gap(gram: Gram, penalty: Penalty, L: Array, C: Array, S: Array) -> 
     if t == 1.0:
         return penalty.gap(L, S), 1.0
     fit, size = float(np.vdot(gram.targets, C)), _size(gram, C)
-    t = min(t, fit / size)
+    t = min(t, fit / max(size, TINY))
     data = fit - 0.5 * (float(np.vdot(L, S)) + size)
     return penalty.value(L) + data - (t * fit - 0.5 * t**2 * size), t
 

@@ -19,6 +19,7 @@ from ..parameters import (
     check_flag,
     check_numeric_columns,
     check_positive,
+    check_range,
     check_solver_params,
     check_weights,
     validate_rows,
@@ -246,11 +247,13 @@ def _check_parameters(model: Any) -> None:
 
 
 def _check_rows(model: Any, X: Any, *, reset: bool) -> Array:
+    """Rows with NaN where a view is missing."""
     if reset:
         check_numeric_columns(X)
-    return np.asarray(
-        validate_rows(model, X, reset=reset, dtype=np.float64, ensure_all_finite="allow-nan")
-    )
+    allowed: Any = {"dtype": np.float64, "ensure_all_finite": "allow-nan"}
+    rows = np.asarray(validate_rows(model, X, reset=reset, **allowed))
+    check_range("X", np.nan_to_num(rows), 0.0)
+    return rows
 
 
 def _learn_views(model: Any, rows: Array, Y: Array, weight: Array | None) -> None:

@@ -24,6 +24,7 @@ from ..parameters import (
     check_flag,
     check_numeric_columns,
     check_positive,
+    check_range,
     check_real,
     check_solver_params,
     validate_rows,
@@ -192,7 +193,7 @@ class MultipleKernelRidge(MultiTargetRegressor):
         check_real("norm", self.norm, "a number of at least 1", 1.0)
         targets = self._take_targets(y, missing=True)
         check_numeric_columns(X)
-        rows = np.asarray(validate_rows(self, X, dtype=np.float64))
+        rows = self._validate(X, reset=True)
         measured, Y, weight = self._measured(rows, targets, sample_weight)
         # A copy would change the last bits: scikit-learn takes distances between an array and
         # itself apart.
@@ -235,7 +236,7 @@ class MultipleKernelRidge(MultiTargetRegressor):
             Summed over kernels, with `intercept_`, the prediction.
         """
         check_is_fitted(self)
-        rows = np.asarray(validate_rows(self, X, reset=False, dtype=np.float64))
+        rows = self._validate(X, reset=False)
         return np.stack(
             [
                 (part.features(rows) if part.is_features else part.gram(rows, self.X_fit_)) @ coef
@@ -277,6 +278,11 @@ class MultipleKernelRidge(MultiTargetRegressor):
         shares = np.einsum("mnp,np->mp", deviations, 2.0 * centred - deviations.sum(axis=0)) / total
         off = means.sum(axis=0) + self.intercept_ - mean
         return np.asarray(shares - present.sum(axis=0) * off**2 / (total * len(parts)))
+
+    def _validate(self, X: Any, *, reset: bool) -> Array:
+        rows = np.asarray(validate_rows(self, X, reset=reset, dtype=np.float64))
+        check_range("X", rows, 0.0)
+        return rows
 
     def _learner(self, m: int, p: int) -> Any:
         """The function that learns from a problem with m kernels and p targets, checked."""

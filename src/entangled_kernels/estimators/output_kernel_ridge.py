@@ -24,6 +24,7 @@ from ..parameters import (
     check_flag,
     check_integer,
     check_positive,
+    check_range,
     check_real,
     check_settings,
     check_solver_params,
@@ -300,7 +301,10 @@ class OutputKernelRidge(MultiTargetRegressor):
         """Rows of X, or of a precomputed kernel, checked."""
         sparse = ("csr", "csc") if self.kernel != "precomputed" else False
         dtype = [np.float64, np.float32]
-        return validate_rows(self, X, reset=reset, accept_sparse=sparse, dtype=dtype)
+        rows = validate_rows(self, X, reset=reset, accept_sparse=sparse, dtype=dtype)
+        if self.kernel != "precomputed":
+            check_range("X", rows, 0.0)
+        return rows
 
     def _take_rows(
         self, X: Any, y: Any, sample_weight: ArrayLike | None
@@ -329,8 +333,8 @@ class OutputKernelRidge(MultiTargetRegressor):
     def _gram(self, X: Any, Z: Any) -> Array:
         """Input kernel between rows; new rows and training rows, or training rows and themselves."""
         settings = dict(self.kernel_params or {})
-        if not callable(self.kernel):
-            settings["gamma"] = self.gamma
+        if not callable(self.kernel) and self.gamma is not None:
+            settings["gamma"] = float(self.gamma)
         K = pairwise_kernels(X, Z, metric=self.kernel, filter_params=True, **settings)
         return np.asarray(K, dtype=np.float64)
 
@@ -338,7 +342,12 @@ class OutputKernelRidge(MultiTargetRegressor):
         """Check kernel and rank; return the settings of the solver."""
         if not callable(self.kernel):
             check_choice("kernel", self.kernel, KERNELS)
-            check_settings("kernel_params", self.kernel_params, {"degree": 3, "coef0": 1})
+            given = check_settings("kernel_params", self.kernel_params, {"degree": 3, "coef0": 1})
+            for name, value in {
+                **given,
+                "gamma": 1.0 if self.gamma is None else self.gamma,
+            }.items():
+                check_real(name, value, "a number")
         if self.rank is not None:
             check_integer("rank", self.rank, low=1)
         return check_solver_params(self.solver_params, zero_allowed=True)

@@ -279,6 +279,8 @@ stop_reason_
                 for split in check_splits(cv, len(used))
             ]
         splits = list(check_cv(cv, Y, classifier=False).split(rows, Y, groups))
+        if not splits:
+            raise ValueError(f"cv must give at least one split, got none from {self.cv!r:.80}")
         for train, test in splits:
             self._check_split(weight, train, test)
         return splits
