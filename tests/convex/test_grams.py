@@ -13,7 +13,6 @@ from convex.problems import (
 from entangled_kernels.convex import (
     Gram,
     KernelPart,
-    KroneckerGram,
     learn_own,
     reduce_problem,
 )
@@ -165,15 +164,6 @@ def test_summed_by_definition(summed, rng):
     assert np.vdot(C, change.forward(summed.targets)) == pytest.approx(
         np.vdot(change.adjoint(C), summed.targets)
     )
-
-
-def test_the_curvature_of_one_kernel_is_exact(rng):
-    K, Y = make_kernels(rng, 8, 3, 1)
-    values, U = np.linalg.eigh(K[0])
-    T = random_stack(rng, 1, 3)
-    one, plain = SummedGram(Y, 0.05, K), KroneckerGram(U.T @ Y, 0.05, values)
-    C = rng.normal(size=(8, 3))
-    np.testing.assert_allclose(one.curvature(T, C), plain.curvature(T, U.T @ C))
 
 
 def test_listed_by_definition(rng):

@@ -337,20 +337,6 @@ class SummedGram(Gram):
         (values, U), (levels, V) = self.nearest(L)
         return Preconditioner.scaled(1.0 / np.sqrt(np.outer(values, levels) + self.alpha), U, V)
 
-    def curvature(self, L: Array, C: Array) -> Array:
-        """Diagonal of the Hessian, with the nearest Kronecker product for the Gram matrix."""
-        (values, U), (levels, V) = self.nearest(L)
-        quotients = 1.0 / (np.outer(values, levels) + self.alpha)  # (n, p)
-        curvature = np.empty_like(L)
-        images = _images(self.kernels, C)
-        for j, basis in enumerate(np.linalg.eigh(L)[1]):
-            F = U.T @ images[j] @ basis  # (n, p)
-            # Weights of the common levels in the basis of T_j.
-            mixed = quotients @ ((V.T @ basis) ** 2)  # (n, p)
-            A = mixed.T @ F**2  # (p, p)
-            curvature[j] = 0.5 * (A + A.T)
-        return curvature
-
     def nearest(self, L: Array) -> tuple[tuple[Array, Array], tuple[Array, Array]]:
         """Eigenvalues and eigenvectors of both sides of the Kronecker product by partial traces."""
         inner, outer = np.trace(self.kernels, axis1=1, axis2=2), np.trace(L, axis1=1, axis2=2)
