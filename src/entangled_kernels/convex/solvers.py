@@ -289,21 +289,33 @@ def dual_round(gram: Gram, penalty: Penalty, point: Point, steps: int, tol: floa
     the L at which P*(S / 2) is attained. At fixed L the Hessian is G_L + alpha I, which the
     preconditioner of the point's L turns into the identity.
     """
-    change = gram.preconditioner(point.L)
+    return _search_dual(gram, penalty, point, steps, tol=SHARP * tol)
+
+
+def _search_dual(
+    gram: Gram,
+    penalty: Penalty,
+    point: Point,
+    steps: int,
+    enough: Callable[..., bool] = lambda *_: False,
+    tol: float = 0.0,
+) -> Step:
+    """L-BFGS on the dual problem, until ``enough`` of C, L, S, the residual e and the slope."""
+    change, done = gram.preconditioner(point.L), False
 
     def value_and_slope(X: Array) -> tuple[float, Array]:
+        nonlocal done
         C = change.forward(X)
         S = gram.inner_products(C)
         L = penalty.argmax(S)
-        conjugate = 0.5 * float(np.vdot(L, S)) - penalty.value(L)
-        value = (
-            0.5 * gram.alpha * float(np.vdot(C, C)) - float(np.vdot(C, gram.targets)) + conjugate
-        )
-        return value, change.adjoint(gram.alpha * C - gram.targets + gram.apply(L, C))
+        e = gram.alpha * C - gram.targets + gram.apply(L, C)
+        slope = change.adjoint(e)
+        done = enough(C, L, S, e, slope)
+        inner, fit = float(np.vdot(L, S)), float(np.vdot(gram.targets, C))
+        return 0.5 * (_size(gram, C) + inner) - fit - penalty.value(L), slope
 
-    X, evaluations = minimise(
-        value_and_slope, change.inverse(point.C), steps, whitened=True, tol=SHARP * tol
-    )
+    start = change.inverse(point.C)
+    X, evaluations = minimise(value_and_slope, start, steps, lambda: done, whitened=True, tol=tol)
     C = change.forward(X)
     return Step(penalty.argmax(gram.inner_products(C)), C, evaluations)
 
@@ -406,7 +418,7 @@ def _slope(penalty: SpectralPenalty, levels: Array, S: Array, V: Array) -> tuple
         return slope, 1.0
     along = float(np.einsum("mi,mki,mkl,mli->", levels, V, S, V))  # <L, S>
     normal = float(np.vdot(slope, levels))
-    return 0.5 * along / max(normal, np.finfo(float).tiny) * slope, penalty.level_scale(levels)
+    return 0.5 * along / max(normal, TINY) * slope, penalty.level_scale(levels)
 
 
 def model_round(
@@ -450,14 +462,8 @@ def model_round(
 
 
 @dataclass(frozen=True, eq=False)
-class Proximal:
+class Proximal(Penalty):
     """||L - centre||^2 / (2 length) in the ball tr(L) <= radius: a penalty with a smooth conjugate.
-
-    Attributes
-    ----------
-    radius : float
-    centre : ndarray of shape (m, k, k)
-    length : float
 
     Notes
     -----
@@ -484,7 +490,11 @@ class Proximal:
     def argmax(self, S: Array) -> Array:
         """The L at which <L, S> / 2 less the value is largest."""
         levels, V = np.linalg.eigh(self.centre + 0.5 * self.length * S)
-        return compose(_to_ball(levels, self.radius), V)
+        if np.maximum(levels, 0.0).sum() > self.radius:
+            falling = -np.sort(-levels, axis=None)
+            excess = (np.cumsum(falling) - self.radius) / np.arange(1, levels.size + 1)
+            levels = levels - excess[np.flatnonzero(falling >= excess)[-1]]
+        return compose(np.maximum(levels, 0.0), V)
 
 
 def proximal_round(
@@ -505,42 +515,20 @@ def proximal_round(
     the gap of both is at most P*(S / 2) - <L, S> / 2 + |e|^2 / (2 alpha), and the search ends where
     that is within the tolerance, or where more steps would only better the proximal problem.
     """
-    reachable = max(point.value - gram.constant, point.gap, np.finfo(float).tiny)
+    reachable = max(point.value - gram.constant, point.gap, TINY)
     length = float(np.vdot(point.L, point.L)) / np.sqrt(point.gap * reachable)
     assert penalty.radius is not None  # a ball
     near = Proximal(penalty.radius, point.L, length)
-    change = gram.preconditioner(point.L)
-    latest = {"enough": False}
 
-    def value_and_slope(X: Array) -> tuple[float, Array]:
-        C = change.forward(X)
-        S = gram.inner_products(C)
-        L = near.argmax(S)
-        e = gram.alpha * C - gram.targets + gram.apply(L, C)
-        slope = change.adjoint(e)
+    def enough(C: Array, L: Array, S: Array, e: Array, slope: Array) -> bool:
         inner, fit = float(np.vdot(L, S)), float(np.vdot(gram.targets, C))
-        size = gram.alpha * float(np.vdot(C, C))
         slack = float(np.vdot(e, e)) / (2.0 * gram.alpha)
         gap = penalty.conjugate(S) - 0.5 * inner
-        value = slack + fit - 0.5 * (inner + size) + gram.constant
+        value = slack + fit - 0.5 * (inner + _size(gram, C)) + gram.constant
         solved = 0.5 * float(np.vdot(slope, slope)) <= ROUGH * gap and slack <= SLACK * gap
-        latest["enough"] = solved or gap + slack <= tol * value
-        return 0.5 * (size + inner) - fit - near.value(L), slope
+        return solved or gap + slack <= tol * value
 
-    X, evaluations = minimise(
-        value_and_slope, change.inverse(point.C), steps, lambda: latest["enough"], whitened=True
-    )
-    C = change.forward(X)
-    return Step(near.argmax(gram.inner_products(C)), C, evaluations)
-
-
-def _to_ball(levels: Array, radius: float) -> Array:
-    """The nearest non-negative levels whose sum is at most the radius."""
-    if np.maximum(levels, 0.0).sum() <= radius:
-        return np.maximum(levels, 0.0)
-    falling = -np.sort(-levels, axis=None)
-    excess = (np.cumsum(falling) - radius) / np.arange(1, levels.size + 1)
-    return np.asarray(np.maximum(levels - excess[np.flatnonzero(falling >= excess)[-1]], 0.0))
+    return _search_dual(gram, near, point, steps, enough)
 
 
 @dataclass(frozen=True, eq=False)
@@ -589,7 +577,8 @@ def newton_round(
     """
 
     def slope(now: Factored) -> float:
-        return float(np.linalg.norm(_descent(now))) / _norm(now)
+        P = now.S / 2 - np.diag(now.levels)
+        return float(np.linalg.norm(P)) / max(float(np.linalg.norm(now.levels)), TINY)
 
     levels, V = eigh(point.L[0])
     floor = EPS * max(float(levels[-1]), TINY)
@@ -645,19 +634,9 @@ def _descend(
     return now.step(gram, "max_iter", history)
 
 
-def _norm(now: Factored) -> float:
-    """||L||, kept from underflow to zero."""
-    return max(float(np.linalg.norm(now.levels)), TINY)
-
-
-def _descent(now: Factored) -> Array:
-    """P = S / 2 - L in the eigenbasis of L, (k, k)."""
-    return now.S / 2 - np.diag(now.levels)
-
-
 def _newton_step(gram: KroneckerGram, penalty: Schatten, now: Factored) -> Factored | None:
     """Newton's step, shortened until it lowers the objective; None if none does."""
-    P = _descent(now)
+    P = now.S / 2 - np.diag(now.levels)
     D = _newton_direction(gram, now, P)
     slope = float(np.vdot(P, D))
     for halving in range(HALVINGS):
@@ -680,7 +659,7 @@ def _newton_direction(gram: KroneckerGram, now: Factored, P: Array) -> Array:
     A = quotients.T @ F**2  # (k, k)
     diagonal = 1.0 + (A + A.T) / 2
     size = float(np.linalg.norm(P))
-    enough = size * min(0.1, size / _norm(now))
+    enough = size * min(0.1, size / max(float(np.linalg.norm(now.levels)), TINY))
 
     def apply(D: Array) -> Array:
         bent = F.T @ ((F @ D) * quotients)  # (k, k)
