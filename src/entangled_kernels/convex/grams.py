@@ -149,12 +149,7 @@ def solve_psd(
 class KroneckerGram(Gram):
     """K kron L for one L, a stack (1, k, k), with the rows rotated so that K is diagonal.
 
-    Attributes
-    ----------
-    targets : ndarray of shape (q, k)
-        Targets in the eigenbasis of K.
-    values : ndarray of shape (q,)
-        Positive eigenvalues of K.
+    Targets (q, k) are in the eigenbasis of K, and ``values`` (q,) are its positive eigenvalues.
 
     Notes
     -----
@@ -203,14 +198,8 @@ class KroneckerGram(Gram):
 class WeightedGram(Gram):
     """(sum_j d_j K_j) kron diag(levels), linear in the weights d, a stack (m, 1, 1).
 
-    Attributes
-    ----------
-    targets : ndarray of shape (n, p)
-        Targets, with the outputs in the eigenbasis of their kernel.
-    kernels : ndarray of shape (m, n, n)
-        Gram matrices K_j.
-    levels : ndarray of shape (p,)
-        Eigenvalues of the kernel between outputs.
+    Targets (n, p) are in the eigenbasis of the kernel between outputs, of eigenvalues ``levels``
+    (p,), and ``kernels`` (m, n, n) are the K_j.
 
     Notes
     -----
@@ -288,12 +277,7 @@ class WeightedGram(Gram):
 
 @dataclass(frozen=True, eq=False)
 class SummedGram(Gram):
-    """sum_j K_j kron T_j, linear in the stack T (m, p, p).
-
-    Attributes
-    ----------
-    targets : ndarray of shape (n, p)
-    kernels : ndarray of shape (m, n, n)
+    """sum_j K_j kron T_j, linear in the stack T (m, p, p), with ``kernels`` K (m, n, n).
 
     Notes
     -----
@@ -348,13 +332,7 @@ class SummedGram(Gram):
 
 @dataclass(frozen=True, eq=False)
 class ListedGram(SummedGram):
-    """sum_j d_j K_j kron T_j for given T_j, linear in the weights d, a stack (m, 1, 1).
-
-    Attributes
-    ----------
-    output_kernels : ndarray of shape (m, p, p)
-        T_j.
-    """
+    """sum_j d_j K_j kron T_j for given ``output_kernels`` T, linear in the weights d, (m, 1, 1)."""
 
     output_kernels: Array
 

@@ -141,7 +141,7 @@ def learn_missing(
 
 
 def solve_missing(problem: Problem, alpha: float, found: Result, penalty: float = 0.0) -> Result:
-    """Solve the ridge system of a problem with missing targets for the kernels of a result.
+    """Solve the ridge system with missing targets for the kernels of a result, exactly.
 
     `learn_missing` stops by the objective of all targets together, to which targets in small units
     add next to nothing: their missing values may be far from converged. Here every group of related

@@ -185,7 +185,7 @@ class Schatten(SpectralPenalty):
         return self._to_ball((squares / largest) ** (1.0 / (q - 1.0)))
 
     def level_best(self, squares: Array) -> Array:
-        """Powers of the squares: sum squares / (2 levels) + sum level^q / 2 is least where they meet."""
+        """Powers of the squares."""
         levels = (squares / self.exponent) ** (1.0 / (self.exponent + 1.0))
         return levels if self.radius is None else self._to_ball(levels)
 
@@ -437,21 +437,9 @@ PENALTIES: Mapping[str, str] = MappingProxyType(
 class OutputPenalty:
     """A penalty on the output kernel, before the number of outputs is known.
 
-    Attributes
-    ----------
-    name : str
-        One of `PENALTIES`.
-    constraint : bool
-        If true, P(L) is at most P(I) instead of a term of the objective. L = I is kernel ridge
-        regression. ``"cluster"`` is always a constraint.
-    exponent : float
-        Of ``"schatten"``, at least 1; of ``"entrywise"``, 2k / (2k - 1) for a whole number k.
-    l1_ratio : float
-        Share of the trace in ``"elastic"``, at least 0 and below 1.
-    level_bounds : tuple of float
-        Smallest and largest eigenvalue in ``"cluster"``; one lies between them.
-    rank : int, optional
-        Largest rank of L, with the trace as the penalty whatever the name.
+    The attributes are parameters of `entangled_kernels.OutputKernelRidge`. With ``constraint``,
+    P(L) is at most P(I); ``"cluster"`` is always a constraint. With a ``rank`` the penalty is the
+    trace, whatever the name.
     """
 
     name: str = "frobenius"

@@ -60,20 +60,10 @@ HALVINGS, CG_STEPS = 40, 10
 
 
 class Point(NamedTuple):
-    """Parameters L, the coefficients C that go with them, and how far they are from the best.
+    """Parameters L (m, k, k), their coefficients C with inner products S, and a certificate.
 
-    Attributes
-    ----------
-    L : ndarray of shape (m, k, k)
-    C : ndarray
-    S : ndarray of shape (m, k, k)
-        Inner products of C.
-    value : float
-        The objective J(L).
-    gap : float
-        J(L) is at most this much above its minimum.
-    witness : ndarray
-        Coefficients whose dual value is J(L) - gap: C itself, unless a solver has better ones.
+    ``value`` is the objective J(L), at most ``gap`` above its minimum: the dual value of the
+    coefficients ``witness`` is J(L) - gap. The witness is C unless a solver has better ones.
     """
 
     L: Array
@@ -87,8 +77,7 @@ class Point(NamedTuple):
 class Step(NamedTuple):
     """New parameters, coefficients to continue from, and the number of evaluations.
 
-    A solver that runs to the end by its own rule also says why it stopped, and gives the objective
-    after every update.
+    A solver with a stopping rule of its own also gives its reason and its objectives.
     """
 
     L: Array
@@ -99,19 +88,11 @@ class Step(NamedTuple):
 
 
 class Solver(NamedTuple):
-    """A solver: its function, and what it needs.
+    """A solver, and what it needs.
 
-    Attributes
-    ----------
-    run : callable
-        From a Gram matrix, a penalty, a point, a number of steps and a tolerance to a `Step`.
-    needs : str
-        What a penalty has to offer, one of the phrases of `entangled_kernels.convex.Penalty`.
-    gram : type
-        Class of the Gram matrices that it works on.
-    steps : int or None
-        Steps after which it is restarted at the best parameters. None: it runs to the end by a
-        rule of its own.
+    ``run`` takes a Gram matrix of the class ``gram``, a penalty that offers ``needs``, a point, a
+    number of steps and a tolerance. It is restarted after ``steps`` steps; None is a solver that
+    has a stopping rule of its own.
     """
 
     run: Callable[[Any, Any, Point, int, float], Step]
@@ -222,13 +203,7 @@ def _choose(gram: Gram, penalty: Penalty, name: str) -> Solver:
 
 
 def certify(gram: Gram, penalty: Penalty, L: Array) -> Point:
-    """Evaluate the objective and its duality gap at L.
-
-    Parameters
-    ----------
-    gram : Gram
-    penalty : Penalty
-    L : ndarray of shape (m, k, k)
+    """Evaluate the objective and its duality gap at L, (m, k, k).
 
     Notes
     -----
@@ -391,7 +366,7 @@ def _change(curvature: Array, levels: Array, rest: Array, scale: float) -> Preco
 def _whole_change(
     curvature: Array, levels: Array, rest: Array, scale: float, *, ball: bool
 ) -> Preconditioner:
-    """b = R X with R R^T the inverse of the Hessian; of a ball, in which the size of b is free, across b."""
+    """b = R X with R R^T the inverse of the Hessian; in a ball the size of b is free."""
     b = np.sqrt(levels)
     hessian = scale * (4.0 * b[:, None] * curvature * b + 2.0 * np.diag(rest))  # (m, m)
     if ball:
@@ -702,7 +677,7 @@ def minimise(
     whitened: bool = False,
     tol: float = 0.0,
 ) -> tuple[Array, int]:
-    """The best point that a number of L-BFGS steps finds, and how often the function was evaluated.
+    """Minimise by L-BFGS; return the last point and the number of evaluations.
 
     Parameters
     ----------
@@ -711,9 +686,9 @@ def minimise(
     start : ndarray
     steps : int
     enough : callable, optional
-        Asked after every step whether the last point evaluated will do.
+        True if the last point evaluated is good enough; called after every step.
     whitened : bool, default=False
-        Whether the Hessian is near the identity.
+        True if the Hessian is near the identity.
     tol : float, default=0.0
         Stop when |slope|^2 / 2, about what is left to gain, is at most this share of the value at
         the start. Ignored if the slope at the start is within it already.
@@ -735,7 +710,7 @@ def minimise(
     little = tol * unit if 0.5 * float(np.vdot(first_slope, first_slope)) > tol * unit else 0.0
 
     def flat(x: Array) -> tuple[float, Array]:
-        # The search begins where the units were outcome.
+        # The start was evaluated before, for the units.
         if np.array_equal(x, begin):
             value, slope = first, first_slope
         else:
@@ -780,7 +755,7 @@ def _minimise_by_slopes(
     stop: Callable[[Array], None],
     options: dict[str, float],
 ) -> tuple[Array, int]:
-    """Go on with L-BFGS where rounding hides the differences between values.
+    """Continue with L-BFGS where rounding hides the differences between values.
 
     Between two points near each other, the value changes by the inner product of their difference
     with the mean of the two gradients, up to terms of third order. This has all its digits where a
