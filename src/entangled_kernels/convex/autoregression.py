@@ -1,4 +1,4 @@
-"""Nonlinear vector autoregression: Hadamard and additive operator-valued kernels of past windows."""
+"""Nonlinear vector autoregression: Hadamard and additive operator-valued kernels of windows."""
 
 from __future__ import annotations
 

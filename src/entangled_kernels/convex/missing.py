@@ -31,7 +31,7 @@ def learn_missing(
     max_iter: int = 1000,
     tol: float = 1e-3,
 ) -> Result:
-    """Minimise sum w_io (y_io - f_o(x_i))^2 / (2 alpha) + penalty, with w_io = 0 if y_io is missing.
+    """Minimise sum w_io (y_io - f_o(x_i))^2 / (2 alpha) + penalty; w_io = 0 if y_io is missing.
 
     Parameters
     ----------

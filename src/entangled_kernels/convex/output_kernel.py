@@ -247,7 +247,7 @@ def fixed_output_kernel(problem: Problem, alpha: float, L: ArrayLike) -> Result:
 
 
 def _directions(problem: Problem, penalty: OutputPenalty) -> tuple[Array, Array, Array]:
-    """Orthonormal directions (p, k) of the outputs to learn on, targets (q, k) there, L elsewhere."""
+    """Orthonormal directions (p, k) of outputs to learn on, targets (q, k) there, L elsewhere."""
     T = problem.targets
     p = T.shape[1]
     zero = np.zeros((p, p))

@@ -192,7 +192,8 @@ def _choose(gram: Gram, penalty: Penalty, name: str) -> Solver:
     if chosen.needs not in penalty.offers:
         fitting = sorted(key for key, solver in SOLVERS.items() if solver.needs in penalty.offers)
         raise ValueError(
-            f"solver {name!r} needs {chosen.needs}, which {penalty} does not offer; use one of {fitting}"
+            f"solver {name!r} needs {chosen.needs}, which {penalty} does not offer; use one of "
+            f"{fitting}"
         )
     if not isinstance(gram, chosen.gram):
         raise ValueError(

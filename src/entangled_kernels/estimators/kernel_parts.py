@@ -108,8 +108,8 @@ def resolve_kernels(
         kernels = [(str(name), "linear", columns) for name, columns in kernels.items()]
     if isinstance(kernels, str) or not isinstance(kernels, Sequence) or not len(kernels):
         raise ValueError(
-            f"kernels must be a list of kernels, or of (name, kernel, columns), or a dictionary of named "
-            f"groups of columns, with at least one entry, got {kernels!r}"
+            f"kernels must be a list of kernels, or of (name, kernel, columns), or a dictionary of "
+            f"named groups of columns, with at least one entry, got {kernels!r}"
         )
     parts = []
     for number, entry in enumerate(kernels):
@@ -164,7 +164,7 @@ def _columns(entry: tuple[Any, Any, Any], n_columns: int, names: Sequence[str] |
 
 
 def _distinct(parts: list[ColumnKernel]) -> list[ColumnKernel]:
-    """The same with a number after names that come up again; groups must have names of their own."""
+    """The same kernels, with a number after every name that was used before."""
     seen: dict[str, int] = {}
     named = []
     for part in parts:

@@ -1,4 +1,4 @@
-"""Kernel ridge regression that learns weights of several kernels, and kernels between targets with them."""
+"""Kernel ridge regression that learns the weights of several kernels."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ LEARNERS = {
 
 
 class MultipleKernelRidge(MultiTargetRegressor):
-    """Ridge regression with a sum of kernels whose weights are learned; with groups of columns, banded ridge.
+    """Ridge regression with a sum of kernels whose weights are learned, such as banded ridge.
 
     The kernel is sum_j k_j(x, z) T_j, with scalar kernels k_j, such as one for every group of
     columns, and positive semi-definite output kernels T_j (p, p), of which weights or more are
@@ -64,8 +64,9 @@ class MultipleKernelRidge(MultiTargetRegressor):
     norm : float, default=1.0
         r, at least 1, of the constraint |d|_r <= 1 on the weights: 1 chooses few kernels, 2 uses
         all.
-    output_kernel : {"identity", "diagonal", "shared", "own"}, array or list of arrays, default="identity"
-        What T_j is; see Notes.
+    output_kernel : str, array or list of arrays, default="identity"
+        What T_j is: ``"identity"``, ``"diagonal"``, ``"shared"``, ``"own"``, an array (p, p), or a
+        list of arrays, one for each kernel; see Notes.
     normalize : bool, default=True
         Whether every (centred) Gram matrix is divided by the mean of its diagonal, so that weights
         do not depend on the units of columns.
@@ -180,7 +181,7 @@ class MultipleKernelRidge(MultiTargetRegressor):
         y : array-like or data frame of shape (n_samples, n_outputs) or (n_samples,)
             NaN is a missing target; rows without any target are left out, and every target has a
             value in some row.
-        sample_weight : array-like of shape (n_samples,) or (n_samples, n_outputs) or float, optional
+        sample_weight : float or array-like of shape (n_samples,) or (n_samples, p), optional
             Non-negative weights of the squared errors; they count as that many copies of the row or
             target, and a weight of zero is a missing target.
 

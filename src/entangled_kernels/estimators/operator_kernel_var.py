@@ -1,4 +1,4 @@
-"""Nonlinear vector autoregression with operator-valued kernels, and the causal network that it finds."""
+"""Nonlinear vector autoregression with operator-valued kernels, and its causal network."""
 
 from __future__ import annotations
 
@@ -174,7 +174,7 @@ class OperatorKernelVAR(DocLinkMixin, BaseEstimator):
         return self
 
     def forecast(self, steps: int, X: Any = None) -> Array:
-        """Predict the steps after the training series, or after another one, each from those before.
+        """Predict the steps after the training series, or after another series.
 
         Parameters
         ----------
@@ -209,7 +209,7 @@ class OperatorKernelVAR(DocLinkMixin, BaseEstimator):
         return np.asarray(self._model.predict(windows) * self.scale_ + self.mean_)
 
     def score(self, X: Any, y: Any = None) -> float:
-        """One less the squared error of `one_step` over the variance of the training series, averaged."""
+        """One minus the squared error of `one_step` over the variances of training, averaged."""
         predicted = self.one_step(X)
         actual = self._series_of(X, self.lags + 1)[self.lags :]
         return 1.0 - float(np.mean(((actual - predicted) / self.scale_) ** 2))

@@ -56,8 +56,8 @@ def check_output_kernel(output_kernel: Any, p: int, name: str = "output_kernel")
     levels = np.linalg.eigvalsh(L)
     if levels[0] < -1e-10 * max(levels[-1], 0.0):
         raise ValueError(
-            f"{name} must be positive semi-definite, got an eigenvalue of {levels[0]:.3g}; add a multiple of "
-            f"the identity, or use graph_output_kernel for the adjacency matrix of a graph"
+            f"{name} must be positive semi-definite, got an eigenvalue of {levels[0]:.3g}; add a "
+            f"multiple of the identity, or use graph_output_kernel for the adjacency matrix of a graph"
         )
     return 0.5 * (L + L.T)
 
@@ -69,8 +69,8 @@ def _check_bounds(level_bounds: Any) -> tuple[float, float]:
         low = high = np.nan
     if not (0.0 < low <= 1.0 <= high < np.inf):
         raise ValueError(
-            f"level_bounds must be two numbers, the first above 0 and at most 1, the second at least 1, "
-            f"got {level_bounds!r}"
+            f"level_bounds must be two numbers, the first above 0 and at most 1, the second at "
+            f"least 1, got {level_bounds!r}"
         )
     return low, high
 
@@ -106,8 +106,9 @@ class OutputKernelRidge(MultiTargetRegressor):
     alpha : float, default=1.0
         Weight of both penalties, positive. It depends on the scale of kernel and targets, more than
         in `KernelRidge`: standardise the targets, or let `OutputKernelRidgeCV` choose.
-    penalty : {"frobenius", "schatten", "trace", "elastic", "cluster", "entrywise"}, default="frobenius"
-        Penalty P on L; see Notes.
+    penalty : str, default="frobenius"
+        Penalty P on L: ``"frobenius"``, ``"schatten"``, ``"trace"``, ``"elastic"``, ``"cluster"``
+        or ``"entrywise"``; see Notes.
     penalty_params : dict or None, default=None
         ``exponent`` (4/3), q of ``"schatten"`` (at least 1) and ``"entrywise"`` (2k / (2k - 1) for
         a whole number k); ``l1_ratio`` (0.5), the share of the trace in ``"elastic"``, at least 0
@@ -257,7 +258,7 @@ class OutputKernelRidge(MultiTargetRegressor):
         y : array-like or data frame of shape (n_samples, n_outputs) or (n_samples,)
             The targets, Y in the formulas. NaN is a missing target; rows without any target are
             left out, and every target has a value in some row.
-        sample_weight : array-like of shape (n_samples,) or (n_samples, n_outputs) or float, optional
+        sample_weight : float or array-like of shape (n_samples,) or (n_samples, p), optional
             Non-negative weights of the squared errors; they count as that many copies of the row or
             target, and a weight of zero is a missing target.
 
@@ -331,7 +332,7 @@ class OutputKernelRidge(MultiTargetRegressor):
         return rows, used, Y, weights
 
     def _gram(self, X: Any, Z: Any) -> Array:
-        """Input kernel between rows; new rows and training rows, or training rows and themselves."""
+        """Input kernel between new rows and training rows, or between all training rows."""
         settings = dict(self.kernel_params or {})
         if not callable(self.kernel) and self.gamma is not None:
             settings["gamma"] = float(self.gamma)
@@ -358,8 +359,8 @@ class OutputKernelRidge(MultiTargetRegressor):
         check_flag("constraint", self.constraint)
         if self.rank is not None and (name not in ("frobenius", "trace") or self.constraint):
             raise ValueError(
-                f"rank must be None with penalty={name!r} and constraint={self.constraint}, got {self.rank}; "
-                f"a rank goes with the trace, without a constraint"
+                f"rank must be None with penalty={name!r} and constraint={self.constraint}, got "
+                f"{self.rank}; a rank goes with the trace, without a constraint"
             )
         given = check_settings("penalty_params", self.penalty_params, PENALTY_PARAMS)
         exponent, l1_ratio = given["exponent"], given["l1_ratio"]

@@ -145,7 +145,7 @@ stop_reason_
     True
     """
 
-    __metadata_request__fit = {"groups": UNUSED}  # noqa: RUF012 (scikit-learn reads it from the class)
+    __metadata_request__fit = {"groups": UNUSED}  # noqa: RUF012 (read by scikit-learn)
 
     def __init__(
         self,
@@ -192,7 +192,7 @@ stop_reason_
             With ``kernel="precomputed"``, the kernel between all rows, (n_samples, n_samples).
         y : array-like or data frame of shape (n_samples, n_outputs) or (n_samples,)
             NaN is a missing target, as in `OutputKernelRidge`; it has no held-out error.
-        sample_weight : array-like of shape (n_samples,) or (n_samples, n_outputs) or float, optional
+        sample_weight : float or array-like of shape (n_samples,) or (n_samples, p), optional
             Non-negative weights of the squared errors, in training and in ``"nmse"``; a weight of
             zero is a missing target.
         groups : array-like of shape (n_samples,), optional
@@ -262,8 +262,8 @@ stop_reason_
         """Splits of the rows that have a target."""
         if isinstance(self.cv, Integral) and len(Y) < int(self.cv):
             raise ValueError(
-                f"cv={self.cv} needs at least {self.cv} rows, got n_samples={len(Y)}; use a smaller cv, or "
-                f"OutputKernelRidge with an alpha of your choice"
+                f"cv={self.cv} needs at least {self.cv} rows, got n_samples={len(Y)}; use a smaller "
+                f"cv, or OutputKernelRidge with an alpha of your choice"
             )
         cv = self.cv
         if groups is not None:
@@ -298,7 +298,7 @@ stop_reason_
             name = self._output_names(weight.shape[1])[never[0]]
             raise ValueError(
                 f"y must have a value of every target in the training rows of every fold, got only "
-                f"missing values of {name!r} in those of one; use more folds, or folds that spread them"
+                f"missing values of {name!r} in those of one; use more folds, or other folds"
             )
 
     def _score_function(
@@ -347,8 +347,8 @@ stop_reason_
         if not np.isfinite(mean).all():
             bad = float(self.alphas_[~np.isfinite(mean)][0])
             raise ValueError(
-                f"scoring={self.scoring!r} gave a score that is not finite for alpha={bad:.3g}; use "
-                f"folds on which it is defined, or scoring='nmse'"
+                f"scoring={self.scoring!r} gave a score that is not finite for alpha={bad:.3g}; "
+                f"use folds on which it is defined, or scoring='nmse'"
             )
         best = np.flatnonzero(mean == mean.max())
         self.best_index_ = int(best[np.argmax(self.alphas_[best])])
@@ -380,8 +380,8 @@ stop_reason_
             return
         end, way = ("largest", "larger") if upper else ("smallest", "smaller")
         warn_user(
-            f"alpha={self.alpha_:.3g} is the {end} of alphas, and the score still rises towards it; "
-            f"pass alphas with {way} values"
+            f"alpha={self.alpha_:.3g} is the {end} of alphas, and the score still rises towards "
+            f"it; pass alphas with {way} values"
         )
 
 
