@@ -22,7 +22,6 @@ from entangled_kernels.convex import (
     learn_own,
     learn_shared,
     learn_weights,
-    output_kernel_path,
     reduce_problem,
 )
 
@@ -127,14 +126,6 @@ def test_the_unit_of_alpha_leaves_out_missing_targets(rng):
     np.testing.assert_allclose(np.sum(problem.Y**2, axis=0), expected)
 
 
-def test_a_path_is_the_fits_one_by_one(rng):
-    K, Y, weights = make_partial(rng)
-    problem = reduce_problem(K, Y, weights, centred=True)
-    alphas = [3.0, 0.3, 0.03]
-    for alpha, found in zip(alphas, output_kernel_path(problem, alphas), strict=True):
-        assert found.value == pytest.approx(learn_output_kernel(problem, alpha).value, rel=2e-6)
-
-
 ALPHA = 0.3
 
 
@@ -217,28 +208,6 @@ def test_views(rng, sparse):
     np.testing.assert_allclose(found.C, C, atol=5e-3 * np.abs(C).max())
     assert found.converged
     assert found.gap <= 1e-6 * found.value
-
-
-@pytest.mark.parametrize("name", ["weights", "diagonal", "own"])
-def test_no_other_parameters_are_better(rng, name):
-    K, Y, weights = make_partial_kernels(rng)
-    learn, settings = KERNEL_CASES[name]
-    found = learn(reduce_problem([KernelPart(k) for k in K], Y, weights), ALPHA, **settings)
-    m, p = len(K), Y.shape[1]
-    for size in (1e-3, 1e-2, 0.1, 1.0):
-        if name == "own":
-            T = found.T + size * random_stack(rng, m, p)
-            T *= p / np.trace(T, axis1=1, axis2=2).sum()
-        else:
-            d = found.weights + size * rng.random(found.weights.shape)
-            d = d / d.sum(axis=0)
-            T = (
-                np.einsum("m...,pq->mpq", d, np.eye(p))
-                if d.ndim == 1
-                else d[:, :, None] * np.eye(p)
-            )
-        value = reference.measured_ridge(K, T, np.nan_to_num(Y), weights, ALPHA, False)[1]
-        assert value >= found.value - found.gap
 
 
 def test_features_with_missing_targets_are_their_gram_matrices(rng):
