@@ -17,7 +17,6 @@ from sklearn.utils.parallel import Parallel, delayed
 
 from ..convex import (
     OutputPenalty,
-    Problem,
     Result,
     alpha_unit,
     diagonalise,
@@ -53,8 +52,8 @@ SHARED = (
     "fit_intercept",
     "solver_params",
 )
-# From alpha, a result, its training rows and test rows to a number.
-Score = Callable[[float, Result, Index, Index], float]
+# From alpha and penalty, a result, its training rows and test rows to a number.
+Score = Callable[[dict[str, Any], Result, Index, Index], float]
 
 
 class OutputKernelRidgeCV(OutputKernelRidge):
@@ -213,34 +212,33 @@ stop_reason_
         splits = self._splits(rows, used, Y, weight, groups)
         K = self._gram(rows, rows)
         problem = diagonalise(reduce_problem(K, Y, weight, centred=self.fit_intercept))
-        grids = [_grid(problem, penalty) if given is None else given for penalty in penalties]
+        if given is None:
+            grids = [_grid(penalty) * alpha_unit(problem, penalty) for penalty in penalties]
+        else:
+            grids = [given] * len(penalties)
         self.alphas_ = np.concatenate(grids)
-        scores = []
-        for penalty, grid in zip(penalties, grids, strict=True):
-            score = self._score_function(K, rows, Y, weight, penalty.name)
-            order = np.argsort(-grid, kind="stable")
-            decreasing = [float(alpha) for alpha in grid[order]]
-
-            def score_fold(
-                train: Index,
-                test: Index,
-                penalty: OutputPenalty = penalty,
-                alphas: list[float] = decreasing,
-                score: Score = score,
-            ) -> list[float]:
-                w = None if weight is None else weight[train]
-                Kt = K[np.ix_(train, train)]
-                fold = reduce_problem(Kt, Y[train], w, centred=self.fit_intercept)
-                path = output_kernel_path(fold, alphas, penalty=penalty, **settings)
-                pairs = zip(alphas, path, strict=True)
-                return [score(alpha, result, train, test) for alpha, result in pairs]
-
-            columns = Parallel(prefer="threads")(delayed(score_fold)(*split) for split in splits)
-            scores.append(np.array(columns).T[np.argsort(order)])
         # The number of the penalty of every candidate.
         numbers = np.repeat(np.arange(len(grids)), [len(grid) for grid in grids])
+        score = self._score_function(K, rows, Y, weight)
+
+        def score_fold(train: Index, test: Index) -> Array:
+            w = None if weight is None else weight[train]
+            Kt = K[np.ix_(train, train)]
+            fold = diagonalise(reduce_problem(Kt, Y[train], w, centred=self.fit_intercept))
+            scores = np.empty(len(numbers))
+            for number, penalty in enumerate(penalties):
+                candidates = np.flatnonzero(numbers == number)
+                order = candidates[np.argsort(-self.alphas_[candidates], kind="stable")]
+                alphas = [float(alpha) for alpha in self.alphas_[order]]
+                path = output_kernel_path(fold, alphas, penalty=penalty, **settings)
+                for candidate, result in zip(order, path, strict=True):
+                    model = {"alpha": self.alphas_[candidate], "penalty": penalty.name}
+                    scores[candidate] = score(model, result, train, test)
+            return scores
+
+        columns = Parallel(prefer="threads")(delayed(score_fold)(*split) for split in splits)
         self._choose(
-            np.concatenate(scores), np.array([penalty.name for penalty in penalties])[numbers]
+            np.column_stack(columns), np.array([penalty.name for penalty in penalties])[numbers]
         )
         penalty = penalties[int(numbers[self.best_index_])]
         result = learn_output_kernel(problem, self.alpha_, penalty=penalty, **settings)
@@ -301,9 +299,7 @@ stop_reason_
                 f"missing values of {name!r} in those of one; use more folds, or other folds"
             )
 
-    def _score_function(
-        self, K: Array, rows: Any, Y: Array, weight: Array | None, penalty: str
-    ) -> Score:
+    def _score_function(self, K: Array, rows: Any, Y: Array, weight: Array | None) -> Score:
         """Score of a result from training rows on test rows."""
         if isinstance(self.scoring, str) and self.scoring == "nmse":
             w = np.ones(len(Y)) if weight is None else weight
@@ -314,7 +310,7 @@ stop_reason_
             # The variance of a constant target is rounding.
             variance[variance <= (4 * np.finfo(np.float64).eps * mean) ** 2] = 1.0
 
-            def nmse(alpha: float, result: Result, train: Index, test: Index) -> float:
+            def nmse(_: Any, result: Result, train: Index, test: Index) -> float:
                 prediction = K[np.ix_(test, train)] @ (result.C @ result.L) + result.intercept
                 held = w_targets[test].any(axis=0)  # targets with a held-out value
                 squares = (present[test] - prediction)[:, held] ** 2
@@ -328,9 +324,8 @@ stop_reason_
 
         precomputed = self.kernel == "precomputed"
 
-        def scored(alpha: float, result: Result, train: Index, test: Index) -> float:
-            shared = {name: getattr(self, name) for name in SHARED}
-            model = OutputKernelRidge(alpha=alpha, penalty=penalty, **shared)
+        def scored(params: dict[str, Any], result: Result, train: Index, test: Index) -> float:
+            model = OutputKernelRidge(**params, **{name: getattr(self, name) for name in SHARED})
             model._one_dimensional = self._one_dimensional
             X_train = rows[np.ix_(train, train)] if precomputed else rows[train]
             # Only the fit to all rows warns.
@@ -385,16 +380,11 @@ stop_reason_
         )
 
 
-def _grid(problem: Problem, penalty: OutputPenalty) -> Array:
-    """Default alphas of a penalty."""
-    grid = (
-        WIDE_GRID
-        if penalty.is_ball
-        else FINE_GRID
-        if penalty.name in ("trace", "elastic")
-        else GRID
-    )
-    return np.asarray(grid * alpha_unit(problem, penalty))
+def _grid(penalty: OutputPenalty) -> Array:
+    """Default alphas of a penalty, in the unit of the problem."""
+    if penalty.is_ball:
+        return WIDE_GRID
+    return FINE_GRID if penalty.name in ("trace", "elastic") else GRID
 
 
 def _check_alphas(alphas: ArrayLike) -> Array:
