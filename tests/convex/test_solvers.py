@@ -15,8 +15,6 @@ from convex.problems import (
 )
 from entangled_kernels.convex import (
     SOLVERS,
-    Elastic,
-    Entrywise,
     Gram,
     Schatten,
     certify,
@@ -29,18 +27,6 @@ from entangled_kernels.convex.solvers import (
 )
 
 from reference import convex as reference
-
-
-@pytest.mark.parametrize("penalty", penalties(4), ids=label)
-def test_the_gap_is_closed_and_the_history_falls(penalty, rng):
-    for alpha in (1e-3, 0.1, 10.0, 1e3):
-        gram = make_gram(rng, 10, 4, alpha)
-        found = solve_convex(gram, penalty, np.eye(4)[None], max_iter=3000)
-        assert found.converged
-        assert found.reason == "tolerance"
-        assert found.gap <= 1e-6 * found.value
-        assert (np.diff(found.history) <= 0).all()
-        assert found.history[-1] <= found.value * (1 + 1e-12)
 
 
 @given(
@@ -60,28 +46,9 @@ def test_invariants(seed, q, k, log_alpha, log_size, number):
     found = solve_convex(gram, penalty, np.eye(k)[None], max_iter=5000)
     levels = np.linalg.eigvalsh(found.T[0])
     assert levels[0] >= -1e-12 * levels[-1]
-    assert found.history[-1] <= found.history[0]
-    assert found.converged
+    assert (np.diff(found.history) <= 0).all()
+    assert (found.reason, found.converged) == ("tolerance", True)
     assert 0.0 <= found.gap <= 1e-6 * found.value
-
-
-@pytest.mark.parametrize(
-    "penalty",
-    [Schatten(2.0), Schatten(1.5), Schatten(2.0, 2.0), Elastic(0.5), Elastic(0.3, 2.0)],
-    ids=label,
-)
-def test_solvers_agree(penalty, rng):
-    """The dual and the factor meet, where both apply; entrywise k = 1 is Frobenius."""
-    gram = make_gram(rng, 10, 4, 0.2)
-    dual, factor = (
-        solve_convex(gram, penalty, np.eye(4)[None], solver=solver, tol=1e-10, max_iter=5000)
-        for solver in ("dual", "factor")
-    )
-    assert dual.value == pytest.approx(factor.value, rel=1e-9)
-    np.testing.assert_allclose(dual.T, factor.T, atol=2e-4 * np.abs(dual.T).max())
-    if penalty == Schatten(2.0):
-        entrywise = solve_convex(gram, Entrywise(1), np.eye(4)[None], tol=1e-10)
-        np.testing.assert_allclose(entrywise.T, dual.T, atol=1e-4 * np.abs(dual.T).max())
 
 
 def test_why_it_ends(rng):
