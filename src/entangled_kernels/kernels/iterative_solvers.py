@@ -6,6 +6,7 @@ from collections.abc import Callable
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.sparse.csgraph import connected_components
 from sklearn.utils import gen_batches
 
 from ..linalg import (
@@ -27,6 +28,8 @@ __all__ = [
 ]
 
 COLUMN_CHUNK = 64
+# Targets whose norms differ by more than this are solved apart.
+FAR = 1e3
 NYSTROEM_RANK = 300
 
 
@@ -142,9 +145,13 @@ class ConjugateGradientFactor(_IterativeFactor):
         super().__init__(operator, tol, max_iter)
         self.operator = operator
         self._preconditioner = _make_preconditioner(operator)
+        self._groups = _related_targets(operator)
 
     def solve(self, R: Array, alpha: float) -> Array:
         """Solve for right-hand sides R of shape (n, p, c)."""
+        return _solve_scales(self, R, alpha)
+
+    def _solve(self, R: Array, alpha: float) -> Array:
         B = R.reshape(-1, R.shape[2], 1)  # (n * p, c, 1)
         size = _positive_norms(B)
 
@@ -160,6 +167,43 @@ class ConjugateGradientFactor(_IterativeFactor):
         X, self.n_iter = solve_columns(apply, precondition, B, unfinished, self.max_iter)
         self.residual = float((_norms(B - apply(X)) / size).max(initial=0.0))
         return X.reshape(R.shape)
+
+
+def _related_targets(operator: BlockOperator) -> list[NDArray[np.intp]]:
+    """Groups of targets that the operator relates, as far as its structure shows it."""
+    if isinstance(operator, ScaledOperator):
+        return _related_targets(operator.operator)
+    if isinstance(operator, KroneckerOperator):
+        links = np.asarray(operator.output) != 0.0
+    elif isinstance(operator, SumOfKroneckersOperator):
+        links = (np.asarray(operator.Ts) != 0.0).any(axis=0)
+    else:
+        return [np.arange(operator.n_outputs)]
+    count, labels = connected_components(links, directed=False)
+    return [np.flatnonzero(labels == number) for number in range(count)]
+
+
+def _solve_scales(
+    factor: ConjugateGradientFactor | MaskedKroneckerFactor, R: Array, alpha: float
+) -> Array:
+    """Solve for R (n, p, c), group by group of targets if their sizes are far apart.
+
+    Systems of targets that are not related are independent. Solved together, the stopping rule is
+    that of the largest targets, and their rounding hides the small ones.
+    """
+    groups = factor._groups
+    norms = np.array([np.linalg.norm(R[:, group], axis=(0, 1)) for group in groups])  # (groups, c)
+    least = np.where(norms > 0.0, norms, np.inf).min(axis=0)
+    if len(groups) == 1 or (norms.max(axis=0) <= FAR * least).all():
+        return factor._solve(R, alpha)
+    solved, n_iter, residual = np.empty_like(R), 0, 0.0
+    for group in groups:
+        alone = np.zeros_like(R)
+        alone[:, group] = R[:, group]
+        solved[:, group] = factor._solve(alone, alpha)[:, group]
+        n_iter, residual = max(n_iter, factor.n_iter), max(residual, factor.residual)
+    factor.n_iter, factor.residual = n_iter, residual
+    return solved
 
 
 def solve_columns(
@@ -278,6 +322,7 @@ class MaskedKroneckerFactor(_IterativeFactor):
         self.B = B @ V
         self.spectrum = np.multiply.outer(k, np.clip(t, 0.0, None))[:, None, :]  # (m, 1, p)
         self.mask = mask[:, None, :]  # (n, 1, p)
+        self._groups = _related_targets(operator)
 
     # Arrays are (rows, right-hand sides, outputs), so that each factor of L is one matrix product.
 
@@ -295,6 +340,9 @@ class MaskedKroneckerFactor(_IterativeFactor):
 
     def solve(self, R: Array, alpha: float) -> Array:
         """Solve for right-hand sides R of shape (n, p, c)."""
+        return _solve_scales(self, R, alpha)
+
+    def _solve(self, R: Array, alpha: float) -> Array:
         y = R.swapaxes(1, 2)
         size = _positive_norms(y)
 
