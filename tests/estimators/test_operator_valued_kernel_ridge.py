@@ -37,7 +37,6 @@ WEIGHTS[7, 1] = 0.0
 PROBLEMS = {
     "missing targets": (HOLES, None),
     "weights of rows": (Y, ROWS),
-    "weights of targets": (Y, WEIGHTS),
     "both": (HOLES, WEIGHTS),
     "complete": (Y + 3.0, None),
 }

@@ -1,6 +1,6 @@
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from entangled_kernels.kernels import KrausKernel, SeparableKernel, SumKernel
@@ -15,6 +15,7 @@ from entangled_kernels.linalg import (
 from kernels.draws import random_psd, seeds, sizes
 
 
+@settings(max_examples=30)
 @given(p=sizes, terms=st.integers(1, 4), seed=seeds)
 def test_sums_of_separable_are_partial_trace_kernels(p, terms, seed):
     rng = np.random.default_rng(seed)

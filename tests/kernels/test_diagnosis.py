@@ -1,6 +1,6 @@
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from entangled_kernels.kernels import EntanglementReport, KrausKernel, entanglement_report
@@ -22,6 +22,7 @@ def test_werner_states_change_verdict_at_one_third(distance):
     assert entanglement_report(above, (2, 2)).entangled is True
 
 
+@settings(max_examples=30)
 @given(dims=dimensions, n_terms=st.integers(1, 5), seed=seeds)
 def test_separable_mixtures_are_never_called_entangled(dims, n_terms, seed):
     rho = separable_mixture(seed, dims, n_terms)
@@ -38,6 +39,7 @@ def test_bound_entanglement_is_silent_in_ppt_and_found_by_realignment(a):
     assert "realignment" in report.verdict
 
 
+@settings(max_examples=30)
 @given(m=sizes, p=sizes, scale=st.sampled_from([1e-8, 3.0, 1e8]), seed=seeds)
 def test_units_and_rotations_of_features_and_outputs_change_nothing(m, p, scale, seed):
     rng = np.random.default_rng(seed)
@@ -93,6 +95,7 @@ def test_an_indefinite_matrix_is_refused(D):
         entanglement_report(D, (2, 2))
 
 
+@settings(max_examples=30)
 @given(m=sizes, p=sizes, rank=st.integers(1, 4), seed=seeds)
 def test_rounding_does_not_make_a_matrix_indefinite(m, p, rank, seed):
     """Noise of a thousand rounding errors, beside a D with zero eigenvalues."""

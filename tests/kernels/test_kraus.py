@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from sklearn.kernel_approximation import Nystroem
 
@@ -18,6 +18,7 @@ from kernels.draws import random_psd, seeds, sizes
 from reference import blocks as reference
 
 
+@settings(max_examples=30)
 @given(p=sizes, m=sizes, seed=seeds)
 def test_identity_kron_T_recovers_the_separable_gram_matrix(p, m, seed):
     rng = np.random.default_rng(seed)
@@ -26,6 +27,7 @@ def test_identity_kron_T_recovers_the_separable_gram_matrix(p, m, seed):
     np.testing.assert_allclose(kernel(X).to_dense(), np.kron(X @ X.T, T), atol=1e-9)
 
 
+@settings(max_examples=30)
 @given(p=sizes, m=sizes, n_operators=st.integers(1, 20), shrink=st.floats(0, 1), seed=seeds)
 def test_ppt_of_D_is_ppt_of_G_with_full_rank_features(p, m, n_operators, shrink, seed):
     rng = np.random.default_rng(seed)
@@ -37,6 +39,7 @@ def test_ppt_of_D_is_ppt_of_G_with_full_rank_features(p, m, n_operators, shrink,
     assert kernel.is_ppt() == is_ppt(G, (len(X), p), tol=1e-10)
 
 
+@settings(max_examples=30)
 @given(r=st.integers(1, 3), p=st.integers(1, 3), m=st.integers(1, 12), seed=seeds)
 def test_diagnosis_on_the_span_of_the_operators_is_that_of_D(r, p, m, seed):
     kernel = KrausKernel(np.random.default_rng(seed).normal(size=(r, p, m)))
@@ -110,6 +113,7 @@ def test_compressed_has_as_many_operators_as_the_rank_of_D(rng):
     assert len(with_metric.kraus) == np.linalg.matrix_rank(with_metric.choi) == 5
 
 
+@settings(max_examples=30)
 @given(p=sizes, m=sizes, rank=sizes, seed=seeds)
 def test_entangled_kernels_are_psd_and_have_a_kraus_form(p, m, rank, seed):
     rng = np.random.default_rng(seed)
@@ -140,6 +144,7 @@ def test_features_come_from_the_feature_map(rng):
 
 
 @pytest.mark.parametrize("symmetric", [True, False])
+@settings(max_examples=30)
 @given(p=sizes, m=sizes, seed=seeds)
 def test_entangled_with_rank_one_T_is_transformable(p, m, seed, symmetric):
     rng = np.random.default_rng(seed)
@@ -153,6 +158,7 @@ def test_entangled_with_rank_one_T_is_transformable(p, m, seed, symmetric):
     np.testing.assert_allclose(transformable.blocks(X, Z), kernel.blocks(X, Z), atol=1e-10 * scale)
 
 
+@settings(max_examples=30)
 @given(p=sizes, m=sizes, seed=seeds)
 def test_product_entanglers_are_separable_and_the_tools_say_so(p, m, seed):
     rng = np.random.default_rng(seed)

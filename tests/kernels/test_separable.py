@@ -1,6 +1,6 @@
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from sklearn.kernel_approximation import Nystroem
 from sklearn.metrics.pairwise import rbf_kernel
 
@@ -34,6 +34,7 @@ def test_positivity_from_the_factors_is_that_of_the_gram_matrix(rng, kernel, T):
     assert separable.guaranteed_psd == (kernel == "rbf" and np.linalg.eigvalsh(T)[0] >= 0)
 
 
+@settings(max_examples=30)
 @given(p=sizes, m=sizes, seed=seeds)
 def test_separable_kernels_have_operators_t_j_e_k(p, m, seed):
     rng = np.random.default_rng(seed)
