@@ -111,7 +111,7 @@ def test_a_rank_is_kept_and_its_gap_holds_over_all_ranks(rng, rank):
 def test_a_given_output_kernel(rng):
     K, Y, weights = make_partial(rng, weighted=True)
     L = np.cov(rng.normal(size=(3, 9)))
-    found = fixed_output_kernel(reduce_problem(K, Y, weights, centred=True), 0.2, L)
+    found = fixed_output_kernel(reduce_problem(K, Y, weights, centred=True), 0.2, L, tol=1e-7)
     value, C = dense_value(K, Y, weights, L, 0.2, True)
     np.testing.assert_allclose(found.C, C, atol=1e-6 * np.abs(C).max())
     assert found.value == pytest.approx(value, rel=1e-10)

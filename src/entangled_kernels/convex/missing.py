@@ -8,13 +8,15 @@ from dataclasses import replace
 import numpy as np
 
 from ..linalg import Array
-from .grams import missing_gram
+from .grams import missing_gram, related_targets
 from .problem import Problem, Result, check_finite, retarget
 from .solvers import minimise
 
-__all__ = ["INNER", "learn_missing", "solve_missing"]
+__all__ = ["INNER", "far_apart", "learn_missing", "solve_missing"]
 
 TINY = float(np.finfo(np.float64).tiny)
+# Unrelated targets whose norms differ by more than this are solved apart.
+FAR = 1e3
 # Complete problems are solved to this share of the tolerance, so that their errors do not matter.
 INNER = 0.1
 # Steps of L-BFGS in a round, and rounds in a row that may lower nothing.
@@ -138,6 +140,17 @@ def learn_missing(
     reason = "max_iter" if len(history) >= max_iter else "stalled"
     reason = "tolerance" if best.converged else reason
     return replace(best, reason=reason, n_iter=len(history), history=np.array(history))
+
+
+def far_apart(problem: Problem, T: Array) -> bool:
+    """True if output kernels (m, p, p) leave targets unrelated whose sizes are far apart.
+
+    `learn_missing` then stops before the small ones have converged; `solve_missing` does not.
+    """
+    groups = related_targets(T)
+    norms = np.array([np.linalg.norm(problem.targets[:, group]) for group in groups])
+    norms = norms[norms > 0.0]
+    return len(norms) > 1 and bool(norms.max() > FAR * norms.min())
 
 
 def solve_missing(problem: Problem, alpha: float, found: Result, penalty: float = 0.0) -> Result:

@@ -16,7 +16,7 @@ from .grams import (
     eigh_by_groups,
     missing_gram,
 )
-from .missing import INNER, learn_missing, solve_missing
+from .missing import INNER, far_apart, learn_missing, solve_missing
 from .output_kernel import learn_output_kernel
 from .penalties import Schatten
 from .problem import KernelPart, Problem, Result, compress, expand
@@ -94,6 +94,8 @@ def learn_weights(
             lambda S, _: penalty.shrunk_conjugate(np.sum(S * T, axis=(1, 2), keepdims=True)),
             **settings,
         )
+        if not far_apart(problem, found.T):
+            return found
         return solve_missing(problem, alpha, found, penalty.level_value(found.weights[:, None]))
     if T.ndim == 3:
         problem = compress(problem)

@@ -275,7 +275,7 @@ class OutputKernelRidge(MultiTargetRegressor):
             result = learn_output_kernel(problem, alpha, penalty=penalty, **settings)
         else:
             L = check_output_kernel(self.output_kernel, Y.shape[1])
-            result = fixed_output_kernel(problem, alpha, L)
+            result = fixed_output_kernel(problem, alpha, L, **settings)
         self._store(rows, used, result)
         return self
 
