@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from contextlib import nullcontext
 from dataclasses import replace
 from numbers import Integral
@@ -15,16 +15,15 @@ from scipy.sparse import issparse
 from sklearn import get_config
 from sklearn.base import clone
 from sklearn.model_selection import GroupKFold, KFold, PredefinedSplit, TimeSeriesSplit
-from sklearn.utils import _safe_indexing, check_random_state, indexable
+from sklearn.utils import check_random_state, indexable
 from sklearn.utils.metadata_routing import UNUSED, MetadataRouter
 from sklearn.utils.validation import _num_features, _num_samples
 
-from ..features import FeatureMapTraits, default_feature_maps, is_fitted, map_features
+from ..features import FeatureMapTraits, default_feature_maps, is_fitted
 from ..kernels import KrausKernel
 from ..learning import FitSettings, Moments, RowSample
-from ..learning.moments import least_keys, sample_size
 from ..linalg import Array, Index
-from ..model import FIRST_BLOCK, FittedModel, InputRange, NoisePart, TargetScale
+from ..model import FIRST_BLOCK, FittedModel, InputRange, TargetScale
 from ..parameters import (
     check_choice,
     check_feature_map,
@@ -45,9 +44,7 @@ from ..selection import (
     SearchSettings,
     Selected,
     TargetUnits,
-    UsedMap,
-    grid_members,
-    scale_weights,
+    grid_settings,
     search_moments,
     search_rows,
     split_rows,
@@ -75,9 +72,6 @@ from .entangled_kernel_ridge import (
 __all__ = ["EntangledKernelRidgeCV"]
 
 T = TypeVar("T")
-# Least share of the feature maps that show noise, for an explanation to compare effects with those
-# of noise.
-LEAST_SHARE = 0.2
 
 
 class EntangledKernelRidgeCV(EntangledRegressor):
@@ -284,14 +278,6 @@ class EntangledKernelRidgeCV(EntangledRegressor):
             n_table=len(np.asarray(y)),
             random_state=self.random_state,
         )
-        shown = _Progress(len(maps)) if self.verbose else None
-
-        def report(done: int, n_steps: int) -> None:
-            if progress is not None:
-                progress(done, n_steps)
-            if shown is not None:
-                shown.print(done, n_steps)
-
         memory = float(get_config()["working_memory"]) * 2**20
         with refusing_sparse_rows(next(iter(maps.values()))) if issparse(X) else nullcontext():
             found = search_rows(
@@ -301,32 +287,13 @@ class EntangledKernelRidgeCV(EntangledRegressor):
                 maps,
                 splits,
                 self._search_settings(),
-                report=report,
+                report=_Progress(len(maps), progress) if self.verbose else progress,
                 units=None if scale is None else TargetUnits(original, scale.inverse_transform),
+                keys=sampling_keys(rows.X, rows.Y),
                 most_numbers=memory / 8 if len(rows.Y) > FIRST_BLOCK else np.inf,
             )
-        key = sampling_keys(rows.X, rows.Y)
-        weight = None if rows.weight is None else scale_weights(rows.weight)
-
-        samples = dict[Any, RowSample]()
-
-        def sample_of(candidate: Candidate) -> RowSample:
-            if candidate.place not in samples:
-                samples[candidate.place] = sample_rows(candidate)
-            return samples[candidate.place]
-
-        def sample_rows(candidate: Candidate) -> RowSample:
-            if candidate.features is not None:
-                return RowSample.of(np.asarray(candidate.features), rows.Y, key, weight)
-            # Features that were computed block by block were not kept.
-            some = least_keys(key, weight, sample_size(rows.Y.shape[1]))
-            Phi = map_features(candidate.feature_map, _safe_indexing(X, some))
-            own_weight = None if weight is None else weight[some]
-            return RowSample.of(Phi, rows.Y[some], key[some], own_weight)
-
-        self._model = self._keep(
-            found, rows.Y, scale, InputRange.of(rows.X), sample_of, len(maps) > 1
-        )
+        place = found.best.place if len(maps) > 1 else None
+        self._model = self._keep(found, place, rows.Y, scale, InputRange.of(rows.X))
         return self
 
     def partial_fit(
@@ -408,7 +375,7 @@ class EntangledKernelRidgeCV(EntangledRegressor):
     def best_params_(self) -> dict[str, Any]:
         """Parameters of the chosen candidate."""
         found = self._searched("best_params_")
-        best = self._parameters(found.best)
+        best = self._parameters(found.best.fit.settings)
         return best if found.best.place is None else best | {"feature_map": found.best.place}
 
     @property
@@ -511,44 +478,24 @@ class EntangledKernelRidgeCV(EntangledRegressor):
             ordered=self._ordered,
             units=units,
         )
-        return self._keep(found, Y, scale, stream.inputs, lambda candidate: sample, False)
+        return self._keep(found, None, Y, scale, stream.inputs)
 
     def _keep(
         self,
         found: Selected,
+        place: Any,
         Y: Array,
         scale: TargetScale | None,
         inputs: InputRange | None,
-        sample_of: Callable[[Candidate], RowSample | None],
-        several: bool,
     ) -> FittedModel:
-        """Keep what a search ended with; ``Y`` are the targets that its held-out rows are numbered in."""
-
-        def estimator(candidate: Candidate | None) -> EntangledKernelRidge | None:
-            if candidate is None:
-                return None
-            model = FittedModel(
-                feature_map=candidate.feature_map,
-                linear=candidate.fit.linear,
-                fit=candidate.fit,
-                fit_map=candidate.feature_map,
-                scale=scale,
-                inputs=inputs,
-                sample=sample_of(candidate),
-            )
-            return self._candidate_estimator(candidate, model)
-
-        best = estimator(found.best)
-        entangled = best if found.entangled is found.best else estimator(found.entangled)
+        """Keep the result of a search; ``Y`` are the targets that its held-out rows refer to."""
+        best = self._candidate_estimator(found.best, scale, inputs)
+        entangled = best
+        if found.entangled is not found.best:
+            entangled = self._candidate_estimator(found.entangled, scale, inputs)
         self._candidates = best, entangled
-        place = found.best.place if several else None
-        self._search = replace(
-            found,
-            best=replace(found.best, features=None, place=place),
-            entangled=None,
-            held_out=None,
-            used=[],
-        )
+        slim_best = replace(found.best, sample=None, place=place)
+        self._search = replace(found, best=slim_best, entangled=None, parts=())
         return FittedModel(
             feature_map=found.feature_map,
             linear=found.linear,
@@ -558,58 +505,68 @@ class EntangledKernelRidgeCV(EntangledRegressor):
             inputs=inputs,
             residuals=found.residuals,
             measured=None if found.residuals is None else Y[np.unique(found.residuals.row)],
-            parts=_noise_parts(found.used),
+            parts=found.parts,
         )
 
     def _candidate_estimator(
-        self, candidate: Candidate, model: FittedModel
-    ) -> EntangledKernelRidge:
-        """A candidate as an estimator of its own, on tables with the same columns."""
-        if model.fit.stop_reason == "stalled":
-            warn_of_stall(model.fit)
+        self, candidate: Candidate | None, scale: TargetScale | None, inputs: InputRange | None
+    ) -> EntangledKernelRidge | None:
+        """A fitted estimator for a candidate, on tables with the same columns."""
+        if candidate is None:
+            return None
+        fit, maps = candidate.fit, self._feature_maps()
+        if fit.stop_reason == "stalled":
+            warn_of_stall(fit)
+        if len(maps) == 1:
+            feature_map = maps[0]
+        elif candidate.place is not None:
+            feature_map = maps[candidate.place]
+        elif candidate.feature_map is not None:
+            feature_map = clone(candidate.feature_map)
+        else:
+            feature_map = None
+        model = FittedModel(
+            feature_map=candidate.feature_map,
+            linear=fit.linear,
+            fit=fit,
+            fit_map=candidate.feature_map,
+            scale=scale,
+            inputs=inputs,
+            sample=candidate.sample,
+        )
         estimator = EntangledKernelRidge(
-            self._map_of(candidate),
+            feature_map,
             fit_intercept=self.fit_intercept,
             random_state=self.random_state,
             target_transform=self.target_transform,
-        ).set_params(**self._parameters(candidate))
+        ).set_params(**self._parameters(fit.settings))
         MultiTargetRegressor.set_output(estimator, predict=self._container())
-        found: EntangledKernelRidge = estimator.adopt_model(model, self)
-        return found
+        return estimator.adopt_model(model, self)
 
-    def _map_of(self, candidate: Candidate) -> Any:
-        """The feature map of a candidate as it was given, not fitted."""
-        maps = self._feature_maps()
-        if candidate.place is not None and len(maps) > 1:
-            return maps[candidate.place]
-        if len(maps) == 1 or candidate.feature_map is None:
-            return maps[0] if len(maps) == 1 else None
-        return clone(candidate.feature_map)
-
-    def _parameters(self, candidate: Candidate) -> dict[str, Any]:
-        """Parameters of `EntangledKernelRidge` that make it a candidate."""
-        parameters = candidate.member.parameters() | {"alpha": candidate.alpha}
-        solver = self._solver_params()
-        if candidate.member.n_steps is not None:
-            solver = solver._replace(max_iter=candidate.member.n_steps)
-        defaults = SolverParams()._asdict()
-        changed = {
-            name: value for name, value in solver._asdict().items() if value != defaults[name]
-        }
-        return {**parameters, "solver_params": changed} if changed else parameters
+    def _parameters(self, settings: FitSettings) -> dict[str, Any]:
+        """Parameters of `EntangledKernelRidge` with these settings."""
+        parameters: dict[str, Any] = {"alpha": settings.alpha}
+        for name in GRID:
+            parameters[name] = getattr(settings, name)
+        solver = self._solver_params()._replace(max_iter=settings.max_iter)
+        changed = dict(solver._asdict())
+        for name, default in SolverParams()._asdict().items():
+            if changed[name] == default:
+                del changed[name]
+        return parameters | {"solver_params": changed} if changed else parameters
 
     def _search_settings(self) -> SearchSettings:
         params = self._solver_params()
         seed = check_random_state(self.random_state).randint(np.iinfo(np.int32).max)
+        start = FitSettings(
+            init=params.init, max_iter=params.max_iter, tol=params.tol, seed=int(seed)
+        )
         return SearchSettings(
-            members=grid_members(self._grid(), max_iter=params.max_iter),
+            kernels=grid_settings(self._grid(), start),
             alphas=None if self.alphas is None else np.asarray(self.alphas, dtype=np.float64),
             scoring=self.scoring,
             selection=self.selection,
             fit_intercept=bool(self.fit_intercept),
-            start=FitSettings(
-                init=params.init, max_iter=params.max_iter, tol=params.tol, seed=int(seed)
-            ),
             n_jobs=self.n_jobs,
         )
 
@@ -673,13 +630,11 @@ class EntangledKernelRidgeCV(EntangledRegressor):
         except TypeError:  # rows of texts
             n_inputs = 1
         maps = dict(enumerate(self._feature_maps(streamed=streamed)))
-        traits = {place: FeatureMapTraits.of(one) for place, one in maps.items()}
-        suited = {
-            place: one
-            for place, one in maps.items()
-            if traits[place].suits(rows.Y.shape[1], n_inputs)
-        }
-        return suited if suited else maps
+        suited = {}
+        for place, feature_map in maps.items():
+            if FeatureMapTraits.of(feature_map).suits(rows.Y.shape[1], n_inputs):
+                suited[place] = feature_map
+        return suited or maps
 
     def _search_inputs(self, X: Any, maps: dict[int, Any]) -> Any:
         """Inputs with their columns kept; an array where the columns are the only features."""
@@ -790,39 +745,24 @@ class EntangledKernelRidgeCV(EntangledRegressor):
         self._feature_maps()
 
 
-def _noise_parts(used: Sequence[UsedMap]) -> tuple[NoisePart, ...]:
-    """Feature maps of an average, with their shares, on which models of noise are fitted.
-
-    Features of cross-fitted maps are predictions, in which their part of the noise does not show;
-    the other maps replace them where these have a share of `LEAST_SHARE` for every target. Empty
-    without an average.
-    """
-    if len(used) < 2:
-        return ()
-    shown = [not FeatureMapTraits.of(one.feature_map).cross_fitted for one in used]
-    shares = [one.share * show for one, show in zip(used, shown, strict=True)]
-    total = np.sum(np.broadcast_arrays(*shares), axis=0)
-    if total.min() < LEAST_SHARE:
-        return ()
-    parts = zip(used, shares, strict=True)
-    return tuple(NoisePart(one.feature_map, one.settings, share / total) for one, share in parts)
-
-
 class _Progress:
-    """Prints how far a search is, and how long the rest will take."""
+    """Prints the progress of a search and the seconds that are left, then calls ``progress``."""
 
-    def __init__(self, n_maps: int) -> None:
-        self.start, self.n_maps = time.perf_counter(), n_maps
+    def __init__(self, n_maps: int, progress: Callable[[int, int], None] | None) -> None:
+        self.start, self.n_maps, self.progress = time.perf_counter(), n_maps, progress
 
-    def print(self, done: int, n_steps: int) -> None:
-        """Print a line after a split; ``n_steps`` is the number of splits of all maps together."""
+    def __call__(self, done: int, n_steps: int) -> None:
+        """After a split; ``n_steps`` is the number of splits of all maps together."""
         number, split = divmod(done - 1, n_steps // self.n_maps)
         seconds = time.perf_counter() - self.start
         print(
-            f"feature map {number + 1} of {self.n_maps}, split {split + 1} of {n_steps // self.n_maps}: "
-            f"{seconds:.0f} s, about {seconds * (n_steps / done - 1.0):.0f} s left",
+            f"feature map {number + 1} of {self.n_maps}, split {split + 1} of "
+            f"{n_steps // self.n_maps}: {seconds:.0f} s, "
+            f"about {seconds * (n_steps / done - 1.0):.0f} s left",
             flush=True,
         )
+        if self.progress is not None:
+            self.progress(done, n_steps)
 
 
 def _present(value: T | None, estimator: Any, name: str) -> T:
