@@ -141,7 +141,7 @@ def test_leaves_are_as_large_as_asked(rows):
         sizes = [np.unique(tree, return_counts=True)[1].min() for tree in leaves.T]
         assert min(sizes) == (6 if weight is None else 3)
     alone = ForestFeatures(3, min_samples_leaf=80, random_state=0).fit(X, Y)
-    assert alone.trees_.n_nodes == 3
+    assert len(alone.trees_.feature) == 3
 
 
 def test_blanks_stand_at_the_mean_of_known_cells(rows):
@@ -173,7 +173,7 @@ def test_of_many_rows_some_grow_the_trees(rows):
     features = ForestFeatures(10, max_rows=20, random_state=0).fit(X, Y)
     assert features.components_.shape == (20, 10)
     # A leaf for every row, in every tree.
-    assert features.trees_.n_nodes == 10 * (2 * 20 - 1)
+    assert len(features.trees_.feature) == 10 * (2 * 20 - 1)
     np.testing.assert_allclose(features.mean_, X.mean(axis=0))
 
 
@@ -215,7 +215,7 @@ def test_files_hold_forests_and_refuse_crafted_ones(rows, settings, tmp_path):
 def test_leaves_that_are_not_there_are_refused(rows):
     X, Y = rows
     features = ForestFeatures(10, random_state=0).fit(X, Y)
-    features.components_ = features.components_ + features.trees_.n_nodes
+    features.components_ = features.components_ + len(features.trees_.feature)
     with pytest.raises(ValueError, match="leaves must be nodes of the trees"):
         features.transform(X)
 

@@ -77,11 +77,10 @@ def leave_one_out(features, X, targets, weight):
             (np.arange(len(X)) != row) & ~np.isnan(targets[:, target]) & (weight > 0.0)
         )
         theta = features.theta_[target]
-        A = features._kernel(theta, Z[others], Z[others]) + np.diag(
-            np.exp(theta[3]) / weight[others]
-        )
-        solved = np.linalg.solve(A, targets[others, target])
-        found[row, target] = (features._kernel(theta, Z[[row]], Z[others]) @ solved)[0]
+        args = theta, *((features.range_ - features.mean_) / features.scale_)
+        found[row, target] = process_prediction(
+            Z[others], targets[others, target], Z[[row]], *args, weight[others]
+        )[0]
     return found
 
 

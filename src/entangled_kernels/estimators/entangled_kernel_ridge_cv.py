@@ -541,7 +541,8 @@ class EntangledKernelRidgeCV(EntangledRegressor):
             target_transform=self.target_transform,
         ).set_params(**self._parameters(fit.settings))
         MultiTargetRegressor.set_output(estimator, predict=self._container())
-        return estimator.adopt_model(model, self)
+        adopted: EntangledKernelRidge = estimator.adopt_model(model, self)
+        return adopted
 
     def _parameters(self, settings: FitSettings) -> dict[str, Any]:
         """Parameters of `EntangledKernelRidge` with these settings."""

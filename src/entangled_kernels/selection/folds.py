@@ -362,12 +362,13 @@ def fold_of_rows(
     train, test = split
     Phi, Phi_test = features
     Y, Y_test, weight = targets.coordinates[train], targets.coordinates[test], targets.weight
-    row_weight, learned = None, np.ones(Y.shape[1], dtype=bool)
+    row_weight: Array | None = None
+    learned: NDArray[np.bool_] = np.ones(Y.shape[1], dtype=bool)
     held_out_weight = np.ones((len(test), 1))
     if weight is not None:
         row_weight, held_out_weight = weight[train], weight[test].reshape(len(test), -1)
         if weight.ndim == 2:
-            learned = row_weight.any(axis=0)
+            learned = np.asarray(row_weight.any(axis=0))
             held_out_weight = held_out_weight * learned
     if not held_out_weight.any() or (row_weight is not None and not row_weight.any()):
         raise ValueError(_NO_WEIGHT)

@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cache, partial
 from itertools import accumulate, count
+from operator import attrgetter
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -288,7 +289,7 @@ def search_rows(
     compress = (
         settings.fit_intercept and not settings.iterative and (weight is None or weight.ndim == 1)
     )
-    n_held_out = sum([len(test) for _, test in splits])
+    n_held_out = sum(len(test) for _, test in splits)
     targets = ScoredTargets.of(
         Y,
         weight,
@@ -613,14 +614,11 @@ def _conclude(
         linear = _average(kept, kept_weights, kernels)
     score, ridge_score = None, None
     if held_out is not None and held_out_ridge is not None:
-        Y, back, score_weights = targets.Y, np.asarray, targets.score_weights
+        score_weights = targets.score_weights
         if units is not None:
-            Y, back = units
-            score_weights = settings.score_weights(*_mean_and_variance(Y, targets.weight))
-        residuals = _residuals(held_out, Y, targets.weight, back)
-        score = HeldOutScore.of(residuals, score_weights)
-        residuals = _residuals(held_out_ridge, Y, targets.weight, back)
-        ridge_score = HeldOutScore.of(residuals, score_weights)
+            score_weights = settings.score_weights(*_mean_and_variance(units.Y, targets.weight))
+        score = HeldOutScore.of(_residuals(held_out, targets, units), score_weights)
+        ridge_score = HeldOutScore.of(_residuals(held_out_ridge, targets, units), score_weights)
     return Selected(
         feature_map=kept[0].feature_map if len(kept) == 1 else _side_by_side(kept),
         linear=linear,
@@ -630,7 +628,7 @@ def _conclude(
         cv_results=_results(trials, kernels),
         target_scores=_target_scores(trials, targets) if targets.by_target else None,
         weights=_flat_weights(weights, targets) if settings.selection == "average" else None,
-        residuals=None if held_out is None else _residuals(held_out, targets.Y, targets.weight),
+        residuals=None if held_out is None else _residuals(held_out, targets),
         score=score,
         kernel_ridge_score=ridge_score,
         n_splits=len(trials[0].folds),
@@ -655,7 +653,7 @@ def _choose(
     largest shrinkage and then the largest alpha is chosen.
     """
     numbers = np.flatnonzero(wanted)
-    shrinkages = np.array([kernels[number].shrinkage for number in numbers])
+    shrinkages = np.array(list(map(attrgetter("shrinkage"), kernels)))[numbers]
     best = 0, 0, 0, np.inf
     for number, trial in enumerate(trials):
         errors = trial.errors[splits][:, numbers].sum(axis=-1)
@@ -707,10 +705,11 @@ def _models(
         weights = np.zeros((n_kernels, len(trials[number].alphas), 1))
         weights[kernel, column] = 1.0
         return [(number, weights)]
+    n_rows = 0.0
+    for split in np.flatnonzero(splits):
+        n_rows += float(folds[split].total.max()) / targets.n_repeats
     for number, trial in enumerate(trials):
         errors = trial.errors[splits][:, :n_kernels]
-        total = sum([float(trial.folds[split].total.max()) for split in np.flatnonzero(splits)])
-        n_rows = total / targets.n_repeats
         weights = candidate_weights(errors, n_rows, by_target=targets.by_target)
         models.append((number, weights))
     for number, trial in enumerate(trials):
@@ -800,11 +799,14 @@ def _targets_of_rows(row: Index, Y: Array, weight: Array | None) -> tuple[Array,
 
 
 def _residuals(
-    held_out: _HeldOut, Y: Array, weight: Array | None, back: Callable[[Array], Array] = np.asarray
+    held_out: _HeldOut, targets: ScoredTargets, units: TargetUnits | None = None
 ) -> Residuals:
-    """Residuals of targets Y, to which ``back`` turns the predictions."""
-    Y, row_weight = _targets_of_rows(held_out.row, Y, weight)
-    errors = without_rounding(Y - back(held_out.values), Y)
+    """Residuals of held-out predictions, in the units of targets before a transformation if given."""
+    Y, values = targets.Y, held_out.values
+    if units is not None:
+        Y, values = units.Y, units.back(values)
+    Y, row_weight = _targets_of_rows(held_out.row, Y, targets.weight)
+    errors = without_rounding(Y - values, Y)
     counted = (row_weight > 0.0) & ~np.isnan(errors).all(axis=1)
     row, variance = held_out.row[counted], held_out.relative_variance[counted]
     return Residuals(errors[counted], row_weight[counted], row, variance)
@@ -848,7 +850,7 @@ def _noise_parts(
 def _results(trials: Sequence[Trial], kernels: Sequence[FitSettings]) -> dict[str, NDArray[Any]]:
     """Parameters and errors of all candidates, column by column."""
     columns: dict[str, list[NDArray[Any]]] = {}
-    steps = [own.max_iter if SOLVERS[own.solver].has_path else None for own in kernels]
+    steps: Any = [own.max_iter if SOLVERS[own.solver].has_path else None for own in kernels]
     for trial in trials:
         errors = trial.errors.sum(axis=-1).reshape(len(trial.errors), -1)
         n_alphas = len(trial.alphas)
@@ -917,7 +919,7 @@ def fitted_in_folds(feature_map: Any, n_rows: int) -> bool:
 
 def _warn_of_ends(best: Candidate, trials: Sequence[Trial], settings: SearchSettings) -> None:
     """Warn if the best alpha is at an end of the grid."""
-    alphas = next(trial.alphas for trial in trials if trial.place == best.place)
+    alphas = {trial.place: trial.alphas for trial in trials}[best.place]
     # No warning for the smallest alpha: forests interpolate by design, and the default grid already
     # reaches almost zero.
     interpolates = FeatureMapTraits.of(best.feature_map).interpolates
