@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 from contextlib import nullcontext
 from dataclasses import replace
 from numbers import Integral
-from typing import Any, Self, TypeVar
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -71,8 +71,6 @@ from .entangled_kernel_ridge import (
 
 __all__ = ["EntangledKernelRidgeCV"]
 
-T = TypeVar("T")
-
 
 class EntangledKernelRidgeCV(EntangledRegressor):
     """Entangled kernel ridge regression with its settings chosen by cross-validation.
@@ -86,13 +84,12 @@ class EntangledKernelRidgeCV(EntangledRegressor):
         Features phi(x), as in `EntangledKernelRidge`. Those of a list are candidates. ``"auto"``
         tries the standardised columns; `ColumnWidthFeatures`, with a width for every column, of the
         columns and of columns made symmetric by powers; `ForestFeatures`; and, with two to eight
-        targets and not in streams, `TargetProcessFeatures`. With more than 200 inputs powers and
+        targets and not in streams, `TargetProcessFeatures`. With more than 200 inputs, powers and
         processes are left out. Kernels clip columns at one range beyond the training rows
-        (``reach=1``; not in streams), so that only the standardised columns follow a trend farther
-        out.
+        (``reach=1``; not in streams), so that only the standardised columns extrapolate farther.
     alphas : array-like or None, default=None
-        Ridge penalties to try. None takes 34 values over eleven decades about the scale of the
-        features, and the noise that a feature map has found, its ``noise_``.
+        Ridge penalties to try. None is 34 values over eleven decades about the scale of the
+        features, and the noise that a feature map has estimated, its ``noise_``.
     param_grid : dict or None, default=None
         Values to try of the parameters of `EntangledKernelRidge`, as in scikit-learn's
         `GridSearchCV`: ``shrinkage``, ``alignment_mix``, ``target_alpha``, ``prediction``, ``rank``
@@ -103,9 +100,9 @@ class EntangledKernelRidgeCV(EntangledRegressor):
         the same kernel are tried once. With ``solver=["ascent"]`` steps along the path are
         candidates too, so that early stopping is selected.
     cv : int, splitter or iterable of splits, default=5
-        An int asks for shuffled folds, of whole groups where `fit` is given groups; with at most 60
-        rows they are repeated until there are 10 splits. `TimeSeriesSplit` predicts folds from rows
-        before.
+        An int asks for shuffled folds, or for folds of whole groups if `fit` is given groups; with
+        at most 60 rows they are repeated until there are 10 splits. With `TimeSeriesSplit`, folds
+        are predicted from the rows before them.
     scoring : {"nmse", "mse"}, default="nmse"
         Mean over outputs of the squared error, divided by the variance of the output or not. Lower
         is better.
@@ -114,19 +111,20 @@ class EntangledKernelRidgeCV(EntangledRegressor):
         their held-out errors, E^(-n / 2) for a mean squared error E
         (`entangled_kernels.selection.stacking`). These means, and kernel ridge with the noise that
         a map has estimated for its alpha, are stacked by a convex combination on held-out
-        predictions. Each target weighs candidates by its own error plus twice the mean error of all
-        targets, where there are no more than 64 targets and no more than rows. An average of
-        coefficients is a coefficient matrix, so predicting costs what the features cost.
+        predictions. With at most 64 targets, and no more than rows, every target has its own
+        weights, by its own error plus twice the mean error of all targets. An average of
+        coefficients is a coefficient matrix, so predicting costs no more than with one candidate.
         ``"best"``: the candidate with the least error. ``"one_se"``: the one with the largest
         shrinkage and the largest alpha within a standard error.
     fit_intercept : bool, default=True
     n_jobs : int or None, default=None
-        Folds worked on at the same time, in threads that start where that saves time. Results do
+        Folds computed at the same time, in threads that are started if that saves time. Results do
         not depend on it.
     target_transform : as in `EntangledKernelRidge`
         Candidates are tried on transformed targets, and ``best_score_`` and ``cv_results_`` are
-        errors of these; ``cv_score_``, ``cv_rmse_`` and what stands beside them are errors of
-        predictions in units of the targets. A transformer is fitted once, on all rows.
+        errors of these. ``cv_score_``, ``cv_rmse_``, ``cv_target_score_`` and the scores of kernel
+        ridge are errors of predictions in units of the targets. A transformer is fitted once, on
+        all rows.
     random_state : int, RandomState or None, default=None
         For shuffling and random starts.
     verbose : int, default=0
@@ -137,55 +135,55 @@ class EntangledKernelRidgeCV(EntangledRegressor):
     best_estimator_ : EntangledKernelRidge
         The chosen candidate, fitted on all rows.
     best_params_ : dict
-        Its parameters, the feature map's place among those tried with them when there are several.
+        Its parameters, and the number of its feature map if several are tried.
     best_score_ : float
-        Its cross-validated error; lower is better. It is the least of many, so somewhat too good.
+        Its cross-validated error; lower is better. It is the least of many errors, so somewhat too
+        optimistic.
     cv_score_ : float
-        Held-out error of the model that is kept, an average or not; lower is better. Each fold's
-        rows are predicted with weights and shares that rest on the others. It is the error to
-        expect of new rows like those that folds hold out: of any rows, of rows of new groups where
-        folds are of groups, of later rows where they are in the order of time. Rows that no fold
-        holds out have no part in it.
+        Held-out error of the model that is kept, an average or not; lower is better. The rows of a
+        fold are predicted with weights and shares from the other folds. It estimates the error on
+        new rows that are like the held-out ones: on rows of new groups if folds are of groups, on
+        later rows if folds are in the order of time. Rows that no fold holds out do not count.
     cv_target_score_, cv_rmse_ : ndarray of shape (p,)
-        That error of every target, NaN for a constant one, and its root mean squared error in its
-        own unit.
+        The same error by target, NaN for a constant target, and the root mean squared error in
+        units of the target.
     kernel_ridge_score_, kernel_ridge_target_score_ : float and ndarray of shape (p,)
-        The same errors on the same folds of what would be kept with plain kernel ridge alone, of
-        the same feature maps.
+        The same errors of the model that would be kept with plain kernel ridge alone, on the same
+        feature maps and folds.
     best_index_ : int
-        Its place in ``cv_results_``.
+        Row of the best candidate in ``cv_results_``.
     cv_results_ : dict of ndarray
         One entry per candidate: ``param_*``, ``mean_test_score``, ``std_test_score`` and
         ``split{i}_test_score``; ready for `pandas.DataFrame`.
     cv_target_scores_ : ndarray of shape (number of candidates, p)
-        Errors of every target in the order of ``cv_results_``, NaN for a constant one; only there
-        where targets weigh candidates apart.
+        Errors of every target in the order of ``cv_results_``, NaN for a constant target; only
+        there if every target has its own weights.
     coef_, intercept_ : ndarray of shape (p, m) and (p,)
-        Those of the best estimator, or averages.
+        Of the best estimator, or of the average.
     average_weights_ : ndarray of shape (number of candidates, p) or (number of candidates,)
-        With ``selection="average"``, in the order of ``cv_results_``; the same for all targets
-        where they weigh candidates together.
+        With ``selection="average"``, in the order of ``cv_results_``; one column if all targets
+        have the same weights.
     n_splits_ : int
     entangled_estimator_ : EntangledKernelRidge
         The best entangled candidate, fitted on all rows: the best estimator, unless that is kernel
-        ridge or predicts with the partial trace. ``kernel_``, ``kraus_`` and `project` are those of
-        it, and it has `transform`.
+        ridge or predicts with the partial trace. ``kernel_``, ``kraus_`` and `project` are its
+        own, and it has `transform`.
     feature_map_ : transformer or None
-        Of ``coef_``; a `FeatureUnion` where candidates with several maps are averaged.
+        Of ``coef_``; a `FeatureUnion` if candidates with several maps are averaged.
     n_iter_, n_features_in_, feature_names_in_, target_names_ : as in `EntangledKernelRidge`
 
     Notes
     -----
-    Rows in batches are judged by the moments of the folds (`entangled_kernels.selection.folds`):
-    after one pass over the rows nothing depends on their number. One decomposition serves all
-    alphas of a kernel.
+    For rows in batches, errors are computed from the moments of the folds
+    (`entangled_kernels.selection.folds`): after one pass over the rows the cost does not depend on
+    their number. One decomposition serves all alphas of a kernel.
 
-    With `partial_fit`, `fit_batches` and Dask a row's fold is found by a hash of its values, or of
-    its group (`entangled_kernels.streams.row_stream`), so it does not matter how rows are cut and
-    ordered; ``cv`` must be a number, or a `KFold` or `GroupKFold` of which the number counts. With
-    `TimeSeriesSplit`, which needs `fit_batches`, folds are blocks of the rows in their order. Of
-    several feature maps, such as ``"auto"``, one is chosen on the first 10,000 rows; what else
-    there is to choose is chosen on all rows.
+    With `partial_fit`, `fit_batches` and Dask, the fold of a row is a hash of its values, or of its
+    group (`entangled_kernels.streams.row_stream`), so results do not depend on the order of the
+    rows and the size of batches. ``cv`` must be a number, or a `KFold` or `GroupKFold`, of which
+    only the number of folds is used. With `TimeSeriesSplit`, which needs `fit_batches`, folds are
+    blocks of the rows in their order. Of several feature maps, such as ``"auto"``, one is chosen on
+    the first 10,000 rows; everything else is chosen on all rows.
 
     Examples
     --------
@@ -224,7 +222,8 @@ class EntangledKernelRidgeCV(EntangledRegressor):
         self.random_state = random_state
         self.verbose = verbose
 
-    __metadata_request__fit = {"groups": UNUSED}  # noqa: RUF012 (scikit-learn reads it from the class)
+    # scikit-learn reads it from the class.
+    __metadata_request__fit = {"groups": UNUSED}  # noqa: RUF012
 
     _search: Selected | None = None
     _candidates: tuple[EntangledKernelRidge | None, EntangledKernelRidge | None] = (None, None)
@@ -245,7 +244,7 @@ class EntangledKernelRidgeCV(EntangledRegressor):
         X : array-like or data frame of shape (n_samples, n_features)
         y : array-like or data frame of shape (n_samples, n_outputs) or (n_samples,)
             NaN where a target is missing.
-        sample_weight : array-like of shape (n_samples,) or (n_samples, n_outputs), or float, optional
+        sample_weight : array-like of shape (n_samples,) or (n_samples, n_outputs), float, optional
             Non-negative. A constant factor changes nothing: weights are divided by that of one row.
         groups : array-like of shape (n_samples,), optional
             Numbers or text. Rows of a group are held out together, by folds of whole groups where
@@ -299,14 +298,14 @@ class EntangledKernelRidgeCV(EntangledRegressor):
     def partial_fit(
         self, X: Any, y: Any, sample_weight: Any = None, *, groups: Any = None, forget: float = 1.0
     ) -> Self:
-        """Take in some more rows, as `EntangledKernelRidge.partial_fit` does, each into one of the folds.
+        """Add rows, as `EntangledKernelRidge.partial_fit` does, each to one of the folds.
 
         Parameters
         ----------
         X, y, sample_weight, forget : as in `EntangledKernelRidge.partial_fit`
         groups : array-like of shape (n_samples,), optional
-            Numbers or text, with every batch or with none. All rows of a group share a fold, which
-            is found by a hash of the group; without groups it is found by a hash of the row.
+            Numbers or text, with every batch or with none. All rows of a group are in one fold, by
+            a hash of the group; without groups the fold is a hash of the row.
 
         Returns
         -------
@@ -332,7 +331,7 @@ class EntangledKernelRidgeCV(EntangledRegressor):
         return self._solved_model().held_out(float(coverage))
 
     def project(self, X: Any) -> Array:
-        """Projections (n, p, r) by the best entangled candidate; see `EntangledKernelRidge.project`."""
+        """Projections (n, p, r) of `EntangledKernelRidge.project`, by the entangled estimator."""
         self._solved_model()
         return self.entangled_estimator_.project(X)
 
@@ -356,8 +355,8 @@ class EntangledKernelRidgeCV(EntangledRegressor):
         found = self._candidates[1]
         if found is None:
             raise AttributeError(
-                f"{type(self).__name__!r} object has no attribute 'entangled_estimator_': no candidate was "
-                f"entangled; put a shrinkage below 1 in param_grid"
+                f"{type(self).__name__!r} object has no attribute 'entangled_estimator_': "
+                f"no candidate was entangled; put a shrinkage below 1 in param_grid"
             )
         return found
 
@@ -374,63 +373,61 @@ class EntangledKernelRidgeCV(EntangledRegressor):
     @property
     def best_params_(self) -> dict[str, Any]:
         """Parameters of the chosen candidate."""
-        found = self._searched("best_params_")
-        best = self._parameters(found.best.fit.settings)
-        return best if found.best.place is None else best | {"feature_map": found.best.place}
+        best: Candidate = self._result("best_params_", "best")
+        parameters = self._parameters(best.fit.settings)
+        return parameters if best.place is None else parameters | {"feature_map": best.place}
 
     @property
     def best_score_(self) -> float:
         """Cross-validated error of the chosen candidate."""
-        return self._searched("best_score_").best.error
+        return float(self._result("best_score_", "best", "error"))
 
     @property
     def best_index_(self) -> int:
-        """Place of the chosen candidate in ``cv_results_``."""
-        return self._searched("best_index_").best.index
+        """Row of the chosen candidate in ``cv_results_``."""
+        return int(self._result("best_index_", "best", "index"))
 
     @property
     def cv_results_(self) -> dict[str, NDArray[Any]]:
         """Parameters and errors of all candidates."""
-        return self._searched("cv_results_").cv_results
+        return dict(self._result("cv_results_", "cv_results"))
 
     @property
     def cv_target_scores_(self) -> Array:
         """Errors of all candidates by target."""
-        return _present(
-            self._searched("cv_target_scores_").target_scores, self, "cv_target_scores_"
-        )
+        return np.asarray(self._result("cv_target_scores_", "target_scores"))
 
     @property
     def average_weights_(self) -> Array:
         """Weights of all candidates in the average."""
-        return _present(self._searched("average_weights_").weights, self, "average_weights_")
+        return np.asarray(self._result("average_weights_", "weights"))
 
     @property
     def cv_score_(self) -> float:
         """Held-out error of the model that is kept."""
-        return float(_present(self._searched("cv_score_").score, self, "cv_score_").score)
+        return float(self._result("cv_score_", "score", "score"))
 
     @property
     def cv_target_score_(self) -> Array:
         """Held-out error of the model that is kept, by target."""
-        return _present(self._searched("cv_target_score_").score, self, "cv_target_score_").targets
+        return np.asarray(self._result("cv_target_score_", "score", "targets"))
 
     @property
     def cv_rmse_(self) -> Array:
         """Held-out root mean squared error of the model that is kept, in units of the targets."""
-        return _present(self._searched("cv_rmse_").score, self, "cv_rmse_").rmse
+        return np.asarray(self._result("cv_rmse_", "score", "rmse"))
 
     @property
     def kernel_ridge_score_(self) -> float:
         """What ``cv_score_`` would be with kernel ridge alone."""
-        found = self._searched("kernel_ridge_score_").kernel_ridge_score
-        return float(_present(found, self, "kernel_ridge_score_").score)
+        return float(self._result("kernel_ridge_score_", "kernel_ridge_score", "score"))
 
     @property
     def kernel_ridge_target_score_(self) -> Array:
         """What ``cv_target_score_`` would be with kernel ridge alone."""
-        found = self._searched("kernel_ridge_target_score_").kernel_ridge_score
-        return _present(found, self, "kernel_ridge_target_score_").targets
+        return np.asarray(
+            self._result("kernel_ridge_target_score_", "kernel_ridge_score", "targets")
+        )
 
     @property
     def n_iter_(self) -> int:
@@ -440,12 +437,17 @@ class EntangledKernelRidgeCV(EntangledRegressor):
     @property
     def n_splits_(self) -> int:
         """Number of splits."""
-        return self._searched("n_splits_").n_splits
+        return int(self._result("n_splits_", "n_splits"))
 
-    def _searched(self, name: str) -> Selected:
-        """The result of the search, for the attribute of this name."""
+    def _result(self, name: str, *path: str) -> Any:
+        """A part of the search's result, for the attribute ``name``."""
         self._shown(name)
-        return _present(self._search, self, name)
+        value: Any = self._search
+        for part in path:
+            value = None if value is None else getattr(value, part)
+        if value is None:
+            raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
+        return value
 
     def _reset(self) -> None:
         super()._reset()
@@ -463,7 +465,8 @@ class EntangledKernelRidgeCV(EntangledRegressor):
     ) -> FittedModel:
         if len(parts) < 2:
             raise ValueError(
-                f"cv must leave rows in at least 2 folds, got {len(parts)}; more rows or groups are needed"
+                f"cv must leave rows in at least 2 folds, got {len(parts)}; "
+                f"more rows or groups are needed"
             )
         row_map = stream.row_map or RowMap()
         Y, scale = np.zeros((0, 0)) if sample is None else sample.Y, row_map.scale
@@ -594,8 +597,8 @@ class EntangledKernelRidgeCV(EntangledRegressor):
         given = (self.param_grid or {}).get("solver_params", [None])
         if isinstance(given, Mapping) or len(given) != 1:
             raise ValueError(
-                "param_grid['solver_params'] must be a list of one dict; numbers of steps of an ascent are "
-                "candidates by themselves"
+                "param_grid['solver_params'] must be a list of one dict; numbers of steps of an "
+                "ascent are candidates by themselves"
             )
         return check_solver_params(given[0])
 
@@ -619,7 +622,8 @@ class EntangledKernelRidgeCV(EntangledRegressor):
         for one in maps:
             if isinstance(one, str):
                 raise ValueError(
-                    f"feature_map must be 'auto', None, a transformer or a list of the last two, got {one!r}"
+                    f"feature_map must be 'auto', None, a transformer or a list of the last two, "
+                    f"got {one!r}"
                 )
             check_feature_map(one)
         return maps
@@ -656,8 +660,9 @@ class EntangledKernelRidgeCV(EntangledRegressor):
             if not self._ordered:
                 if rows.part is None or len(np.unique(rows.part)) < 2:
                     raise ValueError(
-                        f"the first {len(rows.Y)} rows must lie in at least 2 folds for a feature map to be "
-                        f"chosen on them, got 1; mix the groups among the rows, or give one feature map"
+                        f"the first {len(rows.Y)} rows must lie in at least 2 folds for a feature "
+                        f"map to be chosen on them, got 1; mix the groups among the rows, or give "
+                        f"one feature map"
                     )
                 splits = PredefinedSplit(rows.part)
             search = clone(self).set_params(feature_map=maps, cv=splits, target_transform=None)
@@ -679,7 +684,8 @@ class EntangledKernelRidgeCV(EntangledRegressor):
         if isinstance(cv, TimeSeriesSplit):
             if not (cv.gap == 0 and cv.max_train_size is None and cv.test_size is None):
                 raise ValueError(
-                    f"cv must be a TimeSeriesSplit of n_splits alone where rows come in batches, got {cv!r}"
+                    f"cv must be a TimeSeriesSplit of n_splits alone where rows come in batches, "
+                    f"got {cv!r}"
                 )
             # The rows before the first fold are a part too.
             return int(cv.n_splits) + 1
@@ -687,9 +693,9 @@ class EntangledKernelRidgeCV(EntangledRegressor):
             return int(cv.n_splits)
         if not isinstance(cv, Integral):
             raise ValueError(
-                f"cv must be a number of folds, KFold, GroupKFold or TimeSeriesSplit where rows come in "
-                f"batches, since a row's fold is found by a hash of its values or group, or by its place; "
-                f"got {cv!r}"
+                f"cv must be a number of folds, KFold, GroupKFold or TimeSeriesSplit where rows "
+                f"come in batches, since a row's fold is found by a hash of its values or group, or "
+                f"by its place; got {cv!r}"
             )
         check_integer("cv", cv, low=2)
         return int(cv)
@@ -697,8 +703,8 @@ class EntangledKernelRidgeCV(EntangledRegressor):
     def _parts_of(self, rows: Rows, groups: Any) -> Index:
         if self._ordered:
             raise ValueError(
-                "cv: folds in the order of time need rows one after the other, and their number before the "
-                "first; use fit_batches, or fit on a table in memory"
+                "cv: folds in the order of time need rows one after the other, and their number "
+                "before the first; use fit_batches, or fit on a table in memory"
             )
         if groups is not None:
             return group_folds(check_groups(groups, len(rows.Y)), self._n_parts())
@@ -714,8 +720,8 @@ class EntangledKernelRidgeCV(EntangledRegressor):
         if n_rows is None:
             if iter(batches) is batches:
                 raise ValueError(
-                    "n_rows must be given where batches can be read only once, since folds in the order of "
-                    "time need the number of rows before the first"
+                    "n_rows must be given where batches can be read only once, since folds in the "
+                    "order of time need the number of rows before the first"
                 )
             n_rows = sum(_num_samples(as_batch(item, targets).X) for item in batches)
         check_integer("n_rows", n_rows, low=1)
@@ -725,8 +731,8 @@ class EntangledKernelRidgeCV(EntangledRegressor):
         super()._check_mergeable(other, mine, theirs)
         if self._ordered or other._ordered:
             raise ValueError(
-                "estimators to merge must not have folds in the order of time, since rows of two streams "
-                "have no order; use fit_batches with all batches"
+                "estimators to merge must not have folds in the order of time, since rows of two "
+                "streams have no order; use fit_batches with all batches"
             )
 
     def _check_parameters(self) -> None:
@@ -764,10 +770,3 @@ class _Progress:
         )
         if self.progress is not None:
             self.progress(done, n_steps)
-
-
-def _present(value: T | None, estimator: Any, name: str) -> T:
-    """A value, or an AttributeError where there is none."""
-    if value is None:
-        raise AttributeError(f"{type(estimator).__name__!r} object has no attribute {name!r}")
-    return value

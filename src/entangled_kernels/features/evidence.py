@@ -155,7 +155,7 @@ def likelihood_slopes(
 
 @dataclass(frozen=True)
 class Evidence:
-    """A tuned kernel, the variance of the noise that goes with it, and the log likelihood per target."""
+    """A tuned kernel, the variance of the noise, and the log likelihood per target."""
 
     kernel: Any
     noise: float
@@ -250,9 +250,9 @@ class PenalisedEvidence:
 
     Notes
     -----
-    With M of `likelihood_slopes`, let N and P be M times the slopes of A in -D and in l, entry by entry,
-    and s the columns divided by exp(u). Then tr(M dA) is 2 sum_il N_il D_il along the log of the
-    common width w, and along u_j, since dD = -2 (s_ij - s_lj)^2 / w^2 and dl = -2 s_ij s_lj,
+    With M of `likelihood_slopes`, let N and P be M times the slopes of A in -D and in l, entry by
+    entry, and s the columns divided by exp(u). Then tr(M dA) is 2 sum_il N_il D_il along the log of
+    the common width w, and along u_j, since dD = -2 (s_ij - s_lj)^2 / w^2 and dl = -2 s_ij s_lj,
 
         4 (N 1)^T s_j^2 / w^2 - s_j^T (4 N / w^2 + 2 P) s_j
 
@@ -359,7 +359,7 @@ class PenalisedEvidence:
         return -value - 0.5 * float(np.log(curvature).sum())
 
     def best_optimum(self, start: Array | None, spread: float, tol: float = TOL) -> Array:
-        """The optimum from a start; without one, the better optimum from much and from little noise.
+        """The optimum from a start; without one, the better of two, from much and little noise.
 
         If targets are nearly exact there are two optima, one with noise and one without, and
         rounding would decide which of them a single search ends in.

@@ -1,4 +1,4 @@
-"""Features of the kernel of a forest: the share of trees in which two rows fall into the same leaf."""
+"""Features of the kernel of a forest: the share of trees in which two rows are in one leaf."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from ..linalg import Array, Index, rank_tolerance
 from ..parameters import check_integer
 from .kernel_maps import inverse_root
-from .training_rows import SupervisedFeatures, some_rows, standardise, training_rows
+from .training_rows import SupervisedFeatures, some_rows, standardise
 
 __all__ = ["ForestFeatures", "Trees", "leaf_means", "shared_leaves"]
 
@@ -141,9 +141,7 @@ class ForestFeatures(SupervisedFeatures):
         if self.n_estimators > MOST_TREES:
             raise ValueError(f"n_estimators must be at most {MOST_TREES}, got {self.n_estimators}")
         check_integer("min_samples_leaf", self.min_samples_leaf, low=1)
-        check_integer("n_components", self.n_components, low=1)
-        check_integer("max_rows", self.max_rows, low=2)
-        X, Y, weight, _ = training_rows(self, X, y, sample_weight)
+        X, Y, weight, _ = self._training_rows(X, y, sample_weight)
         Z, self.mean_, self.scale_ = standardise(X, weight)
         rng = check_random_state(self.random_state)
         rows = some_rows(len(X), int(self.max_rows), rng)
@@ -389,7 +387,7 @@ def _walk(
 
 
 def shared_leaves(first: Leaves, second: Leaves, n_nodes: int) -> Array:
-    """Share of trees in which two rows are in one leaf, (n, m), of leaves (n, trees) and (m, trees).
+    """Share of trees in which two rows are in one leaf, (n, m), for leaves (n or m, trees).
 
     Cost: one step for each pair of rows and tree where they meet.
     """

@@ -1,4 +1,4 @@
-"""Gradients of functions that are linear in features, by the inputs: a feature map's slopes, pulled back."""
+"""Gradients by the inputs of functions that are linear in features."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ SCALERS = (StandardScaler, MinMaxScaler, MaxAbsScaler, RobustScaler)
 
 
 def has_gradient(feature_map: Any) -> bool:
-    """Whether a fitted map has slopes in closed form; trees, texts and foreign transformers have none.
+    """Whether a fitted map has slopes in closed form; trees and foreign transformers have none.
 
     Examples
     --------

@@ -13,7 +13,7 @@ from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from ..linalg import Array, rank_tolerance
-from ..parameters import check_choice, check_flag, check_integer, check_positive
+from ..parameters import check_choice, check_flag, check_positive
 from .evidence import (
     COMMON,
     SHAPES,
@@ -28,7 +28,6 @@ from .training_rows import (
     distinct_rows,
     some_rows,
     standardise,
-    training_rows,
 )
 
 __all__ = [
@@ -180,16 +179,12 @@ class EvidenceFeatures(KernelFeatures):
         ----------
         X : array-like of shape (n, d)
         y : array-like of shape (n,) or (n, p)
-            NaN where a target is missing; the likelihood is that of the known targets.
+            NaN where a target is missing.
         sample_weight : array-like of shape (n,), optional
         """
         check_positive("noise", self.noise)
-        check_integer("n_components", self.n_components, low=1)
-        check_integer("max_rows", self.max_rows, low=2)
         check_flag("warp", self.warp)
-        if self.reach is not None:
-            check_positive("reach", self.reach, zero_allowed=True)
-        X, Y, weight, _ = training_rows(self, X, y, sample_weight)
+        X, Y, weight, _ = self._training_rows(X, y, sample_weight)
         rng = check_random_state(self.random_state)
         X = self._fit_columns(X, weight, rng)
         rows = some_rows(len(X), int(self.max_rows), rng)
@@ -204,7 +199,8 @@ class EvidenceFeatures(KernelFeatures):
         """New features, not fitted, whose search starts from the parameters of these."""
         check_is_fitted(self)
         start: EvidenceFeatures = clone(self)
-        return start.set_params(kernel=self.kernel_, noise=self.noise_)  # type: ignore[no-any-return]
+        start.set_params(kernel=self.kernel_, noise=self.noise_)
+        return start
 
 
 class ColumnWidthFeatures(KernelFeatures):
@@ -214,8 +210,8 @@ class ColumnWidthFeatures(KernelFeatures):
     Matern one, a linear one, and their product, which lets slopes vary from place to place. Their
     weights, the noise and the widths maximise the marginal likelihood of all targets together, with
     a penalty on the log widths about a common one; the evidence also decides the strength of this
-    penalty. So irrelevant columns get a large width if the rows show that they are irrelevant, and
-    otherwise one width is left. The weights, the noise and the common width have weak penalties.
+    penalty. Columns get a large width only if the rows show that they are irrelevant; otherwise
+    all widths are equal. The weights, the noise and the common width have weak penalties.
 
     Tables with more than 200 columns get one width for all columns.
 
@@ -223,7 +219,7 @@ class ColumnWidthFeatures(KernelFeatures):
     ----------
     shape : {"matern", "gaussian", "exponential"}, default="matern"
         Matern of smoothness 5/2, Gaussian, or exp(-distance), the Matern kernel of smoothness 1/2,
-        for what bends sharply.
+        for functions that bend sharply.
     spread : float or None, default=None
         Prior standard deviation of a log width about the common one; 0 is one width for all
         columns. None compares 0, 0.3 and 1 by evidence.
@@ -270,7 +266,7 @@ class ColumnWidthFeatures(KernelFeatures):
     Notes
     -----
     `entangled_kernels.features.evidence` has the evidence, its slopes and the choice of the
-    penalty. A target that is NaN is missing: every target counts over the rows where it is known.
+    penalty. Every target counts over the rows where it is not missing (NaN).
 
     Cost of a step of the search: n^3 + n^2 d for n rows of the likelihood; d of them for each
     spread.
@@ -319,16 +315,8 @@ class ColumnWidthFeatures(KernelFeatures):
         sample_weight : array-like of shape (n,), optional
         """
         check_choice("shape", self.shape, SHAPES)
-        if self.spread is not None:
-            check_positive("spread", self.spread, zero_allowed=True)
-        check_integer("n_components", self.n_components, low=1)
-        check_integer("max_rows", self.max_rows, low=2)
         check_flag("warp", self.warp)
-        if self.max_inputs is not None:
-            check_integer("max_inputs", self.max_inputs, low=1)
-        if self.reach is not None:
-            check_positive("reach", self.reach, zero_allowed=True)
-        X, Y, weight, _ = training_rows(self, X, y, sample_weight)
+        X, Y, weight, _ = self._training_rows(X, y, sample_weight)
         start = self._check_start((COMMON + X.shape[1],), "columns")
         rng = check_random_state(self.random_state)
         X = self._fit_columns(X, weight, rng)
@@ -350,10 +338,11 @@ class ColumnWidthFeatures(KernelFeatures):
         return self
 
     def warm_start(self) -> ColumnWidthFeatures:
-        """New features, not fitted, whose search starts from the parameters of these, with their spread."""
+        """New features, not fitted, whose search starts from the parameters and spread of these."""
         check_is_fitted(self)
         started: ColumnWidthFeatures = clone(self)
-        return started.set_params(start=self.theta_, spread=self.spread_)  # type: ignore[no-any-return]
+        started.set_params(start=self.theta_, spread=self.spread_)
+        return started
 
 
 def _default_kernel(Z: Array) -> Any:
@@ -364,7 +353,7 @@ def _default_kernel(Z: Array) -> Any:
 
 
 def inverse_root(K: Array) -> Array:
-    """K^-1/2, pseudo-inverse where K has no full rank: k(x, R) k(R, R)^-1/2 are features of rows x."""
+    """K^-1/2, or its pseudo-inverse; k(x, R) k(R, R)^-1/2 are features of rows x."""
     values, vectors = eigh(K)
     keep = values > rank_tolerance(len(values)) * max(values[-1], np.finfo(float).tiny)
     return np.asarray((vectors[:, keep] / np.sqrt(values[keep])) @ vectors[:, keep].T)

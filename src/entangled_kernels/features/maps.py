@@ -1,4 +1,4 @@
-"""Feature maps of any kind: their traits, how they are fitted and applied, and the automatic ones."""
+"""Feature maps of any kind: their traits, fitting and applying them, and the automatic maps."""
 
 from __future__ import annotations
 
@@ -37,8 +37,8 @@ __all__ = [
 REACH = 1.0
 # With more targets than this, a process for each takes longer than all other maps together.
 MOST_PROCESSES = 8
-# With more inputs than this there is one width for all columns, and neither powers of columns nor a
-# process for every target pay: the rows tell too little of single columns.
+# With more inputs than this there is one width for all columns, and powers of columns and a process
+# for every target are left out: the rows do not determine the parameters of single columns.
 MOST_INPUTS = 200
 # Names of scikit-learn's kernels that are psd whatever their parameters.
 PSD_KERNELS = ("rbf", "laplacian", "linear", "cosine")
@@ -68,11 +68,11 @@ class FeatureMapTraits:
         Variance of the noise, in units of the variance of a target, that a fitted map has
         estimated.
     max_targets : int or None
-        In a search among several maps, more targets than this, or a single one, leave the map out.
+        A search among several maps leaves this one out if there are more targets, or only one.
     max_inputs : int or None
-        In a search among several maps, more inputs than this leave the map out.
+        A search among several maps leaves this one out if there are more inputs.
     tuned : bool
-        The map has parameters that a search found, from which `warm_start` goes on.
+        The map has tuned parameters, from which `warm_start` continues.
 
     Examples
     --------
@@ -97,7 +97,7 @@ class FeatureMapTraits:
 
     @classmethod
     def of(cls, feature_map: Any) -> Self:
-        """Traits of a transformer, of None (the columns themselves), or of transformers put together.
+        """Traits of a transformer, of None (the columns themselves), or of combined transformers.
 
         The first step of a pipeline reads the inputs, and the last step decides everything else;
         all parts of a union, or of a column transformer, have to accept what it is given.
@@ -180,7 +180,7 @@ def default_feature_maps(random_state: Any = None, *, streamed: bool = False) ->
 def fit_feature_map(
     feature_map: Any, X: Any, targets: ArrayLike | None, sample_weight: ArrayLike | None
 ) -> Any:
-    """A clone of the map, fitted with the targets and, if it takes them, the weights; None stays None.
+    """A clone of the map, fitted with targets and, if it takes them, weights; None stays None.
 
     Targets may be missing (NaN), and there may be a weight for every target of every row. A map
     that does not take missing targets gets the mean of a target instead, and the largest weight of

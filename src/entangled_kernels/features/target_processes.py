@@ -13,10 +13,10 @@ from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from ..linalg import Array, Index, rank_tolerance
-from ..parameters import check_integer, check_positive
+from ..parameters import check_positive
 from ..threads import SMALL_MATRIX, one_thread
 from .evidence import COMMON, PenalisedEvidence, median_distance
-from .training_rows import SupervisedFeatures, standardise, training_rows
+from .training_rows import SupervisedFeatures, standardise
 
 __all__ = ["TargetProcessFeatures"]
 
@@ -156,15 +156,7 @@ class TargetProcessFeatures(SupervisedFeatures):
         rows they are, and for every target the rows that its process is conditioned on.
         """
         check_positive("spread", self.spread, zero_allowed=True)
-        check_integer("n_components", self.n_components, low=1)
-        check_integer("max_rows", self.max_rows, low=2)
-        if self.max_targets is not None:
-            check_integer("max_targets", self.max_targets, low=2)
-        if self.max_inputs is not None:
-            check_integer("max_inputs", self.max_inputs, low=1)
-        if self.reach is not None:
-            check_positive("reach", self.reach, zero_allowed=True)
-        X, Y, weight, used = training_rows(self, X, y, sample_weight)
+        X, Y, weight, used = self._training_rows(X, y, sample_weight)
         start = self._check_start((Y.shape[1], COMMON + X.shape[1]), "targets and columns")
         self._fit_limits(X)
         self.range_ = np.stack([X.min(axis=0), X.max(axis=0)])
@@ -238,10 +230,11 @@ class TargetProcessFeatures(SupervisedFeatures):
         """New features, not fitted, whose searches start from the parameters of these."""
         check_is_fitted(self)
         started: TargetProcessFeatures = clone(self)
-        return started.set_params(start=self.theta_)  # type: ignore[no-any-return]
+        started.set_params(start=self.theta_)
+        return started
 
     def kernels(self, target: int) -> tuple[Array, tuple[Any, Any]]:
-        """Widths of columns about one, (d,), and two kernels of standardised columns divided by them.
+        """Relative widths of columns, (d,), and two kernels of standardised columns over them.
 
         The process of the target has the sum of both. The second, the square of the inner product,
         gets columns that are clipped to the range of the training rows.

@@ -12,7 +12,7 @@ from sklearn.utils.validation import validate_data
 
 from ..doc_links import DocLinkMixin
 from ..linalg import Array
-from ..parameters import check_numeric_columns, check_weights
+from ..parameters import check_integer, check_numeric_columns, check_positive, check_weights
 
 __all__ = ["SupervisedFeatures", "distinct_rows", "some_rows", "standardise", "training_rows"]
 
@@ -27,8 +27,26 @@ class SupervisedFeatures(TransformerMixin, DocLinkMixin, BaseEstimator):
     # Inputs are clipped at this many ranges of a column beyond the training rows.
     reach: float | None = None
 
+    def _training_rows(
+        self, X: Any, y: Any, sample_weight: Any
+    ) -> tuple[Array, Array, Array, NDArray[np.bool_]]:
+        """Check the parameters that several maps have, and give the `training_rows`."""
+        for name, low in (
+            ("n_components", 1),
+            ("max_rows", 2),
+            ("max_targets", 2),
+            ("max_inputs", 1),
+        ):
+            value = getattr(self, name, None)
+            if value is not None or name in ("n_components", "max_rows"):
+                check_integer(name, value, low=low)
+        for name in ("reach", "spread"):
+            if getattr(self, name, None) is not None:
+                check_positive(name, getattr(self, name), zero_allowed=True)
+        return training_rows(self, X, y, sample_weight)
+
     def _fit_limits(self, X: Array) -> None:
-        """Set the limits of the columns."""
+        """Set the limits of the columns: their range, widened by the ``reach``."""
         low, high = X.min(axis=0), X.max(axis=0)
         beyond = np.inf if self.reach is None else float(self.reach) * (high - low)
         self.lower_, self.upper_ = low - beyond, high + beyond

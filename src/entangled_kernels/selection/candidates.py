@@ -45,7 +45,7 @@ GRID: MappingProxyType[str, tuple[Any, ...]] = MappingProxyType(
 
 
 def grid_settings(grid: Mapping[str, Iterable[Any]], start: FitSettings) -> list[FitSettings]:
-    """Settings of the distinct kernels of a grid: kernel ridge first, then in the order of the grid.
+    """Settings of the distinct kernels of a grid, kernel ridge first.
 
     Parameters
     ----------

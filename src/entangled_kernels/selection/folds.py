@@ -63,15 +63,14 @@ def split_rows(
     Parameters
     ----------
     cv : int, splitter or iterable of splits
-        An int asks for shuffled folds of rows, or of whole groups; of few rows they are repeated.
+        An int asks for shuffled folds of rows, or of whole groups; with few rows they are repeated.
     X : table of n rows
     y : ndarray of shape (n,) or (n, p)
     groups : ndarray of shape (n,) or None
     index : ndarray of shape (n,) or None
-        Numbers of the rows in the table that splits were given for, where some of its rows are left
-        out.
+        Row numbers in the table to which listed splits refer, if some of its rows are left out.
     n_table : int, optional
-        Number of rows of that table.
+        Number of rows of this table.
     random_state : int, RandomState or None
     """
     n = len(y)
@@ -80,7 +79,7 @@ def split_rows(
             cv = check_splits(cv, n_table or n)
         splits = list(check_cv(cv).split(X, y, groups))
         if index is not None and (not hasattr(cv, "split") or isinstance(cv, PredefinedSplit)):
-            # Splits that were given as row numbers are of the whole table.
+            # Listed splits are row numbers of the whole table.
             kept = [
                 tuple(np.flatnonzero(np.isin(index, part)) for part in split) for split in splits
             ]
@@ -88,7 +87,8 @@ def split_rows(
         fewest = min((len(train) for train, _ in splits), default=0)
         if fewest < 2 <= n:
             raise ValueError(
-                f"cv must leave at least 2 rows to learn from in every split, got {fewest}; use fewer folds"
+                f"cv must leave at least 2 rows to learn from in every split, got {fewest}; "
+                f"use fewer folds"
             )
         return splits
     check_integer("cv", cv, low=2)
@@ -140,8 +140,8 @@ def group_splits(
 
     Notes
     -----
-    Each round is a `GroupKFold` with ``shuffle=True``: folds have as many groups as each other,
-    give or take one, whatever the sizes of the groups.
+    Each round is a `GroupKFold` with ``shuffle=True``: the numbers of groups in two folds differ by
+    at most one, whatever the sizes of the groups.
 
     Examples
     --------
@@ -169,10 +169,10 @@ def time_splits(n_rows: int, n_folds: int, times: NDArray[Any] | None = None) ->
     ----------
     n_rows : int
     n_folds : int
-        Blocks that are held out; the rows before the first of them are never.
+        Number of blocks that are held out. The rows before the first block are never held out.
     times : ndarray of shape (n_rows,), optional
-        In increasing order. Rows of the time at which a block begins do not predict it, since what
-        happens to all rows of that time would be known from them.
+        In increasing order. A block is not predicted from rows of the time at which it begins,
+        since they would reveal what is common to all rows of that time.
 
     Notes
     -----
@@ -183,13 +183,14 @@ def time_splits(n_rows: int, n_folds: int, times: NDArray[Any] | None = None) ->
     >>> import numpy as np
     >>> [(len(train), test.tolist()) for train, test in time_splits(6, 2)]
     [(2, [2, 3]), (4, [4, 5])]
-    >>> [(len(train), test.tolist()) for train, test in time_splits(6, 2, np.array([1, 2, 3, 4, 4, 5]))]
+    >>> splits = time_splits(6, 2, np.array([1, 2, 3, 4, 4, 5]))
+    >>> [(len(train), test.tolist()) for train, test in splits]
     [(2, [2, 3]), (3, [4, 5])]
     """
     if n_rows < 2 * (n_folds + 1):
         raise ValueError(
-            f"cv: {n_folds} folds in the order of time need at least {2 * (n_folds + 1)} rows, got {n_rows}; "
-            f"use fewer folds"
+            f"cv: {n_folds} folds in the order of time need at least {2 * (n_folds + 1)} rows, "
+            f"got {n_rows}; use fewer folds"
         )
     splits = list(TimeSeriesSplit(n_folds).split(np.empty((n_rows, 1))))
     if times is None:
@@ -197,8 +198,8 @@ def time_splits(n_rows: int, n_folds: int, times: NDArray[Any] | None = None) ->
     splits = [(train[times[train] < times[test[0]]], test) for train, test in splits]
     if min(len(train) for train, _ in splits) < 2:
         raise ValueError(
-            f"the times must differ enough for {n_folds} folds, got {len(np.unique(times))} different ones "
-            f"in {n_rows} rows, too few before a fold; use fewer folds"
+            f"the times must differ enough for {n_folds} folds, got {len(np.unique(times))} "
+            f"different ones in {n_rows} rows, too few before a fold; use fewer folds"
         )
     return splits
 

@@ -122,7 +122,7 @@ class SearchSettings:
 
 
 class TargetUnits(NamedTuple):
-    """Targets (n, p) before they were transformed, and the function from transformed targets back."""
+    """Targets (n, p) before a transformation, and the inverse of the transformation."""
 
     Y: Array
     back: Callable[[Array], Array]
@@ -573,7 +573,7 @@ def _try_folds(
 
 
 def _sum_errors(errors: Array, score_weights: Array) -> Array:
-    """Errors summed over targets, (..., 1); a missing error is replaced by the mean of the others."""
+    """Errors summed over targets, (..., 1); missing ones count as the mean of the others."""
     missing = np.isnan(errors)
     if not missing.any():
         return np.asarray(errors.sum(axis=-1, keepdims=True))
@@ -801,7 +801,7 @@ def _targets_of_rows(row: Index, Y: Array, weight: Array | None) -> tuple[Array,
 def _residuals(
     held_out: _HeldOut, targets: ScoredTargets, units: TargetUnits | None = None
 ) -> Residuals:
-    """Residuals of held-out predictions, in the units of targets before a transformation if given."""
+    """Residuals of held-out predictions, in units of the targets before a transformation."""
     Y, values = targets.Y, held_out.values
     if units is not None:
         Y, values = units.Y, units.back(values)
@@ -879,7 +879,7 @@ def _target_scores(trials: Sequence[Trial], targets: ScoredTargets) -> Array:
 
 
 def _flat_weights(weights: Sequence[Array], targets: ScoredTargets) -> Array:
-    """Weights of all candidates in an average, (candidates, p), or (candidates,) for all targets."""
+    """Weights of all candidates, (candidates, p), or (candidates,) if all targets share them."""
     width = targets.Y.shape[1] if targets.by_target else 1
     flat = [np.broadcast_to(own, (*own.shape[:2], width)).reshape(-1, width) for own in weights]
     return np.concatenate(flat)[:, 0 if width == 1 else slice(None)]

@@ -86,7 +86,7 @@ def candidate_weights(errors: Array, n_rows: float, *, by_target: bool) -> Array
 
 
 def model_shares(errors: Array, weight: Array, *, by_target: bool) -> Array:
-    """Shares of models in an average, (K, q), or (K, 1) for all targets; each column adds up to one.
+    """Shares of models in an average, (K, q), or (K, 1) for all targets; each adds up to one.
 
     Parameters
     ----------
