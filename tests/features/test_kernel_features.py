@@ -23,7 +23,6 @@ from entangled_kernels.features.kernel_maps import (
 @parametrize_with_checks(
     [
         EvidenceFeatures(random_state=0),
-        EvidenceFeatures(warp=True, random_state=0),
     ]
 )
 def test_scikit_learn_contract(estimator, check):

@@ -9,10 +9,8 @@ from entangled_kernels.features.evidence import (
     PenalisedEvidence,
     group_targets,
     likelihood_slopes,
-    tune_kernel,
     tune_widths,
 )
-from entangled_kernels.features.kernel_maps import _default_kernel
 
 from reference.evidence import mean_log_density
 
@@ -122,19 +120,6 @@ def test_correlated_outputs_count_less(rows, rng):
     assert PenalisedEvidence(X, np.zeros((25, 2)), None, 2.0).n_effective == 1.0
 
 
-def test_one_width_is_that_of_the_kernel_search(rows, monkeypatch):
-    X, Y = rows
-    # Without slopes that vary, which that search does not have.
-    monkeypatch.setattr(module, "_WEIGHTS", (*module._WEIGHTS[:2], (1e-12, 1e-12)))
-    kernel = _default_kernel(X)
-    expected = tune_kernel(kernel, X, Y)
-    median = kernel.k1.k2.length_scale
-    theta, _, log_likelihood = tune_widths(PenalisedEvidence(X, Y, None, median), None, 0.0)
-    # But for the weak priors.
-    assert log_likelihood == pytest.approx(expected.log_likelihood, abs=0.01)
-    assert not theta[COMMON:].any()
-
-
 def test_curvature_of_a_quadratic_gives_its_evidence(rows, monkeypatch):
     """Where the loss is quadratic in the log widths, Laplace's approximation is no approximation."""
     evidence = PenalisedEvidence(*rows, None, 2.0)
@@ -174,14 +159,6 @@ def test_few_rows_with_many_columns_keep_one_width(rng):
     Y = X @ rng.normal(size=(60, 3)) + rng.normal(size=(30, 3))
     found = tune_widths(PenalisedEvidence(X, Y / Y.std(axis=0), None, 2.0), start(60))
     assert found[1] == min(module.SPREADS)
-
-
-def test_a_search_goes_on_from_its_end(rows):
-    evidence = PenalisedEvidence(*rows, None, 2.0)
-    first = tune_widths(evidence, None, 0.5)[0]
-    again = tune_widths(evidence, first, 0.5)[0]
-    assert evidence.loss(again, 0.5)[0] <= evidence.loss(first, 0.5)[0] + 1e-4
-    np.testing.assert_allclose(again, first, atol=0.05)
 
 
 def test_a_matrix_without_a_factor_is_no_optimum(rows):

@@ -78,43 +78,20 @@ def test_one_candidate_is_kept_and_scored_by_other_splits(make_rows, rule):
             np.testing.assert_allclose(residuals, Y[test] - values, rtol=1e-4, atol=1e-6)
 
 
-def test_the_model_is_the_weighted_mean_of_all_candidates(make_rows):
-    X, Y = make_rows(30, 2, 2)
-    found = search_rows(X, Y, None, MAPS, list(KFold(5).split(X)), settings())
-    np.testing.assert_allclose(found.weights.sum(axis=0), 1.0)
-    total, results = np.zeros_like(Y), found.cv_results
-    for place in np.flatnonzero(found.weights.any(axis=1)):
-        Phi = MAPS[results["param_feature_map"][place]].fit_transform(X)
-        member = KERNELS[int(results["param_shrinkage"][place] < 1.0)]
-        D = dense.closed_form(Phi, Y, member.alignment_mix, member.target_alpha, member.shrinkage)
-        total += found.weights[place] * dense.ridge_predict(
-            Phi, Y, D, results["param_alpha"][place], Phi
-        )
-    np.testing.assert_allclose(predict(found, X), total, rtol=1e-5, atol=1e-6)
-
-
-@pytest.mark.parametrize(
-    "maps", [{0: None}, MAPS, {0: ForestFeatures(random_state=0, n_estimators=20)}]
-)
-@pytest.mark.parametrize("missing", [False, True])
-def test_results_do_not_depend_on_the_scale_of_weights(make_rows, rng, maps, missing):
+def test_results_do_not_depend_on_the_scale_of_weights(make_rows, rng):
+    """Even for trees, in which a rounding decides between equally good splits."""
     X, Y = make_rows(30, 3, 2)
-    weight = rng.uniform(0.5, 2.0, size=30)
-    if missing:
-        weight = weight[:, None] * (rng.random(Y.shape) < 0.8)
-        Y = np.where(weight > 0.0, Y, np.nan)
-    for alphas in (None, ALPHAS):
-        first, *others = (
-            search_rows(
-                X, Y, scale * weight, maps, list(KFold(5).split(X)), settings(alphas=alphas)
-            )
-            for scale in (1.0, 1e-6, 1e6)
-        )
-        for other in others:
-            np.testing.assert_allclose(predict(other, X), predict(first, X), rtol=1e-6)
-            np.testing.assert_allclose(other.weights, first.weights, atol=1e-6)
-            assert other.best.fit.settings.alpha == pytest.approx(first.best.fit.settings.alpha)
-            assert other.score.score == pytest.approx(first.score.score)
+    weight = rng.uniform(0.5, 2.0, size=30)[:, None] * (rng.random(Y.shape) < 0.8)
+    Y = np.where(weight > 0.0, Y, np.nan)
+    maps, splits = {0: ForestFeatures(random_state=0, n_estimators=20)}, list(KFold(5).split(X))
+    first, *others = (
+        search_rows(X, Y, scale * weight, maps, splits, settings(alphas=None))
+        for scale in (1.0, 1e-6, 1e6)
+    )
+    for other in others:
+        np.testing.assert_allclose(predict(other, X), predict(first, X), rtol=1e-6)
+        np.testing.assert_allclose(other.weights, first.weights, atol=1e-6)
+        assert other.score.score == pytest.approx(first.score.score)
 
 
 def test_whole_weights_are_numbers_of_equal_rows():
