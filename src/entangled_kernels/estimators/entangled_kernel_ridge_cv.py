@@ -279,7 +279,7 @@ class EntangledKernelRidgeCV(EntangledRegressor):
         )
         memory = float(get_config()["working_memory"]) * 2**20
         with refusing_sparse_rows(next(iter(maps.values()))) if issparse(X) else nullcontext():
-            found = search_rows(
+            selected = search_rows(
                 X,
                 rows.Y,
                 rows.weight,
@@ -291,8 +291,8 @@ class EntangledKernelRidgeCV(EntangledRegressor):
                 keys=sampling_keys(rows.X, rows.Y),
                 most_numbers=memory / 8 if len(rows.Y) > FIRST_BLOCK else np.inf,
             )
-        place = found.best.place if len(maps) > 1 else None
-        self._model = self._keep(found, place, rows.Y, scale, InputRange.of(rows.X))
+        map_key = selected.best.map_key if len(maps) > 1 else None
+        self._model = self._keep(selected, map_key, rows.Y, scale, InputRange.of(rows.X))
         return self
 
     def partial_fit(
@@ -343,22 +343,22 @@ class EntangledKernelRidgeCV(EntangledRegressor):
     def best_estimator_(self) -> EntangledKernelRidge:
         """The chosen candidate, fitted on all rows."""
         self._shown("best_estimator_")
-        found = self._candidates[0]
-        if found is None:
+        best = self._candidates[0]
+        if best is None:
             raise AttributeError("no candidate was kept")
-        return found
+        return best
 
     @property
     def entangled_estimator_(self) -> EntangledKernelRidge:
         """The best entangled candidate, fitted on all rows."""
         self._shown("entangled_estimator_")
-        found = self._candidates[1]
-        if found is None:
+        entangled = self._candidates[1]
+        if entangled is None:
             raise AttributeError(
                 f"{type(self).__name__!r} object has no attribute 'entangled_estimator_': "
                 f"no candidate was entangled; put a shrinkage below 1 in param_grid"
             )
-        return found
+        return entangled
 
     @property
     def kernel_(self) -> KrausKernel:
@@ -375,7 +375,7 @@ class EntangledKernelRidgeCV(EntangledRegressor):
         """Parameters of the chosen candidate."""
         best: Candidate = self._result("best_params_", "best")
         parameters = self._parameters(best.fit.settings)
-        return parameters if best.place is None else parameters | {"feature_map": best.place}
+        return parameters if best.map_key is None else parameters | {"feature_map": best.map_key}
 
     @property
     def best_score_(self) -> float:
@@ -473,7 +473,7 @@ class EntangledKernelRidgeCV(EntangledRegressor):
         units = None
         if scale is not None:
             units = TargetUnits(scale.inverse_transform(Y), scale.inverse_transform)
-        found = search_moments(
+        selected = search_moments(
             parts,
             sample,
             row_map.feature_map,
@@ -481,34 +481,34 @@ class EntangledKernelRidgeCV(EntangledRegressor):
             ordered=self._ordered,
             units=units,
         )
-        return self._keep(found, None, Y, scale, stream.inputs)
+        return self._keep(selected, None, Y, scale, stream.inputs)
 
     def _keep(
         self,
-        found: Selected,
-        place: Any,
+        selected: Selected,
+        map_key: Any,
         Y: Array,
         scale: TargetScale | None,
         inputs: InputRange | None,
     ) -> FittedModel:
         """Keep the result of a search; ``Y`` are the targets that its held-out rows refer to."""
-        best = self._candidate_estimator(found.best, scale, inputs)
+        best = self._candidate_estimator(selected.best, scale, inputs)
         entangled = best
-        if found.entangled is not found.best:
-            entangled = self._candidate_estimator(found.entangled, scale, inputs)
+        if selected.entangled is not selected.best:
+            entangled = self._candidate_estimator(selected.entangled, scale, inputs)
         self._candidates = best, entangled
-        slim_best = replace(found.best, sample=None, place=place)
-        self._search = replace(found, best=slim_best, entangled=None, parts=())
+        slim_best = replace(selected.best, sample=None, map_key=map_key)
+        self._search = replace(selected, best=slim_best, entangled=None, parts=())
         return FittedModel(
-            feature_map=found.feature_map,
-            linear=found.linear,
-            fit=found.best.fit,
-            fit_map=found.best.feature_map,
+            feature_map=selected.feature_map,
+            linear=selected.linear,
+            fit=selected.best.fit,
+            fit_map=selected.best.feature_map,
             scale=scale,
             inputs=inputs,
-            residuals=found.residuals,
-            measured=None if found.residuals is None else Y[np.unique(found.residuals.row)],
-            parts=found.parts,
+            residuals=selected.residuals,
+            measured=None if selected.residuals is None else Y[np.unique(selected.residuals.row)],
+            parts=selected.parts,
         )
 
     def _candidate_estimator(
@@ -522,8 +522,8 @@ class EntangledKernelRidgeCV(EntangledRegressor):
             warn_of_stall(fit)
         if len(maps) == 1:
             feature_map = maps[0]
-        elif candidate.place is not None:
-            feature_map = maps[candidate.place]
+        elif candidate.map_key is not None:
+            feature_map = maps[candidate.map_key]
         elif candidate.feature_map is not None:
             feature_map = clone(candidate.feature_map)
         else:
@@ -619,13 +619,13 @@ class EntangledKernelRidgeCV(EntangledRegressor):
         )
         if not maps:
             raise ValueError("feature_map must hold at least one feature map, got an empty list")
-        for one in maps:
-            if isinstance(one, str):
+        for feature_map in maps:
+            if isinstance(feature_map, str):
                 raise ValueError(
                     f"feature_map must be 'auto', None, a transformer or a list of the last two, "
-                    f"got {one!r}"
+                    f"got {feature_map!r}"
                 )
-            check_feature_map(one)
+            check_feature_map(feature_map)
         return maps
 
     def _suited_maps(self, rows: Rows, *, streamed: bool = False) -> dict[int, Any]:
@@ -636,9 +636,9 @@ class EntangledKernelRidgeCV(EntangledRegressor):
             n_inputs = 1
         maps = dict(enumerate(self._feature_maps(streamed=streamed)))
         suited = {}
-        for place, feature_map in maps.items():
+        for number, feature_map in maps.items():
             if FeatureMapTraits.of(feature_map).suits(rows.Y.shape[1], n_inputs):
-                suited[place] = feature_map
+                suited[number] = feature_map
         return suited or maps
 
     def _search_inputs(self, X: Any, maps: dict[int, Any]) -> Any:
@@ -694,8 +694,8 @@ class EntangledKernelRidgeCV(EntangledRegressor):
         if not isinstance(cv, Integral):
             raise ValueError(
                 f"cv must be a number of folds, KFold, GroupKFold or TimeSeriesSplit where rows "
-                f"come in batches, since a row's fold is found by a hash of its values or group, or "
-                f"by its place; got {cv!r}"
+                f"come in batches, since a row's fold is found by a hash of its values or group, "
+                f"or by its place; got {cv!r}"
             )
         check_integer("cv", cv, low=2)
         return int(cv)

@@ -205,7 +205,7 @@ def tune_kernel(
     options = {"maxiter": max_iter, "ftol": 1e-10}
     with one_thread(len(X) <= SMALL_MATRIX):
         result = minimize(loss, start, jac=True, method="L-BFGS-B", bounds=bounds, options=options)
-    # Rounded to fewer digits than the rows can tell, so that rounding errors do not change the
+    # Rounded to fewer digits than the rows determine, so that rounding errors do not change the
     # optimum.
     theta = np.clip(np.round(result.x, 3), *bounds.T)
     return Evidence(kernel.clone_with_theta(theta[:-1]), float(np.exp(theta[-1])), -loss(theta)[0])
@@ -231,7 +231,7 @@ class PenalisedEvidence:
 
     Columns are divided by their widths relative to the common one, exp(u_j). Then l is the inner
     product of two rows, D their squared distance over the square of the common width, and k the
-    shape. The third kernel b is k l, whose slopes vary from place to place, or with ``squares``
+    shape. The third kernel b is k l, whose slopes vary with the inputs, or with ``squares``
     l^2, products of two columns.
 
     Parameters
@@ -426,8 +426,8 @@ def tune_widths(
     The penalty is sum_j u_j^2 / (2 spread^2) for the log width u_j of column j over the common one.
     As the spread goes to zero its evidence goes to that of one width. The weights, the noise and
     the common width have weak penalties too, so that the first kernel does not vanish where rows
-    cannot tell a small weight from none, and there is one optimum where rows are so far apart that
-    every width is too small.
+    fit as well with a small weight as with none, and there is one optimum where rows are so far
+    apart that every width is too small.
     """
     with one_thread(len(evidence.X) <= SMALL_MATRIX):
         if spread is not None or evidence.one_width:

@@ -200,13 +200,13 @@ def _grow(
     seeded again instead.
     """
     cells, largest = np.ascontiguousarray(Z, dtype=np.float32), np.iinfo(np.int32).max
-    own, targets = np.random.RandomState(0), np.ascontiguousarray(targets)
+    tree_rng, targets = np.random.RandomState(0), np.ascontiguousarray(targets)
     most = min(Z.shape[1], MOST_COLUMNS)
-    settings = {"max_features": most, "min_weight_fraction_leaf": least, "random_state": own}
+    settings = {"max_features": most, "min_weight_fraction_leaf": least, "random_state": tree_rng}
     trees = []
     with config_context(skip_parameter_validation=True, assume_finite=True):
         for _ in range(n):
-            own.seed(rng.randint(largest))
+            tree_rng.seed(rng.randint(largest))
             trees.append(
                 ExtraTreeRegressor(**settings).fit(cells, targets, weight, check_input=False)
             )
@@ -339,8 +339,7 @@ class Trees:
         with np.errstate(over="ignore"):
             cells = np.ascontiguousarray(X, dtype=np.float32)
         reached = np.empty((len(X), len(self.roots)), dtype=np.int32)
-        # Node i is 2 i here, and 2 i + 1 its second child's place: one number finds whatever a step
-        # needs.
+        # Node i is numbered 2 i here, so that node + 1 is where its second child is stored.
         feature, threshold = (
             np.repeat(self.feature.astype(np.intp), 2),
             np.repeat(self.threshold, 2),
@@ -351,8 +350,8 @@ class Trees:
             rows = cells[start : start + ROWS]
             many = max(1, WALKERS // len(rows))
             for tree in range(0, len(roots), many):
-                found = _walk(rows, roots[tree : tree + many], feature, threshold, children)
-                reached[start : start + ROWS, tree : tree + many] = found.T
+                leaves = _walk(rows, roots[tree : tree + many], feature, threshold, children)
+                reached[start : start + ROWS, tree : tree + many] = leaves.T
         return reached
 
 

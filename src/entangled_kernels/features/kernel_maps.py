@@ -207,7 +207,7 @@ class ColumnWidthFeatures(KernelFeatures):
     """Nystroem features of a kernel with a separate width for every column, chosen by evidence.
 
     Columns are standardised and divided by their widths. The kernel has three parts: a Gaussian or
-    Matern one, a linear one, and their product, which lets slopes vary from place to place. Their
+    Matern one, a linear one, and their product, which lets slopes vary with the inputs. Their
     weights, the noise and the widths maximise the marginal likelihood of all targets together, with
     a penalty on the log widths about a common one; the evidence also decides the strength of this
     penalty. Columns get a large width only if the rows show that they are irrelevant; otherwise

@@ -128,18 +128,18 @@ def learn_kernels(
     Kernels that differ only in shrinkage, prediction and number of steps are learned together.
     """
     groups: dict[tuple[object, ...], list[int]] = {}
-    for number, own in enumerate(kernels):
+    for number, kernel in enumerate(kernels):
         if wanted is None or wanted[number]:
             # The closed form depends on whether anything regularises.
-            regularised = own.target_alpha > 0.0 or own.shrinkage > 0.0
-            key = (own.solver, own.alignment_mix, own.target_alpha, own.rank, regularised)
+            regularised = kernel.target_alpha > 0.0 or kernel.shrinkage > 0.0
+            key = kernel.solver, kernel.alignment_mix, kernel.target_alpha, kernel.rank, regularised
             groups.setdefault(key, []).append(number)
     for numbers in groups.values():
         learned = _learn_group(problem, [kernels[number] for number in numbers])
         for number in numbers:
             settings = kernels[number]
-            kernel = problem.finished(learned[settings.max_iter], settings.shrinkage)
-            yield number, KernelRidgeFactor(problem, settings.used_kernel(problem, kernel))
+            D = problem.finished(learned[settings.max_iter], settings.shrinkage)
+            yield number, KernelRidgeFactor(problem, settings.used_kernel(problem, D))
 
 
 def _learn_group(problem: Problem, group: Sequence[FitSettings]) -> dict[int, LearnedKernel]:

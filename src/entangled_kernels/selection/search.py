@@ -118,7 +118,7 @@ class SearchSettings:
     @property
     def iterative(self) -> bool:
         """Whether the solver of a candidate takes steps."""
-        return any(SOLVERS[own.solver].iterative for own in self.kernels)
+        return any(SOLVERS[kernel.solver].iterative for kernel in self.kernels)
 
 
 class TargetUnits(NamedTuple):
@@ -134,7 +134,7 @@ class Candidate:
 
     Attributes
     ----------
-    place : Any
+    map_key : Any
         Key of the feature map.
     feature_map : transformer or None
         Fitted.
@@ -148,7 +148,7 @@ class Candidate:
         Some rows that it was fitted on.
     """
 
-    place: Any
+    map_key: Any
     feature_map: Any
     fit: Fit
     error: float
@@ -220,7 +220,7 @@ class Trial:
 
     Attributes
     ----------
-    place : Any
+    map_key : Any
         Key of the map.
     feature_map : transformer or None
         Fitted on all rows.
@@ -236,7 +236,7 @@ class Trial:
         Gives some of the rows.
     """
 
-    place: Any
+    map_key: Any
     feature_map: Any
     alphas: Array
     noise: float | None
@@ -300,16 +300,18 @@ def search_rows(
     )
     steps = count(1)
 
-    def tell() -> None:
+    def split_done() -> None:
         if report is not None:
             report(next(steps), len(maps) * len(splits))
 
     trials = []
     # Small matrices need one BLAS thread; it is faster to set that once than in every step.
     with one_thread(max(n, targets.coordinates.shape[1]) <= SMALL_MATRIX):
-        for place, feature_map in maps.items():
-            trial = _try_map(X, targets, feature_map, splits, settings, tell, keys, most_numbers)
-            trials.append(replace(trial, place=place))
+        for map_key, feature_map in maps.items():
+            trial = _try_map(
+                X, targets, feature_map, splits, settings, split_done, keys, most_numbers
+            )
+            trials.append(replace(trial, map_key=map_key))
         return _conclude(trials, targets, settings, units)
 
 
@@ -373,7 +375,7 @@ def _try_map(
     feature_map: Any,
     splits: Sequence[Split],
     settings: SearchSettings,
-    tell: Callable[[], None],
+    split_done: Callable[[], None],
     keys: NDArray[np.uint64] | None,
     most_numbers: float,
 ) -> Trial:
@@ -390,7 +392,7 @@ def _try_map(
             rounds = _rounds(splits, n) if n * m > most_numbers and m + p <= n else None
             if rounds is not None:
                 height = max(1, int(most_numbers / m))
-                return _try_blocks(X, targets, fitted, rounds, settings, tell, keys, height)
+                return _try_blocks(X, targets, fitted, rounds, settings, split_done, keys, height)
         Phi = map_features(fitted, X, ensure_min_samples=2)
     check_range("X" if feature_map is None else "the output of feature_map", Phi)
     m = Phi.shape[1]
@@ -431,8 +433,8 @@ def _try_map(
     @cache
     def problem() -> Problem:
         rows = np.flatnonzero(row_weight)
-        own = None if weight is None else row_weight[rows]
-        return reduce_rows(Phi[rows], Y_filled[rows], own, centred=centred)[0]
+        w = None if weight is None else row_weight[rows]
+        return reduce_rows(Phi[rows], Y_filled[rows], w, centred=centred)[0]
 
     @cache
     def sample() -> RowSample | None:
@@ -441,7 +443,7 @@ def _try_map(
     centre = row_weight @ Phi / row_weight.sum() if centred else 0.0
     spread = row_weight @ np.sum((Phi - centre) ** 2, axis=1) / row_weight.sum()
     jobs = [partial(fold_of, split) for split in splits]
-    trial = _try_folds(jobs, fitted, float(spread), targets, settings, tell, problem)
+    trial = _try_folds(jobs, fitted, float(spread), targets, settings, split_done, problem)
     return replace(trial, sample=sample)
 
 
@@ -468,7 +470,7 @@ def _try_blocks(
     fitted: Any,
     rounds: Sequence[Sequence[Index]],
     settings: SearchSettings,
-    tell: Callable[[], None],
+    split_done: Callable[[], None],
     keys: NDArray[np.uint64] | None,
     height: int,
 ) -> Trial:
@@ -499,10 +501,10 @@ def _try_blocks(
         if keys is None:
             return None
         rows = least_keys(keys, targets.weight, sample_size(p))
-        Phi, own = map_features(fitted, _safe_indexing(X, rows)), targets.weight
-        return RowSample.of(Phi, Y[rows], keys[rows], None if own is None else own[rows])
+        Phi, w = map_features(fitted, _safe_indexing(X, rows)), targets.weight
+        return RowSample.of(Phi, Y[rows], keys[rows], None if w is None else w[rows])
 
-    trial = _try_moments(jobs, sum(parts[1:], parts[0]), fitted, targets, settings, tell)
+    trial = _try_moments(jobs, sum(parts[1:], parts[0]), fitted, targets, settings, split_done)
     return replace(trial, sample=sample)
 
 
@@ -512,7 +514,7 @@ def _try_moments(
     fitted: Any,
     targets: ScoredTargets,
     settings: SearchSettings,
-    tell: Callable[[], None] = lambda: None,
+    split_done: Callable[[], None] = lambda: None,
 ) -> Trial:
     """Errors of all candidates on moments of the training and the held-out rows of every split."""
     centred = settings.fit_intercept
@@ -527,7 +529,7 @@ def _try_moments(
     rows = total if total.complete else total.rows
     spread = float(np.trace(rows.C)) / rows.weight
     spread = spread if centred else spread + float(rows.mean_phi @ rows.mean_phi)
-    return _try_folds(jobs, fitted, spread, targets, settings, tell, problem)
+    return _try_folds(jobs, fitted, spread, targets, settings, split_done, problem)
 
 
 def _try_folds(
@@ -536,7 +538,7 @@ def _try_folds(
     spread: float,
     targets: ScoredTargets,
     settings: SearchSettings,
-    tell: Callable[[], None],
+    split_done: Callable[[], None],
     problem: Callable[[], Problem],
 ) -> Trial:
     """Errors of all candidates with a fitted map on the folds that the jobs make."""
@@ -555,13 +557,13 @@ def _try_folds(
 
     start = time.perf_counter()
     results = [errors_of(jobs[0])]
-    tell()
+    split_done()
     short = (time.perf_counter() - start) * (len(jobs) - 1) < _MOMENT
     workers = 1 if short else settings.n_jobs
     parallel = Parallel(n_jobs=workers, prefer="threads", return_as="generator")
     for result in parallel(map(delayed(errors_of), jobs[1:])):
         results.append(result)
-        tell()
+        split_done()
     folds, split_errors = zip(*results, strict=True)
     errors = np.stack(split_errors)
     missing = np.isnan(errors)
@@ -597,28 +599,34 @@ def _conclude(
         wanted = np.array([_is_entangled(kernel) for kernel in kernels])
         entangled = _fit_best(trials, settings, wanted) if wanted.any() else None
     models = _models(trials, targets, settings, n_kernels)
-    shares, held_out = _predict_held_out(trials, targets, settings, n_kernels, best)
-    held_out_ridge = held_out
-    if held_out is not None and n_kernels > 1:
-        _, held_out_ridge = _predict_held_out(trials, targets, settings, 1, None)
+    shares, held_out = np.full((len(models), 1), 1.0 / len(models)), None
+    predicted = _predict_held_out(trials, targets, settings, n_kernels, best)
+    predicted_by_ridge = predicted
+    if predicted is not None:
+        shares, held_out = predicted
+        if n_kernels > 1:
+            predicted_by_ridge = _predict_held_out(trials, targets, settings, 1, None)
     weights = [np.zeros((*trial.errors.shape[1:3], 1)) for trial in trials]
-    for (number, own), share in zip(models, shares, strict=True):
-        weights[number] = weights[number] + own * share
+    for (number, model_weights), share in zip(models, shares, strict=True):
+        weights[number] = weights[number] + model_weights * share
     kept, kept_weights, linear = [], [], best.fit.linear
-    for trial, own in zip(trials, weights, strict=True):
+    for trial, trial_weights in zip(trials, weights, strict=True):
         # In an average, the map of the best candidate is kept even without a weight.
-        if own.any() or (settings.selection == "average" and trial.place == best.place):
+        is_best = settings.selection == "average" and trial.map_key == best.map_key
+        if trial_weights.any() or is_best:
             kept.append(trial)
-            kept_weights.append(own)
+            kept_weights.append(trial_weights)
     if settings.selection == "average":
         linear = _average(kept, kept_weights, kernels)
     score, ridge_score = None, None
-    if held_out is not None and held_out_ridge is not None:
+    if held_out is not None and predicted_by_ridge is not None:
         score_weights = targets.score_weights
         if units is not None:
             score_weights = settings.score_weights(*_mean_and_variance(units.Y, targets.weight))
         score = HeldOutScore.of(_residuals(held_out, targets, units), score_weights)
-        ridge_score = HeldOutScore.of(_residuals(held_out_ridge, targets, units), score_weights)
+        ridge_score = HeldOutScore.of(
+            _residuals(predicted_by_ridge[1], targets, units), score_weights
+        )
     return Selected(
         feature_map=kept[0].feature_map if len(kept) == 1 else _side_by_side(kept),
         linear=linear,
@@ -680,7 +688,7 @@ def _fit_best(
         index += len(kernels) * len(earlier.alphas)
     index += kernel * len(trial.alphas) + column
     fit = fit_problem(trial.problem(), replace(kernels[kernel], alpha=float(trial.alphas[column])))
-    return Candidate(trial.place, trial.feature_map, fit, error, index, trial.sample())
+    return Candidate(trial.map_key, trial.feature_map, fit, error, index, trial.sample())
 
 
 def _models(
@@ -739,8 +747,10 @@ def _predict_held_out(
     settings: SearchSettings,
     n_kernels: int,
     best: Candidate | None,
-) -> tuple[Array, _HeldOut | None]:
+) -> tuple[Array, _HeldOut] | None:
     """Shares of the models, (K, 1 or q), and predictions of held-out rows by their average.
+
+    None without held-out rows.
 
     The rows of a split are predicted with weights of candidates from the other splits, and with
     shares from other rows. With repeated folds other splits hold out the same rows, so that the
@@ -749,29 +759,28 @@ def _predict_held_out(
     rows, split_of, values, variances = list[Index](), list[Index](), list[Array](), list[Array]()
     kernels, best_trial = settings.kernels[:n_kernels], trials[0]
     for trial in trials:
-        best_trial = trial if best is not None and trial.place == best.place else best_trial
-    models = _models(trials, targets, settings, n_kernels)
+        best_trial = trial if best is not None and trial.map_key == best.map_key else best_trial
     for split, fold in enumerate(trials[0].folds):
         if len(fold.index) == 0:
             continue
         predicted = []
         for number, weights in _models(trials, targets, settings, n_kernels, split):
             trial = trials[number]
-            own = trial.folds[split]
-            coef = weighted_coefficients(own.problem, kernels, trial.alphas, weights)
-            predicted.append(own.predict(coef, weights.sum(axis=(0, 1))))
+            problem = trial.folds[split].problem
+            coef = weighted_coefficients(problem, kernels, trial.alphas, weights)
+            predicted.append(trial.folds[split].predict(coef, weights.sum(axis=(0, 1))))
         rows.append(fold.index)
         split_of.append(np.full(len(fold.index), split))
         values.append(np.stack(predicted))
         variance = np.ones(len(fold.index))
         if best is not None:
-            own = best_trial.folds[split]
-            ((_, factor),) = learn_kernels(own.problem, [best.fit.settings])
+            best_fold = best_trial.folds[split]
+            ((_, factor),) = learn_kernels(best_fold.problem, [best.fit.settings])
             posterior = fit_unit_posterior(factor, best.fit.settings.alpha)
-            variance = posterior.relative_variance(own.predicted)
+            variance = posterior.relative_variance(best_fold.predicted)
         variances.append(variance)
     if not values:
-        return np.full((len(models), 1), 1.0 / len(models)), None
+        return None
     row, together = np.concatenate(rows), np.concatenate(values, axis=1)  # (K, N, q)
     shares, average = np.ones((1, 1)), together[0]
     if len(together) > 1:
@@ -817,11 +826,11 @@ def _average(
 ) -> LinearModel:
     """The weighted mean of all candidates, with the features of the maps side by side."""
     coefs, intercept = [], np.zeros(1)
-    for trial, own in zip(trials, weights, strict=True):
-        problem = trial.problem()
-        coef = weighted_coefficients(problem, kernels, trial.alphas, own)
+    for trial, trial_weights in zip(trials, weights, strict=True):
+        problem, share = trial.problem(), trial_weights.sum(axis=(0, 1))
+        coef = weighted_coefficients(problem, kernels, trial.alphas, trial_weights)
         coefs.append(coef.T @ problem.features.T)
-        intercept = intercept + own.sum(axis=(0, 1)) * problem.mean_y - coefs[-1] @ problem.mean_phi
+        intercept = intercept + share * problem.mean_y - coefs[-1] @ problem.mean_phi
     return LinearModel(np.hstack(coefs), intercept)
 
 
@@ -835,11 +844,11 @@ def _noise_parts(
     if these have a share of at least `LEAST_SHARE` for every target; otherwise there are no parts.
     """
     parts, total = [], np.zeros(1)
-    for trial, own in zip(trials, weights, strict=True):
-        kernel, column = divmod(int(own.sum(axis=2).argmax()), len(trial.alphas))
+    for trial, trial_weights in zip(trials, weights, strict=True):
+        kernel, column = divmod(int(trial_weights.sum(axis=2).argmax()), len(trial.alphas))
         settings = replace(kernels[kernel], alpha=float(trial.alphas[column]))
         shows_noise = not FeatureMapTraits.of(trial.feature_map).cross_fitted
-        share = own.sum(axis=(0, 1)) * shows_noise
+        share = trial_weights.sum(axis=(0, 1)) * shows_noise
         total = total + share
         parts.append(NoisePart(trial.feature_map, settings, share))
     if len(parts) < 2 or total.min() < LEAST_SHARE:
@@ -850,7 +859,9 @@ def _noise_parts(
 def _results(trials: Sequence[Trial], kernels: Sequence[FitSettings]) -> dict[str, NDArray[Any]]:
     """Parameters and errors of all candidates, column by column."""
     columns: dict[str, list[NDArray[Any]]] = {}
-    steps: Any = [own.max_iter if SOLVERS[own.solver].has_path else None for own in kernels]
+    steps: list[Any] = []
+    for kernel in kernels:
+        steps.append(kernel.max_iter if SOLVERS[kernel.solver].has_path else None)
     for trial in trials:
         errors = trial.errors.sum(axis=-1).reshape(len(trial.errors), -1)
         n_alphas = len(trial.alphas)
@@ -862,10 +873,10 @@ def _results(trials: Sequence[Trial], kernels: Sequence[FitSettings]) -> dict[st
             values = np.array([getattr(settings, name) for settings in kernels], dtype=kind)
             table[f"param_{name}"] = np.repeat(values, n_alphas)
         table["param_alpha"] = np.tile(trial.alphas, len(kernels))
-        for split, own in enumerate(errors):
-            table[f"split{split}_test_score"] = own
+        for split, split_errors in enumerate(errors):
+            table[f"split{split}_test_score"] = split_errors
         table["mean_test_score"], table["std_test_score"] = errors.mean(axis=0), errors.std(axis=0)
-        table["param_feature_map"] = np.full(errors.shape[1], trial.place)
+        table["param_feature_map"] = np.full(errors.shape[1], trial.map_key)
         for name, column in table.items():
             columns.setdefault(name, []).append(column)
     return dict(zip(columns, map(np.concatenate, columns.values()), strict=True))
@@ -881,7 +892,10 @@ def _target_scores(trials: Sequence[Trial], targets: ScoredTargets) -> Array:
 def _flat_weights(weights: Sequence[Array], targets: ScoredTargets) -> Array:
     """Weights of all candidates, (candidates, p), or (candidates,) if all targets share them."""
     width = targets.Y.shape[1] if targets.by_target else 1
-    flat = [np.broadcast_to(own, (*own.shape[:2], width)).reshape(-1, width) for own in weights]
+    flat = []
+    for trial_weights in weights:
+        shape = (*trial_weights.shape[:2], width)
+        flat.append(np.broadcast_to(trial_weights, shape).reshape(-1, width))
     return np.concatenate(flat)[:, 0 if width == 1 else slice(None)]
 
 
@@ -919,7 +933,7 @@ def fitted_in_folds(feature_map: Any, n_rows: int) -> bool:
 
 def _warn_of_ends(best: Candidate, trials: Sequence[Trial], settings: SearchSettings) -> None:
     """Warn if the best alpha is at an end of the grid."""
-    alphas = {trial.place: trial.alphas for trial in trials}[best.place]
+    alphas = {trial.map_key: trial.alphas for trial in trials}[best.map_key]
     # No warning for the smallest alpha: forests interpolate by design, and the default grid already
     # reaches almost zero.
     interpolates = FeatureMapTraits.of(best.feature_map).interpolates
