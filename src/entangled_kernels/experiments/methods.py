@@ -30,7 +30,7 @@ from ..learning.ridge import KernelRidgeFactor
 from ..learning.solvers import solve
 from ..linalg import Array
 from ..selection import PATH_STEPS, Split
-from ..selection.folds import JudgedTargets, fold_of_rows
+from ..selection.folds import ScoredTargets, fold_of_rows
 from .agreement import SHARED
 
 __all__ = [
@@ -128,11 +128,11 @@ def fit_published(
     varies = variance > 0.0
     weights = np.where(varies, 1.0, 0.0) / np.where(varies, variance, 1.0) / Y.shape[1]
     errors: dict[str, dict[Candidate, Array]] = {prediction: {} for prediction in predictions}
-    targets = JudgedTargets.of(Y, weights, compress=False)
+    targets = ScoredTargets.of(Y, None, weights)
     for split in folds:
         features = Phi[split[0]], Phi[split[1]]
         fold = fold_of_rows(
-            targets, None, split, features, centred=False, iterative=True, ridge_only=False
+            targets, split, features, centred=False, iterative=True, ridge_only=False
         )
         for candidate, kernel in ascend(fold.problem).items():
             for prediction, scores in errors.items():
