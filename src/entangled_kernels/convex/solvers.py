@@ -574,7 +574,7 @@ def _to_ball(levels: Array, radius: float) -> Array:
         return np.maximum(levels, 0.0)
     falling = -np.sort(-levels, axis=None)
     excess = (np.cumsum(falling) - radius) / np.arange(1, levels.size + 1)
-    return np.asarray(np.maximum(levels - excess[np.flatnonzero(falling > excess)[-1]], 0.0))
+    return np.asarray(np.maximum(levels - excess[np.flatnonzero(falling >= excess)[-1]], 0.0))
 
 
 @dataclass(frozen=True, eq=False)
