@@ -60,9 +60,9 @@ def split_rows(
         splits = list(check_cv(cv).split(X, y, groups))
         if index is not None and (not hasattr(cv, "split") or isinstance(cv, PredefinedSplit)):
             # Splits that were given as row numbers are of the whole table.
-            kept = [
-                tuple(np.flatnonzero(np.isin(index, part)) for part in split) for split in splits
-            ]
+            place = np.full(n_table or n, -1)
+            place[index] = np.arange(n)
+            kept = [tuple(place[part][place[part] >= 0] for part in split) for split in splits]
             splits = [(train, test) for train, test in kept if len(test) > 0]
         fewest = min((len(train) for train, _ in splits), default=0)
         if fewest < 2 <= n:
@@ -99,7 +99,8 @@ def check_splits(cv: Any, n: int) -> list[tuple[Index, Index]]:
                 raise ValueError(f"{need} from 0 to {n - 1}, got {part!r:.80} among them")
     return [
         tuple(
-            np.flatnonzero(part) if part.dtype == bool else part.astype(np.intp) for part in split
+            np.flatnonzero(part) if part.dtype == bool else part.astype(np.intp) % n
+            for part in split
         )  # type: ignore[misc]
         for split in splits
     ]
