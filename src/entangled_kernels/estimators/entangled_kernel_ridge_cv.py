@@ -325,7 +325,7 @@ class EntangledKernelRidgeCV(EntangledRegressor):
             return RowSample.of(Phi, rows.Y[some], key[some], own_weight)
 
         self._model = self._keep(
-            found, rows.Y, scale, InputRange.of(rows.X), sample_of, len(maps) > 1
+            found, rows.measured(), scale, InputRange.of(rows.X), sample_of, len(maps) > 1
         )
         return self
 
@@ -367,6 +367,8 @@ class EntangledKernelRidgeCV(EntangledRegressor):
     def project(self, X: Any) -> Array:
         """Projections (n, p, r) by the best entangled candidate; see `EntangledKernelRidge.project`."""
         self._solved_model()
+        if self._candidates[1] is None:
+            raise ValueError("no candidate was entangled; put a shrinkage below 1 in param_grid")
         return self.entangled_estimator_.project(X)
 
     def get_metadata_routing(self) -> MetadataRouter:
