@@ -17,7 +17,6 @@ from entangled_kernels import EntangledKernelRidge
 from entangled_kernels.learning import (
     FitSettings,
     Moments,
-    SolverOptions,
     fit_problem,
     reduce_moments,
 )
@@ -45,7 +44,7 @@ def learning_against_dense(n=100, p=20, m=50, r=10, steps=200):
     def learn():
         problem = reduce_moments(Moments.from_arrays(Phi, Y), centred=True, mix=0.5)
         Q = np.einsum("mf,mpr->fpr", problem.features, start.reshape(m, p, r))
-        return solve("ascent", problem, SolverOptions(init=Q, max_iter=steps, tol=0.0))
+        return solve(problem, FitSettings("ascent", init=Q, max_iter=steps, tol=0.0))
 
     value = float(learn().value)
     seconds = best_seconds({"moments": learn}, repeats=5)["moments"]

@@ -107,7 +107,10 @@ def alternations(n=200, p=30, most=500):
     table = []
     for name in ("frobenius", "schatten", "trace", "elastic"):
         penalty = OutputPenalty(name)
-        built = penalty.build(p, p)
+
+        def best_levels(s, built=penalty.build(p, p)):
+            return built.level_best(s[None])[0]
+
         for multiple in (0.1, 1.0, 3.0):
             alpha = multiple * alpha_unit(problem, penalty=penalty)
             start = time.perf_counter()
@@ -118,9 +121,7 @@ def alternations(n=200, p=30, most=500):
             ).value
             start, steps, L, reached = time.perf_counter(), 0, np.eye(p), np.inf
             while steps < most and reached > 1e-6:
-                L = kernel_ridge_alternation(
-                    K, Y, alpha, lambda s: built.level_best(s[None])[0], 10, start=L
-                )  # noqa: B023
+                L = kernel_ridge_alternation(K, Y, alpha, best_levels, 10, start=L)
                 steps += 10
                 reached = (
                     output_kernel_objective(K, Y, L, alpha, name, **SETTINGS.get(name, {})) / best

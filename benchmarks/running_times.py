@@ -248,8 +248,8 @@ def himalaya_ridge():
 
 
 def print_tables(rows: list[dict], peer_rows: list[dict]) -> None:
-    header = f"{'kernel':<20}{'axis':<6}{'cost (paper)':<20}{'paper':>6}{'theory':>8}{'learn':>8}{'predict':>15}"
-    print(header + f"{'seconds':>18}{'|c - dense|':>14}")
+    header = f"{'kernel':<20}{'axis':<6}{'cost (paper)':<20}{'paper':>6}{'theory':>8}{'learn':>8}"
+    print(header + f"{'predict':>15}{'seconds':>18}{'|c - dense|':>14}")
     for row in rows:
         seconds = f"{row['learn_seconds'][0]:.3f}..{row['learn_seconds'][-1]:.3f}"
         predict = f"{row['predict_slope']:.2f} (theory {row['predict_exponent']:g})"

@@ -32,11 +32,11 @@ from entangled_kernels.experiments.protocol import (
     run_parallel,
 )
 from entangled_kernels.learning import (
+    FitSettings,
     LearnedKernel,
     Moments,
     Problem,
     Progress,
-    SolverOptions,
     reduce_moments,
 )
 from entangled_kernels.learning.alignment import Alignment, Line
@@ -175,17 +175,10 @@ def learned_kernels(variant: Variant, problem: Problem, seed: int) -> dict[int, 
         if progress.n_iter in variant.steps:
             kept[progress.n_iter] = LearnedKernel.from_operators(progress.Q)
 
-    options = SolverOptions(
-        init=variant.init,
-        max_iter=max(variant.steps),
-        rng=np.random.default_rng(seed),
-        callback=keep,
-    )
-    Q = starting_point(problem, options)
-    options = replace(options, init=Q)
-    last = (ascend_as_library if variant.library else partial(solve, "ascent"))(
-        problem, options
-    ).kernel
+    settings = FitSettings("ascent", init=variant.init, max_iter=max(variant.steps), seed=seed)
+    Q = starting_point(problem, settings)
+    settings = replace(settings, init=Q)
+    last = (ascend_as_library if variant.library else solve)(problem, settings, keep).kernel
     kept[0] = LearnedKernel.from_operators(Q)
     kernels = {step: kept.get(step, last) for step in variant.steps}
     return {
@@ -199,7 +192,7 @@ MAX_TRIALS = 25
 SHORTEST = 1e-10
 
 
-def ascend_as_library(problem: Problem, options: SolverOptions) -> SolverResult:
+def ascend_as_library(problem: Problem, settings: FitSettings, callback) -> SolverResult:
     """Maximise the alignment over Q of unit norm by steepest ascent with Armijo's rule.
 
     Notes
@@ -209,7 +202,7 @@ def ascend_as_library(problem: Problem, options: SolverOptions) -> SolverResult:
     doubles the last step. A trial is halved until it brings 1e-4 of what the gradient promises, 25
     times at most; a step that does not rise after these, or shorter than 1e-10, ends the ascent.
     """
-    return ascend(problem, options, _find_step)
+    return ascend(problem, settings, _find_step, callback)
 
 
 def _find_step(line: Line, history: list[float], gradient: Array, last: float) -> float:
@@ -231,7 +224,7 @@ def _coefficients(variant: Variant, problem: Problem, kernel: LearnedKernel, met
     """Coefficients (number of lambdas, p, m) of EKL or ptrEKL."""
     if method == "ptrEKL":
         kernel = kernel.partial_trace(problem.n_outputs)
-        kernel = kernel if variant.our_units else kernel.scaled(problem.n_outputs)
+        kernel = kernel if variant.our_units else kernel.mixed(0.0, problem.n_outputs)
     path = KernelRidgeFactor(problem, kernel).coefficients(LAMBDAS)
     return np.array([(problem.outputs @ coef.T @ problem.features.T) for coef in path])
 

@@ -10,6 +10,7 @@ import sys
 import warnings
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
+from functools import partial
 from numbers import Integral, Real
 from pathlib import Path
 from typing import Any
@@ -110,16 +111,14 @@ def check_real(
     return number
 
 
-def check_fraction(name: str, value: Any) -> None:
-    """Raise unless 0 <= value <= 1."""
-    check_real(name, value, "a number between 0 and 1", 0.0, 1.0)
-
-
-def check_share(name: str, value: Any) -> None:
-    """Raise unless 0 < value < 1."""
-    check_real(
-        name, value, "a number between 0 and 1, neither of them", 0.0, 1.0, without=(0.0, 1.0)
-    )
+check_fraction = partial(check_real, need="a number between 0 and 1", low=0.0, high=1.0)
+check_share = partial(
+    check_real,
+    need="a number between 0 and 1, neither of them",
+    low=0.0,
+    high=1.0,
+    without=(0.0, 1.0),
+)
 
 
 def check_positive(name: str, value: Any, *, zero_allowed: bool = False) -> None:
@@ -130,8 +129,9 @@ def check_positive(name: str, value: Any, *, zero_allowed: bool = False) -> None
 
 def check_penalty(name: str, value: Any, *, zero_allowed: bool = False) -> None:
     """Raise unless value is positive, or zero where that is allowed, and its square is a number too."""
-    check_positive(name, value, zero_allowed=zero_allowed)
-    if float(value) > LARGEST or 0.0 < float(value) < SMALLEST:
+    need = "a number of at least 0" if zero_allowed else "a positive number"
+    number = check_real(name, value, need, 0.0, without=() if zero_allowed else (0.0,))
+    if number > LARGEST or 0.0 < number < SMALLEST:
         raise ValueError(
             f"{name} must be a number between {SMALLEST:g} and {LARGEST:g}, got {value!r}"
         )

@@ -245,7 +245,7 @@ KILLED = """
 
     # A process for every fit, forked before any thread is started, and killed before so many lines
     # have run.
-    have run. def start(last_line):
+    def start(last_line):
         lines = 0
 
         def trace(frame, event, argument):

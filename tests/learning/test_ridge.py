@@ -90,13 +90,13 @@ def kernel(request, rng):
 
 
 def test_scaled(kernel):
-    np.testing.assert_allclose(matrix_of(kernel.scaled(2.5), 3), 2.5 * matrix_of(kernel, 3))
+    np.testing.assert_allclose(matrix_of(kernel.mixed(0.0, 2.5), 3), 2.5 * matrix_of(kernel, 3))
 
 
 def test_shrunk(kernel):
     expected = 0.3 * np.eye(12) / 12 + 0.7 * matrix_of(kernel, 3)
-    np.testing.assert_allclose(matrix_of(kernel.shrunk(0.3, 4, 3), 3), expected)
-    plain = kernel.shrunk(1.0, 4, 3)
+    np.testing.assert_allclose(matrix_of(kernel.mixed(0.3 / 12, 0.7), 3), expected)
+    plain = kernel.mixed(1.0 / 12, 0.0)
     np.testing.assert_allclose(matrix_of(plain, 3), np.eye(12) / 12)
     assert plain.L.shape == (4, 0)
     assert plain.Q.shape == (4, 3, 0)

@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 from tests.reference import dense
 
-from entangled_kernels.learning import FitSettings, Moments, SolverOptions
+from entangled_kernels.learning import FitSettings, Moments
 from entangled_kernels.selection.candidates import (
     Grid,
     Member,
@@ -170,7 +170,6 @@ def test_steps_of_a_path_are_kernels_of_their_own(make_rows):
         own = dict(learn_members(fold.problem, [member], START))[0].coefficients([0.5])[0]
         np.testing.assert_allclose(found[place], own, rtol=1e-9)
     assert not np.allclose(found[0], found[1])
-    assert isinstance(START.solver_options(fold.problem), SolverOptions)
 
 
 @pytest.mark.parametrize("empty", [0, 1])

@@ -38,7 +38,7 @@ def stream_of(rows, *indices, feature_map=None, forget=1.0):
 
 
 def assert_same(stream, rows):
-    for number, part in enumerate(stream.parts):
+    for number, part in stream.parts.items():
         some = np.flatnonzero(rows.part == number)
         assert part.allclose(Moments.from_arrays(rows.X[some], rows.Y[some], rows.weight[some]))
 
@@ -71,7 +71,7 @@ def test_all_rows_or_none(rows):
             stream.take(spoilt, no_map, 0.5)
     assert stream.n_rows == 20
     assert all(
-        one.allclose(other, rtol=0.0) for one, other in zip(stream.parts, before.parts, strict=True)
+        part.allclose(before.parts[number], rtol=0.0) for number, part in stream.parts.items()
     )
     np.testing.assert_array_equal(stream.sample.weight, before.sample.weight)
 
@@ -95,11 +95,11 @@ def test_parts_without_rows_do_not_shift_the_sample(rows):
     """Rows that were drawn are numbered as the moments of their part."""
     rows = rows._replace(part=np.where(rows.part == 1, 4, rows.part))
     stream = RowStream(5, RowMap(), grouped=True)
-    assert stream.numbered_sample() is None
+    assert stream.summary() == ([], None)
     stream.take(rows, no_map)
-    assert [part is None for part in stream.parts] == [False, True, False, True, False]
-    sample = stream.numbered_sample()
-    for number, moments in enumerate(stream.moments()):
+    assert sorted(stream.parts) == [0, 2, 4]
+    parts, sample = stream.summary()
+    for number, moments in enumerate(parts):
         assert np.sum(sample.part == number) == moments.n_samples
     assert stream.blank().grouped
 
@@ -128,7 +128,7 @@ def test_rows_wait_as_copies_until_there_is_a_map(waiting, rows):
         waiting.row_map.feature_map.mean_, np.average(X[:30], axis=0, weights=rows.weight[:30])
     )
     assert not waiting.waiting
-    assert waiting.n_rows == sum(part.n_samples for part in waiting.moments()) == 30
+    assert waiting.n_rows == sum(part.n_samples for part in waiting.parts.values()) == 30
 
 
 @pytest.mark.parametrize("number", [0, 1, 2])
@@ -138,9 +138,9 @@ def test_the_batch_that_spoils_the_map_is_left_out_and_named(waiting, number):
     with pytest.raises(ValueError, match=message):
         waiting.finish_waiting(scaler)
     assert waiting.n_rows == 20
-    assert waiting.moments() == []
+    assert waiting.parts == {}
     waiting.finish_waiting(scaler)
-    assert sum(part.n_samples for part in waiting.moments()) == 20
+    assert sum(part.n_samples for part in waiting.parts.values()) == 20
 
 
 def test_the_newest_batch_is_refused_by_its_own_error(waiting):

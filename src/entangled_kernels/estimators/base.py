@@ -165,7 +165,7 @@ class MultiTargetRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):
 
     def _output_names(self, n_outputs: int) -> list[str]:
         if hasattr(self, "target_names_"):
-            return [str(name) for name in self.target_names_]
+            return list(self.target_names_)
         return [f"output{o}" for o in range(n_outputs)]
 
 

@@ -650,7 +650,7 @@ class EntangledRegressor(MultiTargetRegressor):
         if stream.n_rows < 2:
             raise NotFittedError(f"at least 2 rows are needed, got {stream.n_rows}")
         stream.finish_waiting(self._fit_row_map)
-        parts = stream.moments()
+        parts, sample = stream.summary()
         n_rows = sum(part.n_samples for part in parts)
         if n_rows < 2:
             raise NotFittedError(
@@ -659,7 +659,7 @@ class EntangledRegressor(MultiTargetRegressor):
         if not all(part.complete for part in parts):
             measured = np.sum([part.target_weight for part in parts], axis=0)[None]
             check_measured(measured, measured, getattr(self, "target_names_", None))
-        return self._solve_parts(parts, stream.numbered_sample(), stream)
+        return self._solve_parts(parts, sample, stream)
 
     def _shown(self, name: str) -> FittedModel:
         """The model, for the attribute of this name; reading an attribute solves nothing."""

@@ -34,7 +34,6 @@ from ..parameters import (
     check_fraction,
     check_integer,
     check_penalty,
-    check_positive,
     check_rank,
     check_rank_fits,
     is_dask,
@@ -262,7 +261,7 @@ class EntangledKernelRidge(TransformerMixin, EntangledRegressor):
         large = feature_map is not None and Phi is None and len(rows.Y) > FIRST_BLOCK
         if large and self._exceeds_memory(feature_map, rows):
             stream.take(rows._replace(key=sampling_keys(rows.X, rows.Y)), self._fit_row_map)
-            problem = reduce_moments(stream.moments()[0], centred=bool(self.fit_intercept))
+            problem = reduce_moments(stream.parts[0], centred=bool(self.fit_intercept))
         else:
             Phi = self._training_features(feature_map, rows.X, Phi)
             Y, weight, key = rows.Y, rows.weight, sampling_keys(rows.X, rows.Y)
@@ -273,7 +272,7 @@ class EntangledKernelRidge(TransformerMixin, EntangledRegressor):
             if len(Y) < 2:
                 raise ValueError("at least 2 rows of positive sample_weight are needed, got 1")
             problem, moments = reduce_rows(Phi, Y, weight, centred=bool(self.fit_intercept))
-            stream.parts = [moments]
+            stream.parts = {} if moments is None else {0: moments}
             stream.sample, stream.inputs = RowSample.of(Phi, Y, key, weight), InputRange.of(rows.X)
         stream.row_map, stream.scale, stream.n_rows = (
             RowMap(feature_map, scale),
@@ -282,7 +281,7 @@ class EntangledKernelRidge(TransformerMixin, EntangledRegressor):
         )
         self._model = self._fitted(self._learn(problem), stream, stream.sample)
         # Moments of more columns than rows are not kept.
-        self._stream = None if stream.parts == [None] else stream
+        self._stream = stream if stream.parts else None
         return self
 
     def _solve_parts(
@@ -501,7 +500,7 @@ def check_solver_params(params: Any) -> SolverParams:
     found = SolverParams(**params)
     check_choice("solver_params['init']", found.init, ("identity", "random"))
     check_integer("solver_params['max_iter']", found.max_iter, low=1)
-    check_positive("solver_params['tol']", found.tol, zero_allowed=True)
+    check_penalty("solver_params['tol']", found.tol, zero_allowed=True)
     check_flag("solver_params['verbose']", found.verbose)
     return found._replace(max_iter=int(found.max_iter), tol=float(found.tol))
 

@@ -118,7 +118,7 @@ class OperatorFourierRidge(MultiTargetRegressor):
         with unchanged_on_error(self):
             # A copy, of which the parts are replaced: the rows are given back if solving fails.
             stream = RowStream() if self._stream is None else copy(self._stream)
-            stream.parts = list(stream.parts)
+            stream.parts = dict(stream.parts)
             self._take(stream, Batch(X, y, sample_weight))
             self._stream = stream
             return self._solve()
@@ -262,7 +262,7 @@ class OperatorFourierRidge(MultiTargetRegressor):
     def _solve(self) -> Self:
         """Coefficients and intercept from moments of all rows."""
         stream = self._stream
-        if stream is None or stream.row_map is None or stream.parts[0] is None:
+        if stream is None or stream.row_map is None or not stream.parts:
             raise ValueError(
                 "sample_weight must be positive for at least one row, got zero weights only"
             )

@@ -23,7 +23,7 @@ from ..estimators import (
     OutputKernelRidge,
     OutputKernelRidgeCV,
 )
-from ..learning import LearnedKernel, Moments, Problem, Progress, SolverOptions, reduce_moments
+from ..learning import FitSettings, LearnedKernel, Moments, Problem, Progress, reduce_moments
 from ..learning.problem import compress_rows
 from ..learning.ridge import KernelRidgeFactor
 from ..learning.solvers import solve
@@ -92,17 +92,15 @@ class Ascent:
             if progress.n_iter in wanted:
                 kernels[progress.n_iter] = LearnedKernel.from_operators(progress.Q)
 
-        options = SolverOptions(
-            rank=problem.resolve_rank(self.rank),
-            init=self.init,
-            max_iter=self.n_steps,
-            rng=np.random.default_rng(seed),
-            callback=keep,
+        settings = FitSettings(
+            "ascent", self.rank, init=self.init, max_iter=self.n_steps, seed=seed
         )
-        last = solve("ascent", problem.with_mix(mix), options).kernel
+        last = solve(problem.with_mix(mix), settings, keep).kernel
         m, p = problem.n_features, problem.n_outputs
         return {
-            Candidate(mix, step, shrinkage): kernels.get(step, last).shrunk(shrinkage, m, p)
+            Candidate(mix, step, shrinkage): kernels.get(step, last).mixed(
+                shrinkage / (m * p), 1.0 - shrinkage
+            )
             for step in self.steps()
             for shrinkage in self.shrinkages
         }
@@ -207,7 +205,7 @@ def fit_published(
 
 def _factor(problem: Problem, kernel: LearnedKernel, prediction: str) -> KernelRidgeFactor:
     if prediction == "partial_trace":
-        kernel = kernel.partial_trace(problem.n_outputs).scaled(problem.n_outputs)
+        kernel = kernel.partial_trace(problem.n_outputs).mixed(0.0, problem.n_outputs)
     return KernelRidgeFactor(problem, kernel)
 
 

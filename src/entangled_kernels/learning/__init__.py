@@ -5,13 +5,13 @@ posterior; `fit_problem` is the whole way from a problem to a `Fit`. Missing tar
 `Moments`, which keep one group of targets for each set of rows, and of the problem made of them.
 """
 
-from .fit import Fit, FitSettings, LinearModel, fit_problem
+from .fit import Fit, LinearModel, fit_problem
 from .missing import complete_moments, fill_rows
 from .moments import Moments, RowSample
 from .posterior import leave_one_out
 from .problem import Problem, compress_for_fit, reduce_moments, reduce_rows
 from .ridge import LearnedKernel
-from .solvers import SOLVERS, Progress, SolverOptions
+from .solvers import SOLVERS, FitSettings, Progress
 
 __all__ = [
     "SOLVERS",
@@ -23,7 +23,6 @@ __all__ = [
     "Problem",
     "Progress",
     "RowSample",
-    "SolverOptions",
     "complete_moments",
     "compress_for_fit",
     "fill_rows",

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -13,9 +12,9 @@ from ..linalg import Array
 from .posterior import Posterior, fit_missing_posterior, fit_unit_posterior
 from .problem import Problem
 from .ridge import KernelRidgeFactor, LearnedKernel, MissingTargetsRidge
-from .solvers import Progress, SolverOptions, solve
+from .solvers import Callback, FitSettings, solve
 
-__all__ = ["Fit", "FitSettings", "LinearModel", "fit_problem"]
+__all__ = ["Fit", "LinearModel", "fit_problem"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -37,54 +36,6 @@ class LinearModel:
             values = Phi @ self.coef.T
             values += self.intercept
         return np.asarray(values)
-
-
-@dataclass(frozen=True, eq=False)
-class FitSettings:
-    """How to learn a kernel and solve the ridge problem with it; `EntangledKernelRidge` explains each one.
-
-    Attributes
-    ----------
-    solver, alignment_mix, shrinkage, target_alpha, prediction, init, max_iter, tol
-    rank : int, float or None
-        A count, a share of the full rank, or what the solver has use for.
-    alpha : float
-    seed : int
-        Of a random start.
-    """
-
-    solver: str = "closed-form"
-    rank: int | float | None = None
-    alignment_mix: float = 0.5
-    shrinkage: float = 0.25
-    target_alpha: float = 0.1
-    alpha: float = 1.0
-    prediction: str = "entangled"
-    init: str = "identity"
-    max_iter: int = 200
-    tol: float = 1e-6
-    seed: int = 0
-
-    def used_kernel(self, problem: Problem, kernel: LearnedKernel) -> LearnedKernel:
-        """The kernel to predict with, the learned one or its partial trace."""
-        return (
-            kernel.partial_trace(problem.n_outputs)
-            if self.prediction == "partial_trace"
-            else kernel
-        )
-
-    def solver_options(self, problem: Problem, callback: Any = None) -> SolverOptions:
-        """The part that solvers read."""
-        return SolverOptions(
-            rank=None if self.rank is None else problem.resolve_rank(self.rank),
-            target_alpha=self.target_alpha,
-            shrinkage=self.shrinkage,
-            init=self.init,
-            max_iter=self.max_iter,
-            tol=self.tol,
-            rng=np.random.default_rng(self.seed),
-            callback=callback,
-        )
 
 
 @dataclass(frozen=True, eq=False)
@@ -130,7 +81,9 @@ class Fit:
     def posterior(self) -> Posterior:
         """Predictive distribution in the Gaussian-process view; made when first asked for."""
         problem, alpha, coef = self.problem, self.settings.alpha, self.reduced_coef
-        used = self.settings.used_kernel(problem, self.kernel)
+        used = self.kernel
+        if self.settings.prediction == "partial_trace":
+            used = used.partial_trace(problem.n_outputs)
         if problem.missing is None:
             unit = fit_unit_posterior(KernelRidgeFactor(problem, used), alpha)
             n_samples = np.full(problem.n_outputs, problem.n_samples)
@@ -162,7 +115,7 @@ class Fit:
         """The largest alignment that any kernel has; known in closed form for models with an intercept."""
         if not self.problem.centred:
             return None
-        return float(solve("closed-form", self.problem, SolverOptions()).value)
+        return float(solve(self.problem, FitSettings(target_alpha=0.0, shrinkage=0.0)).value)
 
     @property
     def n_operators(self) -> int:
@@ -183,11 +136,7 @@ class Fit:
         return np.asarray(self.problem.outputs @ np.tensordot(reduced, self.kernel.Q, axes=1))
 
 
-def fit_problem(
-    problem: Problem,
-    settings: FitSettings,
-    callback: Callable[[Progress], bool | None] | None = None,
-) -> Fit:
+def fit_problem(problem: Problem, settings: FitSettings, callback: Callback = None) -> Fit:
     """Learn the kernel, shrink and scale it, and solve the ridge problem with it.
 
     Parameters
@@ -209,7 +158,7 @@ def fit_problem(
     mix, alpha = settings.alignment_mix, settings.alpha
     if problem.whitened.mix != mix:
         problem = problem.with_mix(mix)
-    learned = solve(settings.solver, problem, settings.solver_options(problem, callback))
+    learned = solve(problem, settings, callback)
     kernel = problem.finished(learned.kernel.canonical(problem.targets), settings.shrinkage)
     terms = problem.alignment_terms(kernel)
     used = kernel

@@ -150,14 +150,18 @@ class Problem:
         )
 
     def finished(self, kernel: LearnedKernel, shrinkage: float) -> LearnedKernel:
-        """A learned kernel shrunk towards the plain one, and scaled to the trace of its Gram matrix."""
-        kernel = kernel.shrunk(shrinkage, self.n_features, self.n_outputs)
+        """A learned kernel of trace one, shrunk to shrinkage * I / (m p) + (1 - shrinkage) * D and scaled.
+
+        Its training Gram matrix has the trace of the plain kernel's.
+        """
+        identity, share = shrinkage / (self.n_features * self.n_outputs), 1.0 - shrinkage
         total = self.n_outputs * float(self.scale.sum())
         # Trace of the training Gram matrix, tr((diag(scale) kron I_p) D).
-        trace = kernel.identity * total
-        trace += self.n_outputs * float(np.einsum("f,fl,fl->", self.scale, kernel.L, kernel.L))
-        trace += float(np.einsum("f,fkr,fkr->", self.scale, kernel.Q, kernel.Q))
-        return kernel.scaled(total / trace) if trace > 0.0 else kernel
+        trace = (identity + share * kernel.identity) * total
+        L_trace = self.n_outputs * float(np.einsum("f,fl,fl->", self.scale, kernel.L, kernel.L))
+        trace += share * (L_trace + float(np.einsum("f,fkr,fkr->", self.scale, kernel.Q, kernel.Q)))
+        factor = total / trace if trace > 0.0 else 1.0
+        return kernel.mixed(factor * identity, factor * share)
 
     def squared_residuals(self, coef: Array) -> Array:
         """Weighted sum of squared residuals of each original output, for coefficients (m', k)."""

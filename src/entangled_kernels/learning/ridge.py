@@ -51,10 +51,15 @@ class LearnedKernel:
         metric[np.diag_indices_from(metric)] += self.identity
         return metric
 
-    def scaled(self, factor: float) -> LearnedKernel:
-        """The kernel times a positive number."""
-        root = np.sqrt(factor)
-        return LearnedKernel(factor * self.identity, root * self.L, root * self.Q)
+    def mixed(self, identity: float, share: float) -> LearnedKernel:
+        """``share`` times this kernel plus ``identity`` times the plain kernel.
+
+        With ``share=0`` nothing of the learned part is left, not even operators that are zero.
+        """
+        if share == 0.0:
+            return LearnedKernel(identity, self.L[:, :0], self.Q[:, :, :0])
+        root = np.sqrt(share)
+        return LearnedKernel(identity + share * self.identity, root * self.L, root * self.Q)
 
     def canonical(self, targets: Array) -> LearnedKernel:
         """The same kernel with orthogonal operators, strongest first, signs by covariance with the targets.
@@ -68,17 +73,6 @@ class LearnedKernel:
             Q = Q @ eigh(Q.T @ Q)[1][:, ::-1]
         Q = np.where(targets.reshape(-1) @ Q < 0.0, -Q, Q)
         return replace(self, Q=Q.reshape(m, k, r))
-
-    def shrunk(self, shrinkage: float, n_features: int, n_outputs: int) -> LearnedKernel:
-        """Mix with the plain kernel of trace one: shrinkage * I / (m p) + (1 - shrinkage) * D.
-
-        With ``shrinkage=1`` nothing of the learned part is left, not even operators that are zero.
-        """
-        identity = shrinkage / (n_features * n_outputs)
-        if shrinkage == 1.0:
-            return LearnedKernel(identity, self.L[:, :0], self.Q[:, :, :0])
-        rest = self.scaled(1.0 - shrinkage)
-        return replace(rest, identity=rest.identity + identity)
 
     def partial_trace(self, n_outputs: int) -> LearnedKernel:
         """The kernel (S / p) kron I_p, with S = p metric + sum_i M_i^T M_i the trace over the outputs."""

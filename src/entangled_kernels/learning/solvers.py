@@ -1,14 +1,14 @@
 """Solvers that learn a kernel: a closed form, steepest ascent and L-BFGS, behind one registry.
 
-Every solver is a function ``solve(problem, options) -> SolverResult`` that knows nothing of
-estimators. To add one, write such a function and name it in `SOLVERS`: the tests run over the
+Every solver is a function ``solve(problem, settings, callback) -> SolverResult`` that knows nothing
+of estimators. To add one, write such a function and name it in `SOLVERS`: the tests run over the
 registry.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Final
 
 import numpy as np
@@ -23,9 +23,9 @@ from .ridge import LearnedKernel
 
 __all__ = [
     "SOLVERS",
+    "FitSettings",
     "Progress",
     "Solver",
-    "SolverOptions",
     "SolverResult",
     "ascend",
     "solve",
@@ -41,6 +41,7 @@ _SMALL_STEP = 2e7
 # A step of the ascent must bring this share of the increase that the gradient promises.
 SUFFICIENT_INCREASE = 1e-4
 MAX_HALVINGS = 60
+Callback = Callable[["Progress"], bool | None] | None
 FindStep = Callable[[Line, list[float], Array, float], float]
 
 
@@ -55,19 +56,26 @@ class Progress:
 
 
 @dataclass(frozen=True, eq=False)
-class SolverOptions:
-    """Settings of a solver; each one reads those that it knows.
+class FitSettings:
+    """How to learn a kernel and solve the ridge problem with it; solvers read what they know.
 
     Attributes
     ----------
-    rank : int or None
-        Largest number of Kraus operators; None for as many as the solver has use for.
+    solver : {"closed-form", "ascent", "lbfgs"}
+    rank : int, float or None
+        Largest number of Kraus operators, or its share of the full rank; None for as many as the
+        solver has use for.
+    alignment_mix : float
+        Weight of the full alignment beside the partial-trace alignment.
+    shrinkage : float
+        Share of the plain kernel that is mixed into the learned one. The closed form gives the
+        optimum itself when neither this nor ``target_alpha`` regularises.
     target_alpha : float
         Ridge of the least-squares fit behind the closed form, in units of the mean eigenvalue tr(C)
         / m.
-    shrinkage : float
-        Share of the plain kernel that will be mixed in afterwards. The closed form gives the
-        optimum itself when neither this nor ``target_alpha`` regularises.
+    alpha : float
+        Ridge penalty of the predictions.
+    prediction : {"entangled", "partial_trace"}
     init : {"identity", "random"} or ndarray of shape (m', k, r)
         Start of an iterative solver.
     max_iter : int
@@ -75,20 +83,21 @@ class SolverOptions:
     tol : float
         An iterative solver has converged when the gradient on the unit sphere is no longer than
         this.
-    rng : numpy.random.Generator
-        For ``init="random"``.
-    callback : callable, optional
-        Called with a `Progress` after every step; a true answer stops the solver there.
+    seed : int
+        Of a random start.
     """
 
-    rank: int | None = None
-    target_alpha: float = 0.0
-    shrinkage: float = 0.0
+    solver: str = "closed-form"
+    rank: int | float | None = None
+    alignment_mix: float = 0.5
+    shrinkage: float = 0.25
+    target_alpha: float = 0.1
+    alpha: float = 1.0
+    prediction: str = "entangled"
     init: str | Array = "identity"
     max_iter: int = 200
     tol: float = 1e-6
-    rng: np.random.Generator = field(default_factory=lambda: np.random.default_rng(0))
-    callback: Callable[[Progress], bool | None] | None = None
+    seed: int = 0
 
 
 @dataclass(frozen=True, eq=False)
@@ -128,7 +137,7 @@ class Solver:
     Attributes
     ----------
     function : callable
-        ``solve(problem, options) -> SolverResult``.
+        ``solve(problem, settings, callback) -> SolverResult``.
     iterative : bool
         Whether it takes steps from a start. Then it reads ``init``, ``max_iter`` and ``tol``, not
         ``target_alpha``, and without a rank it learns as many Kraus operators as the data can use.
@@ -136,12 +145,14 @@ class Solver:
         Whether the kernels after few steps are regularised ones that are worth selecting from.
     """
 
-    function: Callable[[Problem, SolverOptions], SolverResult]
+    function: Callable[[Problem, FitSettings, Callback], SolverResult]
     iterative: bool
     has_path: bool
 
 
-def solve_closed_form(problem: Problem, options: SolverOptions) -> SolverResult:
+def solve_closed_form(
+    problem: Problem, settings: FitSettings, callback: Callback = None
+) -> SolverResult:
     """Kernel aligned with the ridge fit of the targets, D of trace one.
 
     Notes
@@ -163,19 +174,18 @@ def solve_closed_form(problem: Problem, options: SolverOptions) -> SolverResult:
     Time m' k, or m' k (m' + k) + r m' k with a rank.
     """
     mean_eigenvalue = problem.scale.sum() / problem.n_features
-    W = problem.targets / (problem.scale + options.target_alpha * mean_eigenvalue)[:, None]
+    W = problem.targets / (problem.scale + settings.target_alpha * mean_eigenvalue)[:, None]
     W = W / np.linalg.norm(W)
     mix = problem.whitened.mix
-    share = 1.0 if mix > 0.0 and options.target_alpha == options.shrinkage == 0.0 else mix
-    if options.rank is None:
+    share = 1.0 if mix > 0.0 and settings.target_alpha == settings.shrinkage == 0.0 else mix
+    rank = problem.resolve_rank(settings.rank)
+    if rank is None:
         L = np.sqrt((1.0 - share) / problem.n_outputs) * W
         Q = np.sqrt(share) * W[:, :, None]
         L = L if share < 1.0 else L[:, :0]
         kernel = LearnedKernel(0.0, L, Q if share > 0.0 else Q[:, :, :0])
     else:
-        kernel = LearnedKernel.from_operators(
-            _leading_operators(W, share, problem.n_outputs, options.rank)
-        )
+        kernel = LearnedKernel.from_operators(_leading_operators(W, share, problem.n_outputs, rank))
     terms = problem.alignment_terms(kernel)
     value = (1.0 - mix) * terms[0] + mix * terms[1]
     return SolverResult(kernel, value, True, "closed form", 1, 1, np.array([value]))
@@ -209,7 +219,9 @@ def _leading_operators(W: Array, mix: float, n_outputs: int, rank: int) -> Array
     return np.asarray(scaled / np.linalg.norm(scaled))
 
 
-def solve_ascent(problem: Problem, options: SolverOptions) -> SolverResult:
+def solve_ascent(
+    problem: Problem, settings: FitSettings, callback: Callback = None
+) -> SolverResult:
     """Follow the gradient of the alignment over Q of unit norm, with backtracking.
 
     Notes
@@ -225,31 +237,33 @@ def solve_ascent(problem: Problem, options: SolverOptions) -> SolverResult:
 
     Time per step m' k r (m' + r), however many trial steps it takes.
     """
-    return ascend(problem, options, _double_and_halve)
+    return ascend(problem, settings, _double_and_halve, callback)
 
 
-def ascend(problem: Problem, options: SolverOptions, find_step: FindStep) -> SolverResult:
+def ascend(
+    problem: Problem, settings: FitSettings, find_step: FindStep, callback: Callback = None
+) -> SolverResult:
     """Steepest ascent on the sphere, its steps found by a rule.
 
     ``find_step(line, history, gradient, last)`` gets the objective along the gradient, its values
     so far, the gradient, and the last step, and gives the next step; zero ends the ascent.
     """
-    Q = starting_point(problem, options)
+    Q = starting_point(problem, settings)
     root = np.sqrt(problem.scale)[:, None, None]
     at = problem.whitened.evaluate(root * Q)
     history, reason, step, n_iter = [at.value], "max_iter", 0.0, 0
     while True:
         gradient = root * at.gradient
         gradient_norm = float(np.linalg.norm(gradient))
-        if n_iter > 0 and options.callback is not None:
+        if n_iter > 0 and callback is not None:
             Q.flags.writeable = False
-            if options.callback(Progress(n_iter, at.value, gradient_norm, Q)):
+            if callback(Progress(n_iter, at.value, gradient_norm, Q)):
                 reason = "callback"
                 break
-        if gradient_norm <= options.tol:
+        if gradient_norm <= settings.tol:
             reason = "tolerance"
             break
-        if n_iter == options.max_iter:
+        if n_iter == settings.max_iter:
             break
         line = problem.whitened.line(root * Q, root * gradient, at)
         step = find_step(line, history, gradient, step)
@@ -278,7 +292,7 @@ def _double_and_halve(line: Line, history: list[float], gradient: Array, last: f
     return 0.0
 
 
-def solve_lbfgs(problem: Problem, options: SolverOptions) -> SolverResult:
+def solve_lbfgs(problem: Problem, settings: FitSettings, callback: Callback = None) -> SolverResult:
     """Maximise the scale-invariant alignment with L-BFGS in whitened coordinates.
 
     Notes
@@ -290,7 +304,7 @@ def solve_lbfgs(problem: Problem, options: SolverOptions) -> SolverResult:
     Time per evaluation m' k r (m' + r).
     """
     root = np.sqrt(problem.scale)[:, None, None]
-    start = root * starting_point(problem, options)
+    start = root * starting_point(problem, settings)
     start /= np.linalg.norm(start)
     best_value, best_slope, best_Q = -np.inf, np.inf, start
     n_evaluations, reason, history = 0, "", list[float]()
@@ -308,12 +322,12 @@ def solve_lbfgs(problem: Problem, options: SolverOptions) -> SolverResult:
     def after_step(x: Array) -> None:
         nonlocal reason
         history.append(best_value)
-        if best_slope <= options.tol:
+        if best_slope <= settings.tol:
             reason = "tolerance"
-        if options.callback is not None and len(history) > 1:
+        if callback is not None and len(history) > 1:
             Q = best_Q / np.linalg.norm(best_Q)
             Q.flags.writeable = False
-            if options.callback(Progress(len(history) - 1, best_value, best_slope, Q)):
+            if callback(Progress(len(history) - 1, best_value, best_slope, Q)):
                 reason = reason or "callback"
         if reason and len(history) > 1:
             raise StopIteration
@@ -329,13 +343,13 @@ def solve_lbfgs(problem: Problem, options: SolverOptions) -> SolverResult:
             callback=after_step,
             # SciPy's tests look at single entries and single steps; `after_step` decides instead.
             options={
-                "maxiter": options.max_iter,
-                "maxfun": 100 * options.max_iter,
+                "maxiter": settings.max_iter,
+                "maxfun": 100 * settings.max_iter,
                 "ftol": 0.0,
                 "gtol": 0.0,
             },
         )
-        reason = reason or ("max_iter" if outcome.nit >= options.max_iter else "stalled")
+        reason = reason or ("max_iter" if outcome.nit >= settings.max_iter else "stalled")
     return SolverResult(
         LearnedKernel.from_operators(best_Q / np.linalg.norm(best_Q)),
         best_value,
@@ -347,7 +361,7 @@ def solve_lbfgs(problem: Problem, options: SolverOptions) -> SolverResult:
     )
 
 
-def starting_point(problem: Problem, options: SolverOptions) -> Array:
+def starting_point(problem: Problem, settings: FitSettings) -> Array:
     """Q (m', k, r) of unit norm: a given or random start, or the plain kernel.
 
     Notes
@@ -361,12 +375,12 @@ def starting_point(problem: Problem, options: SolverOptions) -> Array:
     """
     targets = problem.targets
     m, k = targets.shape
-    if not isinstance(options.init, str):
-        Q = np.array(options.init, dtype=np.float64)
+    if not isinstance(settings.init, str):
+        Q = np.array(settings.init, dtype=np.float64)
         return np.asarray(Q / np.linalg.norm(Q))
-    rank = problem.resolve_rank(options.rank) or problem.full_rank
-    if options.init == "random":
-        Q = options.rng.standard_normal((m, k, rank))
+    rank = problem.resolve_rank(settings.rank) or problem.full_rank
+    if settings.init == "random":
+        Q = np.random.default_rng(settings.seed).standard_normal((m, k, rank))
         return np.asarray(Q / np.linalg.norm(Q))
     features = np.argsort(-np.linalg.norm(targets, axis=1), kind="stable")
     outputs = np.argsort(-np.linalg.norm(targets, axis=0), kind="stable")
@@ -389,19 +403,22 @@ SOLVERS: Final[dict[str, Solver]] = {
 }
 
 
-def solve(name: str, problem: Problem, options: SolverOptions) -> SolverResult:
-    """Learn a kernel with the named solver; the plain kernel where features tell nothing of the targets."""
+def solve(problem: Problem, settings: FitSettings, callback: Callback = None) -> SolverResult:
+    """Learn a kernel; the plain kernel where the features say nothing of the targets.
+
+    ``callback`` gets a `Progress` after every step of an iterative solver; a true answer stops it.
+    """
     m, k = problem.targets.shape
     if not problem.targets.any():
         kernel = LearnedKernel(
             1.0 / (problem.n_features * problem.n_outputs), np.zeros((m, 0)), np.zeros((m, k, 0))
         )
         return SolverResult(kernel, 0.0, True, "nothing to learn", 1, 0, np.zeros(1))
-    solver = SOLVERS[name]
+    solver = SOLVERS[settings.solver]
     if not solver.iterative:
-        return solver.function(problem, options)
-    rank = problem.resolve_rank(options.rank) or problem.full_rank
-    if not isinstance(options.init, str):
-        rank = options.init.shape[2]
+        return solver.function(problem, settings, callback)
+    rank = problem.resolve_rank(settings.rank) or problem.full_rank
+    if not isinstance(settings.init, str):
+        rank = settings.init.shape[2]
     with one_thread(m * k * rank * (m + rank) <= _SMALL_STEP):
-        return solver.function(problem, options)
+        return solver.function(problem, settings, callback)

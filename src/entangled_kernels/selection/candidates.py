@@ -241,6 +241,6 @@ def _learn_kernels(
         shrinkage=max(member.shrinkage for member in group),
         max_iter=max(wanted, default=start.max_iter),
     )
-    found = solve(group[0].solver, problem, settings.solver_options(problem, keep))
+    found = solve(problem, settings, keep)
     # A solver that stops early would have stayed where it is.
     return {member.n_steps: kernels.get(member.n_steps, found.kernel) for member in group}

@@ -168,7 +168,7 @@ class BatchRun:
             return False
         facts = {
             "fit": self.signature,
-            "parts": [number for number, part in enumerate(stream.parts) if part is not None],
+            "parts": sorted(stream.parts),
             "n_rows": stream.n_rows,
             "position": asdict(position.with_digests(batches)),
         }
@@ -176,7 +176,7 @@ class BatchRun:
         if stream.inputs is not None:
             arrays["inputs"] = stream.inputs.packed()
         write_checkpoint(
-            self.checkpoint, Checkpoint(stream.moments(), facts, arrays, stream.sample)
+            self.checkpoint, Checkpoint(stream.summary()[0], facts, arrays, stream.sample)
         )
         return True
 
@@ -228,7 +228,9 @@ class BatchRun:
         distinct = {
             number for number in numbers if type(number) is int and 0 <= number < stream.n_parts
         }
-        shapes = {(part.n_features, part.n_outputs) for part in (*stream.moments(), *saved.parts)}
+        shapes = {
+            (part.n_features, part.n_outputs) for part in (*stream.parts.values(), *saved.parts)
+        }
         sample = saved.sample
         if sample is not None:
             shapes.add((sample.Phi.shape[1], sample.Y.shape[1]))
@@ -240,9 +242,7 @@ class BatchRun:
             inputs = stream.inputs if packed is None else InputRange.unpacked(packed)
         except ValueError as error:
             raise wrong from error
-        stream.parts = [None] * stream.n_parts
-        for number, part in zip(numbers, saved.parts, strict=True):
-            stream.parts[number] = part
+        stream.parts = dict(zip(numbers, saved.parts, strict=True))
         stream.n_rows, stream.sample, stream.inputs = n_rows, sample, inputs
 
 

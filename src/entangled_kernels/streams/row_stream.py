@@ -135,8 +135,8 @@ class RowStream:
         The scale of the targets, where it is known before the feature map.
     n_outputs : int or None
         Number of targets; None before the first row.
-    parts : list of Moments or None
-        Moments of each part; None where a part has no row yet.
+    parts : dict of Moments
+        Moments of each part that has a row, by its number.
     waiting : list of Rows
         Rows that wait for the feature map.
     probe : ndarray or None
@@ -159,7 +159,7 @@ class RowStream:
     row_map: RowMap | None = None
     scale: TargetScale | None = None
     n_outputs: int | None = None
-    parts: list[Moments | None] = field(default_factory=list)
+    parts: dict[int, Moments] = field(default_factory=dict)
     waiting: list[Rows] = field(default_factory=list)
     probe: Array | None = None
     sample: RowSample | None = None
@@ -168,9 +168,6 @@ class RowStream:
     grouped: bool = False
     fading: bool = False
     lock: Any = field(default_factory=threading.RLock, repr=False)
-
-    def __post_init__(self) -> None:
-        self.parts = self.parts or [None] * self.n_parts
 
     def __getstate__(self) -> dict[str, Any]:
         return {name: value for name, value in vars(self).items() if name != "lock"}
@@ -192,16 +189,12 @@ class RowStream:
             total.merge(stream)
         return total
 
-    def moments(self) -> list[Moments]:
-        """Moments of the parts that have rows."""
-        return [part for part in self.parts if part is not None]
-
-    def numbered_sample(self) -> RowSample | None:
-        """The sample, with parts numbered as in `moments`."""
-        if self.sample is None:
-            return None
-        filled = np.array([part is not None for part in self.parts])
-        return replace(self.sample, part=(np.cumsum(filled) - 1)[self.sample.part])
+    def summary(self) -> tuple[list[Moments], RowSample | None]:
+        """Moments of the parts that have rows, and the sample with parts numbered as in this list."""
+        numbers, sample = sorted(self.parts), self.sample
+        if sample is not None:
+            sample = replace(sample, part=np.searchsorted(numbers, sample.part))
+        return [self.parts[number] for number in numbers], sample
 
     def take(self, rows: Rows, fit_map: FitRowMap, forget: float = 1.0) -> None:
         """Take rows in, all or none of them.
@@ -230,7 +223,7 @@ class RowStream:
         if factor == 1.0:
             return
         self.fading = True
-        self.parts = [None if part is None else part.scaled(factor) for part in self.parts]
+        self.parts = {number: part.scaled(factor) for number, part in self.parts.items()}
         self.waiting = [
             rows._replace(
                 weight=factor * (np.ones(len(rows.Y)) if rows.weight is None else rows.weight)
@@ -245,9 +238,9 @@ class RowStream:
         """Add all that another stream of the same parts has seen; none of its rows may wait."""
         if other.waiting:
             raise ValueError("rows of the other stream wait for a feature map; fit it first")
-        for number, moments in enumerate(other.parts):
-            if moments is not None:
-                self._add_moments(number, moments)
+        for number, moments in other.parts.items():
+            before = self.parts.get(number)
+            self.parts[number] = moments if before is None else before + moments
         self.probe = other.probe if self.probe is None else self.probe
         if other.inputs is not None:
             self.inputs = other.inputs if self.inputs is None else self.inputs.merge(other.inputs)
@@ -297,7 +290,7 @@ class RowStream:
         self.waiting.append(rows._replace(X=deepcopy(X), Y=rows.Y.copy(), weight=weight))
         self.n_rows += len(rows.Y)
         try:
-            if sum(len(batch.Y) for batch in self.waiting) >= FEATURE_SAMPLE:
+            if self.n_rows >= FEATURE_SAMPLE:
                 self.finish_waiting(fit_map, newest_on_trial=True)
         except BaseException:
             # The batches that still wait get back the weights that they had.
@@ -322,19 +315,12 @@ class RowStream:
             if block.key is not None:
                 sample = RowSample.of(Phi, block.Y, block.key, block.weight, block.part)
                 self.sample = sample if self.sample is None else self.sample.merge(sample)
-            if block.part is None:
-                self._add_moments(0, Moments.from_arrays(Phi, block.Y, block.weight))
-                continue
-            for part in np.unique(block.part):
-                index = np.flatnonzero(block.part == part)
+            for number in [0] if block.part is None else np.unique(block.part).tolist():
+                index = slice(None) if block.part is None else np.flatnonzero(block.part == number)
                 weight = None if block.weight is None else block.weight[index]
-                self._add_moments(
-                    int(part), Moments.from_arrays(Phi[index], block.Y[index], weight)
-                )
-
-    def _add_moments(self, part: int, moments: Moments) -> None:
-        before = self.parts[part]
-        self.parts[part] = moments if before is None else before + moments
+                moments = Moments.from_arrays(Phi[index], block.Y[index], weight)
+                before = self.parts.get(number)
+                self.parts[number] = moments if before is None else before + moments
 
     def _refuse(self, number: int | None, error: BaseException, *, newest_on_trial: bool) -> None:
         """Leave out a batch that waits, and name it in an error unless it is the newest."""
@@ -381,7 +367,8 @@ def missing_value(*tables: Any) -> str:
             missing = np.argwhere(table.isna().to_numpy())
             if len(missing):
                 row, column = missing[0]
-                return f"; the first missing value is in row {row + 1} of them, column {table.columns[column]!r}"
+                name = table.columns[column]
+                return f"; the first missing value is in row {row + 1} of them, column {name!r}"
     return ""
 
 
@@ -532,17 +519,16 @@ def sampling_keys(X: Any, Y: NDArray[Any]) -> Hashes:
     which is a tenth of the time of `row_folds`; other tables take the hashes that it rests on.
     """
     plain = isinstance(X, np.ndarray) and X.ndim == 2 and X.dtype.kind in "biuf"
-    inputs = _multiplied(X, Y.shape[1]) if plain else _hash_table(X, Y.shape[1])
-    return _mix(_multiplied(np.where(np.isnan(Y), np.nan, Y), 0) + inputs + _GOLDEN)
-
-
-def _multiplied(table: NDArray[Any], first: int) -> Hashes:
-    """Sum over columns of the bits of the values times an odd number for each column."""
-    # Zero has two signs.
-    bits: Hashes = (np.ascontiguousarray(table, dtype=np.float64) + 0.0).view(np.uint64)
-    bits ^= bits >> np.uint64(29)
-    places = np.arange(first + 1, first + 1 + table.shape[1], dtype=np.uint64)
-    return np.asarray(np.einsum("nd,d->n", bits, _mix(places * _GOLDEN) | np.uint64(1)))
+    total = _GOLDEN if plain else _hash_table(X, Y.shape[1]) + _GOLDEN
+    columns = np.arange(1, 1 + Y.shape[1] + (X.shape[1] if plain else 0), dtype=np.uint64)
+    odd = _mix(columns * _GOLDEN) | np.uint64(1)
+    tables = [(np.where(np.isnan(Y), np.nan, Y), odd[: Y.shape[1]])]
+    for table, factors in [*tables, (X, odd[Y.shape[1] :])] if plain else tables:
+        # Adding zero makes one zero of its two signs.
+        bits: Hashes = (np.ascontiguousarray(table, dtype=np.float64) + 0.0).view(np.uint64)
+        bits ^= bits >> np.uint64(29)
+        total = total + np.einsum("nd,d->n", bits, factors)
+    return _mix(np.asarray(total))
 
 
 def _hash_table(table: Any, first: int) -> Hashes:

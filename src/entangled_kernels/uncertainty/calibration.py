@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from scipy.sparse.linalg import LinearOperator
 from scipy.stats import norm
 
-from ..linalg import Array, Index
+from ..linalg import Array
 from ..parameters import warn_user
 from .correlation import (
     Conditional,
@@ -155,19 +155,15 @@ class Calibration:
         return Z / self.residuals.left_out_scales(Z)
 
     @cached_property
-    def _parts(self) -> Index:
-        return row_parts(self.residuals.row, N_PARTS)
-
-    @cached_property
-    def _left_out(self) -> list[Correlation]:
-        """For every part of the rows the correlation estimated from the other parts."""
-        Z, weight = self._standardised, self.residuals.weight
-        return [
-            estimate_correlation(
-                Z[self._parts != part], weight[self._parts != part], self.shrinkage
-            )
-            for part in range(self._parts.max() + 1)
-        ]
+    def _left_out(self) -> list[tuple[Mask, Correlation]]:
+        """The rows of every part, and the correlation estimated from the other parts."""
+        Z, weight, parts = self._standardised, self.residuals.weight, list[Any]()
+        part = row_parts(self.residuals.row, N_PARTS)
+        for number in range(part.max() + 1):
+            others = part != number
+            correlation = estimate_correlation(Z[others], weight[others], self.shrinkage)
+            parts.append((~others, correlation))
+        return parts
 
     def _scores(self, pattern: Mask) -> Array:
         """Absolute conditional errors over their deviations, (N, u) for the u targets that are not known."""
@@ -175,8 +171,7 @@ class Calibration:
         if not pattern.any():
             return np.abs(Z)
         scores = np.empty((len(Z), int((~pattern).sum())))
-        for part, correlation in enumerate(self._left_out):
-            rows = self._parts == part
+        for rows, correlation in self._left_out:
             expected = correlation.condition(np.where(pattern, Z[rows], np.nan))
             error = (Z[rows] - expected.mean)[:, ~pattern]
             scores[rows] = np.abs(error) / np.sqrt(expected.variance[:, ~pattern])

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.linalg import eigh
-from scipy.linalg.lapack import dpotrf, dpotrs
+from scipy.linalg.lapack import dposv
 
 from ..linalg import Array, Index
 
@@ -23,7 +23,6 @@ __all__ = [
     "group_patterns",
     "information",
     "plan_measurements",
-    "random_halves",
     "row_parts",
 ]
 
@@ -108,7 +107,7 @@ class Correlation:
         mean, variance = np.array(Z), np.zeros((n, p))
         covariance = np.zeros((n, p, p)) if with_covariance else None
         for rows, known in group_patterns(np.isfinite(Z)):
-            cross, weights = self._weights(known)
+            cross, weights = self.regression(known)
             explained = np.einsum("qu,qu->u", cross, weights)
             left = np.maximum(self.diagonal()[~known] - explained, _SMALLEST_VARIANCE)
             other = np.flatnonzero(~known)
@@ -121,49 +120,24 @@ class Correlation:
                 covariance[np.ix_(rows, other, other)] = remaining
         return Conditional(mean, variance, covariance)
 
-    def expect(self, Z: Array, patterns: Iterable[tuple[Index, Mask]]) -> Array:
-        """The means of `condition`, (n, p), for rows grouped by their known entries."""
-        mean = np.array(Z)
-        for rows, known in patterns:
-            own = rows[:, None]
-            mean[own, np.flatnonzero(~known)] = (
-                Z[own, np.flatnonzero(known)] @ self._weights(known)[1]
-            )
-        return mean
-
-    def _weights(self, known: Mask) -> tuple[Array, Array]:
+    def regression(self, known: Mask) -> tuple[Array, Array]:
         """R_OU and R_OO^-1 R_OU, (q, u) both, for the known targets O and the others U."""
-        F = self.factor[:, known]
+        F, own = self.factor[:, known], self.own[known, None]
         cross = F.T @ self.factor[:, ~known]
-        return cross, _inverse(F, self.own[known])(cross)
-
-
-def _inverse(F: Array, own: Array) -> Callable[[Array], Array]:
-    """A function that multiplies by (F^T F + diag(own))^-1, by the smaller of two systems."""
-    r, q = F.shape
-    if q == 0 or r == 0:
-        return lambda B: B / own[:, None]
-    if 2 * r >= q:
-        whole = F.T @ F
-        whole[np.diag_indices(q)] += own
-        return _solver(whole)
-    small = (F / own) @ F.T
-    small[np.diag_indices(r)] += 1.0
-    solve = _solver(small)
-
-    def multiply(B: Array) -> Array:
-        scaled = B / own[:, None]
-        return np.asarray(scaled - F.T @ solve(F @ scaled) / own[:, None])
-
-    return multiply
-
-
-def _solver(matrix: Array) -> Callable[[Array], Array]:
-    """A function that solves systems with a positive definite matrix, one of many small ones."""
-    factor, failed = dpotrf(matrix, lower=1, clean=0)
-    if failed:
-        raise np.linalg.LinAlgError("the covariance of given targets must be positive definite")
-    return lambda B: np.asarray(dpotrs(factor, B, lower=1)[0])
+        r, q = F.shape
+        if q == 0 or r == 0:
+            return cross, cross / own
+        # By the smaller of two systems.
+        if 2 * r >= q:
+            matrix, right = F.T @ F, cross
+            matrix[np.diag_indices(q)] += own[:, 0]
+        else:
+            matrix, right = F @ (F.T / own), F @ (cross / own)
+            matrix[np.diag_indices(r)] += 1.0
+        _, solution, failed = dposv(matrix, right)
+        if failed:
+            raise np.linalg.LinAlgError("the covariance of given targets must be positive definite")
+        return cross, np.asarray(solution if 2 * r >= q else (cross - F.T @ solution) / own)
 
 
 # Shares of the identity that are tried; with 1 the error of a target tells nothing of the others.
@@ -234,22 +208,24 @@ def choose_shrinkage(Z: Array, weight: Array, row: Index, rng: np.random.Generat
     if n_rows > MOST_ROWS:
         some = np.isin(row, rng.choice(np.unique(row), MOST_ROWS, replace=False))
         Z, weight, row, n_rows = Z[some], weight[some], row[some], MOST_ROWS
-    halves, which_half = np.unique(
-        random_halves(Z.shape[1], N_HALVES, rng), axis=0, return_inverse=True
-    )  # of few targets there are few halves
+    halves = np.zeros((2 * N_HALVES, Z.shape[1]), dtype=bool)
+    for pair in range(N_HALVES):
+        halves[2 * pair, rng.permutation(Z.shape[1])[: Z.shape[1] // 2]] = True
+        halves[2 * pair + 1] = ~halves[2 * pair]
+    # Of few targets there are few halves.
+    halves, repeats = np.unique(halves, axis=0, return_counts=True)
     losses = np.zeros((len(SHRINKAGES), n_rows))
     part, place = row_parts(row, N_PARTS), np.unique(row, return_inverse=True)[1].reshape(-1)
     for number in range(part.max() + 1):
         train, test = part != number, part == number
-        finite = np.isfinite(Z[test])
-        patterns = [list(group_patterns(half & finite)) for half in halves]
         for which, shrinkage in enumerate(SHRINKAGES):
-            correlation = estimate_correlation(Z[train], weight[train], shrinkage)
-            by_half = [
-                _conditional_loss(correlation, Z[test], half, own)
-                for half, own in zip(halves, patterns, strict=True)
-            ]
-            loss = sum(by_half[half] for half in which_half.reshape(-1))
+            correlation, loss = estimate_correlation(Z[train], weight[train], shrinkage), 0.0
+            for half, repeat in zip(halves, repeats, strict=True):
+                expected = correlation.condition(np.where(half, Z[test], np.nan)).mean
+                error = (Z[test] - expected)[:, ~half]
+                present = np.isfinite(error)
+                squares = np.where(present, error, 0.0) ** 2
+                loss += repeat * squares.sum(axis=1) / np.maximum(1, present.sum(axis=1))
             losses[which] += np.bincount(place[test], weight[test] * loss, minlength=n_rows)
     excess = losses - losses[losses.mean(axis=1).argmin()]
     allowed = ALLOWANCE * excess.std(axis=1, ddof=1) / np.sqrt(n_rows)
@@ -260,16 +236,6 @@ def row_parts(row: Index, n_parts: int) -> Index:
     """Parts of the rows, numbered from 0, with residuals of one row in one part."""
     place = np.unique(row, return_inverse=True)[1].reshape(-1)
     return np.asarray(place % min(n_parts, max(1, place.max(initial=0) + 1)))
-
-
-def _conditional_loss(
-    correlation: Correlation, Z: Array, half: Mask, patterns: Iterable[tuple[Index, Mask]]
-) -> Array:
-    """Mean squared error of one half of the targets given the other, (N,), by pattern of the other."""
-    error = (Z - correlation.expect(Z, patterns))[:, ~half]
-    observed = np.isfinite(error)
-    squares = np.where(observed, error, 0.0) ** 2
-    return np.asarray(squares.sum(axis=1) / np.maximum(1, observed.sum(axis=1)))
 
 
 def _pairwise(Z: Array, known: NDArray[np.bool_], weight: Array) -> Array:
@@ -309,16 +275,6 @@ def group_patterns(known: Mask) -> Iterator[tuple[Index, Mask]]:
     order = np.argsort(group.reshape(-1), kind="stable")
     for rows in np.split(order, np.cumsum(np.bincount(group.reshape(-1)))[:-1]):
         yield rows, known[rows[0]]
-
-
-def random_halves(n_outputs: int, n_pairs: int, rng: np.random.Generator) -> list[Mask]:
-    """Masks of half of the targets, each followed by its complement."""
-    masks = []
-    for _ in range(n_pairs):
-        half = np.zeros(n_outputs, dtype=bool)
-        half[rng.permutation(n_outputs)[: n_outputs // 2]] = True
-        masks += [half, ~half]
-    return masks
 
 
 def information(correlation: Correlation) -> Array:

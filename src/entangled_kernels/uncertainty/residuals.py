@@ -82,7 +82,7 @@ class Residuals:
         places, place = np.unique(self.row, return_inverse=True)
         place, own_mass, own_squares = place.reshape(-1), mass, squares
         if len(places) < len(place):
-            own_mass, own_squares = (np.zeros((len(places), Z.shape[1])) for _ in range(2))
+            own_mass, own_squares = np.zeros((2, len(places), Z.shape[1]))
             np.add.at(own_mass, place, mass)
             np.add.at(own_squares, place, squares)
         else:
