@@ -21,7 +21,7 @@ from measure import print_table, write_json
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
 
-from reference.random_calls import call_at_random, draw_call  # noqa: E402
+from reference.random_calls import call_at_random, draw_call
 
 MOST_SECONDS = 60.0
 
