@@ -336,6 +336,10 @@ def naming_columns(X: Any) -> Iterator[None]:
     """
     try:
         yield
+    except np.linalg.LinAlgError as error:
+        raise ValueError(
+            f"X has columns too large or too small for its features: {error}"
+        ) from error
     except (TypeError, ValueError) as error:
         sentence = _with_columns(str(error), X) if hasattr(X, "columns") else None
         if sentence is None:

@@ -5,7 +5,6 @@ import pytest
 from sklearn.preprocessing import StandardScaler
 
 from entangled_kernels import EntangledKernelRidge, OperatorFourierFeatures, OperatorFourierRidge
-from entangled_kernels.estimators import NoveltyWarning
 from entangled_kernels.parameters import check_groups
 from entangled_kernels.streams import group_folds, row_stream
 
@@ -70,17 +69,3 @@ def test_rows_are_given_back_where_solving_fails(rng):
     model.partial_fit(X[20:], Y[20:])
     whole = OperatorFourierRidge(features).fit(X, Y)
     np.testing.assert_allclose(model.predict(X), whole.predict(X), rtol=1e-9)
-
-
-@pytest.mark.parametrize("Estimator", [EntangledKernelRidge, OperatorFourierRidge])
-def test_predictions_that_overflow_are_refused(Estimator, rng):
-    X = rng.normal(size=(30, 2))
-    model = Estimator().fit(X, 1e30 * X[:, ::-1])
-    if Estimator is EntangledKernelRidge:
-        with (
-            pytest.warns(NoveltyWarning),
-            pytest.raises(ValueError, match="row 2 of X overflows"),
-        ):
-            model.predict(np.array([[1.0, 1.0], [1e300, 1.0]]))
-    else:
-        assert np.isfinite(model.predict(np.array([[1e300, 1.0]]))).all()

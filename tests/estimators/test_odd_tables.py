@@ -9,13 +9,19 @@ from scipy.sparse import csr_array, random_array
 from sklearn.decomposition import TruncatedSVD
 from sklearn.feature_extraction.text import HashingVectorizer
 from sklearn.impute import SimpleImputer
+from sklearn.kernel_approximation import Nystroem
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import MaxAbsScaler
 
 from entangled_kernels import (
+    ColumnWidthFeatures,
     EntangledKernelRidge,
     EntangledKernelRidgeCV,
+    ForestFeatures,
     OperatorFourierFeatures,
+    OperatorFourierRidge,
+    OutputKernelRidge,
+    TargetProcessFeatures,
 )
 from entangled_kernels.model import InputRange
 
@@ -93,7 +99,8 @@ def test_listed_splits_may_count_from_the_end_and_repeat_rows(dropped, rng):
 
 
 def test_held_out_predictions_do_not_show_targets_of_weight_zero(rng):
-    X, Y = rng.normal(size=(20, 2)), rng.normal(size=(20, 2))
+    X = rng.normal(size=(20, 2))
+    Y = X + 0.3 * rng.normal(size=(20, 2))
     weight = np.ones(Y.shape)
     weight[4, 1] = 0.0
     Y[4, 1] = 1e6
@@ -133,3 +140,31 @@ def test_projections_need_an_entangled_candidate(rng):
     model = EntangledKernelRidgeCV(None, cv=2, param_grid={"shrinkage": [1.0]}).fit(X, Y)
     with pytest.raises(ValueError, match="no candidate was entangled"):
         model.project(X)
+
+
+def test_predictions_that_overflow_are_refused(rng):
+    X = rng.normal(size=(30, 2))
+    far = np.array([[1.0, 1.0], [1e300, 1.0]])
+    with pytest.raises(ValueError, match="row 2 of X overflows"):
+        EntangledKernelRidge().fit(X[:19], 1e30 * X[:19, ::-1]).predict(far)
+    with pytest.raises(ValueError, match="row 2 of X overflows"), np.errstate(all="ignore"):
+        OutputKernelRidge().fit(X, 1e30 * X).predict(far)
+    assert np.isfinite(OperatorFourierRidge().fit(X, X).predict(far)).all()
+    for feature_map in (ColumnWidthFeatures(), TargetProcessFeatures()):
+        fitted = feature_map.fit(X, X)
+        with pytest.raises(ValueError, match="X in units of the training rows"):
+            fitted.transform(far)
+
+
+def test_columns_too_large_for_a_foreign_map_are_named(rng):
+    X = 1e203 * rng.normal(size=(20, 2))
+    with pytest.raises(ValueError, match="X has columns too large"), np.errstate(all="ignore"):
+        EntangledKernelRidge(Nystroem(n_components=5)).fit(csr_array(X), rng.normal(size=(20, 2)))
+
+
+def test_inputs_too_far_apart_are_not_explained(rng):
+    X, Y = rng.normal(size=(30, 2)), rng.normal(size=(30, 2))
+    model = EntangledKernelRidge(ForestFeatures(5, random_state=0)).fit(X, Y)
+    X[0, 1] = 1e308
+    with pytest.raises(ValueError, match="column 2 of X"), np.errstate(all="ignore"):
+        model.explain(X)

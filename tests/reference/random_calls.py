@@ -391,7 +391,8 @@ def _use_learner(call):
     call.keep(model.predict(call.new))
     if isinstance(model, OperatorFourierRidge) and rng.random() < 0.3:
         call.keep(model.partial_fit(call.X, call.Y, call.weight).predict(call.new))
-    if isinstance(model, OperatorValuedKernelRidge) and rng.random() < 0.3:
+    # Rows without a target, or without weight, have no residuals.
+    if isinstance(model, OperatorValuedKernelRidge) and call.weight is None and rng.random() < 0.3:
         call.keep(model.loo_residuals())
     if isinstance(model, MultipleKernelRidge) and rng.random() < 0.3:
         call.keep(model.contributions(call.new))

@@ -26,6 +26,7 @@ __all__ = [
     "check_costs",
     "check_given",
     "check_measured",
+    "check_overflow",
     "check_targets",
     "check_weighted_targets",
     "drop_missing_rows",
@@ -151,12 +152,7 @@ class MultiTargetRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):
 
     def _finish(self, values: Array, X: Any) -> Any:
         """Predictions in one dimension where y had one, in the container asked for."""
-        if not np.isfinite(values).all():
-            row = int(np.flatnonzero(~np.isfinite(values).all(axis=1))[0])
-            raise ValueError(
-                f"the prediction of row {row + 1} of X overflows: its inputs are too far from those of "
-                "training; check their units"
-            )
+        check_overflow(values)
         names = self._output_names(values.shape[1])
         return to_container(self._container(), self._targets_like_y(values), names, X)
 
@@ -179,6 +175,16 @@ def unchanged_on_error(estimator: Any) -> Iterator[None]:
         vars(estimator).clear()
         vars(estimator).update(before)
         raise
+
+
+def check_overflow(values: Array) -> None:
+    """Raise where predictions (n, p) are not finite."""
+    if not np.isfinite(values).all():
+        row = int(np.flatnonzero(~np.isfinite(values).all(axis=1))[0])
+        raise ValueError(
+            f"the prediction of row {row + 1} of X overflows: its inputs are too far from those of "
+            "training; check their units"
+        )
 
 
 def route_groups(estimator: Any, cv: Any) -> MetadataRouter:

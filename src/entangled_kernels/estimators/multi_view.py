@@ -25,7 +25,7 @@ from ..parameters import (
     check_weights,
     validate_rows,
 )
-from .base import MultiTargetRegressor
+from .base import MultiTargetRegressor, check_overflow
 from .kernel_parts import ColumnKernel, resolve_kernels
 
 __all__ = ["MultiViewKernelClassifier", "MultiViewKernelRidge"]
@@ -231,6 +231,7 @@ n_iter_, converged_, stop_reason_, n_features_in_, feature_names_in_
     def decision_function(self, X: Any) -> Array:
         """Predicted indicators, (n, n_classes), or (n,) of the second class when there are two."""
         values = _predict_values(self, X)
+        check_overflow(values)
         return values[:, 0] if values.shape[1] == 1 else values
 
     def predict(self, X: Any) -> Any:

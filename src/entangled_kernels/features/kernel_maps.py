@@ -15,7 +15,13 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from ..doc_links import DocLinkMixin
 from ..linalg import Array, rank_tolerance
-from ..parameters import check_choice, check_flag, check_integer, check_positive
+from ..parameters import (
+    check_choice,
+    check_flag,
+    check_integer,
+    check_positive,
+    check_range,
+)
 from .evidence import (
     COMMON,
     SHAPES,
@@ -77,6 +83,7 @@ class KernelFeatures(TransformerMixin, DocLinkMixin, BaseEstimator):
         check_is_fitted(self)
         X = validate_data(self, X, reset=False, dtype=np.float64)
         Z = (self._columns(X) - self.mean_) / self.scale_
+        check_range("X in units of the training rows", Z, smallest=0.0)
         return np.asarray(self.kernel_(Z, self.components_) @ self._whitener)
 
     def _fit_columns(self, X: Array, weight: Array | None, rng: np.random.RandomState) -> Array:

@@ -13,7 +13,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from ..doc_links import DocLinkMixin
 from ..linalg import Array, Index, rank_tolerance
-from ..parameters import check_integer, check_positive
+from ..parameters import check_integer, check_positive, check_range
 from ..threads import SMALL_MATRIX, one_thread
 from .evidence import COMMON, PenalisedEvidence, median_distance
 from .training_rows import mean_and_scale, target_mean_and_scale, training_rows, used_rows
@@ -249,6 +249,7 @@ class TargetProcessFeatures(TransformerMixin, DocLinkMixin, BaseEstimator):
 
     def _predict(self, X: Array) -> Array:
         Z = (np.clip(X, self.lower_, self.upper_) - self.mean_) / self.scale_
+        check_range("X in units of the training rows", Z, smallest=0.0)
         values = np.empty((len(Z), len(self.theta_)))
         for start in range(0, len(Z), _ROWS_AT_ONCE):
             block = slice(start, start + _ROWS_AT_ONCE)

@@ -178,6 +178,11 @@ def explain_model(
     if method == "gradient" and not has_gradient(model.feature_map):
         raise ValueError("method='gradient' needs a feature map with gradients; use 'permutation'")
     unit = _column_deviations(X)
+    if np.isinf(unit).any():
+        column = int(np.flatnonzero(np.isinf(unit))[0])
+        raise ValueError(
+            f"the deviation of column {column + 1} of X overflows; leave out rows that are far away"
+        )
 
     def effects(feature_map: Any, coefs: Array) -> tuple[Array, Array]:
         """Effects and sizes (c, d, p) of the inputs on linear models of the features of a map."""
