@@ -482,7 +482,7 @@ def _features(Phi: Array, share: Array, root: Array, centred: bool) -> tuple[Arr
 
 def _scale(trace: float, w: Array, normalized: bool) -> float:
     """The divisor of a Gram matrix of this trace."""
-    mean = trace / float(w.sum())
+    mean = trace / (float(w.sum()) or 1.0)
     return mean if normalized and mean > 0.0 else 1.0
 
 
