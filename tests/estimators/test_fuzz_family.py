@@ -105,5 +105,5 @@ def test_calls_that_ended_in_divisions_by_zero():
     series = np.zeros((20, 1))
     assert np.isfinite(OperatorKernelVAR(alpha=1e-60).fit(series).one_step(series)).all()
     X, weight = np.arange(20.0).reshape(10, 2), np.where(np.arange(10) < 2, 0.0, 1.0)
-    with pytest.raises(ValueError, match="score that is not finite"):
+    with pytest.raises(ValueError, match="sample_weight"):
         OutputKernelRidgeCV("rbf", cv=[([0, 1], [2, 3])], constraint=True).fit(X, X, weight)

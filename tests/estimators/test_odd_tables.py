@@ -11,12 +11,13 @@ from sklearn.feature_extraction.text import HashingVectorizer
 from sklearn.impute import SimpleImputer
 from sklearn.kernel_approximation import Nystroem
 from sklearn.pipeline import make_pipeline
-from sklearn.preprocessing import MaxAbsScaler
+from sklearn.preprocessing import MaxAbsScaler, StandardScaler
 
 from entangled_kernels import (
     ColumnWidthFeatures,
     EntangledKernelRidge,
     EntangledKernelRidgeCV,
+    EvidenceFeatures,
     ForestFeatures,
     OperatorFourierFeatures,
     OperatorFourierRidge,
@@ -168,3 +169,14 @@ def test_inputs_too_far_apart_are_not_explained(rng):
     X[0, 1] = 1e308
     with pytest.raises(ValueError, match="column 2 of X"), np.errstate(all="ignore"):
         model.explain(X)
+
+
+@pytest.mark.parametrize("maps", [[None, StandardScaler()], EvidenceFeatures(random_state=0)])
+def test_several_models_of_one_split(maps, rng):
+    """Nothing but its own held-out rows weighs the models, so their estimate has equal shares."""
+    X = rng.normal(size=(30, 2))
+    Y = X + 0.3 * rng.normal(size=(30, 2))
+    model = EntangledKernelRidgeCV(maps, cv=[(np.arange(20), np.arange(20, 30))], random_state=0)
+    model.fit(X, Y)
+    assert 0.0 < model.cv_score_ < 0.5
+    assert np.isfinite(model.predict_interval(X)).all()

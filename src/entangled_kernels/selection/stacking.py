@@ -108,11 +108,13 @@ class HeldOutErrors:
         Parameters
         ----------
         without : ndarray of int, optional
-            Rows that are to have no say.
+            Rows that are to have no say. Without any others all shares are equal.
         """
         used = (
             np.ones(len(self.row), dtype=bool) if without is None else ~np.isin(self.row, without)
         )
+        if not used.any():
+            return np.full((len(self.values), 1), 1.0 / len(self.values))
         weight = self.weight[used]
         pull = PULL / max(1.0, float(weight.sum()))
         values = self.values[:, used].transpose(2, 0, 1)  # (q, K, N)
