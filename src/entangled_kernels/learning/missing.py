@@ -118,7 +118,7 @@ def fill_rows(
     if shrinkage is None and n > MANY_ROWS:
         shrinkage = float(np.clip(p / n, SHRINKAGES[0], 1.0))
     elif shrinkage is None:
-        shrinkage = choose_shrinkage(Z, row_weight, np.arange(n), np.random.default_rng(0))
+        shrinkage = choose_shrinkage(Z, row_weight, np.random.default_rng(0))
     expected = estimate_correlation(Z, row_weight, shrinkage).condition(Z).mean
     share = weight / np.maximum(row_weight, np.finfo(float).tiny)[:, None]
     # Targets of full weight stay what they are, to the last bit.

@@ -19,7 +19,6 @@ from .correlation import (
     choose_shrinkage,
     estimate_correlation,
     group_patterns,
-    row_parts,
 )
 from .residuals import Residuals
 
@@ -156,13 +155,14 @@ class Calibration:
 
     @cached_property
     def _left_out(self) -> list[tuple[Mask, Correlation]]:
-        """The rows of every part, and the correlation estimated from the other parts."""
-        Z, weight, parts = self._standardised, self.residuals.weight, list[Any]()
-        part = row_parts(self.residuals.row, N_PARTS)
-        for number in range(part.max() + 1):
+        """The residuals of every part of the rows, and the correlation estimated from the other parts."""
+        rows, parts = self.residuals.by_row(), list[Any]()
+        Z = rows.standardised(self.deviation)
+        part = np.arange(len(rows.row)) % N_PARTS
+        for number in range(min(N_PARTS, len(rows.row))):
             others = part != number
-            correlation = estimate_correlation(Z[others], weight[others], self.shrinkage)
-            parts.append((~others, correlation))
+            correlation = estimate_correlation(Z[others], rows.weight[others], self.shrinkage)
+            parts.append((np.isin(self.residuals.row, rows.row[~others]), correlation))
         return parts
 
     def _scores(self, pattern: Mask) -> Array:
@@ -189,12 +189,17 @@ def calibrate(residuals: Residuals, rng: np.random.Generator) -> Calibration:
     ----------
     residuals : Residuals
     rng : numpy.random.Generator
-        Draws the halves of the targets on which the shrinkage of the correlation is chosen.
+        Draws the targets that are taken as given where the shrinkage of the correlation is chosen.
+
+    Notes
+    -----
+    Of a row that was held out several times the correlation takes the mean of its residuals, which
+    differ by the folds; deviations take all of them.
     """
-    deviation = residuals.deviation()
-    Z = residuals.standardised(deviation)
-    shrinkage = choose_shrinkage(Z[:, deviation > 0.0], residuals.weight, residuals.row, rng)
-    correlation = estimate_correlation(Z, residuals.weight, shrinkage)
+    deviation, rows = residuals.deviation(), residuals.by_row()
+    Z = rows.standardised(deviation)
+    shrinkage = choose_shrinkage(Z[:, deviation > 0.0], rows.weight, rng)
+    correlation = estimate_correlation(Z, rows.weight, shrinkage)
     return Calibration(residuals, deviation, correlation, shrinkage)
 
 

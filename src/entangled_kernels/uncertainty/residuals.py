@@ -45,6 +45,20 @@ class Residuals:
         """Number of distinct rows."""
         return len(np.unique(self.row))
 
+    def by_row(self) -> Residuals:
+        """One residual for each row: the weighted mean of those of its copies."""
+        row, place = np.unique(self.row, return_inverse=True)
+        if len(row) == len(self.row):
+            return self
+        place, known = place.reshape(-1), np.isfinite(self.values)
+        mass, sums = np.zeros((2, len(row), self.values.shape[1]))
+        np.add.at(mass, place, known * self.weight[:, None])
+        np.add.at(sums, place, np.where(known, self.values, 0.0) * self.weight[:, None])
+        values = np.divide(sums, mass, out=np.full(sums.shape, np.nan), where=mass > 0.0)
+        weight = np.bincount(place, self.weight)
+        variance = np.bincount(place, self.weight * self.relative_variance) / weight
+        return Residuals(values, weight, row, variance)
+
     def deviation(self) -> Array:
         """Root mean square of the residuals of every target, (p,).
 
