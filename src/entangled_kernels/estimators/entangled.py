@@ -426,7 +426,7 @@ class EntangledRegressor(MultiTargetRegressor):
 
         When a batch is refused, the estimator is as it was before. Missing inputs that the feature
         map does not take are found when it is fitted; the error then names the rows, which are left
-        out.
+        out, and the rows of the call that failed are to be given again.
 
         Time n (m + p)^2, memory (m + p)^2, for m features and p targets, whatever the number of
         rows.
