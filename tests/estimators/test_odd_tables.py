@@ -78,7 +78,8 @@ def test_one_very_long_text_in_a_list_takes_little_memory(rng):
 
 @pytest.mark.parametrize("dropped", [False, True])
 def test_listed_splits_may_count_from_the_end_and_repeat_rows(dropped, rng):
-    X, Y = rng.normal(size=(12, 2)), rng.normal(size=(12, 2))
+    X = rng.normal(size=(12, 2))
+    Y = X + 0.3 * rng.normal(size=(12, 2))
     halves = np.arange(6), np.arange(6, 12)
     from_the_end = [(halves[0], halves[1] - 12), (halves[1] - 12, halves[0])]
     plain = [halves, halves[::-1]]
@@ -137,7 +138,8 @@ def test_the_number_of_sparse_targets_is_read(rng):
 
 
 def test_projections_need_an_entangled_candidate(rng):
-    X, Y = rng.normal(size=(20, 2)), rng.normal(size=(20, 2))
+    X = rng.normal(size=(20, 2))
+    Y = X + 0.3 * rng.normal(size=(20, 2))
     model = EntangledKernelRidgeCV(None, cv=2, param_grid={"shrinkage": [1.0]}).fit(X, Y)
     with pytest.raises(ValueError, match="no candidate was entangled"):
         model.project(X)
