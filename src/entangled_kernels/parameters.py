@@ -20,6 +20,7 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.utils.validation import validate_data
 
 __all__ = [
+    "as_table",
     "check_choice",
     "check_feature_map",
     "check_finite_total",
@@ -52,6 +53,21 @@ LARGEST, SMALLEST = 1e70, 1e-70
 def is_dask(*tables: Any) -> bool:
     """Whether any of the tables is a Dask collection."""
     return any(hasattr(table, "__dask_graph__") for table in tables)
+
+
+def as_table(X: Any) -> NDArray[Any]:
+    """A table as an array; lists with text as objects, since an array of text is as wide as the longest.
+
+    Examples
+    --------
+    >>> as_table(["a", "long"]).dtype, as_table([[1, 2]]).dtype
+    (dtype('O'), dtype('int64'))
+    """
+    if isinstance(X, list | tuple):
+        rows = (row if isinstance(row, list | tuple) else [row] for row in X)
+        if any(isinstance(value, str) for row in rows for value in row):
+            return np.asarray(X, dtype=object)
+    return np.asarray(X)
 
 
 def warn_user(message: str, category: type[Warning] = UserWarning) -> None:
@@ -320,6 +336,10 @@ def naming_columns(X: Any) -> Iterator[None]:
     """
     try:
         yield
+    except np.linalg.LinAlgError as error:
+        raise ValueError(
+            f"X has columns too large or too small for its features: {error}"
+        ) from error
     except (TypeError, ValueError) as error:
         sentence = _with_columns(str(error), X) if hasattr(X, "columns") else None
         if sentence is None:

@@ -385,6 +385,8 @@ def test_kernel_object_tells_entanglement(make_rows):
         ((10, 30, 3), True),
         ((10, 30, 3), False),
         ((10, 4, 17), True),
+        ((10, 4, 17), False),
+        ((10, 30, 17), False),
     ],
 )
 def test_full_shrinkage_is_ridge_for_targets_of_any_unit(

@@ -158,7 +158,9 @@ def test_units_of_features_targets_and_weights(
         (20, 5, 10, False),
         (8, 30, 20, True),
         (20, 5, 30, True),
+        (20, 5, 30, False),
         (200, 6, 210, True),
+        (200, 6, 210, False),
     ],
 )
 def test_targets_of_very_different_units_are_those_of_ridge(rng, n, m, p, centred, way, order):

@@ -136,7 +136,10 @@ def solve_psd(
         if float(np.linalg.norm(residual)) <= enough or square <= 0.0:
             break
         image = apply(search)
-        length = square / float(np.vdot(search, image))
+        curvature = float(np.vdot(search, image))
+        if curvature <= 0.0:
+            break
+        length = square / curvature
         solution += length * search
         residual -= length * image
         scaled = precondition(residual)

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from numbers import Integral
 from typing import Any, NamedTuple, Self
 
@@ -25,6 +26,7 @@ __all__ = [
     "check_costs",
     "check_given",
     "check_measured",
+    "check_overflow",
     "check_targets",
     "check_weighted_targets",
     "drop_missing_rows",
@@ -32,6 +34,7 @@ __all__ = [
     "score_targets",
     "target_names",
     "to_container",
+    "unchanged_on_error",
 ]
 
 CONTAINERS = ("default", "pandas", "polars")
@@ -149,6 +152,7 @@ class MultiTargetRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):
 
     def _finish(self, values: Array, X: Any) -> Any:
         """Predictions in one dimension where y had one, in the container asked for."""
+        check_overflow(values)
         names = self._output_names(values.shape[1])
         return to_container(self._container(), self._targets_like_y(values), names, X)
 
@@ -159,6 +163,28 @@ class MultiTargetRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):
         if hasattr(self, "target_names_"):
             return list(self.target_names_)
         return [f"output{o}" for o in range(n_outputs)]
+
+
+@contextmanager
+def unchanged_on_error(estimator: Any) -> Iterator[None]:
+    """Restore all attributes of an estimator when there is an error."""
+    before = dict(vars(estimator))
+    try:
+        yield
+    except BaseException:
+        vars(estimator).clear()
+        vars(estimator).update(before)
+        raise
+
+
+def check_overflow(values: Array) -> None:
+    """Raise where predictions (n, p) are not finite."""
+    if not np.isfinite(values).all():
+        row = int(np.flatnonzero(~np.isfinite(values).all(axis=1))[0])
+        raise ValueError(
+            f"the prediction of row {row + 1} of X overflows: its inputs are too far from those of "
+            "training; check their units"
+        )
 
 
 def route_groups(estimator: Any, cv: Any) -> MetadataRouter:

@@ -54,6 +54,7 @@ from .base import (
     check_weighted_targets,
     simplify_weights,
     to_container,
+    unchanged_on_error,
 )
 
 __all__ = [
@@ -425,7 +426,7 @@ class EntangledRegressor(MultiTargetRegressor):
 
         When a batch is refused, the estimator is as it was before. Missing inputs that the feature
         map does not take are found when it is fitted; the error then names the rows, which are left
-        out.
+        out, and the rows of the call that failed are to be given again.
 
         Time n (m + p)^2, memory (m + p)^2, for m features and p targets, whatever the number of
         rows.
@@ -722,7 +723,7 @@ class EntangledRegressor(MultiTargetRegressor):
     def _partial_fit(self, X: Any, y: Any, sample_weight: Any, groups: Any, forget: float) -> Self:
         self._check_parameters()
         check_real("forget", forget, "a number above 0 and at most 1", 0.0, 1.0, without=(0.0,))
-        with _unchanged_on_error(self):
+        with unchanged_on_error(self):
             self._take_batch(Batch(X, y, sample_weight, groups=groups), forget=float(forget))
         return self
 
@@ -1027,18 +1028,6 @@ def _faded(sample_weight: Any, factors: Array) -> Any:
         return weight * (factors[:, None] if weight.ndim == 2 else factors)
     except (TypeError, ValueError):
         return sample_weight
-
-
-@contextmanager
-def _unchanged_on_error(estimator: Any) -> Iterator[None]:
-    """Restore all attributes of an estimator when there is an error."""
-    before = dict(vars(estimator))
-    try:
-        yield
-    except BaseException:
-        vars(estimator).clear()
-        vars(estimator).update(before)
-        raise
 
 
 @contextmanager

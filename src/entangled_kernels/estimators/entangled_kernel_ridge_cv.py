@@ -292,7 +292,7 @@ class EntangledKernelRidgeCV(EntangledRegressor):
                 most_numbers=memory / 8 if len(rows.Y) > FIRST_BLOCK else np.inf,
             )
         map_key = selected.best.map_key if len(maps) > 1 else None
-        self._model = self._keep(selected, map_key, rows.Y, scale, InputRange.of(rows.X))
+        self._model = self._keep(selected, map_key, rows.measured(), scale, InputRange.of(rows.X))
         return self
 
     def partial_fit(
@@ -333,6 +333,8 @@ class EntangledKernelRidgeCV(EntangledRegressor):
     def project(self, X: Any) -> Array:
         """Projections (n, p, r) of `EntangledKernelRidge.project`, by the entangled estimator."""
         self._solved_model()
+        if self._candidates[1] is None:
+            raise ValueError("no candidate was entangled; put a shrinkage below 1 in param_grid")
         return self.entangled_estimator_.project(X)
 
     def get_metadata_routing(self) -> MetadataRouter:

@@ -24,7 +24,7 @@ from ..parameters import (
     check_weights,
     validate_rows,
 )
-from .base import MultiTargetRegressor
+from .base import MultiTargetRegressor, check_overflow
 from .kernel_parts import ColumnKernel, resolve_kernels, store_certificate
 
 __all__ = ["MultiViewKernelClassifier", "MultiViewKernelRidge"]
@@ -297,6 +297,7 @@ n_iter_, converged_, stop_reason_, n_features_in_, feature_names_in_
     def decision_function(self, X: Any) -> Array:
         """Predicted indicators, (n, n_classes), or (n,) of the second class when there are two."""
         values = self._predict_values(X)
+        check_overflow(values)
         return values[:, 0] if values.shape[1] == 1 else values
 
     def predict(self, X: Any) -> Any:

@@ -26,7 +26,7 @@ from ..streams.batch import Batch, as_batch
 from ..streams.dask_tables import first_rows, map_partitions, split_partitions, sum_partitions
 from ..streams.out_of_core import BatchRun, named_errors
 from ..streams.row_stream import RowMap, Rows, RowStream
-from .base import MultiTargetRegressor, to_container
+from .base import MultiTargetRegressor, to_container, unchanged_on_error
 
 __all__ = ["OperatorFourierRidge"]
 
@@ -115,10 +115,13 @@ class OperatorFourierRidge(MultiTargetRegressor):
     def partial_fit(self, X: Any, y: Any, sample_weight: ArrayLike | None = None) -> Self:
         """Take in more rows; after any number of calls the model is that of `fit` on all of them."""
         self._check_parameters()
-        stream = RowStream() if self._stream is None else self._stream
-        self._take(stream, Batch(X, y, sample_weight))
-        self._stream = stream
-        return self._solve()
+        with unchanged_on_error(self):
+            # A copy, of which the parts are replaced: the rows are given back if solving fails.
+            stream = RowStream() if self._stream is None else copy(self._stream)
+            stream.parts = dict(stream.parts)
+            self._take(stream, Batch(X, y, sample_weight))
+            self._stream = stream
+            return self._solve()
 
     def fit_batches(
         self,

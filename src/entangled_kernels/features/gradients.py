@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.sparse import issparse
 from scipy.spatial.distance import cdist
 from sklearn.compose import ColumnTransformer
 from sklearn.decomposition import PCA, TruncatedSVD
@@ -104,7 +105,7 @@ def pull_back(feature_map: Any, X: Any, weights: Array) -> Array:
         return _pull_union(feature_map, X, weights)
     if isinstance(feature_map, ColumnTransformer):
         return _pull_columns(feature_map, X, weights)
-    rows = np.asarray(X, dtype=np.float64)
+    rows = np.asarray(X.toarray() if issparse(X) else X, dtype=np.float64)
     if _is_identity(feature_map):
         return _by_row(weights, len(rows))
     for kind, pull in PULLS.items():

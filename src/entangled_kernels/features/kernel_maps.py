@@ -13,7 +13,7 @@ from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from ..linalg import Array, rank_tolerance
-from ..parameters import check_choice, check_flag, check_positive
+from ..parameters import check_choice, check_flag, check_positive, check_range
 from .evidence import (
     COMMON,
     SHAPES,
@@ -80,6 +80,7 @@ class KernelFeatures(SupervisedFeatures):
         check_is_fitted(self)
         X = validate_data(self, X, reset=False, dtype=np.float64)
         Z = (self._columns(X) - self.mean_) / self.scale_
+        check_range("X in units of the training rows", Z, smallest=0.0)
         return np.asarray(self.kernel_(Z, self.components_) @ self._whitener)
 
     def _columns(self, X: Array) -> Array:

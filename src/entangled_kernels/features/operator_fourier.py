@@ -119,8 +119,8 @@ class OperatorFourierFeatures(TransformerMixin, DocLinkMixin, BaseEstimator):
         if self.gamma is not None:
             check_penalty("gamma", self.gamma)
         d = validate_data(self, X, dtype=np.float64).shape[1]
-        shape = (1,) if y is None else np.asarray(y).shape
-        targets = 1 if len(shape) == 1 else shape[1]
+        shape: tuple[int, ...] = getattr(y, "shape", None) or np.asarray(y).shape
+        targets = 1 if len(shape) < 2 else shape[1]
         rng = check_random_state(self.random_state)
         draw = {
             "decomposable": self._draw_decomposable,

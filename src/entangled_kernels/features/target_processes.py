@@ -13,7 +13,7 @@ from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from ..linalg import Array, Index, rank_tolerance
-from ..parameters import check_positive
+from ..parameters import check_positive, check_range
 from ..threads import SMALL_MATRIX, one_thread
 from .evidence import COMMON, PenalisedEvidence, median_distance
 from .training_rows import SupervisedFeatures, standardise
@@ -200,6 +200,7 @@ class TargetProcessFeatures(SupervisedFeatures):
         check_is_fitted(self)
         X = validate_data(self, X, reset=False, dtype=np.float64)
         Z = (np.clip(X, self.lower_, self.upper_) - self.mean_) / self.scale_
+        check_range("X in units of the training rows", Z, smallest=0.0)
         values = np.empty((len(Z), len(self.theta_)))
         for start in range(0, len(Z), _ROWS_AT_ONCE):
             block = slice(start, start + _ROWS_AT_ONCE)

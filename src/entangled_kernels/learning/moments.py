@@ -34,6 +34,8 @@ _MOST_NUMBERS = 2**28
 MOST_ROWS, MOST_NUMBERS, FEWEST_ROWS = 2048, 2**22, 64
 # A row that weighs less than this share of the heaviest row is dropped from a sample.
 FORGOTTEN = 1e-3
+# A row with this key is not sampled.
+NOT_SAMPLED = np.uint64(2**64 - 1)
 
 
 class SecondMoments(NamedTuple):
@@ -443,10 +445,14 @@ def sample_size(width: int) -> int:
 
 
 def least_keys(key: NDArray[np.uint64], weight: Array | None, size: int) -> Index:
-    """Indices of the rows of positive weight, (n,) or (n, p), that have the least keys."""
-    counted = np.arange(len(key))
+    """Indices of the rows of positive weight, (n,) or (n, p), that have the least keys.
+
+    Rows whose key is `NOT_SAMPLED` are left out.
+    """
+    counted = np.flatnonzero(key != NOT_SAMPLED)
     if weight is not None:
-        counted = np.flatnonzero(weight > 0.0 if weight.ndim == 1 else weight.any(axis=1))
+        own = weight[counted]
+        counted = counted[own > 0.0 if own.ndim == 1 else own.any(axis=1)]
     # Equal keys are those of equal rows, so it does not matter which of them is kept.
     return counted[np.argsort(key[counted], kind="stable")[:size]]
 
@@ -492,7 +498,8 @@ class RowSample:
         Y = np.array(Y[chosen], dtype=np.float64)
         weights = np.ones(Y.shape)
         if weight is not None:
-            weights = np.array(np.broadcast_to(weight[chosen].reshape(len(Y), -1), Y.shape))
+            own = weight[chosen] if weight.ndim == 2 else weight[chosen, None]
+            weights = np.array(np.broadcast_to(own, Y.shape))
         weights[np.isnan(Y)] = 0.0
         return cls(
             np.asarray(Phi[chosen], dtype=np.float64),
@@ -518,12 +525,13 @@ class RowSample:
         """The largest weight of the targets of each row, (s,)."""
         return np.asarray(self.weight.max(axis=1))
 
-    def scaled(self, factor: float) -> RowSample:
+    def scaled(self, factor: float, heaviest: float = 0.0) -> RowSample:
         """The sample with all weights multiplied by ``factor``, without rows that hardly weigh any more.
 
-        Such rows would keep new rows out of the sample.
+        Such rows would keep new rows, of which the heaviest is given, out of the sample.
         """
-        kept = self.row_weight >= FORGOTTEN * self.row_weight.max(initial=0.0)
+        heaviest = max(heaviest, factor * float(self.row_weight.max(initial=0.0)))
+        kept = factor * self.row_weight >= FORGOTTEN * heaviest
         return RowSample(
             self.Phi[kept],
             self.Y[kept],

@@ -50,6 +50,7 @@ _WORTH_SQUARING, _SHORTEST_SQUARE = 64, 1e-5
 # Targets whose units differ by more than this factor get a basis that keeps the digits of the small
 # ones.
 _GRADED_UNITS = 1e6
+_MOST_GRADED = 1000
 
 
 @dataclass(frozen=True, eq=False)
@@ -240,7 +241,9 @@ def reduce_moments(
     if not centred:
         length = np.sqrt(np.trace(working.V) / p)
         spanning = np.vstack([spanning, np.sqrt(moments.weight) * moments.mean_y, length * ones])
-    basis = _row_space(spanning, unit, compressed=outputs_in is not None)
+    basis = None
+    if centred or outputs_in is not None or not _are_graded(unit):
+        basis = _row_space(spanning, unit, compressed=outputs_in is not None)
     outputs = np.eye(moments.n_outputs) if basis is None else basis
 
     norms = None if rows is None else rows.norms
@@ -476,6 +479,15 @@ def _row_space(
     return basis @ svd(rows @ basis, full_matrices=False)[2].T if principal else basis
 
 
+def _are_graded(unit: Array) -> bool:
+    """Whether targets are of such different units that no basis keeps them beside the vector of ones.
+
+    Without an intercept the outputs are kept as they are then, unless they are very many.
+    """
+    unit = unit[unit > 0.0]
+    return 0 < len(unit) <= _MOST_GRADED and bool(unit.max() > _GRADED_UNITS * unit.min())
+
+
 @dataclass(frozen=True, eq=False)
 class CompressedRows:
     """Rows in orthonormal bases of few columns; a basis of None changes nothing.
@@ -528,7 +540,7 @@ def compress_rows(Phi: Array, Y: Array, *, centred: bool) -> CompressedRows:
             first_phi = np.asarray(Phi[0], dtype=np.float64)
         features, triangle = qr((Phi - first_phi).T, mode="economic")
         Phi = triangle.T
-    if Y.shape[1] > n + 1:
+    if Y.shape[1] > n + 1 and (centred or not _are_graded(np.linalg.norm(Y, axis=0))):
         if centred:
             first_y = np.asarray(Y[0], dtype=np.float64)
         spanning = np.vstack(

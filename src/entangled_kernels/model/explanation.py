@@ -18,8 +18,9 @@ from ..features.gradients import has_gradient, pull_back
 from ..learning import Fit, FitSettings, Problem, fit_problem, reduce_rows
 from ..learning.alignment import Alignment
 from ..linalg import Array, Index
+from ..parameters import as_table
 from ..uncertainty import Calibration, group_patterns
-from .input_range import as_numbers
+from .input_range import as_numbers, number_blocks
 
 if TYPE_CHECKING:
     from .fitted import FittedModel
@@ -162,7 +163,7 @@ def explain_model(
     the size that effects have in models, with the same features and settings, of targets that are
     nothing but held-out errors.
     """
-    X = X if hasattr(X, "shape") else np.asarray(X)
+    X = X if hasattr(X, "shape") else as_table(X)
     n, p = _num_samples(X), model.n_targets
     if n < 2:
         raise ValueError(f"X must have at least 2 rows to tell how inputs vary, got {n}")
@@ -177,6 +178,11 @@ def explain_model(
     if method == "gradient" and not has_gradient(model.feature_map):
         raise ValueError("method='gradient' needs a feature map with gradients; use 'permutation'")
     unit = _column_deviations(X)
+    if np.isinf(unit).any():
+        column = int(np.flatnonzero(np.isinf(unit))[0])
+        raise ValueError(
+            f"the deviation of column {column + 1} of X overflows; leave out rows that are far away"
+        )
 
     def effects(feature_map: Any, coefs: Array) -> tuple[Array, Array]:
         """Effects and sizes (c, d, p) of the inputs on linear models of the features of a map."""
@@ -232,12 +238,14 @@ def explain_model(
 
 def _column_deviations(X: Any) -> Array:
     """Standard deviation of every column over its numbers, NaN for a column without numbers."""
-    numbers = as_numbers(X)
-    known = np.isfinite(numbers)
-    count = np.maximum(known.sum(axis=0), 1)
-    mean = np.where(known, numbers, 0.0).sum(axis=0) / count
-    squares = np.where(known, numbers - mean, 0.0) ** 2
-    return np.where(known.any(axis=0), np.sqrt(squares.sum(axis=0) / count), np.nan)
+    total, count = np.zeros(1), np.zeros(1)
+    for numbers in number_blocks(X):
+        known = np.isfinite(numbers)
+        total, count = total + np.where(known, numbers, 0.0).sum(axis=0), count + known.sum(axis=0)
+    mean, squares = total / np.maximum(count, 1), np.zeros(1)
+    for numbers in number_blocks(X):
+        squares = squares + (np.where(np.isfinite(numbers), numbers - mean, 0.0) ** 2).sum(axis=0)
+    return np.where(count > 0, np.sqrt(squares / np.maximum(count, 1)), np.nan)
 
 
 def gradient_effects(
@@ -313,13 +321,15 @@ def permutation_effects(
     Time d n_repeats (n m c p), and as many feature maps of all rows.
     """
     c, p, m = coefs.shape
-    numbers, n = as_numbers(X), np.shape(X)[0]
+    table: Any = X.tocsc() if issparse(X) else as_numbers(X)
+    n = np.shape(X)[0]
     before: Any = features(X)
     sums, squares, counts = np.zeros((c, p, len(unit))), np.zeros((c, p, len(unit))), np.zeros(p)
     for rows, follow, _ in mixtures:
         counts += len(rows) * follow.any(axis=1)
     for column in np.flatnonzero(unit != 0.0):
         moved, along = np.zeros((c, p)), np.zeros(p)
+        numbers = as_numbers(table[:, [column]])[:, 0]
         for _ in range(n_repeats):
             order = rng.permutation(n)
             other = np.empty_like(order)
@@ -327,7 +337,7 @@ def permutation_effects(
             other[order] = np.roll(order, 1)
             after = features(with_column(X, int(column), other))
             change = np.asarray((before - after) @ coefs.reshape(c * p, m).T).reshape(n, c, p)
-            steps = numbers[:, column] - numbers[other, column]
+            steps = numbers - numbers[other]
             steps = np.where(np.isfinite(steps), steps, 0.0)
             for rows, follow, _ in mixtures:
                 D = change[rows] @ follow.T  # (t, c, p)

@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, NamedTuple
 
 import numpy as np
 from scipy.sparse import issparse
+from sklearn.utils.validation import _num_samples
 
 from ..linalg import Array, Index
+from ..parameters import as_table
 
-__all__ = ["BatchDistance", "InputRange", "as_numbers", "merge_ranges"]
+__all__ = ["BatchDistance", "InputRange", "as_numbers", "merge_ranges", "number_blocks"]
 
 # So many of the training rows, each judged without itself, may lie beyond the edge.
 SHARE_BEYOND = 0.01
@@ -26,6 +29,8 @@ _MOST_IN_BATCH = 10_000
 # Numbers that fit into the memory next to a processor, where two passes over them cost as much as
 # one.
 _BLOCK = 2**15
+# Sparse rows become dense in blocks of so many numbers.
+_MOST_NUMBERS = 2**22
 
 
 class BatchDistance(NamedTuple):
@@ -85,10 +90,13 @@ class InputRange:
         return cls(columns, low[:, columns], high[:, columns], int(n_rows))
 
     def merge(self, other: InputRange) -> InputRange:
-        """Of the rows of both."""
-        columns, mine, theirs = np.intersect1d(self.columns, other.columns, return_indices=True)
-        low = np.sort(np.concatenate([self.low[:, mine], other.low[:, theirs]]), axis=0)[:2]
-        high = np.sort(np.concatenate([self.high[:, mine], other.high[:, theirs]]), axis=0)[:1:-1]
+        """Of the rows of both; a column without any number in the rows of one has the range of the other."""
+        columns = np.union1d(self.columns, other.columns)
+        low, high = np.full((4, len(columns)), np.inf), np.full((4, len(columns)), -np.inf)
+        for start, part in ((0, self), (2, other)):
+            own = np.searchsorted(columns, part.columns)
+            low[start : start + 2, own], high[start : start + 2, own] = part.low, part.high
+        low, high = np.sort(low, axis=0)[:2], np.sort(high, axis=0)[:1:-1]
         return InputRange(columns, low, high, self.n_rows + other.n_rows)
 
     def distance(self, X: Any) -> Array:
@@ -103,8 +111,14 @@ class InputRange:
         1, for a range. Blanks are not out.
         """
         if len(self.columns) == 0:
-            return np.zeros(len(as_numbers(X)))
-        return self._row_distance(as_numbers(X)[:, self.columns])
+            return np.zeros(_num_samples(X))
+        return np.concatenate([self._row_distance(rows) for rows in self._blocks(X)])
+
+    def _blocks(self, X: Any) -> Iterator[Array]:
+        """The columns that hold numbers, in blocks of rows."""
+        for values in number_blocks(X):
+            whole = len(self.columns) == values.shape[1]
+            yield values if whole else values[:, self.columns]
 
     def _row_distance(self, values: Array) -> Array:
         out = _out(values, self.low[0], self.high[0])
@@ -123,20 +137,22 @@ class InputRange:
 
         A batch within the ranges costs one pass over its rows. Missing values are not out.
         """
-        values = as_numbers(X)
-        values = values if len(self.columns) == values.shape[1] else values[:, self.columns]
-        if values.size == 0:
+        n = _num_samples(X)
+        if n == 0 or len(self.columns) == 0:
             return BatchDistance(0, 0.0, False)
-        low, high = _ends(values)
-        ends, n_far = np.stack([low, high]), 0
-        if not np.any((ends[0] < self.low[0]) | (ends[1] > self.high[0])):
-            return BatchDistance(0, 0.0, False)
-        if np.any(_out(ends, self.low[0], self.high[0]) > far * self.edge):
-            n_far = int(np.count_nonzero(self._row_distance(values) > far))
-        some = values[:: -(-len(values) // _MOST_IN_BATCH)]
-        counts = ((some < self.low[0]) | (some > self.high[0])).sum(axis=1)
+        n_far, start, step, counted = 0, 0, -(-n // _MOST_IN_BATCH), list[Array]()
+        for values in self._blocks(X):
+            ends, some = np.stack(_ends(values)), values[-start % step :: step]
+            start += len(values)
+            if not np.any((ends[0] < self.low[0]) | (ends[1] > self.high[0])):
+                counted.append(np.zeros(len(some)))
+                continue
+            if np.any(_out(ends, self.low[0], self.high[0]) > far * self.edge):
+                n_far += int(np.count_nonzero(self._row_distance(values) > far))
+            counted.append(((some < self.low[0]) | (some > self.high[0])).sum(axis=1))
+        counts = np.concatenate(counted)
         share, expected = float(np.mean(counts > 0)), 2.0 * len(self.columns) / (self.n_rows + 1.0)
-        if len(some) < _FEWEST_IN_BATCH or self.n_rows < _FEWEST_IN_TRAINING:
+        if len(counts) < _FEWEST_IN_BATCH or self.n_rows < _FEWEST_IN_TRAINING:
             return BatchDistance(n_far, share, False)
         error = float(counts.std()) / np.sqrt(len(counts))
         unusual = share >= 0.1 and counts.mean() > 4.0 * expected + 4.0 * error
@@ -217,9 +233,20 @@ def _two_least(values: Array) -> Array:
     return np.where(np.isnan(least), least[:1], least)
 
 
+def number_blocks(X: Any) -> Iterator[Array]:
+    """`as_numbers` of a table at once, of sparse rows in blocks."""
+    if not issparse(X):
+        yield as_numbers(X)
+        return
+    X = X.tocsr()
+    height = max(1, _MOST_NUMBERS // max(1, X.shape[1]))
+    for start in range(0, max(1, X.shape[0]), height):
+        yield as_numbers(X[start : start + height])
+
+
 def as_numbers(X: Any) -> Array:
     """A table as floats, NaN in columns that hold anything but numbers."""
-    values = X.toarray() if issparse(X) else np.asarray(X)
+    values = X.toarray() if issparse(X) else as_table(X)
     values = values if values.ndim == 2 else values.reshape(len(values), -1)  # (n, d)
     if values.dtype.kind in "iufb":
         return values.astype(np.float64, copy=False)

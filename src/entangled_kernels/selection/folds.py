@@ -80,9 +80,9 @@ def split_rows(
         splits = list(check_cv(cv).split(X, y, groups))
         if index is not None and (not hasattr(cv, "split") or isinstance(cv, PredefinedSplit)):
             # Listed splits are row numbers of the whole table.
-            kept = [
-                tuple(np.flatnonzero(np.isin(index, part)) for part in split) for split in splits
-            ]
+            number = np.full(n_table or n, -1)
+            number[index] = np.arange(n)
+            kept = [tuple(number[part][number[part] >= 0] for part in split) for split in splits]
             splits = [(train, test) for train, test in kept if len(test) > 0]
         fewest = min((len(train) for train, _ in splits), default=0)
         if fewest < 2 <= n:
@@ -120,7 +120,8 @@ def check_splits(cv: Any, n: int) -> list[tuple[Index, Index]]:
                 raise ValueError(f"{need} from 0 to {n - 1}, got {part!r:.80} among them")
     return [
         tuple(
-            np.flatnonzero(part) if part.dtype == bool else part.astype(np.intp) for part in split
+            np.flatnonzero(part) if part.dtype == bool else part.astype(np.intp) % n
+            for part in split
         )  # type: ignore[misc]
         for split in splits
     ]

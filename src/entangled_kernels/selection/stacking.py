@@ -96,8 +96,10 @@ def model_shares(errors: Array, weight: Array, *, by_target: bool) -> Array:
     weight : ndarray of shape (N,)
         The weights of the copies of a row, in repeated folds, add up to the weight of the row.
     by_target : bool
-        Whether every target has its own shares.
+        Whether every target has its own shares. Without any row all models have the same share.
     """
+    if errors.shape[1] == 0:
+        return np.full((len(errors), 1), 1.0 / len(errors))
     penalty = PENALTY / max(1.0, float(weight.sum()))
     values = errors.transpose(2, 0, 1)  # (q, K, N)
     missing = np.asarray(np.isnan(values).any(axis=1))  # (q, N)

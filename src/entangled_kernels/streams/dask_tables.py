@@ -122,7 +122,15 @@ def split_partitions(X: Any, y: Any, sample_weight: Any, groups: Any = None) -> 
                 raise ValueError(
                     f"{name} must be a Dask collection where X is a data frame or has chunks of unknown size"
                 )
-            pieces = np.split(np.asarray(table), np.cumsum(sizes)[:-1])
+            ends = np.cumsum(sizes)
+            if len(table) != ends[-1]:
+                raise ValueError(
+                    f"X and {name} must have as many rows, got {ends[-1]} and {len(table)}"
+                )
+            pieces = [
+                _safe_indexing(table, slice(int(end - size), int(end)))
+                for size, end in zip(sizes, ends, strict=True)
+            ]
         if len(pieces) != len(columns[0]):
             raise ValueError(
                 f"X and {name} must have the same partitions, got {len(columns[0])} and {len(pieces)}"

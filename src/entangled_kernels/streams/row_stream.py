@@ -17,9 +17,10 @@ from sklearn.utils import _safe_indexing
 
 from ..features import map_features
 from ..learning import Moments, RowSample
+from ..learning.moments import FORGOTTEN, NOT_SAMPLED
 from ..linalg import Array, Index
 from ..model import FIRST_BLOCK, InputRange, TargetScale, block_height
-from ..parameters import check_range
+from ..parameters import as_table, check_range
 
 __all__ = [
     "FEATURE_SAMPLE",
@@ -55,6 +56,12 @@ class Rows(NamedTuple):
     part: Index | None = None
     where: str | None = None
     key: NDArray[np.uint64] | None = None
+
+    def measured(self) -> Array:
+        """Targets, NaN where they have no weight."""
+        if self.weight is None:
+            return self.Y
+        return np.where(self.weight.reshape(len(self.Y), -1) > 0.0, self.Y, np.nan)
 
     def some(self, index: Any) -> Rows:
         """The rows at an index, or of a slice."""
@@ -142,6 +149,8 @@ class RowStream:
         Number of rows seen, those that wait and those of weight zero included.
     grouped : bool
         Whether rows of a group share a part.
+    fading : bool
+        Whether weights of earlier rows were forgotten.
     lock : threading.RLock
         Held while the stream is changed or solved for.
     """
@@ -157,6 +166,7 @@ class RowStream:
     inputs: InputRange | None = None
     n_rows: int = 0
     grouped: bool = False
+    fading: bool = False
     lock: Any = field(default_factory=threading.RLock, repr=False)
 
     def __getstate__(self) -> dict[str, Any]:
@@ -202,15 +212,17 @@ class RowStream:
                 self._wait(rows, fit_map, forget)
             else:
                 taken = self.blank()
+                rows = _leave_out_faded([rows])[0] if forget < 1.0 else rows
                 taken._add_rows(rows, self.row_map)
-                self.forget(forget)
+                self.forget(forget, taken.sample)
                 self.merge(taken)
             self.n_outputs = rows.Y.shape[1]
 
-    def forget(self, factor: float) -> None:
-        """Multiply the weights of all rows seen by ``factor``."""
+    def forget(self, factor: float, newest: RowSample | None = None) -> None:
+        """Multiply the weights of all rows seen by ``factor``, before a sample of new rows is added."""
         if factor == 1.0:
             return
+        self.fading = True
         self.parts = {number: part.scaled(factor) for number, part in self.parts.items()}
         self.waiting = [
             rows._replace(
@@ -218,7 +230,9 @@ class RowStream:
             )
             for rows in self.waiting
         ]
-        self.sample = None if self.sample is None else self.sample.scaled(factor)
+        if self.sample is not None:
+            heaviest = 0.0 if newest is None else float(newest.row_weight.max(initial=0.0))
+            self.sample = self.sample.scaled(factor, heaviest)
 
     def merge(self, other: RowStream) -> None:
         """Add all that another stream of the same parts has seen; none of its rows may wait."""
@@ -240,16 +254,17 @@ class RowStream:
         Notes
         -----
         Either all is done, or the stream stays as it was but for one batch: one without which the
-        map can be fitted is left out, and named in the error. Where there is no such batch, the
-        newest one is left out if it is just being taken in (``newest_on_trial``).
+        map can be fitted is left out, and named in the error. The newest one is left out too if it
+        is just being taken in (``newest_on_trial``), since the call that brought it fails.
         """
         with self.lock:
             if not self.waiting:
                 return
             taken, number, row_map = self.blank(), 0, None
+            waiting = _leave_out_faded(self.waiting) if self.fading else self.waiting
             try:
                 row_map = _fit_on(self.waiting, fit_map)
-                for number, rows in enumerate(self.waiting):  # noqa: B007 (the error needs the number)
+                for number, rows in enumerate(waiting):  # noqa: B007 (the error needs the number)
                     taken._add_rows(rows, row_map)
             except BaseException as error:
                 refused: int | None = None
@@ -309,15 +324,15 @@ class RowStream:
 
     def _refuse(self, number: int | None, error: BaseException, *, newest_on_trial: bool) -> None:
         """Leave out a batch that waits, and name it in an error unless it is the newest."""
-        if number is None:
-            if newest_on_trial:
-                self.n_rows -= len(self.waiting.pop().Y)
+        newest = len(self.waiting) - 1 if newest_on_trial else None
+        before = list(self.waiting)
+        self.waiting = [rows for place, rows in enumerate(before) if place not in (number, newest)]
+        self.n_rows -= sum(len(rows.Y) for rows in before)
+        self.n_rows += sum(len(rows.Y) for rows in self.waiting)
+        if number is None or number == newest or not isinstance(error, ValueError):
             return
-        first = sum(len(rows.Y) for rows in self.waiting[:number])
-        refused = self.waiting.pop(number)
-        self.n_rows -= len(refused.Y)
-        if (newest_on_trial and number == len(self.waiting)) or not isinstance(error, ValueError):
-            return
+        first = sum(len(rows.Y) for rows in before[:number])
+        refused = before[number]
         where = (
             f"rows {first + 1} to {first + len(refused.Y)}"
             if refused.where is None
@@ -326,7 +341,23 @@ class RowStream:
         raise ValueError(
             f"{where}: these rows, which waited for the feature map to be fitted, are refused, and left "
             f"out: {error}{missing_value(refused.X)}"
+            + ("; the newest rows were not taken in, give them again" if newest_on_trial else "")
         ) from error
+
+
+def _leave_out_faded(batches: list[Rows]) -> list[Rows]:
+    """Batches whose rows are not sampled where their weight is below `FORGOTTEN` of the heaviest."""
+    weights = [
+        np.ones(len(rows.Y)) if rows.weight is None else rows.weight.reshape(len(rows.Y), -1).max(1)
+        for rows in batches
+    ]
+    least = FORGOTTEN * max(weight.max(initial=0.0) for weight in weights)
+    return [
+        rows
+        if rows.key is None
+        else rows._replace(key=np.where(weight < least, NOT_SAMPLED, rows.key))
+        for rows, weight in zip(batches, weights, strict=True)
+    ]
 
 
 def missing_value(*tables: Any) -> str:
@@ -380,7 +411,7 @@ def _as_container(first: Any, table: Any) -> Any:
         return table
     if issparse(first):
         return csr_matrix(table)
-    values = table.toarray() if issparse(table) else np.asarray(table)
+    values = table.toarray() if issparse(table) else as_table(table)
     if hasattr(first, "iloc"):
         return type(first)(values, columns=first.columns)
     if hasattr(first, "vstack"):
@@ -402,7 +433,7 @@ def _stack(tables: list[Any]) -> Any:
         import polars as pl
 
         return pl.concat(tables, how="vertical_relaxed")
-    return np.concatenate([np.asarray(table) for table in tables])
+    return np.concatenate([as_table(table) for table in tables])
 
 
 def row_folds(X: Any, Y: NDArray[Any], n_folds: int) -> NDArray[np.intp]:
@@ -441,7 +472,8 @@ def row_folds(X: Any, Y: NDArray[Any], n_folds: int) -> NDArray[np.intp]:
 def group_folds(groups: NDArray[Any], n_folds: int) -> NDArray[np.intp]:
     """Fold of every row, 0 to n_folds - 1, by a hash of its group, a number or a text.
 
-    All rows of a group share a fold, wherever and whenever they come.
+    All rows of a group share a fold, wherever and whenever they come, and whether a number comes as
+    an integer, a float or text.
 
     Notes
     -----
@@ -458,7 +490,11 @@ def group_folds(groups: NDArray[Any], n_folds: int) -> NDArray[np.intp]:
     >>> bool(folds[0] == folds[2] == group_folds(groups[2:], 5)[0])
     True
     """
-    return _folds(_hash_column(groups, 0) + _GOLDEN, n_folds)
+    hashes = _hash_column(groups, 0)
+    if groups.dtype.kind not in "biuf":
+        numbers = np.array([_finite_number(group) for group in groups])
+        hashes = np.where(np.isnan(numbers), hashes, _hash_numbers(numbers, 0))
+    return _folds(hashes + _GOLDEN, n_folds)
 
 
 def block_ends(n_rows: int, n_blocks: int) -> NDArray[np.intp]:
@@ -506,7 +542,7 @@ def _hash_table(table: Any, first: int) -> Hashes:
         columns = [np.asarray(table[name]) for name in table.columns]
     else:
         # A list of texts is one column.
-        columns = list(np.atleast_2d(np.asarray(table).T))
+        columns = list(np.atleast_2d(as_table(table).T))
     total = np.zeros(len(columns[0]) if columns else 0, dtype=np.uint64)
     for place, column in enumerate(columns, start=first):
         total += _hash_column(column, place)
@@ -529,14 +565,24 @@ def _hash_numbers(values: Any, place: Any) -> Hashes:
 
 
 def _hash_text(values: Any, place: int) -> Hashes:
-    distinct, where = np.unique([str(value) for value in values], return_inverse=True)
+    distinct = dict[str, int]()
+    where = [distinct.setdefault(str(value), len(distinct)) for value in values]
     hashes = [
         int.from_bytes(
             hashlib.blake2b(f"{place} {text}".encode(), digest_size=8).digest(), "little"
         )
         for text in distinct
     ]
-    return np.array(hashes, dtype=np.uint64)[where.reshape(-1)]
+    return np.array(hashes, dtype=np.uint64)[where]
+
+
+def _finite_number(value: Any) -> float:
+    """The number that a text stands for, NaN where it stands for none."""
+    try:
+        number = float(str(value))
+    except ValueError:
+        return np.nan
+    return number if np.isfinite(number) else np.nan
 
 
 def _folds(hashes: Hashes, n_folds: int) -> NDArray[np.intp]:
