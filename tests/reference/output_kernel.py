@@ -52,21 +52,3 @@ def alternate(K, Y, alpha, steps):
     for _ in range(steps):
         L = published_update(K, Y, sylvester(K, Y, L, alpha), alpha)
     return L
-
-
-def nuclear_minimum(K, Y, alpha, steps):
-    """Minimum over all ranks of the trace-penalised objective, by proximal gradient.
-
-    With G = K^1/2 C L it is ||Y - K^1/2 G||^2 / (2 alpha) + ||G||_*, the best L being (G^T G)^1/2.
-    """
-    values, vectors = np.linalg.eigh(K)
-    root = (vectors * np.sqrt(np.maximum(values, 0.0))) @ vectors.T
-    G = np.zeros_like(Y)
-    step = alpha / values[-1]
-    for _ in range(steps):
-        left, sizes, right = np.linalg.svd(
-            G - step * root @ (root @ G - Y) / alpha, full_matrices=False
-        )
-        G = (left * np.maximum(sizes - step, 0.0)) @ right
-    value = np.sum((Y - root @ G) ** 2) / (2 * alpha) + np.linalg.norm(G, "nuc")
-    return value, right.T @ np.diag(np.maximum(sizes - step, 0.0)) @ right

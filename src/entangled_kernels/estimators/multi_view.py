@@ -271,8 +271,8 @@ n_iter_, converged_, stop_reason_, n_features_in_, feature_names_in_
         self._check_parameters()
         if y is None:
             raise ValueError(
-                f"This {type(self).__name__} estimator requires y to be passed, but the target y is "
-                f"None."
+                f"This {type(self).__name__} estimator requires y to be passed, but the target y "
+                f"is None."
             )
         rows = self._check_rows(X, reset=True)
         labels = column_or_1d(

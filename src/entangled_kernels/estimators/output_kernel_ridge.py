@@ -57,7 +57,7 @@ def check_output_kernel(output_kernel: Any, p: int, name: str = "output_kernel")
     if levels[0] < -1e-10 * max(levels[-1], 0.0):
         raise ValueError(
             f"{name} must be positive semi-definite, got an eigenvalue of {levels[0]:.3g}; add a "
-            f"multiple of the identity, or use graph_output_kernel for the adjacency matrix of a graph"
+            f"multiple of the identity, or graph_output_kernel for the adjacency matrix of a graph"
         )
     return 0.5 * (L + L.T)
 

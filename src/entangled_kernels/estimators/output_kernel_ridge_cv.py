@@ -260,8 +260,8 @@ stop_reason_
         """Splits of the rows that have a target."""
         if isinstance(self.cv, Integral) and len(Y) < int(self.cv):
             raise ValueError(
-                f"cv={self.cv} needs at least {self.cv} rows, got n_samples={len(Y)}; use a smaller "
-                f"cv, or OutputKernelRidge with an alpha of your choice"
+                f"cv={self.cv} needs at least {self.cv} rows, got n_samples={len(Y)}; use a "
+                f"smaller cv, or OutputKernelRidge with an alpha of your choice"
             )
         cv = self.cv
         if groups is not None:
