@@ -90,8 +90,7 @@ Jobs = Annotated[
     typer.Option(
         "--jobs",
         "-j",
-        help="Processes to work with; -1 for all.",
-        show_default="one",
+        help="Processes to work with, one if not given; -1 for all.",
         callback=_not_zero,
     ),
 ]

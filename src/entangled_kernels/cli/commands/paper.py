@@ -42,7 +42,7 @@ class DemoOptions(Options):
         typer.Option("--out", "-o", metavar="DIR", help="Folder for the page and the results."),
     ] = Path("demo-report")
     seed: Seed = 0
-    jobs: Jobs = None
+    jobs: Jobs = 2
     force: Force = False
     json: Json = False
 
