@@ -1,4 +1,4 @@
-"""Some targets of new rows measured, the others predicted: one model, beside others fitted to each set."""
+"""Some targets of new rows are measured and the others predicted, by us and other methods."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ from .protocol import Partition, Progress, Rows, Setup, folds_of, partitions, ru
 
 __all__ = ["OURS", "compare_partly_measured", "measured_sets"]
 
-OURS = "EntangledKernelRidgeCV"
+OURS = "entangled"
 METHODS = {
-    OURS: "fitted once; measured targets are given to predict",
-    "ridge": "RidgeCV, an alpha for each target; measured targets are inputs more, a fit for every set",
+    OURS: "EntangledKernelRidgeCV, fitted once; measured targets are given to predict",
+    "ridge": "RidgeCV, an alpha for each target; measured targets are more inputs, a fit per set",
     "PLS": "PLSRegression, number of components by cross-validation; likewise",
     "extra-trees": "ExtraTreesRegressor, 100 trees; likewise",
 }
@@ -41,7 +41,7 @@ def compare_partly_measured(
     name: str = "partly-measured",
     title: str = "Some targets measured, the others predicted",
 ) -> ExperimentResults:
-    """Predict the targets of unseen rows of which some are measured, over random partitions of a table.
+    """Predict targets of unseen rows of which some are measured, over random partitions.
 
     Parameters
     ----------
@@ -88,7 +88,7 @@ def compare_partly_measured(
     >>> X, Y = load_linnerud(return_X_y=True, as_frame=True)
     >>> results = compare_partly_measured(X, Y, n_train=12, repeats=1, most=1)
     >>> [(row["known"], row["method"]) for row in results.summary(by=("known", "method"))][:2]
-    [(0, 'EntangledKernelRidgeCV'), (0, 'ridge')]
+    [(0, 'entangled'), (0, 'ridge')]
     """
     p = Y.shape[1]
     if not 0 < most < p:
@@ -144,7 +144,7 @@ class _Found(NamedTuple):
 
 
 def _measure(X: Array, Y: Array, most: int, coverage: float, partition: Partition) -> _Found:
-    """All methods and sets on one partition, columns in units of their deviations in the training rows."""
+    """All methods and sets on one partition, columns standardised on the training rows."""
     train, test = partition.train, partition.test
     X, Y = (
         (own - own[train].mean(axis=0)) / np.maximum(own[train].std(axis=0), 1e-300)
@@ -177,7 +177,7 @@ def _measure(X: Array, Y: Array, most: int, coverage: float, partition: Partitio
 def _measure_ours(
     model: EntangledKernelRidgeCV, rows: Rows, sets: dict[int, list[Index]], coverage: float
 ) -> tuple[list[Record], Array]:
-    """Records of one model for all sets; share of every target's error that measuring each other removes."""
+    """Records of our model; share of every target's error that measuring each other removes."""
     X, Y = rows.X_test, rows.Y_test
     p = Y.shape[1]
     alone = _errors(Y, model.predict(X))

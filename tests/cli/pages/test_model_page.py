@@ -30,8 +30,6 @@ def findings():
         "sharing": ["'a' and 'b' move together."],
         "relations": [[1.0, 0.5], [0.5, 1.0]],
         "telling": ["Measuring 'a' removes 61% of the uncertainty of 'b'."],
-        "weights": [],
-        "influence": None,
         "information": [[1.0, 0.61], [0.61, 1.0]],
         "entangled": None,
         "verdict": "Not tested: too large.",

@@ -6,11 +6,7 @@ import pytest
 from matplotlib.figure import Figure
 
 from entangled_kernels import experiments
-from entangled_kernels.cli.pages import (
-    add_results,
-    write_comparison_page,
-    write_experiment_page,
-)
+from entangled_kernels.cli.pages import add_results, write_comparison_page, write_experiment_page
 from entangled_kernels.cli.tables import TrainingTable
 from entangled_kernels.experiments.protocol import PageTable
 from entangled_kernels.io import ExperimentResults
