@@ -8,6 +8,7 @@ from entangled_kernels import experiments
 from entangled_kernels.cli.commands import paper as reproduce
 from entangled_kernels.experiments import EXPERIMENTS, Experiment
 from entangled_kernels.io import ExperimentResults
+from entangled_kernels.plotting.cells import PageTable
 
 
 def small_run(setup):
@@ -31,6 +32,10 @@ def small_figures(results):
     return {"small-nmse": ComparisonDisplay.from_results(results).figure_}
 
 
+def small_tables(results):
+    return [PageTable(["size", "power"], [["large", 2.0]], "Powers of growth", digits=1)]
+
+
 def missing_run(setup):
     raise FileNotFoundError(f"put it.csv into {setup.data_home}")
 
@@ -39,7 +44,9 @@ def missing_run(setup):
 def small(monkeypatch):
     """Two experiments in place of the real ones: a quick one, and one without its data."""
     made = {
-        "small": Experiment("small", "A small experiment", "About it.", small_run, small_figures),
+        "small": Experiment(
+            "small", "A small experiment", "About it.", small_run, small_figures, small_tables
+        ),
         "absent": Experiment("absent", "Absent", "About it.", missing_run, small_figures),
     }
     monkeypatch.setattr(experiments, "EXPERIMENTS", made)
@@ -56,8 +63,18 @@ def test_results_figures_and_page(small, run, folder):
         assert words in shown
     assert sorted(os.listdir("out")) == ["index.html", "small-nmse.svg", "small.csv", "small.json"]
     page = (folder / "out" / "index.html").read_text()
-    for words in ("About it.", "EKL (paper)", "0.0411", "Against kernel ridge"):
+    for words in (
+        "<title>A small experiment</title>",
+        "About it.",
+        "EKL (paper)",
+        "0.0411",
+        "quote the published figures",
+        "open marks are the paper&#39;s",
+        "Powers of growth",
+        "Against kernel ridge",
+    ):
         assert words in page
+    assert "Left out" not in page
     assert "entangled-kernels reproduce small --out out" in page
 
 
