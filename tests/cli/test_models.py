@@ -11,10 +11,7 @@ from sklearn.impute import SimpleImputer
 from sklearn.pipeline import FeatureUnion, make_pipeline
 from sklearn.preprocessing import OneHotEncoder, StandardScaler
 
-from entangled_kernels import (
-    EntangledKernelRidge,
-    EntangledKernelRidgeCV,
-)
+from entangled_kernels import EntangledKernelRidge, EntangledKernelRidgeCV
 from entangled_kernels.cli.errors import CommandError
 from entangled_kernels.cli.models import (
     NewRows,
@@ -33,34 +30,23 @@ from entangled_kernels.io import SavedModel, read_table, save_model
 INPUTS, TARGETS = list("abc"), list("yz")
 
 
-def make_search(small):
-    return EntangledKernelRidgeCV(feature_maps("linear", [], seed=0), random_state=0, **small)
-
-
-def fitted(rows, small):
-    table = TrainingTable(INPUTS, TARGETS, [], rows[INPUTS], rows[TARGETS], None, [])
-    return make_search(small).fit(table.X, table.Y), table
-
-
 def test_facts_are_those_of_the_search(rows, small):
-    model, table = fitted(rows, small)
+    table = TrainingTable(INPUTS, TARGETS, [], rows[INPUTS], rows[TARGETS], None, [])
+    maps = feature_maps("linear", [], seed=0)
+    model = EntangledKernelRidgeCV(maps, random_state=0, **small).fit(table.X, table.Y)
     facts = describe(model, table)
     assert json.loads(json.dumps(facts)) == facts
-    assert (facts["rows"], facts["inputs"], facts["targets"], facts["text"]) == (
-        300,
-        INPUTS,
-        TARGETS,
-        [],
-    )
+    names = (facts["rows"], facts["inputs"], facts["targets"], facts["text"])
+    assert names == (300, INPUTS, TARGETS, [])
     assert facts["nmse"] == model.cv_score_
     assert facts["kernel_ridge_nmse"] == model.kernel_ridge_score_
-    scores, results = facts["target_scores"], model.cv_results_
-    assert [row["nmse"] for row in scores] == model.cv_target_score_.tolist()
-    assert [row["r2"] for row in scores] == (1.0 - model.cv_target_score_).tolist()
-    assert [row["rmse"] for row in scores] == model.cv_rmse_.tolist()
-    np.testing.assert_allclose(np.mean([row["nmse"] for row in scores]), facts["nmse"])
+    scores = pd.DataFrame(facts["target_scores"])
+    assert scores["nmse"].tolist() == model.cv_target_score_.tolist()
+    assert scores["r2"].tolist() == (1.0 - model.cv_target_score_).tolist()
+    assert scores["rmse"].tolist() == model.cv_rmse_.tolist()
+    assert scores["nmse"].mean() == pytest.approx(facts["nmse"])
     assert np.shape(facts["relations"]) == (2, 2)
-    assert 1.0 <= facts["candidates"] <= len(results["param_alpha"])
+    assert 1.0 <= facts["candidates"] <= len(model.cv_results_["param_alpha"])
 
 
 def test_relations_are_correlations_of_the_kernel(rng):
@@ -71,33 +57,24 @@ def test_relations_are_correlations_of_the_kernel(rng):
     mean = model.kernel_.diag(centred).mean(axis=0)
     expected = mean / np.sqrt(np.outer(np.diag(mean), np.diag(mean)))
     assert np.allclose(output_relations(model, X), expected)
-    assert np.allclose(
-        output_relations(EntangledKernelRidge(shrinkage=1.0).fit(X, Y), X), np.eye(3)
-    )
+    plain = EntangledKernelRidge(shrinkage=1.0).fit(X, Y)
+    assert np.allclose(output_relations(plain, X), np.eye(3))
 
 
-@pytest.fixture
-def values():
+def test_plain_values_become_the_explanation_again():
     rng = np.random.default_rng(0)
     X = pd.DataFrame(rng.normal(size=(300, 3)), columns=["a", "b", "c"])
     Y = pd.DataFrame(
         {"y": 2 * X["a"] + rng.normal(size=300), "z": rng.normal(size=300) - X["a"] - X["b"]}
     )
-    return explain_rows(EntangledKernelRidge().fit(X, Y), X)
-
-
-def test_plain_values_become_the_explanation_again(values):
+    values = explain_rows(EntangledKernelRidge().fit(X, Y), X)
     found = explanation_of(json.loads(json.dumps(values)))
     assert (found.inputs, found.targets, found.method) == (["a", "b", "c"], ["y", "z"], "gradient")
     assert found.order.tolist()[0] == 0
     assert found.effect.shape == (3, 2)
-
-
-@pytest.mark.parametrize("wrong", [None, {}, {"effect": 1}])
-def test_what_cannot_be_read_is_left_out(wrong, values):
-    assert explanation_of(wrong) is None
-    assert explanation_of(values | {"size": [[1.0]]}) is None
-    assert explanation_of(values | {"inputs": 3}) is None
+    # What cannot be read is left out.
+    for wrong in (None, {}, {"effect": 1}, values | {"size": [[1.0]]}, values | {"inputs": 3}):
+        assert explanation_of(wrong) is None
 
 
 ROWS = pd.DataFrame({"town": ["Ulm", "Aix", "Ulm"], "x": [1.0, 2.0, 3.0], "sort": ["a", "b", "c"]})
@@ -125,39 +102,28 @@ def test_a_model_with_an_encoder_from_python(run, folder):
     """A model that was made and saved in Python, with its own encoder, predicts from a file."""
     rows = pd.concat([ROWS] * 5, ignore_index=True)
     encoder = make_column_transformer((OneHotEncoder(), ["town"]), remainder=StandardScaler())
-    model = EntangledKernelRidge(encoder).fit(
-        rows[["x", "town"]], rows[["x"]].rename(columns={"x": "y"})
-    )
+    inputs, target = rows[["x", "town"]], rows[["x"]].rename(columns={"x": "y"})
+    model = EntangledKernelRidge(encoder).fit(inputs, target)
     save_model(model, "m.model")
     rows.to_csv("t.csv", index=False)
-    run("predict", "m.model", "t.csv", "--out", "p.csv")
-    np.testing.assert_array_equal(read_table("p.csv"), model.predict(rows[["x", "town"]]))
+    run("predict m.model t.csv --out p.csv")
+    np.testing.assert_array_equal(read_table("p.csv"), model.predict(inputs))
     rows.assign(town="Ems").to_csv("t.csv", index=False)
-    wrong = run("predict", "m.model", "t.csv", "--out", "q.csv", code=3).stderr
-    assert "Found unknown categories" in wrong
+    assert "Found unknown categories" in run("predict m.model t.csv --out q.csv", code=3).stderr
 
 
-@pytest.fixture
-def saved(rows):
-    return SavedModel(EntangledKernelRidge().fit(rows[INPUTS], rows[TARGETS]), {}, {})
+def test_models_without_medians(rows):
+    def new_rows(feature_map, **options):
+        model = EntangledKernelRidge(feature_map).fit(rows[INPUTS], rows[TARGETS])
+        saved = SavedModel(model, {}, {})
+        reading = ReadingOptions(**options)
+        return NewRows(saved, Path("m.model"), [], measured=False, options=reading)
 
-
-def test_models_without_medians(rows, saved):
-    new = NewRows(
-        saved, Path("m.model"), [], measured=False, options=ReadingOptions(missing="drop")
-    )
+    filled = new_rows(make_pipeline(SimpleImputer(strategy="median"), StandardScaler()))
+    dropped = new_rows(None, missing="drop")
+    with pytest.raises(CommandError, match=r"m.model knows no medians; fit it with --missing"):
+        new_rows(None, missing="median")
     rows.loc[[2, 5], "a"] = np.nan
-    assert list(new.check(rows, Path("t.csv")).X.index[:5]) == [0, 1, 3, 4, 6]
-    assert (new.n_left_out, new.n_rows) == (2, 300)
-    with pytest.raises(
-        CommandError, match=r"m.model knows no medians; fit it with --missing median"
-    ):
-        NewRows(
-            saved, Path("m.model"), [], measured=False, options=ReadingOptions(missing="median")
-        )
-    filled = make_pipeline(SimpleImputer(strategy="median"), StandardScaler())
-    model = EntangledKernelRidge(filled).fit(rows[INPUTS], rows[TARGETS])
-    new = NewRows(
-        SavedModel(model, {}, {}), Path("m.model"), [], measured=False, options=ReadingOptions()
-    )
-    assert new.check(rows, Path("t.csv")).X["a"].isna().sum() == 2
+    assert list(dropped.check(rows, Path("t.csv")).X.index[:5]) == [0, 1, 3, 4, 6]
+    assert (dropped.n_left_out, dropped.n_rows) == (2, 300)
+    assert filled.check(rows, Path("t.csv")).X["a"].isna().sum() == 2

@@ -1,4 +1,4 @@
-"""The paper beside our runs: every figure of the paper is on the page, with ours, difference and verdict."""
+"""Every figure of the paper is on the page, with ours, the difference and a verdict."""
 
 import re
 
@@ -7,11 +7,7 @@ import pytest
 
 from entangled_kernels import experiments
 from entangled_kernels.cli.pages import write_experiment_page
-from entangled_kernels.cli.results import (
-    agreement_in_words,
-    claims_of,
-    claims_table,
-)
+from entangled_kernels.cli.results import agreement_in_words, claims_of, claims_table
 from entangled_kernels.experiments import EXPERIMENTS
 from entangled_kernels.experiments.agreement import CELLS
 from entangled_kernels.io import ExperimentResults

@@ -24,10 +24,7 @@ def test_an_interrupt_ends_the_process_while_modules_are_imported(monkeypatch, c
     with exit_at_interrupt():
         signal.raise_signal(signal.SIGINT)
     assert ended == [130]
-    assert (
-        capfd.readouterr().err
-        == "error: interrupted; files that were not finished were left as they were\n"
-    )
+    assert capfd.readouterr().err.startswith("error: interrupted; files that were not finished")
     with pytest.raises(KeyboardInterrupt):
         signal.raise_signal(signal.SIGINT)
 
@@ -81,9 +78,7 @@ def test_cells_are_never_read_as_markup(capsys):
 
 def test_json_has_no_nan(capsys):
     Screen(as_json=True).result({"a": float("nan"), "b": [float("inf"), 1.5], "c": None})
-    assert (
-        capsys.readouterr().out == '{\n "a": null,\n "b": [\n  null,\n  1.5\n ],\n "c": null\n}\n'
-    )
+    assert json.loads(capsys.readouterr().out) == {"a": None, "b": [None, 1.5], "c": None}
 
 
 @pytest.mark.parametrize("text", HIDDEN)

@@ -1,4 +1,4 @@
-"""The script of a stranger: a German spreadsheet, from the first error to an ONNX file, by the executable."""
+"""A stranger's German spreadsheet, from the first error to an ONNX file, by the executable."""
 
 import json
 import shlex
@@ -26,7 +26,7 @@ def execute(*arguments, code=0):
 
 
 def spreadsheet(path, rows, seed, *, targets=True):
-    """BOM, semicolons, decimal commas, an id, a date, text, and missing values in all kinds of columns."""
+    """BOM, semicolons, decimal commas, an id, a date, text, and missing values in all columns."""
     rng = np.random.default_rng(seed)
     x, soil = rng.normal(size=(rows, 4)), rng.integers(0, 3, rows)
     Y = x[:, [0, 0, 3]] + x[:, [1, 2, 0]] + 0.7 * soil[:, None] + 0.3 * rng.normal(size=(rows, 3))
@@ -50,9 +50,8 @@ def test_the_script_of_a_stranger(folder):
     spreadsheet(folder / "teil.csv", 12, 2)
 
     # The first error names all columns, and the command that it offers works.
-    _, error = execute(
-        "fit", "boden.csv", "--targets", NAMES, "--folds", 3, "-o", "m.model", code=3
-    )
+    fit = ("fit", "boden.csv", "--targets", NAMES, "--folds", 3, "-o", "m.model")
+    _, error = execute(*fit, code=3)
     assert all(name in error for name in ("'Proben-ID'", "'Datum'", "'Bodenart'"))
     offered = shlex.split(error.partition("This works: entangled-kernels ")[2])
     assert "Proben-ID,Datum" in offered
@@ -61,14 +60,10 @@ def test_the_script_of_a_stranger(folder):
     assert "boden.csv: 40 rows, 5 inputs, 3 targets." in shown
     assert "filled in, with medians" in notes
 
-    execute(
-        "predict", "m.model", "neu.csv", "--intervals", 0.9, "--keep", "Proben-ID", "-o", "p.csv"
-    )
-    assert (
-        Path("p.csv")
-        .read_text(encoding="utf-8")
-        .startswith("Proben-ID;Zink [mg/kg];Zink [mg/kg]_lower;")
-    )
+    kept = ("--keep", "Proben-ID", "-o", "p.csv")
+    execute("predict", "m.model", "neu.csv", "--intervals", 0.9, *kept)
+    written = Path("p.csv").read_text(encoding="utf-8")
+    assert written.startswith("Proben-ID;Zink [mg/kg];Zink [mg/kg]_lower;")
     predicted = read_table("p.csv")
     assert predicted.notna().all(axis=None)
     execute("predict", "m.model", "neu.csv", "-o", "points.csv", "--output-format", "comma")
@@ -90,15 +85,7 @@ def test_the_script_of_a_stranger(folder):
     assert not any(word in told.lower() for word in ("partial transpose", "negativity", "schmidt"))
     assert "PPT" in execute("inspect", "m.model", "--theory")[0]
 
-    compare = (
-        "compare",
-        "boden.csv",
-        "--targets",
-        NAMES,
-        "--exclude",
-        "Proben-ID,Datum",
-        "--encode",
-    )
+    compare = ("compare", "boden.csv", "-t", NAMES, "-x", "Proben-ID,Datum", "--encode")
     few = ("--missing", "median", "-m", "mean,ridge,kernel-ridge", "-r", 2, "-n", 20)
     compared = json.loads(execute(*compare, *few, "--json", "--report", "compare.html")[0])
     errors = {row["method"]: row["mean"] for row in compared["summary"]["nmse"]}

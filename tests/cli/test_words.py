@@ -5,18 +5,9 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from entangled_kernels.cli.results import (
-    finding,
-    method_table,
-    pivot,
-    sure_leads,
-    winner_in_words,
-)
+from entangled_kernels.cli.results import finding, method_table, pivot, sure_leads, winner_in_words
 from entangled_kernels.cli.tables import MissingTargets
-from entangled_kernels.cli.words import (
-    change_in_words,
-    information_in_words,
-)
+from entangled_kernels.cli.words import change_in_words, information_in_words
 from entangled_kernels.io import ExperimentResults
 
 
@@ -65,66 +56,48 @@ SURE = {
 
 def test_the_winner_is_named_whatever_it_is():
     assert winner_in_words(results(SURE)) == (
-        "Best with 20 training rows: extra-trees, nMSE 0.450; 10.6% less error than the next, PLS, more than "
-        "chance would give, and 18.2% less error than KRR."
+        "Best with 20 training rows: extra-trees, nMSE 0.450; 10.6% less error than the next, PLS, "
+        "more than chance would give, and 18.2% less error than KRR."
     )
+    equal = results({20: {"PLS": [0.5, 0.5], "KRR": [0.5, 0.5]}})
+    assert "the same error as the next, KRR" in winner_in_words(equal)
 
 
 def test_methods_stand_in_rows_the_best_first():
-    columns, rows, sure, digits = method_table(results(SURE))
+    (columns, rows, *_), sure = method_table(results(SURE))
     assert columns == ["method", "nMSE, 10 rows", "nMSE, 20 rows", "against KRR", "seconds to fit"]
     assert [row[0] for row in rows] == ["extra-trees", "PLS", "KRR"]
     assert rows[1][1] is None
     assert rows[0][3] == "18.2% less error"
     assert sure == {(0, "nMSE, 20 rows")}
-    assert set(digits) == set(columns)
-    assert method_table(results({5: {"EKL": [0.5]}}, seconds=False))[0] == [
-        "method",
-        "nMSE, 5 rows",
-    ]
+    alone, _ = method_table(results({5: {"EKL": [0.5]}}, seconds=False))
+    assert alone.columns == ["method", "nMSE, 5 rows"]
 
 
-def test_words_on_results():
-    records = [
-        {"method": method, "n": n, "split": 0, "nmse": nmse, "ni": 0.0}
-        for n, errors in {10: (0.5, 0.4), 20: (0.4, 0.5)}.items()
-        for method, nmse in zip(("KRR", "EKL"), errors, strict=True)
-    ]
-    results = ExperimentResults("r", "R", records, paper=[{"method": "KRR", "n": 10, "nmse": 0.45}])
-    assert finding(results) == (
-        "Against kernel ridge: EKL has the same error on average (from 20.0% less error at training rows "
-        "n 10 to 25.0% more error at training rows n 20)."
+def test_learned_kernels_against_kernel_ridge():
+    errors = {10: {"KRR": [0.5], "EKL": [0.4]}, 20: {"KRR": [0.4], "EKL": [0.5]}}
+    found = results(errors, seconds=False)
+    assert finding(found) == (
+        "Against kernel ridge: EKL has the same error on average (from 20.0% less error at "
+        "training rows n 10 to 25.0% more error at training rows n 20)."
     )
-    assert pivot(results, "nmse") == (
-        ["training rows n", "KRR", "KRR (paper)", "EKL"],
-        [[10, 0.5, 0.45, 0.4], [20, 0.4, None, 0.5]],
-        True,
-    )
-    assert pivot(results, "ni")[0] == ["training rows n", "EKL"]
-    assert (
-        finding(
-            ExperimentResults("r", "R", [record for record in records if record["method"] == "EKL"])
-        )
-        == ""
-    )
-    assert "20.0% less error." in finding(ExperimentResults("r", "R", records[:2]))
+    found.paper.append({"method": "KRR", "n": 10, "nmse": 0.45})
+    columns = ["training rows n", "KRR", "KRR (paper)", "EKL"]
+    assert pivot(found, "nmse") == (columns, [[10, 0.5, 0.45, 0.4], [20, 0.4, None, 0.5]], True)
+    assert finding(results({10: {"EKL": [0.4]}})) == ""
+    assert "20.0% less error." in finding(results({10: errors[10]}))
 
 
 def test_leads_are_sure_beyond_chance_in_the_paired_difference():
-    def leads(first, second, metric="nmse"):
-        records = [
-            {"method": method, "n": 10, "split": split, metric: value}
-            for method, values in (("KRR", first), ("EKL", second))
-            for split, value in enumerate(values)
-        ]
-        return sure_leads(ExperimentResults("r", "R", records), metric)
+    def leads(first, second):
+        return sure_leads(results({10: {"KRR": first, "EKL": second}}))
 
     assert leads([0.5, 0.9, 0.7], [0.49, 0.88, 0.69]) == {(0, "EKL")}
     # One standard error would be less than this lead.
     assert leads([0.5, 0.9, 0.7], [0.49, 0.84, 0.69]) == set()
     assert leads([0.5, 0.9, 0.7], [0.6, 0.75, 0.7]) == set()
     assert leads([0.5], [0.4]) == set()
-    assert leads([0.5, 0.6], [0.4, 0.5], "accuracy") == {(0, "KRR")}
+    assert sure_leads(results({10: {"KRR": [0.5, 0.6], "EKL": [0.4, 0.5]}}), "fit_seconds") == set()
 
 
 TARGETS = pd.DataFrame({"zinc": [1.0, None, None, 4.0], "lead": [1.0, 2.0, None, None], "tin": 0.5})

@@ -17,9 +17,8 @@ def main() -> None:
             from .application import app
         except ModuleNotFoundError as error:
             install = 'pip install "entangled-kernels[cli]"'
-            sys.exit(
-                f"entangled-kernels: the command needs {error.name}, which is not installed: {install}"
-            )
+            need = f"the command needs {error.name}, which is not installed: {install}"
+            sys.exit(f"entangled-kernels: {need}")
     for stream in (sys.stdout, sys.stderr):
         # A terminal that lacks a sign gets a question mark, not an error.
         if isinstance(stream, TextIOWrapper):

@@ -38,9 +38,9 @@ USAGE_ERROR: Any = typer.BadParameter.__mro__[1]
 SHOWN_ERROR: Any = typer.BadParameter.__mro__[2]
 
 EPILOG = (
-    "Exit codes: 0 done, 1 unexpected error, 2 wrong usage or no such file, 3 a table that cannot be used, "
-    "4 a model file that cannot be used, 5 a file that cannot be written, 6 data or a package missing, "
-    "130 interrupted."
+    "Exit codes: 0 done, 1 unexpected error, 2 wrong usage or no such file, 3 a table that cannot "
+    "be used, 4 a model file that cannot be used, 5 a file that cannot be written, 6 data or a "
+    "package missing, 130 interrupted."
 )
 
 
@@ -53,7 +53,7 @@ class Commands(TyperGroup):
         self.commands: dict[str, Any] = dict.fromkeys(COMMANDS)
 
     def get_command(self, ctx: Any, cmd_name: str) -> Any:
-        """The command of this name, imported when it is first asked for; None where there is none."""
+        """The command of this name, imported when it is first asked for; None if unknown."""
         if cmd_name in COMMANDS and self.commands[cmd_name] is None:
             with exit_at_interrupt():
                 module = import_module(f"..commands.{MODULES.get(cmd_name, cmd_name)}", __name__)

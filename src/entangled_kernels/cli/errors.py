@@ -50,7 +50,7 @@ def check_choice(option: str, value: str, choices: Iterable[str]) -> None:
 
 @contextmanager
 def data_errors(path: Any) -> Iterator[None]:
-    """What an estimator says about its data is about this table; other errors name the file themselves."""
+    """Name this table in what an estimator says about its data."""
     try:
         yield
     except ValueError as error:
@@ -69,7 +69,8 @@ def explain(error: BaseException) -> tuple[int, str]:
     if isinstance(error, OSError):
         return _explain_os_error(error)
     return CODES["unexpected"], (
-        f"unexpected {type(error).__name__}: {error} (run with --debug before the command for details)"
+        f"unexpected {type(error).__name__}: {error} (run with --debug before the command for "
+        "details)"
     )
 
 

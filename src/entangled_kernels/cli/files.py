@@ -1,4 +1,4 @@
-"""Files named on the command line, looked at before any long work starts, and standard input and output."""
+"""Files named on the command line, checked before any long work starts, and standard streams."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def _is_pattern(table: Path) -> bool:
 
 
 def check_table(table: Path) -> None:
-    """Raise unless a table can be looked for: a file whose name tells its kind, a folder or a pattern."""
+    """Raise unless a table is a file whose name tells its kind, a folder or a pattern."""
     from ..io.tables import table_kind
 
     if table == STREAM or table.is_dir() or (not table.exists() and _is_pattern(table)):
@@ -109,7 +109,7 @@ def check_output(path: Path, *, force: bool, inputs: Iterable[Path] = ()) -> Non
 
 
 def check_link(path: Path) -> None:
-    """Raise when a path is a link that leads nowhere: what is written must not appear where it points."""
+    """Raise when a path is a link that leads nowhere, where nothing must be written."""
     if path.is_symlink() and not path.exists():
         raise CommandError(
             f"{path} is a link to {os.readlink(path)}, which is not there; remove the link"

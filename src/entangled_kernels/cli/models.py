@@ -1,10 +1,12 @@
-"""Fitted models: how they are fitted and opened, facts about them as plain values, and their new rows."""
+"""Models: how they are fitted and opened, facts about them as plain values, and new rows."""
 
 from __future__ import annotations
 
 import sys
+import warnings
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import contextmanager, nullcontext
+from contextlib import contextmanager, nullcontext, suppress
+from dataclasses import fields
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -36,88 +38,58 @@ from ..io import (
 from ..io.tables import quoted
 from ..linalg import Array
 from ..model import Explanation
+from ..selection import split_rows
 from ..streams import Batch, BatchReader, file_kind, read_batches, table_columns
 from .errors import CommandError
 from .files import STREAM, check_input, in_batches
-from .options import ReadingOptions
+from .options import FitOptions, ReadingOptions
 from .screen import Screen, say_note
 from .tables import TrainingTable, batch_bytes, left_out_in_words, watch_batches
 
 __all__ = [
     "NewRows",
     "Part",
+    "baseline_errors",
     "cluster",
-    "correlations_of",
     "describe",
     "entanglement_of",
     "explanation_of",
     "feature_maps",
-    "fills_missing",
     "fit_table",
     "information_of",
     "inputs_of",
-    "known_texts",
     "learner_of",
     "open_saved_model",
-    "output_relations",
     "read_on_cluster",
     "relations_of",
     "require_calibrated",
     "settings_of",
     "targets_of",
     "text_encoder",
-    "unknown_texts",
     "write_parts",
 ]
 
 
+# Methods that a fitted model is compared with, and the rows up to which that is quick.
+BASELINES, MOST_BASELINE_ROWS = ("ridge", "PLS", "extra-trees"), 5000
+
+
 def fit_table(
-    screen: Screen,
-    table: TrainingTable,
-    features: str,
-    *,
-    folds: int,
-    seed: int,
-    jobs: int | None,
-    checkpoint: Path | None = None,
-    dask: str | None = None,
-    target_transform: dict[str, str] | None = None,
+    screen: Screen, table: TrainingTable, options: FitOptions, scales: dict[str, str]
 ) -> EntangledKernelRidgeCV:
-    """The model that cross-validation chooses, with a bar that shows how far it is.
+    """The model that cross-validation chooses, with progress shown.
 
-    Parameters
-    ----------
-    screen : Screen
-    table : TrainingTable
-    features : str
-        One of `FEATURES`.
-    folds : int
-        Of cross-validation; of a table in memory no more than there are rows.
-    seed, jobs : int
-    checkpoint : path, optional
-        Of a table in batches.
-    dask : str, optional
-        Address of the cluster to read the batches on.
-    target_transform : dict of str, optional
-        Scales of targets by name, as in `EntangledKernelRidge`.
-
-    Notes
-    -----
-    Missing targets are counted in the table as its batches are read.
+    ``scales`` are those of targets that are learned as logarithms. Missing targets of files that
+    are read in batches are counted in the table meanwhile.
     """
-    held_out = table.held_out
-    held_out.check_folds(folds)
-    cv: Any = folds if table.Y is None or held_out.by != "rows" else min(folds, len(table.Y))
-    if held_out.by == "time":
-        cv = (
-            TimeSeriesSplit(folds) if table.Y is None else held_out.time_splits(len(table.Y), folds)
-        )
+    held_out, dask = table.held_out, options.dask
+    held_out.check_folds(options.folds)
     model = new_search(
-        feature_maps(features, table.text, seed=seed, fill=table.fill),
-        cv=cv,
-        n_jobs=jobs,
-        random_state=seed,
-        target_transform=target_transform,
+        feature_maps(options.features, table.text, seed=options.seed, fill=table.fill),
+        cv=_folds(table, options.folds),
+        n_jobs=options.jobs,
+        random_state=options.seed,
+        target_transform=scales or None,
     )
     if table.reader is not None and dask is not None:
         if held_out.by == "time":
@@ -134,7 +106,7 @@ def fit_table(
                 table.missing.count(batch.y)
                 watch(batch)
 
-            return model.fit_batches(table.reader, checkpoint=checkpoint, progress=take)
+            return model.fit_batches(table.reader, checkpoint=options.checkpoint, progress=take)
         model.fit(
             table.X,
             table.Y,
@@ -142,7 +114,57 @@ def fit_table(
             progress=lambda done, total: report(done, total, "choosing the settings, splits"),
         )
         # Places of rows mean nothing without the table.
-        return model.set_params(cv=TimeSeriesSplit(folds)) if held_out.by == "time" else model
+        by_time = held_out.by == "time"
+        return model.set_params(cv=TimeSeriesSplit(options.folds)) if by_time else model
+
+
+def _folds(table: TrainingTable, folds: int) -> Any:
+    """The parameter ``cv`` of the search."""
+    held_out, in_memory = table.held_out, table.Y is not None
+    if held_out.by == "time":
+        return held_out.time_splits(len(table.Y), folds) if in_memory else TimeSeriesSplit(folds)
+    return min(folds, len(table.Y)) if in_memory and held_out.by == "rows" else folds
+
+
+def baseline_errors(table: TrainingTable, options: FitOptions) -> dict[str, float]:
+    """The nMSE of methods that users know, on the folds of the search, each row held out once.
+
+    Each method has its usual settings, and chooses the rest on the training rows. None is tried on
+    a table of very many rows, or one that is read in batches.
+    """
+    if table.Y is None or len(table.Y) > MOST_BASELINE_ROWS:
+        return {}
+    from ..experiments.methods import tuned_learner
+    from ..experiments.protocol import folds_of
+
+    Y, held_out = table.Y.to_numpy(dtype=np.float64), table.held_out
+    groups = held_out.values if held_out.by == "groups" else None
+    cv, seed = _folds(table, options.folds), options.seed
+    splits = split_rows(cv, table.X, Y, groups, None, n_table=len(Y), random_state=seed)
+    squares: dict[str, list[Array]] = {name: [] for name in BASELINES}
+    for train, test in splits[: options.folds]:
+        encoder = make_pipeline(text_encoder(table.text, fill=table.fill), StandardScaler())
+        X, X_test = (
+            encoder.fit_transform(table.X.iloc[train]),
+            encoder.transform(table.X.iloc[test]),
+        )
+        mean, deviation = np.nanmean(Y[train], axis=0), np.nanstd(Y[train], axis=0)
+        deviation = np.where(deviation > 0.0, deviation, 1.0)
+        Z, inner = (Y[train] - mean) / deviation, folds_of(len(train), seed)
+        for name, errors in squares.items():
+            # With very few rows, or rows of a target, a method cannot be fitted.
+            with suppress(ValueError), warnings.catch_warnings():
+                warnings.simplefilter("ignore")
+                learner = tuned_learner(name, X, Z, inner, seed).fit(X, Z)
+                predicted = np.asarray(learner.predict(X_test)).reshape(len(test), -1)
+                errors.append((Y[test] - mean - deviation * predicted) ** 2)
+    variance = np.nanvar(Y, axis=0)
+    varies = variance > 0.0
+    return {
+        name: float(np.mean(np.nanmean(np.vstack(errors), axis=0)[varies] / variance[varies]))
+        for name, errors in squares.items()
+        if len(errors) == min(options.folds, len(splits))
+    }
 
 
 def new_search(maps: list[Any], **settings: Any) -> EntangledKernelRidgeCV:
@@ -201,6 +223,8 @@ def _columns(frame: Any, names: Any) -> Any:
     return frame[names]
 
 
+# Feature maps, text and missing inputs.
+
 # Random Fourier features of ``--features fourier``.
 FREQUENCIES = 300
 
@@ -231,11 +255,8 @@ def feature_maps(name: str, text: Sequence[str], *, seed: int, fill: bool = Fals
     if not text and not fill:
         return maps
     first = text_encoder(text, fill=fill) if text else median_filler()
-    steps = [
-        list(zip(*one.steps, strict=True))[1] if isinstance(one, Pipeline) else [one]
-        for one in maps
-    ]
-    return [make_pipeline(first, *own) for own in steps]
+    steps = ([*one] if isinstance(one, Pipeline) else [one] for one in maps)
+    return [make_pipeline(first, *parts) for parts in steps]
 
 
 def median_filler() -> SimpleImputer:
@@ -255,7 +276,7 @@ def fills_missing(feature_map: Any) -> bool:
 
 
 def text_encoder(columns: Sequence[str], *, fill: bool = False) -> ColumnTransformer:
-    """The step, not fitted: each text of these columns gets a column; a text not met in fitting gets none.
+    """The step, not fitted: a column of 0 and 1 for each text that these columns hold.
 
     With ``fill`` missing numbers are filled with the median of their column.
 
@@ -274,11 +295,10 @@ def text_encoder(columns: Sequence[str], *, fill: bool = False) -> ColumnTransfo
 
 
 def known_texts(feature_map: Any) -> dict[str, set[str]]:
-    """Columns of text that a fitted feature map encodes, wherever in it, with the texts that it knows."""
+    """Columns of text that a fitted feature map encodes, with the texts that it knows."""
     if isinstance(feature_map, Pipeline | FeatureUnion):
-        parts = (
-            feature_map.steps if isinstance(feature_map, Pipeline) else feature_map.transformer_list
-        )
+        union = isinstance(feature_map, FeatureUnion)
+        parts = feature_map.transformer_list if union else feature_map.steps
         return {name: texts for _, part in parts for name, texts in known_texts(part).items()}
     if not isinstance(feature_map, ColumnTransformer):
         return {}
@@ -291,15 +311,7 @@ def known_texts(feature_map: Any) -> dict[str, set[str]]:
     }
 
 
-def unknown_texts(frame: Any, known: dict[str, set[str]]) -> list[str]:
-    """Sentences about the columns that hold texts which are not known."""
-    found = {name: sorted(set(frame[name]) - texts) for name, texts in known.items()}
-    return [
-        f"column '{name}' holds {quoted(texts)}, unknown to the model; all its 0/1 columns are 0 there"
-        for name, texts in found.items()
-        if texts
-    ]
-
+# Saved models and new rows.
 
 # Rows that are explained; with more inputs than this permutations take longer than fitting.
 ROWS, MOST_INPUTS = 200, 200
@@ -329,24 +341,25 @@ def open_saved_model(path: Path) -> SavedModel:
 
 
 def learner_of(model: Any) -> Any:
-    """What was learned: the model itself, the best one of a search, or the regressor behind features."""
+    """The model itself, the best one of a search, or the regressor that was transformed."""
     return getattr(model, "regressor_", getattr(model, "best_estimator_", model))
 
 
 def inputs_of(saved: SavedModel, path: Path) -> list[str]:
-    """Names of the columns that the model predicts from; it has them when it was fitted on a data frame.
+    """Names of the columns that the model predicts from, if it was fitted on a data frame.
 
     Raises for a model of time series, which predicts steps and not rows.
     """
     if not hasattr(saved.model, "predict"):
         raise ModelFileError(
-            f"{path} is a model of time series ({type(saved.model).__name__}), which predicts steps, not "
-            f"rows; load it in Python and call its forecast method"
+            f"{path} is a model of time series ({type(saved.model).__name__}), which predicts "
+            f"steps, not rows; load it in Python and call its forecast method"
         )
     names = getattr(saved.model, "feature_names_in_", None)
     if names is None:
         raise ModelFileError(
-            f"{path} does not know the names of its inputs; fit it on a data frame, or with the fit command"
+            f"{path} does not know the names of its inputs; fit it on a data frame, or with the "
+            "fit command"
         )
     return [str(name) for name in names]
 
@@ -366,7 +379,7 @@ def targets_of(saved: SavedModel) -> list[str]:
 
 
 class Part(NamedTuple):
-    """Rows of a table: as they were read, their inputs, and the targets given (NaN where missing) or None."""
+    """Rows as they were read, their inputs, and the targets given (NaN where missing) or None."""
 
     frame: Any
     X: Any
@@ -414,7 +427,8 @@ class NewRows:
         self.missing = options.missing or ("median" if fills else "error")
         if self.missing == "median" and not fills:
             raise CommandError(
-                f"{path} knows no medians; fit it with --missing median, or predict with --missing drop"
+                f"{path} knows no medians; fit it with --missing median, or predict with "
+                "--missing drop"
             )
         self.n_left_out = self.n_rows = 0
 
@@ -447,7 +461,7 @@ class NewRows:
         return [name for name in self.targets if name in have] if self.measured else []
 
     def check(self, frame: Any, path: Path, rows_before: int = 0) -> Part:
-        """Columns that the model needs, in its order; every text that it does not know is told once."""
+        """Columns that the model needs, in its order; unknown texts are told once."""
         require_columns(frame, [*self.inputs, *self.kept], path)
         numbers = [name for name in self.inputs if name not in self.texts]
         X, texts, blanks = frame[self.inputs].copy(), list(self.texts), self.missing != "error"
@@ -462,11 +476,20 @@ class NewRows:
             self.n_left_out += int((~whole).sum())
             frame, X = frame[whole], X[whole]
             given = None if given is None else given[whole]
-        for sentence in unknown_texts(X, self.texts):
-            if sentence not in self.told:
-                say_note(sentence)
-            self.told.add(sentence)
+        self.tell_unknown_texts(X)
         return Part(frame, X, given)
+
+    def tell_unknown_texts(self, X: Any) -> None:
+        """Say once of every column which texts the model does not know."""
+        for name, known in self.texts.items():
+            if unknown := sorted(set(X[name]) - known):
+                sentence = (
+                    f"column '{name}' holds {quoted(unknown)}, unknown to the model; all its 0/1 "
+                    "columns are 0 there"
+                )
+                if sentence not in self.told:
+                    say_note(sentence)
+                self.told.add(sentence)
 
     def tell_left_out(self) -> None:
         """Say how many rows were left out."""
@@ -474,7 +497,7 @@ class NewRows:
             say_note(left_out_in_words(self.n_left_out, self.n_rows))
 
     def beside_kept(self, frame: Any, found: Any, suffix: str = "") -> Any:
-        """The table to write: the columns that are kept, and what was found, renamed where both have it."""
+        """The table to write: columns that are kept, and what was found, renamed where both have it."""
         names = self.names_beside_kept(list(found.columns), suffix)
         return frame[self.kept].join(found.set_axis(names[len(self.kept) :], axis=1))
 
@@ -484,8 +507,8 @@ class NewRows:
         twice = [name for name in names if names.count(name) > 1]
         if twice:
             raise CommandError(
-                f"two columns of the output would have the name '{twice[0]}'; rename the target or the kept "
-                f"column, or leave out --keep or --intervals"
+                f"two columns of the output would have the name '{twice[0]}'; rename the target or "
+                f"the kept column, or leave out --keep or --intervals"
             )
         return names
 
@@ -528,86 +551,67 @@ def describe(model: EntangledKernelRidgeCV, table: TrainingTable) -> dict[str, A
     Errors are those of the model that is kept, on held-out rows. Of a table read in batches,
     relations between targets are those of the first rows.
     """
+    import pandas as pd
+
+    Y, missing = table.Y, table.missing
+    # Over rows where both targets were measured; zero where that says nothing.
+    correlations = pd.DataFrame(model.held_out_predictions().measured).corr().fillna(0.0)
     return {
-        "rows": model.n_samples_seen_ - table.missing.empty_rows
-        if table.Y is None
-        else len(table.Y),
-        "missing_targets": table.missing.cells,
-        "rows_without_targets": table.missing.empty_rows,
+        "rows": model.n_samples_seen_ - missing.empty_rows if Y is None else len(Y),
+        "missing_targets": missing.cells,
+        "rows_without_targets": missing.empty_rows,
         "inputs": table.inputs,
         "targets": table.targets,
         "text": table.text,
         "chosen": settings_of(model.best_estimator_),
-        # Those that share in the average, of small weight for less; over all targets that weigh
-        # them apart.
+        # The effective number of candidates in the average, over all targets.
         "candidates": float(1.0 / np.mean(np.sum(model.average_weights_**2, axis=0))),
         "nmse": float(model.cv_score_),
         "kernel_ridge_nmse": float(model.kernel_ridge_score_),
         "target_scores": _target_scores(model, table.targets),
         "relations": output_relations(model.best_estimator_, table.X).round(6).tolist(),
-        "target_correlations": _target_correlations(model),
+        "target_correlations": correlations.round(6).to_numpy().tolist(),
         "explanation": explain_rows(model, table.X),
-        "positive_targets": _positive(table.Y),
+        "positive_targets": []
+        if Y is None
+        else [name for name in Y if (Y[name].dropna() > 0).all()],
     }
 
 
-def _positive(Y: Any) -> list[str]:
-    """Targets that are above zero in all rows; none of a table that is read in batches."""
-    return [] if Y is None else [name for name in Y if (Y[name].dropna() > 0.0).all()]
-
-
-def _target_correlations(model: EntangledKernelRidgeCV) -> list[list[float]]:
-    """Correlations of the targets over rows where both were measured, zero where that says nothing."""
-    import pandas as pd
-
-    found = pd.DataFrame(model.held_out_predictions().measured).corr().fillna(0.0)
-    return found.round(6).to_numpy().tolist()  # type: ignore[no-any-return]
-
-
 def _target_scores(model: EntangledKernelRidgeCV, targets: list[str]) -> list[dict[str, Any]]:
-    """Held-out errors of every target beside kernel ridge's; no nMSE and R2 of one that is constant."""
+    """Held-out errors of every target beside kernel ridge's; None for one that is constant."""
+
+    def finite(error: float) -> float | None:
+        return float(error) if np.isfinite(error) else None
+
     columns = model.cv_target_score_, model.kernel_ridge_target_score_, model.cv_rmse_
     return [
         {
             "target": name,
-            "nmse": finite(own),
+            "nmse": finite(error),
             "kernel_ridge_nmse": finite(plain),
-            "r2": finite(1.0 - own),
+            "r2": finite(1.0 - error),
             "rmse": float(rmse),
         }
-        for name, own, plain, rmse in zip(targets, *columns, strict=True)
+        for name, error, plain, rmse in zip(targets, *columns, strict=True)
     ]
-
-
-def finite(error: float) -> float | None:
-    """An error as a plain number, None where there is none."""
-    return float(error) if np.isfinite(error) else None
 
 
 def settings_of(model: EntangledKernelRidge) -> dict[str, Any]:
     """Feature map and parameters of a fitted model that say what it is, as plain values."""
     names = ("shrinkage", "alignment_mix", "target_alpha", "prediction")
+    feature_map, steps = model.feature_map_, []
+    for _, step in getattr(feature_map, "steps", [("", feature_map)]):
+        if isinstance(step, ColumnTransformer):
+            steps.append(" and ".join(type(part).__name__ for _, part, _ in step.transformers))
+        else:
+            fourier = getattr(step, "approximation", None) == "fourier"
+            steps.append(f"{type(step).__name__}{' (fourier)' if fourier else ''}")
     return {
-        "features": map_in_words(model.feature_map_),
-        **{n: getattr(model, n) for n in names},
+        "features": "inputs as they are" if feature_map is None else " + ".join(steps),
+        **{name: getattr(model, name) for name in names},
         "alpha": float(model.alpha),
     }
-
-
-def map_in_words(feature_map: Any) -> str:
-    """A feature map by the names of its steps."""
-    if feature_map is None:
-        return "inputs as they are"
-    return " + ".join(
-        _step_in_words(step) for _, step in getattr(feature_map, "steps", [("", feature_map)])
-    )
-
-
-def _step_in_words(step: Any) -> str:
-    if isinstance(step, ColumnTransformer):
-        return " and ".join(type(part).__name__ for _, part, _ in step.transformers)
-    fourier = getattr(step, "approximation", None) == "fourier"
-    return f"{type(step).__name__}{' (fourier)' if fourier else ''}"
 
 
 def entanglement_of(model: Any) -> dict[str, Any]:
@@ -617,7 +621,8 @@ def entanglement_of(model: Any) -> dict[str, Any]:
         return facts | {"verdict": "Not tested: the test is for entangled kernel models."}
     if (size := model.coef_.size) > LARGEST:
         return facts | {
-            "verdict": f"Not tested: features times targets are {size}, and the test is for up to {LARGEST}."
+            "verdict": f"Not tested: features times targets are {size}, and the test is for up to "
+            f"{LARGEST}."
         }
     found = model.kernel_.entanglement()
     numbers = {name: getattr(found, name) for name in MEASURES}
@@ -625,7 +630,7 @@ def entanglement_of(model: Any) -> dict[str, Any]:
 
 
 def output_relations(model: EntangledKernelRidge, X: Any) -> Array:
-    """Correlations (p, p) between targets in the kernel's mean over the rows, K(x, x) about their centre.
+    """Correlations (p, p) between targets in the mean of K(x, x) over centred rows.
 
     One where two targets are the same to the kernel, zero where they have nothing in common.
     """
@@ -678,45 +683,36 @@ def information_of(model: Any) -> Array | None:
 
 
 def explain_rows(model: Any, X: Any) -> dict[str, Any] | None:
-    """What a model explains of evenly spaced rows, as plain values; None where inputs are very many."""
+    """What a model explains of evenly spaced rows, as plain values; None with very many inputs."""
     if X.shape[1] > MOST_INPUTS or len(X) < 2:
         return None
-    places = np.unique(np.linspace(0, len(X) - 1, ROWS).astype(int))
-    found = model.explain(X.iloc[places])
-    arrays = ("effect", "size", "noise", "importance_noise", "target_deviation")
-    return {
-        "method": found.method,
-        "inputs": found.inputs,
-        "targets": found.targets,
-        **{name: _plain(getattr(found, name)) for name in arrays},
-    }
+    found = model.explain(X.iloc[np.unique(np.linspace(0, len(X) - 1, ROWS).astype(int))])
+    return {field.name: _plain(getattr(found, field.name)) for field in fields(Explanation)}
 
 
 def explanation_of(values: dict[str, Any] | None) -> Explanation | None:
-    """The explanation that a model file holds; None where it holds none, or one that cannot be read."""
-    if not values:
-        return None
+    """The explanation that a model file holds; None where it holds none, or a wrong one."""
     try:
-        found = Explanation(**{name: _array(value) for name, value in values.items()})
+        found = Explanation(**{name: _array(value) for name, value in (values or {}).items()})
         d, p = len(found.inputs), len(found.targets)
-        fits = all(one.shape == (d, p) for one in (found.effect, found.size, found.noise))
-        fits = (
-            fits and found.importance_noise.shape == (d,) and found.target_deviation.shape == (p,)
-        )
+        shapes = [found.effect.shape, found.size.shape, found.noise.shape]
+        shapes += [found.importance_noise.shape, found.target_deviation.shape]
     except (TypeError, ValueError, AttributeError):
         return None
-    return found if fits else None
+    return found if shapes == [(d, p)] * 3 + [(d,), (p,)] else None
 
 
-def _plain(values: Array) -> Any:
-    """Lists with six digits, None where there is no number, as JSON needs it."""
-    if values.ndim > 1:
-        return [_plain(row) for row in values]
-    return [float(f"{value:.6g}") if np.isfinite(value) else None for value in values]
+def _plain(value: Any) -> Any:
+    """Arrays as lists of numbers with six digits, None for NaN; the rest as it is."""
+    if not isinstance(value, np.ndarray):
+        return value
+    if value.ndim > 1:
+        return [_plain(row) for row in value]
+    return [float(f"{number:.6g}") if np.isfinite(number) else None for number in value]
 
 
 def _array(value: Any) -> Any:
-    """Lists of numbers as arrays, None as NaN; lists of text as they are."""
+    """Lists of numbers as arrays, None as NaN; the rest as it is."""
     if isinstance(value, list) and not all(isinstance(item, str) for item in value):
         return np.array(value, dtype=np.float64)
     return value

@@ -1,4 +1,4 @@
-"""Options of commands: one dataclass for every command, whose fields are its arguments and options."""
+"""Options of commands: one dataclass for each, whose fields are arguments and options."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import csv
 import io
 import shlex
 from collections.abc import Callable, Sequence
-from dataclasses import MISSING, dataclass, fields, replace
+from dataclasses import MISSING, dataclass, field, fields, replace
 from inspect import Parameter, Signature
 from pathlib import Path
 from typing import Annotated, Any, Self, get_type_hints
@@ -18,23 +18,19 @@ from .errors import CommandError, check_choice
 
 __all__ = [
     "FEATURES",
-    "Cells",
-    "DataHome",
-    "Force",
-    "Jobs",
-    "Json",
-    "Keep",
-    "MaxMemory",
-    "Model",
-    "OneTable",
+    "FitOptions",
+    "NewRowsOptions",
     "Options",
-    "OutputFormat",
     "ReadingOptions",
-    "Seed",
     "TrainingOptions",
-    "check_output_format",
+    "argument",
     "command_function",
     "command_line",
+    "data_home_option",
+    "jobs_option",
+    "option",
+    "output_format",
+    "seed_option",
     "split_names",
 ]
 
@@ -42,86 +38,74 @@ FEATURES = ("auto", "linear", "rbf", "fourier")
 MISSING_INPUTS = ("error", "drop", "median")
 DELIMITERS = {"tab": "\t", "\\t": "\t", "comma": ",", "semicolon": ";"}
 OUTPUT_FORMATS = {"comma": (",", "."), "semicolon": (";", ","), "tab": ("\t", ".")}
-# These do not change the result.
+# These do not change the result, and those that many commands share are listed last.
 NOT_REPEATED = ("force", "json", "jobs")
+LISTED_LAST = ("jobs", "dask", "force", "json")
 
 
-def _not_zero(jobs: int | None) -> int | None:
-    if jobs == 0:
-        raise typer.BadParameter("must not be 0; 1 for one process, -1 for all")
-    return jobs
+def argument(metavar: str, help: str) -> Any:
+    """A field of an options class that is an argument; it is always needed."""
+    return field(metadata={"kind": typer.Argument, "metavar": metavar, "help": help})
 
 
-OneTable = Annotated[
-    Path, typer.Argument(metavar="TABLE", help="CSV, TSV, Parquet, Arrow or NPZ file; - for stdin.")
-]
-Model = Annotated[Path, typer.Argument(metavar="MODEL", help="Model file that fit wrote.")]
-Cells = Annotated[
-    bool, typer.Option("--encode", help="Turn text among the inputs into columns of 0 and 1.")
-]
-DataHome = Annotated[
-    Path | None,
-    typer.Option(
-        "--data-home",
-        metavar="DIR",
-        help="Folder of the tables; else ENTANGLED_KERNELS_DATA, else a cache.",
-    ),
-]
-MaxMemory = Annotated[
-    float,
-    typer.Option(
-        "--max-memory",
-        metavar="MB",
-        min=16,
-        help="Larger tables, folders and patterns are read in batches.",
-    ),
-]
-Force = Annotated[bool, typer.Option("--force", help="Replace what is there already.")]
-Json = Annotated[bool, typer.Option("--json", help="Print the result as JSON, for machines.")]
-Keep = Annotated[
-    list[str] | None,
-    typer.Option(
-        "--keep", metavar="A,B", help="Columns of the table to copy in front, such as an id."
-    ),
-]
-Seed = Annotated[int, typer.Option("--seed", min=0, help="For folds and random features.")]
-Jobs = Annotated[
-    int | None,
-    typer.Option(
-        "--jobs",
-        "-j",
-        help="Processes to work with; -1 for all.",
-        show_default="one",
-        callback=_not_zero,
-    ),
-]
-OutputFormat = Annotated[
-    str | None,
-    typer.Option(
-        "--output-format",
-        metavar="|".join(OUTPUT_FORMATS),
-        help="What separates the cells of CSV output; semicolon has decimal commas.",
-        show_default="as the input",
-    ),
-]
+def option(help: str, *flags: str, default: Any = MISSING, **settings: Any) -> Any:
+    """A field of an options class that is the option of its name; needed unless it has a default.
+
+    ``flags`` are further names of the option, ``settings`` those of `typer.Option`.
+    """
+    about = {"kind": typer.Option, "flags": flags, "help": help}
+    if default is MISSING:
+        return field(metadata={**about, "show_default": False, **settings})
+    return field(default=default, metadata={**about, **settings})
+
+
+def seed_option() -> Any:
+    """The field ``seed``."""
+    return option("For folds and random features.", default=0, min=0)
+
+
+def jobs_option(default: int | None = None) -> Any:
+    """The field ``jobs``."""
+
+    def check(jobs: int | None) -> int | None:
+        if jobs == 0:
+            raise typer.BadParameter("must not be 0; 1 for one process, -1 for all")
+        return jobs
+
+    words = "Processes to work with, one if not given; -1 for all."
+    return option(words, "-j", default=default, callback=check)
+
+
+def max_memory_option() -> Any:
+    """The field ``max_memory``."""
+    words = "Larger tables, folders and patterns are read in batches."
+    return option(words, default=4096, metavar="MB", min=16)
+
+
+def data_home_option() -> Any:
+    """The field ``data_home``."""
+    words = "Folder of the tables; else ENTANGLED_KERNELS_DATA, else a cache."
+    return option(words, default=None, metavar="DIR")
 
 
 @dataclass(frozen=True, kw_only=True)
 class Options:
-    """Arguments and options of a command, as they were typed."""
+    """Arguments and options of a command, as they were typed; all commands have these two."""
+
+    force: bool = option("Replace what is there already.", default=False)
+    json: bool = option("Print the result as JSON, for machines.", default=False)
 
     def command(self, **changes: Any) -> str:
         """The command, to be copied into a shell, with some options changed."""
-        own = replace(self, **changes)
-        hints = get_type_hints(type(own), include_extras=True)
-        name = type(own).__name__.removesuffix("Options").lower()
+        changed = replace(self, **changes)
+        name = type(changed).__name__.removesuffix("Options").lower()
         arguments, options = [], list[tuple[str, Any]]()
-        for field in _in_order(type(own)):
-            value, about = getattr(own, field.name), hints[field.name].__metadata__[0]
-            if isinstance(about, type(typer.Argument())):
+        for one in _in_order(type(changed)):
+            value = getattr(changed, one.name)
+            if one.metadata["kind"] is typer.Argument:
                 arguments.append(value)
-            elif field.name not in NOT_REPEATED and value != field.default:
-                options.append((about.default, value))
+            elif one.name not in NOT_REPEATED and value != one.default:
+                options.append((_flag(one.name), value))
         return command_line(name, *arguments, options=options)
 
 
@@ -129,46 +113,29 @@ class Options:
 class ReadingOptions(Options):
     """How the text of a table is written, and what is done about missing inputs."""
 
-    missing: Annotated[
-        str | None,
-        typer.Option(
-            "--missing",
-            metavar="|".join(MISSING_INPUTS),
-            help="Missing inputs: an error, the row left out, or the median of the column.",
-            show_default="error",
-        ),
-    ] = None
-    delimiter: Annotated[
-        str | None,
-        typer.Option(
-            "--delimiter",
-            metavar="SIGN",
-            help="Between the cells of CSV; , ; or tab is found by itself.",
-        ),
-    ] = None
-    decimal: Annotated[
-        str | None,
-        typer.Option(
-            "--decimal",
-            metavar="SIGN",
-            help="Of numbers in CSV, . or , (found by itself where sure).",
-        ),
-    ] = None
-    encoding: Annotated[
-        str | None,
-        typer.Option(
-            "--encoding", metavar="NAME", help="Of CSV, such as cp1252.", show_default="UTF-8"
-        ),
-    ] = None
+    missing: str | None = option(
+        "Missing inputs: an error, the row left out, or the median of the column.",
+        default=None,
+        metavar="|".join(MISSING_INPUTS),
+        show_default="error",
+    )
+    delimiter: str | None = option(
+        "Between the cells of CSV; , ; or tab is found by itself.", default=None, metavar="SIGN"
+    )
+    decimal: str | None = option(
+        "Of numbers in CSV, . or , (found by itself where sure).", default=None, metavar="SIGN"
+    )
+    encoding: str | None = option(
+        "Of CSV, such as cp1252.", default=None, metavar="NAME", show_default="UTF-8"
+    )
 
     def text_format(self) -> TextFormat:
         """What was said about the text of the table; raises where that cannot be."""
         if self.missing is not None:
             check_choice("--missing", self.missing, MISSING_INPUTS)
+        delimiter = DELIMITERS.get(self.delimiter or "", self.delimiter)
         try:
-            return TextFormat(
-                DELIMITERS.get(self.delimiter or "", self.delimiter), self.decimal, self.encoding
-            )
+            return TextFormat(delimiter, self.decimal, self.encoding)
         except ValueError as error:
             raise CommandError(f"--{error}") from error
 
@@ -177,64 +144,38 @@ class ReadingOptions(Options):
 class TrainingOptions(ReadingOptions):
     """The table to learn from: its targets and inputs, and which rows are held out together."""
 
-    table: OneTable
-    targets: Annotated[
-        list[str],
-        typer.Option(
-            "--targets",
-            "-t",
-            metavar="A,B",
-            help="Columns to predict, separated by commas; a name with a comma in double quotes; "
-            "'torque *' stands for all that match.",
-            show_default=False,
-        ),
-    ]
-    inputs: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--inputs", "-i", metavar="C,D", help="Columns to predict from; all others by default."
-        ),
-    ] = None
-    exclude: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--exclude", "-x", metavar="E,F", help="Columns that are no inputs, such as a date."
-        ),
-    ] = None
-    encode: Cells = False
-    groups: Annotated[
-        str | None,
-        typer.Option(
-            "--groups",
-            metavar="COLUMN",
-            help="Rows with the same value there, such as a patient, are held out together; it is no input.",
-        ),
-    ] = None
-    time_ordered: Annotated[
-        bool,
-        typer.Option(
-            "--time-ordered",
-            help="Rows are in the order of time: predict later ones from earlier ones.",
-        ),
-    ] = False
-    time_column: Annotated[
-        str | None,
-        typer.Option(
-            "--time-column",
-            metavar="COLUMN",
-            help="The same, in the order of this column of numbers or dates; it is no input.",
-        ),
-    ] = None
-    seed: Seed = 0
-    jobs: Jobs = None
-    dask: Annotated[
-        str | None,
-        typer.Option(
-            "--dask",
-            metavar="ADDRESS",
-            help="Dask scheduler to work on, such as tcp://10.0.0.1:8786.",
-        ),
-    ] = None
+    table: Path = argument("TABLE", "CSV, TSV, Parquet, Arrow or NPZ file; - for stdin.")
+    targets: list[str] = option(
+        "Columns to predict, separated by commas; a name with a comma in double quotes; 'torque *' "
+        "stands for all that match.",
+        "-t",
+        metavar="A,B",
+    )
+    inputs: list[str] | None = option(
+        "Columns to predict from; all others by default.", "-i", default=None, metavar="C,D"
+    )
+    exclude: list[str] | None = option(
+        "Columns that are no inputs, such as a date.", "-x", default=None, metavar="E,F"
+    )
+    encode: bool = option("Turn text among the inputs into columns of 0 and 1.", default=False)
+    groups: str | None = option(
+        "Rows with the same value there, such as a patient, are held out together; it is no input.",
+        default=None,
+        metavar="COLUMN",
+    )
+    time_ordered: bool = option(
+        "Rows are in the order of time: predict later ones from earlier ones.", default=False
+    )
+    time_column: str | None = option(
+        "The same, in the order of this column of numbers or dates; it is no input.",
+        default=None,
+        metavar="COLUMN",
+    )
+    seed: int = seed_option()
+    jobs: int | None = jobs_option()
+    dask: str | None = option(
+        "Dask scheduler to work on, such as tcp://10.0.0.1:8786.", default=None, metavar="ADDRESS"
+    )
 
     def check(self) -> TextFormat:
         """The format of the table; raises where two options contradict each other."""
@@ -249,10 +190,57 @@ class TrainingOptions(ReadingOptions):
         return replace(self, encode=self.encode or bool(encode), exclude=out)
 
 
-def check_output_format(value: str | None) -> None:
-    """Raise unless there is such a format."""
-    if value is not None:
-        check_choice("--output-format", value, OUTPUT_FORMATS)
+@dataclass(frozen=True, kw_only=True)
+class FitOptions(TrainingOptions):
+    """Options of ``fit``."""
+
+    out: Path = option("Model file to write.", "-o", metavar="MODEL")
+    features: str = option(
+        "Features of the inputs that the kernel works on.",
+        "-f",
+        default="auto",
+        metavar="|".join(FEATURES),
+    )
+    target_transform: list[str] | None = option(
+        "Learn positive targets as logarithms; predictions and intervals are in their own units, "
+        "and never negative.",
+        default=None,
+        metavar="log|log1p|TARGET=log",
+    )
+    folds: int = option("Folds of the cross-validation.", default=5, min=2)
+    no_baselines: bool = option(
+        "Do not compare with ridge, PLS and extra trees on the same folds.", default=False
+    )
+    checkpoint: Path | None = option(
+        "Read in batches and save the state there now and then; the same command goes on from it.",
+        default=None,
+        metavar="FILE",
+    )
+    max_memory: float = max_memory_option()
+
+
+@dataclass(frozen=True, kw_only=True)
+class NewRowsOptions(ReadingOptions):
+    """The model, the table of new rows, and how its result is written."""
+
+    model: Path = argument("MODEL", "Model file that fit wrote.")
+    table: Path = argument("TABLE", "CSV, TSV, Parquet, Arrow or NPZ file; - for stdin.")
+    keep: list[str] | None = option(
+        "Columns of the table to copy in front, such as an id.", default=None, metavar="A,B"
+    )
+    output_format: str | None = option(
+        "What separates the cells of CSV output; semicolon has decimal commas.",
+        default=None,
+        metavar="|".join(OUTPUT_FORMATS),
+        show_default="as the input",
+    )
+    max_memory: float = max_memory_option()
+
+    def check(self) -> TextFormat:
+        """The format of the table; raises where an option has no such value."""
+        if self.output_format is not None:
+            check_choice("--output-format", self.output_format, OUTPUT_FORMATS)
+        return self.text_format()
 
 
 def output_format(value: str | None, table: Path, reading: TextFormat) -> TextFormat:
@@ -267,38 +255,42 @@ def output_format(value: str | None, table: Path, reading: TextFormat) -> TextFo
 
 
 def _in_order(options: type[Options]) -> list[Any]:
-    """Fields in the order of the help: needed ones, those of the command, those that commands share."""
-    depths = {name: depth for depth, base in enumerate(options.__mro__) for name in _own(base)}
-    common = ("jobs", "dask", "force", "json")
+    """Fields in the order of the help: needed ones, then its own, then those of many commands."""
+    depths = {
+        name: depth
+        for depth, base in enumerate(options.__mro__)
+        for name in vars(base).get("__annotations__", {})
+    }
 
-    def place(field: Any) -> tuple[Any, ...]:
-        if field.default is MISSING:
-            return False, False, -depths[field.name]
-        return True, field.name in common, depths[field.name]
+    def place(one: Any) -> tuple[Any, ...]:
+        if one.default is MISSING:
+            return False, False, -depths[one.name]
+        return True, one.name in LISTED_LAST, depths[one.name]
 
     return sorted(fields(options), key=place)
 
 
-def _own(base: type) -> list[str]:
-    return list(vars(base).get("__annotations__", {}))
+def _flag(name: str) -> str:
+    return f"--{name.replace('_', '-')}"
 
 
 def command_function(run: Callable[[Any], None], options: type[Options]) -> Callable[..., None]:
     """A function with the fields of the options for parameters, as typer needs it."""
-    hints = get_type_hints(options, include_extras=True)
+    hints = get_type_hints(options)
 
     def function(**values: Any) -> None:
         run(options(**values))
 
-    parameters = [
-        Parameter(
-            field.name,
-            Parameter.KEYWORD_ONLY,
-            default=Parameter.empty if field.default is MISSING else field.default,
-            annotation=hints[field.name],
+    parameters = []
+    for one in _in_order(options):
+        settings = dict(one.metadata)
+        kind, flags = settings.pop("kind"), settings.pop("flags", None)
+        about = kind(*([] if flags is None else [_flag(one.name), *flags]), **settings)
+        default = Parameter.empty if one.default is MISSING else one.default
+        annotation: Any = Annotated[hints[one.name], about]
+        parameters.append(
+            Parameter(one.name, Parameter.KEYWORD_ONLY, default=default, annotation=annotation)
         )
-        for field in _in_order(options)
-    ]
     function.__signature__ = Signature(parameters)  # type: ignore[attr-defined]
     function.__annotations__ = {one.name: one.annotation for one in parameters}
     function.__doc__ = run.__doc__
@@ -341,7 +333,7 @@ def _joined(values: Sequence[str]) -> str:
 
 
 def split_names(values: Sequence[str]) -> list[str]:
-    """Names from an option that may be repeated: separated by commas, in quotes where they hold one.
+    """Names from a repeated option: separated by commas, in quotes where they hold one.
 
     Examples
     --------

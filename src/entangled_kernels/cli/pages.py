@@ -1,4 +1,4 @@
-"""Pages that commands write: about a model, a comparison, the experiments of the paper, the demonstration."""
+"""Pages: a model, a comparison, the experiments of the paper, the demonstration."""
 
 from __future__ import annotations
 
@@ -11,7 +11,6 @@ import numpy as np
 from ..estimators import EntangledKernelRidge, EntangledKernelRidgeCV
 from ..io import ExperimentResults, SavedModel, atomic_write
 from ..io.tables import counted
-from ..model import Explanation
 from ..plotting import (
     AlignmentPathDisplay,
     ComparisonDisplay,
@@ -25,46 +24,40 @@ from ..plotting import (
 from ..plotting.cells import PageTable
 from .models import explanation_of
 from .results import (
-    DIGITS,
-    METRICS,
-    PAPER_DIGITS,
-    SETTINGS,
+    Runs,
     agreement_in_words,
     cell_tables,
     claims_table,
     far_off_splits,
     finding,
+    measured_in_words,
     method_table,
+    metric_table,
     metrics_of,
     pivot,
+    summary_of_ours,
     sure_leads,
     winner_in_words,
 )
 from .tables import TrainingTable
 from .words import (
-    INPUT_COLUMNS,
+    baselines_in_words,
     change_in_words,
-    error_columns,
     error_in_words,
-    error_rows,
+    error_table,
     explanation_in_words,
-    input_rows,
+    input_table,
     listed,
     measures_in_words,
     strongest_pairs,
-    verdict_kind,
 )
 
 __all__ = [
-    "add_experiment",
     "add_results",
-    "add_run",
-    "measured_in_words",
     "write_comparison_page",
     "write_demo_page",
     "write_experiment_page",
     "write_model_page",
-    "write_with_command",
 ]
 
 LONGEST_TABLE = 30
@@ -73,13 +66,15 @@ MOST_PANELS, COVERAGE = 12, 0.9
 # Less would be shown as 0.00.
 LEAST_CORRELATION = 0.005
 PAIRS = 8
+# Signs of a verdict.
+SIGNS = {True: "entangled", False: "separable", None: "plain"}
 ABOUT = {
-    "breast-cancer": "Images of cells from 569 tumours gave thirty measurements: of ten properties, such as "
-    "radius and texture, the mean over the cells of an image, its standard error, and the worst of all "
-    "cells. The ten worst values are predicted from the other twenty.",
+    "breast-cancer": "Images of cells from 569 tumours gave thirty measurements: of ten "
+    "properties, such as radius and texture, the mean over the cells of an image, its standard "
+    "error, and the worst of all cells. The ten worst values are predicted from the other twenty.",
     "wine": "178 wines from one region of Italy, thirteen constituents. Four kinds of phenols, the "
-    "OD280/OD315 ratio and proline are predicted from the other seven: alcohol, malic acid, ash and its "
-    "alkalinity, magnesium, colour intensity and hue.",
+    "OD280/OD315 ratio and proline are predicted from the other seven: alcohol, malic acid, ash "
+    "and its alkalinity, magnesium, colour intensity and hue.",
 }
 # By the last word of a figure's name.
 CAPTIONS = {
@@ -88,10 +83,10 @@ CAPTIONS = {
     "blocks": "Block Gram matrices of a separable kernel and of one that is not",
     "classes": "Classes of kernels with one kernel in each, and what its tests find",
     "lambda": "Error over training rows with lambda 1",
-    "kernel": "Block Gram matrix of the learned kernel, rows in order of class, three blocks enlarged",
+    "kernel": "Block Gram matrix of the learned kernel, rows by class, three blocks enlarged",
     "projections": "Rows in the plane of each task: circles training, triangles test",
-    "entanglement": "Eigenvalues of the partial transpose, of which a negative one proves entanglement, and "
-    "operator-Schmidt values, of which a separable kernel has one",
+    "entanglement": "Eigenvalues of the partial transpose, of which a negative one proves "
+    "entanglement, and operator-Schmidt values, of which a separable kernel has one",
     "nmse": "Error over training rows, means with intervals",
     "ni": "Normalised improvement over kernel ridge; above zero is better than kernel ridge",
     "times": "Seconds to choose the settings and fit, both axes logarithmic",
@@ -101,185 +96,189 @@ CAPTIONS = {
 }
 
 
+def _add_table(page: Report, table: PageTable, **more: Any) -> None:
+    settings = {name: value for name, value in table._asdict().items() if name != "replaces"}
+    page.table(**(settings | more))
+
+
+def _end(page: Report, command: str, versions: dict[str, Any]) -> None:
+    """Add the glossary, and the command that makes the page again."""
+    page.glossary()
+    page.section("How to repeat it")
+    page.code(command)
+    page.facts(versions)
+
+
+# A model.
+
+
 def write_model_page(saved: SavedModel, findings: dict[str, Any], command: str, path: Path) -> None:
-    """Write the page."""
-    page = Report(f"The model {Path(findings['model']).name}", lead=_lead(findings))
+    """Write what `inspect` found, with figures."""
+    inputs, targets, model = findings["inputs"], findings["targets"], saved.model
+    known = counted(len(inputs), "input") if inputs else "inputs without names"
+    lead = f"Predicts {counted(len(targets), 'target')} from {known}."
+    page = Report(f"The model {Path(findings['model']).name}", lead=lead)
     if findings["target_scores"]:
         page.section("How well it predicts")
-        _add_errors(page, saved.model, findings)
-    explanation = explanation_of(findings.get("explanation"))
-    if explanation is not None:
-        _add_inputs(page, explanation)
+        _add_errors(page, model, findings)
+    _add_inputs(page, findings)
     page.section("Who shares what")
     page.points(findings["sharing"])
     _add_correlations(page, findings)
     page.section("What tells what")
     if findings["information"]:
         page.text(
-            "When a target of a new row has been measured, its error tells about the errors of the others. "
-            "Uncertainty is variance that the inputs leave; shares were found on rows held out in fitting."
+            "When a target of a new row has been measured, its error tells about the errors of the "
+            "others. Uncertainty is variance that the inputs leave; shares were found on rows held "
+            "out in fitting."
         )
     page.points(findings["telling"])
-    if findings["information"] and len(findings["targets"]) > 1:
-        _add_information(page, findings)
+    if findings["information"] and len(targets) > 1:
+        page.figure(
+            InformationDisplay(findings["information"], targets).plot().figure_,
+            caption="Share of the uncertainty of a column's target that measuring a row's target "
+            "removes.",
+            alt="Matrix of targets, groups that tell about each other side by side; the list above "
+            "has the pairs",
+        )
     page.section("What it is")
+    rows = findings["rows"]
     page.facts(
         {
             "Class": findings["class"],
             "Settings": findings["settings"],
-            "Inputs": listed(findings["inputs"]),
-            "Targets": listed(findings["targets"]),
-            "Fitted to": f"{counted(findings['rows'], 'row')} of {findings['table']}"
-            if findings["rows"]
+            "Inputs": listed(inputs),
+            "Targets": listed(targets),
+            "Fitted to": f"{counted(rows, 'row')} of {findings['table']}"
+            if rows
             else "not recorded",
             "Software": findings["software"],
         }
     )
-    _add_search(page, saved.model)
-    with page.folded("For theorists: is the kernel entangled?"):
-        page.verdict(findings["verdict"], verdict_kind(findings["entangled"]))
-        if findings["entanglement"]:
-            page.facts(measures_in_words(findings["entanglement"]))
-        _add_kernel_figures(
-            page, saved.model, entangled=bool(findings["entangled"] and findings["entanglement"])
+    if isinstance(model, EntangledKernelRidgeCV):
+        page.section("How the settings were chosen")
+        page.figure(
+            SelectionDisplay.from_estimator(model).figure_,
+            caption="The search: lower is better.",
+            alt="Cross-validated error of the candidates over alpha and shrinkage, with the chosen "
+            "one marked",
         )
-    page.glossary()
-    page.section("How to repeat it")
-    page.code(command)
+    with page.folded("For theorists: is the kernel entangled?"):
+        _add_theory(page, model, findings)
+    _end(page, command, {})
     if "command" in saved.info:
         page.text("The model was made by:")
         page.code(saved.info["command"])
     page.write(path)
 
 
-def _lead(findings: dict[str, Any]) -> str:
-    inputs = (
-        counted(len(findings["inputs"]), "input") if findings["inputs"] else "inputs without names"
-    )
-    return f"Predicts {counted(len(findings['targets']), 'target')} from {inputs}."
-
-
 def _verdict(findings: dict[str, Any]) -> str:
     """What the model is worth, in a sentence."""
     nmse, plain = findings["nmse"], findings["kernel_ridge_nmse"]
-    words = (
-        f"Explains {100.0 * (1.0 - nmse):.0f}% of the variance of held-out rows"
-        if nmse < 1.0
-        else ("No better than the mean on held-out rows")
-    )
-    known = [row for row in findings["target_scores"] if row["nmse"] is not None]
+    words = "No better than the mean on held-out rows"
+    if nmse < 1.0:
+        words = f"Explains {100.0 * (1.0 - nmse):.0f}% of the variance of held-out rows"
+    scores = {row["target"]: row["nmse"] for row in findings["target_scores"]}
+    known = {target: error for target, error in scores.items() if error is not None}
     if len(known) > 1:
-        best, worst = (pick(known, key=lambda row: float(row["nmse"])) for pick in (min, max))
-        words += f", from {_share(worst)} to {_share(best)}"
+        worst, best = (
+            f"{100.0 * (1.0 - known[name]):.0f}% ({name})"
+            for name in (max(known, key=known.__getitem__), min(known, key=known.__getitem__))
+        )
+        words += f", from {worst} to {best}"
     if plain is None:
         return f"{words}."
-    return (
-        f"{words}. Kernel ridge with the same choice of features: {change_in_words(plain, nmse)}."
-    )
-
-
-def _share(row: dict[str, Any]) -> str:
-    return f"{100.0 * (1.0 - row['nmse']):.0f}% ({row['target']})"
+    return f"{words}. Kernel ridge on the same features: {change_in_words(plain, nmse)}."
 
 
 def _add_errors(page: Report, model: Any, findings: dict[str, Any]) -> None:
     """The verdict, errors of every target, and what was predicted over what was measured."""
-    scores = findings["target_scores"]
     page.verdict(_verdict(findings))
     about = error_in_words(findings.get("held_out"))
-    page.text(f"{about} (nMSE: 0 is perfect, 1 is predicting the mean) {findings['nmse']:.4g}.")
-    errors = [row[name] for row in scores for name in ("nmse", "kernel_ridge_nmse")]
-    digits = _error_digits(min((error for error in errors if error), default=1.0))
-    columns, rows = error_columns(scores), error_rows(scores)
-    if "RMSE" in columns:
-        # Units differ by target, and so do digits after the point.
-        place = columns.index("RMSE")
-        rows = [[*row[:place], f"{row[place]:.3g}", *row[place + 1 :]] for row in rows]
-    caption = "Held-out errors of each target; RMSE in the unit of the target"
-    page.table(columns, rows, caption=caption, digits=digits)
+    error = findings["nmse"]
+    page.text(f"{about} (nMSE: 0 is perfect, 1 is predicting the mean) {error:.4g}.")
+    baselines = findings.get("baselines", {})
+    page.text(baselines_in_words(error, findings["kernel_ridge_nmse"], baselines))
+    table = error_table(findings["target_scores"])
+    errors = [cell for row in table.rows for cell in (row[1], row[-2]) if cell]
+    # Three digits of the least error, and no fewer than three after the point.
+    digits = int(np.clip(2 - np.floor(np.log10(min(errors, default=1.0))), 3, 9))
+    # Units differ by target, and so do digits of the RMSE after the point.
+    rows = [list(row) for row in table.rows]
+    place = table.columns.index("RMSE")
+    for row in rows:
+        row[place] = None if row[place] is None else f"{row[place]:.3g}"
+    _add_table(page, table, rows=rows, digits=digits)
     try:
         held_out = model.held_out_predictions(COVERAGE)
     except (AttributeError, ValueError):
         return
-    shown = findings["targets"][:MOST_PANELS]
+    targets = findings["targets"]
     pictures = [
         (
             HeldOutDisplay(held_out, place, name).plot().figure_,
             f"Predictions of {name} over measurements",
         )
-        for place, name in enumerate(shown)
+        for place, name in enumerate(targets[:MOST_PANELS])
     ]
-    some = f"; the first {len(shown)} targets" if len(shown) < len(findings["targets"]) else ""
+    some = f"; the first {MOST_PANELS} targets" if len(targets) > MOST_PANELS else ""
     page.figures(
         pictures,
-        caption=f"Predicted, out of fold, over measured{some}. Bars are {COVERAGE:.0%} intervals; rows "
-        "outside of theirs are crosses.",
+        caption=f"Predicted, out of fold, over measured{some}. Bars are {COVERAGE:.0%} intervals; "
+        "rows outside of theirs are crosses.",
     )
 
 
-def _add_inputs(page: Report, explanation: Explanation) -> None:
-    """Which inputs matter."""
+def _add_inputs(page: Report, findings: dict[str, Any]) -> None:
+    """Which inputs matter, where that is known."""
+    explanation = explanation_of(findings.get("explanation"))
+    if explanation is None:
+        return
     page.section("Which inputs matter")
     page.points(explanation_in_words(explanation))
+    table = input_table(explanation)
     how = "gradients" if explanation.method == "gradient" else "permutations"
-    page.table(
-        [name.capitalize() for name in INPUT_COLUMNS],
-        input_rows(explanation),
-        caption="The most important inputs: change of the predictions, in standard deviations of the "
-        "targets, for one of the input",
-        digits=2,
-        note=f"Found by {how}. Noise is exceeded by chance one time in twenty.",
-    )
+    note = f"Found by {how}. Noise is exceeded by chance one time in twenty."
+    columns = [name.capitalize() for name in table.columns]
+    caption = f"The most important inputs: {table.caption[0].lower()}{table.caption[1:]}"
+    _add_table(page, table, columns=columns, caption=caption, digits=2, note=note)
     page.figure(
         ExplanationDisplay(explanation).plot().figure_,
         caption="Importance of inputs, noise marked, and their effects on targets.",
-        alt="Bars of the importance of inputs with that of noise, and a matrix of effects on targets",
+        alt="Bars of the importance of inputs and of noise, and a matrix of effects on targets",
     )
 
 
 def _add_correlations(page: Report, findings: dict[str, Any]) -> None:
-    """Correlations of the targets in the table beside those in the kernel, the strongest pairs first."""
+    """Correlations of the targets in the table and in the kernel, strongest pairs first."""
     names = findings["targets"]
     keys = {"In the table": "target_correlations", "In the kernel": "relations"}
     shown = {title: np.array(findings[key]) for title, key in keys.items() if findings.get(key)}
     if not shown or len(names) < 2:
         return
-    first = next(iter(shown.values()))
-    pairs = [
-        pair[:2]
-        for pair in strongest_pairs(np.abs(np.stack(list(shown.values()))).max(axis=0), names)
-    ]
+    largest = np.abs(np.stack(list(shown.values()))).max(axis=0)
     rows = []
-    for one, other in pairs[:LONGEST_TABLE]:
-        values = [float(matrix[names.index(one), names.index(other)]) for matrix in shown.values()]
-        if max(map(abs, values)) >= LEAST_CORRELATION:
-            rows.append([one, other, *values])
-    if rows and first.shape == (len(names), len(names)):
+    for one, other, value in strongest_pairs(largest, names)[:LONGEST_TABLE]:
+        if value >= LEAST_CORRELATION:
+            pair = names.index(one), names.index(other)
+            rows.append([one, other, *(float(matrix[pair]) for matrix in shown.values())])
+    if rows:
         caption = "Correlation of targets, the strongest pairs first"
         page.table(["Target", "Target ", *shown], rows, caption=caption, digits=2, row_headers=2)
 
 
-def _add_information(page: Report, findings: dict[str, Any]) -> None:
-    page.figure(
-        InformationDisplay(findings["information"], findings["targets"]).plot().figure_,
-        caption="Share of the uncertainty of a column's target that measuring a row's target removes.",
-        alt="Matrix of targets, groups that tell about each other side by side; the list above has the pairs",
-    )
-
-
-def _error_digits(least: float) -> int:
-    """Digits after the point that show three of the least number, and no fewer than three."""
-    return int(np.clip(2 - np.floor(np.log10(least)), 3, 9))
-
-
-def _add_kernel_figures(page: Report, model: Any, *, entangled: bool) -> None:
-    """Pictures that need no rows: the spectrum of an entangled kernel, and the path of its solver."""
-    inner = getattr(model, "best_estimator_", model)
-    if entangled:
+def _add_theory(page: Report, model: Any, findings: dict[str, Any]) -> None:
+    """The verdict on entanglement, and pictures that need no rows."""
+    measures, inner = findings["entanglement"], getattr(model, "best_estimator_", model)
+    page.verdict(findings["verdict"], SIGNS[findings["entangled"]])
+    if measures:
+        page.facts(measures_in_words(measures))
+    if findings["entangled"] and measures:
         page.figure(
             EntanglementSpectrumDisplay.from_estimator(inner).figure_,
             caption="How far the kernel is from separable.",
-            alt="Eigenvalues of the partial transpose, and operator-Schmidt values, of the learned kernel",
+            alt="Eigenvalues of the partial transpose, and operator-Schmidt values, of the learned "
+            "kernel",
         )
     if isinstance(inner, EntangledKernelRidge) and len(inner.alignment_history_) > 1:
         page.figure(
@@ -289,62 +288,14 @@ def _add_kernel_figures(page: Report, model: Any, *, entangled: bool) -> None:
         )
 
 
-def _add_search(page: Report, model: Any) -> None:
-    """How the settings of a search were chosen."""
-    if isinstance(model, EntangledKernelRidgeCV):
-        page.section("How the settings were chosen")
-        page.figure(
-            SelectionDisplay.from_estimator(model).figure_,
-            caption="The search: lower is better.",
-            alt="Cross-validated error of the candidates over alpha and shrinkage, with the chosen one "
-            "marked",
-        )
+# Comparisons and experiments.
 
 
-def add_run(page: Report, results: ExperimentResults, **more: Any) -> None:
+def _add_run(page: Report, results: ExperimentResults, **more: Any) -> None:
     """Add how the results were made, and what the methods are."""
     hidden = ("methods", "versions", "verdict")
     page.facts({name: value for name, value in results.meta.items() if name not in hidden} | more)
     page.points(f"{name}: {words}" for name, words in results.meta.get("methods", {}).items())
-
-
-def write_with_command(page: Report, command: str, results: ExperimentResults, path: Path) -> Path:
-    """End a page with its words and the command that makes it again, and write it; its path."""
-    page.glossary()
-    page.section("How to repeat it")
-    page.code(command)
-    page.facts(results.meta.get("versions", {}))
-    return page.write(path)
-
-
-def add_results(
-    page: Report,
-    results: ExperimentResults,
-    figures: dict[str, Any],
-    *,
-    without: Iterable[str] = (),
-) -> None:
-    """Add tables of all metrics but some, with the paper's or the baseline's figures, and the figures."""
-    for metric in metrics_of(results):
-        if metric in without:
-            continue
-        columns, rows, paper = pivot(results, metric)
-        settings = sum(column in SETTINGS.values() for column in columns)
-        own = [column for column in columns[settings:] if not column.endswith("(paper)")]
-        note = "Mean ± standard deviation over partitions."
-        note += " Columns marked (paper) quote the published figures." if paper else ""
-        page.table(
-            columns,
-            rows,
-            caption=f"{results.title}: {METRICS[metric]}",
-            digits=PAPER_DIGITS if paper else DIGITS,
-            best={"nmse": "min"}.get(metric, None if metric.endswith("seconds") else "max"),
-            best_among=own,
-            sure=sure_leads(results, metric),
-            row_headers=max(1, settings),
-            note=note,
-        )
-    _add_figures(page, results, figures)
 
 
 def _add_figures(page: Report, results: ExperimentResults, figures: dict[str, Any]) -> None:
@@ -356,25 +307,29 @@ def _add_figures(page: Report, results: ExperimentResults, figures: dict[str, An
         page.figure(figure, caption=f"{words}.", alt=f"{results.title}: {words}")
 
 
-def write_comparison_page(
-    found: ExperimentResults,
-    table: Path,
-    data: TrainingTable,
-    command: str,
-    path: Path,
+def add_results(
+    page: Report,
+    results: ExperimentResults,
+    figures: dict[str, Any],
+    *,
+    without: Iterable[str] = (),
 ) -> None:
-    """Write the page.
+    """Add a table of each metric, but those left out, and the figures."""
+    left_out = set(without)
+    for metric in metrics_of(results):
+        if metric not in left_out:
+            table = metric_table(results, metric)
+            others = [name for name in table.columns[table.row_headers :] if "(paper)" not in name]
+            best = "min" if metric == "nmse" else None if metric.endswith("seconds") else "max"
+            sure = sure_leads(results, metric)
+            _add_table(page, table, best=best, best_among=others, sure=sure)
+    _add_figures(page, results, figures)
 
-    Parameters
-    ----------
-    found : ExperimentResults
-    table : path
-    data : TrainingTable
-    command : str
-        What to type to get the same again.
-    path : path
-        Of the page.
-    """
+
+def write_comparison_page(
+    found: ExperimentResults, table: Path, data: TrainingTable, command: str, path: Path
+) -> None:
+    """Write the results of `compare` on a table; the command is what to type to get them again."""
     from ..experiments.compare import time_figures
 
     lead = f"{counted(len(data.targets), 'target')} from {counted(len(data.inputs), 'input')}"
@@ -382,26 +337,24 @@ def write_comparison_page(
     page.section("Results")
     if winner_in_words(found):
         page.verdict(winner_in_words(found))
-    columns, rows, sure, digits = method_table(found)
-    note = "Mean ± standard deviation over partitions; the method with the least error first."
-    star = " ★ least error of its column, by more than chance would give." if sure else ""
-    page.table(columns, rows, caption="Methods", digits=digits, note=f"{note}{star}", marked=sure)
+    methods, sure = method_table(found)
+    _add_table(page, methods, marked=sure)
     if far := far_off_splits(found):
         page.text("Partitions that are far off, and that may decide the means above:")
         page.points(far)
     _add_figures(page, found, time_figures(found))
     page.section("What was run")
     page.text(
-        "Every method chose its settings by cross-validation on the same training rows of each partition."
+        "Every method chose its settings by cross-validation on the same training rows of each "
+        "partition."
     )
-    add_run(page, found, table=table, targets=listed(data.targets), inputs=listed(data.inputs))
-    write_with_command(page, command, found, path)
+    _add_run(page, found, table=table, targets=listed(data.targets), inputs=listed(data.inputs))
+    _end(page, command, found.meta.get("versions", {}))
+    page.write(path)
 
 
-def write_experiment_page(
-    runs: dict[str, dict[str, ExperimentResults]], missing: dict[str, str], command: str, out: Path
-) -> None:
-    """The page of all experiments that were run: claims first, then one experiment after the other.
+def write_experiment_page(runs: Runs, missing: dict[str, str], command: str, out: Path) -> None:
+    """Write all experiments that were run: claims first, then one experiment after the other.
 
     Parameters
     ----------
@@ -416,130 +369,86 @@ def write_experiment_page(
     from ..experiments import EXPERIMENTS, PROTOCOLS
 
     names = [name for name in EXPERIMENTS if any(name in done for done in runs.values())]
-    single = (
-        EXPERIMENTS[names[0]].title if len(names) == 1 else "The paper's experiments, run again"
-    )
+    one, single = len(names) == 1, len(runs) == 1
+    title = EXPERIMENTS[names[0]].title if one else "The paper's experiments, run again"
     lead = " ".join(f"Protocol {protocol}: {PROTOCOLS[protocol]}." for protocol in runs)
-    page = Report(single, lead=lead)
-    claims = claims_table(runs)
-    if claims is not None:
+    page = Report(title, lead=lead)
+    if (claims := claims_table(runs)) is not None:
         page.section("Claims")
         _add_table(page, claims)
     for name in names:
         for protocol, done in runs.items():
-            if name not in done:
-                continue
-            heading = "Results" if len(names) == 1 else done[name].title
-            folder = out if len(runs) == 1 else out / protocol
-            add_experiment(
-                page,
-                heading if len(runs) == 1 else f"{heading}, protocol {protocol}",
-                name,
-                done[name],
-                folder,
-            )
+            if name in done:
+                heading = "Results" if one else done[name].title
+                page.section(heading if single else f"{heading}, protocol {protocol}")
+                _add_experiment(page, name, done[name], out if single else out / protocol)
     if missing:
         page.section("Left out")
         page.points(f"{name}: {reason}" for name, reason in missing.items())
     last = next(results for done in runs.values() for results in done.values())
-    write_with_command(page, command, last, out / "index.html")
+    _end(page, command, last.meta.get("versions", {}))
+    page.write(out / "index.html")
 
 
-def add_experiment(
-    page: Report, heading: str, name: str, results: ExperimentResults, out: Path
-) -> None:
-    """A section on one experiment; its figures are written into the folder as well."""
+def _add_experiment(page: Report, name: str, results: ExperimentResults, out: Path) -> None:
+    """An experiment; its figures are written into the folder as well."""
     from ..experiments import EXPERIMENTS
 
-    experiment = EXPERIMENTS[name]
-    page.section(heading)
+    experiment, meta = EXPERIMENTS[name], results.meta
     page.text(experiment.about)
-    add_run(page, results)
-    claims = claims_table({str(results.meta.get("protocol", "")): {name: results}}, experiment=name)
+    _add_run(page, results)
+    claims = claims_table({str(meta.get("protocol", "")): {name: results}}, experiment=name)
     if claims is not None:
-        _add_table(page, claims._replace(caption=f"{results.title}: claims"))
+        _add_table(page, claims, caption=f"{results.title}: claims")
     cells = list(cell_tables(results))
     for table in cells:
         _add_table(page, table)
-    agreement = agreement_in_words(results)
-    if agreement:
+    if agreement := agreement_in_words(results):
         page.verdict(agreement)
     tables = experiment.tables(results)
-    for made in tables:
-        _add_table(page, made)
+    for table in tables:
+        _add_table(page, table)
     figures = experiment.figures(results)
     # Errors of the paper's tables are in the tables of cells already.
-    without = {metric for made in tables for metric in made.replaces} | (
-        {"nmse", "ni"} if cells else set()
+    without = [metric for table in tables for metric in table.replaces] + ["nmse", "ni"] * bool(
+        cells
     )
     add_results(page, results, figures, without=without)
     for stem, figure in figures.items():
         with atomic_write(out / f"{stem}.svg", "wb") as file:
             figure.savefig(file, format="svg", bbox_inches="tight")
-    if "verdict" in results.meta:
-        page.verdict(str(results.meta["verdict"]), verdict_kind(results.meta.get("entangled")))
-    elif finding(results):
-        page.verdict(finding(results))
+    if "verdict" in meta:
+        page.verdict(str(meta["verdict"]), SIGNS[meta.get("entangled")])
+    elif words := finding(results):
+        page.verdict(words)
 
 
-def _add_table(page: Report, table: PageTable) -> None:
-    page.table(
-        table.columns,
-        table.rows,
-        caption=table.caption,
-        digits=table.digits,
-        row_headers=table.row_headers,
-        note=table.note,
-    )
+# The demonstration.
 
 
 def write_demo_page(found: list[ExperimentResults], command: str, out: Path) -> Path:
-    """The page, from results of `compare_partly_measured`."""
+    """Write results of `compare_partly_measured`; the path of the page."""
     page = Report(
         "Measure some, predict the rest",
-        lead="Several numbers are wanted of every sample. Some are measured, and the others predicted: from "
-        "the inputs, and from the measured ones.",
+        lead="Several numbers are wanted of every sample. Some are measured, and the others "
+        "predicted: from the inputs, and from the measured ones.",
     )
     meta = found[0].meta
     draws = meta["repeats"]
     page.section("What was done")
     page.text(
-        f"From two tables that come with scikit-learn {meta['train_rows']} training rows were drawn, {draws} "
-        f"times. All errors are those of the other rows: means ± standard deviations over the {draws} draws. "
-        "Error is nMSE: 0 is perfect, 1 is predicting the mean.\n\n"
-        "Then one, two and three targets of the new rows are measured, and the error is that of the targets "
-        "that are not. Every target is measured as often as any other, so that errors with more and with "
-        "fewer measured ones are of the same targets."
+        f"From two tables that come with scikit-learn {meta['train_rows']} training rows were "
+        f"drawn, {draws} times. All errors are those of the other rows: means ± standard "
+        f"deviations over the {draws} draws. Error is nMSE: 0 is perfect, 1 is predicting the mean.\n\n"
+        "Then one, two and three targets of the new rows are measured, and the error is that of "
+        "the targets that are not. Every target is measured as often as any other, so that errors "
+        "with more and with fewer measured ones are of the same targets."
     )
     page.points(f"{name}: {words}." for name, words in meta["methods"].items())
     for results in found:
         _add_demo_table(page, results)
-    return write_with_command(page, command, found[0], out / "index.html")
-
-
-def measured_in_words(results: ExperimentResults) -> list[str]:
-    """What a run has shown, whoever did best."""
-    ours = {row["known"]: row["mean"] for row in _summary(results, "nmse", ours=True)}
-    others = _summary(results, "nmse", ours=False)
-    last, p = max(ours), len(results.meta["targets"])
-    errors = ", ".join(f"{error:.3f}" for error in ours.values())
-    sentences = [
-        f"Error with 0 to {last} of {p} targets measured: {errors}. Measuring {last} takes "
-        f"{1.0 - ours[last] / ours[0]:.0%} off the error of the rest."
-    ]
-    for known in (0, last):
-        best = min((row for row in others if row["known"] == known), key=lambda row: row["mean"])
-        other = f"the best of the other methods, {best['method']} ({best['mean']:.3f})"
-        sentences.append(
-            f"With {known} measured: {change_in_words(ours[known], best['mean'], other)}."
-        )
-    inside = [row["mean"] for row in _summary(results, "coverage", ours=True)]
-    jointly = [row["mean"] for row in _summary(results, "joint_coverage", ours=True)]
-    sentences.append(
-        f"Of the {results.meta['coverage']:.0%} intervals {_range(inside)} hold the true value; joint ones "
-        f"hold all targets of a row at once in {_range(jointly)} of rows."
-    )
-    return sentences
+    _end(page, command, meta.get("versions", {}))
+    return page.write(out / "index.html")
 
 
 def _add_demo_table(page: Report, results: ExperimentResults) -> None:
@@ -554,12 +463,11 @@ def _add_demo_table(page: Report, results: ExperimentResults) -> None:
         alt=f"{results.title}: error over the number of measured targets, a curve for each method",
     )
     columns, rows, _ = pivot(results, "nmse")
-    page.table(
-        columns, rows, caption=f"{title}: nMSE of the targets that are not measured", best="min"
-    )
-    sentences = measured_in_words(results)
-    page.verdict(" ".join(sentences[:-1]))
-    page.text(sentences[-1])
+    caption = f"{title}: nMSE of the targets that are not measured"
+    page.table(columns, rows, caption=caption, best="min")
+    *sentences, last = measured_in_words(results)
+    page.verdict(" ".join(sentences))
+    page.text(last)
     names = ["inside intervals", "rows inside joint intervals", "width (deviations of the target)"]
     page.table(
         ["targets measured", *names],
@@ -567,7 +475,7 @@ def _add_demo_table(page: Report, results: ExperimentResults) -> None:
         caption=f"{title}: {meta['coverage']:.0%} intervals of the targets that are not measured",
         note=over,
     )
-    work: dict[str, tuple[int, float]] = {}
+    work: dict[str, Any] = {}
     for record in results.records:
         fits, seconds = work.get(record["method"], (0, 0.0))
         work[record["method"]] = (fits + record["fits"], seconds + record["fit_seconds"])
@@ -580,27 +488,34 @@ def _add_demo_table(page: Report, results: ExperimentResults) -> None:
     )
     page.section(f"{title}: what tells what")
     page.text(
-        "Beyond what the inputs say, how much of the uncertainty of a target does measuring another remove? "
-        f"The model estimates it from held-out errors of its {meta['train_rows']} training rows. The table "
-        "compares the estimate with the reduction on unseen rows."
+        "Beyond what the inputs say, how much of the uncertainty of a target does measuring "
+        f"another remove? The model estimates it from held-out errors of its {meta['train_rows']} "
+        "training rows. The table compares the estimate with the reduction on unseen rows."
     )
+    information, removed = results.array("information"), results.array("removed")
     page.figure(
-        InformationDisplay(results.array("information"), meta["targets"]).plot().figure_,
+        InformationDisplay(information, meta["targets"]).plot().figure_,
         caption=f"{title}: what tells what, mean of {counted(draws, 'model')}.",
-        alt="Matrix of targets, groups that tell about each other side by side; the table below has the "
-        "pairs",
+        alt="Matrix of targets, groups that tell about each other side by side; the table below "
+        "has the pairs",
     )
+    names = meta["targets"]
+    pairs = [(a, b) for a in range(len(names)) for b in range(a + 1, len(names))]
+    pairs.sort(key=lambda pair: -information[pair])
     page.table(
         ["Measuring", "removes of", "the model says, %", "unseen rows, %"],
-        _strongest_pairs(results),
-        caption=f"{title}: share of the uncertainty removed, the {PAIRS} strongest pairs by the model",
+        [
+            [names[a], names[b], 100.0 * information[a, b], 100.0 * removed[a, b]]
+            for a, b in pairs[:PAIRS]
+        ],
+        caption=f"{title}: share of the uncertainty removed, {PAIRS} strongest pairs by the model",
         digits=0,
         row_headers=2,
         note="With few rows the model shrinks its estimates towards zero.",
     )
     page.text(
-        "The model also says what to measure first (suggest_measurements, or the command plan). Here the "
-        "error is that of all targets, where a measured one has none."
+        "The model also says what to measure first (suggest_measurements, or the command plan). "
+        "Here the error is that of all targets, where a measured one has none."
     )
     page.table(
         ["targets measured", "any of them", "those the model suggests"],
@@ -612,37 +527,9 @@ def _add_demo_table(page: Report, results: ExperimentResults) -> None:
 
 
 def _by_known(results: ExperimentResults, metrics: list[str]) -> list[list[Any]]:
-    """A row for each number of measured targets: mean and spread of some metrics."""
-    columns = [_summary(results, metric, ours=True) for metric in metrics]
+    """A row for each number of measured targets: mean and deviation of some metrics."""
+    columns = [summary_of_ours(results, metric) for metric in metrics]
     return [
         [rows[0]["known"], *((row["mean"], row["std"]) for row in rows)]
         for rows in zip(*columns, strict=True)
     ]
-
-
-def _strongest_pairs(results: ExperimentResults) -> list[list[Any]]:
-    """Pairs of targets with percent removed, by the model and on unseen rows, each pair one way."""
-    information, removed = results.array("information"), results.array("removed")
-    names = results.meta["targets"]
-    rows, columns = np.triu_indices(len(names), 1)
-    order = np.argsort(-information[rows, columns], kind="stable")[:PAIRS]
-    return [
-        [names[a], names[b], 100.0 * information[a, b], 100.0 * removed[a, b]]
-        for a, b in zip(rows[order], columns[order], strict=True)
-    ]
-
-
-def _summary(results: ExperimentResults, metric: str, *, ours: bool) -> list[dict[str, Any]]:
-    from ..experiments.partly_measured import OURS
-
-    return [
-        row
-        for row in results.summary(metric, ("known", "method"))
-        if (row["method"] == OURS) == ours
-    ]
-
-
-def _range(shares: list[float]) -> str:
-    """One share, or from which to which several go, in percent."""
-    least, largest = f"{min(shares):.0%}", f"{max(shares):.0%}"
-    return least if least == largest else f"{least} to {largest}"

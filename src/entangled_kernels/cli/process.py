@@ -1,4 +1,4 @@
-"""What a process owes its shell: it can be interrupted at any time, and a closed pipe is no error."""
+"""A process can be interrupted at any time, and a closed pipe is no error."""
 
 from __future__ import annotations
 

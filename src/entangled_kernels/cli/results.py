@@ -1,39 +1,50 @@
-"""Results of experiments and comparisons: run and saved, as tables, and what they say of methods."""
+"""Results of experiments as tables and sentences, for the terminal and for pages."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Iterator, Mapping
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 from scipy.stats import t
 
+from ..experiments.agreement import (
+    AGREES,
+    BESIDE,
+    CLAIMS,
+    TOO_FEW,
+    VARIANTS,
+    Claim,
+    Finding,
+    judge_cells,
+    judge_claim,
+)
+from ..experiments.agreement import METRICS as PUBLISHED_METRICS
+from ..experiments.methods import REFERENCES
+from ..experiments.partly_measured import OURS
 from ..io import ExperimentResults
 from ..plotting.cells import PageTable, Table, format_cell
 from .screen import Screen
 from .words import change_in_words
 
 __all__ = [
-    "DIGITS",
-    "METRICS",
-    "PAPER_DIGITS",
     "SETTINGS",
+    "Runs",
     "agreement_in_words",
     "cell_tables",
     "claims_of",
     "claims_table",
-    "errors_by_split",
     "far_off_splits",
     "finding",
+    "measured_in_words",
     "method_table",
+    "metric_table",
     "metrics_of",
     "pivot",
-    "run_experiment",
-    "show_cells",
-    "show_results",
+    "show_tables",
     "summaries",
+    "summary_of_ours",
     "sure_leads",
     "winner_in_words",
 ]
@@ -48,10 +59,6 @@ METRICS = {
     "fit_seconds": "seconds to fit",
     "predict_seconds": "seconds to predict",
 }
-# Times of predicting are told where they were asked for, beside times of nothing else.
-TIMES_ALONE = "predict_seconds"
-# After the point; the paper's figures ask for more.
-DIGITS, PAPER_DIGITS = 3, 4
 SETTINGS = {
     "task": "task",
     "variant": "variant",
@@ -60,296 +67,252 @@ SETTINGS = {
     "n": "training rows n",
     "known": "targets measured",
 }
-OWN = ("EKL", "ptrEKL", "entangled")
+LEARNED = ("EKL", "ptrEKL", "entangled")
 # A partition whose error is so many times the median of the others is far off.
 FAR_OFF = 3.0
-NMSE, SECONDS = "nmse", "fit_seconds"
-Runs = Mapping[str, Mapping[str, ExperimentResults]]
 MINUS = "\N{MINUS SIGN}"
-TITLES = {"over n": "", "over rank": ", over Kraus rank"}
+Runs = Mapping[str, Mapping[str, ExperimentResults]]
+
+
+def show_tables(screen: Screen, tables: Iterable[PageTable]) -> None:
+    """Print tables."""
+    for table in tables:
+        digits = Table(table.columns, table.rows, table.digits).digits
+        rows = [
+            [
+                format_cell(cell, own) if isinstance(cell, float | tuple) else cell
+                for cell, own in zip(row, digits, strict=True)
+            ]
+            for row in table.rows
+        ]
+        screen.table(table.columns, rows, title=table.caption)
+
+
+# Every metric, by setting and method.
 
 
 def pivot(results: ExperimentResults, metric: str) -> tuple[list[str], list[list[Any]], bool]:
-    """Columns and rows: one row to a setting, a (mean, spread) to a method, the paper's figure beside it.
+    """Columns and rows: a row for each setting, a (mean, deviation) for each method.
 
-    Methods that the paper has figures for come first; the last value tells whether there are any.
+    Methods with published figures come first, each beside its figure; the last value tells whether
+    there are any.
     """
     keys = _setting_keys(results)
     summary = results.summary(metric, (*keys, "method"))
     methods = dict.fromkeys(entry["method"] for entry in summary)
     if metric == "ni":
         methods.pop(_reference(methods) or "", None)
-    quoted = [
-        name
-        for name in methods
-        if any(e["paper"] is not None and e["method"] == name for e in summary)
-    ]
+    published = {entry["method"] for entry in summary if entry["paper"] is not None}
+    quoted = [name for name in methods if name in published]
     columns = [column for name in quoted for column in (name, f"{name} (paper)")]
     columns += [name for name in methods if name not in quoted]
     rows: dict[tuple[Any, ...], dict[str, Any]] = {}
     for entry in summary:
         row = rows.setdefault(tuple(entry[key] for key in keys), {})
-        row[entry["method"]] = (
-            (entry["mean"], entry["std"]) if entry["count"] > 1 else entry["mean"]
-        )
+        mean, deviation = entry["mean"], entry["std"]
+        row[entry["method"]] = (mean, deviation) if entry["count"] > 1 else mean
         row[f"{entry['method']} (paper)"] = entry["paper"]
     table = [[*setting, *(row.get(column) for column in columns)] for setting, row in rows.items()]
     return [*(SETTINGS[key] for key in keys), *columns], table, bool(quoted)
 
 
-def _reference(methods: Iterable[str]) -> str | None:
-    """Kernel ridge among the methods, which the others are compared with; None where it is missing."""
-    from ..experiments.methods import REFERENCES
-
-    return next((name for name in REFERENCES if name in set(methods)), None)
-
-
-def _setting_keys(results: ExperimentResults) -> list[str]:
-    """Settings that the records have."""
-    return [key for key in SETTINGS if any(key in record for record in results.records)]
-
-
-def summaries(results: ExperimentResults) -> dict[str, list[dict[str, Any]]]:
-    """For machines: mean, spread, count and the paper's figure of every metric, setting and method."""
-    by = (*_setting_keys(results), "method")
-    return {metric: results.summary(metric, by) for metric in metrics_of(results)}
+def metric_table(results: ExperimentResults, metric: str) -> PageTable:
+    """The table of one metric; published figures ask for a digit more."""
+    columns, rows, quoted = pivot(results, metric)
+    note = "Mean ± standard deviation over partitions."
+    note += " Columns marked (paper) quote the published figures." if quoted else ""
+    headers = max(1, len(_setting_keys(results)))
+    caption = f"{results.title}: {METRICS[metric]}"
+    return PageTable(columns, rows, caption, note, 4 if quoted else 3, headers)
 
 
 def metrics_of(results: ExperimentResults) -> list[str]:
     """Metrics that the records have; seconds to predict only where there are no errors to show."""
-    found = [
+    has = {
+        name for record in results.records for name, value in record.items() if value is not None
+    }
+    return [
         metric
         for metric in METRICS
-        if any(record.get(metric) is not None for record in results.records)
+        if metric in has and (metric != "predict_seconds" or "nmse" not in has)
     ]
-    return [metric for metric in found if metric != TIMES_ALONE or "nmse" not in found]
 
 
-def sure_leads(results: ExperimentResults, metric: str) -> set[tuple[int, str]]:
+def summaries(results: ExperimentResults) -> dict[str, list[dict[str, Any]]]:
+    """For machines: mean, deviation, count and published figure of all metrics."""
+    by = (*_setting_keys(results), "method")
+    return {metric: results.summary(metric, by) for metric in metrics_of(results)}
+
+
+def _setting_keys(results: ExperimentResults) -> list[str]:
+    return [key for key in SETTINGS if any(key in record for record in results.records)]
+
+
+def _reference(methods: Iterable[str]) -> str | None:
+    """Kernel ridge among the methods, which others are compared with, or None."""
+    names = set(methods)
+    return next((name for name in REFERENCES if name in names), None)
+
+
+# Errors of partitions, and which methods lead.
+
+Errors = dict[Any, float]
+
+
+def errors_by_split(
+    results: ExperimentResults, metric: str = "nmse"
+) -> dict[tuple[Any, ...], dict[str, Errors]]:
+    """A metric by setting, in the order of `pivot`, by method and by partition."""
+    keys = _setting_keys(results)
+    settings: dict[tuple[Any, ...], dict[str, Errors]] = {}
+    for record in results.records:
+        if record.get(metric) is not None:
+            methods = settings.setdefault(tuple(record.get(key) for key in keys), {})
+            errors = methods.setdefault(record["method"], {})
+            errors[record.get("split")] = float(record[metric])
+    return settings
+
+
+def sure_leads(results: ExperimentResults, metric: str = "nmse") -> set[tuple[int, str]]:
     """Rows of `pivot` and methods whose lead over every other is beyond chance.
 
     Differences are paired by partition and judged by Student's t at 5%; of a single partition
     nothing is sure.
     """
-    settings = errors_by_split(results, metric)
-    sign = -1.0 if metric == "nmse" else 1.0
-    found = set()
-    for row, methods in enumerate(settings.values()):
-        first = max(methods, key=lambda name: sign * float(np.mean(list(methods[name].values()))))
-        if all(
-            _leads(methods[first], other, sign) for name, other in methods.items() if name != first
-        ):
+    sign, found = (1.0 if metric == "nmse" else -1.0), set()
+    for row, methods in enumerate(errors_by_split(results, metric).values()):
+        first = min(methods, key=lambda name: sign * _mean(methods[name]))
+        others = [errors for name, errors in methods.items() if name != first]
+        if all(_leads(methods[first], other, sign) for other in others):
             found.add((row, first))
     return found
 
 
-def errors_by_split(
-    results: ExperimentResults, metric: str
-) -> dict[tuple[Any, ...], dict[str, dict[Any, float]]]:
-    """A metric by setting, in the order of `pivot`, by method and by partition."""
-    keys = _setting_keys(results)
-    settings: dict[tuple[Any, ...], dict[str, dict[Any, float]]] = {}
-    for record in results.records:
-        if record.get(metric) is not None:
-            own = settings.setdefault(tuple(record.get(key) for key in keys), {})
-            own.setdefault(record["method"], {})[record.get("split")] = float(record[metric])
-    return settings
-
-
-def _leads(first: dict[Any, float], other: dict[Any, float], sign: float) -> bool:
-    leads = sign * np.array([first[split] - other[split] for split in first if split in other])
+def _leads(first: Errors, other: Errors, sign: float) -> bool:
+    leads = sign * np.array([other[split] - first[split] for split in first if split in other])
     if len(leads) < 2:
         return False
-    # Of twenty leads that are chance, one is larger.
-    return bool(
-        leads.mean() > t.ppf(0.95, len(leads) - 1) * leads.std(ddof=1) / np.sqrt(len(leads))
-    )
+    error = leads.std(ddof=1) / np.sqrt(len(leads))
+    return bool(leads.mean() > t.ppf(0.95, len(leads) - 1) * error)
 
 
-def show_results(
-    screen: Screen, results: ExperimentResults, metrics: Iterable[str] | None = None
-) -> None:
-    """Print the tables."""
-    for metric in metrics or metrics_of(results):
-        columns, rows, paper = pivot(results, metric)
-        cells = [[_text(cell, PAPER_DIGITS if paper else DIGITS) for cell in row] for row in rows]
-        screen.table(columns, cells, title=f"{results.title}: {METRICS[metric]}")
-
-
-def _text(cell: Any, digits: int) -> Any:
-    if isinstance(cell, tuple):
-        return f"{cell[0]:.{digits}f} ± {cell[1]:.{digits}f}"
-    return f"{cell:.{digits}f}" if isinstance(cell, float) else cell
-
-
-def finding(results: ExperimentResults) -> str:
-    """One sentence on how learned kernels did against kernel ridge over all settings; empty without both."""
-    columns, rows, _ = pivot(results, "nmse")
-    settings = [column for column in columns if column in SETTINGS.values()]
-    words, reference = list[str](), _reference(columns)
-    for method in OWN:
-        ratios = {}
-        for row in rows:
-            values = dict(zip(columns, row, strict=True))
-            if reference and values.get(method) is not None and values.get(reference) is not None:
-                where = ", ".join(f"{name} {values[name]}" for name in settings)
-                ratios[where] = _first(values[method]) / _first(values[reference])
-        if ratios:
-            words.append(f"{method} has {_spread_in_words(ratios)}")
-    return f"Against kernel ridge: {'; '.join(words)}." if words else ""
-
-
-def _spread_in_words(ratios: dict[str, float]) -> str:
-    """Geometric mean of ratios of errors, the least and the largest."""
-    mean = math.exp(sum(math.log(ratio) for ratio in ratios.values()) / len(ratios))
-    if len(ratios) == 1:
-        return change_in_words(mean, 1.0)
-    least, largest = min(ratios, key=ratios.__getitem__), max(ratios, key=ratios.__getitem__)
-    return (
-        f"{change_in_words(mean, 1.0)} on average (from {change_in_words(ratios[least], 1.0)} at {least} to "
-        f"{change_in_words(ratios[largest], 1.0)} at {largest})"
-    )
-
-
-def _first(cell: Any) -> float:
-    return float(cell[0] if isinstance(cell, tuple) else cell)
-
-
-def run_experiment(
-    screen: Screen, name: str, out: Path, settings: dict[str, Any], *, resume: bool = False
-) -> ExperimentResults:
-    """Run, save, and read again what was saved, from which tables and figures are made.
-
-    Parameters
-    ----------
-    screen : Screen
-    name : str
-        A key of `entangled_kernels.experiments.EXPERIMENTS`.
-    out : path
-        Folder for the results.
-    settings : dict
-        Attributes of `entangled_kernels.experiments.Setup`.
-    resume : bool
-        Take results of the same settings that are there already.
-    """
-    from ..experiments import EXPERIMENTS, Setup
-
-    path = out / f"{name}.json"
-    if resume and path.exists():
-        kept = ExperimentResults.load(path)
-        if all(
-            kept.meta.get(key) == settings[key]
-            for key in ("protocol", "quick", "seed")
-            if key in settings
-        ):
-            return kept
-
-    with screen.progress() as report:
-        setup = Setup(
-            **settings, progress=lambda done, total, what: report(done, total, f"{name} {what}")
-        )
-        results = EXPERIMENTS[name].run(setup)
-    return ExperimentResults.load(results.save(out)[0])
+def _mean(errors: Errors) -> float:
+    return float(np.mean(list(errors.values())))
 
 
 def winner_in_words(results: ExperimentResults) -> str:
-    """One sentence on the method with the least error at the largest size, whatever it is; empty without."""
-    settings = errors_by_split(results, NMSE)
-    if not settings or not results.records or "n" not in results.records[0]:
+    """One sentence on the method with the least error at the largest size; empty without sizes."""
+    settings = errors_by_split(results)
+    if not settings or "n" not in results.records[0]:
         return ""
-    place, (setting, methods) = list(enumerate(settings.items()))[-1]
-    means = {name: float(np.mean(list(errors.values()))) for name, errors in methods.items()}
-    order = sorted(means, key=means.__getitem__)
-    first, size = order[0], setting[-1]
-    words = f"Best with {size} training rows: {first}, nMSE {means[first]:.3f}"
-    if len(order) > 1:
-        second = order[1]
-        sure = (place, first) in sure_leads(results, NMSE)
-        lead = change_in_words(means[first], means[second], f"the next, {second}")
+    setting, methods = list(settings.items())[-1]
+    means = {name: _mean(errors) for name, errors in methods.items()}
+    first, *others = sorted(means, key=means.__getitem__)
+    words = f"Best with {setting[-1]} training rows: {first}, nMSE {means[first]:.3f}"
+    if others:
+        sure = (len(settings) - 1, first) in sure_leads(results)
+        lead = change_in_words(means[first], means[others[0]], f"the next, {others[0]}")
         words += f"; {lead}, {'more than chance would give' if sure else 'which may be chance'}"
-    reference = _reference(means)
-    if reference is not None and reference not in order[:2]:
+    reference = _reference(others[1:])
+    if reference is not None:
         words += f", and {change_in_words(means[first], means[reference], reference)}"
     return f"{words}."
 
 
-def method_table(
-    results: ExperimentResults,
-) -> tuple[list[str], list[list[Any]], set[tuple[int, str]], dict[str, int]]:
-    """Columns, a row for every method, cells whose lead is no chance, and digits of the columns.
+def method_table(results: ExperimentResults) -> tuple[PageTable, set[tuple[int, str]]]:
+    """A row for each method, the best at the largest size first, and the cells whose lead is sure.
 
-    Errors at every size, the change against kernel ridge and the seconds to fit at the largest one;
-    the method with the least error there stands first.
+    Columns are the errors at every size, and at the largest one the change against kernel ridge and
+    the seconds to fit.
     """
-    errors, times = errors_by_split(results, NMSE), errors_by_split(results, SECONDS)
+    errors, times = errors_by_split(results), errors_by_split(results, "fit_seconds")
     last = list(errors)[-1]
+    largest, seconds = errors[last], times.get(last, {})
     names = list(dict.fromkeys(name for methods in errors.values() for name in methods))
-    names.sort(key=lambda name: float(np.mean(list(errors[last].get(name, {0: np.inf}).values()))))
-    columns = ["method", *(f"nMSE, {_size(setting)}" for setting in errors)]
-    reference = _reference(errors[last])
-    ridge = None if reference is None else errors[last][reference]
-    columns += [f"against {reference}"] * (ridge is not None) + ["seconds to fit"] * bool(times)
-    rows = []
-    for name in names:
-        row: list[Any] = [
-            name,
-            *(_mean_and_spread(methods.get(name)) for methods in errors.values()),
-        ]
-        if ridge is not None:
-            own = errors[last].get(name)
-            row.append(None if own is None else change_in_words(_mean(own), _mean(ridge)))
-        if times:
-            own = times.get(last, {}).get(name)
-            row.append(None if own is None else _mean(own))
-        rows.append(row)
-    sure = {(names.index(name), columns[1 + place]) for place, name in sure_leads(results, NMSE)}
-    return columns, rows, sure, dict.fromkeys(columns, 3)
+    names.sort(key=lambda name: _mean(largest.get(name, {0: np.inf})))
+    columns = ["method", *(f"nMSE, {setting[-1]} rows" for setting in errors)]
+    reference = _reference(largest)
+    rows: list[list[Any]] = [
+        [name, *(_mean_and_deviation(methods.get(name, {})) for methods in errors.values())]
+        for name in names
+    ]
+    if reference is not None:
+        columns.append(f"against {reference}")
+        ridge = _mean(largest[reference])
+        for name, row in zip(names, rows, strict=True):
+            has = name in largest
+            row.append(change_in_words(_mean(largest[name]), ridge) if has else None)
+    if times:
+        columns.append("seconds to fit")
+        for name, row in zip(names, rows, strict=True):
+            row.append(_mean(seconds[name]) if name in seconds else None)
+    sure = {(names.index(name), columns[1 + place]) for place, name in sure_leads(results)}
+    note = "Mean ± standard deviation over partitions; the method with the least error first."
+    note += " ★ least error of its column, by more than chance would give." if sure else ""
+    return PageTable(columns, rows, "Methods", note), sure
+
+
+def _mean_and_deviation(errors: Errors) -> Any:
+    if len(errors) < 2:
+        return _mean(errors) if errors else None
+    return _mean(errors), float(np.std(list(errors.values()), ddof=1))
 
 
 def far_off_splits(results: ExperimentResults) -> list[str]:
     """A sentence on every method and size with a partition whose error is far from the others."""
     sentences = []
-    for setting, methods in errors_by_split(results, NMSE).items():
+    for setting, methods in errors_by_split(results).items():
         for name, errors in methods.items():
             worst = max(errors, key=errors.__getitem__)
             others = [value for split, value in errors.items() if split != worst]
             if len(others) > 1 and errors[worst] > FAR_OFF * float(np.median(others)):
                 sentences.append(
-                    f"{name}, {_size(setting)}: partition {worst} has nMSE {errors[worst]:.3g}, the median "
-                    f"of the others is {np.median(others):.3g}."
+                    f"{name}, {setting[-1]} rows: partition {worst} has nMSE {errors[worst]:.3g}, "
+                    f"the median of the others is {np.median(others):.3g}."
                 )
     return sentences
 
 
-def _size(setting: tuple[Any, ...]) -> str:
-    return f"{setting[-1]} rows"
+def finding(results: ExperimentResults) -> str:
+    """One sentence on learned kernels against kernel ridge; empty without both."""
+    keys, ratios = _setting_keys(results), dict[str, dict[str, float]]()
+    for setting, methods in errors_by_split(results).items():
+        where = ", ".join(
+            f"{SETTINGS[key]} {value}" for key, value in zip(keys, setting, strict=True)
+        )
+        if (reference := _reference(methods)) is not None:
+            for name in LEARNED:
+                if name in methods:
+                    ratio = _mean(methods[name]) / _mean(methods[reference])
+                    ratios.setdefault(name, {})[where] = ratio
+    words = [f"{name} has {_ratios_in_words(ratios[name])}" for name in LEARNED if name in ratios]
+    return f"Against kernel ridge: {'; '.join(words)}." if words else ""
 
 
-def _mean(errors: dict[Any, float]) -> float:
-    return float(np.mean(list(errors.values())))
+def _ratios_in_words(ratios: dict[str, float]) -> str:
+    """Geometric mean of ratios of errors, the least and the largest."""
+    mean = math.exp(sum(map(math.log, ratios.values())) / len(ratios))
+    words = change_in_words(mean, 1.0)
+    if len(ratios) == 1:
+        return words
+    ends = [pick(ratios, key=ratios.__getitem__) for pick in (min, max)]
+    first, last = (f"{change_in_words(ratios[where], 1.0)} at {where}" for where in ends)
+    return f"{words} on average (from {first} to {last})"
 
 
-def _mean_and_spread(errors: dict[Any, float] | None) -> Any:
-    """Mean and standard deviation over partitions; a number where there is one partition."""
-    if not errors:
-        return None
-    values = np.array(list(errors.values()))
-    return (
-        (float(values.mean()), float(values.std(ddof=1))) if len(values) > 1 else float(values[0])
-    )
+# The paper's figures and claims beside ours.
 
 
 def cell_tables(results: ExperimentResults) -> Iterator[PageTable]:
-    """One table to a metric and a table of the paper: paper, ours, difference in its errors, verdict."""
-    from ..experiments.agreement import METRICS, judge_cells
-
-    found = judge_cells(results, np.random.default_rng(0))
-    for table, where in TITLES.items():
-        for metric, words in METRICS.items():
-            own = [one for one in found if one.cell.table == table and one.metric == metric]
-            if not own:
+    """A table for each metric and table of the paper, with ours and a verdict."""
+    judged = judge_cells(results, np.random.default_rng(0))
+    for table, where in {"over n": "", "over rank": ", over Kraus rank"}.items():
+        for metric, words in PUBLISHED_METRICS.items():
+            found = [one for one in judged if one.cell.table == table and one.metric == metric]
+            if not found:
                 continue
-            keys = [key for key in SETTINGS if key in own[0].cell.keys]
+            cell = found[0].cell
+            keys = [key for key in SETTINGS if key in cell.keys]
             rows = [
                 [
                     *(one.cell.keys[key] for key in keys),
@@ -360,95 +323,83 @@ def cell_tables(results: ExperimentResults) -> Iterator[PageTable]:
                     one.verdict.percentile,
                     one.verdict.word,
                 ]
-                for one in own
+                for one in found
             ]
-            count = own[0].cell.partitions
+            names = ["method", "paper", "ours", "difference / error", "percentile", "verdict"]
             yield PageTable(
-                [
-                    *(SETTINGS[key] for key in keys),
-                    "method",
-                    "paper",
-                    "ours",
-                    "difference / error",
-                    "percentile",
-                    "verdict",
-                ],
+                [*(SETTINGS[key] for key in keys), *names],
                 rows,
                 f"{results.title}{where}: {words}, the paper's and ours",
-                f"Mean ± standard deviation over partitions, {count} in the paper. Paper less ours, in units "
-                f"of its standard error; where the paper's mean lies among means of {count} of our "
-                "partitions; it agrees within the central 95%.",
-                dict.fromkeys(("paper", "ours"), own[0].cell.digits)
-                | {"difference / error": 1, "percentile": 1},
+                f"Mean ± standard deviation over partitions, {cell.partitions} in the paper. Paper "
+                "less ours, in units of its standard error; where the paper's mean lies among "
+                f"means of {cell.partitions} of our partitions; it agrees within the central 95%.",
+                {
+                    "paper": cell.digits,
+                    "ours": cell.digits,
+                    "difference / error": 1,
+                    "percentile": 1,
+                },
                 len(keys) + 1,
             )
 
 
 def agreement_in_words(results: ExperimentResults) -> str:
     """How many of the paper's means agree, for every form of the methods; empty without figures."""
-    from ..experiments.agreement import AGREES, BESIDE, TOO_FEW, VARIANTS, judge_cells
-
-    found = judge_cells(results, np.random.default_rng(0))
-    judged = [one for one in found if one.metric == "nmse" and one.verdict.word != BESIDE]
-    words = []
+    judged = [
+        one
+        for one in judge_cells(results, np.random.default_rng(0))
+        if one.metric == "nmse" and one.verdict.word != BESIDE
+    ]
     plain = "of the fair protocol" if results.meta.get("protocol") == "fair" else "as published"
-    names = (plain, "stopped early", "with lambda 1")
+    names, words = (plain, "stopped early", "with lambda 1"), []
     for variant, name in zip(VARIANTS, names, strict=True):
-        own = [one for one in judged if one.method.partition(",")[1:] == variant.partition(",")[1:]]
-        if own and all(one.verdict.word == TOO_FEW for one in own):
+        suffix = variant.partition(",")[1:]
+        found = [one.verdict.word for one in judged if one.method.partition(",")[1:] == suffix]
+        if found and set(found) == {TOO_FEW}:
             return "Too few partitions: nothing is said of whether the paper's figures agree with ours."
-        if own:
-            agreeing = sum(one.verdict.word == AGREES for one in own)
-            words.append(f"{agreeing} of {len(own)} with methods {name}")
+        if found:
+            words.append(f"{found.count(AGREES)} of {len(found)} with methods {name}")
     return f"Means that agree with the paper's: {', '.join(words)}." if words else ""
 
 
-def claims_table(runs: Runs, *, experiment: str | None = None) -> PageTable | None:
-    """Claims of the summary, or all of one experiment, with what every protocol says; None without any."""
-    from ..experiments.agreement import CLAIMS, judge_claim
-
-    rows = []
+def _judged_claims(runs: Runs) -> Iterator[tuple[Claim, dict[str, Finding | None]]]:
+    """Claims that some run says something about, with what every protocol says."""
     for claim in CLAIMS:
-        if claim.experiment != experiment and not (experiment is None and claim.summary):
-            continue
-        findings = {
-            protocol: judge_claim(claim, done.get(claim.experiment))
-            for protocol, done in runs.items()
-        }
-        if not any(findings.values()):
-            continue
-        percent = claim.other is not None
-        row = [claim.text, claim.published()]
-        for protocol in runs:
-            finding = findings[protocol]
-            row += (
-                [None, None] if finding is None else [_effects(finding, percent), finding.verdict]
-            )
-        rows.append(row)
+        judged = {own: judge_claim(claim, done.get(claim.experiment)) for own, done in runs.items()}
+        if any(judged.values()):
+            yield claim, judged
+
+
+def claims_table(runs: Runs, *, experiment: str | None = None) -> PageTable | None:
+    """Claims of the summary, or of one experiment, with our findings; None without any."""
+    rows = []
+    for claim, judged in _judged_claims(runs):
+        if claim.experiment == experiment or (experiment is None and claim.summary):
+            row: list[Any] = [claim.text, claim.published()]
+            for found in judged.values():
+                percent = claim.other is not None
+                row += [None, None] if found is None else [_effects(found, percent), found.verdict]
+            rows.append(row)
     if not rows:
         return None
-    names = [
-        name
-        for protocol in runs
-        for name in (f"ours ({protocol})", f"verdict ({protocol} protocol)")
-    ]
+    names = [name for own in runs for name in (f"ours ({own})", f"verdict ({own} protocol)")]
     return PageTable(
         ["claim", "paper", *names],
         rows,
         "What the paper claims, and what our runs say",
-        "Differences in percent of what the methods are compared with, ± the standard error of the mean over "
-        "partitions. A claim holds or fails where the 95% interval of the mean says so.",
+        "Differences in percent of what the methods are compared with, ± the standard error of the "
+        "mean over partitions. A claim holds or fails where the 95% interval of the mean says so.",
         {"paper": 1},
         1,
     )
 
 
-def _effects(finding: Any, percent: bool) -> str:
+def _effects(found: Finding, percent: bool) -> str:
     """Effects of all methods in a few words."""
     digits, unit = (1, "%") if percent else (3, "")
     words = {
         method: f"{effect.mean:+.{digits}f} ± {effect.error:.{digits}f}{unit}".replace("-", MINUS)
-        for method, effect in finding.effects.items()
+        for method, effect in found.effects.items()
     }
     if len(words) == 1:
         return next(iter(words.values()))
@@ -457,36 +408,61 @@ def _effects(finding: Any, percent: bool) -> str:
 
 def claims_of(runs: Runs) -> list[dict[str, Any]]:
     """For machines: every claim with effects and verdicts by protocol."""
-    from ..experiments.agreement import CLAIMS, judge_claim
-
-    listed = []
-    for claim in CLAIMS:
-        findings = {
-            protocol: judge_claim(claim, done.get(claim.experiment))
-            for protocol, done in runs.items()
+    return [
+        {
+            "claim": claim.text,
+            "published": claim.published(),
+            "runs": {
+                own: {
+                    "verdict": found.verdict,
+                    "effects": {name: one._asdict() for name, one in found.effects.items()},
+                }
+                for own, found in judged.items()
+                if found is not None
+            },
         }
-        own = {
-            protocol: {
-                "verdict": finding.verdict,
-                "effects": {name: effect._asdict() for name, effect in finding.effects.items()},
-            }
-            for protocol, finding in findings.items()
-            if finding is not None
-        }
-        if own:
-            listed.append({"claim": claim.text, "published": claim.published(), "runs": own})
-    return listed
+        for claim, judged in _judged_claims(runs)
+    ]
 
 
-def show_cells(screen: Screen, tables: Iterable[PageTable]) -> None:
-    """Print tables of cells or claims."""
-    for table in tables:
-        digits = Table(table.columns, table.rows, table.digits).digits
-        cells = [
-            [
-                format_cell(cell, own) if isinstance(cell, float | tuple) else cell
-                for cell, own in zip(row, digits, strict=True)
-            ]
-            for row in table.rows
-        ]
-        screen.table(table.columns, cells, title=table.caption)
+# Some targets of new rows measured.
+
+
+def summary_of_ours(
+    results: ExperimentResults, metric: str, *, ours: bool = True
+) -> list[dict[str, Any]]:
+    """Rows of a summary by number of measured targets: those of our model, or of the others."""
+    summary = results.summary(metric, ("known", "method"))
+    return [row for row in summary if (row["method"] == OURS) == ours]
+
+
+def measured_in_words(results: ExperimentResults) -> list[str]:
+    """What `compare_partly_measured` has shown, whoever did best."""
+    ours = {row["known"]: row["mean"] for row in summary_of_ours(results, "nmse")}
+    others = summary_of_ours(results, "nmse", ours=False)
+    last, p = max(ours), len(results.meta["targets"])
+    errors = ", ".join(f"{error:.3f}" for error in ours.values())
+    sentences = [
+        f"Error with 0 to {last} of {p} targets measured: {errors}. Measuring {last} takes "
+        f"{1.0 - ours[last] / ours[0]:.0%} off the error of the rest."
+    ]
+    for known in (0, last):
+        best = min((row for row in others if row["known"] == known), key=lambda row: row["mean"])
+        other = f"the best of the other methods, {best['method']} ({best['mean']:.3f})"
+        change = change_in_words(ours[known], best["mean"], other)
+        sentences.append(f"With {known} measured: {change}.")
+    inside, jointly = (
+        _range([row["mean"] for row in summary_of_ours(results, metric)])
+        for metric in ("coverage", "joint_coverage")
+    )
+    sentences.append(
+        f"Of the {results.meta['coverage']:.0%} intervals {inside} hold the true value; joint ones "
+        f"hold all targets of a row at once in {jointly} of rows."
+    )
+    return sentences
+
+
+def _range(shares: list[float]) -> str:
+    """A share, or the least and the largest of several, in percent."""
+    least, largest = f"{min(shares):.0%}", f"{max(shares):.0%}"
+    return least if least == largest else f"{least} to {largest}"

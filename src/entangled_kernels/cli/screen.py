@@ -49,7 +49,7 @@ def _say_aside(kind: str, sentence: str) -> None:
 
 
 class Screen:
-    """Where a command speaks; with ``as_json`` only `result` reaches stdout, with ``aside`` nothing does."""
+    """What a command prints; with ``as_json`` only `result` on stdout, with ``aside`` nothing."""
 
     def __init__(self, *, as_json: bool = False, aside: bool = False) -> None:
         self.as_json, self.aside = as_json, aside

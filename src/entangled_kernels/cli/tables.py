@@ -1,4 +1,4 @@
-"""Tables to learn from: their inputs and targets, which rows are held out together, missing targets."""
+"""Tables to learn from: inputs, targets, which rows are held out together."""
 
 from __future__ import annotations
 
@@ -26,8 +26,6 @@ __all__ = [
     "TrainingTable",
     "batch_bytes",
     "check_scales",
-    "choose_columns",
-    "expand_names",
     "left_out_in_words",
     "open_batches",
     "read_rows",
@@ -114,13 +112,14 @@ class HeldOut:
         n_groups = self.facts()["groups"]
         if n_groups == 1:
             raise CommandError(
-                f"--groups: column '{self.column}' has the same value in every row; at least 2 are needed",
+                f"--groups: column '{self.column}' has the same value in every row; at least 2 are "
+                "needed",
                 "data",
             )
         if n_groups is not None and n_groups < folds:
             raise CommandError(
-                f"--folds {folds} is more than the {n_groups} groups of column '{self.column}'; say --folds "
-                f"{n_groups}"
+                f"--folds {folds} is more than the {n_groups} groups of column '{self.column}'; "
+                f"say --folds {n_groups}"
             )
 
     def time_splits(self, n_rows: int, folds: int) -> list[Any]:
@@ -138,38 +137,29 @@ def held_out_of(options: TrainingOptions) -> HeldOut:
     return HeldOut("time", options.time_column) if timed else HeldOut()
 
 
-def group_values(frame: Any, name: str, path: Any) -> NDArray[Any]:
-    """Groups of all rows of a table, numbers or texts; raises where one is missing."""
-    values = _without_missing(frame[name], path).to_numpy()
-    return np.asarray(values if values.dtype.kind in "biuf" else values.astype(str))
-
-
-def time_values(frame: Any, name: str, path: Any) -> NDArray[Any]:
-    """Times of all rows of a table as numbers: numbers, dates, or texts of dates such as 2024-05-31."""
+def _held_out_values(frame: Any, held_out: HeldOut, path: Any) -> NDArray[Any]:
+    """Groups of all rows of a table, numbers or texts, or their times as numbers."""
     import pandas as pd
 
-    column = _without_missing(frame[name], path)
-    if column.dtype.kind in "biuf":
-        return np.asarray(column.to_numpy(), dtype=np.float64)
-    found = pd.to_datetime(column, format="ISO8601", errors="coerce", utc=True)
-    wrong = np.flatnonzero(found.isna().to_numpy())
-    if len(wrong):
-        raise TableError(
-            path,
-            f"'{column.iloc[wrong[0]]}' is no number and no date such as 2024-05-31; sort the rows by time "
-            f"and say --time-ordered",
-            row=int(wrong[0]) + 1,
-            column=name,
-        )
-    return np.asarray(found.astype("int64").to_numpy())
-
-
-def _without_missing(column: Any, path: Any) -> Any:
-    """A column of a table; raises where a value is missing."""
+    name = held_out.column
+    column = frame[name]
     missing = np.flatnonzero((column.isna() | (column.astype(str).str.strip() == "")).to_numpy())
     if len(missing):
-        raise TableError(path, EMPTY, row=int(missing[0]) + 1, column=column.name)
-    return column
+        raise TableError(path, EMPTY, row=int(missing[0]) + 1, column=name)
+    numbers = column.dtype.kind in "biuf"
+    if held_out.by == "groups":
+        return np.asarray(column.to_numpy() if numbers else column.to_numpy().astype(str))
+    if numbers:
+        return np.asarray(column.to_numpy(), dtype=np.float64)
+    times = pd.to_datetime(column, format="ISO8601", errors="coerce", utc=True)
+    wrong = np.flatnonzero(times.isna().to_numpy())
+    if len(wrong):
+        problem = (
+            f"'{column.iloc[wrong[0]]}' is no number and no date such as 2024-05-31; sort the rows "
+            "by time and say --time-ordered"
+        )
+        raise TableError(path, problem, row=int(wrong[0]) + 1, column=name)
+    return np.asarray(times.astype("int64").to_numpy())
 
 
 @dataclass(frozen=True, eq=False)
@@ -211,7 +201,7 @@ class TrainingTable:
 
 
 def read_rows(path: Path, options: TrainingOptions, *, fewest: int, work: str) -> TrainingTable:
-    """Read a table into memory and choose its inputs and targets; the work needs so many rows at least.
+    """Read a table into memory; the work needs at least ``fewest`` rows.
 
     Rows are put in the order of the column of time, where there is one. Rows without any target are
     left out.
@@ -242,32 +232,26 @@ def read_rows(path: Path, options: TrainingOptions, *, fewest: int, work: str) -
     if found.empty_rows:
         measured = Y.notna().any(axis=1)
         X, Y = X[measured], Y[measured]
-    never = [name for name in target_names if Y[name].isna().all()]
-    if never:
-        raise TableError(
-            path, f"target {quoted(never)} has no value in any row; leave it out of --targets"
-        )
-    empty = [name for name in numbers if X[name].isna().all()]
-    if empty and len(X):
-        raise TableError(
-            path, f"input {quoted(empty)} has no value in any row; leave it out with --exclude"
-        )
+    for values, names, role, way in (
+        (Y, target_names, "target", "of --targets"),
+        (X, numbers, "input", "with --exclude"),
+    ):
+        empty = [name for name in names if len(X) and values[name].isna().all()]
+        if empty:
+            problem = f"{role} {quoted(empty)} has no value in any row; leave it out {way}"
+            raise TableError(path, problem)
     if len(X) < fewest:
         raise TableError(path, f"{work} needs at least {fewest} rows, got {len(X)}")
-    X, Y, held_out = _in_order(frame, X, Y, path, held_out_of(options))
+    held_out = held_out_of(options)
+    if held_out.column is not None:
+        values = _held_out_values(frame, held_out, path)[frame.index.get_indexer(X.index)]
+        if held_out.by == "time":
+            order = np.argsort(values, kind="stable")
+            X, Y, values = X.iloc[order], Y.iloc[order], values[order]
+        held_out = replace(held_out, values=values)
     notes += _many_texts(X[text]) + _constant(X, "input") + _constant(Y, "target")
-    return TrainingTable(
-        input_names,
-        target_names,
-        text,
-        X,
-        Y,
-        None,
-        notes,
-        missing=found,
-        fill=options.missing == "median",
-        held_out=held_out,
-    )
+    fill = options.missing == "median"
+    return TrainingTable(input_names, target_names, text, X, Y, None, notes, found, fill, held_out)
 
 
 def _require_encoded(
@@ -280,51 +264,31 @@ def _require_encoded(
                 path, f"'{cell}' is no number{INPUT_HINTS.comma}", row=row, column=name
             )
     dates = [name for name, (_, cell) in texts.items() if looks_like_a_date(cell)]
-    others = [name for name in texts if name not in dates]
-    if not dates and (options.encode or not others):
+    others = [] if options.encode else [name for name in texts if name not in dates]
+    if not dates and not others:
         return
-    wrong = dates if options.encode else list(texts)
+    ways, wrong = [], [name for name in texts if name in dates or name in others]
+    if dates:
+        ways.append(
+            "leave dates out (--exclude), or turn them into numbers, such as days since the first"
+        )
+    if others:
+        ways.append("turn text into columns of 0 and 1 (--encode), or leave it out (--exclude)")
+    what = " and ".join(["text"] * bool(others) + ["dates"] * bool(dates))
+    ids = [name for name in others if _names_rows(frame[name])]
+    works = options.with_columns(
+        encode=[name for name in others if name not in ids], exclude=[*ids, *dates]
+    )
+    incomplete = frame.drop(columns=[*ids, *dates]).isna().any(axis=None)
+    if incomplete and options.missing in (None, "error"):
+        works = replace(works, missing="median")
     cells = ", ".join(
         f"'{name}' (row {texts[name][0]}: '{texts[name][1].removesuffix(' 00:00:00')}')"
         for name in wrong
     )
     holds = "column holds" if len(wrong) == 1 else "columns hold"
-    what = "dates" if not others or options.encode else "text and dates" if dates else "text"
-    ids = [] if options.encode else [name for name in others if _names_rows(frame[name])]
-    ways = []
-    if dates:
-        ways.append(
-            "leave dates out (--exclude), or turn them into numbers, such as days since the first"
-        )
-    if others and not options.encode:
-        ways.append("turn text into columns of 0 and 1 (--encode), or leave it out (--exclude)")
-    works = options.with_columns(
-        encode=[name for name in others if name not in ids], exclude=[*ids, *dates]
-    )
-    if frame.drop(columns=[*ids, *dates]).isna().any(axis=None) and options.missing in (
-        None,
-        "error",
-    ):
-        works = replace(works, missing="median")
-    raise TableError(
-        path,
-        f"{len(wrong)} {holds} {what}, not numbers: {cells}; {'; '.join(ways)}. This works: "
-        f"{works.command()}",
-    )
-
-
-def _in_order(
-    frame: Any, X: Any, Y: Any, path: Path, held_out: HeldOut
-) -> tuple[Any, Any, HeldOut]:
-    """Inputs and targets, in the order of time where there is such a column, and groups or times."""
-    if held_out.column is None:
-        return X, Y, held_out
-    read = group_values if held_out.by == "groups" else time_values
-    values = read(frame, held_out.column, path)[frame.index.get_indexer(X.index)]
-    if held_out.by == "groups":
-        return X, Y, replace(held_out, values=values)
-    order = np.argsort(values, kind="stable")
-    return X.iloc[order], Y.iloc[order], replace(held_out, values=values[order])
+    problem = f"{len(wrong)} {holds} {what}, not numbers: {cells}; {'; '.join(ways)}."
+    raise TableError(path, f"{problem} This works: {works.command()}")
 
 
 def left_out_in_words(n_left: int, n_rows: int) -> str:
@@ -386,23 +350,16 @@ def open_batches(path: Path, options: TrainingOptions, *, max_memory: float) -> 
     if n_rows == 0:
         raise CommandError(f"{path} holds no rows", "data")
     first = pd.concat(frames, ignore_index=True)[:FIRST_ROWS]
+    missing, fill = MissingTargets(), options.missing == "median"
     return TrainingTable(
-        wanted,
-        target_names,
-        text,
-        first,
-        None,
-        reader,
-        notes,
-        fill=options.missing == "median",
-        held_out=held_out,
+        wanted, target_names, text, first, None, reader, notes, missing, fill, held_out
     )
 
 
 def choose_columns(
     frame: Any, path: Any, options: TrainingOptions
 ) -> tuple[list[str], list[str], list[str]]:
-    """Names of targets and inputs, and notes; all columns that are left are inputs when none are named."""
+    """Names of targets and inputs, and notes; by default all other columns are inputs."""
     have, notes = [str(name) for name in frame.columns], list[str]()
     target_names = expand_names(options.targets, have, "--targets")
     if not target_names:
@@ -458,8 +415,8 @@ def _many_texts(frame: Any) -> list[str]:
     """Notes about columns of text that name the rows."""
     rows = counted(len(frame), "row")
     return [
-        f"column '{name}' has {frame[name].nunique()} different texts in {rows}; leave it out if it names "
-        f"the rows (--exclude)"
+        f"column '{name}' has {frame[name].nunique()} different texts in {rows}; leave it out if "
+        f"it names the rows (--exclude)"
         for name in frame
         if _names_rows(frame[name])
     ]
@@ -486,7 +443,7 @@ def batch_bytes(max_memory: float) -> float:
 def watch_batches(
     reader: BatchReader, report: Callable[[int, int, str], None]
 ) -> Callable[[Batch], None]:
-    """A function to be called with every batch, which reports the bytes read, with the rows named."""
+    """A function to be called with every batch, which reports bytes and rows."""
     total, rows = reader.n_bytes, 0
 
     def watch(batch: Batch) -> None:
@@ -499,13 +456,7 @@ def watch_batches(
 
 
 def read_scales(values: Sequence[str] | None, targets: Sequence[str]) -> dict[str, str]:
-    """Scale of every target that is learned on one, by name.
-
-    Parameters
-    ----------
-    values : sequence of str, optional
-        ``log`` for all targets, or ``NAME=log`` for those of this name or pattern.
-    targets : sequence of str
+    """Scale of every target that is learned on one: ``log`` for all targets, ``NAME=log`` for some.
 
     Examples
     --------
@@ -536,10 +487,11 @@ def check_scales(Y: Any, scales: dict[str, str], path: Path) -> None:
         wrong = Y[name] <= 0.0 if scale == "log" else Y[name] < 0.0
         if wrong.any():
             row = wrong.idxmax()
-            zero = "log1p takes zeros; " if scale == "log" and Y[name][row] == 0.0 else ""
-            raise TableError(
-                path,
-                f"row {row + 1}, column '{name}': {Y[name][row]:g} has no logarithm, --target-transform "
-                f"{scale} needs numbers {SCALES[scale]}; {zero}leave the cell empty if the value is missing, "
-                f"or name only the targets that are positive, as in --target-transform NAME={scale}",
+            value = Y[name][row]
+            zero = "log1p takes zeros; " if scale == "log" and value == 0.0 else ""
+            problem = (
+                f"{value:g} has no logarithm, --target-transform {scale} needs numbers "
+                f"{SCALES[scale]}; {zero}leave the cell empty if the value is missing, or name "
+                f"only the targets that are positive, as in --target-transform NAME={scale}"
             )
+            raise TableError(path, problem, row=row + 1, column=name)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ..io.tables import counted, quoted
-from .screen import Screen
+from ..plotting.cells import PageTable
 
 if TYPE_CHECKING:
     from ..linalg import Array
@@ -16,25 +16,21 @@ if TYPE_CHECKING:
     from .tables import MissingTargets
 
 __all__ = [
-    "INPUT_COLUMNS",
+    "baselines_in_words",
     "change_in_words",
-    "error_columns",
     "error_in_words",
-    "error_rows",
+    "error_table",
     "explanation_in_words",
     "far_in_words",
     "information_in_words",
-    "input_rows",
+    "input_table",
     "listed",
     "measures_in_words",
     "missing_in_words",
     "scales_in_words",
     "settings_in_words",
     "sharing_in_words",
-    "show_inputs",
-    "show_target_errors",
     "strongest_pairs",
-    "verdict_kind",
 ]
 
 # Correlations below this are not worth a sentence, above the second they are strong.
@@ -42,9 +38,9 @@ WEAK, STRONG = 0.1, 0.5
 # Shares of uncertainty below this are not worth a sentence.
 LITTLE = 0.05
 PAIRS = 5
-# Names, inputs and targets with missing cells that are listed of many.
-LISTED, MOST_INPUTS, MOST_BLANKS = 12, 12, 5
-INPUT_COLUMNS = ["input", "importance", "of noise", "strongest on", "effect there"]
+SAME_FEATURES = "kernel ridge on the same features"
+# Names, inputs, and targets with missing values that are listed of many.
+LISTED, MOST_INPUTS, MOST_MISSING = 12, 12, 5
 
 
 def settings_in_words(settings: dict[str, Any]) -> str:
@@ -62,19 +58,12 @@ def settings_in_words(settings: dict[str, Any]) -> str:
 
 def measures_in_words(measures: dict[str, Any]) -> dict[str, str]:
     """Measures with names and values to show; a negative zero is a zero."""
-    return {
-        "PPT" if name == "ppt" else name.replace("_", " ").replace("schmidt", "Schmidt"): (
-            "holds" if value else "fails"
-        )
-        if isinstance(value, bool)
-        else f"{value + 0.0:.4g}"
-        for name, value in measures.items()
-    }
-
-
-def verdict_kind(entangled: bool | None) -> str:
-    """Which sign a verdict gets on a page."""
-    return {True: "entangled", False: "separable", None: "plain"}[entangled]
+    words = {}
+    for name, value in measures.items():
+        shown = "PPT" if name == "ppt" else name.replace("_", " ").replace("schmidt", "Schmidt")
+        truth = "holds" if value else "fails"
+        words[shown] = truth if isinstance(value, bool) else f"{value + 0.0:.4g}"
+    return words
 
 
 def strongest_pairs(correlations: Array, names: list[str]) -> list[tuple[str, str, float]]:
@@ -88,14 +77,15 @@ def strongest_pairs(correlations: Array, names: list[str]) -> list[tuple[str, st
 def sharing_in_words(
     settings: dict[str, Any], correlations: Array | None, names: list[str]
 ) -> list[str]:
-    """Sentences about what the targets share, from the parameters of the model and `output_relations`."""
+    """Sentences about what targets share, from the model's parameters and correlations."""
     if len(names) == 1:
         return [f"There is one target, '{names[0]}': nothing can be shared."]
     if settings.get("shrinkage") == 1.0:
         return ["Plain kernel ridge: each target is predicted separately, from the same features."]
     if settings.get("prediction") == "partial_trace":
         return [
-            "All targets share one learned similarity of rows; each target is predicted separately with it."
+            "All targets share one learned similarity of rows; each target is predicted separately "
+            "with it."
         ]
     if correlations is None:
         return ["The kernel relates the targets to each other; how, depends on the inputs."]
@@ -103,20 +93,13 @@ def sharing_in_words(
     if not pairs:
         return ["The kernel hardly relates the targets to each other."]
     sentences = [_pair_in_words(*pair) for pair in pairs[:PAIRS]]
-    if len(pairs) > PAIRS:
-        rest = counted(len(pairs) - PAIRS, "further pair")
-        sentences.append(
-            f"{rest} {'is' if rest.startswith('1 ') else 'are'} related more weakly than these."
-        )
-    alone = [
-        name
-        for place, name in enumerate(names)
-        if np.abs(np.delete(correlations[place], place)).max() < WEAK
-    ]
-    if alone:
-        sentences.append(
-            f"{quoted(alone, most=PAIRS)} {'is' if len(alone) == 1 else 'are'} related to no other target."
-        )
+    if (more := len(pairs) - PAIRS) > 0:
+        verb, rest = "is" if more == 1 else "are", counted(more, "further pair")
+        sentences.append(f"{rest} {verb} related more weakly than these.")
+    related = {name for pair in pairs for name in pair[:2]}
+    if alone := [name for name in names if name not in related]:
+        verb = "is" if len(alone) == 1 else "are"
+        sentences.append(f"{quoted(alone, most=PAIRS)} {verb} related to no other target.")
     return sentences
 
 
@@ -145,29 +128,41 @@ def change_in_words(error: float | None, reference: float | None, other: str = "
     return words + (f" than {other}" if other else "")
 
 
-def error_columns(scores: list[dict[str, Any]]) -> list[str]:
-    """Names of the columns of `error_rows`."""
-    units = ["R2", "RMSE"] if scores and "rmse" in scores[0] else []
-    return ["target", "nMSE", *units, "nMSE of kernel ridge", "change"]
+def baselines_in_words(error: float, plain: float | None, baselines: dict[str, float]) -> str:
+    """Errors of other methods on the same folds, and which has the least.
+
+    Examples
+    --------
+    >>> print(baselines_in_words(0.4, 0.5, {"ridge": 0.8, "PLS": 0.5}))
+    On the same folds: ridge 0.8, PLS 0.5. This model has the least error, 20.0% less error than
+    PLS, the next. Kernel ridge on the same features: 0.5.
+    """
+    words = []
+    if baselines:
+        best = min(baselines, key=baselines.__getitem__)
+        listed = ", ".join(f"{name} {value:.4g}" for name, value in baselines.items())
+        words.append(f"On the same folds: {listed}.")
+        if error < baselines[best]:
+            change = change_in_words(error, baselines[best], f"{best}, the next")
+            words.append(f"This model has the least error, {change}.")
+        else:
+            change = change_in_words(error, baselines[best])
+            words.append(f"The least error has {best}; this model has {change}.")
+    if plain is not None:
+        words.append(f"{SAME_FEATURES.capitalize()}: {plain:.4g}.")
+    return " ".join(words)
 
 
-def error_rows(scores: list[dict[str, Any]]) -> list[list[Any]]:
-    """Rows of a table: target, error, in other units where known, error of kernel ridge, change."""
+def error_table(scores: list[dict[str, Any]]) -> PageTable:
+    """Held-out errors of every target, and how much they differ from those of kernel ridge."""
+    columns = ["target", "nMSE", "R2", "RMSE", SAME_FEATURES, "change"]
     rows = []
     for row in scores:
-        own, ridge = row["nmse"], row["kernel_ridge_nmse"]
-        units = [row["r2"], row["rmse"]] if "rmse" in row else []
-        rows.append([row["target"], own, *units, ridge, change_in_words(own, ridge)])
-    return rows
-
-
-def show_target_errors(screen: Screen, scores: list[dict[str, Any]]) -> None:
-    """Print the table, if there is anything to show."""
-    if scores:
-        title = "Held-out errors of the model, target by target; RMSE in the unit of the target"
-        if "rmse" not in scores[0]:
-            title = "Held-out error of each target with the settings chosen"
-        screen.table(error_columns(scores), error_rows(scores), title=title)
+        error, plain = row["nmse"], row["kernel_ridge_nmse"]
+        change = change_in_words(error, plain)
+        rows.append([row["target"], error, row.get("r2"), row.get("rmse"), plain, change])
+    caption = "Held-out errors of each target; RMSE in the unit of the target"
+    return PageTable(columns, rows, caption)
 
 
 def listed(names: list[str]) -> str:
@@ -191,45 +186,43 @@ def information_in_words(information: Array | None, names: list[str]) -> list[st
         return ["Unknown: the model has no held-out errors."]
     if len(names) == 1:
         return ["There is only one target."]
-    rows, columns = np.triu_indices(len(names), 1)
-    values = np.maximum(information[rows, columns], information[columns, rows])
-    order = np.argsort(-values, kind="stable")
-    told = [place for place in order if values[place] >= LITTLE]
+    pairs = strongest_pairs(np.maximum(information, information.T), names)
+    told = [(first, other) for first, other, share in pairs if share >= LITTLE]
     if not told:
         return [
-            f"Targets tell little about each other: beyond the inputs, measuring one removes no more than "
-            f"{values.max():.0%} of the uncertainty of any other."
+            "Targets tell little about each other: beyond the inputs, measuring one removes no "
+            f"more than {pairs[0][2]:.0%} of the uncertainty of any other."
         ]
-    sentences = [
-        _measuring_in_words(information, names, int(rows[place]), int(columns[place]))
-        for place in told[:PAIRS]
-    ]
-    if len(told) > PAIRS:
-        rest = counted(len(told) - PAIRS, "further pair")
-        verb = "tells" if rest.startswith("1 ") else "tell"
+    sentences = []
+    for first, other in told[:PAIRS]:
+        a, b = names.index(first), names.index(other)
+        there, back = information[a, b], information[b, a]
+        if back > there:
+            first, other, there, back = other, first, back, there
+        both = "" if round(there, 2) != round(back, 2) else ", and the other way round"
+        sentences.append(
+            f"Measuring '{first}' removes {there:.0%} of the uncertainty of '{other}'{both}."
+        )
+    if (more := len(told) - PAIRS) > 0:
+        verb, rest = "tells" if more == 1 else "tell", counted(more, "further pair")
         sentences.append(f"{rest} {verb} less about each other, but at least {LITTLE:.0%}.")
     return sentences
 
 
-def _measuring_in_words(information: Array, names: list[str], first: int, second: int) -> str:
-    there, back = information[first, second], information[second, first]
-    if back > there:
-        first, second, there, back = second, first, back, there
-    other = "" if round(there, 2) != round(back, 2) else ", and the other way round"
-    return f"Measuring '{names[first]}' removes {there:.0%} of the uncertainty of '{names[second]}'{other}."
-
-
-def input_rows(found: Explanation, most: int = MOST_INPUTS) -> list[list[Any]]:
-    """Rows of a table of the most important inputs; the effect is in deviations of its target."""
+def input_table(found: Explanation) -> PageTable:
+    """The most important inputs; effects are in deviations of their targets."""
     unit = np.where(found.target_deviation > 0.0, found.target_deviation, np.nan)
     relative, rows = found.size / unit, list[list[Any]]()
-    for place in found.order[:most]:
+    for place in found.order[:MOST_INPUTS]:
         strongest = int(np.argmax(np.nan_to_num(relative[place])))
         effect = float(found.effect[place, strongest] / unit[strongest])
-        name = found.inputs[place]
         numbers = float(found.importance[place]), float(found.importance_noise[place])
-        rows.append([name, *numbers, found.targets[strongest], effect])
-    return rows
+        rows.append([found.inputs[place], *numbers, found.targets[strongest], effect])
+    columns = ["input", "importance", "of noise", "strongest on", "effect there"]
+    caption = (
+        "Change of the predictions, in standard deviations of the targets, for one of the input"
+    )
+    return PageTable(columns, rows, caption)
 
 
 def explanation_in_words(found: Explanation) -> list[str]:
@@ -241,29 +234,21 @@ def explanation_in_words(found: Explanation) -> list[str]:
     matter = "matters" if len(important) == 1 else "matter"
     sentences = [f"{quoted(important, most=MOST_INPUTS)} {matter}, the most important first."]
     if rest:
-        sentences.append(
-            f"{'One input is' if rest == 1 else f'{rest} inputs are'} no more important than noise would be."
-        )
+        others = "One input is" if rest == 1 else f"{rest} inputs are"
+        sentences.append(f"{others} no more important than noise would be.")
     return sentences
-
-
-def show_inputs(screen: Screen, found: Explanation) -> None:
-    """Print which inputs matter."""
-    screen.points("Which inputs matter:", explanation_in_words(found))
-    title = "Change of the predictions, in standard deviations of the targets, for one of the input"
-    screen.table(INPUT_COLUMNS, input_rows(found), title=title)
 
 
 def error_in_words(facts: dict[str, Any] | None) -> str:
     """What an error on held-out rows is about; the facts are those of `HeldOut.facts`."""
-    by, column = ("rows", None) if facts is None else (facts["by"], facts["column"])
-    if by == "groups":
-        count = "" if facts is None or facts["groups"] is None else f"{facts['groups']} "
-        return f"Cross-validated error on new groups, the {count}groups of '{column}' being held out whole"
-    if by == "time":
-        return (
-            "Cross-validated error on later rows, each fold being predicted from the rows before it"
-        )
+    facts = facts or {"by": "rows"}
+    if facts["by"] == "groups":
+        count = "" if facts["groups"] is None else f"{facts['groups']} "
+        held = f"the {count}groups of '{facts['column']}' being held out whole"
+        return f"Cross-validated error on new groups, {held}"
+    if facts["by"] == "time":
+        held = "each fold being predicted from the rows before it"
+        return f"Cross-validated error on later rows, {held}"
     return "Cross-validated error"
 
 
@@ -284,27 +269,22 @@ def scales_in_words(scales: dict[str, str], targets: Sequence[str]) -> str:
 
 def missing_in_words(missing: MissingTargets, rows: int) -> list[str]:
     """Sentences on the missing targets of a table of so many rows; none where none is missing."""
-    sentences = []
-    read = (
-        ""
-        if missing.rows == rows
-        else f" of the {counted(missing.rows, 'row')} read since the checkpoint"
-    )
+    sentences, read = list[str](), ""
+    if missing.rows != rows:
+        read = f" of the {counted(missing.rows, 'row')} read since the checkpoint"
     if missing.empty_rows:
         verb = "has no target and is" if missing.empty_rows == 1 else "have no target and are"
         sentences.append(f"{counted(missing.empty_rows, 'row')}{read} {verb} left out.")
     if missing.cells:
         most = sorted(missing.cells.items(), key=lambda item: -item[1])
-        shown = ", ".join(f"{number:,} of '{name}'" for name, number in most[:MOST_BLANKS])
-        more = (
-            f" and more of {counted(len(most) - MOST_BLANKS, 'target')}"
-            if len(most) > MOST_BLANKS
-            else ""
-        )
-        total = counted(sum(missing.cells.values()), "target value")
-        verb = "is" if total.startswith("1 ") else "are"
+        shown = ", ".join(f"{number:,} of '{name}'" for name, number in most[:MOST_MISSING])
+        if (rest := len(most) - MOST_MISSING) > 0:
+            shown += f" and more of {counted(rest, 'target')}"
+        total = sum(missing.cells.values())
+        values, verb = counted(total, "target value"), "is" if total == 1 else "are"
         sentences.append(
-            f"{total}{read} {verb} missing: {shown}{more}; each target is learned from the rows that have it."
+            f"{values}{read} {verb} missing: {shown}; each target is learned from the rows that "
+            "have it."
         )
     return sentences
 

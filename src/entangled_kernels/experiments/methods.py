@@ -16,7 +16,6 @@ from sklearn.ensemble import ExtraTreesRegressor
 from sklearn.gaussian_process import GaussianProcessRegressor
 from sklearn.gaussian_process.kernels import RBF, ConstantKernel, WhiteKernel
 from sklearn.linear_model import RidgeCV
-from sklearn.model_selection import GridSearchCV
 
 from ..estimators import (
     EntangledKernelRidge,
@@ -385,10 +384,7 @@ def _common_learner(method: str, X: Array, folds: Sequence[Split], seed: int) ->
         return RidgeCV(RIDGE_ALPHAS, alpha_per_target=True)
     if method == "PLS":
         most = max(1, min(X.shape[1], 15, *(len(train) - 1 for train, _ in folds)))
-        grid = {"n_components": list(range(1, most + 1))}
-        return GridSearchCV(
-            PLSRegression(scale=False), grid, cv=folds, scoring="neg_mean_squared_error"
-        )
+        return _PartialLeastSquaresCV(most, cv=folds)
     if method == "gaussian-process":
         kernel = ConstantKernel() * RBF(float(np.sqrt(X.shape[1]))) + WhiteKernel(0.1)
         return _TargetByTarget(GaussianProcessRegressor(kernel, normalize_y=True))
@@ -420,6 +416,37 @@ def _paper_learner(method: str, folds: Sequence[Split], seed: int, plan: Plan) -
         grid = GRID if plan.rank is None else FEW
         settings["param_grid"] = {**grid, "prediction": [PREDICTIONS[method]], "rank": [plan.rank]}
     return EntangledKernelRidgeCV(**settings)
+
+
+class _PartialLeastSquaresCV(RegressorMixin, BaseEstimator):
+    """`PLSRegression` with the number of components that has the least cross-validated error.
+
+    Components are computed one after the other, so that one fit to the training rows of a fold
+    gives the predictions with every smaller number of components.
+    """
+
+    def __init__(self, most: int, cv: Sequence[Split]) -> None:
+        self.most = most
+        self.cv = cv
+
+    def fit(self, X: Array, Y: Array) -> _PartialLeastSquaresCV:
+        """Choose the number of components on the folds, and fit to all rows."""
+        Y = Y.reshape(len(X), -1)
+        most = max(1, min(self.most, X.shape[1], *(len(train) - 1 for train, _ in self.cv)))
+        errors = np.zeros(most)
+        for train, test in self.cv:
+            model = PLSRegression(most, scale=False).fit(X[train], Y[train])
+            scores = (X[test] - X[train].mean(axis=0)) @ model.x_rotations_  # (n, k)
+            parts = scores[:, :, None] * model.y_loadings_.T  # (n, k, p)
+            residuals = (Y[test] - Y[train].mean(axis=0))[:, None] - np.cumsum(parts, axis=1)
+            errors += np.mean(residuals**2, axis=(0, 2))
+        self.n_components_ = int(np.argmin(errors)) + 1
+        self.model_ = PLSRegression(self.n_components_, scale=False).fit(X, Y)
+        return self
+
+    def predict(self, X: Array) -> Array:
+        """Predictions (n, p)."""
+        return np.asarray(self.model_.predict(X)).reshape(len(X), -1)
 
 
 class _TargetByTarget(RegressorMixin, BaseEstimator):

@@ -1,4 +1,4 @@
-"""Some targets of new rows measured, the others predicted: one model, beside others fitted to each set."""
+"""Some targets of new rows are measured and the others predicted, by us and other methods."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ from .protocol import Partition, Progress, Rows, Setup, folds_of, partitions, ru
 
 __all__ = ["OURS", "compare_partly_measured", "measured_sets"]
 
-OURS = "EntangledKernelRidgeCV"
+OURS = "entangled"
 METHODS = {
-    OURS: "fitted once; measured targets are given to predict",
-    "ridge": "RidgeCV, an alpha for each target; measured targets are inputs more, a fit for every set",
+    OURS: "EntangledKernelRidgeCV, fitted once; measured targets are given to predict",
+    "ridge": "RidgeCV, an alpha for each target; measured targets are more inputs, a fit per set",
     "PLS": "PLSRegression, number of components by cross-validation; likewise",
     "extra-trees": "ExtraTreesRegressor, 100 trees; likewise",
 }
@@ -41,7 +41,7 @@ def compare_partly_measured(
     name: str = "partly-measured",
     title: str = "Some targets measured, the others predicted",
 ) -> ExperimentResults:
-    """Predict the targets of unseen rows of which some are measured, over random partitions of a table.
+    """Predict targets of unseen rows of which some are measured, over random partitions.
 
     Parameters
     ----------
@@ -60,7 +60,7 @@ def compare_partly_measured(
     n_jobs : int or None, default=None
         Processes; results do not depend on it.
     progress : callable, optional
-        Told how many partitions are done, of how many, and what is being done.
+        Called with the number of partitions done, the number of all, and the name of the work.
     name, title : str
         Of the results.
 
@@ -73,8 +73,8 @@ def compare_partly_measured(
         cells inside their intervals, and of test rows inside joint ones), width (of intervals, in
         deviations of the target), and left and left_suggested: the error of all targets, zero for
         measured ones, for these sets and for the targets that `suggest_measurements` names. Arrays
-        ``information``, of the models, and ``removed``, what came of it on test rows, both (p, p)
-        means over partitions.
+        ``information``, of the models, and ``removed``, the shares of error removed on test rows,
+        both (p, p) means over partitions.
 
     Notes
     -----
@@ -88,7 +88,7 @@ def compare_partly_measured(
     >>> X, Y = load_linnerud(return_X_y=True, as_frame=True)
     >>> results = compare_partly_measured(X, Y, n_train=12, repeats=1, most=1)
     >>> [(row["known"], row["method"]) for row in results.summary(by=("known", "method"))][:2]
-    [(0, 'EntangledKernelRidgeCV'), (0, 'ridge')]
+    [(0, 'entangled'), (0, 'ridge')]
     """
     p = Y.shape[1]
     if not 0 < most < p:
@@ -99,24 +99,26 @@ def compare_partly_measured(
         )
     setup = Setup(seed=seed, n_jobs=n_jobs, progress=progress)
     inputs, targets = X.to_numpy(dtype=np.float64), Y.to_numpy(dtype=np.float64)
-    own = list(partitions(len(X), n_train, repeats, seed))
-    found = run_parallel(partial(_measure, inputs, targets, most, coverage), own, setup, name)
+    splits = list(partitions(len(X), n_train, repeats, seed))
+    measured = run_parallel(partial(_measure, inputs, targets, most, coverage), splits, setup, name)
     records = sorted(
-        (record for one in found for record in one.records), key=lambda record: record["known"]
+        (record for split in measured for record in split.records),
+        key=lambda record: record["known"],
     )
-    shape = {
-        "rows": len(X),
-        "inputs": list(map(str, X.columns)),
-        "targets": list(map(str, Y.columns)),
-    }
-    own_meta = {"train_rows": n_train, "repeats": repeats, "coverage": coverage, "methods": METHODS}
+    meta = setup.meta(
+        train_rows=n_train,
+        repeats=repeats,
+        coverage=coverage,
+        methods=METHODS,
+        rows=len(X),
+        inputs=list(map(str, X.columns)),
+        targets=list(map(str, Y.columns)),
+    )
     arrays = {
-        "information": np.mean([one.information for one in found], axis=0),
-        "removed": np.mean([one.removed for one in found], axis=0),
+        "information": np.mean([split.information for split in measured], axis=0),
+        "removed": np.mean([split.removed for split in measured], axis=0),
     }
-    return ExperimentResults(
-        name, title, records, meta=setup.meta(**own_meta, **shape), arrays=arrays
-    )
+    return ExperimentResults(name, title, records, meta=meta, arrays=arrays)
 
 
 def measured_sets(p: int, k: int, rng: np.random.Generator) -> list[Index]:
@@ -135,20 +137,20 @@ def measured_sets(p: int, k: int, rng: np.random.Generator) -> list[Index]:
     return [np.sort(np.roll(circle, -start)[:k]) for start in range(p)]
 
 
-class _Found(NamedTuple):
-    """What one partition gave."""
+class _Measured(NamedTuple):
+    """Results of one partition."""
 
     records: list[Record]
     information: Array
     removed: Array
 
 
-def _measure(X: Array, Y: Array, most: int, coverage: float, partition: Partition) -> _Found:
-    """All methods and sets on one partition, columns in units of their deviations in the training rows."""
+def _measure(X: Array, Y: Array, most: int, coverage: float, partition: Partition) -> _Measured:
+    """All methods and sets on one partition, columns standardised on the training rows."""
     train, test = partition.train, partition.test
     X, Y = (
-        (own - own[train].mean(axis=0)) / np.maximum(own[train].std(axis=0), 1e-300)
-        for own in (X, Y)
+        (values - values[train].mean(axis=0)) / np.maximum(values[train].std(axis=0), 1e-300)
+        for values in (X, Y)
     )
     rows = Rows(X[train], Y[train], X[test], Y[test])
     rng = np.random.default_rng(partition.seed)
@@ -162,30 +164,25 @@ def _measure(X: Array, Y: Array, most: int, coverage: float, partition: Partitio
         records[0] |= {"fits": 1, "fit_seconds": seconds}
         for method in METHODS:
             if method != OURS:
-                records += [
-                    {
-                        "method": method,
-                        "known": known,
-                        **_measure_other(method, rows, own, partition.seed),
-                    }
-                    for known, own in sets.items()
-                ]
+                for known, places in sets.items():
+                    record = _measure_other(method, rows, places, partition.seed)
+                    records.append({"method": method, "known": known, **record})
     records = [{"split": partition.number, **record} for record in records]
-    return _Found(records, model.information_, removed)
+    return _Measured(records, model.information_, removed)
 
 
 def _measure_ours(
     model: EntangledKernelRidgeCV, rows: Rows, sets: dict[int, list[Index]], coverage: float
 ) -> tuple[list[Record], Array]:
-    """Records of one model for all sets; share of every target's error that measuring each other removes."""
+    """Records of our model; share of every target's error that measuring each other removes."""
     X, Y = rows.X_test, rows.Y_test
     p = Y.shape[1]
     alone = _errors(Y, model.predict(X))
     order = _suggested_order(model, X[:1])
     removed, records = np.eye(p), []
-    for known, own in sets.items():
+    for known, chosen in sets.items():
         errors, inside, inside_jointly, widths = [], [], [], []
-        for places in own:
+        for places in chosen:
             given, others = _only(Y, places), np.setdiff1d(np.arange(p), places)
             error = _errors(Y, model.predict(X, given=given))
             errors.append(error[others].mean())
@@ -197,13 +194,8 @@ def _measure_ours(
             if known == 1:
                 removed[places[0]] = 1.0 - error / alone
         suggested = _errors(Y, model.predict(X, given=_only(Y, order[:known])))
-        record = {
-            "method": OURS,
-            "known": known,
-            "nmse": np.mean(errors),
-            "fits": 0,
-            "fit_seconds": 0.0,
-        }
+        record = {"method": OURS, "known": known, "fits": 0, "fit_seconds": 0.0}
+        record["nmse"] = np.mean(errors)
         record |= {"coverage": np.mean(inside), "joint_coverage": np.mean(inside_jointly)}
         record |= {"width": np.mean(widths), "left": np.mean(errors) * (p - known) / p}
         records.append(record | {"left_suggested": suggested.mean()})
@@ -215,10 +207,8 @@ def _measure_other(method: str, rows: Rows, sets: list[Index], seed: int) -> Rec
     errors, start = [], process_time()
     for places in sets:
         others = np.setdiff1d(np.arange(rows.Y.shape[1]), places)
-        X, X_test = (
-            np.hstack([rows.X, rows.Y[:, places]]),
-            np.hstack([rows.X_test, rows.Y_test[:, places]]),
-        )
+        X = np.hstack([rows.X, rows.Y[:, places]])
+        X_test = np.hstack([rows.X_test, rows.Y_test[:, places]])
         folds = folds_of(len(X), seed)
         model = tuned_learner(method, X, rows.Y, folds, seed).fit(X, rows.Y[:, others])
         prediction = np.asarray(model.predict(X_test)).reshape(len(X_test), -1)

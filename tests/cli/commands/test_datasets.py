@@ -4,18 +4,13 @@ from entangled_kernels.io import read_table
 
 
 def test_tables_that_are_not_there(run, folder):
-    result = run("datasets", "--data-home", folder)
-    assert "comes with scikit-learn" in result.stdout
-    assert "ENTANGLED_KERNELS_DATA" in result.stdout
+    shown = run("datasets", "--data-home", folder).stdout
+    assert "comes with scikit-learn" in shown
+    assert "ENTANGLED_KERNELS_DATA" in shown
     values = json.loads(run("datasets", "--data-home", folder, "--json").stdout)["datasets"]
-    assert [entry["name"] for entry in values] == [
-        "digits",
-        "concrete",
-        "sarcos",
-        "weather",
-        "uwave",
-    ]
-    assert [entry["state"] for entry in values] == ["yes", "no", "no", "no", "no"]
+    names = [entry["name"] for entry in values]
+    assert names == ["digits", "concrete", "sarcos", "weather", "uwave"]
+    assert [entry["state"] for entry in values] == ["yes", *["no"] * 4]
     assert values[0]["rows"] > 700
     assert str(folder) in values[1]["problem"]
 
@@ -33,10 +28,8 @@ def test_a_sample_table(run, folder):
     assert "Wrote 138 wines to wine.csv.gz." in shown
     rows, new = read_table("wine.csv.gz"), read_table("wine-new.csv.gz")
     assert (rows.shape, new.shape) == ((138, 13), (40, 13))
-    blank = ["nonflavanoid_phenols", "proanthocyanins", "proline"]
-    assert [name for name in new if new[name].isna().any()] == [
-        name for name in new if name in blank
-    ]
+    missing = {"nonflavanoid_phenols", "proanthocyanins", "proline"}
+    assert {name for name in new if new[name].isna().any()} == missing
     assert rows.notna().all(axis=None)
     assert "exists already" in run("datasets", "--export", "wine.csv.gz", code=2).stderr
     values = json.loads(run("datasets", "--export", "wine.parquet", "--json").stdout)

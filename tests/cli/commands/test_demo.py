@@ -29,7 +29,7 @@ def _brief(monkeypatch, small):
 @pytest.mark.usefixtures("_brief")
 @pytest.mark.filterwarnings("ignore:the smallest of the alphas")
 def test_demo(run, folder, monkeypatch):
-    shown = run("demo").stdout
+    shown = run("demo --jobs 1").stdout
     assert "Breast cancer: ten worst values: nMSE" in shown
     assert "Of the 90% intervals" in shown
     page = (folder / "demo-report" / "index.html").read_text()

@@ -8,6 +8,7 @@ from entangled_kernels import experiments
 from entangled_kernels.cli.commands import paper as reproduce
 from entangled_kernels.experiments import EXPERIMENTS, Experiment
 from entangled_kernels.io import ExperimentResults
+from entangled_kernels.plotting.cells import PageTable
 
 
 def small_run(setup):
@@ -17,19 +18,9 @@ def small_run(setup):
     for done, n in enumerate((10, 20)):
         setup.progress(done, 2, f"n={n}")
         for split in range(3):
-            for method, base in {"KRR": 0.5, "EKL": 0.4}.items():
-                nmse = base / n + 0.001 * rng.random()
-                ni = 0.0 if method == "KRR" else 0.2
-                records.append(
-                    {
-                        "method": method,
-                        "n": n,
-                        "split": split,
-                        "nmse": nmse,
-                        "ni": ni,
-                        "fit_seconds": 0.01 * n,
-                    }
-                )
+            for method, base, ni in (("KRR", 0.5, 0.0), ("EKL", 0.4, 0.2)):
+                record = {"method": method, "n": n, "split": split, "fit_seconds": 0.01 * n}
+                records.append(record | {"nmse": base / n + 0.001 * rng.random(), "ni": ni})
     paper = [{"method": "EKL", "n": 10, "nmse": 0.0411}]
     meta = setup.meta(methods={"KRR": "kernel ridge", "EKL": "entangled"})
     return ExperimentResults("small", "A small experiment", records, paper, meta)
@@ -41,15 +32,21 @@ def small_figures(results):
     return {"small-nmse": ComparisonDisplay.from_results(results).figure_}
 
 
+def small_tables(results):
+    return [PageTable(["size", "power"], [["large", 2.0]], "Powers of growth", digits=1)]
+
+
 def missing_run(setup):
     raise FileNotFoundError(f"put it.csv into {setup.data_home}")
 
 
 @pytest.fixture
 def small(monkeypatch):
-    """Two experiments in the place of the real ones: one that runs at once, one without its data."""
+    """Two experiments in place of the real ones: a quick one, and one without its data."""
     made = {
-        "small": Experiment("small", "A small experiment", "About it.", small_run, small_figures),
+        "small": Experiment(
+            "small", "A small experiment", "About it.", small_run, small_figures, small_tables
+        ),
         "absent": Experiment("absent", "Absent", "About it.", missing_run, small_figures),
     }
     monkeypatch.setattr(experiments, "EXPERIMENTS", made)
@@ -61,31 +58,34 @@ def test_all_experiments_can_be_named():
 
 
 def test_results_figures_and_page(small, run, folder):
-    shown = run("reproduce", "small", "--out", "out").stdout
-    assert "A small experiment: nMSE" in shown
-    assert "EKL (paper)" in shown
-    assert "0.0411" in shown
+    shown = run("reproduce small --out out").stdout
+    for words in ("A small experiment: nMSE", "EKL (paper)", "0.0411"):
+        assert words in shown
     assert sorted(os.listdir("out")) == ["index.html", "small-nmse.svg", "small.csv", "small.json"]
     page = (folder / "out" / "index.html").read_text()
     for words in (
-        "A small experiment",
+        "<title>A small experiment</title>",
         "About it.",
         "EKL (paper)",
         "0.0411",
+        "quote the published figures",
+        "open marks are the paper&#39;s",
+        "Powers of growth",
         "Against kernel ridge",
     ):
         assert words in page
+    assert "Left out" not in page
     assert "entangled-kernels reproduce small --out out" in page
 
 
 def test_missing_data(small, run):
-    result = run("reproduce", "absent", "--out", "out", "--data-home", "here", code=6)
+    result = run("reproduce absent --out out --data-home here", code=6)
     assert "error: the data of absent are missing: put it.csv into here" in result.stderr
     assert not os.path.exists("out")
 
 
 def test_all_leaves_out_what_is_missing(small, run, folder):
-    result = run("reproduce", "all", "--out", "out", "--json", code=None)
+    result = run("reproduce all --out out --json", code=None)
     assert result.exit_code == 6
     assert "note: absent is left out" in result.stderr
     values = json.loads(result.stdout)
@@ -97,14 +97,14 @@ def test_all_leaves_out_what_is_missing(small, run, folder):
 
 
 def test_digits_end_to_end(run, folder):
-    run("reproduce", "digits", "--quick", "--out", "out")
+    run("reproduce digits --quick --out out")
     page = (folder / "out" / "index.html").read_text()
     assert "Entangled:" in page
     assert page.count("<img") == 4
 
 
 def test_both_protocols_on_one_page(small, run, folder):
-    run("reproduce", "all", "--out", "out", "--protocol", "both", "--json", code=None)
+    run("reproduce all --out out --protocol both --json", code=None)
     assert sorted(os.listdir("out")) == ["fair", "index.html", "paper"]
     assert sorted(os.listdir("out/fair")) == ["small-nmse.svg", "small.csv", "small.json"]
     page = (folder / "out" / "index.html").read_text()
@@ -113,7 +113,7 @@ def test_both_protocols_on_one_page(small, run, folder):
 
 
 def test_resuming_keeps_results_of_the_same_settings(small, run, monkeypatch):
-    run("reproduce", "small", "--out", "out")
+    run("reproduce small --out out")
     calls = []
     again = experiments.EXPERIMENTS["small"]
 
@@ -122,11 +122,11 @@ def test_resuming_keeps_results_of_the_same_settings(small, run, monkeypatch):
         return small_run(setup)
 
     monkeypatch.setitem(experiments.EXPERIMENTS, "small", again._replace(run=counted))
-    run("reproduce", "small", "--out", "out", "--resume")
+    run("reproduce small --out out --resume")
     assert calls == []
-    run("reproduce", "small", "--out", "out", "--resume", "--seed", 1)
+    run("reproduce small --out out --resume --seed 1")
     assert calls == [1]
-    run("reproduce", "small", "--out", "out", "--resume", "--seed", 1, "--protocol", "paper")
+    run("reproduce small --out out --resume --seed 1 --protocol paper")
     assert calls == [1, 1]
 
 
@@ -137,5 +137,5 @@ def test_interruption_keeps_what_is_done(small, run, monkeypatch):
     absent = experiments.EXPERIMENTS["absent"]
     stopped = Experiment("absent", absent.title, absent.about, interrupt, absent.figures)
     monkeypatch.setitem(experiments.EXPERIMENTS, "absent", stopped)
-    run("reproduce", "all", "--out", "out", code=130)
+    run("reproduce all --out out", code=130)
     assert sorted(os.listdir("out")) == ["index.html", "small-nmse.svg", "small.csv", "small.json"]

@@ -2,21 +2,26 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from ...io import TableError
+from ...io import ExperimentResults, TableError
 from ..errors import check_choice, data_errors
-from ..files import check_apart, check_folder, check_output, check_table, files_of, local_table
-from ..options import Force, Json, TrainingOptions, split_names
+from ..files import (
+    STREAM,
+    check_apart,
+    check_folder,
+    check_output,
+    check_table,
+    files_of,
+    local_table,
+)
+from ..options import TrainingOptions, option, split_names
 from ..process import import_learning
 from ..screen import Screen, say_note
-
-if TYPE_CHECKING:
-    from ..tables import TrainingTable
+from ..tables import TrainingTable, read_rows
 
 __all__ = ["CompareOptions", "compare"]
 
@@ -31,49 +36,29 @@ FEWEST = 8
 class CompareOptions(TrainingOptions):
     """Options of ``compare``."""
 
-    methods: Annotated[
-        str | None,
-        typer.Option(
-            "--methods",
-            "-m",
-            metavar="A,B",
-            help=f"Methods to compare. By default {', '.join(COMMON)}; those of the paper are "
-            f"{', '.join(PAPER)}.",
-        ),
-    ] = None
-    train_sizes: Annotated[
-        str | None,
-        typer.Option(
-            "--train-sizes",
-            "-n",
-            metavar="N,M",
-            help="Numbers of training rows; a quarter and half of all by default.",
-        ),
-    ] = None
-    repeats: Annotated[
-        int, typer.Option("--repeats", "-r", min=1, help="Random partitions for each size.")
-    ] = 10
-    features: Annotated[
-        str,
-        typer.Option(
-            "--features",
-            "-f",
-            metavar="|".join(FEATURES),
-            help="Features for the methods of the paper.",
-        ),
-    ] = "linear"
-    report: Annotated[
-        Path | None,
-        typer.Option(
-            "--report", metavar="PAGE.html", help="Page to write, with tables and figures."
-        ),
-    ] = None
-    results: Annotated[
-        Path | None,
-        typer.Option("--results", metavar="DIR", help="Folder for the results as JSON and CSV."),
-    ] = None
-    force: Force = False
-    json: Json = False
+    methods: str | None = option(
+        f"Methods to compare. By default {', '.join(COMMON)}; those of the paper are "
+        f"{', '.join(PAPER)}.",
+        "-m",
+        default=None,
+        metavar="A,B",
+    )
+    train_sizes: str | None = option(
+        "Numbers of training rows; a quarter and half of all by default.",
+        "-n",
+        default=None,
+        metavar="N,M",
+    )
+    repeats: int = option("Random partitions for each size.", "-r", default=10, min=1)
+    features: str = option(
+        "Features for the methods of the paper.", "-f", default="linear", metavar="|".join(FEATURES)
+    )
+    report: Path | None = option(
+        "Page to write, with tables and figures.", default=None, metavar="PAGE.html"
+    )
+    results: Path | None = option(
+        "Folder for the results as JSON and CSV.", default=None, metavar="DIR"
+    )
 
 
 def compare(options: CompareOptions) -> None:
@@ -94,23 +79,23 @@ def compare(options: CompareOptions) -> None:
         check_folder(options.results, force=options.force)
         for kind in ("csv", "json", "npz"):
             check_apart(options.results / f"comparison.{kind}", files_of(table))
-    from ..tables import read_rows
-
     with local_table(table) as source:
         data = read_rows(source, options, fewest=FEWEST, work="comparing")
     for note in data.notes:
         say_note(note)
-    most = len(data.Y) - 2
-    sizes = sizes or default_sizes(len(data.Y))
-    if not all(3 <= size <= most for size in sizes):
+    n = len(data.Y)
+    # A quarter and half of the rows, but no more than a few hundred.
+    sizes = sizes or sorted({max(4, min(n // 4, 250)), max(4, min(n // 2, 500))})
+    if not all(3 <= size <= n - 2 for size in sizes):
         raise TableError(
             table,
-            f"--train-sizes must be from 3 to {most}, two less than the rows, got {options.train_sizes}",
+            f"--train-sizes must be from 3 to {n - 2}, two less than the rows, got "
+            f"{options.train_sizes}",
         )
     found = run(screen, data, names, sizes, options)
-    from ..results import show_results, summaries, winner_in_words
+    from ..results import metric_table, metrics_of, show_tables, summaries, winner_in_words
 
-    show_results(screen, found)
+    show_tables(screen, [metric_table(found, metric) for metric in metrics_of(found)])
     screen.say(winner_in_words(found))
     if options.results is not None:
         for path in found.save(options.results):
@@ -120,29 +105,21 @@ def compare(options: CompareOptions) -> None:
 
         write_comparison_page(found, table, data, options.command(), options.report)
         screen.say(f"Wrote {options.report}.")
-    screen.result(
-        {
-            "summary": summaries(found),
-            "records": found.records,
-            "meta": found.meta,
-            "report": options.report,
-        }
-    )
+    values = {"records": found.records, "meta": found.meta, "report": options.report}
+    screen.result({"summary": summaries(found), **values})
 
 
 def run(
     screen: Screen, data: TrainingTable, names: list[str], sizes: list[int], options: CompareOptions
-) -> Any:
+) -> ExperimentResults:
     """Results of all methods."""
-    import numpy as np
-
     import_learning()
     from ...experiments import compare_methods
     from ..models import cluster, text_encoder
 
-    held_out = data.held_out
-    if held_out.by == "time" and held_out.values is None:
-        held_out = replace(held_out, values=np.arange(len(data.Y)))
+    rows, times = data.held_out, None
+    if rows.by == "time":
+        times = range(len(data.Y)) if rows.values is None else rows.values
     with cluster(options.dask), screen.progress() as progress, data_errors(options.table):
         return compare_methods(
             text_encoder(data.text, fill=data.fill).fit_transform(data.X),
@@ -154,9 +131,9 @@ def run(
             seed=options.seed,
             n_jobs=-1 if options.dask is not None and options.jobs is None else options.jobs,
             progress=progress,
-            groups=held_out.values if held_out.by == "groups" else None,
-            times=held_out.values if held_out.by == "time" else None,
-            title=f"Methods on {'stdin' if str(options.table) == '-' else options.table.name}",
+            groups=rows.values if rows.by == "groups" else None,
+            times=times,
+            title=f"Methods on {'stdin' if options.table == STREAM else options.table.name}",
         )
 
 
@@ -178,8 +155,3 @@ def chosen_sizes(train_sizes: str | None) -> list[int]:
             f"must be whole numbers separated by commas, got {train_sizes!r}",
             param_hint="--train-sizes",
         ) from None
-
-
-def default_sizes(rows: int) -> list[int]:
-    """A quarter and half of the rows, but no more than a few hundred."""
-    return sorted({max(4, min(rows // 4, 250)), max(4, min(rows // 2, 500))})

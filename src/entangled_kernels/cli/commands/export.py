@@ -5,13 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
-
-import typer
+from typing import TYPE_CHECKING, Any
 
 from ..errors import CommandError, check_choice, data_errors
 from ..files import check_input, check_output, check_table
-from ..options import Force, Json, Model, ReadingOptions
+from ..options import ReadingOptions, argument, option
 from ..process import import_learning
 from ..screen import Screen, say_note
 
@@ -29,27 +27,16 @@ SHOWN = 12
 class ExportOptions(ReadingOptions):
     """Options of ``export``."""
 
-    model: Model
-    out: Annotated[
-        Path,
-        typer.Option(
-            "--out", "-o", "--onnx", metavar="FILE", help="ONNX file to write.", show_default=False
-        ),
-    ]
-    dtype: Annotated[
-        str,
-        typer.Option("--dtype", metavar="float32|float64", help="Numbers that go in and come out."),
-    ] = "float32"
-    check: Annotated[
-        Path | None,
-        typer.Option(
-            "--check",
-            metavar="TABLE",
-            help="Compare with the model on the rows of a table, not on rows drawn like those of training.",
-        ),
-    ] = None
-    force: Force = False
-    json: Json = False
+    model: Path = argument("MODEL", "Model file that fit wrote.")
+    out: Path = option("ONNX file to write.", "-o", "--onnx", metavar="FILE")
+    dtype: str = option(
+        "Numbers that go in and come out.", default="float32", metavar="float32|float64"
+    )
+    check: Path | None = option(
+        "Compare with the model on the rows of a table, not on rows drawn like those of training.",
+        default=None,
+        metavar="TABLE",
+    )
 
 
 def export(options: ExportOptions) -> None:
@@ -57,19 +44,16 @@ def export(options: ExportOptions) -> None:
 
     Where onnxruntime is installed its predictions are compared with those of the model.
     """
-    screen, model, out, check = (
-        Screen(as_json=options.json),
-        options.model,
-        options.out,
-        options.check,
-    )
+    screen, model, out = Screen(as_json=options.json), options.model, options.out
     check_choice("--dtype", options.dtype, ("float32", "float64"))
     options.text_format()
     check_input(model)
-    if check is not None:
-        check_input(check)
-        check_table(check)
-    check_output(out, force=options.force, inputs=[model, *([] if check is None else [check])])
+    read = [model]
+    if options.check is not None:
+        check_input(options.check)
+        check_table(options.check)
+        read.append(options.check)
+    check_output(out, force=options.force, inputs=read)
     import_learning()
     from ...io import ExportError, export_onnx
     from ..models import inputs_of, open_saved_model
@@ -83,17 +67,10 @@ def export(options: ExportOptions) -> None:
         except ExportError as error:
             raise CommandError(f"{model}: {error}", "model") from error
         difference = difference_of(saved, out, made, rows)
-    show(screen, out, made, difference, check)
-    screen.result(
-        {
-            "out": str(out),
-            "inputs": made.inputs,
-            "columns": made.columns,
-            "output": made.output,
-            "targets": made.targets,
-            "difference": difference,
-        }
-    )
+    show(screen, out, made, difference, options.check)
+    keys = ("inputs", "columns", "output", "targets")
+    values = {key: getattr(made, key) for key in keys}
+    screen.result({"out": str(out), **values, "difference": difference})
 
 
 def rows_of(saved: SavedModel, options: ExportOptions) -> Any:
@@ -108,15 +85,13 @@ def rows_of(saved: SavedModel, options: ExportOptions) -> Any:
 
 
 def difference_of(saved: SavedModel, path: Path, made: ExportedModel, rows: Any) -> float | None:
-    """Largest difference of the file from the model, in deviations of a target; None without onnxruntime."""
+    """Largest difference from the model, in deviations of a target; None without onnxruntime."""
     from ...io import compare_onnx
 
     if find_spec("onnxruntime") is None:
         return None
-    if rows is None:
-        return compare_onnx(saved.model, path, made.sample)
     with data_errors(path):
-        return compare_onnx(saved.model, path, rows)
+        return compare_onnx(saved.model, path, made.sample if rows is None else rows)
 
 
 def show(
@@ -124,28 +99,23 @@ def show(
 ) -> None:
     """Tell people."""
     screen.say(f"Wrote {path}.")
-    names = list(made.inputs.items())
-    if list(made.inputs) == ["X"] and len(made.columns) > 1:
-        kind, shape = names[0][1], f"(rows, {len(made.columns)})"
-        columns = ", ".join(made.columns[:SHOWN]) + (", ..." if len(made.columns) > SHOWN else "")
-        screen.say(f"Input: X, {kind} {shape}: {columns}")
+    names, columns = list(made.inputs.items()), made.columns
+    if list(made.inputs) == ["X"] and len(columns) > 1:
+        some = ", ".join(columns[:SHOWN]) + (", ..." if len(columns) > SHOWN else "")
+        screen.say(f"Input: X, {names[0][1]} (rows, {len(columns)}): {some}")
     else:
         screen.table(["input", "kind"], names, title="Inputs, each (rows, 1)")
-    screen.say(
-        f"Output: {made.output}, (rows, {len(made.targets)}): {', '.join(made.targets[:SHOWN])}"
-    )
+    targets = ", ".join(made.targets[:SHOWN])
+    screen.say(f"Output: {made.output}, (rows, {len(made.targets)}): {targets}")
     if difference is None:
         say_note(
-            "the file was not compared with the model: that needs onnxruntime, of entangled-kernels[onnx]"
+            "the file was not compared with the model: that needs onnxruntime, of "
+            "entangled-kernels[onnx]"
         )
         return
-    where = (
-        f"on the rows of {check}"
-        if check is not None
-        else "on 100 rows drawn like those of training"
-    )
+    where = "100 rows drawn like those of training" if check is None else f"the rows of {check}"
     screen.say(
-        f"Largest difference from the model {where}: {difference:.2g} of a target's deviation."
+        f"Largest difference from the model on {where}: {difference:.2g} of a target's deviation."
     )
     if difference > LARGEST and "float64" not in made.inputs.values():
         say_note(

@@ -4,13 +4,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
-
-import typer
+from typing import TYPE_CHECKING, Any
 
 from ...io.tables import counted
 from ..files import check_input, check_output
-from ..options import Force, Json, Model, Options
+from ..options import Options, argument, option
 from ..process import import_learning
 from ..screen import Screen
 
@@ -26,19 +24,13 @@ SHOWN = 12
 class InspectOptions(Options):
     """Options of ``inspect``."""
 
-    model: Model
-    report: Annotated[
-        Path | None,
-        typer.Option("--report", metavar="PAGE.html", help="Also write a page with figures."),
-    ] = None
-    theory: Annotated[
-        bool,
-        typer.Option(
-            "--theory", help="Also tell whether the kernel is proven entangled, and by how much."
-        ),
-    ] = False
-    force: Force = False
-    json: Json = False
+    model: Path = argument("MODEL", "Model file that fit wrote.")
+    report: Path | None = option(
+        "Also write a page with figures.", default=None, metavar="PAGE.html"
+    )
+    theory: bool = option(
+        "Also tell whether the kernel is proven entangled, and by how much.", default=False
+    )
 
 
 def inspect(options: InspectOptions) -> None:
@@ -68,94 +60,72 @@ def inspect(options: InspectOptions) -> None:
 
 def find_out(saved: SavedModel, path: Path) -> dict[str, Any]:
     """Everything there is to tell, as plain values."""
-    from ..models import entanglement_of, information_of, learner_of, relations_of, targets_of
-    from ..words import information_in_words, sharing_in_words
+    from ...estimators import EntangledKernelRidge
+    from .. import models, words
 
-    names, learner = targets_of(saved), learner_of(saved.model)
-    correlations, information = relations_of(saved, learner), information_of(saved.model)
+    names, learner, info = models.targets_of(saved), models.learner_of(saved.model), saved.info
+    settings = " ".join(repr(learner).split())
+    if isinstance(learner, EntangledKernelRidge):
+        settings = words.settings_in_words(models.settings_of(learner))
+        if scales := info.get("target_transform"):
+            settings += f"; learned as logarithms: {words.scales_in_words(scales, names)}"
+    correlations = models.relations_of(saved, learner)
+    information = models.information_of(saved.model)
+    parameters = learner.get_params(deep=False)
     return {
         "model": str(path),
         "class": type(saved.model).__name__,
         "software": saved.software,
         "inputs": [str(name) for name in getattr(saved.model, "feature_names_in_", [])],
         "targets": names,
-        "rows": saved.info.get("rows"),
-        "table": saved.info.get("table"),
-        "settings": _settings_in_words(saved, learner, names),
-        "nmse": saved.info.get("nmse"),
-        "held_out": saved.info.get("held_out"),
-        "kernel_ridge_nmse": saved.info.get("kernel_ridge_nmse"),
-        "target_scores": saved.info.get("target_scores", []),
-        "sharing": sharing_in_words(learner.get_params(deep=False), correlations, names),
+        "settings": settings,
+        **{name: info.get(name) for name in ("rows", "table", "nmse", "held_out", "explanation")},
+        "kernel_ridge_nmse": info.get("kernel_ridge_nmse"),
+        "baselines": info.get("baselines", {}),
+        "target_scores": info.get("target_scores", []),
+        "sharing": words.sharing_in_words(parameters, correlations, names),
         "relations": [] if correlations is None else correlations.tolist(),
-        "target_correlations": saved.info.get("target_correlations", []),
-        "explanation": saved.info.get("explanation"),
-        "telling": information_in_words(information, names),
+        "target_correlations": info.get("target_correlations", []),
+        "telling": words.information_in_words(information, names),
         "information": [] if information is None else information.round(6).tolist(),
-        **entanglement_of(learner),
+        **models.entanglement_of(learner),
     }
-
-
-def _settings_in_words(saved: SavedModel, learner: Any, names: list[str]) -> str:
-    """What was chosen or set."""
-    from ...estimators import EntangledKernelRidge
-    from ..models import settings_of
-    from ..words import scales_in_words, settings_in_words
-
-    if not isinstance(learner, EntangledKernelRidge):
-        return " ".join(repr(learner).split())
-    scales = saved.info.get("target_transform")
-    learned = f"; learned as logarithms: {scales_in_words(scales, names)}" if scales else ""
-    return settings_in_words(settings_of(learner)) + learned
 
 
 def show(screen: Screen, findings: dict[str, Any], *, theory: bool) -> None:
     """Tell people."""
     import numpy as np
 
+    from .. import words
     from ..models import explanation_of
-    from ..words import (
-        change_in_words,
-        error_in_words,
-        listed,
-        measures_in_words,
-        show_inputs,
-        show_target_errors,
-        strongest_pairs,
-    )
 
-    made = findings["software"].get("entangled-kernels", "")
+    made, error = findings["software"].get("entangled-kernels", ""), findings["nmse"]
     screen.say(f"{findings['model']}: {findings['class']}, saved by entangled-kernels {made}.")
     if findings["rows"]:
         screen.say(f"Fitted to {counted(findings['rows'], 'row')} of {findings['table']}.")
-    screen.say(f"Inputs: {listed(findings['inputs'])}")
-    screen.say(f"Targets: {listed(findings['targets'])}")
+    screen.say(f"Inputs: {words.listed(findings['inputs'])}")
+    screen.say(f"Targets: {words.listed(findings['targets'])}")
     screen.say(f"Settings: {findings['settings']}.")
-    if findings["nmse"] is not None:
-        plain = findings["kernel_ridge_nmse"]
-        beside = (
-            ""
-            if plain is None
-            else f", kernel ridge {plain:.4g} ({change_in_words(findings['nmse'], plain)})"
-        )
-        screen.say(
-            f"{error_in_words(findings.get('held_out'))}: nMSE {findings['nmse']:.4g}{beside}."
-        )
-        show_target_errors(screen, findings["target_scores"])
+    if error is not None:
+        screen.say(f"{words.error_in_words(findings['held_out'])}: nMSE {error:.4g}.")
+        plain, baselines = findings["kernel_ridge_nmse"], findings["baselines"]
+        screen.say(words.baselines_in_words(error, plain, baselines))
+        columns, rows, title, *_ = words.error_table(findings["target_scores"])
+        screen.table(columns, rows, title=title)
     screen.points("Who shares what:", findings["sharing"])
     if findings["relations"]:
-        pairs = strongest_pairs(np.array(findings["relations"]), findings["targets"])
-        title = "Correlation of targets in the kernel" + (
-            ", strongest pairs" if len(pairs) > SHOWN else ""
-        )
+        pairs = words.strongest_pairs(np.array(findings["relations"]), findings["targets"])
+        some = ", strongest pairs" if len(pairs) > SHOWN else ""
+        title = f"Correlation of targets in the kernel{some}"
         screen.table(["target", "target", "correlation"], pairs[:SHOWN], title=title)
-    explanation = explanation_of(findings["explanation"])
-    if explanation is not None:
-        show_inputs(screen, explanation)
+    if (explanation := explanation_of(findings["explanation"])) is not None:
+        screen.points("Which inputs matter:", words.explanation_in_words(explanation))
+        columns, rows, title, *_ = words.input_table(explanation)
+        screen.table(columns, rows, title=title)
     screen.points("What tells what, once it is measured:", findings["telling"])
     if theory:
         screen.say()
         screen.say(findings["verdict"])
         if findings["entanglement"]:
-            measures = measures_in_words(findings["entanglement"])
+            measures = words.measures_in_words(findings["entanglement"])
             screen.table(["measure", "value"], list(measures.items()), title="Entanglement")

@@ -1,10 +1,10 @@
-"""``demo``, ``reproduce`` and ``datasets``: experiments of the paper, and the tables that they need."""
+"""``demo``, ``reproduce`` and ``datasets``: experiments of the paper, and their tables."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Any
 
 import typer
 
@@ -12,7 +12,15 @@ from ...io import table_kind, write_table
 from ...io.tables import counted, quoted
 from ..errors import CODES, CommandError, check_choice
 from ..files import check_folder, check_output
-from ..options import DataHome, Force, Jobs, Json, Options, Seed, command_line
+from ..options import (
+    Options,
+    argument,
+    command_line,
+    data_home_option,
+    jobs_option,
+    option,
+    seed_option,
+)
 from ..process import import_learning
 from ..screen import Screen, say_note
 
@@ -37,14 +45,11 @@ WINE = [
 class DemoOptions(Options):
     """Options of ``demo``."""
 
-    out: Annotated[
-        Path,
-        typer.Option("--out", "-o", metavar="DIR", help="Folder for the page and the results."),
-    ] = Path("demo-report")
-    seed: Seed = 0
-    jobs: Jobs = None
-    force: Force = False
-    json: Json = False
+    out: Path = option(
+        "Folder for the page and the results.", "-o", default=Path("demo-report"), metavar="DIR"
+    )
+    seed: int = seed_option()
+    jobs: int | None = jobs_option(2)
 
 
 def demo(options: DemoOptions) -> None:
@@ -57,16 +62,13 @@ def demo(options: DemoOptions) -> None:
     screen, out = Screen(as_json=options.json), options.out
     check_folder(out, force=options.force)
     import_learning()
-    from ..pages import measured_in_words, write_demo_page
-    from ..results import show_results
+    from ..pages import write_demo_page
+    from ..results import measured_in_words, metric_table, show_tables
 
-    found = {
-        name: run_demo(screen, name, *table, options.seed, options.jobs)
-        for name, table in tables().items()
-    }
+    found = {name: run_demo(screen, name, *table, options) for name, table in tables().items()}
     for results in found.values():
         results.save(out)
-        show_results(screen, results, ["nmse"])
+        show_tables(screen, [metric_table(results, "nmse")])
         for sentence in measured_in_words(results):
             screen.say(sentence)
     path = write_demo_page(list(found.values()), options.command(), out)
@@ -86,18 +88,15 @@ def tables() -> dict[str, tuple[str, Any, Any]]:
 
     cells, wine = (load(as_frame=True).data for load in (load_breast_cancer, load_wine))
     worst = [name for name in cells if name.startswith("worst")]
+    title = "Breast cancer: ten worst values"
     return {
-        "breast-cancer": (
-            "Breast cancer: ten worst values",
-            cells.drop(columns=worst),
-            cells[worst],
-        ),
+        "breast-cancer": (title, cells.drop(columns=worst), cells[worst]),
         "wine": ("Wine: six constituents", wine.drop(columns=WINE), wine[WINE]),
     }
 
 
 def run_demo(
-    screen: Screen, name: str, title: str, X: Any, Y: Any, seed: int, jobs: int | None
+    screen: Screen, name: str, title: str, X: Any, Y: Any, options: DemoOptions
 ) -> ExperimentResults:
     """All methods on a table."""
     from ...experiments.partly_measured import compare_partly_measured
@@ -108,25 +107,16 @@ def run_demo(
             Y,
             n_train=TRAIN_ROWS,
             repeats=REPEATS,
-            seed=seed,
-            n_jobs=jobs,
+            seed=options.seed,
+            n_jobs=options.jobs,
             progress=progress,
             name=name,
             title=title,
         )
 
 
-NAMES = (
-    "sarcos",
-    "weather",
-    "concrete",
-    "uwave",
-    "simulated",
-    "digits",
-    "running-times",
-    "kernels",
-    "all",
-)
+PAPER = ("sarcos", "weather", "concrete", "uwave", "simulated", "digits", "running-times")
+NAMES = (*PAPER, "kernels", "all")
 PROTOCOLS = ("fair", "paper", "both")
 
 
@@ -134,47 +124,22 @@ PROTOCOLS = ("fair", "paper", "both")
 class ReproduceOptions(Options):
     """Options of ``reproduce``."""
 
-    name: Annotated[
-        str,
-        typer.Argument(
-            metavar="NAME|all", help=f"{', '.join(NAMES[:-1])}, or all.", show_default=False
-        ),
-    ]
-    out: Annotated[
-        Path,
-        typer.Option(
-            "--out",
-            "-o",
-            metavar="DIR",
-            help="Folder for results, figures and index.html.",
-            show_default=False,
-        ),
-    ]
-    protocol: Annotated[
-        str,
-        typer.Option(
-            "--protocol",
-            metavar="|".join(PROTOCOLS),
-            help="Standardised and scale-free, as in the paper, or one after the other.",
-        ),
-    ] = "fair"
-    quick: Annotated[
-        bool,
-        typer.Option(
-            "--quick", help="Fewer partitions and steps: to see that it works, not to quote."
-        ),
-    ] = False
-    data_home: DataHome = None
-    seed: Seed = 0
-    jobs: Jobs = None
-    resume: Annotated[
-        bool,
-        typer.Option(
-            "--resume", help="Keep results of the same settings that are in the folder already."
-        ),
-    ] = False
-    force: Force = False
-    json: Json = False
+    name: str = argument("NAME|all", f"{', '.join(NAMES[:-1])}, or all.")
+    out: Path = option("Folder for results, figures and index.html.", "-o", metavar="DIR")
+    protocol: str = option(
+        "Standardised and scale-free, as in the paper, or one after the other.",
+        default="fair",
+        metavar="|".join(PROTOCOLS),
+    )
+    quick: bool = option(
+        "Fewer partitions and steps: to see that it works, not to quote.", default=False
+    )
+    data_home: Path | None = data_home_option()
+    seed: int = seed_option()
+    jobs: int | None = jobs_option()
+    resume: bool = option(
+        "Keep results of the same settings that are in the folder already.", default=False
+    )
 
 
 def reproduce(options: ReproduceOptions) -> None:
@@ -183,76 +148,86 @@ def reproduce(options: ReproduceOptions) -> None:
     Writes the results as JSON and CSV, the figures, and a page with the paper's figures beside
     ours: claims first, then every cell with a verdict.
     """
-    screen, name, out, protocol = (
-        Screen(as_json=options.json),
-        options.name,
-        options.out,
-        options.protocol,
-    )
+    screen, name, out = Screen(as_json=options.json), options.name, options.out
     check_choice("NAME", name, NAMES)
-    check_choice("--protocol", protocol, PROTOCOLS)
+    check_choice("--protocol", options.protocol, PROTOCOLS)
     check_folder(out, force=options.force or options.resume)
     import_learning()
     from ..pages import write_experiment_page
-    from ..results import claims_of, claims_table, run_experiment, show_cells, summaries
+    from ..results import claims_of, claims_table, show_tables, summaries
 
-    settings = {
-        "quick": options.quick,
-        "seed": options.seed,
-        "n_jobs": options.jobs,
-        "data_home": options.data_home,
-    }
+    both = options.protocol == "both"
     runs: dict[str, dict[str, ExperimentResults]] = {}
     missing: dict[str, str] = {}
     try:
-        for each, own in _parts(name, protocol):
-            folder = out / own if protocol == "both" else out
+        for each, protocol in _parts(name, options.protocol):
             try:
-                results = run_experiment(
-                    screen, each, folder, settings | {"protocol": own}, resume=options.resume
-                )
+                results = _run(screen, each, protocol, out / protocol if both else out, options)
             except FileNotFoundError as error:
                 if name != "all":
-                    raise CommandError(
-                        f"the data of {each} are missing: {error}", "missing"
-                    ) from error
+                    problem = f"the data of {each} are missing: {error}"
+                    raise CommandError(problem, "missing") from error
                 if each not in missing:
                     say_note(f"{each} is left out, its data are missing: {error}")
                 missing[each] = str(error)
                 continue
-            runs.setdefault(own, {})[each] = results
+            runs.setdefault(protocol, {})[each] = results
             _show(screen, results)
     finally:
         # Also of what is done when somebody interrupts.
         if runs:
             write_experiment_page(runs, missing, options.command(resume=False), out)
-    claims = claims_table(runs)
-    if claims is not None:
-        show_cells(screen, [claims])
-    if runs:
-        screen.say(f"Wrote {out / 'index.html'}.")
+    if (claims := claims_table(runs)) is not None:
+        show_tables(screen, [claims])
+    page = str(out / "index.html") if runs else None
+    if page is not None:
+        screen.say(f"Wrote {page}.")
     done = {own: {each: summaries(one) for each, one in made.items()} for own, made in runs.items()}
     screen.result(
         {
             "out": str(out),
-            "page": str(out / "index.html") if runs else None,
+            "page": page,
             "missing": missing,
             "claims": claims_of(runs),
-            "experiments": done if protocol == "both" else done.get(protocol, {}),
+            "experiments": done if both else done.get(options.protocol, {}),
         }
     )
     if missing:
         raise typer.Exit(CODES["missing"])
 
 
+def _run(
+    screen: Screen, name: str, protocol: str, out: Path, options: ReproduceOptions
+) -> ExperimentResults:
+    """Results of an experiment, run and saved, or with ``--resume`` those of the same settings."""
+    from ...experiments import EXPERIMENTS, Setup
+    from ...io import ExperimentResults
+
+    path = out / f"{name}.json"
+    same: dict[str, Any] = {"protocol": protocol, "quick": options.quick, "seed": options.seed}
+    if options.resume and path.exists():
+        kept = ExperimentResults.load(path)
+        if all(kept.meta.get(key) == value for key, value in same.items()):
+            return kept
+    with screen.progress() as report:
+        setup = Setup(
+            **same,
+            n_jobs=options.jobs,
+            data_home=options.data_home,
+            progress=lambda done, total, what: report(done, total, f"{name} {what}"),
+        )
+        results = EXPERIMENTS[name].run(setup)
+    # Tables and figures are made from what was saved.
+    return ExperimentResults.load(results.save(out)[0])
+
+
 def _show(screen: Screen, results: ExperimentResults) -> None:
     """Cells beside the paper's where there are any, and tables of what these do not hold."""
-    from ..results import cell_tables, metrics_of, show_cells, show_results
+    from ..results import cell_tables, metric_table, metrics_of, show_tables
 
-    tables = list(cell_tables(results))
-    show_cells(screen, tables)
-    rest = [metric for metric in metrics_of(results) if not tables or metric not in ("nmse", "ni")]
-    show_results(screen, results, rest)
+    cells = list(cell_tables(results))
+    rest = [name for name in metrics_of(results) if not cells or name not in ("nmse", "ni")]
+    show_tables(screen, [*cells, *(metric_table(results, metric) for metric in rest)])
 
 
 def _parts(name: str, protocol: str) -> list[tuple[str, str]]:
@@ -286,20 +261,13 @@ NEW_ROWS = 40
 class DatasetsOptions(Options):
     """Options of ``datasets``."""
 
-    data_home: DataHome = None
-    download: Annotated[
-        bool, typer.Option("--download", help="Download those that are not there.")
-    ] = False
-    export: Annotated[
-        Path | None,
-        typer.Option(
-            "--export",
-            metavar="FILE",
-            help="Write a sample table to try the commands on, such as wine.csv, and new rows beside it.",
-        ),
-    ] = None
-    force: Force = False
-    json: Json = False
+    data_home: Path | None = data_home_option()
+    download: bool = option("Download those that are not there.", default=False)
+    export: Path | None = option(
+        "Write a sample table to try the commands on, such as wine.csv, and new rows beside it.",
+        default=None,
+        metavar="FILE",
+    )
 
 
 def datasets(options: DatasetsOptions) -> None:
@@ -326,7 +294,7 @@ def datasets(options: DatasetsOptions) -> None:
 
 
 def export_sample(screen: Screen, path: Path, *, force: bool) -> None:
-    """Write rows of scikit-learn's table of wines, complete ones and new ones that lack some targets."""
+    """Write rows of scikit-learn's wines: complete ones, and new ones that lack some targets."""
     table_kind(path)
     suffixes = "".join(path.suffixes[-2:] if path.suffix == ".gz" else path.suffixes[-1:])
     beside = path.with_name(f"{path.name.removesuffix(suffixes)}-new{suffixes}")
@@ -341,35 +309,26 @@ def export_sample(screen: Screen, path: Path, *, force: bool) -> None:
     new[[name for name in TARGETS if name not in MEASURED]] = np.nan
     write_table(known, path)
     write_table(new, beside)
+    wines, some = counted(len(new), "wine"), quoted(MEASURED)
     screen.say(f"Wrote {counted(len(known), 'wine')} to {path}.")
-    screen.say(
-        f"Wrote {counted(len(new), 'wine')} to {beside}, with only {quoted(MEASURED)} of the targets."
-    )
-    screen.say(
-        "To fit: "
-        + command_line(
-            "fit", path, options=[("--targets", ",".join(TARGETS)), ("--out", "wine.model")]
-        )
-    )
+    screen.say(f"Wrote {wines} to {beside}, with only {some} of the targets.")
+    to_fit = [("--targets", ",".join(TARGETS)), ("--out", "wine.model")]
+    screen.say(f"To fit: {command_line('fit', path, options=to_fit)}")
     screen.result({"tables": [str(path), str(beside)], "targets": TARGETS, "measured": MEASURED})
 
 
 def look_for(name: str, function: str, options: dict[str, Any]) -> dict[str, Any]:
-    """Load a table where it is, and tell its shape and place, or what is wrong."""
+    """Load a table where it is, and tell its shape and file, or what is wrong."""
     from ... import datasets
 
-    unknown = dict.fromkeys(("rows", "inputs", "outputs", "state", "file", "problem"))
-    entry = {"name": name, "function": function, **unknown}
+    keys = ("rows", "inputs", "outputs", "state", "file", "problem")
+    entry = {"name": name, "function": function, **dict.fromkeys(keys)}
     try:
         table = getattr(datasets, function)(**options)
     except (FileNotFoundError, ValueError) as error:
         state = "no" if isinstance(error, FileNotFoundError) else "damaged"
         return entry | {"state": state, "problem": str(error)}
     files = table.get("filenames") or [table.get("filename") or "comes with scikit-learn"]
-    return entry | {
-        "rows": len(table.data),
-        "inputs": table.data.shape[1],
-        "outputs": table.target.shape[1],
-        "state": "yes",
-        "file": str(files[0]),
-    }
+    (rows, inputs), outputs = table.data.shape, table.target.shape[1]
+    shape = {"rows": rows, "inputs": inputs, "outputs": outputs}
+    return entry | shape | {"state": "yes", "file": str(files[0])}

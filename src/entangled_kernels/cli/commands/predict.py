@@ -1,4 +1,4 @@
-"""``predict`` and ``plan``: from a model file and new rows to predictions, or to what to measure next."""
+"""``predict`` and ``plan``: predictions for new rows, and what to measure next in them."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from difflib import get_close_matches
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Any
 
 import typer
 
@@ -28,19 +28,7 @@ from ..files import (
     local_table,
     place_of,
 )
-from ..options import (
-    Force,
-    Json,
-    Keep,
-    MaxMemory,
-    Model,
-    OneTable,
-    OutputFormat,
-    ReadingOptions,
-    check_output_format,
-    output_format,
-    split_names,
-)
+from ..options import NewRowsOptions, option, output_format, split_names
 from ..process import import_learning
 from ..screen import Screen, say_note
 
@@ -58,94 +46,81 @@ SHOWN = 5
 
 
 @dataclass(frozen=True, kw_only=True)
-class NewRowsOptions(ReadingOptions):
-    """The model, the table of new rows, and how its result is written."""
-
-    model: Model
-    table: OneTable
-    keep: Keep = None
-    output_format: OutputFormat = None
-    max_memory: MaxMemory = 4096
-    force: Force = False
-    json: Json = False
-
-    def open(
-        self, out: Path | None, *, measured: bool, needs: Iterable[str]
-    ) -> tuple[SavedModel, NewRows]:
-        """The model and a reader of its new rows.
-
-        Files and options are checked before scikit-learn is imported. ``needs`` are options that
-        need a model that knows how its errors are spread.
-        """
-        check_streams(out, json=self.json)
-        check_output_format(self.output_format)
-        self.text_format()
-        check_input(self.model)
-        check_table(self.table)
-        if out is not None and out != STREAM:
-            table_kind(out)
-            check_output(out, force=self.force, inputs=[self.model, *files_of(self.table)])
-        import_learning()
-        from ..models import NewRows, open_saved_model, require_calibrated
-
-        saved = open_saved_model(self.model)
-        for option in needs:
-            require_calibrated(saved, self.model, option)
-        kept = split_names(self.keep or [])
-        return saved, NewRows(saved, self.model, kept, measured=measured, options=self)
-
-    def write(self, frames: Iterator[Any], out: Path, source: Path) -> tuple[int, list[str]]:
-        """Write data frames in the dialect asked for; number of rows, and names of columns."""
-        from ..models import write_parts
-
-        written = output_format(self.output_format, source, self.text_format())
-        return write_parts(frames, out, written, several=in_batches(source, self.max_memory))
-
-
-@dataclass(frozen=True, kw_only=True)
 class PredictOptions(NewRowsOptions):
     """Options of ``predict``."""
 
-    out: Annotated[
-        Path,
-        typer.Option(
-            "--out",
-            "-o",
-            metavar="FILE",
-            help="Table to write; its name tells the kind; - for stdout.",
-            show_default=False,
-        ),
-    ]
-    measured: Annotated[
-        bool,
-        typer.Option(
-            "--measured",
-            help="Use the targets that the table has: their missing values, and the other targets, are "
-            "predicted from the inputs and from the targets given.",
-        ),
-    ] = False
-    intervals: Annotated[
-        float | None,
-        typer.Option(
-            "--intervals",
-            metavar="SHARE",
-            help="Also write NAME_lower and NAME_upper, between which a new observation lies with this "
-            "probability, such as 0.9.",
-        ),
-    ] = None
-    joint: Annotated[
-        bool,
-        typer.Option(
-            "--joint", help="Make the intervals wide enough to hold all targets of a row at once."
-        ),
-    ] = False
-    novelty: Annotated[
-        bool,
-        typer.Option(
-            "--novelty",
-            help="Also write a column 'novelty': how far a row is from the training rows; above 1 is far.",
-        ),
-    ] = False
+    out: Path = option(
+        "Table to write; its name tells the kind; - for stdout.", "-o", metavar="FILE"
+    )
+    measured: bool = option(
+        "Use the targets that the table has: their missing values, and the other targets, are "
+        "predicted from the inputs and from the targets given.",
+        default=False,
+    )
+    intervals: float | None = option(
+        "Also write NAME_lower and NAME_upper, between which a new observation lies with this "
+        "probability, such as 0.9.",
+        default=None,
+        metavar="SHARE",
+    )
+    joint: bool = option(
+        "Make the intervals wide enough to hold all targets of a row at once.", default=False
+    )
+    novelty: bool = option(
+        "Also write a column 'novelty': how far a row is from the training rows; above 1 is far.",
+        default=False,
+    )
+
+
+@dataclass(frozen=True, kw_only=True)
+class PlanOptions(NewRowsOptions):
+    """Options of ``plan``."""
+
+    cost: list[str] | None = option(
+        "What measuring a target costs; 1 by default.", default=None, metavar="A=5,B=1"
+    )
+    out: Path | None = option(
+        "Table with a plan for every row; - for stdout.", "-o", default=None, metavar="FILE"
+    )
+    most: int | None = option(
+        "Measurements to plan for a row.", default=None, metavar="K", min=1, show_default="all"
+    )
+
+
+def open_model_and_rows(
+    options: PredictOptions | PlanOptions, *, measured: bool, needs: Iterable[str]
+) -> tuple[SavedModel, NewRows]:
+    """The model and a reader of its new rows.
+
+    Files and options are checked before scikit-learn is imported. ``needs`` are options that need a
+    model that knows how its errors are spread.
+    """
+    out, path = options.out, options.model
+    check_streams(out, json=options.json)
+    options.check()
+    check_input(path)
+    check_table(options.table)
+    if out is not None and out != STREAM:
+        table_kind(out)
+        check_output(out, force=options.force, inputs=[path, *files_of(options.table)])
+    import_learning()
+    from ..models import NewRows, open_saved_model, require_calibrated
+
+    saved = open_saved_model(path)
+    for need in needs:
+        require_calibrated(saved, path, need)
+    kept = split_names(options.keep or [])
+    return saved, NewRows(saved, path, kept, measured=measured, options=options)
+
+
+def write_rows(
+    options: NewRowsOptions, frames: Iterator[Any], out: Path, source: Path
+) -> tuple[int, list[str]]:
+    """Write data frames in the dialect asked for; number of rows, and names of columns."""
+    from ..models import write_parts
+
+    written = output_format(options.output_format, source, options.text_format())
+    return write_parts(frames, out, written, several=in_batches(source, options.max_memory))
 
 
 def predict(options: PredictOptions) -> None:
@@ -163,31 +138,26 @@ def predict(options: PredictOptions) -> None:
     if options.joint and intervals is None:
         raise CommandError("--joint needs --intervals, such as --intervals 0.9")
     needs = ["--measured"] * options.measured + ["--intervals"] * (intervals is not None)
-    saved, new = options.open(out, measured=options.measured, needs=needs)
+    saved, new = open_model_and_rows(options, measured=options.measured, needs=needs)
     from ..words import far_in_words
 
     predictor = Predictor(saved, new, options)
     with local_table(options.table) as source, data_errors(source):
         parts = new.parts(screen, source, options.max_memory)
         known_too = not in_batches(source, options.max_memory)
-        rows, columns = options.write(
-            predictor.predictions(parts, source, known_too=known_too), out, source
-        )
+        found = predictor.predictions(parts, source, known_too=known_too)
+        rows, columns = write_rows(options, found, out, source)
     new.tell_left_out()
     if predictor.n_far:
         say_note(far_in_words(predictor.n_far, rows))
-    below = [
-        name for name in saved.info.get("positive_targets", []) if name in predictor.below_zero
-    ]
-    if below:
+    positive = saved.info.get("positive_targets", [])
+    if below := [name for name in positive if name in predictor.below_zero]:
         say_note(below_zero_in_words(below, new.targets))
-    screen.say(
-        f"Wrote {counted(rows, 'row')} of {counted(len(new.targets), 'target')} to {place_of(out)}."
-    )
+    targets = counted(len(new.targets), "target")
+    screen.say(f"Wrote {counted(rows, 'row')} of {targets} to {place_of(out)}.")
     if options.measured:
-        screen.say(
-            f"Given in the table, and written as they are: {counted(predictor.n_given, 'value')}."
-        )
+        given = counted(predictor.n_given, "value")
+        screen.say(f"Given in the table, and written as they are: {given}.")
     if predictor.errors:
         title = (
             "The table holds the targets too; error on its rows (too good if they were fitted to)"
@@ -206,7 +176,7 @@ def predict(options: PredictOptions) -> None:
 
 
 def below_zero_in_words(below: list[str], targets: list[str]) -> str:
-    """A note on positive targets with lower limits below zero, with options that can be copied into a shell.
+    """A note on positive targets with lower limits below zero, with the options to avoid them.
 
     Examples
     --------
@@ -217,19 +187,13 @@ def below_zero_in_words(below: list[str], targets: list[str]) -> str:
     values = ["log"] if below == targets else [f"{name}=log" for name in below]
     options = " ".join(f"--target-transform {shlex.quote(value)}" for value in values)
     return (
-        f"lower limits of {quoted(below)} are below zero, though all training rows are above; fit with "
-        f"{options} to avoid it"
+        f"lower limits of {quoted(below)} are below zero, though all training rows are above; fit "
+        f"with {options} to avoid it"
     )
 
 
 class Predictor:
-    """Predictions of a model for the rows of tables, and what they have in common.
-
-    Parameters
-    ----------
-    saved : SavedModel
-    new : NewRows
-    options : PredictOptions
+    """Predictions of a model for the rows of tables, and what is counted meanwhile.
 
     Attributes
     ----------
@@ -257,13 +221,13 @@ class Predictor:
         new.names_beside_kept(self.columns + [NOVELTY] * options.novelty, SUFFIX)
 
     def predictions(self, parts: Iterator[Part], table: Path, *, known_too: bool) -> Iterator[Any]:
-        """Tables to write; with ``known_too`` the errors of targets that the table holds are computed."""
+        """Tables to write; ``known_too`` computes errors of targets that the table holds."""
         for part in parts:
             if self.new.measured and part.given is None:
                 raise TableError(
                     table,
-                    f"--measured needs a column that is a target of the model, {quoted(self.new.targets)}; "
-                    f"the table has none",
+                    "--measured needs a column that is a target of the model, "
+                    f"{quoted(self.new.targets)}; the table has none",
                 )
             found = self.predict(part)
             if part.given is not None:
@@ -301,7 +265,7 @@ class Predictor:
 
 
 def known_errors(frame: Any, predictions: Any, targets: list[str], table: Path) -> dict[str, float]:
-    """The nMSE of every target over the values that the table has, where these are not all the same."""
+    """The nMSE of every target over the values that the table has, where these differ."""
     import numpy as np
 
     errors = {}
@@ -319,30 +283,6 @@ def known_errors(frame: Any, predictions: Any, targets: list[str], table: Path) 
     return errors
 
 
-@dataclass(frozen=True, kw_only=True)
-class PlanOptions(NewRowsOptions):
-    """Options of ``plan``."""
-
-    cost: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--cost", metavar="A=5,B=1", help="What measuring a target costs; 1 by default."
-        ),
-    ] = None
-    out: Annotated[
-        Path | None,
-        typer.Option(
-            "--out", "-o", metavar="FILE", help="Table with a plan for every row; - for stdout."
-        ),
-    ] = None
-    most: Annotated[
-        int | None,
-        typer.Option(
-            "--most", metavar="K", min=1, help="Measurements to plan for a row.", show_default="all"
-        ),
-    ] = None
-
-
 def plan(options: PlanOptions) -> None:
     """Tell what to measure next for every row of a table.
 
@@ -351,7 +291,7 @@ def plan(options: PlanOptions) -> None:
     """
     out = options.out
     screen = Screen(as_json=options.json, aside=out == STREAM)
-    saved, new = options.open(out, measured=True, needs=["plan"])
+    saved, new = open_model_and_rows(options, measured=True, needs=["plan"])
     costs = read_costs(options.cost or [], new.targets)
     planner = Planner(saved, new, costs, min(options.most or len(new.targets), len(new.targets)))
     with local_table(options.table) as source, data_errors(source):
@@ -360,7 +300,7 @@ def plan(options: PlanOptions) -> None:
             for _ in frames:
                 pass
         else:
-            options.write(frames, out, source)
+            write_rows(options, frames, out, source)
     new.tell_left_out()
     screen.say(planner.summary_in_words())
     first = planner.first_steps()
@@ -408,7 +348,7 @@ class Planner:
             yield frame
 
     def first_steps(self) -> list[dict[str, Any]]:
-        """Targets that come first, with the number of rows and the mean share removed; most rows first."""
+        """Targets that come first, with their rows and the mean share removed; most rows first."""
         return [
             {"measure": name, "rows": rows, "removes": self._removed[name] / rows}
             for name, rows in self._count.most_common()
@@ -416,21 +356,15 @@ class Planner:
 
     def summary_in_words(self) -> str:
         """What to measure first in most rows."""
-        first, rows = self.first_steps(), self.n_rows
+        first, rows = self.first_steps(), counted(self.n_rows, "row")
         if not first:
-            return (
-                f"All targets are measured in all {counted(rows, 'row')}; there is nothing to plan."
-            )
-        best = first[0]
-        who = (
-            f"All {rows:,} rows"
-            if best["rows"] == rows
-            else f"{best['rows']:,} of {counted(rows, 'row')}"
-        )
-        who = "The row" if rows == 1 else who
+            return f"All targets are measured in all {rows}; there is nothing to plan."
+        best, who = first[0], f"{first[0]['rows']:,} of {rows}"
+        if best["rows"] == self.n_rows:
+            who = "The row" if self.n_rows == 1 else f"All {rows}"
         sentence = (
             f"{who}: measure '{best['measure']}' first, which removes {best['removes']:.0%} of the "
-            f"uncertainty that is left in all targets, itself included."
+            "uncertainty that is left in all targets, itself included."
         )
         if self.n_complete:
             verb = "has" if self.n_complete == 1 else "have"
