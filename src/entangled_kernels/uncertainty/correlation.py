@@ -223,9 +223,7 @@ def choose_shrinkage(Z: Array, weight: Array, rng: np.random.Generator) -> float
         half[rng.permutation(p)[: p // 2]] = True
     single = np.eye(p, dtype=bool)[rng.permutation(p)[:N_SINGLE]]
     # Of few targets there are few halves.
-    patterns, repeats = np.unique(
-        np.vstack([halves, ~halves, single]), axis=0, return_counts=True
-    )
+    patterns, repeats = np.unique(np.vstack([halves, ~halves, single]), axis=0, return_counts=True)
     losses, part = np.zeros((len(SHRINKAGES), len(Z))), np.arange(len(Z)) % N_PARTS
     complete = bool(np.isfinite(Z).all())
     for number in range(min(N_PARTS, len(Z))):
