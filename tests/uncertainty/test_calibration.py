@@ -37,6 +37,18 @@ def test_what_residuals_show(calibration):
     np.testing.assert_allclose(np.diag(calibration.mean_covariance()), mean_square)
 
 
+def test_relations_are_of_the_mean_residual_of_a_row(calibration):
+    """What differs between the folds in which a row was held out is no relation of targets."""
+    residuals, rng = draw(400), np.random.default_rng(3)
+    noise = 3.0 * SCALE * rng.normal(size=(400, 1))
+    twice = np.concatenate([residuals.values + noise, residuals.values - noise])
+    row = np.concatenate([residuals.row, residuals.row])
+    found = calibrate(
+        Residuals(twice, np.full(800, 0.5), row, np.ones(800)), np.random.default_rng(0)
+    )
+    np.testing.assert_allclose(found.correlation.dense(), calibration.correlation.dense())
+
+
 def test_conditioning_in_the_units_of_the_targets(calibration):
     rng = np.random.default_rng(1)
     mean, std = rng.normal(size=(6, 3)) * SCALE, calibration.deviation

@@ -126,6 +126,18 @@ def test_related_targets_are_shrunk_little_and_unrelated_ones_wholly(rho, low, h
     assert low <= np.median(chosen) <= high
 
 
+def test_a_few_rows_far_out_neither_hide_a_relation_nor_make_one():
+    found = {}
+    for rho in (0.0, 0.9):
+        for seed in range(12):
+            Z, rng = draw_errors(40, 4, rho, seed)
+            Z /= np.sqrt(rng.chisquare(1.5, size=(40, 1)))
+            shrinkage = choose_shrinkage(Z / np.sqrt(np.mean(Z**2, axis=0)), np.ones(40), rng)
+            found.setdefault(rho, []).append(shrinkage)
+    assert min(found[0.0]) >= 0.8
+    assert max(found[0.9]) <= 0.45
+
+
 def test_shrinkage_of_many_targets_and_rows_and_of_too_few():
     Z, rng = draw_errors(320, 70, 0.9)
     assert choose_shrinkage(Z, np.ones(320), rng) <= 0.3

@@ -32,6 +32,21 @@ def test_missing_values_and_weights_count_as_they_are():
     assert double.n_rows == holes.n_rows == 60
 
 
+def test_one_residual_for_each_row():
+    residuals = draw(20)
+    assert residuals.by_row() is residuals
+    values = residuals.values.copy()
+    values[3, 0] = np.nan
+    row = np.concatenate([residuals.row, residuals.row[::-1]])
+    both = np.concatenate([values, residuals.values[::-1] + 2.0])
+    found = Residuals(both, np.repeat([0.75, 0.25], 20), row, np.ones(40)).by_row()
+    expected = residuals.values + 0.5
+    expected[3, 0] = residuals.values[3, 0] + 2.0
+    np.testing.assert_allclose(found.values, expected)
+    np.testing.assert_array_equal(found.row, residuals.row)
+    np.testing.assert_allclose(found.weight, 1.0)
+
+
 def test_scales_leave_a_row_out():
     residuals = draw(10)
     Z = residuals.values.copy()
