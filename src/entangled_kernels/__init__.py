@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from .estimators import (
+        EntangledKernelClassifier,
         EntangledKernelRidge,
         EntangledKernelRidgeCV,
         MultipleKernelRidge,
@@ -27,6 +28,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "ColumnWidthFeatures",
+    "EntangledKernelClassifier",
     "EntangledKernelRidge",
     "EntangledKernelRidgeCV",
     "EvidenceFeatures",

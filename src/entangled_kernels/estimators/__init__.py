@@ -1,6 +1,7 @@
 """scikit-learn estimators: they validate, resolve, call the layers below, and store."""
 
 from .entangled import NoveltyWarning
+from .entangled_kernel_classifier import EntangledKernelClassifier
 from .entangled_kernel_ridge import EntangledKernelRidge
 from .entangled_kernel_ridge_cv import EntangledKernelRidgeCV
 from .multi_view import MultiViewKernelClassifier, MultiViewKernelRidge
@@ -12,6 +13,7 @@ from .output_kernel_ridge import OutputKernelRidge
 from .output_kernel_ridge_cv import OutputKernelRidgeCV
 
 __all__ = [
+    "EntangledKernelClassifier",
     "EntangledKernelRidge",
     "EntangledKernelRidgeCV",
     "MultiViewKernelClassifier",
