@@ -24,7 +24,7 @@ from sklearn.utils.validation import _num_samples, check_is_fitted, validate_dat
 from ..doc_links import doc_link_template, doc_link_url_parameters
 from ..linalg import Array
 from ..parameters import check_choice, check_weights
-from ..selection.row_splits import FEW_ROWS, SPLITS_OF_FEW_ROWS
+from ..selection.folds import FEW_ROWS, SPLITS_OF_FEW_ROWS
 from .entangled_kernel_ridge_cv import EntangledKernelRidgeCV
 
 __all__ = ["CODINGS", "EntangledKernelClassifier"]
@@ -252,7 +252,8 @@ class EntangledKernelClassifier(ClassifierMixin, BaseEstimator):
 
     def _in_signs(self, values: Array) -> Array:
         """Predictions of the regression in units in which targets are +1 and -1."""
-        return (2.0 * values - self._high - self._low) / (self._high - self._low)
+        scaled = (2.0 * values - self._high - self._low) / (self._high - self._low)
+        return np.asarray(scaled)
 
     def _splits(self, X: Any, y: NDArray[Any], groups: Any) -> Any:
         """The parameter ``cv`` of the regression: a number, or splits that know the classes."""

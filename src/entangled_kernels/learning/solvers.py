@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Final
+from typing import Final, NamedTuple
 
 import numpy as np
 from scipy.linalg import eigh, svd
@@ -106,8 +106,7 @@ class FitSettings:
         return kernel.partial_trace(problem.n_outputs)
 
 
-@dataclass(frozen=True, eq=False)
-class SolverResult:
+class SolverResult(NamedTuple):
     """A learned kernel of trace one and how it was found.
 
     Attributes

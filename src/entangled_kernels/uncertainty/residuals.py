@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
+from typing import NamedTuple
 
 import numpy as np
 
@@ -118,8 +119,7 @@ def without_rounding(errors: Array, targets: Array) -> Array:
     )
 
 
-@dataclass(frozen=True, eq=False)
-class HeldOutScore:
+class HeldOutScore(NamedTuple):
     """Errors of a model on held-out rows.
 
     Attributes
