@@ -42,6 +42,7 @@ ESTIMATORS = "entangled_kernels.estimators"
 # parts.
 KNOWN = (
     ESTIMATORS,
+    "entangled_kernels.convex",
     "entangled_kernels.features",
     "entangled_kernels.kernels",
     "entangled_kernels.learning",
